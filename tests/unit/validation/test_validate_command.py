@@ -272,6 +272,9 @@ def test_what_cannot_be_validated_is_told_before_anything_is_solved(folder, monk
 
 def test_help_is_no_wider_than_a_page(folder):
     outcome = command(folder, "validate", "--help")
-    description = outcome.out.split("\n\n")[1]
+    description, rest = outcome.out.split("positional arguments:")
+    description = description.partition("\n\n")[2]
     assert outcome.code == 0 and description.startswith("Validate an evaluation") and "\n" in description
     assert max(map(len, description.splitlines())) <= 100
+    young = "Young are the animals with records that were born in the last birth year of which there are records"
+    assert young in " ".join(description.split()) and "kfold: number of folds" in rest
