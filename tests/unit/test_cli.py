@@ -308,11 +308,21 @@ def test_a_closed_pipe_is_no_bug(analysis):
     assert process.wait() == 141
 
 
-def test_help_does_not_load_the_solver():
+@pytest.mark.parametrize("arguments", [["--help"], ["validate", "--help"], ["compare", "--help"], ["report", "--help"]])
+def test_help_does_not_load_the_solver(arguments):
     command = f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
     command += (
-        "from mmgibbs.cli import main; main(['--help']); "
+        f"from mmgibbs.cli import main; main({arguments}); "
         "print(sorted({'numba', 'polars', 'numpy', 'matplotlib', 'jinja2'} & set(sys.modules)))"
     )
     shown = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout
     assert shown.endswith("[]\n")
+
+
+def test_what_a_validation_says_needs_no_figures():
+    """matplotlib is imported for a page, not for the words on it, nor for a validation without one."""
+    command = f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
+    command += "import mmgibbs.validation.differences, mmgibbs.validation.several, mmgibbs.comparison.make; "
+    command += "print('matplotlib' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout
+    assert shown == "False\n"
