@@ -161,11 +161,15 @@ def _run_command(arguments: list[str]) -> int:
 def _dispatch(arguments: list[str]) -> int:
     try:
         args, unknown = _parser(arguments).parse_known_args(arguments)
-        keys = _behind_a_set(arguments) if getattr(args, "set", None) else []
+        keys = []
+        if getattr(args, "set", None):
+            loose = [u for u in unknown if not u.startswith("-") and "=" in u]
+            keys = list(dict.fromkeys(_behind_a_set(arguments) + loose))
         if unknown or keys:  # said by the command itself, with its own options
             each = " ".join(f"--set {shlex.quote(key)}" for key in keys)
+            said = keys + [u for u in unknown if u.startswith("-")] if keys else unknown
             hint = f"; needed one --set for each key: {each}" if keys else ""
-            args.parser.error(f"unrecognized arguments: {shlex.join(keys or unknown)}{hint}")
+            args.parser.error(f"unrecognized arguments: {shlex.join(said)}{hint}")
     except SystemExit as end:  # argparse has spoken: help and version 0, a wrong command line 2
         return end.code if isinstance(end.code, int) else DONE
     return args.command(args) or DONE

@@ -259,6 +259,12 @@ def test_two_keys_behind_one_set_before_the_file(name, capsys):
     assert said.endswith(f"error: unrecognized arguments: sampler.chains=2 name=b; {needed}\n")
 
 
+def test_a_key_behind_the_file_and_an_unknown_option(capsys):
+    assert main(["check", "--set", "sampler.thin=2", "analysis.yaml", "sampler.chains=2", "--bogus"]) == 2
+    said = capsys.readouterr().err
+    assert "unrecognized arguments: sampler.chains=2 --bogus; needed one --set for each key: --set sampler.ch" in said
+
+
 def test_a_file_with_an_equals_sign_is_no_key(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a=b.yaml").write_text("")
