@@ -192,7 +192,7 @@ def without_statistics(found: Predicted, folds: Sequence[str]) -> list[str]:
         else:
             said = (
                 "the predictions differ by no more than Monte Carlo error, so that dispersion is empty; needed more "
-                "sampler.samples"
+                "sampler.samples, or folds that leave in records of their relatives"
             )
         lacking.setdefault(said, []).append(f"{folds[k]} ({counted(int(own.sum()), 'record')})")
     return [f"in {listed(names)} {said}" for said, names in lacking.items()]

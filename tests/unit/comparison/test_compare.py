@@ -263,6 +263,9 @@ def test_a_lone_column_of_which_few_ids_are_known(tmp_path):
 def test_decimal_commas_and_missing_values(tmp_path):
     (tmp_path / "commas.csv").write_text("id;name;ebv\na;x;1,5\nb;y;NA\nc;z;-0,25\nd;x;2\n")
     (tmp_path / "points.csv").write_text("id,ebv\na,1.5\nb,.\nc,-0.25\nd,2\n")
+    pl.DataFrame({"id": list("abcd"), "ebv": [1.5, None, -0.25, 2.0]}).write_parquet(tmp_path / "nulls.parquet")
+    (null,) = read_side(tmp_path / "nulls.parquet").components
+    assert null.values["level"].to_list() == ["a", "c", "d"]
     for name in ("commas", "points"):
         (found,) = read_side(tmp_path / f"{name}.csv").components
         assert found.values.rows() == [("a", 1.5), ("c", -0.25), ("d", 2.0)], name
