@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import re
 import shlex
 import sys
 import textwrap
@@ -21,6 +22,7 @@ from mmgibbs.errors import Stopped, as_a_command
 from pedigree.errors import PedigreeError, TableError
 
 DONE, BUG, BAD_INPUT, STOPPED, PIPE_CLOSED = 0, 1, 2, 130, 141
+_KEY = re.compile(r"[^\W\d][\w.\-]*=")  # the beginning of KEY=VALUE
 WIDTH = 100  # columns of what argparse does not wrap
 # The machine's refusals that are no mistakes of this program: no permission, no room.
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
@@ -159,17 +161,30 @@ def _run_command(arguments: list[str]) -> int:
 def _dispatch(arguments: list[str]) -> int:
     try:
         args, unknown = _parser(arguments).parse_known_args(arguments)
-        if unknown:  # said by the command itself, with its own options
-            keys = [u for u in unknown if not u.startswith("-") and "=" in u]
-            hint = (
-                f"; needed one --set for each key: --set {shlex.quote(keys[0])}"
-                if keys and getattr(args, "set", None)
-                else ""
-            )
-            args.parser.error(f"unrecognized arguments: {shlex.join(unknown)}{hint}")
+        keys = []
+        if getattr(args, "set", None):
+            loose = [u for u in unknown if not u.startswith("-") and "=" in u]
+            keys = list(dict.fromkeys(_behind_a_set(arguments) + loose))
+        if unknown or keys:  # said by the command itself, with its own options
+            each = " ".join(f"--set {shlex.quote(key)}" for key in keys)
+            said = keys + [u for u in unknown if u.startswith("-")] if keys else unknown
+            hint = f"; needed one --set for each key: {each}" if keys else ""
+            args.parser.error(f"unrecognized arguments: {shlex.join(said)}{hint}")
     except SystemExit as end:  # argparse has spoken: help and version 0, a wrong command line 2
         return end.code if isinstance(end.code, int) else DONE
     return args.command(args) or DONE
+
+
+def _behind_a_set(arguments: list[str]) -> list[str]:
+    """Second and later KEY=VALUE behind one --set, wherever it stands: a command with files takes them for files."""
+    found, value, behind = [], False, False  # the next one is the value of --set; it comes behind that value
+    for argument in arguments:
+        if behind and _KEY.match(argument) and not os.path.exists(argument):
+            found.append(argument)
+            continue
+        behind = value or argument.startswith("--set=")
+        value = argument == "--set"
+    return found
 
 
 def _refuse(message: str) -> int:

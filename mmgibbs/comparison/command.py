@@ -10,17 +10,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = textwrap.fill(
         "Compare two runs, or a run with the solutions of another program: correlations, regressions, changes of rank "
         "and the largest differences with their ids; for two runs also the parameters, and for two runs with "
-        "method reml "
-        "a likelihood-ratio test. Each of A and B is a run folder, the file `solutions` of a BLUPF90 program (ids from "
-        "levels.csv or renaddNN.ped in the same folder), or a table with a column of ids and columns of values.",
+        "method reml a likelihood-ratio test. Each of A and B is a run folder, the file `solutions` of a BLUPF90 "
+        "program (ids from levels.csv or renaddNN.ped in the same folder), or a table (csv, tsv, parquet) with a "
+        "column of ids, called id, animal or level, and columns of numbers: one called ebv, solution or the like, or "
+        "one for each trait, called as in the other. Effects and traits belong together by name; of files without "
+        "names, by the ids that they have in common.",
         100,
     )
     parser.add_argument("a", metavar="A", help="run folder, BLUPF90 solutions or table")
     parser.add_argument("b", metavar="B", help="what A is compared with")
     parser.add_argument("--output", metavar="DIR", help="write the comparison as text and csv into this folder")
-    parser.add_argument("--levels", metavar="FILE", help="table of effect, level and id for a BLUPF90 file")
     parser.add_argument(
-        "--top", type=int, default=20, metavar="N", help="number of levels that count as selected (default: 20)"
+        "--levels", metavar="FILE", help="table with the columns effect, level and id, for a BLUPF90 file without ids"
+    )
+    parser.add_argument(
+        "--top",
+        type=int,
+        default=20,
+        metavar="N",
+        help="how many of the highest are looked at: how many of these both have (default: 20)",
     )
     parser.add_argument("--page", metavar="FILE", help="also write a page about two runs, like mmgibbs report A B")
 

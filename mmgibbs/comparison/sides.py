@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from mmgibbs.data.decimal_commas import with_points
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.report.finished import Finished, read_finished
 from pedigree.columns import RECOGNISED
@@ -21,6 +22,7 @@ from pedigree.tables import nearest, open_table
 
 LEVELS = "levels.csv"  # beside a solutions file: effect, level, id[, term, name], as `mmgibbs export` writes it
 SOLUTIONS = "solutions"
+_MISSING = ("", "NA", ".")  # cells of a table without a value
 _VALUES = ("mean", "ebv", "solution", "value", "estimate", "blup", "bv")  # a lone column of values by these names
 
 
@@ -175,15 +177,26 @@ def _of_table(path: Path) -> Side:
     if ids is None:
         needed = f"a column of ids named {', '.join(RECOGNISED['id'][:4])} or level"
         raise ConfigError(f"compare: {path}: {nearest('id', frame.columns)}; needed {needed}")
-    others = frame.select(pl.exclude(ids).cast(pl.Float64, strict=False))
-    numeric = [c for c in others.columns if others[c].null_count() == frame[c].null_count() and others[c].len()]
+    others = {c: _numbers(frame[c]) for c in frame.columns if c != ids}
+    numeric = {c: values for c, values in others.items() if values is not None}
     if not numeric:
         raise ConfigError(
             f"compare: {path}: found no column of numbers other than '{ids}'; needed the values to compare"
         )
-    found = [Component("", "", c, _values(frame[ids], others[c])) for c in numeric]
+    found = [Component("", "", c, _values(frame[ids], values)) for c, values in numeric.items()]
     lone = [c for c in found if c.trait.lower() in _VALUES]
     return Side(path.name, "table", lone[:1] or found)
+
+
+def _numbers(text: pl.Series) -> pl.Series | None:
+    """(n,) Float64, null where missing, also of decimal commas; None for a column with anything else, or nothing."""
+    text = text.cast(pl.String).str.strip_chars()
+    text = text.set(text.is_in(list(_MISSING)), None)
+    values = text.cast(pl.Float64, strict=False)
+    if values.null_count() > text.null_count():
+        pointed = with_points(text, ())
+        values = values if pointed is None else pointed.cast(pl.Float64, strict=False)
+    return values if values.null_count() == text.null_count() < text.len() else None
 
 
 def _values(ids: pl.Series, numbers: pl.Series) -> pl.DataFrame:

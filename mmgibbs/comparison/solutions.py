@@ -18,6 +18,7 @@ from mmgibbs.errors import DataError
 
 _SAME = 0.5  # share of common levels from which components of files without names belong together
 _LEAST = 3  # levels, for correlations
+FEW = 10  # common levels that are enough for a table with one column of values
 
 
 @dataclass(frozen=True)
@@ -69,12 +70,13 @@ def pairs(a: Side, b: Side) -> list[Pair]:
 
 def matched(a: Side, b: Side) -> list[tuple[Component, Component]]:
     """By names where both have some; else the traits in their order, by the levels that they have in common."""
-    if all(c.term for c in a.components) and all(c.term for c in b.components):
+    if by_names(a, b):
         named = {(c.term, c.effect, c.trait): c for c in b.components}
         return [(c, named[c.term, c.effect, c.trait]) for c in a.components if (c.term, c.effect, c.trait) in named]
     of_a, of_b = _trait_numbers(a.components), _trait_numbers(b.components)
     places = product(range(len(a.components)), range(len(b.components)))
-    alike = {(i, j): _alike(a.components[i], b.components[j]) for i, j in places}
+    lone = any(len(side.components) == 1 and side.kind == "table" for side in (a, b))
+    alike = {(i, j): _alike(a.components[i], b.components[j], lone) for i, j in places}
     chosen: dict[int, int] = {}
     for (i, j), share in sorted(alike.items(), key=lambda item: (-item[1], item[0])):  # the first of equal ones
         free = share > 0 and i not in chosen and j not in chosen.values()
@@ -83,11 +85,23 @@ def matched(a: Side, b: Side) -> list[tuple[Component, Component]]:
     return [(a.components[i], b.components[j]) for i, j in sorted(chosen.items())]
 
 
-def _alike(x: Component, y: Component) -> float:
-    """Common levels as a share of all levels of both; 0 where most levels of the smaller are not in the other."""
+def by_names(a: Side, b: Side) -> bool:
+    """Both have names of effects, by which these belong together."""
+    return all(c.term for c in a.components) and all(c.term for c in b.components)
+
+
+def _alike(x: Component, y: Component, lone: bool) -> float:
+    """Common levels as a share of all levels of both; 0 where most levels of the smaller are not in the other, as of
+    two effects that are numbered. lone: one side is a table with one column of values, of which FEW are enough, as of
+    an evaluation of another country.
+    """
     common = int(x.values["level"].is_in(y.values["level"].to_list()).sum())
     least = min(x.values.height, y.values.height)
-    return 0.0 if common < max(1.0, _SAME * least) else common / (x.values.height + y.values.height - common)
+    return (
+        0.0
+        if common < max(1.0, min(_SAME * least, FEW if lone else least))
+        else common / (x.values.height + y.values.height - common)
+    )
 
 
 def _trait_numbers(components: Sequence[Component]) -> dict[str, int]:

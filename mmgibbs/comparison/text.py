@@ -8,6 +8,7 @@ import polars as pl
 
 from mmgibbs.comparison.sides import Side
 from mmgibbs.comparison.solutions import Pair
+from mmgibbs.comparison.unmatched import why_unmatched
 from mmgibbs.errors import option_name
 from mmgibbs.report.html_tables import decimals_of
 from mmgibbs.report.likelihood_ratio import LikelihoodRatio, in_words
@@ -30,10 +31,7 @@ def as_text(
     for pair in pairs:
         lines += ["", *_of_pair(pair, top)]
     if not pairs:
-        lines += [
-            "",
-            "nothing to compare: no effect of both sides has the same levels (are ids written in the same way?)",
-        ]
+        lines += ["", f"nothing to compare: {why_unmatched(a, b)}"]
     if parameters is not None and parameters.height:
         drawn = {side.run is None or was_drawn(side.run.summary) for side in sides}
         unit, of_what = ("SD", "posterior standard deviations") if True in drawn else ("SE", "standard errors")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +63,7 @@ def run_scenarios(
     Raises ConfigError before anything is run: a file that cannot be used, two that would write the same folder. Stopped
     if SIGINT or SIGTERM ends the sampling, after the states are saved.
     """
+    files = _listed(files)
     analyses = _load(files, overrides, output)
     names = _names(files)
     how = {"overwrite": overwrite, "resume": resume, "extend": extend, "page": report}
@@ -141,12 +142,33 @@ def _names(files: Sequence[str | os.PathLike]) -> list[str]:
     return [str(Path(f).with_suffix("")) if s in several else s for f, s in zip(files, stems, strict=True)]
 
 
+def _listed(files: object) -> list[str | os.PathLike]:
+    """The paths. ConfigError for what is no list of paths: run folders are named after the files."""
+    if isinstance(files, (str, os.PathLike)):
+        raise ConfigError(f"files: found {os.fspath(files)!r}, needed a list of analysis files: [{os.fspath(files)!r}]")
+    needed = "needed a list of paths of analysis files (YAML), such as ['one.yaml', 'other.yaml']"
+    if isinstance(files, Mapping) or not isinstance(files, Iterable):
+        raise ConfigError(f"files: found {_called(files)}, {needed}{_IN_A_DICT * isinstance(files, Mapping)}")
+    listed = list(files)
+    for i, file in enumerate(listed, 1):
+        if not isinstance(file, (str, os.PathLike)):
+            found = f"{_called(file)} as number {i} of the list"
+            raise ConfigError(f"files: found {found}, {needed}{_IN_A_DICT * isinstance(file, Mapping)}")
+    return listed
+
+
+_IN_A_DICT = "; an analysis in a dict is run by mmgibbs.run(analysis)"
+
+
+def _called(found: object) -> str:
+    """A dict may hold whole tables."""
+    return "a dict" if isinstance(found, Mapping) else repr(found)
+
+
 def _load(
     files: Sequence[str | os.PathLike], overrides: Sequence[str], output: str | os.PathLike | None
 ) -> list[Analysis]:
     """The analyses. ConfigError with what is wrong with all of them."""
-    if isinstance(files, (str, os.PathLike)):
-        raise ConfigError(f"files: found {os.fspath(files)!r}, needed a list of analysis files: [{os.fspath(files)!r}]")
     analyses, problems = [], []
     for file in files:
         own = (

@@ -57,7 +57,7 @@ def examine_by_blup(
     if chosen.folds:
         predicted = cross.cross_validate(records, whole, chosen.folds, say, executor)
         for p in predicted:
-            own, notes = fold_rows(p, whole.design)
+            own, notes = fold_rows(p, whole.design, chosen.folds)
             rows += own
             info["notes"] += notes
         predictions += [fold_predictions(p, records, whole.design, chosen.folds) for p in predicted]
@@ -91,8 +91,8 @@ def examine_by_blup(
                 OVER_FOLDS: FOLDS_TEXT,
                 FROM_MODEL: "how far the breeding values are expected to change when the records that were left out "
                 "come in, by the mixed-model equations with and without them, at the given variances",
-                FROM_SIMULATION: f"standard deviation over {plan.replicates} sets of records simulated on this "
-                "pedigree at the given variances; their mean is what is expected",
+                FROM_SIMULATION: f"standard deviation over {plan.replicates} sets of records simulated from the "
+                "model, with its relationships, at the given variances",
                 FROM_FAMILIES: lr.families_text(records.units),
             },
         ),

@@ -235,7 +235,7 @@ def _kfold(
         y = effects.corrected(design, whole.effects)
         for i, predictor in enumerate(wanted):
             found_over = effects.over_folds(design, predictor, [of[i] for of in predicted], folds, y)
-            own, said = fold_rows(found_over, design)
+            own, said = fold_rows(found_over, design, folds)
             rows += own
             frames.append(fold_predictions(found_over, records, design, folds))
             notes += [*said, *effects.noisy(found_over, design.traits[predictor.trait])]

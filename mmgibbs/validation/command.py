@@ -10,65 +10,91 @@ if TYPE_CHECKING:
     from mmgibbs.validation.compare import Comparison
     from mmgibbs.validation.found import Validation
 
+WIDTH = 100  # columns of the description
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = textwrap.fill(
-        "Validate an evaluation, by BLUP at given variances, or by sampling if traits are not normal or SNPs have "
-        "effects. k-fold cross-validation leaves out the records of one fold after another, predicts them, and "
-        "compares "
-        "the predictions with records corrected for fixed effects: correlation (predictive ability), accuracy (this "
-        "correlation divided by the root of h2), dispersion (regression of record on prediction, expected 1) and bias "
-        "(prediction minus record, expected 0), with standard errors over folds. The LR method leaves out the records "
-        "of young animals and compares their breeding values from partial and from whole data: bias, "
-        "dispersion, ratio of accuracies, ratio of reliabilities, accuracy, with standard errors.",
-        100,
+        "Validate an evaluation: how well does it predict records that it has not seen? It is solved by BLUP at given "
+        "variances, or by sampling if traits are not normal or SNPs have effects. There are two methods, and both are "
+        "used unless you choose one.",
+        WIDTH,
+    )
+    parser.description += "\n\n" + textwrap.fill(
+        "kfold, cross-validation: the records are divided into folds; those of each fold are left "
+        "out in turn, predicted from all others, and compared with the prediction, corrected for fixed effects. You "
+        "get predictive ability (their correlation), accuracy (this correlation divided by the root of the "
+        "heritability), dispersion (regression of record on prediction, expected 1) and bias (prediction minus "
+        "record, expected 0), or scores of probabilities and counts; standard errors are over folds.",
+        WIDTH,
+    )
+    parser.description += "\n\n" + textwrap.fill(
+        "lr, the LR method: the records of young animals are left out, and their breeding values without these "
+        "records (partial data) are compared with those from all records (whole data): bias, dispersion, ratios of "
+        "accuracies and of reliabilities, accuracy, with standard errors. Young are the animals with records that "
+        "were born in the last birth year of which there are records (data.pedigree_columns.birth); choose an "
+        "earlier year with --cutoff, or name the animals with --focal.",
+        WIDTH,
     )
     parser.add_argument(
         "file", metavar="FILE", nargs="+",
-        help="the analysis file (YAML), with a start for every variance; several analyses of the same records are "
-        "validated in the same way and compared",
+        help="the analysis file (YAML), with a start for every variance (or see --variances); several analyses of the "
+        "same records are validated in the same way and compared",
     )  # fmt: skip
-    parser.add_argument("--method", choices=["kfold", "lr", "both"], default="both", help="default: both")
-    parser.add_argument("--folds", type=int, metavar="N", help="folds of cross-validation (default: 5)")
+    parser.add_argument(
+        "--method", choices=["kfold", "lr", "both"], default="both",
+        help="both needs birth years or --focal, as lr does (default: both)",
+    )  # fmt: skip
+    parser.add_argument("--folds", type=int, metavar="N", help="kfold: number of folds, 2 or more (default: 5)")
     parser.add_argument(
         "--by",
         choices=["random", "family", "time", "column"],
-        help="what a fold is: animals at random, half-sib families kept together by sire, one of the last N birth "
-        "years, predicted from the years before it, or a value of a column of the records (default: random)",
+        help="kfold: what is in a fold. random: animals at random; family: half-sib families by sire, each in one "
+        "fold; time: the animals born in one of the last N years, predicted from the years before it; column: the "
+        "records with one value of a column (default: random)",
     )
-    parser.add_argument("--column", metavar="NAME", help="with --by column: the name of the column")
     parser.add_argument(
-        "--time", metavar="COLUMN", help="with --by time: a column of the records instead of the birth year"
+        "--column", metavar="NAME", help="with --by column: this column of the records; each of its values is a fold"
     )
+    parser.add_argument(
+        "--time", metavar="COLUMN",
+        help="with --by time: a column of the records with numbers, such as the year of the record, in place of the "
+        "birth year of the animal",
+    )  # fmt: skip
     parser.add_argument(
         "--cutoff",
         type=float,
         metavar="YEAR",
-        help="LR: the records of animals born from this year on are left out (default: the last year with records)",
+        help="lr: young are the animals with records that were born in this year or later (default: the last birth "
+        "year of an animal with records)",
     )
     parser.add_argument(
         "--focal",
         metavar="FILE",
-        help="LR: ids, one per line, of the animals to compare (default: those whose records are left out; without "
-        "--cutoff, their records are the ones left out)",
+        help="lr: compare the animals of this file, one id per line, and leave out their records; with --cutoff the "
+        "records of all animals born from that year on are left out, also of those that are not in the file",
     )
     parser.add_argument(
         "--variances",
         metavar="RUN",
         action="append",
-        help="use the posterior means of a finished run (default: the starts in FILE); the word sample: sample them "
-        "in every chain, without the records that are left out; with several FILEs give it once for all, or once "
-        "for each",
+        help="use the posterior means (or REML estimates) of a finished run in place of the starts in FILE; the word "
+        "sample in place of a folder: sample the variances in every chain, without the records that are left out; "
+        "with several FILEs give it once for all, or once for each",
     )
-    parser.add_argument("--seed", type=int, default=1, help="seed of folds and simulation (default: 1)")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=1,
+        help="seed of folds, simulation and bootstrap (default: 1); chains have that of sampler.seed",
+    )
     parser.add_argument(
         "--replicates",
         type=int,
         metavar="N",
-        help="LR: number of sets of records simulated from the model, for expected values and standard errors "
-        "(default: "
-        "100; each takes as long as one evaluation; 0: a bootstrap of half-sib families, whose standard errors are too "
-        "small)",
+        help="lr by BLUP: number of sets of records simulated from the model, for expected values and standard errors "
+        "(default: 100; each takes as long as one evaluation; 0: standard errors from a bootstrap of half-sib "
+        "families, which are too small)",
     )
     parser.add_argument(
         "--cluster",
@@ -77,12 +103,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "workers of this machine, local:N, with the same results; the work of a lost worker starts again on another",
     )
     parser.add_argument(
-        "--output", metavar="DIR", help="the folder to write (default: that of the run, with -validation)"
-    )
+        "--output", metavar="DIR",
+        help="the folder to write (default: the folder of the run with -validation behind its name; of several "
+        "analyses the folder validations beside it)",
+    )  # fmt: skip
     parser.add_argument("--overwrite", action="store_true", help="replace an existing validation")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="use VALUE instead of what FILE says"
-    )
+        "--set", action="append", default=[], metavar="KEY=VALUE",
+        help="use VALUE instead of what FILE says; may be repeated",
+    )  # fmt: skip
     parser.add_argument("--quiet", action="store_true", help="print no progress")
     parser.add_argument("--no-report", action="store_true", help="do not write validation.html")
 

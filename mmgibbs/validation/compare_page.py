@@ -29,7 +29,7 @@ from mmgibbs.validation.differences import difference_table
 from mmgibbs.validation.explained import NAMES, explained
 from mmgibbs.validation.found import FOLDS_TEXT, Validation
 from mmgibbs.validation.head import equations, models_words, relationships_words, when_and_by_what
-from mmgibbs.validation.page import FAR, kfold_summary, lr_summary
+from mmgibbs.validation.page import FAR, OF_N, PARTIAL_AND_WHOLE, kfold_summary, lr_summary
 
 if TYPE_CHECKING:
     from mmgibbs.validation.compare import Comparison
@@ -43,9 +43,8 @@ HEADINGS = {
     ),
     "lr": (
         "LR method: whole against partial data",
-        "Breeding values of the focal animals from partial data against those from whole data. "
-        "Standard errors are those of each analysis by itself: all are of the same animals, so that a difference of "
-        "two analyses may be surer than their standard errors suggest.",
+        f"{PARTIAL_AND_WHOLE} Standard errors are those of each analysis by itself: all are of the same animals, so "
+        "that a difference of two analyses may be surer than their standard errors suggest.",
     ),
 }
 OF_FOLDS = [
@@ -72,7 +71,8 @@ def page(comparison: Comparison) -> dict:
             shown = fold_figures(comparison, figures) if method == "kfold" else []
             own = {"figures": shown, "table": comparison_table(table)}
             z = [("z", "difference from the first analysis, in standard errors of the difference")]
-            own["explained"] = explained(method, table["statistic"].to_list()) + z * bool(table["difference"].count())
+            columns = z * bool(table["difference"].count()) + [OF_N[method]]
+            own["explained"] = explained(method, table["statistic"].to_list()) + columns
             summary = " ".join([*what_was_left_out(comparison, method), summary])
             sections.append({"id": method, "heading": heading, "summary": summary} | own)
     return {

@@ -36,6 +36,7 @@ from mmgibbs.errors import DataError, option_name
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Effect, Term
 from mmgibbs.posterior.parameters import NamedParameters, named_parameters
+from mmgibbs.report.html_tables import listed
 from mmgibbs.runs.chains import Executor
 from mmgibbs.sampler.covariances import starting_matrices
 from mmgibbs.validation.evaluation import (
@@ -138,7 +139,9 @@ def known_effects(design: Design, predictor: Predictor, fold: Fold) -> list[str]
     return found
 
 
-def expectations(found: Predicted, design: Design) -> tuple[dict[str, float], set[str], list[str]]:
+def expectations(
+    found: Predicted, design: Design, folds: Sequence[Fold]
+) -> tuple[dict[str, float], set[str], list[str]]:
     """(statistic -> what is expected of it, statistics that mean nothing, notes that say why)."""
     p, observed, expected, void, notes = found.predictor, ~np.isnan(design.y), dict(EXPECTED), set(), []
     if found.known:
@@ -164,11 +167,35 @@ def expectations(found: Predicted, design: Design) -> tuple[dict[str, float], se
             expected.pop("bias", None)
             note += "; different groups are set to 0 with and without a fold: no expectation of bias"
         notes.append(note)
-    statistics = found.by_fold()
-    if any(not np.isfinite(v).all() for v in statistics.values()):
-        notes.append("predictions of a fold do not vary: no correlation and no regression")
+    notes += without_statistics(found, [fold.name for fold in folds])
     of = label(p.term, p.effect, design.traits[p.trait])
     return expected, void, [f"cross-validation, {of}: {note}" for note in notes]
+
+
+def without_statistics(found: Predicted, folds: Sequence[str]) -> list[str]:
+    """Notes on folds (names) that lack a statistic, which is then empty: their predictions are all the same, or differ
+    by Monte Carlo error alone, or their corrected records are all the same."""
+    lacking: dict[str, list[str]] = {}  # what is said -> folds, each with its number of records
+    for k, statistics in enumerate(zip(*found.by_fold().values(), strict=True)):
+        if np.isfinite(statistics).all():
+            continue
+        own = found.fold == k
+        p, y = found.predicted[own], found.observed[own]
+        if p.var(ddof=1) == 0:
+            said = (
+                "the predictions are all the same, so that predictive ability, accuracy and dispersion are empty; the "
+                "training records say nothing of how these records differ, as where no relative of theirs has one: "
+                "needed folds that leave some in"
+            )
+        elif y.var(ddof=1) == 0:
+            said = "the corrected records are all the same, so that predictive ability and accuracy are empty"
+        else:
+            said = (
+                "the predictions differ by no more than Monte Carlo error, so that dispersion is empty; needed more "
+                "sampler.samples, or folds that leave in records of their relatives"
+            )
+        lacking.setdefault(said, []).append(f"{folds[k]} ({counted(int(own.sum()), 'record')})")
+    return [f"in {listed(names)} {said}" for said, names in lacking.items()]
 
 
 def predictors(whole: Evaluation) -> list[Predictor]:

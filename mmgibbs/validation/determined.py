@@ -165,10 +165,14 @@ def unpredictable(training: Design, rows: Design, trait: int) -> np.ndarray:
     kept = _in_force(training, rows, trait)
     of_wanted, of_given = _largest(wanted), _largest(given)
     lost = _beyond(wanted, of_wanted, np.flatnonzero(~kept & (of_given == 0)))  # M = 0 there, as without a record
-    x, X = wanted[:, kept], given[:, kept]
-    for j in np.flatnonzero(~kept & (of_given > 0)):
-        m = _solved(X, given[:, [j]].toarray()[:, 0])
-        lost |= np.abs(wanted[:, [j]].toarray()[:, 0] - x @ m) > ELSEWHERE * max(of_wanted[j], of_given[j])
+    others = np.flatnonzero(~kept & (of_given > 0))
+    if not others.size:
+        return lost
+    # one solve for all: x_D z = x_I M z for weights z in which nothing cancels, and once more for others
+    x, X, largest = wanted[:, kept], given[:, kept], np.maximum(of_wanted, of_given)[others]
+    for root in (5.0, 2.0):
+        z = (0.5 + np.modf((np.arange(others.size) + 1.0) * (1 + np.sqrt(root)) / 2)[0]) / largest
+        lost |= np.abs(wanted[:, others] @ z - x @ _solved(X, given[:, others] @ z)) > ELSEWHERE
     return lost
 
 

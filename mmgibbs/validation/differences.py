@@ -20,10 +20,11 @@ def difference_table(validations: Sequence[Validation]) -> Table | None:
     """A row for each thing in which they differ, a column for each analysis; None where nothing is known to differ."""
     in_words = _in_words(validations)
     of_keys = [(".".join(place), *_written(values)) for place, values in _differing(_sections(validations))]
-    rows = in_words + [row for row in of_keys if len(set(row[1:])) > 1]  # an empty list says what no key says
+    of_keys = [row for row in of_keys if len(set(row[1:])) > 1]  # an empty list says what no key says
+    rows = in_words + of_keys
     columns = [Column("What"), *(Column(str(v.info["analysis"])) for v in validations)]
-    begin = listed([f"{section}." for section in _names(validations)], "or")
-    note = f"Names that begin with {begin} are keys of the analysis file." if len(rows) > len(in_words) else ""
+    begin = listed(list(dict.fromkeys(f"{row[0].partition('.')[0]}." for row in of_keys)), "or")
+    note = f"Names that begin with {begin} are keys of the analysis file." if of_keys else ""
     return Table("In what the analyses differ", columns, rows, note) if rows else None
 
 

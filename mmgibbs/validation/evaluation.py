@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis
-from mmgibbs.config.complete import implied_variances
 from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.config.variances import Variances
 from mmgibbs.data.levels import lookup
@@ -24,12 +23,13 @@ from mmgibbs.engines.direct.solver import DirectSolver, PlannedFactor, planned_f
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.errors import ConfigError, DataError, ModelError, option
+from mmgibbs.errors import ConfigError, DataError, ModelError
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Effect, Term
 from mmgibbs.runs.assemble import Assembled, assemble
 from mmgibbs.runs.memory_estimate import refuse_solving_beyond_memory
+from mmgibbs.validation.starts import refuse_without_starts
 from pedigree.tables import quoted
 
 
@@ -134,15 +134,8 @@ def recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
                     "[low, high]`,"
                     " so that they stay the same where records are left out"
                 )
-    for name, spec in (analysis.variances.terms | {"residual": analysis.variances.residual}).items():
-        if name in implied_variances(analysis.model):
-            continue
-        own = getattr(spec, "classes", {})
-        if not sampled and spec.start is None and not (own and all(c.start is not None for c in own.values())):
-            raise ConfigError(
-                f"variances.{name}: found no start, needed one, {option('variances', 'RUN')} for the posterior means "
-                f"of a finished run, or {option('variances', 'sample')} to sample them in every chain"
-            )
+    if not sampled:
+        refuse_without_starts(analysis)
     data = analysis.data
     header = True if data.header is None else list(data.header)
     frame, columns, rows, name = read_any(data.phenotypes, data.separator, header, None, "phenotypes")

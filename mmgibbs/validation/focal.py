@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.data.levels import lookup
-from mmgibbs.errors import ConfigError, option, option_name
+from mmgibbs.errors import ConfigError, option
 from mmgibbs.validation.evaluation import Recorded
 from mmgibbs.validation.folds import birth_year_of
 from pedigree.read import Pedigree
@@ -49,13 +50,12 @@ def choose_focal(
     records, too few animals, no birth years.
     """
     listed, lines = (None, ()) if file is None else read_ids(file)
-    notes = []
+    notes, year = [], np.full(codes.size, np.nan)
     if listed is not None and cutoff is None:
         masked = records.animal.is_in(listed.implode()).fill_null(False).to_numpy()
         what = f"the {records.units} of {file}"
     else:
-        otherwise = f"{option('focal', 'FILE')}, or {option('method', 'kfold')}"
-        year = birth_year_of(pedigree, codes, "the LR method", otherwise)
+        year = birth_year_of(pedigree, codes, "the LR method", others(OR_A_FILE))
         unknown = np.isnan(year)
         cutoff = float(np.max(year, initial=-np.inf, where=~unknown)) if cutoff is None else cutoff
         masked, what = year >= cutoff, f"{records.units} born from {cutoff:.15g} on"
@@ -67,14 +67,41 @@ def choose_focal(
     if not masked.any() or masked.all():
         share = "all" if masked.any() else "none"
         raise ConfigError(
-            f"validate: {what} have {share} of the {masked.size:,} records; needed some of them, not all "
-            f"({option_name('cutoff')}, {option_name('focal')})"
+            f"validate: {what} have {share} of the {masked.size:,} records, of which the LR method leaves out some; "
+            f"needed {others(ways_that_work(year, records, listed is None))}"
         )
     own = records.animal.filter(pl.Series(masked)).drop_nulls().unique(maintain_order=True)
     animals = own if listed is None else listed
     if len(animals) < FEWEST:
-        raise ConfigError(f"validate: found {len(animals)} focal {records.units}, needed at least {FEWEST}")
+        found = f"validate: found {len(animals)} focal {records.units}, needed at least {FEWEST}"
+        if listed is not None:
+            raise ConfigError(f"{found} in {file}")
+        raise ConfigError(f"{found}: {what} are too few; needed {others(ways_that_work(year, records, True))}")
     return Focal(animals, masked, what, cutoff, notes, file, lines)
+
+
+Way = tuple[str, object, str]  # what would do: option, its value, what is said of it
+FOLDS: Way = ("method", "kfold", ", which needs no young animals")
+OR_A_FILE: list[Way] = [("focal", "FILE", " (ids, one per line)"), FOLDS]
+
+
+def others(ways: Sequence[Way]) -> str:
+    """'--cutoff 2010, or --focal FILE (ids, one per line), or ...'."""
+    return ", or ".join(f"{option(name, value)}{said}" for name, value, said in ways)
+
+
+def ways_that_work(year: np.ndarray, records: Recorded, compared: bool) -> list[Way]:
+    """What leaves out some records, not all: the last birth year with enough animals from it on, where there is one,
+    and what needs none. year: (n,) of the records, NaN where it is not known or not asked for; compared: it is the
+    animals whose records are left out that are compared, not those of a file.
+    """
+    for last in np.unique(year[~np.isnan(year)])[::-1].tolist():
+        masked = year >= last
+        n = records.animal.filter(pl.Series(masked)).drop_nulls().n_unique()
+        if n >= (FEWEST if compared else 1) and not masked.all():
+            shown = int(last) if last.is_integer() else last
+            return [("cutoff", shown, f" ({n:,} {records.units} with records)"), *OR_A_FILE]
+    return OR_A_FILE
 
 
 def read_ids(file: str | os.PathLike) -> tuple[pl.Series, tuple[int, ...]]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from mmgibbs.report.html_tables import Column, Table, decimals_of, numbers
-from mmgibbs.report.page import model_section
 from mmgibbs.report.words import behind_words, related_words
 from mmgibbs.results.relationships import relationships_of
 from mmgibbs.validation.plan import SAMPLE
@@ -24,6 +23,8 @@ def when_and_by_what(head: dict[str, Any]) -> str:
 
 def equations(head: dict[str, Any]) -> list[tuple[str, list[str]]]:
     """(trait, what it is the sum of) for each trait, as on the page of a run."""
+    from mmgibbs.report.page import model_section  # with matplotlib, which only a page needs
+
     section = model_section(head, intercept=head.get("intercept", [])) if "analysis" in head else None
     return section["equations"] if section else []
 

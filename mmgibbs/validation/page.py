@@ -15,6 +15,7 @@ from mmgibbs.report.render import render
 from mmgibbs.validation.cross import EVERY_EFFECT_AND_FIXED, EXPECTED
 from mmgibbs.validation.evaluation import label
 from mmgibbs.validation.explained import NAMES, explained
+from mmgibbs.validation.found import FROM_SIMULATION
 from mmgibbs.validation.head import (
     equations,
     how_solved,
@@ -30,10 +31,14 @@ if TYPE_CHECKING:
 FAR = 3.0  # standard errors from what is expected: marked
 MOST_POINTS = 1500
 LEAST = 20  # records of a class of a calibration curve
-COLUMNS = [
-    ("expected", "what the estimate would be, on average, if the model is right; empty where it is not known"),
-    ("z", "estimate minus what is expected, in standard errors"),
-]
+IF_RIGHT = "what the estimate would be, on average, if the model is right{}; empty where it is not known"
+OVER_SETS = f" (where the standard error is from {FROM_SIMULATION}, the mean over the sets of simulated records)"
+OF_N = {"kfold": ("n", "records that are predicted"), "lr": ("n", "animals, or other levels, that are compared")}
+PARTIAL_AND_WHOLE = (
+    "Breeding values of the focal animals from partial data, without the records that are left out, against those from "
+    "whole data, with all records."
+)
+OF_Z = ("z", "estimate minus what is expected, in standard errors")
 METHODS = {
     "kfold": ("Cross-validation", "Prediction without the fold", "record corrected for fixed effects"),
     "lr": (
@@ -56,7 +61,7 @@ def page(validation: Validation) -> dict:
     for method, (heading, x, y) in METHODS.items():
         table = validation.table.filter(method=method)
         if table.height:
-            summary = kfold_summary(info, table) if method == "kfold" else lr_summary(info)
+            summary = kfold_summary(info, table) if method == "kfold" else f"{lr_summary(info)} {PARTIAL_AND_WHOLE}"
             calibrated = method == "kfold" and validation.predictions["effect"].str.starts_with("P(").any()
             summary += "" if calibrated else " Solid line: regression; dashed: equality."
             shown = [_figure(figures, part, x, y) for part in _parts(validation.predictions.filter(method=method))]
@@ -67,7 +72,7 @@ def page(validation: Validation) -> dict:
                     "summary": summary,
                     "figures": shown,
                     "table": statistics_table(table),
-                    "explained": explained(method, table["statistic"].to_list()) + COLUMNS,
+                    "explained": explained(method, table["statistic"].to_list()) + columns_explained(table),
                 }
             )
     return {
@@ -89,13 +94,22 @@ def page(validation: Validation) -> dict:
     }
 
 
+def columns_explained(table: pl.DataFrame) -> list[tuple[str, str]]:
+    """What the columns beside the estimates say."""
+    simulated = FROM_SIMULATION in table["se_from"].to_list()
+    return [("expected", IF_RIGHT.format(OVER_SETS if simulated else "")), OF_Z, OF_N[table["method"][0]]]
+
+
 def kfold_summary(info: dict, table: pl.DataFrame | None = None) -> str:
     """table: the statistics below; of those that have an expectation elsewhere, notes say why one has none."""
     plan, folds = info["plan"], info["folds"]
+    of_time = (
+        "birth years of animals with records" if plan.get("time") is None else f"values of column '{plan['time']}'"
+    )
     by = {
         "random": f"{info['units']} at random",
         "family": "half-sib families by sire" + ("" if info["units"] == "animals" else f" of the {info['units']}"),
-        "time": "one for each of the last times, predicted from the records before it",
+        "time": f"one for each of the last {of_time}, predicted from the records before it",
         "column": f"the values of column '{plan.get('column')}'",
     }
     sizes = [f["predicted"] for f in folds]

@@ -26,11 +26,11 @@ def facts_of_folds(folds: Sequence[Fold], lost: Sequence[dict[str, int]] = ()) -
     return facts
 
 
-def fold_rows(found: cross.Predicted, design: Design) -> tuple[list[tuple], list[str]]:
+def fold_rows(found: cross.Predicted, design: Design, folds: Sequence[Fold]) -> tuple[list[tuple], list[str]]:
     """(rows, notes)."""
     p, n = found.predictor, len(found.record)
     of, rows = ("kfold", p.term, p.effect, design.traits[p.trait]), []
-    expected, void, notes = cross.expectations(found, design)
+    expected, void, notes = cross.expectations(found, design, folds)
     for name, v in found.by_fold().items():
         estimate, error = number(v.mean()), number(v.std(ddof=1) / np.sqrt(len(v)))
         if name in void:

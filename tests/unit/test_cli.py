@@ -251,6 +251,27 @@ def test_two_keys_behind_one_set(capsys):
     assert "unrecognized arguments: sampler.chains=2; needed one --set for each key: --set sampler.chains=2" in said
 
 
+@pytest.mark.parametrize("name", ["run", "check", "validate"])
+def test_two_keys_behind_one_set_before_the_file(name, capsys):
+    assert main([name, "--set", "sampler.thin=2", "sampler.chains=2", "name=b", "analysis.yaml"]) == 2
+    said = capsys.readouterr().err
+    needed = "needed one --set for each key: --set sampler.chains=2 --set name=b"
+    assert said.endswith(f"error: unrecognized arguments: sampler.chains=2 name=b; {needed}\n")
+
+
+def test_a_key_behind_the_file_and_an_unknown_option(capsys):
+    assert main(["check", "--set", "sampler.thin=2", "analysis.yaml", "sampler.chains=2", "--bogus"]) == 2
+    said = capsys.readouterr().err
+    assert "unrecognized arguments: sampler.chains=2 --bogus; needed one --set for each key: --set sampler.ch" in said
+
+
+def test_a_file_with_an_equals_sign_is_no_key(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a=b.yaml").write_text("")
+    main(["check", "--set", "sampler.thin=2", "a=b.yaml"])
+    assert capsys.readouterr().err.startswith("a=b.yaml: is empty")
+
+
 COMMANDS = "run check report predict simulate bench validate export import-blupf90 schema init compare".split()
 
 
@@ -293,11 +314,21 @@ def test_a_closed_pipe_is_no_bug(analysis):
     assert process.wait() == 141
 
 
-def test_help_does_not_load_the_solver():
+@pytest.mark.parametrize("arguments", [["--help"], ["validate", "--help"], ["compare", "--help"], ["report", "--help"]])
+def test_help_does_not_load_the_solver(arguments):
     command = f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
     command += (
-        "from mmgibbs.cli import main; main(['--help']); "
+        f"from mmgibbs.cli import main; main({arguments}); "
         "print(sorted({'numba', 'polars', 'numpy', 'matplotlib', 'jinja2'} & set(sys.modules)))"
     )
     shown = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout
     assert shown.endswith("[]\n")
+
+
+def test_what_a_validation_says_needs_no_figures():
+    """matplotlib is imported for a page, not for the words on it, nor for a validation without one."""
+    command = f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
+    command += "import mmgibbs.validation.differences, mmgibbs.validation.several, mmgibbs.comparison.make; "
+    command += "print('matplotlib' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout
+    assert shown == "False\n"

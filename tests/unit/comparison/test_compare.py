@@ -197,6 +197,10 @@ def test_the_report_of_a_reml_run_heads_estimates_as_such(reml):
 def test_what_cannot_be_compared(a_run, tmp_path, capsys):
     pl.DataFrame({"id": ["q1", "q2"], "ebv": [1.0, 2.0]}).write_csv(tmp_path / "strangers.csv")
     assert "nothing to compare" in compare(a_run, tmp_path / "strangers.csv")
+    said = compare(a_run, tmp_path / "strangers.csv")
+    assert (
+        "nothing to compare: no level of one side is one of the other: a has '" in said and "b has 'q1', 'q2' (" in said
+    )
     pl.DataFrame({"id": ["q1"], "name": ["x"]}).write_csv(tmp_path / "text.csv")
     pl.DataFrame({"cow_name": ["q1"], "ebv": [1.0]}).write_csv(tmp_path / "no_ids.csv")
     (tmp_path / "empty").mkdir()
@@ -210,6 +214,61 @@ def test_what_cannot_be_compared(a_run, tmp_path, capsys):
             compare(a_run, tmp_path / path)
     assert main(["compare", str(a_run), str(a_run), "--top", "0"]) == 2
     assert "--top: found 0" in capsys.readouterr().err
+
+
+def side(tmp_path, name, columns):
+    pl.DataFrame(columns).write_csv(tmp_path / f"{name}.csv")
+    return tmp_path / f"{name}.csv"
+
+
+@pytest.mark.parametrize(
+    ("ids", "others", "what"),
+    [
+        (["001", "002"], ["1", "2"], "a has '001', '002' (ebv); b has '1', '2' (ebv). Without zeros in front some are"),
+        (["1", "2"], ["1.0", "2.0"], "Without '.0' at the end some are the same"),
+        (["A1", "A2"], ["a1", "a2 "], "Without spaces and capital letters some are the same"),
+        (["A1", "A2"], ["B1", "B2"], "(ebv). Needed ids that are written in the same way"),
+    ],
+)
+def test_ids_that_are_written_in_another_way_are_shown(tmp_path, ids, others, what):
+    a, b = (side(tmp_path, name, {"id": own, "ebv": [1.0, 2.0]}) for name, own in (("a", ids), ("b", others)))
+    assert what in compare(a, b)
+
+
+def test_names_that_are_not_the_same_are_listed(tmp_path):
+    ids, values = [f"x{i}" for i in range(30)], np.arange(30.0)
+    a = side(tmp_path, "a", {"id": ids, "weight": values, "milk": values})
+    b = side(tmp_path, "b", {"id": ids, "Gewicht": values, "Milch": values})
+    assert "but not their traits: a has 'weight' and 'milk'; b has 'Gewicht' and 'Milch'. Needed the" in compare(a, b)
+    runs = [
+        side(tmp_path, trait, {"term": "animal", "effect": "", "trait": trait, "level": ids, "mean": values})
+        for trait in ("weight", "milk")
+    ]
+    said = compare(*runs)
+    assert "nothing to compare: no effect of one side has the term, effect and trait of one of the other" in said
+    assert "a has 'animal, weight'; b has 'animal, milk'" in said
+    c = side(tmp_path, "c", {"id": [*ids[:9], *(f"y{i}" for i in range(30))], "weight": np.arange(39.0), "fat": 1.0})
+    assert "9 of the 30 levels of weight in a are among the 39 of weight in b: too few" in compare(a, c)
+
+
+def test_a_lone_column_of_which_few_ids_are_known(tmp_path):
+    """An evaluation of another country, with some animals of this one."""
+    ids = [f"x{i}" for i in range(40)]
+    a = side(tmp_path, "a", {"id": ids, "weight": np.arange(40.0), "milk": 1.0})
+    b = side(tmp_path, "b", {"id": [*ids[:10], *(f"y{i}" for i in range(50))], "ebv": np.arange(60.0)})
+    (pair,) = pairs(read_side(a), read_side(b))
+    assert pair.table.height == 10 and (pair.only_a, pair.only_b) == (30, 50)
+
+
+def test_decimal_commas_and_missing_values(tmp_path):
+    (tmp_path / "commas.csv").write_text("id;name;ebv\na;x;1,5\nb;y;NA\nc;z;-0,25\nd;x;2\n")
+    (tmp_path / "points.csv").write_text("id,ebv\na,1.5\nb,.\nc,-0.25\nd,2\n")
+    pl.DataFrame({"id": list("abcd"), "ebv": [1.5, None, -0.25, 2.0]}).write_parquet(tmp_path / "nulls.parquet")
+    (null,) = read_side(tmp_path / "nulls.parquet").components
+    assert null.values["level"].to_list() == ["a", "c", "d"]
+    for name in ("commas", "points"):
+        (found,) = read_side(tmp_path / f"{name}.csv").components
+        assert found.values.rows() == [("a", 1.5), ("c", -0.25), ("d", 2.0)], name
 
 
 # ------------------------------------------------------------------------------------------------ likelihood ratio

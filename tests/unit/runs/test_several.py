@@ -48,6 +48,19 @@ def test_a_lone_text_is_no_list(folder):
         mmgibbs.run_scenarios("analysis.yaml")
 
 
+def test_what_is_no_list_of_files_is_refused(folder):
+    file, analysis = folder / "analysis.yaml", {"name": "a", "data": {}}
+    for wrong, found in (
+        (analysis, "found a dict, needed a list of paths"),
+        ([file, analysis], "found a dict as number 2 of the list, needed a list of paths"),
+        (None, "found None, needed"),
+        ([file, 7], "found 7 as number 2 of the list"),
+    ):
+        with pytest.raises(ConfigError, match=f"^files: {found}") as refused:
+            mmgibbs.run_scenarios(wrong)
+        assert ("mmgibbs.run(analysis)" in str(refused.value)) == ("dict" in found)
+
+
 def test_what_is_finished_is_not_done_again(folder):
     assert command(folder, "run", "analysis.yaml", "--quiet").code == 0
     before = contents(folder / "run")

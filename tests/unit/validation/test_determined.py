@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from mmgibbs.data import rank
 from mmgibbs.data.rank import Columns, independent_columns
@@ -135,3 +136,32 @@ def test_a_column_that_does_not_depend_on_others_stays(monkeypatch):
     found = kept_columns(effects, monkeypatch, 0)
     assert len(first) == 2
     assert found.sum() == 1 + 69 + 53 + 3
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_records_that_slopes_within_levels_do_not_determine_take_two_solves(monkeypatch, seed):
+    """Herds whose training records have one age leave their slope undetermined, of a record at another age alone; two
+    slopes whose errors are the same but for the sign do not cancel."""
+    rng, n_herds = np.random.default_rng(seed), 40
+    herd, year = np.repeat(np.arange(n_herds), 4), rng.integers(0, 3, 4 * n_herds)
+    age = np.where(herd % 2 == 0, 5.0, rng.uniform(1, 9, herd.size))  # one age in every second herd
+    design = lambda h, y, a: np.hstack(
+        [np.eye(n_herds)[h], np.eye(3)[y][:, 1:], np.eye(n_herds)[h] * a[:, None], a[:, None] * (h == 0)[:, None]]
+    )
+    given = design(herd, year, age)
+    tested = rng.integers(0, n_herds, 60)
+    wanted = design(tested, rng.integers(0, 3, 60), np.where(rng.integers(0, 2, 60) == 0, 5.0, 7.0))
+    wanted[:2] = 0.0
+    wanted[1, [0, n_herds + 2, -1]] = 1.0, 5.0 + 1.5, 5.0 - 1.5  # of herd 0: its slope too high, the other too low
+    kept = np.ones(given.shape[1], bool)
+    kept[n_herds + 2 : -1][::2] = kept[-1] = False
+    M = np.linalg.lstsq(given[:, kept], given[:, ~kept], rcond=None)[0]
+    assert np.allclose(given[:, kept] @ M, given[:, ~kept])
+    expected = (np.abs(wanted[:, ~kept] - wanted[:, kept] @ M) > 1e-6).any(axis=1)
+    assert expected[1] and not expected[0] and 10 < expected.sum() < 50
+    matrices = iter([sparse.csc_array(wanted), sparse.csc_array(given)])
+    monkeypatch.setattr(determined, "_matrix", lambda *_: next(matrices))
+    monkeypatch.setattr(determined, "_in_force", lambda *_: kept)
+    shapes = solves(monkeypatch)
+    assert (determined.unpredictable(None, None, 0) == expected).all()
+    assert len(shapes) == 2

@@ -47,7 +47,10 @@ def test_relationships_are_in_words_and_files_by_name():
     )
     assert [c.label for c in found.columns] == ["What", "chip", "herd book"]
     assert found.rows == [("levels of genetic", BOTH, PEDIGREE), ("data.genotypes", "snps.bed", "none")]
-    assert found.note.startswith("Names that begin with data., traits., model. or variances. are keys")
+    assert found.note == "Names that begin with data. are keys of the analysis file."
+    with_markers = validation("snps", data={"genotypes": genotypes}, markers={"snp": {"prior": "bayesc"}})
+    note = difference_table([validation("chip"), with_markers]).note
+    assert note == "Names that begin with data. or model. are keys of the analysis file."
 
 
 def test_files_of_one_name_are_told_apart():

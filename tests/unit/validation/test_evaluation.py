@@ -1,13 +1,16 @@
 """BLUP without some records: what goes wrong names them, and a fold may have too few of them to be absorbed."""
 
 import numpy as np
+import polars as pl
 import pytest
-from helpers.validation_data import analysis_of, beef_frames, small_beef
+import yaml
+from helpers.validation_data import G, R, analysis_of, beef_frames, small_beef
 
 from mmgibbs.config import load_config
 from mmgibbs.engines.pcg.solver import PcgSolver
-from mmgibbs.errors import ModelError
+from mmgibbs.errors import ConfigError, ModelError
 from mmgibbs.validation.evaluation import evaluate, evaluate_without, recorded
+from mmgibbs.validation.starts import lines_of_starts
 
 
 def records_of(preconditioner):
@@ -43,3 +46,36 @@ def test_folds_are_solved_as_the_file_asks(monkeypatch):
     for name in ("absorption", "blocks"):
         records, last = records_of(name)
         assert evaluate_without(records, last, "the last year").solver.solve(1e-12).preconditioner == name
+
+
+def test_the_lines_of_a_start_are_given():
+    analysis = analysis_of(*beef_frames(small_beef(60, 3, 4)), group="herd")
+    with pytest.raises(ConfigError) as refused:
+        recorded(load_config(analysis | {"variances": {"residual": R}}))
+    said, *lines = str(refused.value).splitlines()
+    assert said.startswith("variances.animal: found no start, needed one, ") and "C (covariance):" in said
+    assert lines == ["variances:", "  animal:", "    start: V"]
+    read = yaml.safe_load("\n".join(lines).replace("V", str(G)))
+    recorded(load_config(analysis | {"variances": read["variances"] | {"residual": R}}))
+
+
+def test_the_lines_of_starts_are_of_all_components_in_their_order():
+    phenotypes, pedigree = beef_frames(small_beef(60, 3, 4))
+    analysis = analysis_of(phenotypes.with_columns(heavy=pl.col("birth_weight") > 40), pedigree)
+    analysis["traits"] = {"birth_weight": {}, "heavy": {"type": "binary"}}
+    both = {"a": {"level": "animal"}, "m": {"level": "dam"}}
+    analysis["model"]["random"] = {
+        "animal": {"relationship": "pedigree", "effects": both},
+        "dam herd": {"level": "herd"},
+    }
+    analysis["variances"] = {"dam herd": {"structure": "diagonal"}}
+    lines = lines_of_starts(load_config(analysis), ["dam herd", "residual"]).splitlines()
+    assert lines == [
+        "variances:",
+        "  dam herd:  # rows and columns: birth_weight, heavy",
+        "    start: [[V1, 0], [0, V2]]",
+        "  residual:  # rows and columns: birth_weight, heavy",
+        "    start: [[V1, C12], [C12, 1]]",
+    ]
+    of_four = lines_of_starts(load_config(analysis), ["animal"])
+    assert "a:birth_weight, a:heavy, m:birth_weight, m:heavy" in of_four and "[C14, C24, C34, V4]]" in of_four

@@ -6,6 +6,8 @@ import pytest
 from helpers.validation_data import G, R, analysis_of, beef_frames, small_beef
 
 from mmgibbs.config import load_config
+from mmgibbs.errors import ConfigError
+from mmgibbs.validation.cross import Predicted, Predictor, without_statistics
 from mmgibbs.validation.evaluation import recorded
 from mmgibbs.validation.make import examine
 from mmgibbs.validation.plan import Plan
@@ -94,7 +96,9 @@ def lr_of(rows: dict) -> dict:
 
 
 def test_fixed_groups_have_their_expectations_from_the_simulation():
-    rows = lr_of(found(grouped("fixed"), method="lr", replicates=40)[0])
+    every, _, info, _ = found(grouped("fixed"), method="lr", replicates=40)
+    rows, told = lr_of(every), info["standard_errors"]["simulation"]
+    assert told.endswith("simulated from the model, with its relationships, at the given variances")
     assert {rows[s]["se_from"] for s in rows} == {"simulation"}
     assert rows["accuracy"]["estimate"] is None and all(rows[s]["se"] > 0 for s in rows if s != "accuracy")
     assert abs(rows["bias"]["expected"]) < 4 * rows["bias"]["se"] / np.sqrt(40)
@@ -159,3 +163,57 @@ def test_levels_of_a_sire_model_are_not_called_animals():
     _, _, info, said = found(analysis, method="kfold", folds=2)
     assert info["units"] == "levels of 'bull'" and info["animal_column"] == "bull"
     assert f"{phenotypes.height} records of levels of 'bull' (column 'bull')" in said[0]
+
+
+def test_a_fold_whose_predictions_are_all_the_same_is_named():
+    """Animals without a relative: the records of the others say nothing of them."""
+    phenotypes, pedigree = frames()
+    phenotypes = phenotypes.with_columns(
+        part=pl.when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("a")).otherwise(pl.lit("b"))
+    )
+    strangers = phenotypes.head(5).with_columns(animal=pl.format("stranger {}", pl.int_range(5)), part=pl.lit("new"))
+    alone = strangers.select("animal", sire=pl.lit(None, pl.String), dam=pl.lit(None, pl.String), birth=pl.lit(2001))
+    pedigree = pl.concat([pedigree, alone.cast(dict(pedigree.schema))])
+    analysis = analysis_of(pl.concat([phenotypes, strangers]), pedigree)
+    rows, notes, *_ = found(analysis, method="kfold", by="column", column="part")
+    assert [rows["kfold", "animal", "", "birth_weight", s]["estimate"] is None for s in ("dispersion", "bias")] == [
+        True,
+        False,
+    ]
+    (note,) = [note for note in notes if "all the same" in note]
+    assert note.startswith(
+        "cross-validation, animal, birth_weight: in part new (5 records) the predictions are all the"
+    )
+    assert note.endswith("needed folds that leave some in")
+
+
+def test_records_or_predictions_that_say_nothing_are_told_apart():
+    predictor = Predictor(0, "animal", "", None)
+    three, other = np.arange(3.0), np.array([1.0, 0.0, 2.0])
+    of = lambda p, y, noise: Predicted(
+        predictor, np.arange(6), np.repeat([0, 1], 3), np.r_[three, y], np.r_[other, p], noise=np.array([0.0, noise])
+    )
+    said = lambda *values: without_statistics(of(*values), ["one", "two"])
+    assert said(other, three, 0.0) == []
+    ((same,), (flat,), (noisy,)) = said(np.ones(3), three, 0.0), said(other, np.ones(3), 0.0), said(other, three, 9.0)
+    assert same.startswith("in two (3 records) the predictions are all the same")
+    assert flat.startswith("in two (3 records) the corrected records are all the same")
+    assert noisy.startswith("in two (3 records) the predictions differ by no more than Monte Carlo error")
+
+
+def test_a_last_year_with_too_few_animals_names_one_that_does():
+    phenotypes, pedigree = frames()
+    last = pedigree["birth"].max()
+    two = phenotypes.head(2).with_columns(animal=pl.format("late {}", pl.int_range(2)))
+    born = two.select("animal", sire=pl.lit(None), dam=pl.lit(None), birth=pl.lit(last + 1))
+    late = pl.concat([pedigree, born.cast(dict(pedigree.schema))])
+    n = phenotypes.join(pedigree.filter(birth=last), on="animal", how="semi")["animal"].n_unique()
+    told = (
+        f"validate: found 2 focal animals, needed at least 3: animals born from {last + 1} on are too few; needed "
+        rf"cutoff={last} \({n + 2} animals with records\), or focal=FILE"
+    )
+    with pytest.raises(ConfigError, match=told):
+        found(analysis_of(pl.concat([phenotypes, two]), late), method="lr")
+    same = pedigree.with_columns(birth=pl.lit(last, pedigree.schema["birth"]))
+    with pytest.raises(ConfigError, match="have all of the .* leaves out some; needed focal=FILE"):
+        found(analysis_of(phenotypes, same), method="lr")

@@ -12,6 +12,7 @@ pytest.importorskip("jinja2")
 
 from mmgibbs.validation.cross import fold_statistics
 from mmgibbs.validation.explained import MEANINGS
+from mmgibbs.validation.found import FROM_SIMULATION
 from mmgibbs.validation.lr import family_sums, lr_statistics
 from mmgibbs.validation.make import FROM_FAMILIES, FROM_MODEL, OVER_FOLDS, Validation
 from mmgibbs.validation.page import page, write_page
@@ -75,10 +76,23 @@ def test_the_page_shows_both_methods(tmp_path):
 
 def test_it_says_what_the_statistics_and_their_signs_mean(tmp_path):
     kfold, lr = (dict(section["explained"]) for section in page(made_up())["sections"])
-    assert list(kfold) == ["predictive ability", "dispersion", "expected", "z"]
-    assert list(lr) == ["bias", "accuracy", "expected", "z"]
+    assert list(kfold) == ["predictive ability", "dispersion", "expected", "z", "n"]
+    assert list(lr) == ["bias", "accuracy", "expected", "z", "n"]
     assert lr["bias"].startswith("mean breeding value from partial data minus that from whole data. Above 0, these")
     assert lr["bias"] in write_page(made_up(), tmp_path / "validation.html").read_text(encoding="utf-8")
+
+
+def test_what_is_expected_by_simulation_is_said_only_of_a_simulation():
+    """The comparison of several validations shares the words on standard errors, and has no column of expectations."""
+    from_model = made_up()
+    simulated = made_up()
+    table = simulated.table.with_columns(
+        se_from=pl.when(pl.col("method") == "lr").then(pl.lit(FROM_SIMULATION)).otherwise("se_from")
+    )
+    of = lambda validation: [dict(section["explained"])["expected"] for section in page(validation)["sections"]]
+    assert not any("simulated" in text for text in of(from_model))
+    kfold, lr = of(replace(simulated, table=table))
+    assert "simulated" not in kfold and "from simulation, the mean over the sets of simulated records" in lr
 
 
 def test_the_signs_are_those_of_the_statistics():
@@ -196,3 +210,16 @@ def test_what_lies_far_from_expected_is_marked():
     assert not z["dispersion"].alert and z["accuracy"].value is None
     notes = [any(row[5].alert for row in table.rows) == table.note.startswith("Marked: ") for table in tables.values()]
     assert all(notes) and sum(table.note != "" for table in tables.values()) == 1
+
+
+@pytest.mark.parametrize(
+    ("time", "told"),
+    [
+        (None, "the last birth years of animals with records, pre"),
+        ("season", "the last values of column 'season', pre"),
+    ],
+)
+def test_it_says_what_times_are(time, told):
+    of_folds, of_lr = page(made_up(plan={"by": "time", "time": time, "seed": 1}))["sections"]
+    assert told in of_folds["summary"]
+    assert "from partial data, without the records that are left out, against those from whole" in of_lr["summary"]

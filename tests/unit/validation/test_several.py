@@ -100,7 +100,7 @@ def test_statistics_of_the_lr_method_stand_together_and_have_no_empty_columns():
     assert [c.label for c in shown.columns] == [*heads, "n"]
     assert all(len(row) == 7 for row in shown.rows) and shown.note == ""
     (section,) = page(found)["sections"]
-    assert [name for name, _ in section["explained"]] == ["bias", "dispersion"]  # there is no z
+    assert [name for name, _ in section["explained"]] == ["bias", "dispersion", "n"]  # there is no z
     assert "difference" not in found.as_text() and "estimate" in found.as_text()
     shown = comparison_table(found.table.with_columns(difference=pl.lit(0.5), se_of_difference=pl.lit(0.1)))
     assert [c.label for c in shown.columns] == [*heads, "Difference", "Its standard error", "z", "n"] and shown.note

@@ -27,6 +27,7 @@ def folder(tmp_path_factory):
     }
     (path / "analysis.yaml").write_text(yaml.safe_dump(analysis))
     (path / "focal.txt").write_text("\n".join(phenotypes["animal"][-8:]) + "\n\n")
+    (path / "two.txt").write_text("\n".join(phenotypes["animal"][-2:]))
     (path / "strangers.txt").write_text("\n".join([*phenotypes["animal"][-2:], "", "nobody", "noone", ""]))
     outcome = command(path, "validate", "analysis.yaml", "--folds", "3", "--output", "out", "--no-report")
     assert outcome.code == 0, outcome.err
@@ -222,13 +223,17 @@ def test_forward_in_time_never_sees_the_future(folder):
         (("--time", "year"), "--time cannot be combined with --by random; needed --by time"),
         (("--method", "lr", "--set", "data.pedigree=no_births.csv"), "found no birth years, which the LR method needs"),
         (("--by", "time", "--set", "data.pedigree=no_births.csv"), "found no birth years, which --by time needs"),
+        (("--set", "data.pedigree=no_births.csv"), "or --focal FILE (ids, one per line), or --method kfold, which "
+            "needs no young animals"),
         (("--method", "lr", "--cutoff", "1900"), "animals born from 1900 on have all of the"),
         (("--method", "lr", "--cutoff", "2900"), "animals born from 2900 on have none of the"),
+        (("--cutoff", "2900"), " animals with records), or --focal FILE (ids, one per line), or --method kfold, which"),
         (("--method", "lr", "--cutoff", "20030101"), "validate: animals born from 20030101 on have none of the"),
         (("--method", "lr", "--cutoff", "nan"), "found --cutoff nan, needed a birth year"),
         (("--method", "lr", "--focal", "none.txt"), "--focal none.txt: cannot be read"),
         (("--method", "lr", "--cutoff", "2002", "--focal", "strangers.txt"), "--focal strangers.txt line 4: focal "
             "animal 'nobody' is not a level of 'animal'"),
+        (("--focal", "two.txt"), "found 2 focal animals, needed at least 3 in two.txt"),
         (("--focal", "strangers.txt"), "--focal strangers.txt line 4: focal animal 'nobody' is not a level of"),
         (("--set", "variances={}"), "variances.animal: found no start, needed one, --variances RUN"),
         (("--variances", "elsewhere"), "--variances: 'elsewhere' is not the folder of a finished run"),
@@ -267,6 +272,9 @@ def test_what_cannot_be_validated_is_told_before_anything_is_solved(folder, monk
 
 def test_help_is_no_wider_than_a_page(folder):
     outcome = command(folder, "validate", "--help")
-    description = outcome.out.split("\n\n")[1]
+    description, rest = outcome.out.split("positional arguments:")
+    description = description.partition("\n\n")[2]
     assert outcome.code == 0 and description.startswith("Validate an evaluation") and "\n" in description
     assert max(map(len, description.splitlines())) <= 100
+    young = "Young are the animals with records that were born in the last birth year of which there are records"
+    assert young in " ".join(description.split()) and "kfold: number of folds" in rest
