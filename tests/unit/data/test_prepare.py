@@ -601,3 +601,13 @@ def test_a_few_animals_without_a_level_are_no_lack_of_one(files):
     assert not [w for w in prepare(analysis(frame, ["y"], random=terms | some, **of)).warnings if "traits.y" in w]
     once = pl.DataFrame({"animal": [f"c{max(i - 5, 0)}" for i in range(80)], "y": np.arange(80.0) % 13})
     assert not [w for w in prepare(analysis(once, ["y"], random=terms, **of)).warnings if "traits.y" in w]
+
+
+def test_decimal_commas_within_quotation_marks(tmp_path):
+    """A table with commas between its columns has its decimal commas in quoted cells."""
+    path = tmp_path / "records.csv"
+    path.write_text('animal,gain,age\na,"1205,25","3,5"\nb,1190,"4,5"\nc,"1180,5",4\n')
+    prepared = prepare(analysis(path, ["gain"], {"age": fixed("age", "covariate", traits=["gain"])}))
+    assert sorted(prepared.design.y[:, 0] - prepared.design.y[:, 0].min()) == pytest.approx([0.0, 9.5, 24.75])
+    (note,) = [n for n in prepared.design.notes if "decimal points" in n]
+    assert note == "records.csv: commas are decimal points in 'gain' (row 2: 1205,25), 'age' (row 2: 3,5)"
