@@ -35,6 +35,7 @@ from mmgibbs.data.repeated_records import warn_of_repeated_records
 from mmgibbs.data.residual_classes import PATH as RESIDUAL_PATH
 from mmgibbs.data.residual_classes import residual_classes
 from mmgibbs.data.responses import refuse_extreme_levels, response_columns
+from mmgibbs.data.similar_levels import warn_of_similar_levels
 from mmgibbs.data.traits import Records, missing_patterns, observing, read_records
 from mmgibbs.errors import DataError
 from mmgibbs.model.design import Design
@@ -65,6 +66,10 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         phenotypes = read_phenotypes(analysis.data, _columns(analysis))
         _need_columns(analysis, phenotypes)
         records = read_records(analysis, phenotypes)
+        of_records = (
+            *records.warnings,
+            *warn_of_similar_levels(analysis, records),
+        )
     with stage("pedigree", _uses_pedigree(analysis, records)):
         kin = _kin(analysis, records)
     genotypes = imputed = None
@@ -81,9 +86,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
             ungenotyped = len(records.phenotypes) - len(left)
             if ungenotyped:
                 again = read_records(analysis, left)
-                records = replace(
-                    again, n_read=records.n_read, notes=records.notes + again.notes, warnings=records.warnings
-                )
+                records = replace(again, n_read=records.n_read, notes=records.notes + again.notes)
             imputed, of_imputed = imputed_animals(analysis, records.phenotypes, genotypes, kin)
             markers, marker_labels, of_snps = marker_terms(analysis, records, genotypes, analysis.traits, imputed)
             of_markers += of_imputed + of_snps
@@ -140,7 +143,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         counts["residual_classes"] = dict(zip(classes[0], in_class.tolist(), strict=True))
     if genotypes is not None:
         counts["genotypes"] = genotypes.counts
-    warnings = (*records.warnings, *warn_of_repeated_records(analysis, terms, records.observed))
+    warnings = (*of_records, *warn_of_repeated_records(analysis, terms, records.observed))
     warnings += (*builder.warnings, *_strangers(analysis, records, kin))
     return Prepared(
         design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings,
