@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis
+from mmgibbs.data.covariate_codes import warn_of_codes
 from mmgibbs.data.covariates import Basis
 from mmgibbs.data.fixed import INTERCEPT, ClassEffect, CovariateEffect, Effects, GroupColumns, resolve
 from mmgibbs.data.genotypes.imputed import imputed_animals, regression_on_j, without_genotyped
@@ -68,6 +69,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         records = read_records(analysis, phenotypes)
         of_records = (
             *records.warnings,
+            *warn_of_codes(analysis, records),
             *warn_of_similar_levels(analysis, records),
         )
     with stage("pedigree", _uses_pedigree(analysis, records)):
