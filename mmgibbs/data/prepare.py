@@ -14,6 +14,7 @@ import polars as pl
 from mmgibbs.config import Analysis
 from mmgibbs.data.covariate_codes import warn_of_codes
 from mmgibbs.data.covariates import Basis
+from mmgibbs.data.doubles import warn_of_doubles
 from mmgibbs.data.fixed import INTERCEPT, ClassEffect, CovariateEffect, Effects, GroupColumns, resolve
 from mmgibbs.data.genotypes.imputed import imputed_animals, regression_on_j, without_genotyped
 from mmgibbs.data.genotypes.prepare import prepare_genotypes
@@ -71,6 +72,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
             *records.warnings,
             *warn_of_codes(analysis, records),
             *warn_of_similar_levels(analysis, records),
+            *warn_of_doubles(analysis, records.phenotypes),
         )
     with stage("pedigree", _uses_pedigree(analysis, records)):
         kin = _kin(analysis, records)

@@ -705,3 +705,48 @@ def test_ids_of_animals_are_no_classes(files):
     permanent = random(_=effect("calf", traits=["y"]))
     p = prepare(analysis(frame, ["y"], {}, {"g": pedigree, "pe": permanent}, pedigree=files / "two.csv"))
     assert p.warnings == ()
+
+
+# ------------------------------------------------------------------------------------------------ rows twice
+
+
+def recorded(n=60, digits=1, animals=None):
+    y = np.random.default_rng(6).normal(50, 5, n).round(digits)
+    return pl.DataFrame({"animal": [f"a{i % (animals or n)}" for i in range(n)], "sex": list("mf") * (n // 2), "y": y})
+
+
+def doubles(frame):
+    """Warnings; `sex` is a column that the analysis does not read."""
+    return prepare(analysis(frame, ["y"], {}, {"animal": random(_=effect("animal", traits=["y"]))})).warnings
+
+
+def test_rows_that_are_entered_twice_are_named(tmp_path):
+    path = tmp_path / "records.csv"
+    pl.concat([recorded(), recorded()[3:5]]).write_csv(path)
+    (warning,) = doubles(path)
+    assert warning == (
+        "records.csv: 2 rows are the same as an earlier one in every column (rows 62, 63): entered twice? Each counts "
+        "as a record"
+    )
+    pl.concat([recorded(), recorded()[:1], recorded()[:1]]).write_csv(path, separator=";")
+    assert "2 rows are the same as an earlier one in every column (rows 62, 63)" in doubles(path)[0]
+    (warning,) = doubles(pl.concat([recorded(), recorded()[7:8]]))
+    assert warning.startswith("phenotypes: 1 row is the same as an earlier one in every column (row 61): entered")
+
+
+def test_records_that_may_be_equal_by_chance_are_no_doubles():
+    whole = recorded().with_columns(pl.col("y").round(0))
+    assert doubles(pl.concat([whole, whole[3:5]])) == ()  # scores
+    often = recorded(400, 1, animals=4)  # a hundred records of each animal, of about 200 values
+    assert often.is_duplicated().any() and doubles(often) == ()
+    other = pl.concat([recorded(), recorded()[3:5].with_columns(sex=pl.lit("?"))])
+    assert doubles(other) == ()  # another value in a column that is not read
+    none = recorded()[:2].with_columns(y=pl.lit(None, pl.Float64))
+    assert doubles(pl.concat([recorded(), none, none])) == ()  # no records
+    twice_said = often.with_columns(pounds=pl.col("y") * 2.2046, animal=pl.lit("a"))
+    assert twice_said.is_duplicated().any() and doubles(twice_said) == ()  # another column says the same
+
+
+def test_a_frame_with_a_column_that_cannot_be_compared():
+    frame = pl.concat([recorded(), recorded()[3:5]]).with_columns(notes=pl.lit([1, 2]))
+    assert len(doubles(frame)) == 1
