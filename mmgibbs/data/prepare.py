@@ -18,6 +18,7 @@ from mmgibbs.data.doubles import warn_of_doubles
 from mmgibbs.data.fixed import INTERCEPT, ClassEffect, CovariateEffect, Effects, GroupColumns, resolve
 from mmgibbs.data.genotypes.imputed import imputed_animals, regression_on_j, without_genotyped
 from mmgibbs.data.genotypes.prepare import prepare_genotypes
+from mmgibbs.data.ids_as_numbers import refuse_ids_as_numbers, warn_of_ids_as_numbers
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.markers import MarkerLabels, marker_terms, without_records_of_others
 from mmgibbs.data.metafounders import with_gamma
@@ -67,10 +68,12 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
     with stage("phenotypes"):
         phenotypes = read_phenotypes(analysis.data, _columns(analysis))
         _need_columns(analysis, phenotypes)
+        refuse_ids_as_numbers(analysis, phenotypes)
         records = read_records(analysis, phenotypes)
         of_records = (
             *records.warnings,
             *warn_of_codes(analysis, records),
+            *warn_of_ids_as_numbers(analysis, phenotypes),
             *warn_of_similar_levels(analysis, records),
             *warn_of_doubles(analysis, records.phenotypes),
         )

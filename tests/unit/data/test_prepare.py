@@ -750,3 +750,34 @@ def test_records_that_may_be_equal_by_chance_are_no_doubles():
 def test_a_frame_with_a_column_that_cannot_be_compared():
     frame = pl.concat([recorded(), recorded()[3:5]]).with_columns(notes=pl.lit([1, 2]))
     assert len(doubles(frame)) == 1
+
+
+# ------------------------------------------------------------------------------------------------ ids as numbers
+
+
+def test_ids_are_no_trait_and_no_covariate(files):
+    (files / "numbers.csv").write_text("id,sire,dam\n1,3,4\n2,3,4\n")
+    frame = pl.DataFrame({"calf": [1, 2, 1], "sire": [3, 3, 3], "y": [1.0, 2, 4]})
+    of = {"g": random("pedigree", _=effect("calf", traits=["y"]))}
+    kin = {"pedigree": files / "numbers.csv", "add_missing_animals": True}
+    with pytest.raises(DataError) as refused:
+        prepare(analysis(frame, ["y"], {"age": fixed("calf", "covariate", traits=["y"])}, of, **kin))
+    assert str(refused.value) == (
+        "phenotypes: found column 'calf' as the values of a covariate (model.fixed.age), and as ids of animals "
+        "(model.random.g.level); needed a column of numbers that measure something, or no covariate"
+    )
+    with pytest.raises(DataError, match=r"'calf' as the values of a trait \(traits.y\), and as ids of animals"):
+        prepare(analysis(frame, [trait("y", "calf")], {}, of, **kin))
+    with pytest.raises(
+        DataError, match=r"a trait \(traits.y\), and as ids of animals \(model.random.g.effects.m.level"
+    ):
+        maternal = {"d": effect("calf", traits=["y"]), "m": effect("sire", traits=["y"])}
+        prepare(analysis(frame, [trait("y", "sire")], {}, {"g": random("pedigree", **maternal)}, **kin))
+    # a class of them is an effect as any other, and so is an effect of independent levels
+    prepare(analysis(frame, ["y"], {"calf": fixed("calf", traits=["y"])}))
+    p = prepare(analysis(frame, ["y"], {"sire": fixed("sire", "covariate", traits=["y"])}))
+    assert p.warnings == (
+        "phenotypes: model.fixed.sire: column 'sire' has ids, by its name: are its numbers those of a covariate?",
+    )
+    (warning,) = prepare(analysis(frame.with_columns(id=pl.Series([5, 6, 9])), ["id"])).warnings
+    assert warning == "phenotypes: traits.id: column 'id' has ids, by its name: are its numbers those of a trait?"
