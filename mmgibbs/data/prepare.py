@@ -25,6 +25,7 @@ from mmgibbs.data.metafounders import with_gamma
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.data.random import (
+    ANIMAL_COLUMNS,
     RandomTerms,
     animal_column,
     covariate,
@@ -121,10 +122,6 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         )
     terms = fixed.terms + tuple(_hold_groups(term, fixed.groups_active) for term, _ in built)
     of_pedigree = tuple(kin.pedigree.notes) if kin else ()
-    if kin is None and analysis.data.pedigree is not None:
-        of_pedigree = (
-            "the pedigree is not read: no effect has `relationship: pedigree` or takes its sires or dams from it",
-        )
     used = markers or any(r.relationship.of_genotypes for r in analysis.model.random.values())
     unused = () if used else ("no term of the model uses the genotypes",)
     of_genotypes = () if genotypes is None else (*genotypes.notes, *of_markers, *unused)
@@ -151,7 +148,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
     if genotypes is not None:
         counts["genotypes"] = genotypes.counts
     warnings = (*of_records, *warn_of_repeated_records(analysis, terms, records.observed))
-    warnings += (*builder.warnings, *_strangers(analysis, records, kin))
+    warnings += (*builder.warnings, *_strangers(analysis, records, kin), *_unused_pedigree(analysis, phenotypes, kin))
     return Prepared(
         design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings,
         warnings, genotypes, tuple(marker_labels),
@@ -264,6 +261,22 @@ def _strangers(analysis: Analysis, records: Records, kin: Kin | None) -> tuple[s
         f"pedigree and {agreeing(len(strange), 'was')} added without parents, with unknown relationships. Are ids "
         f"written in the same way? Records have {quoted(strange[0])}, the pedigree "
         f"{quoted(pedigree.ids[int(np.flatnonzero(own)[0])])}",
+    )
+
+
+def _unused_pedigree(analysis: Analysis, phenotypes: Phenotypes, kin: Kin | None) -> tuple[str, ...]:
+    """A warning where a pedigree is given that no effect uses, with what uses it."""
+    if kin is not None or analysis.data.pedigree is None:
+        return ()
+    column = next((c for c in ANIMAL_COLUMNS if c in phenotypes.columns), "COLUMN")
+    write = f"model.random.genetic: {{level: {column}, relationship: pedigree}}"
+    if "genetic" in analysis.model.random:
+        write = "relationship: pedigree in model.random.genetic"
+    if analysis.data.genotypes is not None:
+        write += ", or a term with relationship: single_step, which has the genotypes too"
+    return (
+        "data.pedigree: the pedigree is not read, as no effect has `relationship: pedigree` or takes its sires or "
+        f"dams from it; for breeding values by the pedigree write {write}",
     )
 
 

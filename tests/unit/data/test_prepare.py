@@ -384,7 +384,10 @@ def test_a_few_missing_animals_are_no_warning(files, animals):
 
 def test_a_pedigree_that_no_effect_needs_is_not_read(files):
     p = prepare(analysis(pl.DataFrame({"y": [1.0, 2]}), ["y"], pedigree=files / "absent.csv"))
-    assert p.pedigree is None and any("not read" in n for n in p.design.notes)
+    assert p.pedigree is None and not any("pedigree" in n for n in p.design.notes)
+    (warning,) = p.warnings
+    assert warning.startswith("data.pedigree: the pedigree is not read, as no effect has `relationship: pedigree`")
+    assert warning.endswith("write model.random.genetic: {level: COLUMN, relationship: pedigree}")
 
 
 # ------------------------------------------------------------------------------------------------ unknown-parent groups
@@ -781,3 +784,16 @@ def test_ids_are_no_trait_and_no_covariate(files):
     )
     (warning,) = prepare(analysis(frame.with_columns(id=pl.Series([5, 6, 9])), ["id"])).warnings
     assert warning == "phenotypes: traits.id: column 'id' has ids, by its name: are its numbers those of a trait?"
+
+
+def test_an_unused_pedigree_says_what_would_use_it(files):
+    frame = pl.DataFrame({"animal": ["calf1", "calf2", "calf1"], "y": [1.0, 2, 4]})
+    for name in ("genetic", "pe"):
+        of = {name: random(_=effect("animal", traits=["y"]))}
+        (warning,) = prepare(analysis(frame, ["y"], {}, of, pedigree=files / "pedigree.csv")).warnings
+        entry = "model.random.genetic: {level: animal, relationship: pedigree}"
+        write = "relationship: pedigree in model.random.genetic" if name == "genetic" else entry
+        assert warning.endswith(f"for breeding values by the pedigree write {write}")
+    of = {"genetic": random("pedigree", _=effect("animal", traits=["y"]))}
+    kin = {"pedigree": files / "pedigree.csv", "add_missing_animals": True}
+    assert prepare(analysis(frame, ["y"], {}, of, **kin)).warnings == ()
