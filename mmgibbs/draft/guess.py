@@ -243,7 +243,7 @@ def _choose_traits(g: Guess, wanted: Sequence[str]) -> None:
             f"{option_name('traits')}, a column"
         )
     likely = sorted(  # stable: the first of those that are alike
-        candidates, key=lambda c: (c.numbers is None or c.few, hint(c.name) != "trait", c.whole and not g.named)
+        candidates, key=lambda c: (like_codes(c), hint(c.name) != "trait", c.whole and not g.named)
     )
     g.traits = [by_name[n] for n in wanted] + [c for c in likely if c.name not in wanted]
     g.n_traits = max(1, len(wanted))
@@ -251,6 +251,11 @@ def _choose_traits(g: Guess, wanted: Sequence[str]) -> None:
     if g.censored is not None:
         g.roles[g.censored[0].name] = Role("status", f"says whether {g.traits[0].name} has ended")
         g.traits = [c for c in g.traits if c is not g.censored[0]]
+
+
+def like_codes(c: Column) -> bool:
+    """Words, few whole numbers, or few others (doses of 0.5 and 1.5) that no name says are records."""
+    return c.numbers is None or c.few or (c.of_few_values and hint(c.name) is None)
 
 
 def _look_at_pairs(g: Guess, wanted: Sequence[str]) -> None:

@@ -617,3 +617,56 @@ def test_one_known_parent_does_not_make_an_exchanged_pedigree(tmp_path):
             overwrite=True,
         )
         assert any("exchanged" in line for line in made.said) == wrong
+
+
+def of_columns(tmp_path, traits=(), **columns):
+    """What init says of, and writes from, 300 records with a weight and these columns."""
+    r = np.random.default_rng(8)
+    frame = pl.DataFrame({"id": [f"a{i}" for i in range(300)]} | columns | {"kg": r.normal(50, 4, 300).round(1)})
+    frame.write_csv(tmp_path / "records.csv")
+    made = draft(tmp_path / "records.csv", traits=traits, output=tmp_path / "analysis.yaml", overwrite=True)
+    accepted(made)
+    return "\n".join(made.said), load_config(made.path), made.path.read_text()
+
+
+def test_codes_of_two_classes_are_taken_by_their_names(tmp_path):
+    of = np.random.default_rng(2).integers(0, 2, (5, 300))
+    _, analysis, _ = of_columns(tmp_path, male=of[0], is_female=of[1], yob=98 + of[2], castrated=of[3], horned=of[4])
+    assert set(analysis.model.fixed) == {"male", "is_female", "yob", "castrated"}
+
+
+def test_measurements_of_few_values_are_no_first_choice(tmp_path):
+    dose = np.array([0.5, 1.5, 2.5])[np.arange(300) % 3]
+    said, analysis, text = of_columns(tmp_path, dose=dose)
+    assert [t.name for t in analysis.traits] == ["kg"]
+    assert "dose" in said and "few different ones: a trait, or a covariate or class?" in said
+    assert "    # dose: {kind: covariate}  # if it is no trait" in text and "  # dose: {}" in text
+    _, analysis, text = of_columns(tmp_path, ["dose"], dose=dose)
+    assert [t.name for t in analysis.traits] == ["dose"] and "dose: {kind: covariate}" not in text
+    _, analysis, _ = of_columns(tmp_path, lean_score=dose)
+    assert [t.name for t in analysis.traits] == ["lean_score"]  # its name says so
+
+
+@pytest.mark.parametrize("form", ["%Y/%m/%d", "%d.%m.%y", "%Y-%m-%d %H:%M", "%d-%b-%Y"])
+def test_dates_in_many_forms_are_seen(tmp_path, form):
+    days = [(np.datetime64("2019-01-01") + i).item().strftime(form) for i in range(300)]
+    said, analysis, _ = of_columns(tmp_path, day=days)
+    assert "dates, 300 different" in said and "year and season, or an age in days, as columns of their own" in said
+    assert analysis.model.fixed == {}
+
+
+def test_init_names_levels_that_are_alike_or_unknown(tmp_path):
+    said, _, _ = of_columns(tmp_path, sex=["m", "M", "f", "?"] * 75)
+    assert "warning: levels of column 'sex' differ by case or blanks alone" in said and "'M' (75 records)" in said
+    assert "warning: column 'sex' has 1 level that may mean a missing value" in said
+    assert "write data.missing: ['', 'NA', '?']" in said
+    said, _, _ = of_columns(tmp_path, sex=["m", "f"] * 150)
+    assert "warning" not in said
+
+
+def test_decimal_commas_in_quotation_marks(tmp_path):
+    text = "id,kg,age\n" + "".join(f'a{i},"{50 + i % 9},{i % 7}","{i % 30},5"\n' for i in range(120))
+    (tmp_path / "records.csv").write_text(text)
+    made = draft(tmp_path / "records.csv", output=tmp_path / "analysis.yaml")
+    accepted(made)
+    assert "kg   numbers with decimal commas from 50 to 58.6" in "\n".join(made.said)
