@@ -670,3 +670,19 @@ def test_decimal_commas_in_quotation_marks(tmp_path):
     made = draft(tmp_path / "records.csv", output=tmp_path / "analysis.yaml")
     accepted(made)
     assert "kg   numbers with decimal commas from 50 to 58.6" in "\n".join(made.said)
+
+
+def test_ids_under_the_name_that_the_pedigree_has_for_them(tmp_path):
+    """Numbers, in a column that no list of names knows; tanks that are families once more."""
+    r = np.random.default_rng(4)
+    family = np.arange(300) // 10
+    fish = pl.DataFrame({"Fish": 1 + np.arange(300), "Father": 1000 + family // 2, "Mother": 2000 + family})
+    records = fish.select("Fish").with_columns(family=family, tank=1000 + family, kg=r.normal(1, 0.1, 300).round(3))
+    fish.write_csv(tmp_path / "pedigree.csv")
+    records.write_csv(tmp_path / "records.csv")
+    made = draft(tmp_path / "records.csv", tmp_path / "pedigree.csv", output=tmp_path / "a.yaml")
+    assert "Fish    whole numbers from 1 to 300, 300 different: animal" in "\n".join(made.said)
+    assert "tank    whole numbers from 1000 to 1029, 30 different: left out (the same groups of records as family)" in (
+        "\n".join(made.said)
+    )
+    assert {"genetic", "family"} == set(load_config(made.path).model.random)
