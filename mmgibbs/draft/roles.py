@@ -23,7 +23,7 @@ COVARIATES = """age dim day days date time temperature temp thi inbreeding latit
     heterozygosity""".split()
 TRAITS = """weight weights wt bwt yield milk fat prot protein gain score length height tarsus fleece backfat trait
     phenotype pheno diameter ease width size speed scs count cases number laydate value response depth
-    girth adg""".split()
+    girth adg hip hips elbow elbows temperament gentleness calmness straightness""".split()
 COUNTS = "count counts cases number ncm nba tnb born events lesions ticks".split()
 # Columns of two codes so named say which of two classes a record is of.
 OF_TWO = "male female castrated castrate neutered spayed steer heifer entire organic".split()

@@ -306,7 +306,8 @@ def _fixed(g: Guess) -> list[str]:
             if c.numbers is not None:
                 lines.append(f"    # {_entry(c, 'kind: covariate')}  # if it is no trait")
         elif role.use == "left out" and c.levels > 1 and c.n > c.levels and _may_have_an_effect(c):
-            body = "kind: covariate" if c.numbers is not None and not c.few else ""
+            measured = c.numbers is not None and not c.few and not (g.named and hint(c.name) in ("class", "random"))
+            body = "kind: covariate" if measured else ""
             lines.append(f"    # {_entry(c, body)}  # left out: {role.why}")
     active = any(not line.lstrip().startswith("#") for line in lines)
     return ["  fixed:" if active else "  fixed: {}  # the mean is always in the model", *lines]

@@ -686,3 +686,15 @@ def test_ids_under_the_name_that_the_pedigree_has_for_them(tmp_path):
         "\n".join(made.said)
     )
     assert {"genetic", "family"} == set(load_config(made.path).model.random)
+
+
+def test_scores_in_letters_and_numbers_of_plots(tmp_path):
+    """Grades of hips are a trait, not an effect on the weight; a plot that is left out is offered as a class."""
+    r = np.random.default_rng(7)
+    plot = np.arange(300) % 30
+    said, analysis, text = of_columns(
+        tmp_path, hips=r.choice(list("ABCDE"), 300), litter=[f"L{p}" for p in plot], plot=100 + plot
+    )
+    assert "hips    text, 5 different" in said and "may be a trait (its name says so)" in said
+    assert "# hips: {type: ordinal, categories: [A, B, C, D, E]}" in text and "hips" not in analysis.model.fixed
+    assert "    # plot: {}  # left out: the same groups of records as litter" in text
