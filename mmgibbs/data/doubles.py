@@ -28,13 +28,14 @@ _ALIKE, _BY_CHANCE = 10.0, 0.1
 
 def warn_of_doubles(analysis: Analysis, phenotypes: Phenotypes) -> tuple[str, ...]:
     """A warning where records are the same as earlier ones in every column of the table. phenotypes: with a trait."""
-    if not _comparable(phenotypes.frame).is_duplicated().any():
-        return ()  # of the columns that were read
+    of_traits = {c for trait in analysis.traits for c, _ in response_columns(trait)}
+    read = _comparable(phenotypes.frame)  # the columns that the analysis uses
+    if not any(_not_whole(read[c]) for c in of_traits.intersection(read.columns)) or not read.is_duplicated().any():
+        return ()
     table = _every_column(analysis, phenotypes)
     again = ~table.select(pl.struct(pl.all()).is_first_distinct()).to_series()
     if not again.any():
         return ()
-    of_traits = {c for trait in analysis.traits for c, _ in response_columns(trait)}
     measured = [c for c in table.columns if _not_whole(table[c])]
     values = [c for c in table.columns if c in of_traits or c in measured]
     keys = [c for c in table.columns if c not in values]
@@ -60,7 +61,8 @@ def _every_column(analysis: Analysis, phenotypes: Phenotypes) -> pl.DataFrame:
 
 
 def _comparable(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.select(c for c in frame.iter_columns() if not c.dtype.is_nested() and c.dtype != pl.Object)
+    others = (pl.Binary, pl.Object, pl.Duration, pl.Null)
+    return frame.select(c for c in frame.iter_columns() if not c.dtype.is_nested() and c.dtype not in others)
 
 
 def _not_whole(cells: pl.Series) -> bool:

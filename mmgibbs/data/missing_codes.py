@@ -1,9 +1,8 @@
 """Numbers that other programs write where a value is missing: -9, -999, 0, 999.
 
-Read as records they are far from all others, and would make most of the variance of a trait, or of the slope of a
-covariate. They are never taken for
-missing values without the user's word: here they are only found. Zeros beside small values are no codes, however many:
-they are records of healthy animals, or of none of what was counted.
+Read as records they are far from all others, and would make most of the variance of a trait, or most of the slope on a
+covariate. They are never taken for missing values without the user's word: here they are only found. Zeros beside small
+values are no codes, however many: they are records of healthy animals, or of none of what was counted.
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ def unknown_among(levels: Iterable[str]) -> list[str]:
 def said_of_alike(text: pl.Series, column: str) -> str | None:
     """What to say of levels that may be one. text: (n,) String, the level of each record, null where missing."""
     of = _records_of_levels(text)
-    groups = alike(of)
+    folded = pl.Series(list(of), dtype=pl.String).str.to_lowercase().str.replace_all(r"\s", "")
+    groups = alike(of) if folded.n_unique() < len(of) else []  # most columns have none, and some a million levels
     if not groups:
         return None
     shown = [" and ".join(f"{quoted(v)} ({counted(of[v], 'record')})" for v in group) for group in groups[:SHOWN]]

@@ -88,7 +88,8 @@ def _is_of_groups(term: Term) -> bool:
 
 def _same_groups(one: np.ndarray, other: np.ndarray) -> bool:
     """Levels (n,), -1 where a record has none, are each other's under other names, and there are two or more."""
-    pairs = np.unique(np.stack([one, other]), axis=1)
-    n = pairs.shape[1]
-    alike = n == len(np.unique(pairs[0])) == len(np.unique(pairs[1]))
-    return alike and n > 1 and not np.any((pairs[0] < 0) != (pairs[1] < 0))
+    n = len(np.unique(one))
+    if n < 2 or n != len(np.unique(other)) or np.any((one < 0) != (other < 0)):
+        return False
+    pair = one.astype(np.int64) * (int(other.max()) + 2) + other  # -1 where both have none
+    return n == len(np.unique(pair))

@@ -751,7 +751,7 @@ def test_records_that_may_be_equal_by_chance_are_no_doubles():
 
 
 def test_a_frame_with_a_column_that_cannot_be_compared():
-    frame = pl.concat([recorded(), recorded()[3:5]]).with_columns(notes=pl.lit([1, 2]))
+    frame = pl.concat([recorded(), recorded()[3:5]]).with_columns(notes=pl.lit([1, 2]), none=None, raw=pl.lit(b"\xff"))
     assert len(doubles(frame)) == 1
 
 
