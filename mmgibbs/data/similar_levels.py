@@ -32,18 +32,12 @@ def alike(levels: Iterable[str]) -> list[list[str]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def unknown_among(levels: Iterable[str]) -> list[str]:
-    """Levels that are words for an unknown one, where others are none."""
-    every = list(dict.fromkeys(levels))
-    found = [level for level in every if level.casefold() in UNKNOWN]
-    return found if len(found) < len(every) else []
-
-
 def said_of_alike(text: pl.Series, column: str) -> str | None:
     """What to say of levels that may be one. text: (n,) String, the level of each record, null where missing."""
-    of = _records_of_levels(text)
-    folded = pl.Series(list(of), dtype=pl.String).str.to_lowercase().str.replace_all(r"\s", "")
-    groups = alike(of) if folded.n_unique() < len(of) else []  # most columns have none, and some a million levels
+    counts = _records_of_levels(text)
+    folded = counts["level"].str.to_lowercase().str.replace_all(r"\s", "")
+    of = _by_frequency(counts.filter(folded.is_duplicated()))  # of what may be millions
+    groups = alike(of)
     if not groups:
         return None
     shown = [" and ".join(f"{quoted(v)} ({counted(of[v], 'record')})" for v in group) for group in groups[:SHOWN]]
@@ -57,10 +51,11 @@ def said_of_alike(text: pl.Series, column: str) -> str | None:
 
 def said_of_unknown(text: pl.Series, column: str, missing: Sequence[str]) -> str | None:
     """What to say of levels that may mean a missing value. text as above; missing: data.missing as it is."""
-    of = _records_of_levels(text)
-    unknown = unknown_among(of)
-    if not unknown:
-        return None
+    counts = _records_of_levels(text)
+    of = _by_frequency(counts.filter(pl.col("level").str.to_lowercase().is_in(UNKNOWN)))
+    unknown = list(of)
+    if not unknown or len(unknown) == counts.height:
+        return None  # where all are such words they are names
     listed = ", ".join(f"{quoted(v)} ({counted(of[v], 'record')})" for v in unknown[:SHOWN])
     written = ", ".join(quoted(v) for v in dict.fromkeys((*missing, *unknown)))
     return (
@@ -70,9 +65,13 @@ def said_of_unknown(text: pl.Series, column: str, missing: Sequence[str]) -> str
     )
 
 
-def _records_of_levels(text: pl.Series) -> dict[str, int]:
+def _records_of_levels(text: pl.Series) -> pl.DataFrame:
+    """Columns level and count, its records."""
+    return pl.DataFrame({"level": text}).drop_nulls()["level"].value_counts()
+
+
+def _by_frequency(counts: pl.DataFrame) -> dict[str, int]:
     """Level -> its records, the most frequent first."""
-    counts = pl.DataFrame({"level": text}).drop_nulls()["level"].value_counts()
     return dict(counts.sort(["count", "level"], descending=[True, False]).iter_rows())
 
 
