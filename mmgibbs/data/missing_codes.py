@@ -1,12 +1,13 @@
 """Numbers that other programs write where a value is missing: -9, -999, 0, 999.
 
-Read as records they are far from all others, and would make most of the variance of a trait. They are never taken for
-missing values without the user's word: here they are only found. Zeros beside small values are no codes, however many:
-they are records of healthy animals, or of none of what was counted.
+Read as records they are far from all others, and would make most of the variance of a trait, or most of the slope on a
+covariate. They are never taken for missing values without the user's word: here they are only found. Zeros beside small
+values are no codes, however many: they are records of healthy animals, or of none of what was counted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,11 +28,22 @@ class Code(NamedTuple):
 
     def described(self, trait: str, column: str, n: int, where: str = "") -> str:
         """'traits.bwt: 230 of 1,084 values of column 'bwt' are -9, the others lie from 0.09 to 15.35: ...'."""
+        asked = self._asked(f"traits.{trait}", column, n, where)
+        return f"{asked} Then write traits.{trait}.missing: ['{self.value:g}']"
+
+    def described_of_numbers(self, path: str, column: str, n: int, where: str, missing: Sequence[str]) -> str:
+        """The same of a covariate or a weight, at a YAML path; missing: data.missing as it is."""
+        written = ", ".join(f"'{m}'" for m in dict.fromkeys((*missing, f"{self.value:g}")))
+        return (
+            f"{self._asked(path, column, n, where)} Then correct these records or leave them out, as each needs a "
+            f"value there (data.missing: [{written}], which holds for every column, names their rows)"
+        )
+
+    def _asked(self, path: str, column: str, n: int, where: str) -> str:
         are = "is" if self.times == 1 else "are"
         return (
-            f"traits.{trait}: {self.times:,} of {n:,} values of column '{column}' {are} {self.value:g}{where}, and the "
-            f"others lie from {self.low:g} to {self.high:g}: does {self.value:g} mean a missing value? Then write "
-            f"traits.{trait}.missing: ['{self.value:g}']"
+            f"{path}: {self.times:,} of {n:,} values of column '{column}' {are} {self.value:g}{where}, and the "
+            f"others lie from {self.low:g} to {self.high:g}: does {self.value:g} mean a missing value?"
         )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Data
+from mmgibbs.data import dates
 from mmgibbs.data.decimal_commas import commas_as_points, deciding_cell
 from mmgibbs.errors import DataError
 from pedigree.errors import TableError
@@ -95,6 +96,9 @@ class Phenotypes:
         for refused, needed in ((~np.isfinite(out), self._a_number(absent)), (np.abs(out) > MOST, too_large)):
             wrong = np.flatnonzero(refused & ~void)
             if len(wrong):
+                if text is not None and dates.are_dates(text.gather(wrong)):
+                    every = len(wrong) == np.count_nonzero(~void)
+                    needed = dates.needed(path) if every else f"{needed}{dates.AMONG_NUMBERS}"
                 found = [quoted(text[int(i)]) if text is not None else str(out[i]) for i in wrong[:SHOWN]]
                 found = [f"found {f} in column '{column}' ({path})" for f in found]
                 raise refuse_rows(self.name, self.rows[wrong], found, needed)

@@ -12,16 +12,20 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis
+from mmgibbs.data.covariate_codes import warn_of_codes
 from mmgibbs.data.covariates import Basis
+from mmgibbs.data.doubles import warn_of_doubles
 from mmgibbs.data.fixed import INTERCEPT, ClassEffect, CovariateEffect, Effects, GroupColumns, resolve
 from mmgibbs.data.genotypes.imputed import imputed_animals, regression_on_j, without_genotyped
 from mmgibbs.data.genotypes.prepare import prepare_genotypes
+from mmgibbs.data.ids_as_numbers import refuse_ids_as_numbers, warn_of_ids_as_numbers
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.markers import MarkerLabels, marker_terms, without_records_of_others
 from mmgibbs.data.metafounders import with_gamma
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.data.random import (
+    ANIMAL_COLUMNS,
     RandomTerms,
     animal_column,
     covariate,
@@ -35,6 +39,7 @@ from mmgibbs.data.repeated_records import warn_of_repeated_records
 from mmgibbs.data.residual_classes import PATH as RESIDUAL_PATH
 from mmgibbs.data.residual_classes import residual_classes
 from mmgibbs.data.responses import refuse_extreme_levels, response_columns
+from mmgibbs.data.similar_levels import warn_of_similar_levels
 from mmgibbs.data.traits import Records, missing_patterns, observing, read_records
 from mmgibbs.errors import DataError
 from mmgibbs.model.design import Design
@@ -64,7 +69,15 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
     with stage("phenotypes"):
         phenotypes = read_phenotypes(analysis.data, _columns(analysis))
         _need_columns(analysis, phenotypes)
+        refuse_ids_as_numbers(analysis, phenotypes)
         records = read_records(analysis, phenotypes)
+        of_records = (
+            *records.warnings,
+            *warn_of_codes(analysis, records),
+            *warn_of_ids_as_numbers(analysis, phenotypes),
+            *warn_of_similar_levels(analysis, records),
+            *warn_of_doubles(analysis, records.phenotypes),
+        )
     with stage("pedigree", _uses_pedigree(analysis, records)):
         kin = _kin(analysis, records)
     genotypes = imputed = None
@@ -81,9 +94,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
             ungenotyped = len(records.phenotypes) - len(left)
             if ungenotyped:
                 again = read_records(analysis, left)
-                records = replace(
-                    again, n_read=records.n_read, notes=records.notes + again.notes, warnings=records.warnings
-                )
+                records = replace(again, n_read=records.n_read, notes=records.notes + again.notes)
             imputed, of_imputed = imputed_animals(analysis, records.phenotypes, genotypes, kin)
             markers, marker_labels, of_snps = marker_terms(analysis, records, genotypes, analysis.traits, imputed)
             of_markers += of_imputed + of_snps
@@ -111,10 +122,6 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         )
     terms = fixed.terms + tuple(_hold_groups(term, fixed.groups_active) for term, _ in built)
     of_pedigree = tuple(kin.pedigree.notes) if kin else ()
-    if kin is None and analysis.data.pedigree is not None:
-        of_pedigree = (
-            "the pedigree is not read: no effect has `relationship: pedigree` or takes its sires or dams from it",
-        )
     used = markers or any(r.relationship.of_genotypes for r in analysis.model.random.values())
     unused = () if used else ("no term of the model uses the genotypes",)
     of_genotypes = () if genotypes is None else (*genotypes.notes, *of_markers, *unused)
@@ -140,8 +147,8 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         counts["residual_classes"] = dict(zip(classes[0], in_class.tolist(), strict=True))
     if genotypes is not None:
         counts["genotypes"] = genotypes.counts
-    warnings = (*records.warnings, *warn_of_repeated_records(analysis, terms, records.observed))
-    warnings += (*builder.warnings, *_strangers(analysis, records, kin))
+    warnings = (*of_records, *warn_of_repeated_records(analysis, terms, records.observed))
+    warnings += (*builder.warnings, *_strangers(analysis, records, kin), *_unused_pedigree(analysis, phenotypes, kin))
     return Prepared(
         design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings,
         warnings, genotypes, tuple(marker_labels),
@@ -254,6 +261,22 @@ def _strangers(analysis: Analysis, records: Records, kin: Kin | None) -> tuple[s
         f"pedigree and {agreeing(len(strange), 'was')} added without parents, with unknown relationships. Are ids "
         f"written in the same way? Records have {quoted(strange[0])}, the pedigree "
         f"{quoted(pedigree.ids[int(np.flatnonzero(own)[0])])}",
+    )
+
+
+def _unused_pedigree(analysis: Analysis, phenotypes: Phenotypes, kin: Kin | None) -> tuple[str, ...]:
+    """A warning where a pedigree is given that no effect uses, with what uses it."""
+    if kin is not None or analysis.data.pedigree is None:
+        return ()
+    column = next((c for c in ANIMAL_COLUMNS if c in phenotypes.columns), "COLUMN")
+    write = f"model.random.genetic: {{level: {column}, relationship: pedigree}}"
+    if "genetic" in analysis.model.random:
+        write = "relationship: pedigree in model.random.genetic"
+    if analysis.data.genotypes is not None:
+        write += ", or a term with relationship: single_step, which has the genotypes too"
+    return (
+        "data.pedigree: the pedigree is not read, as no effect has `relationship: pedigree` or takes its sires or "
+        f"dams from it; for breeding values by the pedigree write {write}",
     )
 
 

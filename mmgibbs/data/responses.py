@@ -11,6 +11,7 @@ import polars as pl
 
 from mmgibbs.config import Trait
 from mmgibbs.config.text import as_number, spelled
+from mmgibbs.data import dates
 from mmgibbs.data.fixed import ClassEffect, CovariateEffect
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.errors import DataError
@@ -96,6 +97,12 @@ def _ordinal(trait: Trait, index: int, phenotypes: Phenotypes) -> Categories:
         return _categories(trait, index, phenotypes, text, tuple(map(spelled, trait.categories)))
     found = text.drop_nulls().unique().to_list()
     words = [v for v in found if np.isnan(_as_number(v))]
+    if words and dates.are_dates(pl.Series(found)):
+        path = f"traits.{trait.name}"
+        raise DataError(
+            f"{phenotypes.name}: found {quoted(sorted(words)[0])} in column '{trait.column}' ({path}); needed "
+            f"{dates.needed(path)}"
+        )
     if words:
         raise DataError(
             f"{phenotypes.name}: found {quoted(sorted(words)[0])} in column '{trait.column}' (traits.{trait.name}), "

@@ -59,9 +59,14 @@ def recognised(name: str, role: str) -> bool:
     return "".join(c for c in name.lower() if c.isalnum()) in RECOGNISED[role]
 
 
-def find_animals(columns: Sequence[Column], pedigree: Pedigree | None, genotyped: pl.Series | None = None) -> Animals:
+def find_animals(
+    columns: Sequence[Column],
+    pedigree: Pedigree | None,
+    genotyped: pl.Series | None = None,
+    id_column: str | None = None,
+) -> Animals:
     """The columns that name animals and their parents; genotyped: ids of a file of genotypes, which without a pedigree
-    say which column has the animals.
+    say which column has the animals; id_column: what the pedigree calls its ids, as the records may.
     """
     named = {role: next((c for c in columns if recognised(c.name, role)), None) for role in ("id", "sire", "dam")}
     if pedigree is None:
@@ -73,8 +78,8 @@ def find_animals(columns: Sequence[Column], pedigree: Pedigree | None, genotyped
         why = f"{known:,} of its {distinct:,} ids have genotypes"
         return Animals(of_genotypes, named["sire"], named["dam"], why=why)
     parents = _parents_of(pedigree)
-    best = max(columns, key=lambda c: _score(c, columns, parents), default=None)
-    if best is None or _score(best, columns, parents) <= 0:
+    best = max(columns, key=lambda c: _score(c, columns, parents, id_column), default=None)
+    if best is None or _score(best, columns, parents, id_column) <= 0:
         return _of_sires(named["id"], named["sire"], named["dam"], parents)
     sire, dam = (_agreeing(best, columns, parents, role) or named[role] for role in ("sire", "dam"))
     known, distinct = _known(best, parents["id"])
@@ -119,14 +124,14 @@ def _parents_of(pedigree: Pedigree) -> pl.DataFrame:
     )
 
 
-def _score(column: Column, columns: Sequence[Column], parents: pl.DataFrame) -> float:
+def _score(column: Column, columns: Sequence[Column], parents: pl.DataFrame, id_column: str | None) -> float:
     """How well a column names the animals: its name, parents that agree with the pedigree, how many ids it has."""
     ids = column.text.drop_nulls().unique()
     share = float(ids.is_in(parents["id"].to_list()).mean() or 0)  # type: ignore[arg-type]
     if share < _MOST_IDS or recognised(column.name, "sire") or recognised(column.name, "dam"):
         return 0.0
     agree = sum(_agreeing(column, columns, parents, role) is not None for role in ("sire", "dam"))
-    named = recognised(column.name, "id")
+    named = recognised(column.name, "id") or column.name == id_column
     if not named and not agree and (column.numbers is not None or share < 1):
         return 0.0  # numbers of herds are numbers of animals too
     return 4 * named + 2 * agree + share * len(ids) / max(column.known, 1)

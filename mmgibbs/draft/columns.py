@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from mmgibbs.data.dates import are_dates
 from mmgibbs.data.decimal_commas import with_points
 from pedigree.tables import agreeing, counted, in_full
 
@@ -19,7 +20,6 @@ FEW = 20  # whole numbers of at most so many values may be codes of classes
 _MOST_ODD, _FEW_ODD = 100, 0.05  # values, and their share, that may be slips of the pen in a column of numbers
 _LARGE = 1e5  # from here six figures would lose the unit
 _REPEATED = 0.7  # and of at most this share of the records
-_DATE = r"^\d{4}-\d{1,2}-\d{1,2}$|^\d{1,2}[./]\d{1,2}[./]\d{4}$"
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Column:
 
     @property
     def dates(self) -> bool:
-        return self.numbers is None and bool(self.text.drop_nulls().str.contains(_DATE).all())
+        return self.numbers is None and are_dates(self.text)
 
     @property
     def odd_ones(self) -> str:

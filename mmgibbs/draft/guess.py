@@ -88,7 +88,7 @@ def guess(
     pedigree_file = None if unused else pedigree_file
     kin, unknown, selfing = (None, (), None) if pedigree_file is None else _pedigree(pedigree_file)
     genotyped = None if genotypes is None else _genotyped(genotypes)
-    animals = find_animals(columns, kin, genotyped)
+    animals = find_animals(columns, kin, genotyped, None if pedigree_file is None else _id_column(pedigree_file))
     found = {c.name: Role("left out", "") for c in columns}
     rest = [c for c in columns if all(c is not a for a in animals.all)]
     ids = [c.name for c in rest if recognised(c.name, "id")]
@@ -169,6 +169,17 @@ def _unknown_parents(path: Path) -> tuple[str, ...]:
     return tuple(sorted(odd.filter(~odd.is_in(frame[chosen.id].drop_nulls().unique().to_list()))))
 
 
+def _id_column(path: Path) -> str | None:
+    """Name of the column of a pedigree that has the ids: a column of the records may have it too."""
+    from pedigree.columns import choose_columns
+
+    try:
+        table, chosen = choose_columns(path, None, None, None, UNKNOWN_PARENT, None)
+    except (PedigreeError, TableError):
+        return None
+    return chosen.id if table.has_header or table.first_record is None else None
+
+
 def _selfing_column(path: Path) -> str | None:
     try:
         return next((name for name in open_table(path).names if "self" in name.lower()), None)
@@ -243,7 +254,7 @@ def _choose_traits(g: Guess, wanted: Sequence[str]) -> None:
             f"{option_name('traits')}, a column"
         )
     likely = sorted(  # stable: the first of those that are alike
-        candidates, key=lambda c: (c.numbers is None or c.few, hint(c.name) != "trait", c.whole and not g.named)
+        candidates, key=lambda c: (like_codes(c), hint(c.name) != "trait", c.whole and not g.named)
     )
     g.traits = [by_name[n] for n in wanted] + [c for c in likely if c.name not in wanted]
     g.n_traits = max(1, len(wanted))
@@ -251,6 +262,11 @@ def _choose_traits(g: Guess, wanted: Sequence[str]) -> None:
     if g.censored is not None:
         g.roles[g.censored[0].name] = Role("status", f"says whether {g.traits[0].name} has ended")
         g.traits = [c for c in g.traits if c is not g.censored[0]]
+
+
+def like_codes(c: Column) -> bool:
+    """Words, few whole numbers, or few others (doses of 0.5 and 1.5) that no name says are records."""
+    return c.numbers is None or c.few or (c.of_few_values and hint(c.name) is None)
 
 
 def _look_at_pairs(g: Guess, wanted: Sequence[str]) -> None:
@@ -273,6 +289,12 @@ def _leave_out_repetitions(g: Guess) -> None:
             continue
         if animal is not None and c.text.equals(animal.text):
             g.roles[c.name] = Role("left out", f"the same as {animal.name}")
+            continue
+        grouped = [f for f in g.columns if g.roles[f.name].use in ("class", "random")]
+        earlier = [f for f in grouped if g.roles[f.name].use == "class" or g.columns.index(f) < g.columns.index(c)]
+        same = next((f for f in earlier if f is not c and determines(f, c) and determines(c, f)), None)
+        if role.use == "random" and same is not None:
+            g.roles[c.name] = Role("left out", f"the same groups of records as {same.name}")
             continue
         classes = [f for f in g.of_use("class") if f is not c]
         coarser = next((f for f in classes if hint(c.name) == "covariate" and determines(c, f)), None)

@@ -14,8 +14,8 @@ import numpy as np
 
 from mmgibbs.draft.columns import Column, determines, words_of
 
-CLASSES = """sex gender herd flock farm year yr byear birthyear season month contemporary cg hys htd htm htw hy group
-    batch pen block breed housing parity lactation lact treatment trt station technician region location site
+CLASSES = """sex gender herd flock farm year yr yob byear birthyear season month contemporary cg hys htd htm htw hy
+    group batch pen block breed housing parity lactation lact treatment trt station technician region location site
     environment env rep replicate feed cohort class ward mob generation type stall milking""".split()
 OF_RANDOM = """nest litter cage family plot tank fosternest room brood clutch judge observer operator photo
     respondent subject""".split()
@@ -23,8 +23,10 @@ COVARIATES = """age dim day days date time temperature temp thi inbreeding latit
     heterozygosity""".split()
 TRAITS = """weight weights wt bwt yield milk fat prot protein gain score length height tarsus fleece backfat trait
     phenotype pheno diameter ease width size speed scs count cases number laydate value response depth
-    girth adg""".split()
+    girth adg hip hips elbow elbows temperament gentleness calmness straightness""".split()
 COUNTS = "count counts cases number ncm nba tnb born events lesions ticks".split()
+# Columns of two codes so named say which of two classes a record is of.
+OF_TWO = "male female castrated castrate neutered spayed steer heifer entire organic".split()
 STATUS = "status censored censoring event culled".split()
 YES = {"yes", "y", "true", "ill", "sick", "affected", "diseased", "dead", "case", "positive", "pos", "1"}
 NO = {"no", "n", "false", "well", "healthy", "unaffected", "alive", "control", "negative", "neg", "0"}
@@ -115,7 +117,7 @@ def _role(c: Column, named: bool) -> Role:
     if c.levels < 2:
         return Role("left out", "every record has the same value" if c.levels else "no record has a value")
     if c.dates:
-        return Role("left out", "dates; a class such as year and season, made of them, may have an effect")
+        return Role("left out", "dates; year and season, or an age in days, as columns of their own may have an effect")
     said = hint(c.name) if named else None
     if c.numbers is None:
         return _of_text(c, said)
@@ -152,6 +154,8 @@ def _of_codes(c: Column, said: str | None, named: bool) -> Role:
         return Role("covariate", "numbers, and the name of a covariate")
     if said == "covariate":
         return _of_classes(c, "class", "few values of a covariate are best taken as classes")
+    if named and c.levels == 2 and set(words_of(c.name)[-1:]) & set(OF_TWO):
+        return _of_classes(c, "class", "its name says so")
     if not named:
         return _of_classes(c, None, "few whole numbers")
     return Role("left out", "few whole numbers, and the name does not say whether they are classes or a trait")
@@ -160,7 +164,8 @@ def _of_codes(c: Column, said: str | None, named: bool) -> Role:
 def _of_numbers(c: Column, said: str | None) -> Role:
     if said == "covariate":
         return Role("covariate", "numbers, and the name of a covariate")
-    return Role("trait", "numbers" + (", and its name says so" if said == "trait" else ""))
+    few = ", few different ones: a trait, or a covariate or class?" if c.of_few_values and said is None else ""
+    return Role("trait", "numbers" + (", and its name says so" if said == "trait" else few))
 
 
 def _of_classes(c: Column, said: str | None, why: str) -> Role:

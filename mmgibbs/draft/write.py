@@ -15,8 +15,9 @@ from mmgibbs.config.complete import RESERVED
 from mmgibbs.config.fields import NOT_IN_A_NAME
 from mmgibbs.config.schema import MODELINE
 from mmgibbs.data.missing_codes import missing_code
+from mmgibbs.data.similar_levels import said_of_alike, said_of_unknown
 from mmgibbs.draft.columns import MISSING, Column
-from mmgibbs.draft.guess import UNKNOWN_PARENT, Guess
+from mmgibbs.draft.guess import UNKNOWN_PARENT, Guess, like_codes
 from mmgibbs.draft.roles import hint, named_for, type_of
 from pedigree.tables import counted
 
@@ -107,6 +108,10 @@ def _across(g: Guess) -> list[str]:
                 f"warning: {c.name} has numbers, and {c.odd_ones}, the first in row {g.odd[c.name]}: correct what is "
                 "wrong, or write it into data.missing if it means a missing value"
             )
+    for c in g.columns:
+        if g.roles[c.name].use in ("class", "random"):
+            odd = (said_of_alike(c.text, c.name), said_of_unknown(c.text, c.name, (*MISSING, *g.missing)))
+            out += [f"warning: {said}" for said in odd if said is not None]
     for c in g.traits:
         code = missing_code(c.numbers) if c.numbers is not None and type_of(c)[0] == "normal" else None
         if code is not None:
@@ -297,8 +302,12 @@ def _fixed(g: Guess) -> list[str]:
                 lines.append(f"    # {_entry(c, 'kind: covariate, degree: 2')}  # a curve")
             elif c.numbers is not None and c.levels > 4 and _in_order(c):
                 lines.append(f"    # {_entry(c, 'kind: covariate, degree: 2')}  # as numbers")
+        elif role.use == "trait" and c not in g.traits[: g.n_traits] and like_codes(c) and not c.few:
+            if c.numbers is not None:
+                lines.append(f"    # {_entry(c, 'kind: covariate')}  # if it is no trait")
         elif role.use == "left out" and c.levels > 1 and c.n > c.levels and _may_have_an_effect(c):
-            body = "kind: covariate" if c.numbers is not None and not c.few else ""
+            measured = c.numbers is not None and not c.few and not (g.named and hint(c.name) in ("class", "random"))
+            body = "kind: covariate" if measured else ""
             lines.append(f"    # {_entry(c, body)}  # left out: {role.why}")
     active = any(not line.lstrip().startswith("#") for line in lines)
     return ["  fixed:" if active else "  fixed: {}  # the mean is always in the model", *lines]

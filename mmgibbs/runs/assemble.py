@@ -35,7 +35,7 @@ from mmgibbs.posterior.parameters import (
     term_info,
     threshold_name,
 )
-from mmgibbs.runs.confounding import warn_of_levels_of_one_record
+from mmgibbs.runs.confounding import warn_of_equal_groups, warn_of_levels_of_one_record
 from mmgibbs.runs.observed_scale import diagonals_left, observed_scales
 from mmgibbs.runs.predictive import predicted_classes
 from mmgibbs.runs.priors import covariance_model, prior_of, refuse_flat, warn_of_few_levels
@@ -89,6 +89,7 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
     notes += of_residual
     notes += [] if not sampled else check_degrees_of_freedom(design, covariances, residual)
     notes += warn_of_levels_of_one_record(design, covariances, residual)
+    notes += warn_of_equal_groups(design, covariances)
     notes += refuse_separation(prepared)
     for t in np.flatnonzero(prepared.phenotypic_variance == 0):
         if any(not m.fixed and m.flat for m in residual.matrices):

@@ -73,3 +73,52 @@ def test_init_says_it_too(tmp_path):
     )
     said = "\n".join(draft(tmp_path / "r.csv", output=tmp_path / "a.yaml").said)
     assert "warning: traits.weight: 60 of 260 values of column 'weight' are -9, and the others lie from" in said
+
+
+def test_codes_of_covariates_and_weights():
+    frame = pl.DataFrame({"y": WEIGHTS, "age": WEIGHTS * 10, "w": np.ones(200)})
+    coded = frame.with_columns(
+        age=pl.when(pl.arange(0, 200) < 3).then(-9.0).otherwise("age"),
+        w=pl.when(pl.arange(0, 200) < 2).then(9999.0).otherwise(1 + pl.arange(0, 200) % 3),
+    )
+    fixed = {"dam age": {"column": "age", "kind": "covariate"}}
+    analysis = {
+        "data": {"phenotypes": coded, "weights": "w"},
+        "traits": {"y": {}},
+        "model": {"fixed": fixed},
+        "variances": {"residual": 1.0},
+        "sampler": {"method": "blup"},
+    }
+    of_weight, of_age = mmgibbs.check(analysis)["warnings"]
+    assert of_weight.startswith("phenotypes: data.weights: 2 of 200 values of column 'w' are 9999 (the first in row 1)")
+    assert of_age.startswith("phenotypes: model.fixed.dam age: 3 of 200 values of column 'age' are -9 (the first in ")
+    assert "does -9 mean a missing value? Then correct these records or leave them out, as each needs a" in of_age
+    assert of_age.endswith("(data.missing: ['', 'NA', '-9'], which holds for every column, names their rows)")
+    analysis["data"] = {"phenotypes": frame, "weights": "w"}
+    assert mmgibbs.check(analysis)["warnings"] == []
+    # records without the trait do not need it
+    analysis["data"] = {"phenotypes": coded.with_columns(y=pl.when(pl.col("age") > 0).then("y")), "weights": "w"}
+    assert not any("age" in w for w in mmgibbs.check(analysis)["warnings"])
+
+
+def test_codes_of_covariates_of_random_regressions():
+    frame = pl.DataFrame({"animal": [f"a{i % 20}" for i in range(200)], "y": WEIGHTS, "dim": [-9.0, *WEIGHTS[1:]]})
+    analysis = {
+        "data": {"phenotypes": frame},
+        "traits": {"y": {}},
+        "model": {
+            "random": {"animal": {"effects": {"own": {"level": "animal", "legendre": {"column": "dim", "degree": 1}}}}}
+        },
+        "variances": {"animal": [[1.0, 0], [0, 1]], "residual": 1.0},
+        "sampler": {"method": "blup"},
+    }
+    (warning,) = mmgibbs.check(analysis)["warnings"]
+    assert warning.startswith(
+        "phenotypes: model.random.animal.effects.own.legendre: 1 of 200 values of column 'dim' is -9 (the "
+    )
+    analysis["model"]["random"]["animal"] = {"effects": {"own": {"level": "animal", "covariates": ["dim"]}}}
+    analysis["variances"]["animal"] = 1.0
+    (warning,) = mmgibbs.check(analysis)["warnings"]
+    assert warning.startswith(
+        "phenotypes: model.random.animal.effects.own.covariates: 1 of 200 values of column 'dim' is -9"
+    )

@@ -1,5 +1,6 @@
 """Small tables through `prepare`, each array checked by hand."""
 
+import datetime
 import gzip
 from dataclasses import replace
 
@@ -383,7 +384,10 @@ def test_a_few_missing_animals_are_no_warning(files, animals):
 
 def test_a_pedigree_that_no_effect_needs_is_not_read(files):
     p = prepare(analysis(pl.DataFrame({"y": [1.0, 2]}), ["y"], pedigree=files / "absent.csv"))
-    assert p.pedigree is None and any("not read" in n for n in p.design.notes)
+    assert p.pedigree is None and not any("pedigree" in n for n in p.design.notes)
+    (warning,) = p.warnings
+    assert warning.startswith("data.pedigree: the pedigree is not read, as no effect has `relationship: pedigree`")
+    assert warning.endswith("write model.random.genetic: {level: COLUMN, relationship: pedigree}")
 
 
 # ------------------------------------------------------------------------------------------------ unknown-parent groups
@@ -601,3 +605,195 @@ def test_a_few_animals_without_a_level_are_no_lack_of_one(files):
     assert not [w for w in prepare(analysis(frame, ["y"], random=terms | some, **of)).warnings if "traits.y" in w]
     once = pl.DataFrame({"animal": [f"c{max(i - 5, 0)}" for i in range(80)], "y": np.arange(80.0) % 13})
     assert not [w for w in prepare(analysis(once, ["y"], random=terms, **of)).warnings if "traits.y" in w]
+
+
+def test_decimal_commas_within_quotation_marks(tmp_path):
+    """A table with commas between its columns has its decimal commas in quoted cells."""
+    path = tmp_path / "records.csv"
+    path.write_text('animal,gain,age\na,"1205,25","3,5"\nb,1190,"4,5"\nc,"1180,5",4\n')
+    prepared = prepare(analysis(path, ["gain"], {"age": fixed("age", "covariate", traits=["gain"])}))
+    assert sorted(prepared.design.y[:, 0] - prepared.design.y[:, 0].min()) == pytest.approx([0.0, 9.5, 24.75])
+    (note,) = [n for n in prepared.design.notes if "decimal points" in n]
+    assert note == "records.csv: commas are decimal points in 'gain' (row 2: 1205,25), 'age' (row 2: 3,5)"
+
+
+# ------------------------------------------------------------------------------------------------ dates
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["2019-04-12", "2019-11-03"],
+        ["12.04.2019", "3.11.2019"],
+        ["12.04.19", "03.11.19"],
+        ["4/12/19", "11/30/2019"],
+        ["2019-04-12 08:30", "2019-11-03T17:05:00"],
+        ["12 Apr 2019", "3-Nov-19"],
+        [datetime.date(2019, 4, 12), datetime.date(2019, 11, 3)],
+    ],
+)
+def test_dates_are_named_where_numbers_are_needed(cells):
+    frame = pl.DataFrame({"y": [1.0, 2.0, 3.0], "day": [*cells, None]})
+    with pytest.raises(DataError, match=r"\(traits.day\); needed a number, and a date is none: an age in days"):
+        prepare(analysis(frame, ["day"]))
+    with pytest.raises(DataError, match=r"model.fixed.day\); needed a number, and a date is none: days since.* season"):
+        prepare(analysis(frame[:2], ["y"], {"day": fixed("day", "covariate", traits=["y"])}))
+    with pytest.raises(DataError, match=r"\(traits.day\); needed a number, and a date is none"):
+        prepare(analysis(frame, [{"day": {"type": "ordinal"}}]))
+
+
+@pytest.mark.parametrize("cell", ["1.2.12", "2019-13-41", "3-4-12", "A1", "99/99/99", "12 Apx 2019"])
+def test_what_is_no_date_is_not_called_one(cell):
+    with pytest.raises(DataError, match="found") as refused:
+        prepare(analysis(pl.DataFrame({"y": [cell, cell]}), ["y"]))
+    assert "date" not in str(refused.value)
+
+
+def test_a_date_among_numbers_may_come_from_a_spreadsheet():
+    with pytest.raises(DataError, match=r"found '03.05.2024' .* needed a finite number, .* made a date of a number\?"):
+        prepare(analysis(pl.DataFrame({"y": ["3.4", "03.05.2024", "3.6"]}), ["y"]))
+
+
+# ------------------------------------------------------------------------------------------------ odd levels
+
+
+def of_levels(cells, kind="fixed", **data):
+    """Warnings of an analysis with one effect of these cells."""
+    frame = pl.DataFrame({"y": np.arange(len(cells)) % 7 + 0.5, "sex": cells}, schema_overrides={"sex": pl.String})
+    effects = {"fixed": {"sex": fixed("sex", traits=["y"])}} if kind == "fixed" else {"random": {"sex": random(**kind)}}
+    return prepare(analysis(frame, ["y"], **effects, **data)).warnings
+
+
+def test_levels_that_differ_by_case_or_blanks_are_one_warning():
+    (warning,) = of_levels(["male", "Male", "female", "male", "herd 1", "herd1", "HERD  1"])
+    assert warning.startswith(
+        "phenotypes: model.fixed.sex: levels of column 'sex' differ by case or blanks alone, and are different levels: "
+        "'male' (2 records) and 'Male' (1 record); 'HERD  1' (1 record) and 'herd 1' (1 record) and 'herd1' (1 record)."
+    )
+    assert warning.endswith("write it in one way in the table, as 'male'")
+
+
+@pytest.mark.parametrize("cells", [["1 1", "11"], ["1", "01"], ["a-b", "ab"], ["m", "n", None][:2]])
+def test_other_levels_are_left_alone(cells):
+    assert of_levels(cells * 4) == ()
+
+
+def test_many_pairs_are_counted():
+    (warning,) = of_levels([f"{c}{i}" for i in range(8) for c in "hH"])
+    assert warning.count(" and 'h") == 5 and "; and 3 more such." in warning
+
+
+@pytest.mark.parametrize("word", ["UNK", "unknown", "?", "na", "N/A", "."])
+def test_words_for_unknown_are_named_with_the_key(word):
+    (warning,) = of_levels(["m", "f", "m", word, word])
+    assert "column 'sex' has 1 level that may mean a missing value and has an effect as any other" in warning
+    assert f"'{word}' (2 records)" in warning and f"write data.missing: ['', 'NA', '{word}'], and correct" in warning
+    kind = {"_": effect("sex", traits=["y"])}
+    (warning,) = of_levels(["m", "f", "m", word, word], kind)
+    assert warning.endswith(f"write data.missing: ['', 'NA', '{word}'] and model.random.sex.unknown_level: omit")
+    kind["_"]["unknown_level"] = "omit"
+    assert of_levels(["m", "f", "m", word, word], kind, missing=["", "NA", word]) == ()
+
+
+@pytest.mark.parametrize("word", ["none", "missing", "-", "0", "Nancy"])
+def test_words_that_may_be_levels_are_none_for_unknown(word):
+    assert of_levels(["m", "f", "m", word, word]) == ()
+
+
+def test_ids_of_animals_are_no_classes(files):
+    """The pedigree says how these are written: 'a' and 'A' are two animals."""
+    (files / "two.csv").write_text("id,sire,dam\na,0,0\nA,0,0\nUNK,0,0\n")
+    frame = pl.DataFrame({"calf": ["a", "A", "UNK"] * 3, "y": np.arange(9.0)})
+    pedigree = random("pedigree", _=effect("calf", traits=["y"]))
+    permanent = random(_=effect("calf", traits=["y"]))
+    p = prepare(analysis(frame, ["y"], {}, {"g": pedigree, "pe": permanent}, pedigree=files / "two.csv"))
+    assert p.warnings == ()
+
+
+# ------------------------------------------------------------------------------------------------ rows twice
+
+
+def recorded(n=60, digits=1, animals=None):
+    y = np.random.default_rng(6).normal(50, 5, n).round(digits)
+    return pl.DataFrame({"animal": [f"a{i % (animals or n)}" for i in range(n)], "sex": list("mf") * (n // 2), "y": y})
+
+
+def doubles(frame):
+    """Warnings; `sex` is a column that the analysis does not read."""
+    return prepare(analysis(frame, ["y"], {}, {"animal": random(_=effect("animal", traits=["y"]))})).warnings
+
+
+def test_rows_that_are_entered_twice_are_named(tmp_path):
+    path = tmp_path / "records.csv"
+    pl.concat([recorded(), recorded()[3:5]]).write_csv(path)
+    (warning,) = doubles(path)
+    assert warning == (
+        "records.csv: 2 rows are the same as an earlier one in every column (rows 62, 63): entered twice? Each counts "
+        "as a record"
+    )
+    pl.concat([recorded(), recorded()[:1], recorded()[:1]]).write_csv(path, separator=";")
+    assert "2 rows are the same as an earlier one in every column (rows 62, 63)" in doubles(path)[0]
+    (warning,) = doubles(pl.concat([recorded(), recorded()[7:8]]))
+    assert warning.startswith("phenotypes: 1 row is the same as an earlier one in every column (row 61): entered")
+
+
+def test_records_that_may_be_equal_by_chance_are_no_doubles():
+    whole = recorded().with_columns(pl.col("y").round(0))
+    assert doubles(pl.concat([whole, whole[3:5]])) == ()  # scores
+    often = recorded(400, 1, animals=4)  # a hundred records of each animal, of about 200 values
+    assert often.is_duplicated().any() and doubles(often) == ()
+    other = pl.concat([recorded(), recorded()[3:5].with_columns(sex=pl.lit("?"))])
+    assert doubles(other) == ()  # another value in a column that is not read
+    none = recorded()[:2].with_columns(y=pl.lit(None, pl.Float64))
+    assert doubles(pl.concat([recorded(), none, none])) == ()  # no records
+    twice_said = often.with_columns(pounds=pl.col("y") * 2.2046, animal=pl.lit("a"))
+    assert twice_said.is_duplicated().any() and doubles(twice_said) == ()  # another column says the same
+
+
+def test_a_frame_with_a_column_that_cannot_be_compared():
+    frame = pl.concat([recorded(), recorded()[3:5]]).with_columns(notes=pl.lit([1, 2]), none=None, raw=pl.lit(b"\xff"))
+    assert len(doubles(frame)) == 1
+
+
+# ------------------------------------------------------------------------------------------------ ids as numbers
+
+
+def test_ids_are_no_trait_and_no_covariate(files):
+    (files / "numbers.csv").write_text("id,sire,dam\n1,3,4\n2,3,4\n")
+    frame = pl.DataFrame({"calf": [1, 2, 1], "sire": [3, 3, 3], "y": [1.0, 2, 4]})
+    of = {"g": random("pedigree", _=effect("calf", traits=["y"]))}
+    kin = {"pedigree": files / "numbers.csv", "add_missing_animals": True}
+    with pytest.raises(DataError) as refused:
+        prepare(analysis(frame, ["y"], {"age": fixed("calf", "covariate", traits=["y"])}, of, **kin))
+    assert str(refused.value) == (
+        "phenotypes: found column 'calf' as the values of a covariate (model.fixed.age), and as ids of animals "
+        "(model.random.g.level); needed a column of numbers that measure something, or no covariate"
+    )
+    with pytest.raises(DataError, match=r"'calf' as the values of a trait \(traits.y\), and as ids of animals"):
+        prepare(analysis(frame, [trait("y", "calf")], {}, of, **kin))
+    with pytest.raises(
+        DataError, match=r"a trait \(traits.y\), and as ids of animals \(model.random.g.effects.m.level"
+    ):
+        maternal = {"d": effect("calf", traits=["y"]), "m": effect("sire", traits=["y"])}
+        prepare(analysis(frame, [trait("y", "sire")], {}, {"g": random("pedigree", **maternal)}, **kin))
+    # a class of them is an effect as any other, and so is an effect of independent levels
+    prepare(analysis(frame, ["y"], {"calf": fixed("calf", traits=["y"])}))
+    p = prepare(analysis(frame, ["y"], {"sire": fixed("sire", "covariate", traits=["y"])}))
+    assert p.warnings == (
+        "phenotypes: model.fixed.sire: column 'sire' has ids, by its name: are its numbers those of a covariate?",
+    )
+    (warning,) = prepare(analysis(frame.with_columns(id=pl.Series([5, 6, 9])), ["id"])).warnings
+    assert warning == "phenotypes: traits.id: column 'id' has ids, by its name: are its numbers those of a trait?"
+
+
+def test_an_unused_pedigree_says_what_would_use_it(files):
+    frame = pl.DataFrame({"animal": ["calf1", "calf2", "calf1"], "y": [1.0, 2, 4]})
+    for name in ("genetic", "pe"):
+        of = {name: random(_=effect("animal", traits=["y"]))}
+        (warning,) = prepare(analysis(frame, ["y"], {}, of, pedigree=files / "pedigree.csv")).warnings
+        entry = "model.random.genetic: {level: animal, relationship: pedigree}"
+        write = "relationship: pedigree in model.random.genetic" if name == "genetic" else entry
+        assert warning.endswith(f"for breeding values by the pedigree write {write}")
+    of = {"genetic": random("pedigree", _=effect("animal", traits=["y"]))}
+    kin = {"pedigree": files / "pedigree.csv", "add_missing_animals": True}
+    assert prepare(analysis(frame, ["y"], {}, of, **kin)).warnings == ()

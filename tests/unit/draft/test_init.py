@@ -617,3 +617,84 @@ def test_one_known_parent_does_not_make_an_exchanged_pedigree(tmp_path):
             overwrite=True,
         )
         assert any("exchanged" in line for line in made.said) == wrong
+
+
+def of_columns(tmp_path, traits=(), **columns):
+    """What init says of, and writes from, 300 records with a weight and these columns."""
+    r = np.random.default_rng(8)
+    frame = pl.DataFrame({"id": [f"a{i}" for i in range(300)]} | columns | {"kg": r.normal(50, 4, 300).round(1)})
+    frame.write_csv(tmp_path / "records.csv")
+    made = draft(tmp_path / "records.csv", traits=traits, output=tmp_path / "analysis.yaml", overwrite=True)
+    accepted(made)
+    return "\n".join(made.said), load_config(made.path), made.path.read_text()
+
+
+def test_codes_of_two_classes_are_taken_by_their_names(tmp_path):
+    of = np.random.default_rng(2).integers(0, 2, (5, 300))
+    _, analysis, _ = of_columns(tmp_path, male=of[0], is_female=of[1], yob=98 + of[2], castrated=of[3], horned=of[4])
+    assert set(analysis.model.fixed) == {"male", "is_female", "yob", "castrated"}
+
+
+def test_measurements_of_few_values_are_no_first_choice(tmp_path):
+    dose = np.array([0.5, 1.5, 2.5])[np.arange(300) % 3]
+    said, analysis, text = of_columns(tmp_path, dose=dose)
+    assert [t.name for t in analysis.traits] == ["kg"]
+    assert "dose" in said and "few different ones: a trait, or a covariate or class?" in said
+    assert "    # dose: {kind: covariate}  # if it is no trait" in text and "  # dose: {}" in text
+    _, analysis, text = of_columns(tmp_path, ["dose"], dose=dose)
+    assert [t.name for t in analysis.traits] == ["dose"] and "dose: {kind: covariate}" not in text
+    _, analysis, _ = of_columns(tmp_path, lean_score=dose)
+    assert [t.name for t in analysis.traits] == ["lean_score"]  # its name says so
+
+
+@pytest.mark.parametrize("form", ["%Y/%m/%d", "%d.%m.%y", "%Y-%m-%d %H:%M", "%d-%b-%Y"])
+def test_dates_in_many_forms_are_seen(tmp_path, form):
+    days = [(np.datetime64("2019-01-01") + i).item().strftime(form) for i in range(300)]
+    said, analysis, _ = of_columns(tmp_path, day=days)
+    assert "dates, 300 different" in said and "year and season, or an age in days, as columns of their own" in said
+    assert analysis.model.fixed == {}
+
+
+def test_init_names_levels_that_are_alike_or_unknown(tmp_path):
+    said, _, _ = of_columns(tmp_path, sex=["m", "M", "f", "?"] * 75)
+    assert "warning: levels of column 'sex' differ by case or blanks alone" in said and "'M' (75 records)" in said
+    assert "warning: column 'sex' has 1 level that may mean a missing value" in said
+    assert "write data.missing: ['', 'NA', '?']" in said
+    said, _, _ = of_columns(tmp_path, sex=["m", "f"] * 150)
+    assert "warning" not in said
+
+
+def test_decimal_commas_in_quotation_marks(tmp_path):
+    text = "id,kg,age\n" + "".join(f'a{i},"{50 + i % 9},{i % 7}","{i % 30},5"\n' for i in range(120))
+    (tmp_path / "records.csv").write_text(text)
+    made = draft(tmp_path / "records.csv", output=tmp_path / "analysis.yaml")
+    accepted(made)
+    assert "kg   numbers with decimal commas from 50 to 58.6" in "\n".join(made.said)
+
+
+def test_ids_under_the_name_that_the_pedigree_has_for_them(tmp_path):
+    """Numbers, in a column that no list of names knows; tanks that are families once more."""
+    r = np.random.default_rng(4)
+    family = np.arange(300) // 10
+    fish = pl.DataFrame({"Fish": 1 + np.arange(300), "Father": 1000 + family // 2, "Mother": 2000 + family})
+    records = fish.select("Fish").with_columns(family=family, tank=1000 + family, kg=r.normal(1, 0.1, 300).round(3))
+    fish.write_csv(tmp_path / "pedigree.csv")
+    records.write_csv(tmp_path / "records.csv")
+    made = draft(tmp_path / "records.csv", tmp_path / "pedigree.csv", output=tmp_path / "a.yaml")
+    assert "Fish    whole numbers from 1 to 300, 300 different: animal" in "\n".join(made.said)
+    assert "tank    whole numbers from 1000 to 1029, 30 different: left out (the same groups of records as family)" in (
+        "\n".join(made.said)
+    )
+    assert {"genetic", "family"} == set(load_config(made.path).model.random)
+
+
+def test_scores_in_letters_and_numbers_of_plots(tmp_path):
+    """Grades of hips are a trait, not an effect on the weight; a plot that is left out is offered as a class."""
+    r = np.random.default_rng(7)
+    plot = np.arange(300) % 30
+    said, analysis, text = of_columns(
+        tmp_path, hips=r.choice(list("ABCDE"), 300), litter=[f"L{p}" for p in plot], plot=100 + plot
+    )
+    assert "hips    text, 5 different" in said and "may be a trait (its name says so)" in said
+    assert "# hips: {type: ordinal, categories: [A, B, C, D, E]}" in text and "hips" not in analysis.model.fixed
+    assert "    # plot: {}  # left out: the same groups of records as litter" in text

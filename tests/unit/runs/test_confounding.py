@@ -49,3 +49,32 @@ def test_where_the_records_can_tell():
     assert said(traits={"ill": {"type": "binary"}}) == []
     assert said(variances=held) == []
     assert said(method="blup", variances={"animal": 1.0, "residual": 1.0}) == []
+
+
+def of_two(records=RECORDS, traits="y", variances=None, **random):
+    model = mmgibbs.MixedModel(traits=traits, random=random, variances=variances or {})
+    return [text for text in model.check(records)["warnings"] if "in the same way" in text]
+
+
+def test_effects_of_the_same_groups_are_said():
+    litters = RECORDS.with_columns(litter=pl.col("pen").str.replace("p", "litter "))
+    (warning,) = of_two(litters, pen={}, litter={})
+    assert warning == (
+        "variances.litter: model.random.pen and model.random.litter group the records of y in the same way, and their "
+        "levels are independent: the records tell the sum of their variances, not the two. Leave one of them out for y"
+    )
+    assert "records of ill in the same way" in of_two(litters, {"ill": {"type": "binary"}}, pen={}, litter={})[0]
+    # of the records of one trait alone: the others tell the two apart
+    mixed = litters.with_columns(litter=pl.when(pl.arange(0, N) < N - 1).then("litter").otherwise(pl.lit("litter 3")))
+    assert of_two(mixed, pen={}, litter={}) == []
+    (warning,) = of_two(mixed.with_columns(z=pl.when(pl.arange(0, N) < N - 1).then("z")), ["y", "z"], pen={}, litter={})
+    assert "group the records of z in the same way" in warning
+
+
+def test_other_groups_are_told_apart():
+    other = RECORDS.with_columns(litter=pl.col("pen"), half=pl.Series([f"h{i % 5}" for i in range(N)]))
+    assert of_two(other, pen={}, half={}) == []  # within each other, not the same
+    held = {"pen": {"start": 1.0, "fixed": True}}
+    assert of_two(other, variances=held, pen={}, litter={}) == []
+    gaps = other.with_columns(litter=pl.when(pl.col("pen") != "p3").then("litter"))
+    assert of_two(gaps, pen={}, litter={"unknown_level": "omit"}) == []

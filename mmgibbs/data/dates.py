@@ -1,0 +1,37 @@
+"""Dates, which tables have in many forms and no effect can use as they are."""
+
+from __future__ import annotations
+
+import polars as pl
+
+_DAY, _MONTH, _TIME = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])", r"(?:[T ]\d{1,2}:\d{2}.*)?"
+_NAME = r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DAY_2, _MONTH_2 = r"(?:0[1-9]|[12]\d|3[01])", r"(?:0[1-9]|1[0-2])"  # with a year of two digits: 1.2.12 may be a code
+_FORMS = (
+    rf"\d{{4}}-{_MONTH}-{_DAY}",
+    rf"\d{{4}}/{_MONTH}/{_DAY}",
+    rf"{_DAY}\.{_MONTH}\.\d{{4}}",
+    rf"{_DAY_2}\.{_MONTH_2}\.\d{{2}}",
+    rf"{_DAY}-{_MONTH}-\d{{4}}",
+    rf"(?:{_DAY}/{_MONTH}|{_MONTH}/{_DAY})/(?:\d{{4}}|\d{{2}})",
+    rf"{_DAY}[- ]{_NAME}[- ](?:\d{{4}}|\d{{2}})",
+)
+PATTERN = "|".join(f"^{form}{_TIME}$" for form in _FORMS)
+AMONG_NUMBERS = "; has a spreadsheet made a date of a number?"
+
+
+def needed(path: str) -> str:
+    """What a column of dates at this YAML path has to be, where numbers are read."""
+    if path.startswith("traits."):
+        return "a number, and a date is none: an age in days, say, or the days between two dates"
+    a_class = "; for a class (without kind: covariate) their year, month or season"
+    return (
+        "a number, and a date is none: days since the first of them, say, or an age in days"
+        f"{a_class if path.startswith('model.fixed.') else ''}"
+    )
+
+
+def are_dates(text: pl.Series) -> bool:
+    """Every value (String, null where missing) is a date, and there is one."""
+    known = text.drop_nulls()
+    return len(known) > 0 and bool(known.str.contains(PATTERN).all())

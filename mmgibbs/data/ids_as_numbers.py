@@ -1,0 +1,54 @@
+"""Columns of ids that an analysis takes for numbers: a trait or a covariate whose cells only name animals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mmgibbs.config import Analysis
+from mmgibbs.config.relationships import Identity
+from mmgibbs.data.phenotypes import Phenotypes
+from mmgibbs.data.random import ANIMAL_COLUMNS, PARENT_COLUMNS
+from mmgibbs.data.responses import response_columns
+from mmgibbs.errors import DataError
+from pedigree.tables import quoted
+
+
+def refuse_ids_as_numbers(analysis: Analysis, phenotypes: Phenotypes) -> None:
+    """DataError for a trait or a fixed covariate in the column whose cells are the levels of related animals."""
+    ids = _columns_of_ids(analysis)
+    for column, path, what in _numbers(analysis):
+        if column in ids:
+            raise DataError(
+                f"{phenotypes.name}: found column {quoted(column)} as the values of a {what} ({path}), and as ids of "
+                f"animals ({ids[column]}); needed a column of numbers that measure something"
+                + (f", or no {what}" if what == "covariate" else "")
+            )
+
+
+def warn_of_ids_as_numbers(analysis: Analysis, phenotypes: Phenotypes) -> tuple[str, ...]:
+    """A warning for each trait and fixed covariate in a column that is named as those of ids are."""
+    return tuple(
+        f"{phenotypes.name}: {path}: column {quoted(column)} has ids, by its name: are its numbers those of a {what}?"
+        for column, path, what in _numbers(analysis)
+        if column in (*ANIMAL_COLUMNS, *PARENT_COLUMNS)
+    )
+
+
+def _numbers(analysis: Analysis) -> Iterator[tuple[str, str, str]]:
+    """(column, YAML path, 'trait' or 'covariate') of what is no class."""
+    for trait in analysis.traits:
+        for column, path in response_columns(trait):
+            yield column, path, "trait"
+    for name, fixed in analysis.model.fixed.items():
+        if fixed.kind == "covariate":
+            yield fixed.column, f"model.fixed.{name}", "covariate"
+
+
+def _columns_of_ids(analysis: Analysis) -> dict[str, str]:
+    """Column -> YAML path that says that its cells are ids of related or genotyped animals."""
+    out = {m.level: f"model.markers.{name}.level" for name, m in analysis.model.markers.items()}
+    for name, random in analysis.model.random.items():
+        if not isinstance(random.relationship, Identity):
+            for of_effect, effect in random.effects.items():
+                out[effect.level] = f"model.random.{name}" + (f".effects.{of_effect}.level" if of_effect else ".level")
+    return out
