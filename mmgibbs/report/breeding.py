@@ -256,7 +256,7 @@ def extreme(
         ]
         drawn = bars(means, lows, highs)
         cells += [numbers(lows, places), numbers(highs, places), drawn]
-        notes += bars_words({"": ends_of(lows, highs)}, drawn)
+        notes += bars_words({"": ends_of(lows, highs)}, drawn, places)
     if either["reliability"].count():
         columns.append(Column("Reliability", "number", f"share of the {called}'s genetic variance that is known"))
         cells.append(numbers(chosen["reliability"].to_list(), 2))

@@ -326,7 +326,7 @@ def _top_windows(windows: pl.DataFrame, of: _Term, top: int) -> Table:
         else ""
     )
     note += f"From {windows['draws'][0]:,} draws of the effects. Shares need not add up to 100 %: windows covary. "
-    note += " ".join(bars_words({"": ends_of(share["share_low"], share["share_high"])}, drawn))
+    note += " ".join(bars_words({"": ends_of(share["share_low"], share["share_high"])}, drawn, 2))
     return Table(f"{of.label}: windows", columns, list(zip(*cells, strict=True)), note)
 
 
@@ -353,7 +353,9 @@ def _chromosome_table(chromosomes: pl.DataFrame, of: _Term) -> Table:
         numbers(lists["covariance_with_rest"], places),
         numbers([100 * v if known(v) else None for v in lists["share"]], 1),
     ]
-    note = " ".join([*[OF_CHROMOSOMES] * (chromosomes.height > 1), *bars_words({"": ends_of(low, high)}, drawn)])
+    note = " ".join(
+        [*[OF_CHROMOSOMES] * (chromosomes.height > 1), *bars_words({"": ends_of(low, high)}, drawn, places)]
+    )
     return Table(f"{of.label}: chromosomes", columns, list(zip(*cells, strict=True)), note)
 
 

@@ -21,6 +21,7 @@ from mmgibbs.report.fixed import fixed_effects, fixed_title
 from mmgibbs.report.genomic import genomic_section
 from mmgibbs.report.genotyped import genotyped_section
 from mmgibbs.report.html_tables import (
+    Bar,
     Column,
     Table,
     bars,
@@ -32,6 +33,7 @@ from mmgibbs.report.html_tables import (
     ends_of,
     figure,
     known,
+    lines_words,
     listed,
     marked,
     numbers,
@@ -361,7 +363,7 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
             means, lows, highs = ([r[k] for r in rows] for k in ("mean", "hpd_low", "hpd_high"))
             drawn_bars = bars(means, lows, highs, scale)
             cells.append(drawn_bars)
-            notes += [] if scale else bars_words({"": ends_of(lows, highs)}, drawn_bars)
+            notes += lines_words(drawn_bars) if scale else _scale_words(lows, highs, drawn_bars, places)
         columns += [
             Column("MCSE", "number", "Monte Carlo standard error of the mean"),
             Column("ESS bulk", "number", f"effective sample size of the mean; below {ESS} is too few"),
@@ -373,6 +375,18 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
             columns.append(Column("R-hat", "number", f"1 where the chains agree; above {RHAT} they have not mixed"))
             cells.append(marked(numbers([r["rhat"] for r in rows], 3), lambda n: n > RHAT))
     return Table(caption, columns, list(zip(*cells, strict=True)), " ".join(notes))
+
+
+def _scale_words(
+    lows: Sequence[float | None], highs: Sequence[float | None], drawn: Sequence[Bar | None], places: Sequence[int]
+) -> list[str]:
+    """What the bars are drawn on, its ends with the decimals of the rows that have them."""
+    ends = ends_of(lows, highs)
+    of = [
+        [p for p, v in zip(places, column, strict=True) if v == end]
+        for column, end in ((lows, ends[0]), (highs, ends[1]))
+    ]
+    return bars_words({"": ends}, drawn, {"": (of[0][0], of[1][0])}) if all(of) else []
 
 
 def diagnostics(run: Finished, figures: plots.Figures) -> dict:

@@ -36,7 +36,7 @@ def test_one_wide_interval_does_not_set_the_scale():
     drawn = [row[-1] for row in table.rows]
     assert all(bar.high - bar.low > 40 and not bar.beyond for bar in drawn[:3])
     assert drawn[3].beyond == ("low", "high") and drawn[3].mean is None and (drawn[3].low, drawn[3].high) == (0, 100)
-    assert "The bars run from 9.0 to 13.0." in table.note and "A bar with an arrow goes on beyond" in table.note
+    assert "The bars run from 9.02 to 12.98." in table.note and "A bar with an arrow goes on beyond" in table.note
 
 
 def test_a_single_interval_does_not_fill_its_bar():
@@ -54,7 +54,7 @@ def test_0_is_drawn_in_where_a_level_is_held_there_and_the_others_stay_visible()
 
 def test_traits_and_powers_of_a_covariate_have_scales_of_their_own():
     age = _table("age", solutions(["x^1", "x^2"], [0.6, -0.07], [0.04, 0.01]), solved=False)
-    assert "0.00 to 0.68 (x^1)" in age.note and "to 0.000 (x^2)" in age.note and "The thin line is 0." in age.note
+    assert "0.000 to 0.678 (x^1) and \u22120.090 to 0.000 (x^2)." in age.note and "The thin line is 0." in age.note
     both = pl.concat(
         [solutions(["a", "b"], [1.0, 2.0], [0.1] * 2), solutions(["a", "b"], [100, 200], [9.0] * 2, "gain")]
     )

@@ -154,6 +154,9 @@ def test_effects_on_several_traits_together(tmp_path):
     best = next(row for row in cells if row[:2] == ["1", "rs10"])
     assert best[2:5] == ["0.900", "birth and wean", "0.900"]
     correlations = part[part.index("correlations between traits") :]
+    assert correlations.index(
+        ">The thin line is 0. A bar with an arrow goes on beyond this scale.<"
+    ) < correlations.index("sets of traits that")
     assert "breeding values of the genotyped" in correlations and "0.123" in correlations
 
 

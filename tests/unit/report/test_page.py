@@ -16,8 +16,8 @@ from mmgibbs.report import make, plots, render
 from mmgibbs.report.breeding import _figures
 from mmgibbs.report.findings import warnings
 from mmgibbs.report.finished import Finished, _draws
-from mmgibbs.report.html_tables import Column, Table
-from mmgibbs.report.page import write_report
+from mmgibbs.report.html_tables import Column, Table, bars, lines_words
+from mmgibbs.report.page import parameter_tables_of, write_report
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +126,16 @@ def test_parameters_are_those_of_the_summary(page, run):
         summary["genetic.var[direct:weaning]"]["hpd_high"], abs=0.051
     )
     assert "R-hat" not in seen["litter.var[birth]"]  # held at its value
+
+
+def test_the_line_at_0_is_explained_where_it_is_drawn(page, run):
+    told = {t.caption: t.note for t in parameter_tables_of(pl.read_parquet(run / "summary.parquet"))}
+    assert told["Heritabilities and shares of the phenotypic variance"] == told["Correlations"] == "The thin line is 0."
+    assert not any("line" in note for caption, note in told.items() if caption.startswith("Variances"))
+    assert [lines_words([None]), lines_words(bars([1.0], [0.5], [2.0], (0.5, 1.5)))] == [
+        [],
+        ["A bar with an arrow goes on beyond this scale."],
+    ]
 
 
 def test_fixed_effects_have_intervals_and_held_levels_say_so(page):
@@ -355,7 +365,11 @@ def test_a_regression_has_coefficients_and_no_terms(tmp_path):
         "z<sub>1</sub> is a predictor, b its coefficient.</p>",
     ):
         assert line in page.text
-    assert page.tables[0]["head"][5].startswith("Interval") and "The bars run from " in page.text  # all on one scale
+    assert page.tables[0]["head"][5].startswith("Interval")
+    rows = [dict(zip(page.tables[0]["head"], row, strict=True)) for row in page.tables[0]["rows"]]
+    rows = [row for row in rows if row["Low"]]
+    ends = [f(rows, key=lambda row: as_number(row[end]))[end] for f, end in ((min, "Low"), (max, "High"))]
+    assert f"The bars run from {ends[0].strip()} to {ends[1].strip()}." in page.text  # all on one scale
 
 
 def test_every_parameter_of_a_regression_has_draws(tmp_path):
