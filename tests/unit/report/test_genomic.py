@@ -66,6 +66,18 @@ def test_a_run_with_everything(tmp_path):
     assert "X<b>" not in text and "X&lt;b&gt;" in text
 
 
+def test_variances_of_chromosomes_say_on_how_many_draws_they_rest(tmp_path):
+    run = write_genomic_run(tmp_path / "run")
+    told = "draws of the effects (output.save_marker_draws), while snps.var in the tables of variances is from every"
+    text = make_report([run]).read_text(encoding="utf-8")
+    chromosomes = text[text.index("<caption><span>snps, birth: chromosomes") :]
+    assert f"From the kept {told}" in chromosomes and ">95\u00a0% interval</th>" in chromosomes
+    assert ">Interval</th>" not in text
+    np.savez(run / "marker_draws.npz", number=np.arange(60))
+    chains = json.loads((run / "run.json").read_text())["analysis"]["sampler"]["chains"]
+    assert chains > 1 and f"From {60 * chains} {told}" in make_report([run]).read_text(encoding="utf-8")
+
+
 def test_genomic_values_alone_say_how_their_reliability_is_computed(tmp_path):
     run = write_genomic_run(tmp_path / "run")
     solutions = pl.read_parquet(run / "solutions.parquet")
