@@ -40,11 +40,8 @@ def breeding_values(run: Finished, figures: plots.Figures, top: int) -> list[dic
         values = run.values_of(term, effect, trait)
         called, head = run.levels_of(term)
         drawn = _figures(frame, label, figures, _trend_of(run.trends.get(term), effect, trait), values, called)
-        tables = [
-            extreme(frame, label, top, descending, run.solved, values, called, head) for descending in (True, False)
-        ]
         item = {"label": label, "values": values, "called": called, "figures": drawn}
-        out.append(item | {"highest": tables[0], "lowest": tables[1]})
+        out.append(item | extremes(frame, label, top, run.solved, values, called, head))
     return out
 
 
@@ -55,6 +52,11 @@ def _years(run: Finished) -> pl.DataFrame | None:
     return run.animals.select(
         pl.col("id").alias("level"), "sire", "dam", birth_years(run.animals["birth"]).alias("year")
     )
+
+
+def dated(run: Finished, frame: pl.DataFrame) -> pl.DataFrame:
+    """The solutions of a component with year, sire and dam of each animal, where the run has a pedigree."""
+    return _with_years(frame, _years(run))
 
 
 def _with_years(frame: pl.DataFrame, years: pl.DataFrame | None) -> pl.DataFrame:
@@ -156,13 +158,13 @@ def _reliability(by_year: pl.DataFrame, label: str, figures: plots.Figures) -> t
 
 
 def trend_of_means(
-    run: Finished, frame: pl.DataFrame, label: str, figures: plots.Figures, what: str, of: str
+    frame: pl.DataFrame, label: str, figures: plots.Figures, what: str, of: str
 ) -> list[tuple[str, str, str]]:
     """The genetic trend of solutions of which no draws of birth years are kept; [] without two birth years.
 
-    of: which animals these are, a sentence.
+    frame: of `dated`; of: which animals these are, a sentence.
     """
-    by_year = _by_year(_with_years(frame, _years(run)))
+    by_year = _by_year(frame)
     return [_trend(by_year, label, figures, None, what, "animal", of)] if by_year.height > 1 else []
 
 
@@ -198,6 +200,24 @@ def _trend(
         ),
         caption,
     )
+
+
+def extremes(
+    frame: pl.DataFrame,
+    label: str,
+    top: int,
+    solved: bool,
+    values: str = "breeding value",
+    called: str = "animal",
+    head: str = "Animal",
+    of_reliability: str = "",
+) -> dict[str, Table]:
+    """The `top` highest and the `top` lowest levels, see `extreme`; frame: of `dated`."""
+    ends = {"highest": True, "lowest": False}
+    return {
+        name: extreme(frame, label, top, descending, solved, values, called, head, of_reliability)
+        for name, descending in ends.items()
+    }
 
 
 def extreme(

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.report import plots, words
-from mmgibbs.report.breeding import extreme, trend_of_means
+from mmgibbs.report.breeding import dated, extremes, trend_of_means
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
     Column,
@@ -96,20 +96,18 @@ def _item(run: Finished, of: _Term, figures: plots.Figures, top: int) -> dict:
         own = run.chromosomes.filter(term=of.term, trait=of.trait)
         tables.append(_chromosome_table(own, of, run.marker_draws))
     small = [_effect_sizes(snps, of, figures), *_against_pedigree(values, of, figures)]
-    if values["best"].height:
-        small += trend_of_means(
-            run, values["best"], values["what"], figures, values["called"], "These are the genotyped animals alone."
-        )
+    best = dated(run, values["best"])
+    if best.height:
+        alone = "These are the genotyped animals alone."
+        small += trend_of_means(best, values["what"], figures, values["called"], alone)
     return {
         "label": of.label,
         "wide": wide,
         "figures": small,
         "tables": [t for t in tables if t.rows],
-        "animals": [
-            extreme(values["best"], values["what"], top, True, run.solved, of_reliability=values["reliability"])
-        ]
-        if values["best"].height
-        else [],
+        "animals": extremes(best, values["what"], top, run.solved, of_reliability=values["reliability"])
+        if best.height
+        else None,
     }
 
 

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from helpers.finished_run import write_run
 from helpers.genomic_run import write_genomic_run
+from helpers.html_page import Page, as_number
 
 from mmgibbs.report import joint_markers
 from mmgibbs.report.genomic import on_a_line
@@ -76,6 +77,17 @@ def test_variances_of_chromosomes_say_on_how_many_draws_they_rest(tmp_path):
     np.savez(run / "marker_draws.npz", number=np.arange(60))
     chains = json.loads((run / "run.json").read_text())["analysis"]["sampler"]["chains"]
     assert chains > 1 and f"From {60 * chains} {told}" in make_report([run]).read_text(encoding="utf-8")
+
+
+def test_sums_have_the_tables_of_breeding_values(tmp_path):
+    page = Page(make_report([write_genomic_run(tmp_path / "run")]))
+    assert {"Born", "Sire"} <= set(page.table("direct, weaning: the 20 highest breeding values")["head"])
+    of_sums = [
+        page.table(f"birth, genomic and polygenic: the 20 {end} breeding values") for end in ("highest", "lowest")
+    ]
+    assert all({"Born", "Sire", "Rank", "95 % interval"} <= set(table["head"]) for table in of_sums)
+    first = [as_number(table["rows"][0][2]) for table in of_sums]
+    assert first[0] > 0 > first[1] and len(of_sums[1]["rows"]) == 20
 
 
 def test_genomic_values_alone_say_how_their_reliability_is_computed(tmp_path):
