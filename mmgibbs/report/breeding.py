@@ -112,6 +112,7 @@ def _figures(
             f"Reliability of {counted(len(reliable), called)}: median {number(np.median(reliable), 2)}, "
             f"from {number(reliable.min(), 2)} to {number(reliable.max(), 2)}."
         )
+        caption = " ".join(filter(None, (caption, words.below_zero_words(reliable, solved=False, warned=True))))
         out.append(
             (
                 "Reliability",
@@ -146,9 +147,9 @@ def _reliability(by_year: pl.DataFrame, label: str, figures: plots.Figures) -> t
     years, low, middle, high = (
         by_year[c].to_numpy() for c in ("year", "reliability10", "reliability50", "reliability90")
     )
-    caption = words.by_year_words(
-        "Median reliability", years, middle, "The band covers the middle eight tenths of each birth year."
-    )
+    band = "The band covers the middle eight tenths of each birth year."
+    told = words.below_zero_words([*low, *middle], solved=False, warned=True)
+    caption = words.by_year_words("Median reliability", years, middle, f"{band} {told}".strip())
     paint = plots.paint_by_year(years, middle, low, high, floor=min(0.0, float(low.min())), ceiling=1.0)
     return (
         "Reliability by birth year",
@@ -281,6 +282,8 @@ def extreme(
         columns.append(Column("Reliability", "number", f"share of the {called}'s genetic variance that is known"))
         cells.append(numbers(chosen["reliability"].to_list(), 2))
         notes += [of_reliability] if of_reliability else []
+        told = words.below_zero_words(chosen["reliability"], solved, warned=not of_reliability)
+        notes += [told] if told else []
     for name in (c for c in chosen.columns if c.startswith("probability[") or c == "expected_count"):
         if either[name].count():
             label = "Expected count" if name == "expected_count" else f"P({name.partition('[')[2][:-1]})"
@@ -333,14 +336,14 @@ def other_random_effects(run: Finished) -> Table | None:
         Column("Highest", "number"),
     ]
     columns.append(Column("Median reliability", "number"))
+    medians = [as_number(f["reliability"].median()) for f in frames]
     cells = [
         [label for label, _ in rows],
         counts([f.height for f in frames]),
         numbers(spreads, places),
         numbers([as_number(f["mean"].min()) for f in frames], places),
         numbers([as_number(f["mean"].max()) for f in frames], places),
-        numbers([as_number(f["reliability"].median()) for f in frames], 2),
+        numbers(medians, 2),
     ]
-    return Table(
-        "Spread of the solutions", columns, list(zip(*cells, strict=True)), "solutions.parquet has every level."
-    )
+    notes = ["solutions.parquet has every level.", words.below_zero_words(medians, run.solved, warned=False)]
+    return Table("Spread of the solutions", columns, list(zip(*cells, strict=True)), " ".join(filter(None, notes)))

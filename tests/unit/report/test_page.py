@@ -12,7 +12,7 @@ from helpers.html_page import Page, as_number
 
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
-from mmgibbs.report import make, plots, render
+from mmgibbs.report import make, plots, render, words
 from mmgibbs.report.breeding import _figures
 from mmgibbs.report.findings import warnings
 from mmgibbs.report.finished import Finished, _draws
@@ -449,6 +449,16 @@ def test_negative_reliabilities_are_explained_once(tmp_path):
     assert "the standard error of such a value" in solved.fact and solved.advice.endswith("(sampler.pev_samples).")
     assert grouped.advice.endswith("; else the variance or the unknown-parent groups are uncertain.")
     assert page.text.count("of the reliabilities") == page.headings.count("Negative reliabilities") == 1
+    assert page.text.count("Reliabilities below 0 are explained under Warnings.") >= 3  # tables, and captions
+    assert "below 0 are explained" not in Page(make.make_report([write_run(tmp_path / "positive")])).text
+
+
+def test_negative_reliabilities_of_other_effects_explain_themselves():
+    """The warning counts levels that are related alone."""
+    told = "A reliability is below 0 where the posterior SD of a value is above the SD that the model gives it."
+    assert words.below_zero_words([0.4, None, -0.1], solved=False, warned=False) == told
+    assert words.below_zero_words([-0.1], solved=True, warned=False) == told.replace("posterior SD", "standard error")
+    assert words.below_zero_words([0.0, -0.004, None], solved=False, warned=False) == ""
 
 
 def test_the_footer_lists_what_the_folder_holds(tmp_path):
