@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
+from mmgibbs.report import words
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
     NORMAL_95,
@@ -45,6 +46,13 @@ def fixed_title(run: Finished) -> str:
     if True not in kinds or _groups_effect(run.record) == "fixed":
         return FIXED
     return f"{FIXED} and unknown-parent groups" if False in kinds else "Unknown-parent groups"
+
+
+def fixed_scale_words(run: Finished) -> str:
+    """On which scale these solutions are, where it is not that of the records of every trait in the tables."""
+    traits = run.record.get("analysis", {}).get("traits", {})
+    shown = {trait for *_, frame in _shown(run) for trait in frame["trait"].unique()}
+    return words.solutions_scale_words({name: spec for name, spec in traits.items() if name in shown})
 
 
 def _shown(run: Finished) -> Iterator[tuple[bool, str, pl.DataFrame]]:

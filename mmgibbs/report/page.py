@@ -17,7 +17,7 @@ from mmgibbs.report.breeding import breeding_values, other_random_effects
 from mmgibbs.report.decisions import decision_tables
 from mmgibbs.report.findings import ESS, RHAT, attention, beyond_limits, diagnosis, remarks, warnings
 from mmgibbs.report.finished import Finished, read_finished
-from mmgibbs.report.fixed import fixed_effects, fixed_title
+from mmgibbs.report.fixed import fixed_effects, fixed_scale_words, fixed_title
 from mmgibbs.report.genomic import genomic_section
 from mmgibbs.report.genotyped import genotyped_section
 from mmgibbs.report.html_tables import (
@@ -106,6 +106,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "others": other_random_effects(run),
         "fixed": (fixed := fixed_effects(run)),
         "fixed_title": fixed_title(run),
+        "fixed_scale": fixed_scale_words(run),
         "set_to_0": any("held" in table.classes for table in fixed),
         "files": files_of(run),
         "record": run.record,

@@ -79,6 +79,18 @@ def scale_words(traits: dict[str, dict]) -> str:
     return "on the scale of the trait" + (f" ({'; '.join(own)})" if own else "")
 
 
+def solutions_scale_words(traits: Mapping[str, dict]) -> str:
+    """On which scale solutions of these traits are, where it is not that of their records; '' where it is of all."""
+    scales = {name: scale_of(spec) for name, spec in traits.items()}
+    if not any(scales.values()):
+        return ""
+    said = f"They are {scale_words(dict(traits))}."
+    logs = [name for name, scale in scales.items() if scale.startswith("log")]
+    if logs:
+        said += f" A difference of d on a log scale is a factor of exp(d) of {listed(logs)}."
+    return said
+
+
 def values_words(record: dict, reliable: bool = True, coefficients: str = "none") -> str:
     """What breeding values, their intervals and, where they have them, their reliabilities are.
 

@@ -9,7 +9,7 @@ pytest.importorskip("matplotlib")
 
 from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.fixed import _table, bar_scale, fixed_effects, fixed_title
+from mmgibbs.report.fixed import _table, bar_scale, fixed_effects, fixed_scale_words, fixed_title
 from mmgibbs.report.html_tables import Bar, bars
 from mmgibbs.report.order import in_natural_order
 from mmgibbs.report.other_traits import other_traits
@@ -28,6 +28,30 @@ def test_levels_are_in_natural_order():
     assert _by_class(by) == ", one for each class of age (2, 10)"
     table = _table("dam_age", solutions(["10+", "2", "3"], [1.0, 2.0, 3.0], [0.1] * 3), solved=False)
     assert [row[0] for row in table.rows] == ["2", "3", "10+"]
+
+
+@pytest.mark.parametrize(
+    ("traits", "said"),
+    [
+        ({"a": {"type": "normal"}, "b": {"type": "censored", "log": False}}, ""),
+        ({"a": {"type": "binary"}}, "They are on the scale of the trait (of a, of its liability)."),
+        (
+            {"a": {"type": "normal"}, "b": {"type": "ordinal"}},
+            "They are on the scale of the trait (of b, of its liability).",
+        ),
+        (
+            {"a": {"type": "count"}, "b": {"type": "censored", "log": True}},
+            "They are on the scale of the trait (of a, of its log rate; of b, of its log). "
+            "A difference of d on a log scale is a factor of exp(d) of a and b.",
+        ),
+        ({"a": {"type": "normal"}, "without": {"type": "count"}}, ""),  # no fixed effects on it
+    ],
+)
+def test_solutions_that_are_not_on_the_scale_of_records_say_so(traits, said):
+    frame = pl.concat([solutions(["x", "y"], [1.0, 2.0], [0.1] * 2, name) for name in traits if name != "without"])
+    frame = frame.with_columns(term=pl.lit("herd"), effect=pl.lit(""))
+    run = Finished(Path("."), {"analysis": {"traits": traits}}, pl.DataFrame(), frame)
+    assert fixed_scale_words(run) == said
 
 
 def test_one_wide_interval_does_not_set_the_scale():
