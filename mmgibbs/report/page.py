@@ -271,10 +271,26 @@ def _genotypes(counts: Mapping) -> str:
 
 
 def _regression(record: dict, analysis: dict) -> str:
-    options = ", ".join(f"{name} {value}" for name, value in record.get("options", {}).items() if value is not None)
+    chosen = record.get("options", {})
+    idle = _idle(chosen)
+    options = ", ".join(f"{name} {value}" for name, value in chosen.items() if value is not None and name not in idle)
     response = analysis.get("model", {}).get("response") or []
     of = listed([response] if isinstance(response, str) else response)
     return f"{record['plugin']} of {of}" + (f" ({options})" if options else "")
+
+
+def _idle(options: Mapping) -> set[str]:
+    """Options of a regression that the others leave without effect."""
+    found = set()
+    if "slab_scale" in options and options["slab_scale"] is None:  # plain horseshoe
+        found.add("slab_df")
+    if options.get("penalty") is not None:  # given, so that it has no prior
+        found |= {"penalty_shape", "penalty_rate"}
+    if options.get("method") == "polya_gamma":  # no slices
+        found |= {"width", "most_steps"}
+    if options.get("intercept") is False:
+        found |= {name for name in options if name.startswith("intercept_")}
+    return found
 
 
 def _chains(record: dict, sampler: dict) -> str | None:

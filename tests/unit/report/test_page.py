@@ -17,7 +17,7 @@ from mmgibbs.report.breeding import _figures
 from mmgibbs.report.findings import warnings
 from mmgibbs.report.finished import Finished, _draws
 from mmgibbs.report.html_tables import Column, Table, bars, lines_words
-from mmgibbs.report.page import parameter_tables_of, write_report
+from mmgibbs.report.page import _regression, parameter_tables_of, write_report
 
 
 @pytest.fixture(scope="module")
@@ -370,6 +370,17 @@ def test_a_regression_has_coefficients_and_no_terms(tmp_path):
     rows = [row for row in rows if row["Low"]]
     ends = [f(rows, key=lambda row: as_number(row[end]))[end] for f, end in ((min, "Low"), (max, "High"))]
     assert f"The bars run from {ends[0].strip()} to {ends[1].strip()}." in page.text  # all on one scale
+
+
+def test_options_without_effect_are_not_shown():
+    shown = lambda **options: _regression({"plugin": "p", "options": options}, {"model": {"response": "y"}})
+    assert shown(slab_scale=None, slab_df=4.0, global_scale=1.0) == "p of y (global_scale 1.0)"
+    assert shown(slab_scale=2.0, slab_df=4.0) == "p of y (slab_scale 2.0, slab_df 4.0)"
+    assert shown(penalty=2.0, penalty_shape=1.0, penalty_rate=1.78) == "p of y (penalty 2.0)"
+    assert shown(penalty=None, penalty_shape=1.0, penalty_rate=1.78) == "p of y (penalty_shape 1.0, penalty_rate 1.78)"
+    assert shown(method="polya_gamma", width=2.5, most_steps=8) == "p of y (method polya_gamma)"
+    assert shown(method="slice", width=2.5, most_steps=8) == "p of y (method slice, width 2.5, most_steps 8)"
+    assert shown(intercept=False, intercept_scale=10.0) == "p of y (intercept False)"
 
 
 def test_every_parameter_of_a_regression_has_draws(tmp_path):
