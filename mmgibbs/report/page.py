@@ -38,6 +38,7 @@ from mmgibbs.report.html_tables import (
     marked,
     numbers,
 )
+from mmgibbs.report.inputs import input_files
 from mmgibbs.report.other_traits import extreme_words, other_traits, other_traits_words
 from mmgibbs.report.render import render
 from mmgibbs.report.triangle import lower_triangle
@@ -207,9 +208,8 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
         "Predictors": f"{data['predictors']:,}" if "predictors" in data else None,
         "Animals": _animals(data) if "animals" in data else None,
         "Unknown-parent groups": f"{data['groups']:,}" if data.get("groups") else None,
-        "Phenotype file": os.path.basename(str(tables["phenotypes"])) if tables.get("phenotypes") else None,
         "Genotypes": _genotypes(data["genotypes"]) if "genotypes" in data else None,
-        "Pedigree file": os.path.basename(str(tables["pedigree"])) if tables.get("pedigree") else None,
+        **input_files(record),
     }
     chosen = {
         "Regression": _regression(record, analysis) if "plugin" in record else None,
@@ -266,7 +266,7 @@ def _animals(data: Mapping) -> str:
 
 def _genotypes(counts: Mapping) -> str:
     kept = counts.get("kept", {})
-    of = f"{kept['SNPs']:,} SNPs of {kept['animals']:,} animals" if {"SNPs", "animals"} <= set(kept) else "read"
+    of = f"{kept['SNPs']:,} SNPs of {kept['animals']:,} animals used" if {"SNPs", "animals"} <= set(kept) else "read"
     return f"{of}, {counts.get('file', 'one file')}"
 
 
