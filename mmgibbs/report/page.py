@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.report import plots, words
+from mmgibbs.report.boundary import bound_as_0
 from mmgibbs.report.bounds import bounds
 from mmgibbs.report.breeding import breeding_values, other_random_effects
 from mmgibbs.report.decisions import decision_tables
@@ -330,7 +331,7 @@ def parameter_tables(run: Finished) -> list[Table]:
 
 def parameter_tables_of(summary: pl.DataFrame) -> list[Table]:
     groups: dict[str, list[dict]] = {"Heritabilities and shares of the phenotypic variance": [], "Correlations": []}
-    for row in summary.iter_rows(named=True):
+    for row in bound_as_0(summary).iter_rows(named=True):
         kind = str(row["parameter"]).partition("[")[0]
         if kind in ("h2", "ratio", "h2_observed"):
             caption = "Heritabilities and shares of the phenotypic variance"
