@@ -15,6 +15,7 @@ from mmgibbs.report import plots, words
 from mmgibbs.report.boundary import bound_as_0
 from mmgibbs.report.bounds import bounds
 from mmgibbs.report.breeding import breeding_values, other_random_effects
+from mmgibbs.report.curves import curves_of_variance
 from mmgibbs.report.decisions import decision_tables
 from mmgibbs.report.findings import ESS, RHAT, attention, beyond_limits, diagnosis, remarks, warnings
 from mmgibbs.report.finished import Finished, read_finished
@@ -83,6 +84,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "facts": facts(run.record),
         "counted": run.record.get("variances_counted", {}),
         "parameters": parameter_tables(run),
+        "curves": curves_of_variance(run, figures),
         "estimated": run.summary["hpd_low"].count() > 0,
         "reml": run.record.get("method") == "reml",
         "solved": run.solved,
