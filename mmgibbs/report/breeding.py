@@ -148,8 +148,8 @@ def _reliability(by_year: pl.DataFrame, label: str, figures: plots.Figures) -> t
         by_year[c].to_numpy() for c in ("year", "reliability10", "reliability50", "reliability90")
     )
     band = "The band covers the middle eight tenths of each birth year."
-    told = words.below_zero_words([*low, *middle], solved=False, warned=True)
-    caption = words.by_year_words("Median reliability", years, middle, f"{band} {told}".strip())
+    below = words.below_zero_words([*low, *middle], solved=False, warned=True)
+    caption = words.by_year_words("Median reliability", years, middle, f"{band} {below}".strip())
     paint = plots.paint_by_year(years, middle, low, high, floor=min(0.0, float(low.min())), ceiling=1.0)
     return (
         "Reliability by birth year",
@@ -282,8 +282,8 @@ def extreme(
         columns.append(Column("Reliability", "number", f"share of the {called}'s genetic variance that is known"))
         cells.append(numbers(chosen["reliability"].to_list(), 2))
         notes += [of_reliability] if of_reliability else []
-        told = words.below_zero_words(chosen["reliability"], solved, warned=not of_reliability)
-        notes += [told] if told else []
+        below = words.below_zero_words(chosen["reliability"], solved, warned=not of_reliability)
+        notes += [below] if below else []
     for name in (c for c in chosen.columns if c.startswith("probability[") or c == "expected_count"):
         if either[name].count():
             label = "Expected count" if name == "expected_count" else f"P({name.partition('[')[2][:-1]})"
