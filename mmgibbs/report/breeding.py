@@ -40,11 +40,8 @@ def breeding_values(run: Finished, figures: plots.Figures, top: int) -> list[dic
         values = run.values_of(term, effect, trait)
         called, head = run.levels_of(term)
         drawn = _figures(frame, label, figures, _trend_of(run.trends.get(term), effect, trait), values, called)
-        tables = [
-            extreme(frame, label, top, descending, run.solved, values, called, head) for descending in (True, False)
-        ]
         item = {"label": label, "values": values, "called": called, "figures": drawn}
-        out.append(item | {"highest": tables[0], "lowest": tables[1]})
+        out.append(item | extremes(frame, label, top, run.solved, values, called, head))
     return out
 
 
@@ -55,6 +52,11 @@ def _years(run: Finished) -> pl.DataFrame | None:
     return run.animals.select(
         pl.col("id").alias("level"), "sire", "dam", birth_years(run.animals["birth"]).alias("year")
     )
+
+
+def dated(run: Finished, frame: pl.DataFrame) -> pl.DataFrame:
+    """The solutions of a component with year, sire and dam of each animal, where the run has a pedigree."""
+    return _with_years(frame, _years(run))
 
 
 def _with_years(frame: pl.DataFrame, years: pl.DataFrame | None) -> pl.DataFrame:
@@ -110,6 +112,7 @@ def _figures(
             f"Reliability of {counted(len(reliable), called)}: median {number(np.median(reliable), 2)}, "
             f"from {number(reliable.min(), 2)} to {number(reliable.max(), 2)}."
         )
+        caption = " ".join(filter(None, (caption, words.below_zero_words(reliable, solved=False, warned=True))))
         out.append(
             (
                 "Reliability",
@@ -144,9 +147,9 @@ def _reliability(by_year: pl.DataFrame, label: str, figures: plots.Figures) -> t
     years, low, middle, high = (
         by_year[c].to_numpy() for c in ("year", "reliability10", "reliability50", "reliability90")
     )
-    caption = words.by_year_words(
-        "Median reliability", years, middle, "The band covers the middle eight tenths of each birth year."
-    )
+    band = "The band covers the middle eight tenths of each birth year."
+    below = words.below_zero_words([*low, *middle], solved=False, warned=True)
+    caption = words.by_year_words("Median reliability", years, middle, f"{band} {below}".strip())
     paint = plots.paint_by_year(years, middle, low, high, floor=min(0.0, float(low.min())), ceiling=1.0)
     return (
         "Reliability by birth year",
@@ -156,13 +159,13 @@ def _reliability(by_year: pl.DataFrame, label: str, figures: plots.Figures) -> t
 
 
 def trend_of_means(
-    run: Finished, frame: pl.DataFrame, label: str, figures: plots.Figures, what: str, of: str
+    frame: pl.DataFrame, label: str, figures: plots.Figures, what: str, of: str
 ) -> list[tuple[str, str, str]]:
     """The genetic trend of solutions of which no draws of birth years are kept; [] without two birth years.
 
-    of: which animals these are, a sentence.
+    frame: of `dated`; of: which animals these are, a sentence.
     """
-    by_year = _by_year(_with_years(frame, _years(run)))
+    by_year = _by_year(frame)
     return [_trend(by_year, label, figures, None, what, "animal", of)] if by_year.height > 1 else []
 
 
@@ -198,6 +201,24 @@ def _trend(
         ),
         caption,
     )
+
+
+def extremes(
+    frame: pl.DataFrame,
+    label: str,
+    top: int,
+    solved: bool,
+    values: str = "breeding value",
+    called: str = "animal",
+    head: str = "Animal",
+    of_reliability: str = "",
+) -> dict[str, Table]:
+    """The `top` highest and the `top` lowest levels, see `extreme`; frame: of `dated`."""
+    ends = {"highest": True, "lowest": False}
+    return {
+        name: extreme(frame, label, top, descending, solved, values, called, head, of_reliability)
+        for name, descending in ends.items()
+    }
 
 
 def extreme(
@@ -256,11 +277,13 @@ def extreme(
         ]
         drawn = bars(means, lows, highs)
         cells += [numbers(lows, places), numbers(highs, places), drawn]
-        notes += bars_words({"": ends_of(lows, highs)}, drawn)
+        notes += bars_words({"": ends_of(lows, highs)}, drawn, places)
     if either["reliability"].count():
         columns.append(Column("Reliability", "number", f"share of the {called}'s genetic variance that is known"))
         cells.append(numbers(chosen["reliability"].to_list(), 2))
         notes += [of_reliability] if of_reliability else []
+        below = words.below_zero_words(chosen["reliability"], solved, warned=not of_reliability)
+        notes += [below] if below else []
     for name in (c for c in chosen.columns if c.startswith("probability[") or c == "expected_count"):
         if either[name].count():
             label = "Expected count" if name == "expected_count" else f"P({name.partition('[')[2][:-1]})"
@@ -313,14 +336,14 @@ def other_random_effects(run: Finished) -> Table | None:
         Column("Highest", "number"),
     ]
     columns.append(Column("Median reliability", "number"))
+    medians = [as_number(f["reliability"].median()) for f in frames]
     cells = [
         [label for label, _ in rows],
         counts([f.height for f in frames]),
         numbers(spreads, places),
         numbers([as_number(f["mean"].min()) for f in frames], places),
         numbers([as_number(f["mean"].max()) for f in frames], places),
-        numbers([as_number(f["reliability"].median()) for f in frames], 2),
+        numbers(medians, 2),
     ]
-    return Table(
-        "Spread of the solutions", columns, list(zip(*cells, strict=True)), "solutions.parquet has every level."
-    )
+    notes = ["solutions.parquet has every level.", words.below_zero_words(medians, run.solved, warned=False)]
+    return Table("Spread of the solutions", columns, list(zip(*cells, strict=True)), " ".join(filter(None, notes)))

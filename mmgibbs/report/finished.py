@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import zipfile
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -45,6 +46,7 @@ class Finished:
     markers: pl.DataFrame | None = None  # SNPs with their effects; None without SNP effects
     windows: pl.DataFrame | None = None  # of neighbouring SNPs; None where none were asked for
     chromosomes: pl.DataFrame | None = None
+    marker_draws: int | None = None  # of SNP effects, of all chains; None where none were kept or their file is gone
     genotyped: pl.DataFrame | None = None  # principal components; None without relationships from genotypes
     relationship_sample: pl.DataFrame | None = None  # of some of them
     predicted: pl.DataFrame | None = None  # classes of traits that are not normal; None where there is no such trait
@@ -146,6 +148,7 @@ def read_finished(directory: str | os.PathLike) -> Finished:
         markers=_table_if_any(path / "markers.parquet"),
         windows=_table_if_any(path / "windows.parquet"),
         chromosomes=_csv_if_any(path / "chromosomes.csv"),
+        marker_draws=_marker_draws(path, record),
         genotyped=_table_if_any(path / "genotyped.parquet"),
         relationship_sample=_table_if_any(path / "relationship_sample.parquet"),
         predicted=_table_if_any(path / "predicted_classes.parquet"),
@@ -166,6 +169,19 @@ def _csv_if_any(path: Path) -> pl.DataFrame | None:
         return pl.read_csv(path, schema_overrides=dict.fromkeys(("term", "trait", "chromosome"), pl.String))
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ConfigError(f"report: '{path}' cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _marker_draws(path: Path, record: dict) -> int | None:
+    """Draws of the SNP effects that the run kept, of all chains; None where it kept none or cannot be asked.
+
+    Only their numbers are read: the effects themselves may take gigabytes.
+    """
+    chains = record.get("analysis", {}).get("sampler", {}).get("chains")
+    try:
+        with np.load(path / "marker_draws.npz", allow_pickle=False) as file:
+            return len(file["number"]) * chains if chains else None
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
 
 
 def _table(path: Path) -> pl.DataFrame:

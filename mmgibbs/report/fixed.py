@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
+from mmgibbs.report import words
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
     NORMAL_95,
@@ -45,6 +46,13 @@ def fixed_title(run: Finished) -> str:
     if True not in kinds or _groups_effect(run.record) == "fixed":
         return FIXED
     return f"{FIXED} and unknown-parent groups" if False in kinds else "Unknown-parent groups"
+
+
+def fixed_scale_words(run: Finished) -> str:
+    """On which scale these solutions are, where it is not that of the records of every trait in the tables."""
+    traits = run.record.get("analysis", {}).get("traits", {})
+    shown = {trait for *_, frame in _shown(run) for trait in frame["trait"].unique()}
+    return words.solutions_scale_words({name: spec for name, spec in traits.items() if name in shown})
 
 
 def _shown(run: Finished) -> Iterator[tuple[bool, str, pl.DataFrame]]:
@@ -98,6 +106,7 @@ def _table(caption: str, frame: pl.DataFrame, solved: bool, of_all: str = "") ->
     ]
     rows, classes, every_bar = [], [], []
     scales: dict[str, tuple[float, float]] = {}
+    places_of: dict[str, tuple[int, int]] = {}  # of the same keys: the decimals of its trait
     for (trait,), part in cut.group_by(["trait"], maintain_order=True):
         part = part[in_natural_order(part["level"])]
         held = _held(part)
@@ -122,12 +131,18 @@ def _table(caption: str, frame: pl.DataFrame, solved: bool, of_all: str = "") ->
         shown[0] = [Number("set to 0", 0.0) if h else cell for cell, h in zip(shown[0], held, strict=True)]
         drawn, own = _bars(part["level"].to_list(), part["mean"].to_list(), lows, highs, any(held))
         every_bar += drawn
-        scales |= {", ".join(filter(None, (name, str(trait) if several else ""))): ends for name, ends in own.items()}
+        called = {", ".join(filter(None, (name, str(trait) if several else ""))): ends for name, ends in own.items()}
+        scales |= called
+        places_of |= dict.fromkeys(called, (places, places))
         for i, level in enumerate(part["level"]):
             rows.append((level, *([trait] if several else []), *(column[i] for column in shown), drawn[i]))
             classes.append("held" if held[i] else "")
     return Table(
-        caption, columns, rows, " ".join([*filter(None, [of_all]), *notes, *bars_words(scales, every_bar)]), classes
+        caption,
+        columns,
+        rows,
+        " ".join([*filter(None, [of_all]), *notes, *bars_words(scales, every_bar, places_of)]),
+        classes,
     )
 
 

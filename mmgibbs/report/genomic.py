@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.report import plots, words
-from mmgibbs.report.breeding import extreme, trend_of_means
+from mmgibbs.report.breeding import dated, extremes, trend_of_means
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
     Column,
@@ -93,22 +93,21 @@ def _item(run: Finished, of: _Term, figures: plots.Figures, top: int) -> dict:
     if windows is not None and windows.height:
         tables.append(_top_windows(windows, of, top))
     if run.chromosomes is not None:
-        tables.append(_chromosome_table(run.chromosomes.filter(term=of.term, trait=of.trait), of))
+        own = run.chromosomes.filter(term=of.term, trait=of.trait)
+        tables.append(_chromosome_table(own, of, run.marker_draws))
     small = [_effect_sizes(snps, of, figures), *_against_pedigree(values, of, figures)]
-    if values["best"].height:
-        small += trend_of_means(
-            run, values["best"], values["what"], figures, values["called"], "These are the genotyped animals alone."
-        )
+    best = dated(run, values["best"])
+    if best.height:
+        alone = "These are the genotyped animals alone."
+        small += trend_of_means(best, values["what"], figures, values["called"], alone)
     return {
         "label": of.label,
         "wide": wide,
         "figures": small,
         "tables": [t for t in tables if t.rows],
-        "animals": [
-            extreme(values["best"], values["what"], top, True, run.solved, of_reliability=values["reliability"])
-        ]
-        if values["best"].height
-        else [],
+        "animals": extremes(best, values["what"], top, run.solved, of_reliability=values["reliability"])
+        if best.height
+        else None,
     }
 
 
@@ -311,7 +310,7 @@ def _top_windows(windows: pl.DataFrame, of: _Term, top: int) -> Table:
         Column("Share %", "number", "of the genetic variance among the genotyped animals"),
         Column("Low", "number", "2.5 % of the draws"),
         Column("High", "number", "97.5 % of the draws"),
-        Column("Interval", "bar"),
+        Column("95 % interval", "bar"),
         Column(f"P(> {above:g} %)", "number", "posterior probability that the share is larger"),
     ]
     drawn = bars(share["share"], share["share_low"], share["share_high"])
@@ -326,11 +325,12 @@ def _top_windows(windows: pl.DataFrame, of: _Term, top: int) -> Table:
         else ""
     )
     note += f"From {windows['draws'][0]:,} draws of the effects. Shares need not add up to 100 %: windows covary. "
-    note += " ".join(bars_words({"": ends_of(share["share_low"], share["share_high"])}, drawn))
+    note += " ".join(bars_words({"": ends_of(share["share_low"], share["share_high"])}, drawn, 2))
     return Table(f"{of.label}: windows", columns, list(zip(*cells, strict=True)), note)
 
 
-def _chromosome_table(chromosomes: pl.DataFrame, of: _Term) -> Table:
+def _chromosome_table(chromosomes: pl.DataFrame, of: _Term, draws: int | None) -> Table:
+    """draws: of the effects, which it was made from; None where unknown."""
     lists = {c: chromosomes[c].to_list() for c in chromosomes.columns}
     low, high = lists["variance_low"], lists["variance_high"]
     drawn = bars(lists["variance"], low, high)
@@ -341,7 +341,7 @@ def _chromosome_table(chromosomes: pl.DataFrame, of: _Term) -> Table:
         Column("Variance", "number", "of the sum of its effects among the genotyped animals"),
         Column("Low", "number", "2.5 % of the draws"),
         Column("High", "number", "97.5 % of the draws"),
-        Column("Interval", "bar"),
+        Column("95 % interval", "bar"),
         Column("Covariance with the rest", "number", "of the genome"),
         Column("Share %", "number", "variance in per cent of that of the genomic values"),
     ]
@@ -353,7 +353,14 @@ def _chromosome_table(chromosomes: pl.DataFrame, of: _Term) -> Table:
         numbers(lists["covariance_with_rest"], places),
         numbers([100 * v if known(v) else None for v in lists["share"]], 1),
     ]
-    note = " ".join([*[OF_CHROMOSOMES] * (chromosomes.height > 1), *bars_words({"": ends_of(low, high)}, drawn)])
+    note = " ".join(
+        [
+            f"From {f'{draws:,}' if draws else 'the kept'} draws of the effects (output.save_marker_draws), while "
+            f"{of.term}.var in the tables of variances is from every draw.",
+            *[OF_CHROMOSOMES] * (chromosomes.height > 1),
+            *bars_words({"": ends_of(low, high)}, drawn, places),
+        ]
+    )
     return Table(f"{of.label}: chromosomes", columns, list(zip(*cells, strict=True)), note)
 
 

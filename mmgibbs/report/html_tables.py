@@ -156,20 +156,35 @@ def bars(
     ]
 
 
-def bars_words(scales: Mapping[str, tuple[float, float]], drawn: Sequence[Bar | None]) -> list[str]:
-    """What the bars of a table are drawn on; nothing without bars. scales: what each is of ('': all) -> its ends."""
-    shown = [bar for bar in drawn if bar is not None]
-    if not shown:
+def bars_words(
+    scales: Mapping[str, tuple[float, float]],
+    drawn: Sequence[Bar | None],
+    places: Mapping[str, tuple[int, int]] | int,
+) -> list[str]:
+    """What the bars of a table are drawn on; nothing without bars.
+
+    scales: what each is of ('': all) -> its ends; places: decimals that the table shows the ends with, of
+    each scale (low, high) or of all.
+    """
+    if all(bar is None for bar in drawn):
         return []
     each = []
-    for name, (low, high) in scales.items():
-        places = decimals(high - low)
-        each.append(f"{number(low, places)} to {number(high, places)}" + (f" ({name})" if name else ""))
-    words = [f"The bars run from {listed(each, most=12)}."]
+    for name, ends in scales.items():
+        own = (places, places) if isinstance(places, int) else places[name]
+        each.append(" to ".join(map(number, ends, own)) + (f" ({name})" if name else ""))
+    return [
+        f"The bars run from {listed(each, most=12)}.",
+        *lines_words(drawn, ", which leaves out intervals much wider than most"),
+    ]
+
+
+def lines_words(drawn: Sequence[Bar | None], why: str = "") -> list[str]:
+    """What the thin line in bars and the arrows at their ends are, where there are any; why: bars go beyond."""
+    shown, words = [bar for bar in drawn if bar is not None], []
     if any(bar.zero is not None for bar in shown):
         words.append("The thin line is 0.")
     if any(bar.beyond for bar in shown):
-        words.append("A bar with an arrow goes on beyond this scale, which leaves out intervals much wider than most.")
+        words.append(f"A bar with an arrow goes on beyond this scale{why}.")
     return words
 
 

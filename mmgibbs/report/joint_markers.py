@@ -19,6 +19,7 @@ from mmgibbs.report.html_tables import (
     counted,
     counts,
     decimals,
+    lines_words,
     listed,
     number,
     numbers,
@@ -81,7 +82,7 @@ def _correlations(summary: pl.DataFrame, term: str, traits: list[str]) -> Table:
         Column("Correlation of"),
         Column("Mean", "number"),
         Column("SD", "number", "posterior standard deviation"),
-        Column("Low", "number", "of the interval of highest density"),
+        Column("Low", "number", "of the 95 % interval of highest density"),
         Column("High", "number"),
         Column("Interval, \u22121 to 1", "bar"),
     ]
@@ -89,9 +90,10 @@ def _correlations(summary: pl.DataFrame, term: str, traits: list[str]) -> Table:
         [pair for pair, _, _ in known],
         [words for _, words, _ in known],
         *(numbers(values, 3) for values in (mean, sd, low, high)),
-        bars(mean, low, high, (-1.0, 1.0)),
+        drawn := bars(mean, low, high, (-1.0, 1.0)),
     ]
-    return Table(f"{term}: correlations between traits", columns, list(zip(*cells, strict=True)))
+    note = " ".join(lines_words(drawn))
+    return Table(f"{term}: correlations between traits", columns, list(zip(*cells, strict=True)), note)
 
 
 def _shares(summary: pl.DataFrame, snps: pl.DataFrame, term: str, states: dict[str, str]) -> Table:
@@ -102,7 +104,7 @@ def _shares(summary: pl.DataFrame, snps: pl.DataFrame, term: str, states: dict[s
     columns = [
         Column("Effects on", "id"),
         Column("Share %", "number", "of the SNPs under the prior, posterior mean of pi"),
-        Column("Low", "number", "of the interval of highest density"),
+        Column("Low", "number", "of the 95 % interval of highest density"),
         Column("High", "number"),
         Column("Interval, 0 to 100", "bar"),
         Column("SNPs", "number", "expected number: the sum of the probabilities of all SNPs"),
@@ -111,11 +113,12 @@ def _shares(summary: pl.DataFrame, snps: pl.DataFrame, term: str, states: dict[s
     cells = [
         [_words(state) for state in states],
         *(numbers(values, 2) for values in (mean, low, high)),
-        bars(mean, low, high, (0.0, 100.0)),
+        drawn := bars(mean, low, high, (0.0, 100.0)),
         numbers([float(np.nansum(p)) for p in chances], 1),
         counts([int(np.count_nonzero(p >= LIKELY)) for p in chances]),
     ]
     note = f"Of {counted(snps.height, 'SNP')}. Neighbours that are inherited together share the probability of one QTL."
+    note = " ".join([note, *lines_words(drawn)])
     return Table(f"{term}: sets of traits that a SNP acts on", columns, list(zip(*cells, strict=True)), note)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from mmgibbs.report.boundary import bound_as_0
 from mmgibbs.report.findings import attention, said_at_the_end
 from mmgibbs.report.html_tables import decimals_of, known, number
 from mmgibbs.results.tables import was_drawn
@@ -24,7 +25,7 @@ def as_html(summary: pl.DataFrame, record: Mapping, directory: Path) -> str:
     warnings = "".join(f"<li{ALERT}>{escape(text)}</li>" for text in said_at_the_end(summary, record))
     heads = HEADS if was_drawn(summary) else OF_ESTIMATES
     head = "".join(f'<th style="text-align:{"left" if i == 0 else "right"}">{h}</th>' for i, h in enumerate(heads))
-    body = "".join(_row(row, len(heads) - 1) for row in summary.head(ROWS).iter_rows(named=True))
+    body = "".join(_row(row, len(heads) - 1) for row in bound_as_0(summary).head(ROWS).iter_rows(named=True))
     more = (
         f"<p>{summary.height - ROWS:,} more parameters are in <code>summary</code>.</p>"
         if summary.height > ROWS

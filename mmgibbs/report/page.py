@@ -12,15 +12,18 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.report import plots, words
+from mmgibbs.report.boundary import bound_as_0
 from mmgibbs.report.bounds import bounds
 from mmgibbs.report.breeding import breeding_values, other_random_effects
+from mmgibbs.report.curves import curves_of_variance
 from mmgibbs.report.decisions import decision_tables
 from mmgibbs.report.findings import ESS, RHAT, attention, beyond_limits, diagnosis, remarks, warnings
 from mmgibbs.report.finished import Finished, read_finished
-from mmgibbs.report.fixed import fixed_effects, fixed_title
+from mmgibbs.report.fixed import fixed_effects, fixed_scale_words, fixed_title
 from mmgibbs.report.genomic import genomic_section
 from mmgibbs.report.genotyped import genotyped_section
 from mmgibbs.report.html_tables import (
+    Bar,
     Column,
     Table,
     bars,
@@ -32,10 +35,12 @@ from mmgibbs.report.html_tables import (
     ends_of,
     figure,
     known,
+    lines_words,
     listed,
     marked,
     numbers,
 )
+from mmgibbs.report.inputs import input_files
 from mmgibbs.report.other_traits import extreme_words, other_traits, other_traits_words
 from mmgibbs.report.render import render
 from mmgibbs.report.triangle import lower_triangle
@@ -79,6 +84,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "facts": facts(run.record),
         "counted": run.record.get("variances_counted", {}),
         "parameters": parameter_tables(run),
+        "curves": curves_of_variance(run, figures),
         "estimated": run.summary["hpd_low"].count() > 0,
         "reml": run.record.get("method") == "reml",
         "solved": run.solved,
@@ -104,6 +110,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "others": other_random_effects(run),
         "fixed": (fixed := fixed_effects(run)),
         "fixed_title": fixed_title(run),
+        "fixed_scale": fixed_scale_words(run),
         "set_to_0": any("held" in table.classes for table in fixed),
         "files": files_of(run),
         "record": run.record,
@@ -204,9 +211,8 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
         "Predictors": f"{data['predictors']:,}" if "predictors" in data else None,
         "Animals": _animals(data) if "animals" in data else None,
         "Unknown-parent groups": f"{data['groups']:,}" if data.get("groups") else None,
-        "Phenotype file": os.path.basename(str(tables["phenotypes"])) if tables.get("phenotypes") else None,
         "Genotypes": _genotypes(data["genotypes"]) if "genotypes" in data else None,
-        "Pedigree file": os.path.basename(str(tables["pedigree"])) if tables.get("pedigree") else None,
+        **input_files(record),
     }
     chosen = {
         "Regression": _regression(record, analysis) if "plugin" in record else None,
@@ -263,15 +269,31 @@ def _animals(data: Mapping) -> str:
 
 def _genotypes(counts: Mapping) -> str:
     kept = counts.get("kept", {})
-    of = f"{kept['SNPs']:,} SNPs of {kept['animals']:,} animals" if {"SNPs", "animals"} <= set(kept) else "read"
+    of = f"{kept['SNPs']:,} SNPs of {kept['animals']:,} animals used" if {"SNPs", "animals"} <= set(kept) else "read"
     return f"{of}, {counts.get('file', 'one file')}"
 
 
 def _regression(record: dict, analysis: dict) -> str:
-    options = ", ".join(f"{name} {value}" for name, value in record.get("options", {}).items() if value is not None)
+    chosen = record.get("options", {})
+    idle = _idle(chosen)
+    options = ", ".join(f"{name} {value}" for name, value in chosen.items() if value is not None and name not in idle)
     response = analysis.get("model", {}).get("response") or []
     of = listed([response] if isinstance(response, str) else response)
     return f"{record['plugin']} of {of}" + (f" ({options})" if options else "")
+
+
+def _idle(options: Mapping) -> set[str]:
+    """Options of a regression that the others leave without effect."""
+    found = set()
+    if "slab_scale" in options and options["slab_scale"] is None:  # plain horseshoe
+        found.add("slab_df")
+    if options.get("penalty") is not None:  # given, so that it has no prior
+        found |= {"penalty_shape", "penalty_rate"}
+    if options.get("method") == "polya_gamma":  # no slices
+        found |= {"width", "most_steps"}
+    if options.get("intercept") is False:
+        found |= {name for name in options if name.startswith("intercept_")}
+    return found
 
 
 def _chains(record: dict, sampler: dict) -> str | None:
@@ -311,7 +333,7 @@ def parameter_tables(run: Finished) -> list[Table]:
 
 def parameter_tables_of(summary: pl.DataFrame) -> list[Table]:
     groups: dict[str, list[dict]] = {"Heritabilities and shares of the phenotypic variance": [], "Correlations": []}
-    for row in summary.iter_rows(named=True):
+    for row in bound_as_0(summary).iter_rows(named=True):
         kind = str(row["parameter"]).partition("[")[0]
         if kind in ("h2", "ratio", "h2_observed"):
             caption = "Heritabilities and shares of the phenotypic variance"
@@ -361,7 +383,7 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
             means, lows, highs = ([r[k] for r in rows] for k in ("mean", "hpd_low", "hpd_high"))
             drawn_bars = bars(means, lows, highs, scale)
             cells.append(drawn_bars)
-            notes += [] if scale else bars_words({"": ends_of(lows, highs)}, drawn_bars)
+            notes += lines_words(drawn_bars) if scale else _scale_words(lows, highs, drawn_bars, places)
         columns += [
             Column("MCSE", "number", "Monte Carlo standard error of the mean"),
             Column("ESS bulk", "number", f"effective sample size of the mean; below {ESS} is too few"),
@@ -373,6 +395,18 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
             columns.append(Column("R-hat", "number", f"1 where the chains agree; above {RHAT} they have not mixed"))
             cells.append(marked(numbers([r["rhat"] for r in rows], 3), lambda n: n > RHAT))
     return Table(caption, columns, list(zip(*cells, strict=True)), " ".join(notes))
+
+
+def _scale_words(
+    lows: Sequence[float | None], highs: Sequence[float | None], drawn: Sequence[Bar | None], places: Sequence[int]
+) -> list[str]:
+    """What the bars are drawn on, its ends with the decimals of the rows that have them."""
+    ends = ends_of(lows, highs)
+    of = [
+        [p for p, v in zip(places, column, strict=True) if v == end]
+        for column, end in ((lows, ends[0]), (highs, ends[1]))
+    ]
+    return bars_words({"": ends}, drawn, {"": (of[0][0], of[1][0])}) if all(of) else []
 
 
 def diagnostics(run: Finished, figures: plots.Figures) -> dict:

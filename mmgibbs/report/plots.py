@@ -303,8 +303,12 @@ def paint_by_year(
     high: np.ndarray,
     floor: float | None = None,
     ceiling: float | None = None,
+    whole: bool = True,
 ) -> Painter:
-    """A line with a band over the years; `floor` and `ceiling` bound the axis where the quantity itself is bounded."""
+    """A line with a band over the years; `floor` and `ceiling` bound the axis where the quantity itself is bounded.
+
+    whole: they are whole numbers, and so are the ticks.
+    """
 
     def paint(axes: Axes) -> None:
         axes.fill_between(years, low, high, color=BAND, linewidth=0)
@@ -313,7 +317,7 @@ def paint_by_year(
         )
         if floor is None and low.min() < 0 < high.max():
             axes.axhline(0, color=FAINT, linewidth=0.6)
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=whole))
         axes.grid(axis="y")
         axes.spines["left"].set_visible(False)
         if floor is not None or ceiling is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
+from mmgibbs.report.boundary import bound_as_0
 from mmgibbs.report.html_tables import decimals, decimals_of
 from mmgibbs.results.tables import was_drawn
 
@@ -19,9 +20,9 @@ def summary_as_text(summary: pl.DataFrame) -> str:
     """All rows of the summary, to two digits of their standard deviations, or of their standard errors (REML).
 
     Columns of which nothing is known are left out, but mean and sd; of a value that was given the mean alone is shown.
-    What was not drawn is headed as what it is, estimates and their standard errors.
+    What was not drawn is headed as what it is, estimates and their standard errors; on its boundary it is 0.
     """
-    shown = summary.select(c for c in SHOWN if c in SHOWN[:3] or summary[c].null_count() < summary.height)
+    shown = bound_as_0(summary).select(c for c in SHOWN if c in SHOWN[:3] or summary[c].null_count() < summary.height)
     shown = shown.with_columns(sd=pl.when(pl.col("sd") != 0).then("sd"))
     if not was_drawn(summary):
         return table_as_text(shown.rename(ESTIMATED), ESTIMATED["mean"], ESTIMATED["sd"])

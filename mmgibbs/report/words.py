@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from mmgibbs.report.findings import MIXING, ORDER, RHAT
+from mmgibbs.report.findings import BELOW_ZERO, MIXING, ORDER, RHAT
 from mmgibbs.report.html_tables import Column, Table, counted, counts, decimals, figure, interval, known, listed, number
 from mmgibbs.report.order import natural
 from mmgibbs.results.relationships import relationships_of
@@ -79,6 +79,18 @@ def scale_words(traits: dict[str, dict]) -> str:
     return "on the scale of the trait" + (f" ({'; '.join(own)})" if own else "")
 
 
+def solutions_scale_words(traits: Mapping[str, dict]) -> str:
+    """On which scale solutions of these traits are, where it is not that of their records; '' where it is of all."""
+    scales = {name: scale_of(spec) for name, spec in traits.items()}
+    if not any(scales.values()):
+        return ""
+    said = f"They are {scale_words(dict(traits))}."
+    logs = [name for name, scale in scales.items() if scale.startswith("log")]
+    if logs:
+        said += f" A difference of d on a log scale is a factor of exp(d) of {listed(logs)}."
+    return said
+
+
 def values_words(record: dict, reliable: bool = True, coefficients: str = "none") -> str:
     """What breeding values, their intervals and, where they have them, their reliabilities are.
 
@@ -143,6 +155,16 @@ def genomic_reliability_words(record: dict, polygenic: str = "") -> str:
     else:
         own = f"(1 + F) times the variance of {polygenic}"
     return f"Reliability of the sums is 1 \u2212 PEV / (a + g), where a is {own}, and g is {of_genotypes}. {averages}"
+
+
+def below_zero_words(reliabilities: Iterable[float | None], solved: bool, warned: bool) -> str:
+    """Why reliabilities that are shown are negative; '' where none is. solved: by BLUP; warned: Warnings says why."""
+    if not any(known(r) and r < BELOW_ZERO for r in reliabilities):
+        return ""
+    if warned:
+        return "Reliabilities below 0 are explained under Warnings."
+    spread = "standard error" if solved else "posterior SD"
+    return f"A reliability is below 0 where the {spread} of a value is above the SD that the model gives it."
 
 
 def curve_words(coefficients: Sequence[str], called: str = "animal") -> str:

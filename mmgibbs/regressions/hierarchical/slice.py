@@ -315,9 +315,22 @@ class HierarchicalSliceSampler:
                 f"b_{{i}} holds {own}."
                 + (f" w_{{i}} has a 1 and {', '.join(of_groups)} of the group." if of_groups else ""),
                 predictors_words(self.predictors),
-                "Δ is population and V is covariance.",
+                self._names_words(bool(of_groups)),
             ),
         )
+
+    def _names_words(self, of_groups: bool) -> str:
+        """What stands in the brackets of the parameters of the population; of_groups: groups have predictors."""
+        k = ",k" if self.M > 1 else ""
+        each = f"population[intercept,b{k}] is the mean of the coefficients of b"
+        if of_groups:
+            said = (
+                f"{each} where group predictors are 0 (b may be intercept), and population[a,b{k}] is what one unit of "
+                "the group predictor a adds to it."
+            )
+        else:
+            said = f"{each}, and population[intercept,intercept{k}] that of the intercepts."
+        return f"Δ is population: {said} V is covariance, of the groups about these means."
 
 
 class HostVisits:

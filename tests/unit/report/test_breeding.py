@@ -63,7 +63,7 @@ def test_bars_say_what_they_are_drawn_on():
     assert (
         low.note == "2 of 3; solutions.parquet has all of them. The bars run from \u22121.0 to 4.0. The thin line is 0."
     )
-    assert extreme(known, "milk", 3, True, False).note.startswith("The bars run from \u22121 to 11.")
+    assert extreme(known, "milk", 3, True, False).note.startswith("The bars run from \u22121.0 to 11.0.")
     without = frame.with_columns(sd=pl.lit(None, pl.Float64))
     assert extreme(without, "milk", 3, True, True).note == ""
 

@@ -9,7 +9,7 @@ pytest.importorskip("matplotlib")
 
 from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.fixed import _table, bar_scale, fixed_effects, fixed_title
+from mmgibbs.report.fixed import _table, bar_scale, fixed_effects, fixed_scale_words, fixed_title
 from mmgibbs.report.html_tables import Bar, bars
 from mmgibbs.report.order import in_natural_order
 from mmgibbs.report.other_traits import other_traits
@@ -30,13 +30,37 @@ def test_levels_are_in_natural_order():
     assert [row[0] for row in table.rows] == ["2", "3", "10+"]
 
 
+@pytest.mark.parametrize(
+    ("traits", "said"),
+    [
+        ({"a": {"type": "normal"}, "b": {"type": "censored", "log": False}}, ""),
+        ({"a": {"type": "binary"}}, "They are on the scale of the trait (of a, of its liability)."),
+        (
+            {"a": {"type": "normal"}, "b": {"type": "ordinal"}},
+            "They are on the scale of the trait (of b, of its liability).",
+        ),
+        (
+            {"a": {"type": "count"}, "b": {"type": "censored", "log": True}},
+            "They are on the scale of the trait (of a, of its log rate; of b, of its log). "
+            "A difference of d on a log scale is a factor of exp(d) of a and b.",
+        ),
+        ({"a": {"type": "normal"}, "without": {"type": "count"}}, ""),  # no fixed effects on it
+    ],
+)
+def test_solutions_that_are_not_on_the_scale_of_records_say_so(traits, said):
+    frame = pl.concat([solutions(["x", "y"], [1.0, 2.0], [0.1] * 2, name) for name in traits if name != "without"])
+    frame = frame.with_columns(term=pl.lit("herd"), effect=pl.lit(""))
+    run = Finished(Path("."), {"analysis": {"traits": traits}}, pl.DataFrame(), frame)
+    assert fixed_scale_words(run) == said
+
+
 def test_one_wide_interval_does_not_set_the_scale():
     levels = ["a", "b", "c", "d"]
     table = _table("herd", solutions(levels, [10.0, 11.0, 12.0, 500.0], [0.5, 0.5, 0.5, 400.0]), solved=False)
     drawn = [row[-1] for row in table.rows]
     assert all(bar.high - bar.low > 40 and not bar.beyond for bar in drawn[:3])
     assert drawn[3].beyond == ("low", "high") and drawn[3].mean is None and (drawn[3].low, drawn[3].high) == (0, 100)
-    assert "The bars run from 9.0 to 13.0." in table.note and "A bar with an arrow goes on beyond" in table.note
+    assert "The bars run from 9.02 to 12.98." in table.note and "A bar with an arrow goes on beyond" in table.note
 
 
 def test_a_single_interval_does_not_fill_its_bar():
@@ -54,7 +78,7 @@ def test_0_is_drawn_in_where_a_level_is_held_there_and_the_others_stay_visible()
 
 def test_traits_and_powers_of_a_covariate_have_scales_of_their_own():
     age = _table("age", solutions(["x^1", "x^2"], [0.6, -0.07], [0.04, 0.01]), solved=False)
-    assert "0.00 to 0.68 (x^1)" in age.note and "to 0.000 (x^2)" in age.note and "The thin line is 0." in age.note
+    assert "0.000 to 0.678 (x^1) and \u22120.090 to 0.000 (x^2)." in age.note and "The thin line is 0." in age.note
     both = pl.concat(
         [solutions(["a", "b"], [1.0, 2.0], [0.1] * 2), solutions(["a", "b"], [100, 200], [9.0] * 2, "gain")]
     )

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from helpers.finished_run import write_run
 from helpers.genomic_run import write_genomic_run
+from helpers.html_page import Page, as_number
 
 from mmgibbs.report import joint_markers
 from mmgibbs.report.genomic import on_a_line
@@ -64,6 +65,29 @@ def test_a_run_with_everything(tmp_path):
     fixed = text[text.index('id="fixed"') :]
     assert "gebv" not in fixed and "genetic+snps" not in fixed
     assert "X<b>" not in text and "X&lt;b&gt;" in text
+
+
+def test_variances_of_chromosomes_say_on_how_many_draws_they_rest(tmp_path):
+    run = write_genomic_run(tmp_path / "run")
+    told = "draws of the effects (output.save_marker_draws), while snps.var in the tables of variances is from every"
+    text = make_report([run]).read_text(encoding="utf-8")
+    chromosomes = text[text.index("<caption><span>snps, birth: chromosomes") :]
+    assert f"From the kept {told}" in chromosomes and ">95\u00a0% interval</th>" in chromosomes
+    assert ">Interval</th>" not in text
+    np.savez(run / "marker_draws.npz", number=np.arange(60))
+    chains = json.loads((run / "run.json").read_text())["analysis"]["sampler"]["chains"]
+    assert chains > 1 and f"From {60 * chains} {told}" in make_report([run]).read_text(encoding="utf-8")
+
+
+def test_sums_have_the_tables_of_breeding_values(tmp_path):
+    page = Page(make_report([write_genomic_run(tmp_path / "run")]))
+    assert {"Born", "Sire"} <= set(page.table("direct, weaning: the 20 highest breeding values")["head"])
+    of_sums = [
+        page.table(f"birth, genomic and polygenic: the 20 {end} breeding values") for end in ("highest", "lowest")
+    ]
+    assert all({"Born", "Sire", "Rank", "95 % interval"} <= set(table["head"]) for table in of_sums)
+    first = [as_number(table["rows"][0][2]) for table in of_sums]
+    assert first[0] > 0 > first[1] and len(of_sums[1]["rows"]) == 20
 
 
 def test_genomic_values_alone_say_how_their_reliability_is_computed(tmp_path):
@@ -154,6 +178,9 @@ def test_effects_on_several_traits_together(tmp_path):
     best = next(row for row in cells if row[:2] == ["1", "rs10"])
     assert best[2:5] == ["0.900", "birth and wean", "0.900"]
     correlations = part[part.index("correlations between traits") :]
+    assert correlations.index(
+        ">The thin line is 0. A bar with an arrow goes on beyond this scale.<"
+    ) < correlations.index("sets of traits that")
     assert "breeding values of the genotyped" in correlations and "0.123" in correlations
 
 

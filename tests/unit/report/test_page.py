@@ -12,12 +12,12 @@ from helpers.html_page import Page, as_number
 
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
-from mmgibbs.report import make, plots, render
+from mmgibbs.report import make, plots, render, words
 from mmgibbs.report.breeding import _figures
 from mmgibbs.report.findings import warnings
 from mmgibbs.report.finished import Finished, _draws
-from mmgibbs.report.html_tables import Column, Table
-from mmgibbs.report.page import write_report
+from mmgibbs.report.html_tables import Column, Table, bars, lines_words
+from mmgibbs.report.page import _regression, parameter_tables_of, write_report
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +126,16 @@ def test_parameters_are_those_of_the_summary(page, run):
         summary["genetic.var[direct:weaning]"]["hpd_high"], abs=0.051
     )
     assert "R-hat" not in seen["litter.var[birth]"]  # held at its value
+
+
+def test_the_line_at_0_is_explained_where_it_is_drawn(page, run):
+    told = {t.caption: t.note for t in parameter_tables_of(pl.read_parquet(run / "summary.parquet"))}
+    assert told["Heritabilities and shares of the phenotypic variance"] == told["Correlations"] == "The thin line is 0."
+    assert not any("line" in note for caption, note in told.items() if caption.startswith("Variances"))
+    assert [lines_words([None]), lines_words(bars([1.0], [0.5], [2.0], (0.5, 1.5)))] == [
+        [],
+        ["A bar with an arrow goes on beyond this scale."],
+    ]
 
 
 def test_fixed_effects_have_intervals_and_held_levels_say_so(page):
@@ -355,7 +365,22 @@ def test_a_regression_has_coefficients_and_no_terms(tmp_path):
         "z<sub>1</sub> is a predictor, b its coefficient.</p>",
     ):
         assert line in page.text
-    assert page.tables[0]["head"][5].startswith("Interval") and "The bars run from " in page.text  # all on one scale
+    assert page.tables[0]["head"][5].startswith("Interval")
+    rows = [dict(zip(page.tables[0]["head"], row, strict=True)) for row in page.tables[0]["rows"]]
+    rows = [row for row in rows if row["Low"]]
+    ends = [f(rows, key=lambda row: as_number(row[end]))[end] for f, end in ((min, "Low"), (max, "High"))]
+    assert f"The bars run from {ends[0].strip()} to {ends[1].strip()}." in page.text  # all on one scale
+
+
+def test_options_without_effect_are_not_shown():
+    shown = lambda **options: _regression({"plugin": "p", "options": options}, {"model": {"response": "y"}})
+    assert shown(slab_scale=None, slab_df=4.0, global_scale=1.0) == "p of y (global_scale 1.0)"
+    assert shown(slab_scale=2.0, slab_df=4.0) == "p of y (slab_scale 2.0, slab_df 4.0)"
+    assert shown(penalty=2.0, penalty_shape=1.0, penalty_rate=1.78) == "p of y (penalty 2.0)"
+    assert shown(penalty=None, penalty_shape=1.0, penalty_rate=1.78) == "p of y (penalty_shape 1.0, penalty_rate 1.78)"
+    assert shown(method="polya_gamma", width=2.5, most_steps=8) == "p of y (method polya_gamma)"
+    assert shown(method="slice", width=2.5, most_steps=8) == "p of y (method slice, width 2.5, most_steps 8)"
+    assert shown(intercept=False, intercept_scale=10.0) == "p of y (intercept False)"
 
 
 def test_every_parameter_of_a_regression_has_draws(tmp_path):
@@ -435,6 +460,16 @@ def test_negative_reliabilities_are_explained_once(tmp_path):
     assert "the standard error of such a value" in solved.fact and solved.advice.endswith("(sampler.pev_samples).")
     assert grouped.advice.endswith("; else the variance or the unknown-parent groups are uncertain.")
     assert page.text.count("of the reliabilities") == page.headings.count("Negative reliabilities") == 1
+    assert page.text.count("Reliabilities below 0 are explained under Warnings.") >= 3  # tables, and captions
+    assert "below 0 are explained" not in Page(make.make_report([write_run(tmp_path / "positive")])).text
+
+
+def test_negative_reliabilities_of_other_effects_explain_themselves():
+    """The warning counts levels that are related alone."""
+    told = "A reliability is below 0 where the posterior SD of a value is above the SD that the model gives it."
+    assert words.below_zero_words([0.4, None, -0.1], solved=False, warned=False) == told
+    assert words.below_zero_words([-0.1], solved=True, warned=False) == told.replace("posterior SD", "standard error")
+    assert words.below_zero_words([0.0, -0.004, None], solved=False, warned=False) == ""
 
 
 def test_the_footer_lists_what_the_folder_holds(tmp_path):

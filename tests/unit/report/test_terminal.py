@@ -1,9 +1,13 @@
 """The summary as a terminal shows it."""
 
 import math
+from pathlib import Path
 
 import polars as pl
 
+from mmgibbs.report.boundary import bound_as_0
+from mmgibbs.report.notebook import as_html
+from mmgibbs.report.page import parameter_tables_of
 from mmgibbs.report.terminal import SHOWN, summary_as_text, table_as_text
 
 ROWS = [
@@ -44,6 +48,33 @@ def test_estimates_that_were_not_drawn_are_headed_as_such_and_have_two_digits_of
     ]
     of_draws = reml.with_columns(median=pl.col("mean"))
     assert cells(summary_as_text(of_draws))[0] == ["parameter", "mean", "sd"]
+
+
+def test_estimates_on_their_boundary_are_0():
+    """Not small variances that have a standard error, were given or are those of a trait in other units."""
+    rows = [
+        ("genetic.var[direct:milk]", 120.5, 30.1),
+        ("genetic.var[maternal:milk]", 8.53834e-06, None),
+        ("genetic.cov[direct:milk,maternal:milk]", 0.00123456, None),
+        ("residual.var[milk]", 300.25, 20.0),
+        ("genetic.var[direct:fat]", 4.1e-6, None),  # in tonnes: the data leave no standard error
+        ("residual.var[fat]", 9.3e-6, 1e-6),
+        ("herd.var[milk]", 1e-5, 0.0),
+        ("ratio[genetic.maternal:milk]", 2.03e-8, None),
+        ("residual.cov[milk,fat|in]", 0.5, None),
+        ("residual.var[fat|in]", 1e-12, None),
+    ]
+    summary = table([(*row, None, None, None, None, None) for row in rows])
+    summary = summary.with_columns(pl.lit(None, pl.Float64).alias(c) for c in ("median", "ess_tail"))
+    shown = {row[0]: row[1] for row in cells(summary_as_text(summary))[1:]}
+    assert [shown[name] for name, *_ in rows] == [
+        "120", "0", "0", "300", "0.0000041", "0.0000093", "0.00001", "0", "0", "0"
+    ]  # fmt: skip
+    on_page = {row[0]: row[1].text.strip() for t in parameter_tables_of(summary) for row in t.rows}
+    assert {on_page[name] for name, *_ in rows[1:3]} == {"0"} == {on_page["ratio[genetic.maternal:milk]"]}
+    assert '<td style="text-align:right">0</td>' in as_html(summary, {}, Path("."))
+    drawn = summary.with_columns(median=pl.col("mean"))
+    assert bound_as_0(drawn).equals(drawn)
 
 
 def test_decimal_points_are_below_each_other():
