@@ -312,6 +312,85 @@ def test_bars_in_a_notebook_are_widgets(monkeypatch):
     assert progress.in_notebook() and progress.Console().bars and not progress.Console(False).bars
 
 
+# ------------------------------------------------------------------------------------------------ a run of yesterday
+
+
+def test_a_finished_run_is_opened_from_its_folder(tables, tmp_path):
+    short = SHORT | {"samples": 10, "burn_in": 0, "chains": 2}
+    made = mmgibbs.MixedModel(**MODEL, **short).fit(*tables, directory=tmp_path / "run", progress=False).result_
+    again = mmgibbs.open_run(str(tmp_path / "run"))
+    assert isinstance(again, mmgibbs.Result) and again.directory == made.directory and again.info == made.info
+    assert again.summary.equals(made.summary) and again.solutions.equals(made.solutions)
+    assert again.breeding_values().equals(made.breeding_values()) and again.plot_trace("h2[*]").axes
+    assert again._repr_html_() == made._repr_html_() and repr(again) == repr(made)
+    xarray.testing.assert_identical(again.draws["posterior"].to_dataset(), made.draws["posterior"].to_dataset())
+
+
+@pytest.mark.parametrize("method", ["reml", "regression"])
+def test_runs_of_other_kinds_are_opened(method, tables, tmp_path, calves):
+    if method == "reml":
+        mmgibbs.MixedModel(**MODEL, method="reml").fit(*tables, directory=tmp_path / "run", progress=False)
+    else:
+        mmgibbs.run(calves, directory=tmp_path / "run", progress=False)
+    found = mmgibbs.open_run(tmp_path / "run")
+    assert (found.solutions is None) == (method == "regression") and found.summary.height
+    assert found.draws["posterior"].data_vars and "<table>" in found._repr_html_()
+
+
+@pytest.fixture
+def calves():
+    return {
+        "data": {"phenotypes": str(ROOT / "data_samples" / "markers" / "calves.csv")},
+        "model": {"plugin": "horseshoe_probit", "response": "disease", "predictors": ["snp_01", "snp_02"]},
+        "sampler": {"chains": 1, "burn_in": 2, "samples": 10, "thin": 1},
+    }
+
+
+def _begun(folder):
+    (folder / "checkpoint").mkdir()
+    (folder / "run.log").write_text("")
+
+
+def _torn(name):
+    def tear(folder):
+        pl.DataFrame({"parameter": ["a"]}).write_parquet(folder / "summary.parquet")
+        (folder / "run.json").write_text("{}")
+        (folder / name).write_text("[")
+
+    return tear
+
+
+@pytest.mark.parametrize(
+    "fill, said",
+    [
+        (lambda folder: folder.rmdir(), "open_run: found no folder '.*here'; needed the folder of a finished run"),
+        (lambda folder: None, "open_run: '.*here' is empty; needed the folder"),
+        (_begun, "open_run: the run in '.*here' has not finished: .* resume=True continues it; needed"),
+        (lambda folder: (folder / "a.csv").write_text(""), "open_run: '.*here' holds no run; needed"),
+        (
+            lambda folder: [(folder / name).mkdir() or (folder / name / "run.json").write_text("{}") for name in "ba"],
+            "open_run: '.*here' is no run folder, but holds a, b; needed",
+        ),
+        (_torn("run.json"), "'.*run.json' cannot be read: Expecting value"),
+        (_torn("summary.parquet"), "'.*summary.parquet' cannot be read: "),
+        (_torn("solutions.parquet"), "'.*solutions.parquet' cannot be read: "),
+    ],
+)
+def test_a_folder_without_a_finished_run_is_refused(fill, said, tmp_path):
+    (tmp_path / "here").mkdir()
+    fill(tmp_path / "here")
+    with pytest.raises(ConfigError, match=said):
+        mmgibbs.open_run(tmp_path / "here")
+
+
+def test_what_is_no_folder_is_refused(tmp_path):
+    (tmp_path / "a.yaml").write_text("")
+    with pytest.raises(ConfigError, match="open_run: '.*a.yaml' is a file; needed the folder of a finished run"):
+        mmgibbs.open_run(tmp_path / "a.yaml")
+    with pytest.raises(ConfigError, match="open_run: found None, needed the folder"):
+        mmgibbs.open_run(None)
+
+
 # ------------------------------------------------------------------------------------------------ tables
 
 
