@@ -33,7 +33,7 @@ def _listener(base: type, tell: Callable[[str], None]) -> Any:
 
     class Patience(base):
         def __init__(self) -> None:
-            self.depth, self.spent, self.since, self.told = 0, 0.0, 0.0, False
+            self.depth, self.spent, self.since, self.done = 0, 0.0, 0.0, False
 
         def on_start(self, event: object) -> None:
             if self.depth == 0:
@@ -48,8 +48,8 @@ def _listener(base: type, tell: Callable[[str], None]) -> Any:
                 self.spent += time.monotonic() - self.since
 
         def _tell(self) -> None:
-            if not self.told and self.spent + time.monotonic() - self.since > PATIENCE:
-                self.told = True
+            if not self.done and self.spent + time.monotonic() - self.since > PATIENCE:
+                self.done = True
                 tell(SAID)
 
     return Patience()

@@ -55,6 +55,7 @@ class Regression(Keywords):
     `classes_`; `summary()`, `predict(X)`, `score(X, y)`, for classifiers `predict_proba(X)`.
     """
 
+    OF_FIT = ("posterior", "coef_", "intercept_", "classes_", "feature_names_in_", "n_features_in_", "seed_")
     plugin: Plugin
     kind: ClassVar[str] = "regressor"  # or 'classifier'
     several_classes: ClassVar[bool] = True  # of a classifier: more than two

@@ -24,12 +24,16 @@ def tags_of(kind: str, *, several_classes: bool = True) -> Any:
     )
 
 
+class NotFitted(ModelError, AttributeError):
+    """An AttributeError too, so that `hasattr` is False of what a fit leaves."""
+
+
 def not_fitted(message: str) -> ModelError:
     """A ModelError, which is scikit-learn's NotFittedError too where that library is loaded."""
     exceptions = sys.modules.get("sklearn.exceptions")
     if exceptions is None:
-        return ModelError(message)
-    both: type[ModelError] = type("NotFittedModelError", (ModelError, exceptions.NotFittedError), {})
+        return NotFitted(message)
+    both: type[ModelError] = type("NotFittedModelError", (NotFitted, exceptions.NotFittedError), {})
     return both(message)
 
 

@@ -55,6 +55,7 @@ class MixedModel(Keywords):
     After `fit`: `result_` (mmgibbs.Result), `summary_`, `solutions_`, `seed_`.
     """
 
+    OF_FIT = ("result_", "summary_", "solutions_", "seed_")
     traits: Effects
     fixed: Effects
     random: Effects

@@ -49,6 +49,8 @@ def run(
     SIGINT or SIGTERM ends the sampling, after its state is saved.
     """
     console = Console(progress)
+    if directory is not None and not isinstance(directory, (str, os.PathLike)):
+        raise ConfigError(f"directory: found {reprlib.repr(directory)}, needed the path of a folder")
     output = [f"output.directory={json.dumps(str(directory), ensure_ascii=False)}"] if directory else []
     analysis = load_config(config, [*listed_overrides(overrides), *output])
     with RunFolder(analysis, console, overwrite=overwrite, resume=resume, extend=extend, page=report) as folder:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import reprlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -147,6 +148,8 @@ def _load(
     """The analyses. ConfigError with what is wrong with all of them."""
     if isinstance(files, (str, os.PathLike)):
         raise ConfigError(f"files: found {os.fspath(files)!r}, needed a list of analysis files: [{os.fspath(files)!r}]")
+    if not isinstance(files, Sequence) or not all(isinstance(file, (str, os.PathLike)) for file in files):
+        raise ConfigError(f"files: found {reprlib.repr(files)}, needed a list of the paths of analysis files")
     analyses, problems = [], []
     for file in files:
         own = (

@@ -103,6 +103,41 @@ def test_parameters_by_name():
         model.summary_  # noqa: B018
 
 
+def test_what_a_fit_leaves_is_missed_by_name():
+    """Before it; and what nothing leaves is said with what there is."""
+    model, lasso = mmgibbs.MixedModel(traits="y"), mmgibbs.BayesianLasso()
+    for one, name in (
+        (model, "result_"),
+        (model, "seed_"),
+        (model, "summary_"),
+        (lasso, "coef_"),
+        (lasso, "posterior"),
+    ):
+        with pytest.raises(ModelError, match=f"^{type(one).__name__}: not fitted yet, needed fit"):
+            getattr(one, name)
+        assert not hasattr(one, name)
+    with pytest.raises(AttributeError, match="MixedModel has no attribute 'summary'; did you mean 'summary_'"):
+        model.summary  # noqa: B018
+    with pytest.raises(AttributeError, match="^BayesianLasso has no attribute '_nothing'$"):
+        lasso._nothing  # noqa: B018
+    assert pickle.loads(pickle.dumps(model)).traits == "y"
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: mmgibbs.run({}, directory=3), "directory: found 3, needed the path of a folder"),
+        (lambda: mmgibbs.run("name: a\ntraits: [y]\n"), "analysis: found a text of 2 lines, needed the path of a YAML"),
+        (lambda: mmgibbs.run_scenarios(None), "files: found None, needed a list of the paths of analysis files"),
+        (lambda: mmgibbs.run_scenarios([{}], output="x"), r"files: found \[\{\}\], needed a list of the paths"),
+        (lambda: mmgibbs.predict(None, "a.bed"), "predict: found None, needed the folder of a finished run"),
+    ],
+)
+def test_arguments_that_are_no_paths_are_refused_by_name(call, said):
+    with pytest.raises(ConfigError, match=said):
+        call()
+
+
 def test_check_counts_and_samples_nothing(tables):
     counts = mmgibbs.MixedModel(**MODEL, **SHORT).check(*tables)
     assert counts["data"]["animals"] == tables[1].height
@@ -278,6 +313,14 @@ def test_what_cannot_be_drawn_is_said(model):
         model.result_.plot_trace("h3[*]")
     with pytest.raises(ConfigError, match="top: found 0"):
         model.result_.plot_breeding_values(top=0)
+    assert model.result_.plot_breeding_values(top=np.int64(2)).axes
+    for parameters in (3, [3], [], {}):
+        for plot in (model.result_.plot_trace, model.result_.plot_posterior):
+            with pytest.raises(ConfigError, match="parameters: found .*, needed the name of a parameter, a pattern"):
+                plot(parameters)
+    for given in ({"term": 3}, {"trait": ["yearling_weight"]}):
+        with pytest.raises(ConfigError, match="(term|trait): found .*, needed the name of one (term|trait), or None"):
+            model.result_.breeding_values(**given)
 
 
 def test_a_notebook_shows_a_table_and_the_warnings(model, tmp_path):
@@ -334,6 +377,10 @@ def test_runs_of_other_kinds_are_opened(method, tables, tmp_path, calves):
         mmgibbs.run(calves, directory=tmp_path / "run", progress=False)
     found = mmgibbs.open_run(tmp_path / "run")
     assert (found.solutions is None) == (method == "regression") and found.summary.height
+    if method == "reml":
+        for plot in (found.plot_trace, found.plot_posterior):
+            with pytest.raises(ConfigError, match="plot_.*: found a run of method reml, which draws nothing; needed"):
+                plot("h2[*]")
     assert found.draws["posterior"].data_vars and "<table>" in found._repr_html_()
 
 
@@ -430,6 +477,16 @@ def test_columns_of_pandas():
     ]
     assert found.schema["id"] == pl.Int64 and found.schema["float"] == pl.Float64
     assert as_polars("path.csv") is None and as_polars(found) is found
+
+
+def test_an_index_of_pandas_that_repeats_a_column():
+    """As `set_index("animal", drop=False)` leaves it; an index of other values is refused."""
+    table = pd.DataFrame({"animal": ["a", "b"], "y": [1.5, 2.5]})
+    found = as_polars(table.set_index("animal", drop=False))
+    assert found.rows() == [("a", 1.5), ("b", 2.5)] and found.columns == ["animal", "y"]
+    other = table.set_index(pd.Index([7, 8], name="animal"))
+    with pytest.raises(ValueError, match="a table with the index 'animal' and another column 'animal'"):
+        as_polars(other)
 
 
 class Broken:
