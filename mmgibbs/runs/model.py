@@ -187,7 +187,7 @@ class MixedModel(Keywords):
     def _repr_html_(self) -> str:
         from html import escape
 
-        shown = f"<pre>{escape(repr(self))}</pre>"
+        shown = f'<pre style="white-space:pre-wrap">{escape(repr(self))}</pre>'
         return shown + self.result_._repr_html_() if hasattr(self, "result_") else shown
 
 

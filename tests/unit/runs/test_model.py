@@ -331,9 +331,17 @@ def test_a_notebook_shows_a_table_and_the_warnings(model, tmp_path):
     assert "warning: Few effective draws" in html and "40 kept draws per chain" in html and "<script" not in html
     assert html in model._repr_html_() and "MixedModel(traits=" in model._repr_html_()
     assert (
-        "<pre>MixedModel(" in mmgibbs.MixedModel(traits="<y>")._repr_html_()
+        '<pre style="white-space:pre-wrap">MixedModel(' in mmgibbs.MixedModel(traits="<y>")._repr_html_()
         and "&lt;y&gt;" in mmgibbs.MixedModel(traits="<y>")._repr_html_()
     )
+
+
+def test_a_notebook_shows_given_variances_without_columns_of_draws(tables, tmp_path):
+    """BLUP: nothing is estimated."""
+    given = {"mode": "fixed", "residual": 400, "animal": 300}
+    blup = mmgibbs.MixedModel(**MODEL, method="blup", variances=given).fit(*tables, progress=False)
+    (tmp_path / "cell.html").write_text(blup.result_._repr_html_())
+    assert Page(tmp_path / "cell.html").tables[0]["head"] == ["parameter", "value"]
 
 
 def test_a_printed_result_is_its_summary_and_where_it_is(model):
