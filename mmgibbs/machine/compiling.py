@@ -42,6 +42,8 @@ def _listener(base: type, tell: Callable[[str], None]) -> Any:
             self._tell()
 
         def on_end(self, event: object) -> None:
+            if self.depth == 0:
+                return  # of another thread, which began before this listened
             self._tell()
             self.depth -= 1
             if self.depth == 0:

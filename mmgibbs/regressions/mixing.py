@@ -15,7 +15,7 @@ from mmgibbs.regressions.protocol import Parameter
 
 RHAT, ESS = 1.05, 100  # limits, as of the report
 NAMED = 3  # parameters that are named
-AT_A_TIME = 4096  # parameters
+AT_A_TIME = 512  # parameters
 
 
 def said_of_draws(
@@ -34,7 +34,7 @@ def said_of_draws(
     if kept < MIN_DRAWS_PER_CHAIN:
         return (
             f"few effective draws: {kept} kept of each chain, needed {MIN_DRAWS_PER_CHAIN} to see whether they are "
-            f"enough; set samples above {samples}, or thin lower"
+            f"enough; set samples above {samples}, or a smaller thin"
         )
     said, apart = [], False
     for name, index in _worst(draws):
@@ -42,9 +42,9 @@ def said_of_draws(
         effective = np.fmin(row["ess_bulk"], row["ess_tail"])
         if row["rhat"] > RHAT or effective < ESS:
             apart |= row["rhat"] > RHAT
-            r_hat = "" if np.isnan(row["rhat"]) else f"R-hat {row['rhat']:.3f}, "
+            numbers = [(row["rhat"], f"R-hat {row['rhat']:.3f}"), (effective, f"{effective:.0f} effective draws")]
             shown = _label(name, index, draws[name].shape[2:], parameters[name], coords)
-            said.append(f"{shown} ({r_hat}{effective:.0f} effective draws)")
+            said.append(f"{shown} ({', '.join(text for value, text in numbers if not np.isnan(value))})")
     if not said:
         return ""
     what = "chains have not mixed, or few effective draws" if apart else "few effective draws"
