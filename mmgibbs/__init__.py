@@ -2,6 +2,7 @@
 
     import mmgibbs
     result = mmgibbs.run("analysis.yaml")        # Result(summary, solutions, info, directory), Polars frames
+    result = mmgibbs.open_run("runs/beef")            # the same of a run that is there already
     model = mmgibbs.MixedModel(traits="weight", fixed=["herd"], random={"animal": "pedigree"}).fit(records, pedigree)
     analysis = mmgibbs.load_config("analysis.yaml", ["sampler.samples=2000"])
 
@@ -33,6 +34,7 @@ __all__ = [
     "Result",
     "check",
     "load_config",
+    "open_run",
     "predict",
     "run",
     "run_scenarios",
@@ -47,6 +49,7 @@ _HOME = {
     "MixedModel": "mmgibbs.runs.model",
     "Result": "mmgibbs.runs.result",
     "run": "mmgibbs.runs.run",
+    "open_run": "mmgibbs.runs.run",
     "predict": "mmgibbs.runs.predict",
     "run_scenarios": "mmgibbs.runs.several",
     "check": "mmgibbs.runs.run",

@@ -286,7 +286,7 @@ OF_EVERY_RUN = {
     "device": "cpu, or gpu",
     "threads": "threads of the linear algebra; None: every core",
     "standardise": "centre the predictors and divide them by their standard deviations",
-    "progress": "show a bar for each chain",
+    "progress": "show a bar, and say when kernels are compiled",
 }  # keywords of an estimator beside the options of its plugin
 
 

@@ -42,16 +42,26 @@ def as_polars(value: Any) -> pl.DataFrame | None:
 
 
 def _of_pandas(table: Any) -> pl.DataFrame:
-    """Column by column, which needs no pyarrow; an index with a name is a column."""
+    """Column by column, which needs no pyarrow; an index with a name is a column, unless it repeats one."""
     import polars as pl
 
+    _names(table)
+    for name in {name for name in table.index.names if name is not None and name in table.columns}:
+        if not table.index.get_level_values(name).equals(table.set_index(name).index):
+            raise ValueError(f"a table with the index '{name}' and another column '{name}'")
+        table = table.reset_index(level=name, drop=True)
     if any(name is not None for name in table.index.names):
         table = table.reset_index()
+    return pl.DataFrame([_column(name, table.iloc[:, j]) for j, name in enumerate(_names(table))])
+
+
+def _names(table: Any) -> list[str]:
+    """Of the columns. ValueError for two that are one."""
     names = [str(name) for name in table.columns]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise ValueError(f"a table with the column '{twice[0]}' twice")
-    return pl.DataFrame([_column(name, table.iloc[:, j]) for j, name in enumerate(names)])
+    return names
 
 
 def _column(name: str, column: Any) -> pl.Series:

@@ -30,6 +30,10 @@ def load_config(source: str | os.PathLike | dict, overrides: Sequence[str] = ())
         where, folder, tree = "analysis", Path.cwd(), plain_tree(source, "analysis")
     elif isinstance(source, (str, os.PathLike)):
         where = os.fspath(source)
+        if "\n" in where:
+            raise ConfigError(
+                f"analysis: found a text of {len(where.splitlines())} lines, needed the path of a YAML file or a dict"
+            )
         tree = read_yaml(Path(where))
         path = Path(os.path.abspath(where))
         folder = path.parent

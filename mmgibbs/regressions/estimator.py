@@ -6,6 +6,7 @@ They are estimators of scikit-learn (tags, clone, Pipeline, GridSearchCV, cross_
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -13,15 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.machine.compiling import somebody_waits, telling_of_compiling, write_line
 from mmgibbs.posterior.summary import summary_table
 from mmgibbs.regressions.arguments import check_sampling, read_seed
 from mmgibbs.regressions.keywords import Keywords
 from mmgibbs.regressions.loop import SideBySideChains, prepared_sampler
+from mmgibbs.regressions.mixing import said_of_draws
 from mmgibbs.regressions.numbers import read_numbers
 from mmgibbs.regressions.options import fill_options
 from mmgibbs.regressions.predictors import Frame, read_predictors, read_table
 from mmgibbs.regressions.protocol import GroupPredictors, Keys, Parameter, Plugin, RegressionData
-from mmgibbs.regressions.scikit_learn import not_fitted, tags_of, warn_of_a_column
+from mmgibbs.regressions.scikit_learn import not_fitted, tags_of, warn_of_a_column, warn_of_draws
 from mmgibbs.regressions.weights import read_weights, weighted_classes
 
 if TYPE_CHECKING:
@@ -52,6 +55,7 @@ class Regression(Keywords):
     `classes_`; `summary()`, `predict(X)`, `score(X, y)`, for classifiers `predict_proba(X)`.
     """
 
+    OF_FIT = ("posterior", "coef_", "intercept_", "classes_", "feature_names_in_", "n_features_in_", "seed_")
     plugin: Plugin
     kind: ClassVar[str] = "regressor"  # or 'classifier'
     several_classes: ClassVar[bool] = True  # of a classifier: more than two
@@ -93,10 +97,11 @@ class Regression(Keywords):
         options = fill_options(self.plugin.Options, given, type(self).__name__)
         arrays = make_arrays(self.device, None if self.threads is None else int(self.threads))
         data, classes = self._read(X, y, weights, groups, group_predictors)
-        sampler = prepared_sampler(self.plugin, data, options, arrays)
         keys = Keys(seed, tuple(range(int(self.chains))))
-        chains = SideBySideChains(sampler, arrays, keys, int(self.burn_in), int(self.thin))
-        self._advance(chains)
+        with telling_of_compiling(write_line) if self.progress or somebody_waits() else nullcontext():
+            sampler = prepared_sampler(self.plugin, data, options, arrays)
+            chains = SideBySideChains(sampler, arrays, keys, int(self.burn_in), int(self.thin))
+            self._advance(chains)
         coords = dict(sampler.coords)
         if classes is not None:
             coords |= {"class": classes, "contrast": classes[:-1]}
@@ -108,6 +113,10 @@ class Regression(Keywords):
         means = {name: values.mean(axis=(0, 1)) for name, values in self._run.draws.items()}
         self.coef_ = means.get("beta")
         self.intercept_ = means.get("intercept")
+        found = self._run.draws, self._parameters, self._sampler_coords
+        doubtful = said_of_draws(*found, int(self.samples), int(self.burn_in))
+        if doubtful:
+            warn_of_draws(f"{type(self).__name__}: {doubtful}")
         return self
 
     def _read(

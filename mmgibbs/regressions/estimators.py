@@ -262,8 +262,9 @@ class HierarchicalSlice(Classifier):
         group_predictors: npt.ArrayLike | None = None,
     ) -> np.ndarray:
         """Posterior mean probabilities (n, K), columns as in `classes_`. groups: (n,) labels; a label that was not in
-        the fit, and every row if there are none, gets the population's mean Delta'z; after a fit without groups every
-        row belongs to the only group. group_predictors: (n, q), of the rows of new groups.
+        the fit gets the population's mean Delta'z, and there is a warning; without `groups` every row gets it, but for
+        a fit without groups, after which every row belongs to the only group. group_predictors: (n, q), of the rows of
+        new groups.
 
         ModelError for family 'poisson', which has no classes.
         """
@@ -288,7 +289,30 @@ class HierarchicalSlice(Classifier):
         labels = as_array(groups, "groups")
         if labels.shape != (n,):
             raise DataError(f"groups: found an array of shape {labels.shape}, needed ({n},), a label for each row")
-        return [numbers.get(label, -1) for label in labels.tolist()]
+        found = [numbers.get(label, -1) for label in labels.tolist()]
+        new = [label for label, number in zip(labels.tolist(), found, strict=True) if number < 0]
+        if new:
+            _warn_of_new_groups(new, n, list(numbers))
+        return found
+
+
+def _warn_of_new_groups(new: list, n: int, known: list) -> None:
+    """new: labels of those of n rows whose groups were not in the fit; known: the labels that were."""
+    labels = list(dict.fromkeys(new))
+    rows, are = ("1 row has", "is") if len(new) == 1 else (f"{len(new):,} of {n:,} rows have", "are")
+    text = (
+        f"HierarchicalSlice: groups: {rows} a group that was not in the fit ({_some(labels)}), and {are} predicted "
+        "with the population's coefficients"
+    )
+    if len(new) == n:
+        text += f"; labels of the fit are {_some(known)}"
+    warnings.warn(text, stacklevel=5)
+
+
+def _some(labels: list, most: int = 3) -> str:
+    """The first few, as they are written in Python: 7 is not '7'."""
+    more = f" and {len(labels) - most:,} more" if len(labels) > most else ""
+    return ", ".join(repr(label) for label in labels[:most]) + more
 
 
 class MultinomialPG(Classifier):

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from mmgibbs.errors import ConfigError, nearest
+from mmgibbs.regressions.scikit_learn import not_fitted
 
 
 class Keywords:
     """The parameters of the constructor are attributes of the same name, kept as they were given."""
+
+    OF_FIT: ClassVar[tuple[str, ...]] = ()  # attributes that are there once `fit` has run
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Of a name that is not there: before `fit`, what it leaves is missed by name."""
+            own = type(self)
+            computed = getattr(own, name, None)
+            if isinstance(computed, property):
+                return computed.fget(self)  # once more, for the error that it ends in
+            if name in own.OF_FIT:
+                raise not_fitted(f"{own.__name__}: not fitted yet, needed fit(...) before '{name}'")
+            near = "" if name.startswith("_") else f"; {nearest(name, own.OF_FIT, 'after fit there are')}"
+            raise AttributeError(f"{own.__name__} has no attribute '{name}'{near}", name=name, obj=self)
 
     def _take(self, values: dict) -> None:
         """Keep the parameters of the constructor, from its `locals()`, under their names."""

@@ -16,6 +16,7 @@ from mmgibbs.results.tables import was_drawn
 ROWS = 40
 HEADS = ("parameter", "mean", "SD", "HPD low", "HPD high", "ESS", "R-hat")
 OF_ESTIMATES = ("parameter", "estimate", "standard error")  # where nothing was drawn
+OF_GIVEN = ("parameter", "value")  # of BLUP, whose variances are given
 ALERT = ' style="color:#c75000;font-weight:600"'
 
 
@@ -23,7 +24,9 @@ def as_html(summary: pl.DataFrame, record: Mapping, directory: Path) -> str:
     """HTML without style sheets or scripts, so that it looks right in every notebook, light or dark."""
     facts = " &middot; ".join(escape(text) for text in (str(record.get("name", "")), *_facts(record)) if text)
     warnings = "".join(f"<li{ALERT}>{escape(text)}</li>" for text in said_at_the_end(summary, record))
-    heads = HEADS if was_drawn(summary) else OF_ESTIMATES
+    heads: tuple[str, ...] = HEADS if was_drawn(summary) else OF_ESTIMATES
+    if record.get("method") == "blup":
+        heads = OF_GIVEN
     head = "".join(f'<th style="text-align:{"left" if i == 0 else "right"}">{h}</th>' for i, h in enumerate(heads))
     body = "".join(_row(row, len(heads) - 1) for row in bound_as_0(summary).head(ROWS).iter_rows(named=True))
     more = (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 import io
-from collections.abc import Callable, Mapping, Sequence
+import reprlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -38,7 +39,14 @@ def chosen(draws: Mapping[str, np.ndarray], parameters: str | Sequence[str] | No
         moving = [name for name, values in draws.items() if np.ptp(values) > 0]
         return sorted(moving, key=lambda name: not name.startswith("h2["))[:MOST]
     names: list[str] = []
-    for pattern in [parameters] if isinstance(parameters, str) else parameters:
+    patterns = [parameters] if isinstance(parameters, str) else parameters
+    patterns = list(patterns) if isinstance(patterns, Iterable) else []
+    if not patterns or not all(isinstance(pattern, str) for pattern in patterns):
+        raise ConfigError(
+            f"parameters: found {reprlib.repr(parameters)}, needed the name of a parameter, a pattern such as 'h2[*]', "
+            "or a list of them"
+        )
+    for pattern in patterns:
         whole = pattern.replace("[", "[[]") if not pattern.startswith("[[]") else pattern
         found = [name for name in draws if name == pattern or fnmatch.fnmatchcase(name, whole)]
         if not found:

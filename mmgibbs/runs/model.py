@@ -55,6 +55,7 @@ class MixedModel(Keywords):
     After `fit`: `result_` (mmgibbs.Result), `summary_`, `solutions_`, `seed_`.
     """
 
+    OF_FIT = ("result_", "summary_", "solutions_", "seed_")
     traits: Effects
     fixed: Effects
     random: Effects
@@ -186,7 +187,7 @@ class MixedModel(Keywords):
     def _repr_html_(self) -> str:
         from html import escape
 
-        shown = f"<pre>{escape(repr(self))}</pre>"
+        shown = f'<pre style="white-space:pre-wrap">{escape(repr(self))}</pre>'
         return shown + self.result_._repr_html_() if hasattr(self, "result_") else shown
 
 

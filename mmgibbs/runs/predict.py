@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,6 +110,8 @@ def predict(
 
 
 def _finished(run: str | os.PathLike) -> Finished:
+    if not isinstance(run, (str, os.PathLike)):
+        raise ConfigError(f"predict: found {reprlib.repr(run)}, needed the folder of a finished run")
     try:
         return read_finished(run)
     except ConfigError as error:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +97,16 @@ class Result:
         self._check_draws_are_there()
         return read_finished(self.directory).draws
 
+    def _sampled(self, asked: str) -> dict[str, np.ndarray]:
+        """The draws for a figure of them. ConfigError where the method draws nothing."""
+        method = self.info.get("method")
+        if method in ("blup", "reml"):
+            raise ConfigError(
+                f"{asked}: found a run of method {method}, which draws nothing; needed one of method gibbs (`summary` "
+                "and `solutions` have the estimates)"
+            )
+        return self._parameters
+
     def breeding_values(self, term: str | None = None, trait: str | None = None) -> pl.DataFrame:
         """Solutions of the random effects whose levels are related, or of one term, best first.
 
@@ -102,6 +114,9 @@ class Result:
         """
         if self.solutions is None:
             raise ConfigError("breeding_values: found a regression, needed a mixed model")
+        for what, given in (("term", term), ("trait", trait)):
+            if given is not None and not isinstance(given, str):
+                raise ConfigError(f"{what}: found {reprlib.repr(given)}, needed the name of one {what}, or None")
         related = [name for name, kind in relationships_of(self.info).items() if kind["related"]]
         terms = related if term is None else [term]
         found = self.solutions.filter(pl.col("term").is_in(terms), pl.col("effect") != "group")
@@ -121,21 +136,21 @@ class Result:
         """A matplotlib figure of the draws in order, by chain. parameters: names or patterns such as 'h2[*]'."""
         from mmgibbs.report import pictures
 
-        return pictures.trace(self._parameters, parameters)
+        return pictures.trace(self._sampled("plot_trace"), parameters)
 
     def plot_posterior(self, parameters: str | Sequence[str] | None = None) -> Picture:
         """A matplotlib figure of posterior densities with means and 95 % intervals. parameters: as of plot_trace."""
         from mmgibbs.report import pictures
 
-        return pictures.posterior(self._parameters, self.summary, parameters)
+        return pictures.posterior(self._sampled("plot_posterior"), self.summary, parameters)
 
     def plot_breeding_values(self, term: str | None = None, trait: str | None = None, top: int = 30) -> Picture:
         """A matplotlib figure of the `top` highest breeding values with their intervals."""
         from mmgibbs.report import pictures
 
-        if isinstance(top, bool) or not isinstance(top, int) or top < 1:
+        if isinstance(top, bool) or not isinstance(top, Integral) or top < 1:
             raise ConfigError(f"top: found {top!r}, needed a whole number from 1")
-        return pictures.breeding_values(self.breeding_values(term, trait), top)
+        return pictures.breeding_values(self.breeding_values(term, trait), int(top))
 
     def _repr_html_(self) -> str:
         from mmgibbs.report.notebook import as_html

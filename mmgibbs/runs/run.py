@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import reprlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import polars as pl
 
 from mmgibbs.config import load_config
 from mmgibbs.config.load import listed_overrides
+from mmgibbs.errors import ConfigError, option
 from mmgibbs.machine.kernel_cache import garbage_waits
-from mmgibbs.results.folder import write_run_folder
+from mmgibbs.results.folder import WORKING, write_run_folder
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.kernels import compiling_beside
 from mmgibbs.runs.local import LocalExecutor
@@ -47,6 +49,8 @@ def run(
     SIGINT or SIGTERM ends the sampling, after its state is saved.
     """
     console = Console(progress)
+    if directory is not None and not isinstance(directory, (str, os.PathLike)):
+        raise ConfigError(f"directory: found {reprlib.repr(directory)}, needed the path of a folder")
     output = [f"output.directory={json.dumps(str(directory), ensure_ascii=False)}"] if directory else []
     analysis = load_config(config, [*listed_overrides(overrides), *output])
     with RunFolder(analysis, console, overwrite=overwrite, resume=resume, extend=extend, page=report) as folder:
@@ -115,13 +119,57 @@ def written(folder: RunFolder, tables: Tables, record: dict, console: Console) -
     return Result(tables.summary, tables.solutions, info, path, tables.decisions, tables.response)
 
 
+def open_run(directory: str | os.PathLike) -> Result:
+    """The result of a finished run, from its folder: what `run` returned when it wrote it.
+
+    directory: the run folder of a mixed model (sampled, REML or BLUP) or of a regression. Nothing is run, and draws are
+    read where they are asked for. While a finished run is being extended or replaced the folder holds, and this
+    returns, the results of before.
+
+    Raises ConfigError where the folder holds no finished run, or one of its files cannot be read.
+    """
+    if not isinstance(directory, (str, os.PathLike)):
+        raise ConfigError(f"open_run: found {reprlib.repr(directory)}, needed the folder of a finished run")
+    path = Path(directory)
+    if not all((path / name).is_file() for name in ("run.json", "summary.parquet")):
+        raise ConfigError(f"open_run: {_what_is_there(path)}; needed the folder of a finished run, with its run.json")
+    return finished_result(path.resolve())
+
+
+def _what_is_there(path: Path) -> str:
+    """In place of a finished run."""
+    if path.is_file():
+        return f"'{path}' is a file"
+    if not path.is_dir():
+        return f"found no folder '{path}'"
+    inside = {found.name for found in path.iterdir()}
+    if inside & WORKING:
+        return f"the run in '{path}' has not finished: it works, or it ended early and {option('resume')} continues it"
+    runs = sorted(found.parent.name for found in path.glob("*/run.json"))
+    if runs:
+        return f"'{path}' is no run folder, but holds {', '.join(runs[:3])}{', ...' if len(runs) > 3 else ''}"
+    return f"'{path}' holds no run" if inside else f"'{path}' is empty"
+
+
 def finished_result(path: Path) -> Result:
-    """The result of a finished run, from its folder."""
-    record = json.loads((path / "run.json").read_text(encoding="utf-8"))
+    """The result of a finished run, from its folder. ConfigError where a file cannot be read."""
+    try:
+        record = json.loads((path / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"'{path / 'run.json'}' cannot be read: {error}") from None
+    if not isinstance(record, dict):
+        raise ConfigError(f"'{path / 'run.json'}' holds no run; needed what `mmgibbs run` writes")
     files = (path / f"{name}.parquet" for name in ("summary", "solutions", "decisions", "response"))
-    summary, solutions, *decisions = (pl.read_parquet(file) if file.exists() else None for file in files)
+    summary, solutions, *decisions = (_table(file) if file.exists() else None for file in files)
     assert summary is not None, f"{path} has a run.json, which is written last, and no summary.parquet"
     return Result(summary, solutions, record, path, *decisions)
+
+
+def _table(file: Path) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(file)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ConfigError(f"'{file}' cannot be read: {str(error).splitlines()[0]}") from None
 
 
 def check(config: str | os.PathLike | dict, overrides: Sequence[str] = ()) -> dict:

@@ -169,7 +169,8 @@ def sweep_groups(groups, poisson, Q, mean, width, most_steps, squeeze, beta, fir
         for k in range(M):
             linear_predictor(block, beta[i, k * D : (k + 1) * D], centre, factor, eta[k])
         for k in range(M):
-            psi[:] = eta[k]
+            for r in range(n):  # not psi[:] = eta[k]: the check of its shapes takes seconds to compile
+                psi[r] = eta[k, r]
             if M > 1:
                 log_sum_of_others(eta, k, other)
                 psi -= other

@@ -71,7 +71,7 @@ def connect(address: str, say: Callable[[str], None]) -> Iterator[Cluster]:
     say: takes what the user should know. Raises ConfigError where the address is none, where `distributed` is not
     installed, where a worker has another version of mmgibbs; DeviceError where the scheduler does not answer.
     """
-    form, where = ADDRESS.fullmatch(address), option_name("cluster")
+    form, where = ADDRESS.fullmatch(address) if isinstance(address, str) else None, option_name("cluster")
     if form is None:
         raise ConfigError(f"{where}: found {address!r}, needed tcp://HOST:PORT of a Dask scheduler, or local:WORKERS")
     try:

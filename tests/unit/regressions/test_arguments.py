@@ -136,6 +136,7 @@ def test_weights_leave_rows_their_numbers_and_columns_their_standardisation():
         estimator("MultinomialPG").fit(X, response("MultinomialPG"), sample_weight=half)
 
 
+@pytest.mark.filterwarnings("ignore:HierarchicalSlice. groups")  # of which some were not in the fit
 def test_odd_groups():
     fit = lambda groups, z=None: estimator("HierarchicalSlice").fit(X, LABELS, groups, z)
     assert raw((str(g)[:20], lambda g=g: fit(g).predict(X, g)) for g in OF_GROUPS) == []

@@ -1,5 +1,7 @@
 """Hierarchical regressions: formulas against dense twins, packing, chains, draws that share no counter, bad input."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -262,12 +264,34 @@ def test_fit_and_predict():
     own = np.searchsorted(["north", "south", "west"], labels)
     eta = draws["intercept"][:, own] + draws["beta"][:, own, 0] * X[:, 0]
     np.testing.assert_allclose(p[:, 1], (1 / (1 + np.exp(-eta))).mean(0))
-    new = model.predict_proba(X[:4], ["east"] * 4)
+    with pytest.warns(UserWarning, match=r"4 of 4 rows have a group that was not in the fit \('east'\), and are pred"):
+        new = model.predict_proba(X[:4], ["east"] * 4)
     eta = draws["population"][:, 0, 1, None] + draws["population"][:, 0, 0, None] * X[:4, 0]
     np.testing.assert_allclose(new[:, 1], (1 / (1 + np.exp(-eta))).mean(0))
     np.testing.assert_allclose(model.predict_proba(X[:4]), new)
     assert set(model.predict(X, labels)) <= {"no", "yes"}
     assert "beta[north,x0]" in model.summary()["parameter"]
+
+
+def test_groups_that_were_not_in_the_fit_are_named_once():
+    rng = np.random.default_rng(12)
+    X, y, groups = table(rng)
+    model = HierarchicalSlice(chains=1, burn_in=5, samples=5).fit(X, y, groups)
+    some = np.where(np.arange(len(X)) < 3, 1000 + np.arange(len(X)) // 2, groups)
+    with pytest.warns(UserWarning, match="was not in the fit") as heard:
+        model.predict(X, some)
+    assert [str(w.message) for w in heard] == [
+        f"HierarchicalSlice: groups: 3 of {len(X)} rows have a group that was not in the fit (1000, 1001), and are "
+        "predicted with the population's coefficients"
+    ]
+    assert heard[0].filename == __file__
+    with pytest.warns(UserWarning, match=r"\('\d'.* more\), and are .*; labels of the fit are 0, 1, 2 and 2 more$"):
+        model.predict(X, groups.astype(str))  # texts are not the numbers of the fit
+    with pytest.warns(UserWarning, match=r": 1 row has a group that was not in the fit \(7000\), and is predicted"):
+        model.predict_proba(X[:2], [groups[0], 7000])
+    with warnings.catch_warnings(action="error"):
+        model.predict(X, groups)
+        model.predict(X)
 
 
 def test_predict_with_group_predictors_of_more_classes_and_of_counts():

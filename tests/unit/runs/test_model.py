@@ -103,6 +103,41 @@ def test_parameters_by_name():
         model.summary_  # noqa: B018
 
 
+def test_what_a_fit_leaves_is_missed_by_name():
+    """Before it; and what nothing leaves is said with what there is."""
+    model, lasso = mmgibbs.MixedModel(traits="y"), mmgibbs.BayesianLasso()
+    for one, name in (
+        (model, "result_"),
+        (model, "seed_"),
+        (model, "summary_"),
+        (lasso, "coef_"),
+        (lasso, "posterior"),
+    ):
+        with pytest.raises(ModelError, match=f"^{type(one).__name__}: not fitted yet, needed fit"):
+            getattr(one, name)
+        assert not hasattr(one, name)
+    with pytest.raises(AttributeError, match="MixedModel has no attribute 'summary'; did you mean 'summary_'"):
+        model.summary  # noqa: B018
+    with pytest.raises(AttributeError, match="^BayesianLasso has no attribute '_nothing'$"):
+        lasso._nothing  # noqa: B018
+    assert pickle.loads(pickle.dumps(model)).traits == "y"
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: mmgibbs.run({}, directory=3), "directory: found 3, needed the path of a folder"),
+        (lambda: mmgibbs.run("name: a\ntraits: [y]\n"), "analysis: found a text of 2 lines, needed the path of a YAML"),
+        (lambda: mmgibbs.run_scenarios(None), "files: found None, needed a list of the paths of analysis files"),
+        (lambda: mmgibbs.run_scenarios([{}], output="x"), r"files: found \[\{\}\], needed a list of the paths"),
+        (lambda: mmgibbs.predict(None, "a.bed"), "predict: found None, needed the folder of a finished run"),
+    ],
+)
+def test_arguments_that_are_no_paths_are_refused_by_name(call, said):
+    with pytest.raises(ConfigError, match=said):
+        call()
+
+
 def test_check_counts_and_samples_nothing(tables):
     counts = mmgibbs.MixedModel(**MODEL, **SHORT).check(*tables)
     assert counts["data"]["animals"] == tables[1].height
@@ -278,6 +313,14 @@ def test_what_cannot_be_drawn_is_said(model):
         model.result_.plot_trace("h3[*]")
     with pytest.raises(ConfigError, match="top: found 0"):
         model.result_.plot_breeding_values(top=0)
+    assert model.result_.plot_breeding_values(top=np.int64(2)).axes
+    for parameters in (3, [3], [], {}):
+        for plot in (model.result_.plot_trace, model.result_.plot_posterior):
+            with pytest.raises(ConfigError, match="parameters: found .*, needed the name of a parameter, a pattern"):
+                plot(parameters)
+    for given in ({"term": 3}, {"trait": ["yearling_weight"]}):
+        with pytest.raises(ConfigError, match="(term|trait): found .*, needed the name of one (term|trait), or None"):
+            model.result_.breeding_values(**given)
 
 
 def test_a_notebook_shows_a_table_and_the_warnings(model, tmp_path):
@@ -288,9 +331,17 @@ def test_a_notebook_shows_a_table_and_the_warnings(model, tmp_path):
     assert "warning: Few effective draws" in html and "40 kept draws per chain" in html and "<script" not in html
     assert html in model._repr_html_() and "MixedModel(traits=" in model._repr_html_()
     assert (
-        "<pre>MixedModel(" in mmgibbs.MixedModel(traits="<y>")._repr_html_()
+        '<pre style="white-space:pre-wrap">MixedModel(' in mmgibbs.MixedModel(traits="<y>")._repr_html_()
         and "&lt;y&gt;" in mmgibbs.MixedModel(traits="<y>")._repr_html_()
     )
+
+
+def test_a_notebook_shows_given_variances_without_columns_of_draws(tables, tmp_path):
+    """BLUP: nothing is estimated."""
+    given = {"mode": "fixed", "residual": 400, "animal": 300}
+    blup = mmgibbs.MixedModel(**MODEL, method="blup", variances=given).fit(*tables, progress=False)
+    (tmp_path / "cell.html").write_text(blup.result_._repr_html_())
+    assert Page(tmp_path / "cell.html").tables[0]["head"] == ["parameter", "value"]
 
 
 def test_a_printed_result_is_its_summary_and_where_it_is(model):
@@ -310,6 +361,89 @@ def test_bars_in_a_notebook_are_widgets(monkeypatch):
     assert not progress.in_notebook()
     monkeypatch.setitem(sys.modules, "IPython", shell)
     assert progress.in_notebook() and progress.Console().bars and not progress.Console(False).bars
+
+
+# ------------------------------------------------------------------------------------------------ a run of yesterday
+
+
+def test_a_finished_run_is_opened_from_its_folder(tables, tmp_path):
+    short = SHORT | {"samples": 10, "burn_in": 0, "chains": 2}
+    made = mmgibbs.MixedModel(**MODEL, **short).fit(*tables, directory=tmp_path / "run", progress=False).result_
+    again = mmgibbs.open_run(str(tmp_path / "run"))
+    assert isinstance(again, mmgibbs.Result) and again.directory == made.directory and again.info == made.info
+    assert again.summary.equals(made.summary) and again.solutions.equals(made.solutions)
+    assert again.breeding_values().equals(made.breeding_values()) and again.plot_trace("h2[*]").axes
+    assert again._repr_html_() == made._repr_html_() and repr(again) == repr(made)
+    xarray.testing.assert_identical(again.draws["posterior"].to_dataset(), made.draws["posterior"].to_dataset())
+
+
+@pytest.mark.parametrize("method", ["reml", "regression"])
+def test_runs_of_other_kinds_are_opened(method, tables, tmp_path, calves):
+    if method == "reml":
+        mmgibbs.MixedModel(**MODEL, method="reml").fit(*tables, directory=tmp_path / "run", progress=False)
+    else:
+        mmgibbs.run(calves, directory=tmp_path / "run", progress=False)
+    found = mmgibbs.open_run(tmp_path / "run")
+    assert (found.solutions is None) == (method == "regression") and found.summary.height
+    if method == "reml":
+        for plot in (found.plot_trace, found.plot_posterior):
+            with pytest.raises(ConfigError, match="plot_.*: found a run of method reml, which draws nothing; needed"):
+                plot("h2[*]")
+    assert found.draws["posterior"].data_vars and "<table>" in found._repr_html_()
+
+
+@pytest.fixture
+def calves():
+    return {
+        "data": {"phenotypes": str(ROOT / "data_samples" / "markers" / "calves.csv")},
+        "model": {"plugin": "horseshoe_probit", "response": "disease", "predictors": ["snp_01", "snp_02"]},
+        "sampler": {"chains": 1, "burn_in": 2, "samples": 10, "thin": 1},
+    }
+
+
+def _begun(folder):
+    (folder / "checkpoint").mkdir()
+    (folder / "run.log").write_text("")
+
+
+def _torn(name):
+    def tear(folder):
+        pl.DataFrame({"parameter": ["a"]}).write_parquet(folder / "summary.parquet")
+        (folder / "run.json").write_text("{}")
+        (folder / name).write_text("[")
+
+    return tear
+
+
+@pytest.mark.parametrize(
+    "fill, said",
+    [
+        (lambda folder: folder.rmdir(), "open_run: found no folder '.*here'; needed the folder of a finished run"),
+        (lambda folder: None, "open_run: '.*here' is empty; needed the folder"),
+        (_begun, "open_run: the run in '.*here' has not finished: .* resume=True continues it; needed"),
+        (lambda folder: (folder / "a.csv").write_text(""), "open_run: '.*here' holds no run; needed"),
+        (
+            lambda folder: [(folder / name).mkdir() or (folder / name / "run.json").write_text("{}") for name in "ba"],
+            "open_run: '.*here' is no run folder, but holds a, b; needed",
+        ),
+        (_torn("run.json"), "'.*run.json' cannot be read: Expecting value"),
+        (_torn("summary.parquet"), "'.*summary.parquet' cannot be read: "),
+        (_torn("solutions.parquet"), "'.*solutions.parquet' cannot be read: "),
+    ],
+)
+def test_a_folder_without_a_finished_run_is_refused(fill, said, tmp_path):
+    (tmp_path / "here").mkdir()
+    fill(tmp_path / "here")
+    with pytest.raises(ConfigError, match=said):
+        mmgibbs.open_run(tmp_path / "here")
+
+
+def test_what_is_no_folder_is_refused(tmp_path):
+    (tmp_path / "a.yaml").write_text("")
+    with pytest.raises(ConfigError, match="open_run: '.*a.yaml' is a file; needed the folder of a finished run"):
+        mmgibbs.open_run(tmp_path / "a.yaml")
+    with pytest.raises(ConfigError, match="open_run: found None, needed the folder"):
+        mmgibbs.open_run(None)
 
 
 # ------------------------------------------------------------------------------------------------ tables
@@ -351,6 +485,16 @@ def test_columns_of_pandas():
     ]
     assert found.schema["id"] == pl.Int64 and found.schema["float"] == pl.Float64
     assert as_polars("path.csv") is None and as_polars(found) is found
+
+
+def test_an_index_of_pandas_that_repeats_a_column():
+    """As `set_index("animal", drop=False)` leaves it; an index of other values is refused."""
+    table = pd.DataFrame({"animal": ["a", "b"], "y": [1.5, 2.5]})
+    found = as_polars(table.set_index("animal", drop=False))
+    assert found.rows() == [("a", 1.5), ("b", 2.5)] and found.columns == ["animal", "y"]
+    other = table.set_index(pd.Index([7, 8], name="animal"))
+    with pytest.raises(ValueError, match="a table with the index 'animal' and another column 'animal'"):
+        as_polars(other)
 
 
 class Broken:
