@@ -11,6 +11,7 @@ from mmgibbs.report.html_tables import known
 from mmgibbs.results.tables import was_drawn
 
 AT_BOUND = 1e-4  # of the largest variance of the trait; REML's floor is a tenth of it
+COEFFICIENT = re.compile(r"\.\d+:")  # in genetic.var[rr.1:weight], which has the units of its covariate
 
 
 def bound_as_0(summary: pl.DataFrame) -> pl.DataFrame:
@@ -22,13 +23,13 @@ def bound_as_0(summary: pl.DataFrame) -> pl.DataFrame:
     rows = list(summary.select("parameter", "mean", "sd").iter_rows())
     largest: dict[str, float] = {}
     for name, mean, _ in rows:
-        if ".var[" in name and known(mean):
+        if ".var[" in name and known(mean) and not COEFFICIENT.search(name.partition("|")[0]):
             largest[_trait(name)] = max(mean, largest.get(_trait(name), 0.0))
     loose = {name: mean for name, mean, sd in rows if not known(sd) and known(mean)}  # given values have an sd of 0
     small = {
         name
         for name, mean in loose.items()
-        if (".var[" in name and mean < AT_BOUND * largest[_trait(name)])
+        if (".var[" in name and mean < AT_BOUND * largest.get(_trait(name), 0.0))
         or (name.startswith(("h2[", "ratio[")) and 0 <= mean < AT_BOUND)
     }
     small |= {name for name in loose if ".cov[" in name and _variances(name) & small}
@@ -37,7 +38,7 @@ def bound_as_0(summary: pl.DataFrame) -> pl.DataFrame:
 
 def _trait(name: str) -> str:
     """'weaning' of genetic.var[direct:weaning], and of residual.var[weaning|indoor]."""
-    return re.split(r"[:\[]", name.removesuffix("]"))[-1].partition("|")[0]
+    return re.split(r"[:\[]", name.partition("|")[0].removesuffix("]"))[-1]  # a class may hold any of these signs
 
 
 def _variances(name: str) -> set[str]:

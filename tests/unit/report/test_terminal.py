@@ -77,6 +77,18 @@ def test_estimates_on_their_boundary_are_0():
     assert bound_as_0(drawn).equals(drawn)
 
 
+def test_units_of_covariates_and_names_of_classes_do_not_decide_what_is_on_the_boundary():
+    rows = [
+        ("farm.var[s.0:milk]", 917.0, 169.0),  # of a covariate between 0 and 0.01
+        ("a.var[milk]", 0.027, None),  # with b.var the data determine their sum alone
+        ("residual.var[milk|1.1:30]", 4.2, 0.2),
+        ("residual.var[milk|12:45]", 1e-12, None),
+    ]
+    summary = table([(*row, None, None, None, None, None) for row in rows])
+    summary = summary.with_columns(median=pl.lit(None, pl.Float64))
+    assert bound_as_0(summary)["mean"].to_list() == [917.0, 0.027, 4.2, 0.0]
+
+
 def test_decimal_points_are_below_each_other():
     lines = [line for line in summary_as_text(table(ROWS)).splitlines() if line.startswith("│")][1:]
     column = [line.split("┆")[1] for line in lines]
