@@ -9,6 +9,7 @@ from typing import Any
 from mmgibbs.report.html_tables import counted
 
 KINDS = ("identity", "pedigree", "genomic", "dominance", "single_step")  # relationships that are no path
+FRAME = "data frame of "  # what stands for a table from Python, with its rows
 FREQUENCIES = ("genotyped", "recorded", "half", "base")  # of alleles, that are no path
 
 
@@ -18,7 +19,7 @@ def input_files(record: Mapping[str, Any]) -> dict[str, str]:
     """
     found: dict[str, list[str]] = {}
     for what, path, rows in _files(record):
-        text = re.split(r"[/\\]", path)[-1] + (f", {rows}" if rows else "")
+        text = re.split(r"[/\\]", path)[-1] + (f", {rows}" if rows and not path.startswith(FRAME) else "")
         if text not in found.setdefault(what, []):
             found[what].append(text)
     return {what: "; ".join(texts) for what, texts in found.items()}

@@ -1,10 +1,12 @@
 """The files that a run read, with their rows, whatever forms the analysis has."""
 
+import polars as pl
 import pytest
 
+from mmgibbs.config.fields import plain
 from mmgibbs.config.genotypes import FREQUENCIES as OF_CONFIG
 from mmgibbs.config.relationships import KINDS as OF_TERMS
-from mmgibbs.report.inputs import FREQUENCIES, KINDS, input_files
+from mmgibbs.report.inputs import FRAME, FREQUENCIES, KINDS, input_files
 from mmgibbs.report.page import facts
 
 
@@ -70,6 +72,16 @@ def test_words_and_numbers_are_no_files(gamma):
     data = {"groups": {"gamma": gamma}, "genotypes": {"file": "g.bed", "frequencies": "half", "map": None}}
     assert input_files({"analysis": {"data": data, "model": {"random": random}}}) == {"Genotype file": "g.bed"}
     assert input_files({}) == {}
+
+
+def test_a_table_from_python_says_its_rows_once():
+    tables = {"phenotypes": "data frame of 7 rows and 3 columns", "pedigree": "data frame of 9 rows and 3 columns"}
+    counts = {"records": {"read": 7}, "animals": 9}
+    assert input_files({"analysis": {"data": tables}, "data": counts}) == {
+        "Phenotype file": tables["phenotypes"],
+        "Pedigree file": tables["pedigree"],
+    }
+    assert plain(pl.DataFrame({"a": [1]})).startswith(FRAME)
 
 
 def test_one_file_of_two_terms_stands_once():
