@@ -1,12 +1,13 @@
 """Variances along the covariate of a random regression: from the covariances of the coefficients of its curves.
 
 With phi(x) the Legendre polynomials at x and G the covariance matrix of the coefficients, the variance at x is
-phi(x)' G phi(x), in every draw. Its share of the sum of all variances at x is the heritability there.
+phi(x)' G phi(x), in every draw. Of the one term with breeding values of the animals themselves its share of the sum of
+all variances at x is the heritability there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -21,7 +22,8 @@ from mmgibbs.report.html_tables import Column, Table, decimals, decimals_of, lis
 POINTS = 61  # of a curve
 SHOWN = 5  # of them in the table, evenly spaced
 MOST = 2000  # draws
-ADDITIVE = ("A", "G", "H")  # symbols of relationships whose share of the variance is a heritability
+ADDITIVE = ("A", "G", "H")  # symbols of relationships by which the variance of animals is a genetic one
+PARENTS = ("sire", "father", "dam", "mother")  # level columns, whose variance is a part of that, or a maternal one
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,13 @@ def _element(draws: Mapping[str, np.ndarray], term: str, a: str, b: str) -> np.n
 
 def curves_of_variance(run: Finished, figures: plots.Figures) -> list[dict[str, Any]]:
     """Per trait and term with relationships and one curve, whose range the analysis states: figures and a table."""
+    if not run.relationships:  # of a regression, whose draws may take gigabytes
+        return []
     draws = {name: _some(values) for name, values in run.draws.items()}
     model = run.record.get("analysis", {}).get("model", {})
     out = []
     for trait in run.record.get("analysis", {}).get("traits", {}):
+        of_animals = [term for term in run.relationships if _of_animals(run, term, trait)]
         for term in run.relationships:
             found = _of_term(model["random"][term], term, trait)
             if term not in run.related or len(found) != 1 or not isinstance(found[0], _Curve):
@@ -73,9 +78,8 @@ def curves_of_variance(run: Finished, figures: plots.Figures) -> list[dict[str, 
             variance = curve.along(draws, x)
             if variance is not None:
                 total = _total(run, draws, trait, curve, x)
-                additive = run.relationships[term]["symbol"] in ADDITIVE
-                share = variance / total[0] if total is not None and additive else None
-                heading = "Genetic variance" if additive else "Variance"
+                share = variance / total[0] if total is not None and of_animals == [term] else None
+                heading = "Genetic variance" if term in of_animals else "Variance"
                 out.append(_item(curve, x, heading, variance, share, total[1] if total else [], figures, run.solved))
     return out
 
@@ -85,12 +89,24 @@ def _some(values: np.ndarray) -> np.ndarray:
     return plots.thin_to(values.reshape(-1), MOST)
 
 
+def _on(random: Mapping[str, Any], trait: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(name, keys) of the effects of a random term on the trait."""
+    for effect, spec in (random.get("effects") or {"": random}).items():
+        if trait in (spec.get("traits") or [trait]):
+            yield effect, spec
+
+
+def _of_animals(run: Finished, term: str, trait: str) -> bool:
+    """The term has breeding values of the animals themselves: one such term alone has the heritability."""
+    random = run.record["analysis"]["model"]["random"][term]
+    levels = [str(spec.get("level") or term) for _, spec in _on(random, trait)]
+    return run.relationships[term]["symbol"] in ADDITIVE and any(level.lower() not in PARENTS for level in levels)
+
+
 def _of_term(random: Mapping[str, Any], term: str, trait: str) -> list[_Curve | str | None]:
     """What a random term has on the trait: a curve, the label of a plain effect, or None for what has neither."""
     out: list[_Curve | str | None] = []
-    for effect, spec in (random.get("effects") or {"": random}).items():
-        if trait not in (spec.get("traits") or [trait]):
-            continue
+    for effect, spec in _on(random, trait):
         of = spec.get("legendre")
         if of and of.get("range"):
             out.append(_Curve(term, effect, trait, of["column"], of["degree"], *map(float, of["range"])))
@@ -163,7 +179,8 @@ def _columns(heading: str, values: np.ndarray, solved: bool) -> tuple[list[Colum
     mean = values.mean(axis=0)
     if len(values) == 1:
         places = 3 if heading == "Heritability" else decimals(float(abs(mean).max()), 3)
-        return [Column(heading, "number", "at the estimates" if solved else "")], [numbers(mean.tolist(), places)]
+        at = "at the variances above" if solved else ""
+        return [Column(heading, "number", at)], [numbers(mean.tolist(), places)]
     low, high = np.percentile(values, (2.5, 97.5), axis=0)
     places = 3 if heading == "Heritability" else decimals(float(np.median(values.std(axis=0))))
     heads = [heading, f"{heading}, low", f"{heading}, high"]

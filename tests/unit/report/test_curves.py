@@ -7,8 +7,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from mmgibbs.posterior.parameters import DAM_COLUMNS, SIRE_COLUMNS
 from mmgibbs.report import plots
-from mmgibbs.report.curves import curves_of_variance
+from mmgibbs.report.curves import PARENTS, curves_of_variance
 from mmgibbs.report.finished import Finished
 
 RNG = np.random.default_rng(6)
@@ -21,8 +22,10 @@ DRAWS = {
 }
 
 
-def run(draws=DRAWS, traits=("weight",), markers=None, relationship="pedigree", legendre=None, **effects):
-    rr = {"level": "animal", "legendre": legendre or {"column": "age", "degree": 1, "range": [1.0, 6.0]}}
+def run(
+    draws=DRAWS, traits=("weight",), markers=None, relationship="pedigree", legendre=None, level="animal", **effects
+):
+    rr = {"level": level, "legendre": legendre or {"column": "age", "degree": 1, "range": [1.0, 6.0]}}
     random = {
         "genetic": {"relationship": relationship, "effects": {"rr": rr | {"traits": ["weight"]}, **effects}},
         "litter": {"relationship": "identity", "level": "litter", "traits": ["weight"]},
@@ -83,6 +86,22 @@ def test_where_the_sum_is_not_known_there_is_no_heritability(of):
     assert ("Genetic" in found["figures"][0][0]) == (of.relationships["genetic"]["symbol"] == "A")
 
 
+@pytest.mark.parametrize("level", ["sire", "Dam"])
+def test_parents_have_neither_heritability_nor_the_genetic_variance(level):
+    assert set(PARENTS) == {*SIRE_COLUMNS, *DAM_COLUMNS}
+    (found,) = curves(run(level=level))
+    assert [heading for heading, *_ in found["figures"]] == ["Variance along age"]
+    assert len(found["table"].columns) == 4
+
+
+def test_two_terms_of_animals_have_no_heritability_each():
+    """That of the trait is the share of their sum."""
+    of = run({**DRAWS, "chips.var[weight]": DRAWS["litter.var[weight]"]})
+    of.record["analysis"]["model"]["random"]["chips"] = {"relationship": "genomic", "level": "animal"}
+    of.record["relationships"] = {"chips": {"symbol": "G", "related": True}}
+    assert [heading for heading, *_ in curves(of)[0]["figures"]] == ["Genetic variance along age"]
+
+
 def test_other_traits_and_their_snps_do_not_count():
     (found,) = curves(run(traits=("weight", "length"), markers={"snps": {"traits": ["length"]}}))
     assert len(found["figures"]) == 2
@@ -94,7 +113,7 @@ def test_other_traits_and_their_snps_do_not_count():
         run(legendre={"column": "age", "degree": 1, "range": None}),
         run(maternal={"level": "dam", "traits": ["weight"]}),
         run({}),
-        replace(run(), record={"analysis": {"model": {}}}),
+        replace(run(), record={"analysis": {"model": {}}}, draws={"beta[x]": None}),  # too many to be copied
     ],
     ids=["a range that is not stated", "two effects of a term", "no draws", "a regression"],
 )
