@@ -32,7 +32,7 @@ def _files(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     if tables.get("phenotypes"):
         read = data.get("records", {}).get("read")
         yield "Phenotype file", str(tables["phenotypes"]), "" if read is None else counted(read, "row")
-    if tables.get("pedigree"):
+    if tables.get("pedigree") and ("animals" in data or "records" not in data):  # without effects of it it is not read
         named = data["animals"] - data.get("founders_added", 0) if "animals" in data else None
         yield "Pedigree file", str(tables["pedigree"]), "" if named is None else counted(named, "animal")
     yield from _of_genotypes(tables.get("genotypes") or {}, data.get("genotypes", {}))

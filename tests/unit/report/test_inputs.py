@@ -84,6 +84,12 @@ def test_a_table_from_python_says_its_rows_once():
     assert plain(pl.DataFrame({"a": [1]})).startswith(FRAME)
 
 
+def test_a_pedigree_that_no_effect_uses_is_not_listed():
+    record = {"analysis": {"data": {"pedigree": "/p.csv"}}, "data": {"records": {"read": 7}}}
+    assert input_files(record) == {}
+    assert input_files(record | {"data": {}}) == {"Pedigree file": "p.csv"}  # not known
+
+
 def test_one_file_of_two_terms_stands_once():
     two = {name: {"relationship": "/k.txt"} for name in ("line", "line_by_year")}
     of = lambda **levels: input_files({"analysis": {"model": {"random": two}}, "levels": levels})["Relationship file"]
