@@ -271,6 +271,16 @@ def test_decimal_commas_and_missing_values(tmp_path):
         assert found.values.rows() == [("a", 1.5), ("c", -0.25), ("d", 2.0)], name
 
 
+def test_decimal_commas_in_solutions(tmp_path):
+    """As a spreadsheet writes solutions.csv: no value is dropped in silence."""
+    (tmp_path / "a.csv").write_text("term;effect;trait;level;mean\nanimal;;w;a;1,5\nanimal;;w;b;2\nanimal;;w;c;NA\n")
+    (found,) = read_side(tmp_path / "a.csv").components
+    assert found.values.rows() == [("a", 1.5), ("b", 2.0)]
+    (tmp_path / "b.csv").write_text("term,effect,trait,level,mean\nanimal,,w,a,1.5\nanimal,,w,b,two\n")
+    with pytest.raises(ConfigError, match="found cells in column 'mean' that are no numbers"):
+        read_side(tmp_path / "b.csv")
+
+
 # ------------------------------------------------------------------------------------------------ likelihood ratio
 
 
