@@ -217,3 +217,14 @@ def test_a_last_year_with_too_few_animals_names_one_that_does():
     same = pedigree.with_columns(birth=pl.lit(last, pedigree.schema["birth"]))
     with pytest.raises(ConfigError, match="have all of the .* leaves out some; needed focal=FILE"):
         found(analysis_of(phenotypes, same), method="lr")
+
+
+def test_births_of_animals_without_records_alone_are_no_births():
+    phenotypes, pedigree = frames()
+    recorded_ones = pl.col("animal").is_in(phenotypes["animal"].implode())
+    pedigree = pedigree.with_columns(birth=pl.when(~recorded_ones).then("birth"))
+    assert pedigree["birth"].count()
+    with pytest.raises(
+        ConfigError, match="found no birth year of animals with records, which the LR .*, or focal=FILE"
+    ):
+        found(analysis_of(phenotypes, pedigree), method="lr")
