@@ -260,6 +260,14 @@ def test_a_lone_column_of_which_few_ids_are_known(tmp_path):
     assert pair.table.height == 10 and (pair.only_a, pair.only_b) == (30, 50)
 
 
+def test_a_lone_column_is_compared_with_the_trait_of_its_name(tmp_path):
+    ids = [f"x{i}" for i in range(20)]
+    a = side(tmp_path, "a", {"id": ids, "weight": np.arange(20.0), "milk": 1.0})
+    b = side(tmp_path, "b", {"id": ids, "milk": np.arange(20.0)})
+    for sides in ((a, b), (b, a)):
+        assert [(p.label, p.label_b) for p in pairs(*map(read_side, sides))] == [("milk", "milk")]
+
+
 def test_decimal_commas_and_missing_values(tmp_path):
     (tmp_path / "commas.csv").write_text("id;name;ebv\na;x;1,5\nb;y;NA\nc;z;-0,25\nd;x;2\n")
     (tmp_path / "points.csv").write_text("id,ebv\na,1.5\nb,.\nc,-0.25\nd,2\n")
