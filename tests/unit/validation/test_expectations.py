@@ -195,6 +195,9 @@ def test_records_or_predictions_that_say_nothing_are_told_apart():
     )
     said = lambda *values: without_statistics(of(*values), ["one", "two"])
     assert said(other, three, 0.0) == []
+    rounded = np.full(3, 0.1)  # whose mean is not 0.1
+    assert said(rounded, three, 0.0) == said(np.ones(3), three, 0.0) and rounded.var() > 0
+    assert said(other, rounded, 0.0) == said(other, np.ones(3), 0.0)
     ((same,), (flat,), (noisy,)) = said(np.ones(3), three, 0.0), said(other, np.ones(3), 0.0), said(other, three, 9.0)
     assert same.startswith("in two (3 records) the predictions are all the same")
     assert flat.startswith("in two (3 records) the corrected records are all the same")
