@@ -235,6 +235,16 @@ def test_ids_that_are_written_in_another_way_are_shown(tmp_path, ids, others, wh
     assert what in compare(a, b)
 
 
+def test_where_ids_of_a_blupf90_file_come_from_is_said(tmp_path):
+    a = side(tmp_path, "a", {"id": ["A1", "A2"], "ebv": [1.0, 2.0]})
+    numbers, ids = "trait/effect level solution\n1 1 1 0.5\n", "trait effect level original_id solution\n1 1 1 B1 0.5\n"
+    for text, level in ((numbers, "1"), (ids, "B1")):
+        (tmp_path / "solutions").write_text(text)
+        said = compare(a, tmp_path / "solutions")
+        assert f"b has '{level}' (1, 1)" in said
+        assert "A file of BLUPF90 without original ids has numbers of levels; levels.csv or" in said
+
+
 def test_names_that_are_not_the_same_are_listed(tmp_path):
     ids, values = [f"x{i}" for i in range(30)], np.arange(30.0)
     a = side(tmp_path, "a", {"id": ids, "weight": values, "milk": values})
