@@ -22,7 +22,7 @@ from mmgibbs.errors import Stopped, as_a_command
 from pedigree.errors import PedigreeError, TableError
 
 DONE, BUG, BAD_INPUT, STOPPED, PIPE_CLOSED = 0, 1, 2, 130, 141
-_KEY = re.compile(r"[^\W\d][\w.\-]*=")  # the beginning of KEY=VALUE
+_KEY = re.compile(r"[^\W\d][\w.\- ]*=(?!.*\.ya?ml$)")  # KEY=VALUE, no analysis file in a folder h2=0.3
 WIDTH = 100  # columns of what argparse does not wrap
 # The machine's refusals that are no mistakes of this program: no permission, no room.
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))

@@ -170,8 +170,13 @@ def _of_table(path: Path) -> Side:
     except TableError as error:
         raise DataError(str(error)) from None
     if {"term", "effect", "trait", "level", "mean"} <= set(frame.columns):
-        numbers = frame.with_columns(pl.col("mean").cast(pl.Float64, strict=False))
-        return Side(path.name, "table", _by_names(numbers))
+        numbers = _numbers(frame["mean"])
+        if numbers is None:
+            raise ConfigError(
+                f"compare: {path}: found cells in column 'mean' that are no numbers, or none with a value; needed the "
+                "solutions"
+            )
+        return Side(path.name, "table", _by_names(frame.with_columns(numbers)))
     plain = {"".join(c for c in name.lower() if c.isalnum()): name for name in frame.columns}
     ids = next((plain[name] for name in (*RECOGNISED["id"], "level") if name in plain), None)
     if ids is None:

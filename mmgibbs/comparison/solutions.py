@@ -77,8 +77,10 @@ def matched(a: Side, b: Side) -> list[tuple[Component, Component]]:
     places = product(range(len(a.components)), range(len(b.components)))
     lone = any(len(side.components) == 1 and side.kind == "table" for side in (a, b))
     alike = {(i, j): _alike(a.components[i], b.components[j], lone) for i, j in places}
+    other_trait = {(i, j): a.components[i].trait != b.components[j].trait for i, j in alike}
     chosen: dict[int, int] = {}
-    for (i, j), share in sorted(alike.items(), key=lambda item: (-item[1], item[0])):  # the first of equal ones
+    # of equal shares the trait of the same name, else the first
+    for (i, j), share in sorted(alike.items(), key=lambda item: (-item[1], other_trait[item[0]], item[0])):
         free = share > 0 and i not in chosen and j not in chosen.values()
         if free and _same_trait(a.components[i], b.components[j], of_a, of_b):
             chosen[i] = j

@@ -13,7 +13,9 @@ from mmgibbs.report.html_tables import listed
 from pedigree.tables import quoted
 
 SHOWN = 3  # ids of each side
-_OF_BLUPF90 = ". A file of BLUPF90 has numbers of levels, and ids by levels.csv or renaddNN.ped beside it"
+_OF_BLUPF90 = (
+    ". A file of BLUPF90 without original ids has numbers of levels; levels.csv or renaddNN.ped beside it has ids"
+)
 
 
 def why_unmatched(a: Side, b: Side) -> str:

@@ -56,6 +56,7 @@ EXPECTED = {"dispersion": 1.0, "bias": 0.0}
 EVERY_EFFECT = "all random effects"
 EVERY_EFFECT_AND_FIXED = "all effects"  # of a record that is predicted whole
 FEWEST = 3  # records of a trait in a fold
+ROUNDING = 1e-12  # of the largest value, by which values that are the same may differ
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,10 @@ def fold_statistics(
     noise: of var(p), what Monte Carlo error adds; dispersion divides by the rest.
     """
     (var_y, cov), (_, var_p) = np.cov(observed, predicted)
+    if all_same(predicted):
+        cov = var_p = 0.0
+    if all_same(observed):
+        cov = var_y = 0.0
     with np.errstate(invalid="ignore", divide="ignore"):
         correlation = cov / np.sqrt(var_y * var_p)
         accuracy = {} if heritability is None else {"accuracy": correlation / np.sqrt(heritability)}
@@ -116,6 +121,11 @@ def fold_statistics(
             "dispersion": cov / (var_p - noise) if var_p > noise else np.nan,
             "bias": predicted.mean() - observed.mean(),
         }
+
+
+def all_same(values: np.ndarray) -> bool:
+    """They do not vary; their variance itself may be that of the rounding of their mean."""
+    return bool(np.ptp(values) <= ROUNDING * np.abs(values).max()) if len(values) else True
 
 
 def known_effects(design: Design, predictor: Predictor, fold: Fold) -> list[str]:
@@ -181,13 +191,13 @@ def without_statistics(found: Predicted, folds: Sequence[str]) -> list[str]:
             continue
         own = found.fold == k
         p, y = found.predicted[own], found.observed[own]
-        if p.var(ddof=1) == 0:
+        if all_same(p):
             said = (
                 "the predictions are all the same, so that predictive ability, accuracy and dispersion are empty; the "
                 "training records say nothing of how these records differ, as where no relative of theirs has one: "
                 "needed folds that leave some in"
             )
-        elif y.var(ddof=1) == 0:
+        elif all_same(y):
             said = "the corrected records are all the same, so that predictive ability and accuracy are empty"
         else:
             said = (

@@ -168,10 +168,13 @@ def unpredictable(training: Design, rows: Design, trait: int) -> np.ndarray:
     others = np.flatnonzero(~kept & (of_given > 0))
     if not others.size:
         return lost
-    # one solve for all: x_D z = x_I M z for weights z in which nothing cancels, and once more for others
-    x, X, largest = wanted[:, kept], given[:, kept], np.maximum(of_wanted, of_given)[others]
-    for root in (5.0, 2.0):
-        z = (0.5 + np.modf((np.arange(others.size) + 1.0) * (1 + np.sqrt(root)) / 2)[0]) / largest
+    # one solve for all: x_D z = x_I M z for random weights z, in which errors do not cancel, and once more for others
+    lengths = np.sqrt(given.power(2).sum(axis=0))[kept]  # covariates may be in any unit: columns of length 1 are solved
+    to_one = sparse.diags_array(1 / np.where(lengths > 0, lengths, 1.0))
+    x, X, largest = wanted[:, kept] @ to_one, given[:, kept] @ to_one, np.maximum(of_wanted, of_given)[others]
+    rng = np.random.default_rng(1)
+    for _ in range(2):
+        z = rng.uniform(0.5, 1.5, others.size) / largest
         lost |= np.abs(wanted[:, others] @ z - x @ _solved(X, given[:, others] @ z)) > ELSEWHERE
     return lost
 

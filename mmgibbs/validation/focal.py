@@ -57,6 +57,11 @@ def choose_focal(
     else:
         year = birth_year_of(pedigree, codes, "the LR method", others(OR_A_FILE))
         unknown = np.isnan(year)
+        if unknown.all():
+            raise ConfigError(
+                f"validate: found no birth year of {records.units} with records, which the LR method needs; needed "
+                f"births of them (data.pedigree_columns.birth), or {others(OR_A_FILE)}"
+            )
         cutoff = float(np.max(year, initial=-np.inf, where=~unknown)) if cutoff is None else cutoff
         masked, what = year >= cutoff, f"{records.units} born from {cutoff:.15g} on"
         if unknown.any():

@@ -104,7 +104,9 @@ def kfold_summary(info: dict, table: pl.DataFrame | None = None) -> str:
     """table: the statistics below; of those that have an expectation elsewhere, notes say why one has none."""
     plan, folds = info["plan"], info["folds"]
     of_time = (
-        "birth years of animals with records" if plan.get("time") is None else f"values of column '{plan['time']}'"
+        f"birth years of {info['units']} with records"
+        if plan.get("time") is None
+        else f"values of column '{plan['time']}'"
     )
     by = {
         "random": f"{info['units']} at random",

@@ -259,6 +259,16 @@ def test_two_keys_behind_one_set_before_the_file(name, capsys):
     assert said.endswith(f"error: unrecognized arguments: sampler.chains=2 name=b; {needed}\n")
 
 
+def test_a_key_with_the_name_of_an_effect_behind_one_set(capsys):
+    assert main(["run", "--set", "sampler.thin=2", "model.random.dam herd.level=herd", "analysis.yaml"]) == 2
+    assert "one --set for each key: --set 'model.random.dam herd.level=herd'" in capsys.readouterr().err
+
+
+def test_a_file_that_is_missing_in_a_folder_with_an_equals_sign_is_no_key(capsys):
+    assert main(["run", "--set", "sampler.thin=2", "h2=0.3/analysis.yaml"]) == 2
+    assert capsys.readouterr().err.startswith("h2=0.3/analysis.yaml: no such file")
+
+
 def test_a_key_behind_the_file_and_an_unknown_option(capsys):
     assert main(["check", "--set", "sampler.thin=2", "analysis.yaml", "sampler.chains=2", "--bogus"]) == 2
     said = capsys.readouterr().err

@@ -235,6 +235,16 @@ def test_ids_that_are_written_in_another_way_are_shown(tmp_path, ids, others, wh
     assert what in compare(a, b)
 
 
+def test_where_ids_of_a_blupf90_file_come_from_is_said(tmp_path):
+    a = side(tmp_path, "a", {"id": ["A1", "A2"], "ebv": [1.0, 2.0]})
+    numbers, ids = "trait/effect level solution\n1 1 1 0.5\n", "trait effect level original_id solution\n1 1 1 B1 0.5\n"
+    for text, level in ((numbers, "1"), (ids, "B1")):
+        (tmp_path / "solutions").write_text(text)
+        said = compare(a, tmp_path / "solutions")
+        assert f"b has '{level}' (1, 1)" in said
+        assert "A file of BLUPF90 without original ids has numbers of levels; levels.csv or" in said
+
+
 def test_names_that_are_not_the_same_are_listed(tmp_path):
     ids, values = [f"x{i}" for i in range(30)], np.arange(30.0)
     a = side(tmp_path, "a", {"id": ids, "weight": values, "milk": values})
@@ -260,6 +270,14 @@ def test_a_lone_column_of_which_few_ids_are_known(tmp_path):
     assert pair.table.height == 10 and (pair.only_a, pair.only_b) == (30, 50)
 
 
+def test_a_lone_column_is_compared_with_the_trait_of_its_name(tmp_path):
+    ids = [f"x{i}" for i in range(20)]
+    a = side(tmp_path, "a", {"id": ids, "weight": np.arange(20.0), "milk": 1.0})
+    b = side(tmp_path, "b", {"id": ids, "milk": np.arange(20.0)})
+    for sides in ((a, b), (b, a)):
+        assert [(p.label, p.label_b) for p in pairs(*map(read_side, sides))] == [("milk", "milk")]
+
+
 def test_decimal_commas_and_missing_values(tmp_path):
     (tmp_path / "commas.csv").write_text("id;name;ebv\na;x;1,5\nb;y;NA\nc;z;-0,25\nd;x;2\n")
     (tmp_path / "points.csv").write_text("id,ebv\na,1.5\nb,.\nc,-0.25\nd,2\n")
@@ -269,6 +287,16 @@ def test_decimal_commas_and_missing_values(tmp_path):
     for name in ("commas", "points"):
         (found,) = read_side(tmp_path / f"{name}.csv").components
         assert found.values.rows() == [("a", 1.5), ("c", -0.25), ("d", 2.0)], name
+
+
+def test_decimal_commas_in_solutions(tmp_path):
+    """As a spreadsheet writes solutions.csv: no value is dropped in silence."""
+    (tmp_path / "a.csv").write_text("term;effect;trait;level;mean\nanimal;;w;a;1,5\nanimal;;w;b;2\nanimal;;w;c;NA\n")
+    (found,) = read_side(tmp_path / "a.csv").components
+    assert found.values.rows() == [("a", 1.5), ("b", 2.0)]
+    (tmp_path / "b.csv").write_text("term,effect,trait,level,mean\nanimal,,w,a,1.5\nanimal,,w,b,two\n")
+    with pytest.raises(ConfigError, match="found cells in column 'mean' that are no numbers"):
+        read_side(tmp_path / "b.csv")
 
 
 # ------------------------------------------------------------------------------------------------ likelihood ratio

@@ -159,9 +159,44 @@ def test_records_that_slopes_within_levels_do_not_determine_take_two_solves(monk
     assert np.allclose(given[:, kept] @ M, given[:, ~kept])
     expected = (np.abs(wanted[:, ~kept] - wanted[:, kept] @ M) > 1e-6).any(axis=1)
     assert expected[1] and not expected[0] and 10 < expected.sum() < 50
+    shapes = solves(monkeypatch)
+    assert (unpredictable_of(wanted, given, kept, monkeypatch) == expected).all()
+    assert len(shapes) == 2
+
+
+def unpredictable_of(wanted, given, kept, monkeypatch):
     matrices = iter([sparse.csc_array(wanted), sparse.csc_array(given)])
     monkeypatch.setattr(determined, "_matrix", lambda *_: next(matrices))
     monkeypatch.setattr(determined, "_in_force", lambda *_: kept)
-    shapes = solves(monkeypatch)
-    assert (determined.unpredictable(None, None, 0) == expected).all()
-    assert len(shapes) == 2
+    return determined.unpredictable(None, None, 0)
+
+
+def test_contrasts_that_are_not_determined_do_not_cancel(monkeypatch):
+    """Interactions and second differences of columns that are the same in the training records, of which one stays."""
+    n = 20
+    patterns = [{i: 1, i + 1: -2, i + 2: 1} for i in range(1, n - 2)]
+    patterns += [{i: 1, i + 1: -1, i + k: -1, i + k + 1: 1} for i in range(1, n - 3) for k in range(2, n - 1 - i)]
+    wanted = np.zeros((len(patterns), n))
+    for row, pattern in zip(wanted, patterns, strict=True):
+        row[list(pattern)] = list(pattern.values())
+    kept = np.arange(n) == 0
+    assert unpredictable_of(wanted, np.ones((5, n)), kept, monkeypatch).all()
+
+
+def test_records_are_determined_in_any_unit_of_a_covariate(monkeypatch):
+    """Ages in days, within herds: every second herd has one age in training, at which its other records are known."""
+    rng, n_herds = np.random.default_rng(1), 200
+    herd, year = np.repeat(np.arange(n_herds), 4), rng.integers(0, 5, 4 * n_herds)
+    age = rng.integers(3000, 3600, herd.size).astype(float)
+    first = age[::4]
+    age = np.where(herd % 2 == 0, first[herd], age)
+    eye = sparse.eye_array(n_herds, format="csr")
+    years = sparse.eye_array(5, format="csr")[:, 1:]
+    design = lambda h, y, a: sparse.csc_array(sparse.hstack([eye[h], years[y], eye[h] * a[:, None]]))
+    tested = rng.integers(0, n_herds, 400)
+    other = rng.integers(0, 2, 400) == 1
+    wanted = design(tested, rng.integers(0, 5, 400), first[tested] + 100.0 * other)
+    kept = np.ones(wanted.shape[1], bool)
+    kept[n_herds + 4 :: 2] = False
+    lost = unpredictable_of(wanted, design(herd, year, age), kept, monkeypatch)
+    assert (lost == ((tested % 2 == 0) & other)).all()

@@ -195,6 +195,9 @@ def test_records_or_predictions_that_say_nothing_are_told_apart():
     )
     said = lambda *values: without_statistics(of(*values), ["one", "two"])
     assert said(other, three, 0.0) == []
+    rounded = np.full(3, 0.1)  # whose mean is not 0.1
+    assert said(rounded, three, 0.0) == said(np.ones(3), three, 0.0) and rounded.var() > 0
+    assert said(other, rounded, 0.0) == said(other, np.ones(3), 0.0)
     ((same,), (flat,), (noisy,)) = said(np.ones(3), three, 0.0), said(other, np.ones(3), 0.0), said(other, three, 9.0)
     assert same.startswith("in two (3 records) the predictions are all the same")
     assert flat.startswith("in two (3 records) the corrected records are all the same")
@@ -217,3 +220,14 @@ def test_a_last_year_with_too_few_animals_names_one_that_does():
     same = pedigree.with_columns(birth=pl.lit(last, pedigree.schema["birth"]))
     with pytest.raises(ConfigError, match="have all of the .* leaves out some; needed focal=FILE"):
         found(analysis_of(phenotypes, same), method="lr")
+
+
+def test_births_of_animals_without_records_alone_are_no_births():
+    phenotypes, pedigree = frames()
+    recorded_ones = pl.col("animal").is_in(phenotypes["animal"].implode())
+    pedigree = pedigree.with_columns(birth=pl.when(~recorded_ones).then("birth"))
+    assert pedigree["birth"].count()
+    with pytest.raises(
+        ConfigError, match="found no birth year of animals with records, which the LR .*, or focal=FILE"
+    ):
+        found(analysis_of(phenotypes, pedigree), method="lr")

@@ -223,3 +223,11 @@ def test_it_says_what_times_are(time, told):
     of_folds, of_lr = page(made_up(plan={"by": "time", "time": time, "seed": 1}))["sections"]
     assert told in of_folds["summary"]
     assert "from partial data, without the records that are left out, against those from whole" in of_lr["summary"]
+
+
+def test_birth_years_are_of_the_levels_of_a_sire_model():
+    bulls = made_up(plan={"by": "time", "time": None, "seed": 1}, units="levels of 'bull'")
+    assert (
+        "one for each of the last birth years of levels of 'bull' with records, pre"
+        in page(bulls)["sections"][0]["summary"]
+    )
