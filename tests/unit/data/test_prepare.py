@@ -786,6 +786,15 @@ def test_ids_are_no_trait_and_no_covariate(files):
     assert warning == "phenotypes: traits.id: column 'id' has ids, by its name: are its numbers those of a trait?"
 
 
+def test_levels_that_a_file_relates_may_be_a_covariate_too(files):
+    """Days with relationships of their own, and a trend over the days."""
+    (files / "days.txt").write_text("1 1 2\n2 2 2\n3 3 2\n2 1 -0.5\n3 2 -0.5\n")
+    frame = pl.DataFrame({"day": [1, 2, 3] * 4, "y": np.arange(12.0) % 5})
+    of = {"days": random(str(files / "days.txt"), _=effect("day", traits=["y"]))}
+    p = prepare(analysis(frame, ["y"], {"trend": fixed("day", "covariate", traits=["y"])}, of))
+    assert names(p) == ["intercept", "trend", "days"] and p.warnings == ()
+
+
 def test_an_unused_pedigree_says_what_would_use_it(files):
     frame = pl.DataFrame({"animal": ["calf1", "calf2", "calf1"], "y": [1.0, 2, 4]})
     for name in ("genetic", "pe"):
