@@ -750,6 +750,27 @@ def test_records_that_may_be_equal_by_chance_are_no_doubles():
     assert twice_said.is_duplicated().any() and doubles(twice_said) == ()  # another column says the same
 
 
+def test_what_records_of_an_animal_have_in_common_is_no_evidence():
+    """Half-point scores of which an animal has several: a birth weight beside them makes no pair of them a double."""
+    r = np.random.default_rng(1)
+    of, score = np.arange(1000) // 5, r.integers(2, 10, 1000) / 2
+    scores = pl.DataFrame({"animal": [f"a{i}" for i in of], "y": score, "bw": r.normal(40, 4, 200).round(3)[of]})
+    assert scores.is_duplicated().any() and doubles(scores) == ()
+    of_two = {"animal": random(_=effect("animal", traits=["y", "bw"]))}
+    assert prepare(analysis(scores, ["y", "bw"], {}, of_two)).warnings == ()
+    finely = recorded(600, 6, animals=200)
+    assert "the same as an earlier one" in doubles(pl.concat([finely, finely[3:5]]))[0]
+
+
+def test_a_word_for_a_missing_number_does_not_make_scores_measurements():
+    r = np.random.default_rng(1)
+    scores = pl.DataFrame({f"y{i}": r.integers(1, 6, 60).astype(float) for i in range(5)})
+    scores = scores.with_columns(animal=pl.Series([f"a{i}" for i in range(60)]), y0=pl.Series(["NaN", "3"] * 30))
+    traits, missing = [f"y{i}" for i in range(5)], ["", "NA", "NaN"]
+    again = pl.concat([scores, scores[2:5]])
+    assert prepare(analysis(again, traits, missing=missing)).warnings == ()
+
+
 def test_a_frame_with_a_column_that_cannot_be_compared():
     frame = pl.concat([recorded(), recorded()[3:5]]).with_columns(notes=pl.lit([1, 2]), none=None, raw=pl.lit(b"\xff"))
     assert len(doubles(frame)) == 1
