@@ -673,9 +673,15 @@ def test_levels_that_differ_by_case_or_blanks_are_one_warning():
     assert warning.endswith("write it in one way in the table, as 'male'")
 
 
-@pytest.mark.parametrize("cells", [["1 1", "11"], ["1", "01"], ["a-b", "ab"], ["m", "n", None][:2]])
+@pytest.mark.parametrize("cells", [["1 1", "11"], ["1", "01"], ["a-b", "ab"], ["m", "n"]])
 def test_other_levels_are_left_alone(cells):
     assert of_levels(cells * 4) == ()
+
+
+@pytest.mark.parametrize("cells", [["AA", "Aa", "aa"], ["T/T", "T/t", "t/t"], ["AABb", "AaBb", "aabb"]])
+def test_genotypes_at_a_gene_are_different_levels(cells):
+    assert of_levels(cells * 4) == ()
+    assert "'Aa' (4 records) and 'A a' (2 records)" in of_levels(["Aa", "Aa", "A a"] * 2)[0]
 
 
 def test_many_pairs_are_counted():
