@@ -116,6 +116,12 @@ def test_codes_of_covariates_of_random_regressions():
     assert warning.startswith(
         "phenotypes: model.random.animal.effects.own.legendre: 1 of 200 values of column 'dim' is -9 (the "
     )
+    # made by hand for two groups of records, 0 in those of the other
+    first = np.arange(200) < 100
+    mixed = {"first": np.where(first, 300 + WEIGHTS, 0), "second": np.where(first, 0, 300 + WEIGHTS)}
+    analysis["data"]["phenotypes"] = frame.with_columns(**mixed)
+    analysis["model"]["random"]["animal"] = {"effects": {"own": {"level": "animal", "covariates": list(mixed)}}}
+    assert mmgibbs.check(analysis)["warnings"] == []
     analysis["model"]["random"]["animal"] = {"effects": {"own": {"level": "animal", "covariates": ["dim"]}}}
     analysis["variances"]["animal"] = 1.0
     (warning,) = mmgibbs.check(analysis)["warnings"]

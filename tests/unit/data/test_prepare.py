@@ -638,6 +638,8 @@ def test_dates_are_named_where_numbers_are_needed(cells):
         prepare(analysis(frame, ["day"]))
     with pytest.raises(DataError, match=r"model.fixed.day\); needed a number, and a date is none: days since.* season"):
         prepare(analysis(frame[:2], ["y"], {"day": fixed("day", "covariate", traits=["y"])}))
+    with pytest.raises(DataError, match=r"\(data.weights\); needed a number, and a date is none$"):
+        prepare(analysis(frame[:1], ["y"], weights="day"))
     with pytest.raises(DataError, match=r"\(traits.day\); needed a number, and a date is none"):
         prepare(analysis(frame, [{"day": {"type": "ordinal"}}]))
 
