@@ -63,7 +63,7 @@ def said_of_unknown(text: pl.Series, column: str, missing: Sequence[str]) -> str
     written = ", ".join(quoted(v) for v in dict.fromkeys((*missing, *unknown)))
     return (
         f"column {quoted(column)} has {counted(len(unknown), 'level')} that may mean a missing value and "
-        f"{agreeing(len(unknown), 'has')} an effect as any other: {listed}. Where it means one, write data.missing: "
+        f"{agreeing(len(unknown), 'counts')} as any other: {listed}. Where it means one, write data.missing: "
         f"[{written}]"
     )
 

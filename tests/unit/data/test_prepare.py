@@ -694,7 +694,7 @@ def test_many_pairs_are_counted():
 @pytest.mark.parametrize("word", ["UNK", "unknown", "?", "na", "N/A", "."])
 def test_words_for_unknown_are_named_with_the_key(word):
     (warning,) = of_levels(["m", "f", "m", word, word])
-    assert "column 'sex' has 1 level that may mean a missing value and has an effect as any other" in warning
+    assert "column 'sex' has 1 level that may mean a missing value and counts as any other" in warning
     assert f"'{word}' (2 records)" in warning and f"write data.missing: ['', 'NA', '{word}'], and correct" in warning
     kind = {"_": effect("sex", traits=["y"])}
     (warning,) = of_levels(["m", "f", "m", word, word], kind)
