@@ -21,7 +21,7 @@ def warn_of_codes(analysis: Analysis, records: Records) -> tuple[str, ...]:
         needed = observing(records.observed, [i for i, t in enumerate(analysis.traits) if t.name in traits])
         values = np.where(needed, phenotypes.numbers(column, path), np.nan)
         code = missing_code(values)
-        if code is not None:
+        if code is not None and not (code.value == 0 and path.endswith(".covariates")):  # 0: a record has none of it
             where = f" (the first in row {phenotypes.rows[np.flatnonzero(values == code.value)[0]]})"
             n = int(np.count_nonzero(~np.isnan(values)))
             said = code.described_of_numbers(path, column, n, where, phenotypes.missing)

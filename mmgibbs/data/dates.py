@@ -24,6 +24,8 @@ def needed(path: str) -> str:
     """What a column of dates at this YAML path has to be, where numbers are read."""
     if path.startswith("traits."):
         return "a number, and a date is none: an age in days, say, or the days between two dates"
+    if path == "data.weights":
+        return "a number, and a date is none"
     a_class = "; for a class (without kind: covariate) their year, month or season"
     return (
         "a number, and a date is none: days since the first of them, say, or an age in days"

@@ -7,8 +7,9 @@ not whole), a share
     c = pairs that are equal in the measurements / all pairs
 
 would be equal in these too were they drawn at random; records of one animal resemble each other, so that _ALIKE c is
-allowed for. What is expected so must be a small part, _BY_CHANCE, of what is found. Whole numbers alone say nothing:
-scores, counts and numbers of respondents are often equal.
+allowed for. What is expected so must be a small part, _BY_CHANCE, of what is found. A measurement that all records of
+an animal have in common, as its birth weight, is no chance and counts among the other columns. Whole numbers alone say
+nothing: scores, counts and numbers of respondents are often equal.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def warn_of_doubles(analysis: Analysis, phenotypes: Phenotypes) -> tuple[str, ..
     measured = [c for c in table.columns if _not_whole(table[c])]
     values = [c for c in table.columns if c in of_traits or c in measured]
     keys = [c for c in table.columns if c not in values]
-    if not keys or not any(_not_whole(table[c].filter(again)) for c in of_traits.intersection(measured)):
+    values = _that_vary(table.filter(~again), keys, values) if keys else values
+    keys = [c for c in table.columns if c not in values]
+    if not keys or not any(_not_whole(table[c].filter(again)) for c in of_traits.intersection(measured, values)):
         return ()
     share = _pairs(table, values) / (table.height * (table.height - 1) / 2)
     if _ALIKE * share * _pairs(table, keys) > _BY_CHANCE * _pairs(table, table.columns):
@@ -68,7 +71,16 @@ def _comparable(frame: pl.DataFrame) -> pl.DataFrame:
 def _not_whole(cells: pl.Series) -> bool:
     """Some are numbers, and not whole."""
     text = cells.cast(pl.String).str.strip_chars().str.replace(",", ".", literal=True)
-    return bool((text.cast(pl.Float64, strict=False) % 1 != 0).any())
+    numbers = text.cast(pl.Float64, strict=False)
+    return bool((numbers.is_finite() & (numbers % 1 != 0)).any())  # 'NaN' and 'inf' are none
+
+
+def _that_vary(distinct: pl.DataFrame, keys: list[str], values: list[str]) -> list[str]:
+    """Those of `values` of which rows of equal keys have several; all, where no distinct rows have equal keys."""
+    n = distinct.n_unique(keys)
+    if n == distinct.height:
+        return values
+    return [c for c in values if distinct.n_unique([*keys, c]) > n]
 
 
 def _pairs(frame: pl.DataFrame, columns: Sequence[str]) -> float:

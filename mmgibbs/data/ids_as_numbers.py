@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mmgibbs.config import Analysis
-from mmgibbs.config.relationships import Identity
 from mmgibbs.data.phenotypes import Phenotypes
 from mmgibbs.data.random import ANIMAL_COLUMNS, PARENT_COLUMNS
 from mmgibbs.data.responses import response_columns
@@ -14,7 +13,7 @@ from pedigree.tables import quoted
 
 
 def refuse_ids_as_numbers(analysis: Analysis, phenotypes: Phenotypes) -> None:
-    """DataError for a trait or a fixed covariate in the column whose cells are the levels of related animals."""
+    """DataError for a trait or a fixed covariate in a column whose cells are ids of animals."""
     ids = _columns_of_ids(analysis)
     for column, path, what in _numbers(analysis):
         if column in ids:
@@ -45,10 +44,12 @@ def _numbers(analysis: Analysis) -> Iterator[tuple[str, str, str]]:
 
 
 def _columns_of_ids(analysis: Analysis) -> dict[str, str]:
-    """Column -> YAML path that says that its cells are ids of related or genotyped animals."""
+    """Column -> YAML path that says that its cells are ids of animals of the pedigree or with genotypes. Levels that a
+    file relates may be days, of which the records have a trend too.
+    """
     out = {m.level: f"model.markers.{name}.level" for name, m in analysis.model.markers.items()}
     for name, random in analysis.model.random.items():
-        if not isinstance(random.relationship, Identity):
+        if random.relationship.of_pedigree or random.relationship.of_genotypes:
             for of_effect, effect in random.effects.items():
                 out[effect.level] = f"model.random.{name}" + (f".effects.{of_effect}.level" if of_effect else ".level")
     return out

@@ -71,13 +71,6 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         _need_columns(analysis, phenotypes)
         refuse_ids_as_numbers(analysis, phenotypes)
         records = read_records(analysis, phenotypes)
-        of_records = (
-            *records.warnings,
-            *warn_of_codes(analysis, records),
-            *warn_of_ids_as_numbers(analysis, phenotypes),
-            *warn_of_similar_levels(analysis, records),
-            *warn_of_doubles(analysis, records.phenotypes),
-        )
     with stage("pedigree", _uses_pedigree(analysis, records)):
         kin = _kin(analysis, records)
     genotypes = imputed = None
@@ -94,13 +87,16 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
             ungenotyped = len(records.phenotypes) - len(left)
             if ungenotyped:
                 again = read_records(analysis, left)
-                records = replace(again, n_read=records.n_read, notes=records.notes + again.notes)
+                records = replace(
+                    again, n_read=records.n_read, notes=records.notes + again.notes, warnings=records.warnings
+                )
             imputed, of_imputed = imputed_animals(analysis, records.phenotypes, genotypes, kin)
             markers, marker_labels, of_snps = marker_terms(analysis, records, genotypes, analysis.traits, imputed)
             of_markers += of_imputed + of_snps
     elif kin is not None:
         kin = with_gamma(kin, analysis.data, None)
     with stage("fixed effects"):
+        of_records = _warnings_of_records(analysis, records)  # of those that are left: others may be as they are
         effects, fixed_labels = _fixed_effects(analysis, records)
         if imputed is not None and (on_j := regression_on_j(imputed, records.phenotypes)) is not None:
             effects.append(on_j)
@@ -153,6 +149,16 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings,
         warnings, genotypes, tuple(marker_labels),
     )  # fmt: skip
+
+
+def _warnings_of_records(analysis: Analysis, records: Records) -> tuple[str, ...]:
+    return (
+        *records.warnings,
+        *warn_of_codes(analysis, records),
+        *warn_of_ids_as_numbers(analysis, records.phenotypes),
+        *warn_of_similar_levels(analysis, records),
+        *warn_of_doubles(analysis, records.phenotypes),
+    )
 
 
 def _columns(analysis: Analysis) -> list[str]:

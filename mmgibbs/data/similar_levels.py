@@ -22,14 +22,17 @@ from pedigree.tables import agreeing, counted, quoted
 UNKNOWN = ("?", "??", ".", "unk", "unkn", "unknown", "na", "n/a", "n.a.", "nan", "null", "#n/a")
 _BLANKS = re.compile(r"(?<!\d)\s+|\s+(?!\d)")  # '1 1' and '11' are other levels: between digits blanks tell apart
 _SOME_BLANKS = re.compile(r"\s+")
+_GENOTYPE = re.compile(r"(?:([^\W\d_])[/|]?\1)+", re.IGNORECASE)  # Aa, A/a, AaBb: case tells the alleles apart
 
 
 def alike(levels: Iterable[str]) -> list[list[str]]:
-    """Levels that differ only by case or blanks, in groups of two and more; the order of `levels` is kept."""
+    """Levels that differ only by case or blanks, in groups of two and more; the order of `levels` is kept. Genotypes
+    at a gene (AA, Aa, aa) are other levels.
+    """
     groups: dict[str, list[str]] = {}
     for level in dict.fromkeys(levels):
         groups.setdefault(_BLANKS.sub("", _SOME_BLANKS.sub(" ", level.casefold())), []).append(level)
-    return [group for group in groups.values() if len(group) > 1]
+    return [g for g in groups.values() if len(g) > 1 and not all(_GENOTYPE.fullmatch(level) for level in g)]
 
 
 def said_of_alike(text: pl.Series, column: str) -> str | None:
@@ -60,7 +63,7 @@ def said_of_unknown(text: pl.Series, column: str, missing: Sequence[str]) -> str
     written = ", ".join(quoted(v) for v in dict.fromkeys((*missing, *unknown)))
     return (
         f"column {quoted(column)} has {counted(len(unknown), 'level')} that may mean a missing value and "
-        f"{agreeing(len(unknown), 'has')} an effect as any other: {listed}. Where it means one, write data.missing: "
+        f"{agreeing(len(unknown), 'counts')} as any other: {listed}. Where it means one, write data.missing: "
         f"[{written}]"
     )
 

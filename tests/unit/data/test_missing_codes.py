@@ -116,9 +116,41 @@ def test_codes_of_covariates_of_random_regressions():
     assert warning.startswith(
         "phenotypes: model.random.animal.effects.own.legendre: 1 of 200 values of column 'dim' is -9 (the "
     )
+    # made by hand for two groups of records, 0 in those of the other
+    first = np.arange(200) < 100
+    mixed = {"first": np.where(first, 300 + WEIGHTS, 0), "second": np.where(first, 0, 300 + WEIGHTS)}
+    analysis["data"]["phenotypes"] = frame.with_columns(**mixed)
+    analysis["model"]["random"]["animal"] = {"effects": {"own": {"level": "animal", "covariates": list(mixed)}}}
+    assert mmgibbs.check(analysis)["warnings"] == []
     analysis["model"]["random"]["animal"] = {"effects": {"own": {"level": "animal", "covariates": ["dim"]}}}
     analysis["variances"]["animal"] = 1.0
     (warning,) = mmgibbs.check(analysis)["warnings"]
     assert warning.startswith(
         "phenotypes: model.random.animal.effects.own.covariates: 1 of 200 values of column 'dim' is -9"
     )
+
+
+def test_records_that_a_term_of_snps_leaves_out_are_not_looked_at(tmp_path):
+    """Their cells may be as they are: they are of no record that is used."""
+    snps = np.random.default_rng(3).integers(0, 3, (40, 10))
+    (tmp_path / "snps.csv").write_text(
+        "\n".join(
+            ["id," + ",".join(f"s{j}" for j in range(10))]
+            + [f"a{i}," + ",".join(map(str, row)) for i, row in enumerate(snps)]
+        )
+    )
+    others = [i >= 40 for i in range(60)]
+    frame = pl.DataFrame({"animal": [f"a{i}" for i in range(60)], "y": WEIGHTS[:60], "o": others}).with_columns(
+        age=pl.when("o").then(pl.lit("?")).otherwise(pl.lit("3.5")),
+        sex=pl.when("o").then(pl.lit("?")).otherwise("animal"),
+    )
+    analysis = {
+        "data": {"phenotypes": frame, "genotypes": str(tmp_path / "snps.csv")},
+        "traits": {"y": {}},
+        "model": {
+            "random": {"sex": {}},
+            "fixed": {"age": {"kind": "covariate"}},
+            "markers": {"snps": {"level": "animal", "without_genotypes": "drop"}},
+        },
+    }
+    assert not any("'age'" in w or "'sex'" in w for w in mmgibbs.check(analysis)["warnings"])

@@ -638,6 +638,8 @@ def test_dates_are_named_where_numbers_are_needed(cells):
         prepare(analysis(frame, ["day"]))
     with pytest.raises(DataError, match=r"model.fixed.day\); needed a number, and a date is none: days since.* season"):
         prepare(analysis(frame[:2], ["y"], {"day": fixed("day", "covariate", traits=["y"])}))
+    with pytest.raises(DataError, match=r"\(data.weights\); needed a number, and a date is none$"):
+        prepare(analysis(frame[:1], ["y"], weights="day"))
     with pytest.raises(DataError, match=r"\(traits.day\); needed a number, and a date is none"):
         prepare(analysis(frame, [{"day": {"type": "ordinal"}}]))
 
@@ -673,9 +675,15 @@ def test_levels_that_differ_by_case_or_blanks_are_one_warning():
     assert warning.endswith("write it in one way in the table, as 'male'")
 
 
-@pytest.mark.parametrize("cells", [["1 1", "11"], ["1", "01"], ["a-b", "ab"], ["m", "n", None][:2]])
+@pytest.mark.parametrize("cells", [["1 1", "11"], ["1", "01"], ["a-b", "ab"], ["m", "n"]])
 def test_other_levels_are_left_alone(cells):
     assert of_levels(cells * 4) == ()
+
+
+@pytest.mark.parametrize("cells", [["AA", "Aa", "aa"], ["T/T", "T/t", "t/t"], ["AABb", "AaBb", "aabb"]])
+def test_genotypes_at_a_gene_are_different_levels(cells):
+    assert of_levels(cells * 4) == ()
+    assert "'Aa' (4 records) and 'A a' (2 records)" in of_levels(["Aa", "Aa", "A a"] * 2)[0]
 
 
 def test_many_pairs_are_counted():
@@ -686,7 +694,7 @@ def test_many_pairs_are_counted():
 @pytest.mark.parametrize("word", ["UNK", "unknown", "?", "na", "N/A", "."])
 def test_words_for_unknown_are_named_with_the_key(word):
     (warning,) = of_levels(["m", "f", "m", word, word])
-    assert "column 'sex' has 1 level that may mean a missing value and has an effect as any other" in warning
+    assert "column 'sex' has 1 level that may mean a missing value and counts as any other" in warning
     assert f"'{word}' (2 records)" in warning and f"write data.missing: ['', 'NA', '{word}'], and correct" in warning
     kind = {"_": effect("sex", traits=["y"])}
     (warning,) = of_levels(["m", "f", "m", word, word], kind)
@@ -750,6 +758,27 @@ def test_records_that_may_be_equal_by_chance_are_no_doubles():
     assert twice_said.is_duplicated().any() and doubles(twice_said) == ()  # another column says the same
 
 
+def test_what_records_of_an_animal_have_in_common_is_no_evidence():
+    """Half-point scores of which an animal has several: a birth weight beside them makes no pair of them a double."""
+    r = np.random.default_rng(1)
+    of, score = np.arange(1000) // 5, r.integers(2, 10, 1000) / 2
+    scores = pl.DataFrame({"animal": [f"a{i}" for i in of], "y": score, "bw": r.normal(40, 4, 200).round(3)[of]})
+    assert scores.is_duplicated().any() and doubles(scores) == ()
+    of_two = {"animal": random(_=effect("animal", traits=["y", "bw"]))}
+    assert prepare(analysis(scores, ["y", "bw"], {}, of_two)).warnings == ()
+    finely = recorded(600, 6, animals=200)
+    assert "the same as an earlier one" in doubles(pl.concat([finely, finely[3:5]]))[0]
+
+
+def test_a_word_for_a_missing_number_does_not_make_scores_measurements():
+    r = np.random.default_rng(1)
+    scores = pl.DataFrame({f"y{i}": r.integers(1, 6, 60).astype(float) for i in range(5)})
+    scores = scores.with_columns(animal=pl.Series([f"a{i}" for i in range(60)]), y0=pl.Series(["NaN", "3"] * 30))
+    traits, missing = [f"y{i}" for i in range(5)], ["", "NA", "NaN"]
+    again = pl.concat([scores, scores[2:5]])
+    assert prepare(analysis(again, traits, missing=missing)).warnings == ()
+
+
 def test_a_frame_with_a_column_that_cannot_be_compared():
     frame = pl.concat([recorded(), recorded()[3:5]]).with_columns(notes=pl.lit([1, 2]), none=None, raw=pl.lit(b"\xff"))
     assert len(doubles(frame)) == 1
@@ -784,6 +813,15 @@ def test_ids_are_no_trait_and_no_covariate(files):
     )
     (warning,) = prepare(analysis(frame.with_columns(id=pl.Series([5, 6, 9])), ["id"])).warnings
     assert warning == "phenotypes: traits.id: column 'id' has ids, by its name: are its numbers those of a trait?"
+
+
+def test_levels_that_a_file_relates_may_be_a_covariate_too(files):
+    """Days with relationships of their own, and a trend over the days."""
+    (files / "days.txt").write_text("1 1 2\n2 2 2\n3 3 2\n2 1 -0.5\n3 2 -0.5\n")
+    frame = pl.DataFrame({"day": [1, 2, 3] * 4, "y": np.arange(12.0) % 5})
+    of = {"days": random(str(files / "days.txt"), _=effect("day", traits=["y"]))}
+    p = prepare(analysis(frame, ["y"], {"trend": fixed("day", "covariate", traits=["y"])}, of))
+    assert names(p) == ["intercept", "trend", "days"] and p.warnings == ()
 
 
 def test_an_unused_pedigree_says_what_would_use_it(files):
