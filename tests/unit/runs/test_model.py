@@ -129,7 +129,7 @@ def test_what_a_fit_leaves_is_missed_by_name():
         (lambda: mmgibbs.run({}, directory=3), "directory: found 3, needed the path of a folder"),
         (lambda: mmgibbs.run("name: a\ntraits: [y]\n"), "analysis: found a text of 2 lines, needed the path of a YAML"),
         (lambda: mmgibbs.run_scenarios(None), "files: found None, needed a list of paths of analysis files"),
-        (lambda: mmgibbs.run_scenarios([{}], output="x"), r"files: found \[\{\}\], needed a list of the paths"),
+        (lambda: mmgibbs.run_scenarios([{}], output="x"), "files: found a dict as number 1 of the list, needed"),
         (lambda: mmgibbs.predict(None, "a.bed"), "predict: found None, needed the folder of a finished run"),
     ],
 )
