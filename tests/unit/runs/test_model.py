@@ -495,6 +495,16 @@ def test_an_index_of_pandas_that_repeats_a_column():
     other = table.set_index(pd.Index([7, 8], name="animal"))
     with pytest.raises(ValueError, match="a table with the index 'animal' and another column 'animal'"):
         as_polars(other)
+    numbers = pd.DataFrame([[1, 2, 3], [4, 5, 6]])  # names that are numbers, too
+    for index in (2, [2], [1, 0]):
+        found = as_polars(numbers.set_index(index, drop=False))
+        assert found.rows() == [(1, 2, 3), (4, 5, 6)] and found.columns == ["0", "1", "2"]
+    of_two = table.set_index(pd.MultiIndex.from_arrays([["a", "b"], [7, 8]], names=["animal", "day"]))
+    assert as_polars(of_two).rows() == [(7, "a", 1.5), (8, "b", 2.5)]
+    with pytest.raises(ValueError, match=r"a table with the index '\('a', 'b'\)' and another column"):
+        as_polars(pd.DataFrame({("a", "b"): [1, 2]}).rename_axis(index=[("a", "b")]))
+    of_tuples = pd.DataFrame([[1.5]], [7], pd.MultiIndex.from_tuples([("a", "x")])).rename_axis("a")
+    assert as_polars(of_tuples).row(0) == (7, 1.5)
 
 
 class Broken:
