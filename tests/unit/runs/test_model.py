@@ -128,6 +128,10 @@ def test_what_a_fit_leaves_is_missed_by_name():
     [
         (lambda: mmgibbs.run({}, directory=3), "directory: found 3, needed the path of a folder"),
         (lambda: mmgibbs.run("name: a\ntraits: [y]\n"), "analysis: found a text of 2 lines, needed the path of a YAML"),
+        (
+            lambda: mmgibbs.check("a.yaml\n"),
+            r"analysis: found 'a.yaml\\n', a text with a line break, needed the path of",
+        ),
         (lambda: mmgibbs.run_scenarios(None), "files: found None, needed a list of paths of analysis files"),
         (lambda: mmgibbs.run_scenarios([{}], output="x"), "files: found a dict as number 1 of the list, needed"),
         (lambda: mmgibbs.predict(None, "a.bed"), "predict: found None, needed the folder of a finished run"),
@@ -136,6 +140,12 @@ def test_what_a_fit_leaves_is_missed_by_name():
 def test_arguments_that_are_no_paths_are_refused_by_name(call, said):
     with pytest.raises(ConfigError, match=said):
         call()
+
+
+@pytest.mark.parametrize("address", [3, b"local:2"])
+def test_a_cluster_that_is_no_text_is_refused_by_name(address, calves, tmp_path):
+    with pytest.raises(ConfigError, match="^cluster: found .*, needed tcp://HOST:PORT of a Dask scheduler"):
+        mmgibbs.run(calves, directory=tmp_path / "run", cluster=address, progress=False)
 
 
 def test_check_counts_and_samples_nothing(tables):
@@ -406,6 +416,12 @@ def _begun(folder):
     (folder / "run.log").write_text("")
 
 
+def _without_summary(folder):
+    """Of a finished run, which keeps its log."""
+    _begun(folder)
+    (folder / "run.json").write_text("{}")
+
+
 def _torn(name):
     def tear(folder):
         pl.DataFrame({"parameter": ["a"]}).write_parquet(folder / "summary.parquet")
@@ -426,6 +442,7 @@ def _torn(name):
             lambda folder: [(folder / name).mkdir() or (folder / name / "run.json").write_text("{}") for name in "ba"],
             "open_run: '.*here' is no run folder, but holds a, b; needed",
         ),
+        (_without_summary, "open_run: '.*here' has no summary.parquet; needed"),
         (_torn("run.json"), "'.*run.json' cannot be read: Expecting value"),
         (_torn("summary.parquet"), "'.*summary.parquet' cannot be read: "),
         (_torn("solutions.parquet"), "'.*solutions.parquet' cannot be read: "),
