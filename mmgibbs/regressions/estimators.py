@@ -263,8 +263,8 @@ class HierarchicalSlice(Classifier):
     ) -> np.ndarray:
         """Posterior mean probabilities (n, K), columns as in `classes_`. groups: (n,) labels; a label that was not in
         the fit gets the population's mean Delta'z, and there is a warning; without `groups` every row gets it, but for
-        a fit without groups, after which every row belongs to the only group. group_predictors: (n, q), of the rows of
-        new groups.
+        a fit without groups, after which every row belongs to the only group, if its draws were kept (save_groups).
+        group_predictors: (n, q), of the rows of new groups.
 
         ModelError for family 'poisson', which has no classes.
         """
