@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,10 +47,17 @@ def _of_pandas(table: Any) -> pl.DataFrame:
     import polars as pl
 
     _names(table)
-    for name in {name for name in table.index.names if name is not None and name in table.columns}:
-        if not table.index.get_level_values(name).equals(table.set_index(name).index):
-            raise ValueError(f"a table with the index '{name}' and another column '{name}'")
-        table = table.reset_index(level=name, drop=True)
+    levels = table.index.set_names([None] * table.index.nlevels)  # by number: a name may be a number, too
+    names, columns = list(table.index.names), set(table.columns)
+    repeated = [i for i, name in enumerate(names) if name is not None and name in columns]
+    for i in repeated:
+        if not levels.get_level_values(i).equals(table.set_index([names[i]]).index):
+            raise ValueError(f"a table with the index '{names[i]}' and another column '{names[i]}'")
+    if len(repeated) == len(names):
+        table = table.reset_index(drop=True)
+    elif repeated:
+        others = [name for i, name in enumerate(names) if i not in repeated]
+        table = table.set_axis(levels.droplevel(repeated).set_names(others))
     if any(name is not None for name in table.index.names):
         table = table.reset_index()
     return pl.DataFrame([_column(name, table.iloc[:, j]) for j, name in enumerate(_names(table))])
@@ -58,7 +66,7 @@ def _of_pandas(table: Any) -> pl.DataFrame:
 def _names(table: Any) -> list[str]:
     """Of the columns. ValueError for two that are one."""
     names = [str(name) for name in table.columns]
-    twice = [name for name in names if names.count(name) > 1]
+    twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise ValueError(f"a table with the column '{twice[0]}' twice")
     return names

@@ -31,9 +31,9 @@ def load_config(source: str | os.PathLike | dict, overrides: Sequence[str] = ())
     elif isinstance(source, (str, os.PathLike)):
         where = os.fspath(source)
         if "\n" in where:
-            raise ConfigError(
-                f"analysis: found a text of {len(where.splitlines())} lines, needed the path of a YAML file or a dict"
-            )
+            lines = len(where.strip("\n").split("\n"))
+            found = f"a text of {lines} lines" if lines > 1 else f"{where!r}, a text with a line break"
+            raise ConfigError(f"analysis: found {found}, needed the path of a YAML file or a dict")
         tree = read_yaml(Path(where))
         path = Path(os.path.abspath(where))
         folder = path.parent

@@ -263,8 +263,8 @@ class HierarchicalSlice(Classifier):
     ) -> np.ndarray:
         """Posterior mean probabilities (n, K), columns as in `classes_`. groups: (n,) labels; a label that was not in
         the fit gets the population's mean Delta'z, and there is a warning; without `groups` every row gets it, but for
-        a fit without groups, after which every row belongs to the only group. group_predictors: (n, q), of the rows of
-        new groups.
+        a fit without groups, after which every row belongs to the only group, if its draws were kept (save_groups).
+        group_predictors: (n, q), of the rows of new groups.
 
         ModelError for family 'poisson', which has no classes.
         """
@@ -298,21 +298,21 @@ class HierarchicalSlice(Classifier):
 
 def _warn_of_new_groups(new: list, n: int, known: list) -> None:
     """new: labels of those of n rows whose groups were not in the fit; known: the labels that were."""
-    labels = list(dict.fromkeys(new))
+    labels = list(dict.fromkeys(map(repr, new)))  # each NaN is another object
     rows, are = ("1 row has", "is") if len(new) == 1 else (f"{len(new):,} of {n:,} rows have", "are")
     text = (
         f"HierarchicalSlice: groups: {rows} a group that was not in the fit ({_some(labels)}), and {are} predicted "
         "with the population's coefficients"
     )
     if len(new) == n:
-        text += f"; labels of the fit are {_some(known)}"
+        text += f"; labels of the fit are {_some([repr(label) for label in known])}"
     warnings.warn(text, stacklevel=5)
 
 
-def _some(labels: list, most: int = 3) -> str:
-    """The first few, as they are written in Python: 7 is not '7'."""
+def _some(labels: list[str], most: int = 3) -> str:
+    """The first few. labels: as they are written in Python, where 7 is not '7'."""
     more = f" and {len(labels) - most:,} more" if len(labels) > most else ""
-    return ", ".join(repr(label) for label in labels[:most]) + more
+    return ", ".join(labels[:most]) + more
 
 
 class MultinomialPG(Classifier):

@@ -7,6 +7,7 @@ means of batches vary, and those alone that mix worst are diagnosed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ def said_of_draws(
         )
     said, apart = [], False
     for name, index in _worst(draws):
-        row = diagnose(_flat(draws[name])[..., index])
+        row = diagnose(_elements(draws[name], index))
         effective = np.fmin(row["ess_bulk"], row["ess_tail"])
         if row["rhat"] > RHAT or effective < ESS:
             apart |= row["rhat"] > RHAT
@@ -56,9 +57,14 @@ def said_of_draws(
     )
 
 
-def _flat(values: np.ndarray) -> np.ndarray:
-    """(chains, draws, parameters)"""
-    return values.reshape(*values.shape[:2], -1)
+def _elements(values: np.ndarray, numbers: int | np.ndarray) -> np.ndarray:
+    """Those of these numbers, (chains, draws) or (chains, draws, numbers). Draws of classes are not contiguous, so that
+    values.reshape(chains, draws, parameters) would copy them all.
+    """
+    if values.ndim == 2:
+        return values if np.ndim(numbers) == 0 else values[:, :, None]
+    of_element: tuple[Any, ...] = np.unravel_index(numbers, values.shape[2:])
+    return values[(slice(None), slice(None), *of_element)]
 
 
 def _worst(draws: Mapping[str, np.ndarray]) -> list[tuple[str, int]]:
@@ -66,16 +72,18 @@ def _worst(draws: Mapping[str, np.ndarray]) -> list[tuple[str, int]]:
     with the same draws, such as covariances [a,b] and [b,a], the first."""
     found: list[tuple[float, str, int]] = []
     for name, values in draws.items():
-        flat = _flat(values)
-        for first in range(0, flat.shape[2], AT_A_TIME):
-            times = _autocorrelation_time(flat[..., first : first + AT_A_TIME])
+        p = int(np.prod(values.shape[2:]))
+        for first in range(0, p, AT_A_TIME):
+            times = _autocorrelation_time(_elements(values, np.arange(first, min(first + AT_A_TIME, p))))
             order = np.argsort(-times, kind="stable")[: 2 * NAMED]
             found += [(float(times[i]), name, first + int(i)) for i in order if times[i] > 0]
     worst: list[tuple[str, int]] = []
     seen: list[np.ndarray] = []
     for _, name, i in sorted(found, key=lambda one: -one[0]):
-        own = _flat(draws[name])[..., i]
-        if len(worst) < NAMED and not any(np.allclose(own, other, rtol=1e-9, atol=0) for other in seen):
+        if len(worst) == NAMED:
+            break
+        own = _elements(draws[name], i)
+        if not any(np.allclose(own, other, rtol=1e-9, atol=0) for other in seen):
             worst.append((name, i))
             seen.append(own)
     return worst

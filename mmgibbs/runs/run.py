@@ -132,7 +132,7 @@ def open_run(directory: str | os.PathLike) -> Result:
         raise ConfigError(f"open_run: found {reprlib.repr(directory)}, needed the folder of a finished run")
     path = Path(directory)
     if not all((path / name).is_file() for name in ("run.json", "summary.parquet")):
-        raise ConfigError(f"open_run: {_what_is_there(path)}; needed the folder of a finished run, with its run.json")
+        raise ConfigError(f"open_run: {_what_is_there(path)}; needed the folder of a finished run, with all its files")
     return finished_result(path.resolve())
 
 
@@ -143,6 +143,8 @@ def _what_is_there(path: Path) -> str:
     if not path.is_dir():
         return f"found no folder '{path}'"
     inside = {found.name for found in path.iterdir()}
+    if "run.json" in inside:
+        return f"'{path}' has no summary.parquet"
     if inside & WORKING:
         return f"the run in '{path}' has not finished: it works, or it ended early and {option('resume')} continues it"
     runs = sorted(found.parent.name for found in path.glob("*/run.json"))

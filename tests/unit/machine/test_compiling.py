@@ -47,6 +47,18 @@ def test_nobody_hears_of_what_is_compiled_elsewhere(monkeypatch):
     assert said == []
 
 
+def test_what_another_thread_began_before_is_not_counted(monkeypatch):
+    clock = Clock()
+    clock.now = 1e6  # as if the machine had been up for long
+    monkeypatch.setattr(compiling, "time", clock)
+    monkeypatch.setattr(compiling, "PATIENCE", 1e3)
+    said = []
+    with compiling.telling_of_compiling(said.append):
+        event.end_event("numba:compile")
+        compiled()
+    assert said == []
+
+
 @pytest.mark.parametrize("session, progress, heard", [(True, False, 1), (False, True, 1), (False, False, 0)])
 def test_a_fit_says_that_it_compiles_at_a_prompt_or_with_progress(session, progress, heard, monkeypatch, capsys):
     """Whatever the kernels of the fit: here all are announced as if each took a minute."""

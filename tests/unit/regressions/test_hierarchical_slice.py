@@ -289,6 +289,8 @@ def test_groups_that_were_not_in_the_fit_are_named_once():
         model.predict(X, groups.astype(str))  # texts are not the numbers of the fit
     with pytest.warns(UserWarning, match=r": 1 row has a group that was not in the fit \(7000\), and is predicted"):
         model.predict_proba(X[:2], [groups[0], 7000])
+    with pytest.warns(UserWarning, match=r"not in the fit \(nan\), and are"):
+        model.predict(X, np.where(np.arange(len(X)) < 3, np.nan, groups))
     with warnings.catch_warnings(action="error"):
         model.predict(X, groups)
         model.predict(X)

@@ -1,5 +1,6 @@
 """A fit whose draws are not enough warns, and names the parameters."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -66,6 +67,23 @@ def test_the_worst_of_many_is_found():
     many = RANDOM.normal(size=(2, 200, 10_000))
     many[:, :, 7_777] = slow(2, 200)
     assert "worst of beta[7777] (" in said(many, coords={"predictor": range(10_000)})
+
+
+def test_draws_that_are_not_contiguous_are_not_copied_whole():
+    """Those of classes: a copy for each of the candidates took minutes where there are many groups."""
+    classes = np.moveaxis(RANDOM.normal(size=(2, 200, 2, 5_000)), 2, 3)
+    classes[:, :, 4_321, 1] = slow(2, 200)
+    parameters, coords = (
+        {"beta": Parameter(("predictor", "contrast"), "")},
+        {"predictor": range(5_000), "contrast": "ab"},
+    )
+    tracemalloc.start()
+    try:
+        text = said(classes, parameters, coords)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert "worst of beta[4321,b] (" in text and most < classes.nbytes / 2
 
 
 def test_very_few_draws_are_said_as_such():

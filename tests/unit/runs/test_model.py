@@ -128,14 +128,24 @@ def test_what_a_fit_leaves_is_missed_by_name():
     [
         (lambda: mmgibbs.run({}, directory=3), "directory: found 3, needed the path of a folder"),
         (lambda: mmgibbs.run("name: a\ntraits: [y]\n"), "analysis: found a text of 2 lines, needed the path of a YAML"),
+        (
+            lambda: mmgibbs.check("a.yaml\n"),
+            r"analysis: found 'a.yaml\\n', a text with a line break, needed the path of",
+        ),
         (lambda: mmgibbs.run_scenarios(None), "files: found None, needed a list of paths of analysis files"),
-        (lambda: mmgibbs.run_scenarios([{}], output="x"), r"files: found \[\{\}\], needed a list of the paths"),
+        (lambda: mmgibbs.run_scenarios([{}], output="x"), "files: found a dict as number 1 of the list, needed"),
         (lambda: mmgibbs.predict(None, "a.bed"), "predict: found None, needed the folder of a finished run"),
     ],
 )
 def test_arguments_that_are_no_paths_are_refused_by_name(call, said):
     with pytest.raises(ConfigError, match=said):
         call()
+
+
+@pytest.mark.parametrize("address", [3, b"local:2"])
+def test_a_cluster_that_is_no_text_is_refused_by_name(address, calves, tmp_path):
+    with pytest.raises(ConfigError, match="^cluster: found .*, needed tcp://HOST:PORT of a Dask scheduler"):
+        mmgibbs.run(calves, directory=tmp_path / "run", cluster=address, progress=False)
 
 
 def test_check_counts_and_samples_nothing(tables):
@@ -406,6 +416,12 @@ def _begun(folder):
     (folder / "run.log").write_text("")
 
 
+def _without_summary(folder):
+    """Of a finished run, which keeps its log."""
+    _begun(folder)
+    (folder / "run.json").write_text("{}")
+
+
 def _torn(name):
     def tear(folder):
         pl.DataFrame({"parameter": ["a"]}).write_parquet(folder / "summary.parquet")
@@ -426,6 +442,7 @@ def _torn(name):
             lambda folder: [(folder / name).mkdir() or (folder / name / "run.json").write_text("{}") for name in "ba"],
             "open_run: '.*here' is no run folder, but holds a, b; needed",
         ),
+        (_without_summary, "open_run: '.*here' has no summary.parquet; needed"),
         (_torn("run.json"), "'.*run.json' cannot be read: Expecting value"),
         (_torn("summary.parquet"), "'.*summary.parquet' cannot be read: "),
         (_torn("solutions.parquet"), "'.*solutions.parquet' cannot be read: "),
@@ -495,6 +512,16 @@ def test_an_index_of_pandas_that_repeats_a_column():
     other = table.set_index(pd.Index([7, 8], name="animal"))
     with pytest.raises(ValueError, match="a table with the index 'animal' and another column 'animal'"):
         as_polars(other)
+    numbers = pd.DataFrame([[1, 2, 3], [4, 5, 6]])  # names that are numbers, too
+    for index in (2, [2], [1, 0]):
+        found = as_polars(numbers.set_index(index, drop=False))
+        assert found.rows() == [(1, 2, 3), (4, 5, 6)] and found.columns == ["0", "1", "2"]
+    of_two = table.set_index(pd.MultiIndex.from_arrays([["a", "b"], [7, 8]], names=["animal", "day"]))
+    assert as_polars(of_two).rows() == [(7, "a", 1.5), (8, "b", 2.5)]
+    with pytest.raises(ValueError, match=r"a table with the index '\('a', 'b'\)' and another column"):
+        as_polars(pd.DataFrame({("a", "b"): [1, 2]}).rename_axis(index=[("a", "b")]))
+    of_tuples = pd.DataFrame([[1.5]], [7], pd.MultiIndex.from_tuples([("a", "x")])).rename_axis("a")
+    assert as_polars(of_tuples).row(0) == (7, 1.5)
 
 
 class Broken:
