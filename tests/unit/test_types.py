@@ -28,7 +28,7 @@ def without_types(source: str) -> list[str]:
                     found.append(f"line {child.lineno}: {child.name}")
                 visit(child, False)
             else:
-                visit(child, isinstance(child, ast.ClassDef))
+                visit(child, isinstance(child, ast.ClassDef) or (of_class and isinstance(child, ast.If)))
 
     visit(ast.parse(source), False)
     return found
@@ -49,6 +49,8 @@ def test_every_function_that_is_not_compiled_has_types():
 def test_a_function_without_types_is_seen():
     source = "class A:\n    def f(self, x) -> int: ...\n    @njit\n    def g(a):\n        def h(b): ...\ndef k(): ..."
     assert without_types(source) == ["line 2: f", "line 6: k"]
+    under_a_condition = "class A:\n    if X:\n        def f(self) -> int: ...\n        def g(self, x) -> int: ..."
+    assert without_types(under_a_condition) == ["line 4: g"]
 
 
 @pytest.mark.parametrize("package", ["mmgibbs", "pedigree"])
