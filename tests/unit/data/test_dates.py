@@ -1,0 +1,46 @@
+"""Dates where numbers are needed are named as dates."""
+
+import datetime
+
+import polars as pl
+import pytest
+from helpers.analyses import analysis, fixed
+
+from mmgibbs.data.prepare import prepare
+from mmgibbs.errors import DataError
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["2019-04-12", "2019-11-03"],
+        ["12.04.2019", "3.11.2019"],
+        ["12.04.19", "03.11.19"],
+        ["4/12/19", "11/30/2019"],
+        ["2019-04-12 08:30", "2019-11-03T17:05:00"],
+        ["12 Apr 2019", "3-Nov-19"],
+        [datetime.date(2019, 4, 12), datetime.date(2019, 11, 3)],
+    ],
+)
+def test_dates_are_named_where_numbers_are_needed(cells):
+    frame = pl.DataFrame({"y": [1.0, 2.0, 3.0], "day": [*cells, None]})
+    with pytest.raises(DataError, match=r"\(traits.day\); needed a number, and a date is none: an age in days"):
+        prepare(analysis(frame, ["day"]))
+    with pytest.raises(DataError, match=r"model.fixed.day\); needed a number, and a date is none: days since.* season"):
+        prepare(analysis(frame[:2], ["y"], {"day": fixed("day", "covariate", traits=["y"])}))
+    with pytest.raises(DataError, match=r"\(data.weights\); needed a number, and a date is none$"):
+        prepare(analysis(frame[:1], ["y"], weights="day"))
+    with pytest.raises(DataError, match=r"\(traits.day\); needed a number, and a date is none"):
+        prepare(analysis(frame, [{"day": {"type": "ordinal"}}]))
+
+
+@pytest.mark.parametrize("cell", ["1.2.12", "2019-13-41", "3-4-12", "A1", "99/99/99", "12 Apx 2019"])
+def test_what_is_no_date_is_not_called_one(cell):
+    with pytest.raises(DataError, match="found") as refused:
+        prepare(analysis(pl.DataFrame({"y": [cell, cell]}), ["y"]))
+    assert "date" not in str(refused.value)
+
+
+def test_a_date_among_numbers_may_come_from_a_spreadsheet():
+    with pytest.raises(DataError, match=r"found '03.05.2024' .* needed a finite number, .* made a date of a number\?"):
+        prepare(analysis(pl.DataFrame({"y": ["3.4", "03.05.2024", "3.6"]}), ["y"]))
