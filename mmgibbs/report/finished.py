@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import zipfile
@@ -17,9 +16,11 @@ import polars as pl
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.results.markers import TOTAL
+from mmgibbs.results.reading import read_record, read_table, read_table_if_any
 from mmgibbs.results.relationships import relationships_of
 
 OF_ANIMALS = ("A", "G", "D", "H")  # symbols of relationships by a pedigree, genotypes or both
+ASKED = "report: "  # begins its messages
 MOST_DRAWS = 50_000_000  # of one array of parameters of a regression that is read, 0.4 GB
 
 
@@ -127,38 +128,30 @@ def read_finished(directory: str | os.PathLike) -> Finished:
     for name in ("run.json", "summary.parquet"):
         if not (path / name).is_file():
             raise ConfigError(
-                f"report: '{directory}' is not the folder of a finished run: found no {name}; needed what `mmgibbs "
+                f"{ASKED}'{directory}' is not the folder of a finished run: found no {name}; needed what `mmgibbs "
                 "run` writes"
             )
-    try:
-        record = json.loads((path / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"report: '{path / 'run.json'}' cannot be read: {error}") from None
-    if not isinstance(record, dict):
-        raise ConfigError(f"report: '{path / 'run.json'}' holds no run; needed what `mmgibbs run` writes")
+    record = read_record(path, ASKED)
+    table = lambda name: read_table_if_any(path / f"{name}.parquet", ASKED)
     draws, trends = _draws(path / "draws.nc")
     return Finished(
         directory=path.resolve(),
         record=record,
-        summary=_table(path / "summary.parquet"),
-        solutions=_table_if_any(path / "solutions.parquet"),
-        animals=_table_if_any(path / "animals.parquet"),
-        decisions=_table_if_any(path / "decisions.parquet"),
-        response=_table_if_any(path / "response.parquet"),
-        markers=_table_if_any(path / "markers.parquet"),
-        windows=_table_if_any(path / "windows.parquet"),
+        summary=read_table(path / "summary.parquet", ASKED),
+        solutions=table("solutions"),
+        animals=table("animals"),
+        decisions=table("decisions"),
+        response=table("response"),
+        markers=table("markers"),
+        windows=table("windows"),
         chromosomes=_csv_if_any(path / "chromosomes.csv"),
         marker_draws=_marker_draws(path, record),
-        genotyped=_table_if_any(path / "genotyped.parquet"),
-        relationship_sample=_table_if_any(path / "relationship_sample.parquet"),
-        predicted=_table_if_any(path / "predicted_classes.parquet"),
+        genotyped=table("genotyped"),
+        relationship_sample=table("relationship_sample"),
+        predicted=table("predicted_classes"),
         draws=draws,
         trends=trends,
     )
-
-
-def _table_if_any(path: Path) -> pl.DataFrame | None:
-    return _table(path) if path.exists() else None
 
 
 def _csv_if_any(path: Path) -> pl.DataFrame | None:
@@ -168,7 +161,7 @@ def _csv_if_any(path: Path) -> pl.DataFrame | None:
     try:
         return pl.read_csv(path, schema_overrides=dict.fromkeys(("term", "trait", "chromosome"), pl.String))
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise ConfigError(f"report: '{path}' cannot be read: {str(error).splitlines()[0]}") from None
+        raise ConfigError(f"{ASKED}'{path}' cannot be read: {str(error).splitlines()[0]}") from None
 
 
 def _marker_draws(path: Path, record: dict) -> int | None:
@@ -182,13 +175,6 @@ def _marker_draws(path: Path, record: dict) -> int | None:
             return len(file["number"]) * chains if chains else None
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
-
-
-def _table(path: Path) -> pl.DataFrame:
-    try:
-        return pl.read_parquet(path)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise ConfigError(f"report: '{path}' cannot be read: {str(error).splitlines()[0]}") from None
 
 
 def _elements(name: str, values: np.ndarray, labels: list[list]) -> dict[str, np.ndarray]:
@@ -222,5 +208,5 @@ def _draws(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Trend]]:
                     years, components = labels(variable)
                     trends[known[6:-1]] = Trend(np.array(years, np.int64), [str(c) for c in components], variable[...])
     except (OSError, KeyError, ValueError) as error:
-        raise ConfigError(f"report: '{path}' cannot be read: {error}") from None
+        raise ConfigError(f"{ASKED}'{path}' cannot be read: {error}") from None
     return parameters, trends

@@ -8,13 +8,12 @@ import reprlib
 from collections.abc import Sequence
 from pathlib import Path
 
-import polars as pl
-
 from mmgibbs.config import load_config
 from mmgibbs.config.load import listed_overrides
 from mmgibbs.errors import ConfigError, option
 from mmgibbs.machine.kernel_cache import garbage_waits
 from mmgibbs.results.folder import WORKING, write_run_folder
+from mmgibbs.results.reading import read_record, read_table, read_table_if_any
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.kernels import compiling_beside
 from mmgibbs.runs.local import LocalExecutor
@@ -114,7 +113,7 @@ def written(folder: RunFolder, tables: Tables, record: dict, console: Console) -
         csv=folder.analysis.output.csv,
         overwrite=True,  # whether it may be is settled, and the folder is locked
     )
-    info = json.loads((path / "run.json").read_text(encoding="utf-8"))  # with the files and what the folder adds
+    info = read_record(path)  # with the files and what the folder adds
     console.finish(tables.summary, path, info)
     return Result(tables.summary, tables.solutions, info, path, tables.decisions, tables.response)
 
@@ -155,23 +154,11 @@ def _what_is_there(path: Path) -> str:
 
 def finished_result(path: Path) -> Result:
     """The result of a finished run, from its folder. ConfigError where a file cannot be read."""
-    try:
-        record = json.loads((path / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"'{path / 'run.json'}' cannot be read: {error}") from None
-    if not isinstance(record, dict):
-        raise ConfigError(f"'{path / 'run.json'}' holds no run; needed what `mmgibbs run` writes")
-    files = (path / f"{name}.parquet" for name in ("summary", "solutions", "decisions", "response"))
-    summary, solutions, *decisions = (_table(file) if file.exists() else None for file in files)
-    assert summary is not None, f"{path} has a run.json, which is written last, and no summary.parquet"
-    return Result(summary, solutions, record, path, *decisions)
-
-
-def _table(file: Path) -> pl.DataFrame:
-    try:
-        return pl.read_parquet(file)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise ConfigError(f"'{file}' cannot be read: {str(error).splitlines()[0]}") from None
+    record = read_record(path)
+    solutions, decisions, response = (
+        read_table_if_any(path / f"{name}.parquet") for name in ("solutions", "decisions", "response")
+    )
+    return Result(read_table(path / "summary.parquet"), solutions, record, path, decisions, response)
 
 
 def check(config: str | os.PathLike | dict, overrides: Sequence[str] = ()) -> dict:
