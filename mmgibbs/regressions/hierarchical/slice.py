@@ -40,6 +40,7 @@ from mmgibbs.regressions.description import (
     Columns,
     Description,
     label,
+    labels,
     log_odds,
     predictors_words,
     probability,
@@ -315,22 +316,24 @@ class HierarchicalSliceSampler:
                 f"b_{{i}} holds {own}."
                 + (f" w_{{i}} has a 1 and {', '.join(of_groups)} of the group." if of_groups else ""),
                 predictors_words(self.predictors),
-                self._names_words(bool(of_groups)),
+                self._names_words(),
             ),
         )
 
-    def _names_words(self, of_groups: bool) -> str:
-        """What stands in the brackets of the parameters of the population; of_groups: groups have predictors."""
-        k = ",k" if self.M > 1 else ""
-        each = f"population[intercept,b{k}] is the mean of the coefficients of b"
+    def _names_words(self) -> str:
+        """What the parameters of the population are, by the names of the first predictor and of the first class."""
+        x, *others = self.coords["coefficient"]
+        of_groups, contrasts = self.coords["group_predictor"][1:], self.coords["contrast"]
+        k, for_k = (f",{contrasts[0]}", f" for {contrasts[0]}") if self.M > 1 else ("", "")
+        of_x = f"coefficients of {x}" if others else "intercepts"
+        where = f" where {labels(of_groups)} {'is' if len(of_groups) == 1 else 'are'} 0" if of_groups else ""
+        said = [f"population[intercept,{x}{k}] is the mean of the {of_x}{for_k}{where}"]
         if of_groups:
-            said = (
-                f"{each} where group predictors are 0 (b may be intercept), and population[a,b{k}] is what one unit of "
-                "the group predictor a adds to it."
-            )
-        else:
-            said = f"{each}, and population[intercept,intercept{k}] that of the intercepts."
-        return f"Δ is population: {said} V is covariance, of the groups about these means."
+            w = of_groups[0]
+            said.append(f"population[{w},{x}{k}] what one unit of {w} adds to it")
+        if others:
+            said.append(f"population[intercept,intercept{k}] that of the intercepts{for_k}{where}")
+        return f"Δ is population: {labels(said)}. V is covariance, of the groups about these means."
 
 
 class HostVisits:
