@@ -163,7 +163,8 @@ class Sampler(Section):
     """Sweeps between two computations of the residuals from scratch."""
 
     checkpoint_every: Annotated[Interval | str, checked(_checkpoint_every)] = TEN_MINUTES
-    """How often a run saves its state: a number of sweeps, minutes such as 10m, or never."""
+    """How often a run saves its state: a number of sweeps, minutes such as 10m, or never. Of minutes, the
+    first ones come sooner: after 1, 3 and 7."""
 
     stop: Stop | None = None
     """Targets at which the chains stop. Default: after `samples` sweeps."""

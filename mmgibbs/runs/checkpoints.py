@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 FORMAT = 1  # of what a file holds; another one is not read
+FIRST_MINUTES = 1.0  # to the first checkpoint of a run, where the time between two is longer
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,11 @@ class Checkpoints:
 
 
 class CheckpointWriter:
-    """Keeps the checkpoint of one chain up to date. A write that fails is reported, and tried again when next due."""
+    """Keeps the checkpoint of one chain up to date. A write that fails is reported, and tried again when next due.
+
+    Where the time between two is given in minutes, the first comes after one, the second two after it, then four, up
+    to that time: the page of a run shows its first draws early, and a long run spends no more on them.
+    """
 
     def __init__(self, checkpoints: Checkpoints, name: str, sweep: int, tell: Callable[[int, OSError | None], None]):
         """sweep: that of the state the chain starts from; tell(sweep, error): what came of each write."""
@@ -139,17 +144,17 @@ class CheckpointWriter:
             sweep,
             time.monotonic(),
         )  # sweep of the last good write, of the last try
+        self._wait = min(FIRST_MINUTES, checkpoints.every) if checkpoints.unit == "minutes" else checkpoints.every
 
     def due(self, sweep: int) -> bool:
-        c = self.checkpoints
-        done = (time.monotonic() - self._since) / 60 if c.unit == "minutes" else sweep - self._tried
-        return done >= c.every
+        in_minutes = self.checkpoints.unit == "minutes"
+        return ((time.monotonic() - self._since) / 60 if in_minutes else sweep - self._tried) >= self._wait
 
     def save(self, sweep: int, arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> None:
         """Write the state, unless the last good checkpoint is of this very sweep."""
         if sweep == self._last:
             return
-        self._tried = sweep
+        self._tried, self._wait = sweep, min(2 * self._wait, self.checkpoints.every)
         try:
             self.checkpoints.write(self.name, arrays, {"sweep": sweep, **facts})
         except OSError as error:

@@ -198,10 +198,25 @@ def test_a_keeper_writes_when_due_and_tells(checkpoints, monkeypatch):
 
 
 def test_a_keeper_by_the_clock(checkpoints, monkeypatch):
+    """After one minute, two more, four more and so on, up to the time that was asked for."""
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    keeper = CheckpointWriter(Checkpoints(checkpoints.folder, "", 2.0, "minutes"), "chain-1", 0, lambda *_: None)
-    now[0] += 119
-    assert not keeper.due(10**6)
-    now[0] += 2
-    assert keeper.due(1)
+    keeper = CheckpointWriter(Checkpoints(checkpoints.folder, "", 5.0, "minutes"), "chain-1", 0, lambda *_: None)
+    for sweep, minutes in enumerate((1, 2, 4, 5, 5), 1):
+        now[0] += 60 * minutes - 1
+        assert not keeper.due(10**6), minutes
+        now[0] += 2
+        assert keeper.due(1), minutes
+        keeper.save(sweep, STATE, {})
+
+
+def test_a_short_time_between_checkpoints_is_kept(checkpoints, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    keeper = CheckpointWriter(Checkpoints(checkpoints.folder, "", 0.5, "minutes"), "chain-1", 0, lambda *_: None)
+    for sweep in (1, 2):
+        now[0] += 29
+        assert not keeper.due(10**6)
+        now[0] += 2
+        assert keeper.due(1)
+        keeper.save(sweep, STATE, {})
