@@ -62,9 +62,9 @@ def page(validation: Validation) -> dict:
         table = validation.table.filter(method=method)
         if table.height:
             summary = kfold_summary(info, table) if method == "kfold" else f"{lr_summary(info)} {PARTIAL_AND_WHOLE}"
-            calibrated = method == "kfold" and validation.predictions["effect"].str.starts_with("P(").any()
-            summary += "" if calibrated else " Solid line: regression; dashed: equality."
-            shown = [_figure(figures, part, x, y) for part in _parts(validation.predictions.filter(method=method))]
+            predictions = validation.predictions.filter(method=method)
+            summary += lines_explained(predictions["effect"])
+            shown = [_figure(figures, part, x, y) for part in _parts(predictions)]
             sections.append(
                 {
                     "id": method,
@@ -166,6 +166,13 @@ def statistics_table(table: pl.DataFrame) -> Table:
     )
     note = where_marked(of_z, f"Marked: more than {FAR:g} standard errors from what is expected.")
     return Table("Statistics", columns, list(rows), note)
+
+
+def lines_explained(effects: pl.Series) -> str:
+    """What the lines of the figures are: of regressions, of calibration curves, or of both; '' without figures."""
+    calibrated = effects.str.starts_with("P(")
+    lines = ["regression"] * (not calibrated.all()) + ["the observed shares"] * bool(calibrated.any())
+    return f" Solid line: {', or of probabilities '.join(lines)}; dashed: equality." if lines else ""
 
 
 def _figure(figures: plots.Figures, part: pl.DataFrame, x_label: str, y_label: str) -> tuple[str, str, str]:
