@@ -192,6 +192,8 @@ def _figure(figures: plots.Figures, part: pl.DataFrame, x_label: str, y_label: s
     if slope is not None:
         correlation = float(np.corrcoef(x, y)[0, 1])
         caption = f"Regression {figure(slope)}, correlation {number(correlation, 2)}, over all {len(x):,} points"
+        drawn = len(x[:: every_drawn(len(x))])
+        caption += f", of which {drawn:,} are drawn" if drawn < len(x) else ""
         caption += "; the table has means over folds." if part["method"][0] == "kfold" else "."
     svg = figures.draw(
         paint_regression(x, y, slope), name, f"{y_label} against {x_label}. {caption}", x_label=x_label, size=plots.SIZE
@@ -241,11 +243,16 @@ def paint_calibration(curve: np.ndarray) -> plots.Painter:
     return paint
 
 
+def every_drawn(points: int) -> int:
+    """1 where all points of a figure are drawn, 2 where every second one is, and so on."""
+    return max(1, -(-points // MOST_POINTS))
+
+
 def paint_regression(x: np.ndarray, y: np.ndarray, slope: float | None) -> plots.Painter:
     """Points, of many an even sample; the line of equality, dashed, and the regression of y on x."""
 
     def paint(axes: Axes) -> None:
-        every, ends = slice(None, None, -(-len(x) // MOST_POINTS)), np.array([x.min(), x.max()])
+        every, ends = slice(None, None, every_drawn(len(x))), np.array([x.min(), x.max()])
         axes.plot(x[every], y[every], "o", color=plots.SERIES[0], markersize=1.6, alpha=0.5, markeredgewidth=0)
         axes.plot(ends, ends, color=plots.INK, linewidth=0.8, dashes=(4, 3))
         if slope is not None:

@@ -181,6 +181,14 @@ def test_a_figure_says_where_its_correlation_is_not_that_of_the_table():
     assert captions[0].startswith("Record corrected for fixed effects against prediction without the fold. ")
 
 
+def test_a_figure_of_many_points_says_how_many_are_drawn():
+    made = made_up()
+    many = pl.concat([made.predictions] * 31)  # 1,550 of each method: every second one is drawn
+    captions = [section["figures"][0][2] for section in page(replace(made, predictions=many))["sections"]]
+    assert captions[0].endswith("over all 1,550 points, of which 775 are drawn; the table has means over folds.")
+    assert captions[1].endswith("over all 1,550 points, of which 775 are drawn.")
+
+
 @pytest.mark.parametrize(
     ("effects", "told"),
     [
