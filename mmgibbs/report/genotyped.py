@@ -47,9 +47,8 @@ def _figures(run: Finished, figures: plots.Figures) -> list[tuple[str, str, str]
         x, y = (run.genotyped[c].to_numpy() for c in ("pc_1", "pc_2"))
         shares = [f"{100 * float(run.genotyped[c][0]):.1f} %" for c in ("share_1", "share_2")]
         caption = (
-            f"Second principal component (up) against the first of {counted(len(x), 'genotyped animal')}: "
-            f"{shares[0]} and {shares[1]} of the variance of their genotypes. Separate groups are families, "
-            "breeds or lines."
+            f"Second principal component (up; {shares[1]} of the variance of genotypes) against the first "
+            f"({shares[0]}) of {counted(len(x), 'genotyped animal')}. Separate groups are families, breeds or lines."
         )
         svg = figures.draw(plots.paint_cloud(x, y), "Principal components of genotypes", caption, x_label="first")
         out.append(("Principal components", svg, caption))

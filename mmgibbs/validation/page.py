@@ -62,9 +62,9 @@ def page(validation: Validation) -> dict:
         table = validation.table.filter(method=method)
         if table.height:
             summary = kfold_summary(info, table) if method == "kfold" else f"{lr_summary(info)} {PARTIAL_AND_WHOLE}"
-            calibrated = method == "kfold" and validation.predictions["effect"].str.starts_with("P(").any()
-            summary += "" if calibrated else " Solid line: regression; dashed: equality."
-            shown = [_figure(figures, part, x, y) for part in _parts(validation.predictions.filter(method=method))]
+            predictions = validation.predictions.filter(method=method)
+            summary += lines_explained(predictions["effect"])
+            shown = [_figure(figures, part, x, y) for part in _parts(predictions)]
             sections.append(
                 {
                     "id": method,
@@ -168,6 +168,13 @@ def statistics_table(table: pl.DataFrame) -> Table:
     return Table("Statistics", columns, list(rows), note)
 
 
+def lines_explained(effects: pl.Series) -> str:
+    """What the lines of the figures are: of regressions, of calibration curves, or of both; '' without figures."""
+    calibrated = effects.str.starts_with("P(")
+    lines = ["regression"] * (not calibrated.all()) + ["the observed shares"] * bool(calibrated.any())
+    return f" Solid line: {', or of probabilities '.join(lines)}; dashed: equality." if lines else ""
+
+
 def _figure(figures: plots.Figures, part: pl.DataFrame, x_label: str, y_label: str) -> tuple[str, str, str]:
     """(heading, svg, caption)."""
     x, y = part["predicted"].to_numpy(), part["observed"].to_numpy()
@@ -185,6 +192,8 @@ def _figure(figures: plots.Figures, part: pl.DataFrame, x_label: str, y_label: s
     if slope is not None:
         correlation = float(np.corrcoef(x, y)[0, 1])
         caption = f"Regression {figure(slope)}, correlation {number(correlation, 2)}, over all {len(x):,} points"
+        drawn = len(x[:: every_drawn(len(x))])
+        caption += f", of which {drawn:,} are drawn" if drawn < len(x) else ""
         caption += "; the table has means over folds." if part["method"][0] == "kfold" else "."
     svg = figures.draw(
         paint_regression(x, y, slope), name, f"{y_label} against {x_label}. {caption}", x_label=x_label, size=plots.SIZE
@@ -234,11 +243,16 @@ def paint_calibration(curve: np.ndarray) -> plots.Painter:
     return paint
 
 
+def every_drawn(points: int) -> int:
+    """1 where all points of a figure are drawn, 2 where every second one is, and so on."""
+    return max(1, -(-points // MOST_POINTS))
+
+
 def paint_regression(x: np.ndarray, y: np.ndarray, slope: float | None) -> plots.Painter:
     """Points, of many an even sample; the line of equality, dashed, and the regression of y on x."""
 
     def paint(axes: Axes) -> None:
-        every, ends = slice(None, None, -(-len(x) // MOST_POINTS)), np.array([x.min(), x.max()])
+        every, ends = slice(None, None, every_drawn(len(x))), np.array([x.min(), x.max()])
         axes.plot(x[every], y[every], "o", color=plots.SERIES[0], markersize=1.6, alpha=0.5, markeredgewidth=0)
         axes.plot(ends, ends, color=plots.INK, linewidth=0.8, dashes=(4, 3))
         if slope is not None:

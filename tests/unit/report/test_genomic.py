@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -10,9 +11,9 @@ from helpers.finished_run import write_run
 from helpers.genomic_run import write_genomic_run
 from helpers.html_page import Page, as_number
 
-from mmgibbs.report import joint_markers
+from mmgibbs.report import joint_markers, plots
 from mmgibbs.report.genomic import on_a_line
-from mmgibbs.report.genotyped import shades_words
+from mmgibbs.report.genotyped import genotyped_section, shades_words
 from mmgibbs.report.make import make_report
 from mmgibbs.report.plots import highest_and_some
 from mmgibbs.results.markers import TOTAL
@@ -207,3 +208,21 @@ def test_a_heat_map_says_where_its_shades_end():
     assert shades_words(K, 0.1, 0.5) == ", from 0.100 to 0.500 and above"
     assert shades_words(K, 0.3, 0.5) == ", from 0.300 and below to 0.500 and above"
     assert shades_words(K, 0, 1.0) == ", from 0 to 1.00" and shades_words(K, 0, 0) == ""
+
+
+def test_each_principal_component_has_its_own_share():
+    """The first has the larger one, though the second is named before it."""
+    kind = {
+        "words": "single-step",
+        "diagonal": dict.fromkeys(("mean", "least", "largest"), 1.0),
+        "genotyped": 3,
+        "snps": 9,
+    }
+    kind |= {"blend": 0.05, "with": "A22", "condition": 2.0, "inverse_error": 1e-14, "degrees_of_freedom": 3}
+    components = pl.DataFrame({"pc_1": [-1.0, 0.0, 1.0], "pc_2": [0.5, -1.0, 0.5]})
+    components = components.with_columns(share_1=pl.lit(0.0546), share_2=pl.lit(0.0443))
+    run = SimpleNamespace(relationships={"genetic": kind}, genotyped=components, relationship_sample=None)
+    ((_, _, caption),) = genotyped_section(run, plots.Figures())["figures"]
+    assert caption.startswith(
+        "Second principal component (up; 4.4 % of the variance of genotypes) against the first (5.5 %) "
+    )

@@ -15,7 +15,7 @@ from mmgibbs.validation.explained import MEANINGS
 from mmgibbs.validation.found import FROM_SIMULATION
 from mmgibbs.validation.lr import family_sums, lr_statistics
 from mmgibbs.validation.make import FROM_FAMILIES, FROM_MODEL, OVER_FOLDS, Validation
-from mmgibbs.validation.page import page, write_page
+from mmgibbs.validation.page import lines_explained, page, write_page
 from mmgibbs.validation.scores import of_categories, of_counts, of_intervals
 
 NAMES = {"term": "animal", "effect": "", "trait": "weight <b>"}
@@ -179,6 +179,34 @@ def test_a_figure_says_where_its_correlation_is_not_that_of_the_table():
     assert captions[0].endswith("over all 50 points; the table has means over folds.")
     assert captions[1].endswith("over all 50 points.")
     assert captions[0].startswith("Record corrected for fixed effects against prediction without the fold. ")
+
+
+def test_a_figure_of_many_points_says_how_many_are_drawn():
+    made = made_up()
+    many = pl.concat([made.predictions] * 31)  # 1,550 of each method: every second one is drawn
+    captions = [section["figures"][0][2] for section in page(replace(made, predictions=many))["sections"]]
+    assert captions[0].endswith("over all 1,550 points, of which 775 are drawn; the table has means over folds.")
+    assert captions[1].endswith("over all 1,550 points, of which 775 are drawn.")
+
+
+@pytest.mark.parametrize(
+    ("effects", "told"),
+    [
+        ([""], " Solid line: regression; dashed: equality."),
+        (["P(ill)"], " Solid line: the observed shares; dashed: equality."),
+        (["", "P(ill)"], " Solid line: regression, or of probabilities the observed shares; dashed: equality."),
+        ([], ""),
+    ],
+)
+def test_the_lines_of_every_kind_of_figure_are_explained(effects, told):
+    """Those of a normal trait too where another trait has probabilities."""
+    assert lines_explained(pl.Series("effect", effects, pl.String)) == told
+    if effects:
+        made = made_up()
+        kfold = made.predictions.filter(method="kfold")
+        predictions = [kfold.with_columns(effect=pl.lit(e), predicted=0.5 + pl.col("observed") / 2) for e in effects]
+        summary = page(replace(made, predictions=pl.concat(predictions)))["sections"][0]["summary"]
+        assert summary.endswith(told)
 
 
 @pytest.mark.parametrize("effect", ["expected count", "liability"])
