@@ -322,11 +322,11 @@ class HierarchicalSliceSampler:
     def _names_words(self, of_groups: bool) -> str:
         """What stands in the brackets of the parameters of the population; of_groups: groups have predictors."""
         k = ",k" if self.M > 1 else ""
-        each = f"population[intercept,b{k}] is the mean of the coefficients of b"
+        each = f"population[intercept,x{k}] is the mean of the coefficients of a predictor x"
         if of_groups:
             said = (
-                f"{each} where group predictors are 0 (b may be intercept), and population[a,b{k}] is what one unit of "
-                "the group predictor a adds to it."
+                f"{each} where group predictors are 0 (x may be intercept), and population[w,x{k}] is what one unit of "
+                "the group predictor w adds to it."
             )
         else:
             said = f"{each}, and population[intercept,intercept{k}] that of the intercepts."

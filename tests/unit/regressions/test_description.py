@@ -87,14 +87,14 @@ def test_groups_are_named_and_counted():
     )
     assert told.where[0] == "The groups i are the levels of herd: 5 of them." and "each herd has" in told.model
     assert told.where[-1] == (
-        "Δ is population: population[intercept,b] is the mean of the coefficients of b, and "
+        "Δ is population: population[intercept,x] is the mean of the coefficients of a predictor x, and "
         "population[intercept,intercept] that of the intercepts. V is covariance, of the groups about these means."
     )
     several = described(HierarchicalSliceModel, BIRTH, ("birth",), "herd", ("size",), p=1, covariance_mean=0.5)
     assert several.equations == ("log [ P(birth = k) / P(birth = easy) ] = α_{ik} + zβ_{ik}",)
     assert several.priors[0] == "b_{i} ~ N(Δ'w_{i}, V)" and several.priors[2].endswith("mean 0.5 I")
     assert "w_{i} has a 1 and size of the group." in several.where[2]
-    assert "population[a,b,k] is what one unit of the group predictor a adds to it." in several.where[-1]
+    assert "population[w,x,k] is what one unit of the group predictor w adds to it." in several.where[-1]
     counts = described(HierarchicalSliceModel, np.arange(N) % 4, ("cases",), "herd", family="poisson")
     assert counts.equations == ("log E(cases) = α_{i} + zβ_{i}",)
 
