@@ -169,7 +169,7 @@ class LassoSampler:
         flat = o.residual_shape == 0 and o.residual_scale == 0
         return Description(
             model=f"Bayesian lasso: linear regression of {y} on {predictors_counted(self.p)}, with Laplace priors, "
-            "which shrink small coefficients more than large ones.",
+            "which shrink small coefficients by a larger share than large ones.",
             equations=(f"{y} = α + zβ + e", "e ~ N(0, σ²)"),
             priors=(
                 "β_{j} ~ Laplace(0, σ / λ)",

@@ -14,6 +14,7 @@ from mmgibbs.report.triangle import lower_triangle
 
 RHAT, ESS = 1.05, 100  # beyond these a number should not be used
 BELOW_ZERO = -0.005  # a reliability that is shown as negative
+ROUNDING = 1e-6  # of a reliability of 0 that was computed, not drawn
 SET_TO_0 = ("set to 0", "held at 0")  # in the words of this version and of older folders
 MIXING = (
     "by how far R-hat is above 1, or how low the smaller of the bulk and tail effective sample sizes (ESS) is, each "
@@ -157,12 +158,14 @@ def _levels(run: Finished) -> list[Finding]:
     if run.solutions is None or not related:
         return []
     values, out = run.solutions.lazy().filter(pl.col("term").is_in(related)), []
-    small, n, smallest, negative = (
+    small, n, smallest, lowest, negative, of = (
         values.select(
             (pl.col("ess") < ESS).sum(),
             pl.col("ess").count().alias("n"),
             pl.col("ess").min().alias("least"),
-            (pl.col("reliability") < BELOW_ZERO).sum(),
+            pl.col("reliability").min().alias("lowest"),
+            (pl.col("reliability") < -ROUNDING).sum(),
+            pl.col("reliability").count().alias("of"),
         )
         .collect()
         .row(0)
@@ -177,13 +180,13 @@ def _levels(run: Finished) -> list[Finding]:
                 f"{called} whose values lie close together may change places in a longer run.",
             )
         )
-    if negative:
+    if known(lowest) and lowest < BELOW_ZERO:  # then all are counted that are, as whoever filters the table does
         spread = "standard error" if run.solved else "posterior SD"
         out.append(
             Finding(
                 "Negative reliabilities",
-                f"{negative:,} of the reliabilities {'is' if negative == 1 else 'are'} below 0: the {spread} of such a "
-                "value is above the SD of the effect.",
+                f"{negative:,} of {of:,} reliabilities of breeding values {'is' if negative == 1 else 'are'} below 0: "
+                f"the {spread} of such a value is above the SD of the effect.",
                 _of_negative(run),
             )
         )

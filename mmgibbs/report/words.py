@@ -280,7 +280,7 @@ def model_table(
         Column("What it is", "wide"),
         Column("Acts on"),
         Column(size, "number"),
-        Column("Variance"),
+        Column("Variance", "wide"),
     ]
     sizes = counts([row[3] for row in rows])
     return Table("Terms of the model", columns, [(*row[:3], n, row[4]) for row, n in zip(rows, sizes, strict=True)])

@@ -45,6 +45,7 @@ def test_a_lasso():
     told = described(Lasso, y, ("weight",))
     assert told.equations == ("weight = α + zβ + e", "e ~ N(0, σ²)")
     assert told.priors[1:3] == ("λ² ~ Gamma(1, rate 1.78)", "p(σ²) ∝ 1 / σ²")
+    assert told.model.endswith("which shrink small coefficients by a larger share than large ones.")
     given = described(Lasso, y, penalty=3.0, residual_shape=2.0, residual_scale=1.5)
     assert given.priors[1:3] == ("λ = 3, given", "σ² ~ inverse gamma(2, 1.5)")
 
