@@ -146,11 +146,22 @@ def _of_few(of_bulk: int, of_all: int) -> str:
 def _of_negative(run: Finished) -> str:
     """What may make the posterior SD of a value larger than the SD of its effect."""
     groups = bool(run.record.get("data", {}).get("groups"))
+    first = (
+        f"Values include those of the unknown-parent groups, whose uncertainty is in the {spread_of(run)} and not in "
+        "the SD of the effect. "
+        if groups
+        else ""
+    )
     if run.solved:
-        sampled = "That is Monte Carlo error where PEVs were sampled (sampler.pev_samples)"
-        return f"{sampled}; else the unknown-parent groups are uncertain." if groups else f"{sampled}."
-    uncertain = "the variance or the unknown-parent groups are" if groups else "the variance is"
-    return f"With little information that is Monte Carlo error, which more samples reduce; else {uncertain} uncertain."
+        error = "Monte Carlo error where PEVs were sampled (sampler.pev_samples)"
+        return f"{first}It may also be {error}." if groups else f"That is {error}."
+    error = "With little information {} Monte Carlo error, which more samples reduce; else the variance is uncertain."
+    return first + error.format("it may also be" if groups else "that is")
+
+
+def spread_of(run: Finished) -> str:
+    """What the uncertainty of a value is called."""
+    return "standard error" if run.solved else "posterior SD"
 
 
 def _levels(run: Finished) -> list[Finding]:
@@ -181,12 +192,11 @@ def _levels(run: Finished) -> list[Finding]:
             )
         )
     if known(lowest) and lowest < BELOW_ZERO:  # then all are counted that are, as whoever filters the table does
-        spread = "standard error" if run.solved else "posterior SD"
         out.append(
             Finding(
                 "Negative reliabilities",
                 f"{negative:,} of {of:,} reliabilities of breeding values {'is' if negative == 1 else 'are'} below 0: "
-                f"the {spread} of such a value is above the SD of the effect.",
+                f"the {spread_of(run)} of such a value is above the SD of the effect.",
                 _of_negative(run),
             )
         )

@@ -368,8 +368,21 @@ def prior_words(prior: dict | str | None) -> str:
     if "h2" in prior:
         return f"share of the variance (its own plus the residual's) {prior['h2']} on (0, 1)"
     if "half_t" in prior:
-        return f"half-t prior of standard deviations with {prior['half_t']['df']:g} degrees of freedom"
-    return f"inverse-Wishart prior with {prior['df']:g} degrees of freedom"
+        own = prior["half_t"]
+        return f"half-t prior of standard deviations with {_degrees(own['df'], own.get('scale'))}"
+    return f"inverse-Wishart prior with {_degrees(prior['df'], prior.get('scale'))}"
+
+
+def _degrees(df: float, scale: Any) -> str:
+    """'4 degrees of freedom and scale 0.8'; of a matrix its diagonal, of standard deviations one for each."""
+    said = f"{df:g} degrees of freedom"
+    values = np.asarray([] if scale is None else scale, float)
+    if not values.size:
+        return said
+    own = [f"{v:g}" for v in (np.diag(values) if values.ndim == 2 else values.ravel())]
+    if len(own) == 1:
+        return f"{said} and scale {own[0]}"
+    return f"{said} and {'a diagonal of the scale of' if values.ndim == 2 else 'scales'} {listed(own)}"
 
 
 def engine_words(record: dict) -> str:

@@ -465,7 +465,12 @@ def test_negative_reliabilities_are_explained_once(tmp_path):
         for more in ({"method": "blup"}, {"data": {"groups": 2}})
     )
     assert "the standard error of such a value" in solved.fact and solved.advice.endswith("(sampler.pev_samples).")
-    assert grouped.advice.endswith("; else the variance or the unknown-parent groups are uncertain.")
+    assert grouped.advice.startswith(
+        "Values include those of the unknown-parent groups, whose uncertainty is in the post"
+    )
+    assert grouped.advice.endswith(
+        "it may also be Monte Carlo error, which more samples reduce; else the variance is uncertain."
+    )
     assert page.text.count("reliabilities of breeding values") == page.headings.count("Negative reliabilities") == 1
     assert page.text.count("Reliabilities below 0 are explained under Warnings.") >= 3  # tables, and captions
     assert "below 0 are explained" not in Page(make.make_report([write_run(tmp_path / "positive")])).text

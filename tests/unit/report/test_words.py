@@ -28,7 +28,16 @@ from mmgibbs.report.words import (
     [
         ("flat", "flat prior"),
         (None, "flat prior"),
-        ({"df": 5.0, "scale": 1.0}, "inverse-Wishart prior with 5 degrees of freedom"),
+        ({"df": 5.0, "scale": 1.0}, "inverse-Wishart prior with 5 degrees of freedom and scale 1"),
+        ({"df": 4.0, "scale": [[0.8]]}, "inverse-Wishart prior with 4 degrees of freedom and scale 0.8"),
+        (
+            {"df": 3, "scale": [[3.0, 1.0], [1.0, 60.0]]},
+            "inverse-Wishart prior with 3 degrees of freedom and a diagonal of the scale of 3 and 60",
+        ),
+        (
+            {"half_t": {"df": 2.0, "scale": [1.0, 2.5]}},
+            "half-t prior of standard deviations with 2 degrees of freedom and scales 1 and 2.5",
+        ),
         ({"h2": "uniform"}, "share of the variance (its own plus the residual's) uniform on (0, 1)"),
         ({"half_t": {"df": 2.0, "scale": None}}, "half-t prior of standard deviations with 2 degrees of freedom"),
     ],
