@@ -19,7 +19,7 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="the folder of a finished run")
     parser.add_argument("--format", required=True, choices=["blupf90"], help="the program whose files to write")
     parser.add_argument(
-        "--output", metavar="DIR", help="the folder to write to, other than that of a run (default: RUN-blupf90)"
+        "--output", metavar="DIR", help="the folder to write to (default: RUN-blupf90), not the folder of a run"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace existing files")
 

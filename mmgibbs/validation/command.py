@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed",
         type=int,
         default=1,
-        help="seed of folds, simulation and bootstrap (default: 1); chains have that of sampler.seed",
+        help="seed of folds, simulation and bootstrap (default: 1); chains use sampler.seed",
     )
     parser.add_argument(
         "--replicates",
