@@ -32,7 +32,9 @@ def export(args: argparse.Namespace) -> None:
 
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("parameters", metavar="FILE", help="the parameter file that renumf90 reads, such as renum.par")
-    parser.add_argument("--output", metavar="YAML", help="the analysis file to write (default: beside FILE, .yaml)")
+    parser.add_argument(
+        "--output", metavar="YAML", help="the analysis file to write (default: FILE with the ending .yaml)"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace existing files, but none that is read")
 
 
