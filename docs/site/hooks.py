@@ -119,10 +119,9 @@ def used(schema: dict) -> dict[str, list[str]]:
         inner = [(f"{place}.{key}".lstrip("."), value) for key, value in mapping["properties"].items()]
         inner += [(f"{place}.NAME".lstrip("."), mapping["additionalProperties"])]
         for at, name in (reference for where, value in inner for reference in _references(where, value)):
-            if name not in found:
-                waiting.append((at, schema["$defs"][name]))
             if at not in found.setdefault(name, []):
                 found[name].append(at)
+                waiting.append((at, schema["$defs"][name]))
     return found
 
 

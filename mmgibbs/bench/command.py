@@ -6,7 +6,7 @@ mmgibbs bench choice CONFIG...      what engine: auto goes by: estimated and mea
 mmgibbs bench markers               effects of SNPs: milliseconds a sweep beside the bound of bytes
 mmgibbs bench relationships         genomic relationships: seconds of G and its inverse, milliseconds a sweep
 mmgibbs bench sweep --animals N     one sweep of the simulated beef system: seconds, bytes, resident memory
-mmgibbs bench regressions           each regression in the setting of its paper, beside the published numbers
+mmgibbs bench regressions           each regression in the setting of its paper, with the published numbers
 mmgibbs bench files --animals N     the same system from files on disk to the end of its first sweep
 """
 
@@ -71,9 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="default: all three",
     )
     p.add_argument("--seed", type=int, default=1, help=_SEED)
-    p = kinds.add_parser(
-        "regressions", help="each regression in the setting of its paper, beside the published numbers"
-    )
+    p = kinds.add_parser("regressions", help="each regression in the setting of its paper, with the published numbers")
     parts = ("horseshoe", "hmc", "lasso", "multinomial", "hierarchical")
     p.add_argument("--parts", nargs="+", choices=parts, default=list(parts), help="default: all")
     p.add_argument(
@@ -144,7 +142,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             )
             p.add_argument("--threads", type=int, default=1, help="default: %(default)s")
     p = kinds.add_parser(
-        "markers", help="sweeps over SNP effects on simulated genotypes, beside the least time that memory allows"
+        "markers", help="sweeps over SNP effects on simulated genotypes, with the least time that memory allows"
     )
     p.add_argument(
         "--sizes",

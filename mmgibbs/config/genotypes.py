@@ -101,7 +101,7 @@ class Genotypes(Section):
     """The file of genotypes."""
 
     format: Annotated[str, checked(one_of("auto", *FORMATS))] = "auto"
-    """Format of the file; auto: from its name or its first line."""
+    """Format of the file; auto: known by its name or its first line."""
 
     map: Annotated[Path | None, checked(a_path)] = None
     """File of the SNPs with chromosome and position. Default for .bed and .pgen: the file of the same name."""
@@ -125,7 +125,8 @@ class Genotypes(Section):
     """How real-valued dosages are stored: byte, in steps of 1/254, or single precision."""
 
     frequencies: Annotated[str | Path, checked(a_frequency_choice)] = "genotyped"
-    """Allele frequencies for centring: of the genotyped animals, of those with records, 0.5, or from a file."""
+    """Allele frequencies for centring: those of the genotyped or of the recorded animals (genotyped, recorded), 0.5
+    (half), or the path of a table."""
 
     quality: Quality = Quality()
     """Which SNPs and animals are left out before the analysis."""

@@ -220,10 +220,10 @@ class MarkerEffects(Section):
     classes: Annotated[
         tuple[float, ...], checked(list_of(_some, "variances of classes, the first 0", unique=True, empty=True))
     ] = ()
-    """Variances of the classes of bayes_r in units of the common variance, the first 0."""
+    """Variances of the classes of bayes_r in units of the common variance, the first 0. Default: 0, 0.01, 0.1, 1."""
 
     pi: Shares = Shares()
-    """Shares of the SNPs in each class, from the class of no effect on."""
+    """Shares of the SNPs in each class, beginning with the class of no effect."""
 
     variance: EffectVariance = EffectVariance()
     """The variance of the effects and its prior."""

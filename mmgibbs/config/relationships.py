@@ -232,8 +232,8 @@ class Genomic(OfGenotypes):
     """vanraden1: one variance of all SNPs together; vanraden2: each SNP on its own scale."""
 
     frequencies: Annotated[str | Path | None, checked(base_frequencies)] = None
-    """Of alleles: of the genotyped, recorded or base animals (by the pedigree), half, or a file; else as
-    data.genotypes.frequencies says."""
+    """Allele frequencies: those of the genotyped or recorded animals or of the base population, by the pedigree
+    (genotyped, recorded, base), 0.5 (half), or the path of a table. Default: as data.genotypes.frequencies says."""
 
     blend_with: Annotated[str, checked(a_partner), Field(alias="with")] = "I"
     """What they are mixed with: A22 (pedigree relationships of the genotyped) or I."""

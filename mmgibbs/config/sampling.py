@@ -151,7 +151,7 @@ class Sampler(Section):
     """auto and cpu: the CPU, so that a file gives the same bits on every machine; gpu: an NVIDIA GPU."""
 
     threads: Annotated[int | None, checked(unless("auto", whole_number(1, 10_000)))] = None
-    """Threads of the whole run; auto: every core."""
+    """Threads of the whole run; auto: every core. Default: auto."""
 
     precision: Annotated[str, checked(one_of("double", "single"))] = "double"
     """Floating-point precision of the location effects."""
@@ -180,7 +180,7 @@ class Sampler(Section):
 
     pev_limit: Annotated[int | None, checked(unless("auto", whole_number(0)))] = None
     """Equations up to which blup computes prediction error variances; auto: where that is estimated to take minutes at
-    most, mostly up to several hundred thousand equations."""
+    most, mostly up to several hundred thousand equations. Default: auto."""
 
     pev_samples: Annotated[int | None, checked(whole_number(20))] = None
     """Where blup does not compute prediction error variances (pev_limit): the number of samples from which it estimates

@@ -111,10 +111,10 @@ class Data(Section):
     """The table of animals with their sires and dams."""
 
     separator: Annotated[str | None, checked(a_separator)] = None
-    """Character between the columns of the records; ' ' for any white space. Default: guessed."""
+    """Character between the columns of the records, or whitespace for any white space. Default: guessed."""
 
     pedigree_separator: Annotated[str | None, checked(a_separator)] = None
-    """Character between the columns of the pedigree. Default: guessed."""
+    """Character between the columns of the pedigree, or whitespace. Default: guessed."""
 
     header: Annotated[tuple[str, ...] | None, checked(list_of(a_column, "the names of the columns"))] = None
     """Names of the columns of records without a header line."""

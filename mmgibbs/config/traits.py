@@ -87,7 +87,7 @@ class Trait(Section):
     """Categories of an ordinal trait from low to high. Default: the numbers found, in order."""
 
     positive: Annotated[str | None, checked(a_cell)] = None
-    """Cell of a binary trait that counts as yes."""
+    """Cell of a binary trait that counts as yes. Default: the larger of two numbers; needed for words."""
 
     lower: Annotated[str | None, checked(a_column)] = None
     """Column of the lower bound of a censored trait; an empty cell means that there is none."""

@@ -49,7 +49,8 @@ class HalfTScale(Section):
     """Degrees of freedom of the half-t priors; 2 makes correlations uniform."""
 
     scale: Annotated[tuple[float, ...] | None, checked(list_of(_positive, "numbers above 0", unique=False))] = None
-    """Scale of the standard deviation of each component. Default: wide."""
+    """Scale of the standard deviation of each component. Default: 1 for traits with a residual variance of 1 (binary,
+    ordinal), 1,000 phenotypic standard deviations for others."""
 
 
 class HalfT(Section):

@@ -18,6 +18,7 @@ METHODS = {"1": "vanraden1", "2": "vanraden2"}  # OPTION whichG
 FREQUENCIES = {"1": "half", "2": "genotyped"}  # OPTION whichfreq
 QUALITY = {"maf": 0.05, "call_rate": 0.9, "animal_call_rate": 0.9}
 SHARES = {"minfreq": "maf", "callrate": "call_rate", "callrateAnim": "animal_call_rate"}
+HERE = {"apy": "the key core of the relationship", "FreqFile": "the key frequencies of the relationship"}
 NONE = {"maf": 0, "call_rate": 0, "animal_call_rate": 0, "monomorphic": "keep", "parent_progeny": "ignore"}
 
 
@@ -107,10 +108,12 @@ def _no_quality_control(
 
 
 def _refused(context: Context, option: Stated, genotypes: dict[str, Any], relationship: dict[str, Any]) -> None:
+    here = HERE.get(option.value[0])
+    why = f"not carried over; here it is {here}" if here else "this program has no such genomic relationships"
     raise context.refuse(
         option.line,
-        f"OPTION {' '.join(option.value)}: this program has no such genomic relationships; needed a file without it "
-        f"(there are {', '.join(name for name, reader in OPTIONS.items() if reader != _refused)})",
+        f"OPTION {' '.join(option.value)}: {why}; needed a file without it (there are "
+        f"{', '.join(name for name, reader in OPTIONS.items() if reader != _refused)})",
     )
 
 

@@ -19,7 +19,7 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="the folder of a finished run")
     parser.add_argument("--format", required=True, choices=["blupf90"], help="the program whose files to write")
     parser.add_argument(
-        "--output", metavar="DIR", help="the folder to write to, other than that of a run (default: RUN-blupf90)"
+        "--output", metavar="DIR", help="the folder to write to (default: RUN-blupf90), not the folder of a run"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace existing files")
 
@@ -32,7 +32,9 @@ def export(args: argparse.Namespace) -> None:
 
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("parameters", metavar="FILE", help="the parameter file that renumf90 reads, such as renum.par")
-    parser.add_argument("--output", metavar="YAML", help="the analysis file to write (default: beside FILE, .yaml)")
+    parser.add_argument(
+        "--output", metavar="YAML", help="the analysis file to write (default: FILE with the ending .yaml)"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace existing files, but none that is read")
 
 

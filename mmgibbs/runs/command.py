@@ -34,8 +34,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--resume",
         action="store_true",
         help="continue from the checkpoints of a run that was stopped or killed, with the same draws as an "
-        "uninterrupted "
-        "run; starts from the beginning if there are none, and does nothing if the run is finished",
+        "uninterrupted run; without checkpoints the run starts from the beginning, and a finished run is left as it is",
     )
     there.add_argument(
         "--extend",

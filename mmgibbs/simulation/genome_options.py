@@ -18,22 +18,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """--snps and what goes with it."""
     share, chromosomes = _DEFAULTS["qtl_share"], _DEFAULTS["chromosomes"]
     parser.add_argument(
-        "--snps", type=int, help="also simulate genotypes at this number of SNPs (2 bits for each animal and SNP)"
+        "--snps",
+        type=int,
+        metavar="N",
+        help="also simulate genotypes at this number of SNPs (2 bits for each animal and SNP)",
     )
-    parser.add_argument("--qtl", type=int, help=f"with --snps: number of loci with effects (default: {QTL})")
+    parser.add_argument(
+        "--qtl", type=int, metavar="N", help=f"with --snps: number of loci with effects (default: {QTL})"
+    )
     parser.add_argument(
         "--qtl-share",
         type=float,
+        metavar="SHARE",
         help=f"with --snps: share of the genetic variance that QTL explain; the rest is polygenic (default: {share:g})",
     )
     parser.add_argument("--hide-qtl", action="store_true", help="with --snps: leave the QTL out of the file")
     parser.add_argument(
         "--chromosomes",
         type=int,
+        metavar="N",
         help=f"with --snps: number of chromosomes, of one Morgan each (default: {chromosomes})",
     )
     parser.add_argument(
-        "--genotyped", type=int, help="with --snps: write genotypes of the youngest N animals (default: of all)"
+        "--genotyped",
+        type=int,
+        metavar="N",
+        help="with --snps: write genotypes of the youngest N animals (default: of all)",
     )
 
 

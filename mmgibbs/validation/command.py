@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed",
         type=int,
         default=1,
-        help="seed of folds, simulation and bootstrap (default: 1); chains have that of sampler.seed",
+        help="seed of folds, simulation and bootstrap (default: 1); chains use sampler.seed",
     )
     parser.add_argument(
         "--replicates",
@@ -104,8 +104,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--output", metavar="DIR",
-        help="the folder to write (default: the folder of the run with -validation behind its name; of several "
-        "analyses the folder validations beside it)",
+        help="the folder to write (default: the name of the run folder with -validation added; for several "
+        "analyses the folder validations in the same place)",
     )  # fmt: skip
     parser.add_argument("--overwrite", action="store_true", help="replace an existing validation")
     parser.add_argument(

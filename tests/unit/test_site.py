@@ -85,6 +85,7 @@ def test_the_reference_says_what_every_key_means(pages):
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", pages["reference/analysis-file.md"], re.MULTILINE)
     assert len(rows) > 100 and not [key for key, meaning in rows if not meaning.strip()]
     assert "`*` matches any text" in pages["reference/analysis-file.md"]  # no backslash within code
+    assert "In `variances.residual.prior.half_t`, `variances.NAME.prior.half_t`" in pages["reference/analysis-file.md"]
     assert "frozen" not in pages["reference/analysis-file.md"] and "e-300" not in pages["reference/analysis-file.md"]
 
 

@@ -70,6 +70,10 @@ def test_no_quality_control(tmp_path):
     "option, message",
     [
         ("GammaDelta 0.1 0.2", "OPTION GammaDelta 0.1 0.2: this program has no such genomic relationships"),
+        (
+            "apy 100",
+            "OPTION apy 100: not carried over; here it is the key core of the relationship; needed a file without it",
+        ),
         ("tunedG 9", "OPTION tunedG: found 9, needed one of 0 (none), 1 (unit), 2 (A22), 3 (mean), 4 (fst)"),
         ("AlphaBeta 0.9 0.2", "OPTION AlphaBeta: found 0.9 and 0.2, needed shares of 0 or more that add up to 1"),
         ("TauOmega 1", "OPTION TauOmega: found 1 values, needed 2"),
