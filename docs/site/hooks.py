@@ -18,6 +18,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}  # pages beside docs/
 _PICTURES = "![The report of a finished run](report.png#only-light)![The same](report-dark.png#only-dark)"
+NOT_FOUND = "<p>This site has no page at this address. Choose one from the menu, or use the search.</p>"
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)]*)?\)")  # within the repository, no picture
 
 
@@ -37,6 +39,19 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if page.file.src_uri == "README.md":
         markdown = markdown.replace("# Tutorials\n", "# mmgibbs\n\n" + introduction() + "\n## Tutorials\n", 1)
     return LINK.sub(lambda link: _of_site(link, page.file.src_uri), markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Options of commands within text are not broken after their hyphens (`.option` of site.css)."""
+    code = re.compile(r"<code>([^<\n]*--[^<\n]*)</code>")
+    return code.sub(lambda found: OPTION.sub(r'<span class="option">\g<0></span>', found[0]), html)
+
+
+def on_post_template(output: str, template_name: str, **_: Any) -> str:
+    """The page of an address that is not there says what to do."""
+    if template_name != "404.html":
+        return output
+    return output.replace("404 - Not found</h1>", f"Not found</h1>{NOT_FOUND}")
 
 
 def _of_site(link: re.Match[str], page: str) -> str:

@@ -68,6 +68,17 @@ def test_links_out_of_the_pages_lead_to_pages_or_become_text(hooks):
     )
 
 
+def test_options_within_text_are_kept_whole(hooks):
+    html = "<p><code>run --no-report a-b</code></p><pre><code>run --quiet\n</code></pre><p>a -- b</p>"
+    assert hooks.on_page_content(html) == html.replace("--no-report", '<span class="option">--no-report</span>')
+
+
+def test_an_address_without_a_page_says_what_to_do(hooks):
+    html = "<h1>404 - Not found</h1>"
+    assert "use the search" in hooks.on_post_template(html, template_name="404.html")
+    assert hooks.on_post_template(html, template_name="sitemap.xml") == html
+
+
 def test_what_a_key_accepts_is_said_in_words(hooks):
     number = {"type": "number"}
     assert (
