@@ -78,7 +78,7 @@ class Relatives:
 
     @property
     def n_entries(self) -> int:
-        """Of the lists of progeny."""
+        """Number of entries in the lists of progeny."""
         return sum(int(np.count_nonzero(parent >= 0)) for parent in (self.sire, self.dam))
 
     @cached_property
