@@ -1,8 +1,8 @@
 """mmgibbs: breeding values with their reliability, and variance components with their uncertainty.
 
     import mmgibbs
-    result = mmgibbs.run("analysis.yaml")        # Result(summary, solutions, info, directory), Polars frames
-    result = mmgibbs.open_run("runs/beef")            # the same of a run that is there already
+    result = mmgibbs.run("analysis.yaml")     # Result(summary, solutions, info, directory), Polars frames
+    result = mmgibbs.open_run("runs/beef")    # the same for a run that has finished already
     model = mmgibbs.MixedModel(traits="weight", fixed=["herd"], random={"animal": "pedigree"}).fit(records, pedigree)
     analysis = mmgibbs.load_config("analysis.yaml", ["sampler.samples=2000"])
 

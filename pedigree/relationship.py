@@ -39,10 +39,9 @@ class Relatives:
 
     where e runs over l's entries in the lists and j_e = progeny[e]. A missing relative contributes nothing, nor does a
     mate that is l itself (the diagonal has it). A progeny whose two parents are the same level (a group; a selfed
-    plant) stands in that level's list twice.
+    plant) is in that level's list twice.
 
-    1/d, the lists of progeny and the diagonal are made when they are asked for, and kept from then on: 40 bytes an
-    animal.
+    1/d, the lists of progeny and the diagonal are made when they are first used, and then kept: 40 bytes an animal.
     """
 
     sire: np.ndarray  # (n,) int32; -1: unknown; >= n: unknown-parent group
@@ -58,18 +57,18 @@ class Relatives:
         return self.made_dinv()
 
     def made_dinv(self) -> np.ndarray:
-        """1/d, made anew and not kept."""
+        """1/d, computed again and not kept."""
         d = mendelian_variance(self.sire, self.dam, self.inbreeding)
         return 1.0 / d if self.within is None else 1.0 / (d + self.within)
 
     @property
     def progeny_ptr(self) -> np.ndarray:
-        """(q + 1,) int64: level l owns entries progeny_ptr[l] .. progeny_ptr[l + 1] - 1."""
+        """(q + 1,) int64: level l has the entries progeny_ptr[l] .. progeny_ptr[l + 1] - 1."""
         return self._lists[0]
 
     @property
     def progeny(self) -> np.ndarray:
-        """int32, rising within a level."""
+        """int32, the progeny of every level, ascending within a level."""
         return self._lists[1]
 
     @property
@@ -79,7 +78,7 @@ class Relatives:
 
     @property
     def n_entries(self) -> int:
-        """Of the lists of progeny."""
+        """Number of entries in the lists of progeny."""
         return sum(int(np.count_nonzero(parent >= 0)) for parent in (self.sire, self.dam))
 
     @cached_property
@@ -96,7 +95,7 @@ class Relatives:
         return self.made_diagonal(self.dinv)
 
     def made_diagonal(self, dinv: np.ndarray) -> np.ndarray:
-        """The diagonal, made anew and not kept."""
+        """The diagonal, computed again and not kept. dinv: (n,) 1/d."""
         out = np.zeros(self.n_levels)
         _add_diagonal(self.sire, self.dam, dinv, out)
         if self.random_groups:

@@ -23,18 +23,18 @@ FEMALE, MALE = np.int8(0), np.int8(1)
 
 @dataclass(frozen=True)
 class Population:
-    """What the simulation is to look like; sizes follow from the number of animals asked for.
+    """What the simulated population is like; its sizes follow from the number of animals.
 
-    years: of calving, from first_year on; founders are born before them.
+    years: years with calvings, from first_year; founders are born before them.
     generation_interval: mean age of sires and dams at the birth of their progeny, years.
     herd_size: cows per herd, mean of a lognormal distribution.
     calving_rate: calves per cow and year.
-    ai_share: of the calves, those by AI bulls, from 0 to 1; it varies between herds.
-    ai_calves_per_bull: over the life of an AI bull, mean.
-    ai_popularity_sd: of the logarithm of an AI bull's popularity.
-    cows_per_bull: in natural service.
-    natural_service_age: mean age of these bulls at the birth of their calves; None: a year below the interval.
-    first_age, last_age: of parents at the birth of their progeny, years.
+    ai_share: share of the calves that are by AI bulls, from 0 to 1; it varies between herds.
+    ai_calves_per_bull: calves of an AI bull over its life, mean.
+    ai_popularity_sd: standard deviation of the logarithm of an AI bull's popularity.
+    cows_per_bull: cows of a bull in natural service.
+    natural_service_age: mean age of such bulls at the birth of their calves; None: one year less than the interval.
+    first_age, last_age: youngest and oldest parents at the birth of their progeny, years.
     """
 
     years: int = 40
@@ -87,9 +87,9 @@ def simulate_pedigree(
     G), d_i the Mendelian sampling variance with the parents' inbreeding (1/2 - (F_s + F_d)/4). selection: (k,) weights
     of an index; replacements are then the best by the index plus an error that gives it this accuracy (correlation
     with the true index among founders), bulls among all males of their year, heifers within their herd. Without it
-    they are drawn at random. inherit: gives the values that the index is of, where they are not these breeding values
-    alone (genes that are dropped, say). Raises ValueError where n_animals is too small for the population or arguments
-    do not fit.
+    they are drawn at random. inherit: gives the values of the index, if these are not the breeding values alone (for
+    example genes that parents pass on). Raises ValueError if n_animals is too small for the population or arguments do
+    not fit.
     """
     population = population or Population()
     if population.years < 1 or n_animals < 10 * population.years:

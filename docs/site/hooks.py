@@ -245,8 +245,10 @@ def _number(value: float) -> str:
 def columns() -> str:
     from mmgibbs.results.columns import OUTPUTS, PARAMETERS
 
-    lines = ["# The run folder: every table and column", "", "Words in capitals stand for names of the analysis.", ""]
-    lines += ["Tables that are given as `.csv` are there as `.parquet` too."]
+    lines = ["# The run folder: every table and column", ""]
+    lines += ["Words in capitals represent names and numbers of your analysis, as `p_top_X` for `p_top_5`.", ""]
+    lines += ["Every table that is listed as `.csv` is also written as `.parquet`, except `chromosomes.csv`. A run"]
+    lines += ["leaves `solutions.csv` out if it has more than 1,000,000 rows, unless you set `output: {csv: always}`."]
     for file, output in OUTPUTS.items():
         lines += ["", f"## {file}", "", f"A row is {output.rows}.", "", "| column | meaning |", "|---|---|"]
         lines += [f"| `{column}` | {_cell(meaning)} |" for column, meaning in output.columns.items()]

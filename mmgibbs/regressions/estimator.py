@@ -77,7 +77,7 @@ class Regression(Keywords):
         return hasattr(self, "_run")
 
     def fit(self, X: npt.ArrayLike | Frame, y: npt.ArrayLike | Frame) -> Self:
-        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,).
+        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) numbers, or labels of two classes.
 
         DataError names row and column of what cannot be used.
         """

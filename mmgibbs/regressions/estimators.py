@@ -85,8 +85,8 @@ class HorseshoeProbit(Classifier):
 
     The intercept is not penalised: its normal prior, of standard deviation intercept_prior_sd at the means of the
     predictors, has practically no effect by default; None makes it flat, which is refused if a plane separates the
-    classes. In that case (nearly always for n <= p) coefficients have no posterior mean under the horseshoe alone: set
-    slab_scale, which regularises it (Piironen & Vehtari 2017).
+    classes. For separated classes (nearly always if n <= p) coefficients have no posterior mean under the horseshoe
+    alone: set slab_scale, which regularises it (Piironen & Vehtari 2017).
 
     collapsed: a further draw of all coefficients with the latent responses integrated out, for rare classes; None: if
     the rarer class has 50 rows for each coefficient.
@@ -222,7 +222,7 @@ class HierarchicalSlice(Classifier):
 
     @property
     def kind(self) -> str:  # type: ignore[override]
-        """As scikit-learn calls it: counts are predicted, classes are classified."""
+        """As scikit-learn calls it: 'regressor' for counts, 'classifier' for classes."""
         return "regressor" if self.family == "poisson" else "classifier"
 
     def fit(
@@ -262,9 +262,9 @@ class HierarchicalSlice(Classifier):
         group_predictors: npt.ArrayLike | None = None,
     ) -> np.ndarray:
         """Posterior mean probabilities (n, K), columns as in `classes_`. groups: (n,) labels; a label that was not in
-        the fit gets the population's mean Delta'z, and there is a warning; without `groups` every row gets it, but for
-        a fit without groups, after which every row belongs to the only group, if its draws were kept (save_groups).
-        group_predictors: (n, q), of the rows of new groups.
+        the fit gets the population's mean Delta'z, and there is a warning; without `groups` every row gets that mean.
+        After a fit without groups every row belongs to the only group, if its draws were kept (save_groups).
+        group_predictors: (n, q), for the rows of new groups.
 
         ModelError for family 'poisson', which has no classes.
         """
@@ -325,7 +325,7 @@ class MultinomialPG(Classifier):
 
     Draws in `posterior`: beta (predictor, contrast), intercept (contrast).
 
-    The priors apply to standardised columns unless standardise=False.
+    The priors apply to standardised columns unless standardise=False; coefficients are those of the columns as given.
     """
 
     plugin = MultinomialPGModel

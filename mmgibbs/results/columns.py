@@ -20,37 +20,38 @@ class Output(NamedTuple):
 
 
 _SUMMARY = {
-    "parameter": "name of the parameter, see below",
+    "parameter": "name of the parameter (see Parameters below)",
     "mean": "posterior mean; with method reml the estimate",
     "median": "posterior median",
     "sd": "posterior standard deviation; with method reml the standard error",
     "mcse": "Monte Carlo standard error of the mean",
     "ess_bulk": "effective sample size for the centre of the distribution",
     "ess_tail": "effective sample size for its tails",
-    "rhat": "R-hat, rank-normalised: compares the chains; above 1.05 the chains do not agree yet",
+    "rhat": "R-hat, rank-normalised: compares the chains; if it is above 1.05 the chains do not agree yet",
     "hpd_low": "lower end of the shortest interval that contains 95 % of the draws",
     "hpd_high": "upper end of that interval",
 }
 _SOLUTIONS = {
     "term": "name of the effect in the analysis",
-    "effect": "which effect of a random term (direct, maternal; .0, .1, ... of a random regression); gebv; total",
+    "effect": "which effect of a random term (`direct`, `maternal`; `.0`, `.1`, ... of a random regression); `gebv`: "
+    "genomic value by the SNP effects; `total`: its sum with the other breeding values of the animal",
     "trait": "name of the trait",
-    "level": "level of the effect as in the table, such as the id of an animal; slope for a covariate, and for a "
-    "curve its coefficients x^1, x^2, ... or legendre.0, legendre.1, ...",
+    "level": "level of the effect as in the table, such as the id of an animal; `slope` for a covariate, and for a "
+    "curve its coefficients `x^1`, `x^2`, ... or `legendre.0`, `legendre.1`, ...",
     "mean": "posterior mean; with method blup or reml the solution",
-    "sd": "posterior standard deviation",
+    "sd": "posterior standard deviation; with method blup or reml the standard error",
     "mcse": "Monte Carlo standard error of the mean",
     "ess": "effective sample size",
     "pev": "prediction error variance, the posterior variance",
-    "reliability": "1 - pev / ((1 + F) variance), with the diagonal of G or H for 1 + F where relationships are from "
-    "genotypes; Monte Carlo error can make it slightly negative where it is near 0",
-    "accuracy": "square root of the reliability, 0 where that is negative",
-    "inbreeding": "inbreeding coefficient F of the animal that the model uses",
-    "pev_mcse": "Monte Carlo standard error of pev (of sd squared for fixed effects), where it was estimated from "
-    "samples (sampler.pev_samples)",
-    "probability[CATEGORY]": "probability of the category (output.probabilities)",
+    "reliability": "1 - pev / ((1 + F) variance), with the diagonal of G or H in place of 1 + F if relationships are "
+    "from genotypes; Monte Carlo error can make it slightly negative where it is near 0",
+    "accuracy": "square root of the reliability, 0 if that is negative",
+    "inbreeding": "inbreeding coefficient F of the animal, as the model uses it",
+    "pev_mcse": "Monte Carlo standard error of pev (of sd squared for fixed effects), if it was estimated from "
+    "samples (`sampler.pev_samples`)",
+    "probability[CATEGORY]": "probability of the category (`output.probabilities`)",
     "probability_sd[CATEGORY]": "its posterior standard deviation",
-    "expected_count": "expected count at an exposure of 1 (output.probabilities)",
+    "expected_count": "expected count at an exposure of 1 (`output.probabilities`)",
     "expected_count_sd": "its posterior standard deviation",
 }
 _DECISIONS = {
@@ -60,7 +61,7 @@ _DECISIONS = {
     "sd": "posterior standard deviation of the score",
     "mcse": "Monte Carlo standard error of the mean",
     "ess": "effective sample size",
-    "p_top_X": "probability to be among the best X per cent of the candidates",
+    "p_top_X": "probability of being among the best X per cent of the candidates",
     "mcse_top_X": "Monte Carlo standard error of that probability",
     "rank_low": "lower end of the interval of the rank (rank 1 is the best)",
     "rank_median": "median rank",
@@ -69,10 +70,10 @@ _DECISIONS = {
 _RESPONSE = {
     "criterion": "trait or index",
     "top": "per cent of the candidates that are selected",
-    "selected": "how many that are",
+    "selected": "number of candidates that are selected",
     "candidates": "number of candidates",
-    "by_mean": "expected response where those with the highest posterior means are selected",
-    "by_p_top": "expected response where those most probably among the best are selected",
+    "by_mean": "expected response if those with the highest posterior means are selected",
+    "by_p_top": "expected response if those with the highest `p_top_X` are selected",
     "perfect": "expected response if the true values were known",
     "perfect_sd": "its posterior standard deviation",
     "perfect_mcse": "its Monte Carlo standard error",
@@ -82,7 +83,7 @@ _ANIMALS = {
     "id": "id of the animal",
     "sire": "id of the sire, empty where unknown",
     "dam": "id of the dam, empty where unknown",
-    "birth": "birth as a year, with the part of the year where the pedigree has dates",
+    "birth": "year of birth, with decimals if the pedigree has dates",
 }
 _MARKERS = {
     "snp": "name of the SNP",
@@ -101,15 +102,15 @@ _MARKERS = {
     "effect_mcse_TRAIT": "its Monte Carlo standard error",
     "pip_TRAIT": "probability that the effect is not 0",
     "pip_mcse_TRAIT": "its Monte Carlo standard error",
-    "class_K_TRAIT": "probability that the effect is of class K of the prior",
-    "state_SET": "probability that the SNP has an effect on just the traits of SET",
+    "class_K_TRAIT": "probability that the effect belongs to class K of the prior",
+    "state_SET": "probability that the SNP has an effect on exactly the traits of SET",
     "state_mcse_SET": "its Monte Carlo standard error",
 }
 _SHARE = {
     "share": "share of the genetic variance of the genotyped animals, mean of the draws",
     "share_sd": "its posterior standard deviation",
-    "share_low": "2.5 % of its draws lie below",
-    "share_high": "97.5 % of its draws lie below",
+    "share_low": "2.5 % of its draws are smaller",
+    "share_high": "97.5 % of its draws are smaller",
 }
 _OF_TERM = {"term": "name of the term of SNP effects", "trait": "name of the trait", "chromosome": "chromosome"}
 _WINDOWS = {
@@ -122,21 +123,21 @@ _WINDOWS = {
     "last_snp": "last SNP of the window",
     **_SHARE,
     "ppa": "probability that the share is larger than `above`",
-    "above": "the share that ppa is about",
+    "above": "the share to which `ppa` refers (`windows.share` of the analysis)",
     "p_any": "probability that some SNP of the window has an effect",
     "draws": "number of draws of the effects",
 }
 _CHROMOSOMES = {
     **_OF_TERM,
     "snps": "number of SNPs",
-    **{
-        f"variance{e}": f"variance of the values of the chromosome alone: {w}" for e, w in (("", "mean"), ("_sd", "SD"))
-    },
-    **{f"variance_{e}": f"{p} % of its draws lie below" for e, p in (("low", "2.5"), ("high", "97.5"))},
+    "variance": "variance of the genomic values by this chromosome alone, mean of the draws",
+    "variance_sd": "its posterior standard deviation",
+    "variance_low": "2.5 % of its draws are smaller",
+    "variance_high": "97.5 % of its draws are smaller",
     "covariance_with_rest": "covariance with the values of all other chromosomes, mean of the draws",
     "covariance_with_rest_sd": "its posterior standard deviation",
-    "covariance_with_rest_low": "2.5 % of its draws lie below",
-    "covariance_with_rest_high": "97.5 % of its draws lie below",
+    "covariance_with_rest_low": "2.5 % of its draws are smaller",
+    "covariance_with_rest_high": "97.5 % of its draws are smaller",
     **_SHARE,
 }
 _GENOTYPED = {
@@ -145,21 +146,21 @@ _GENOTYPED = {
     "share_J": "share of the variance of the genotypes on component J, the same in every row",
 }
 _RELATIONSHIP_SAMPLE = {
-    "animal": "id of a genotyped animal; relatives follow each other",
+    "animal": "id of a genotyped animal; the file has relatives next to each other",
     "other": "id of another, in the same order",
     "genomic": "their genomic relationship (VanRaden 1), neither blended nor tuned",
-    "pedigree": "their relationship by the pedigree, blank without one",
+    "pedigree": "their relationship by the pedigree, empty without a pedigree",
 }
 _PREDICTED = {
     "trait": "name of the trait",
-    "effect": "class effect whose levels are shown, empty for all records",
+    "effect": "class effect, empty for all records together",
     "level": "level of that effect",
     "records": "number of records",
     "category": "category, empty for counts",
-    "observed": "share of the records in the category, or their mean count",
-    "predicted": "mean of that share in records simulated from the model",
-    "low": "2.5 % of those draws lie below",
-    "high": "97.5 % of those draws lie below",
+    "observed": "share of the records that are in the category; of counts their mean",
+    "predicted": "mean over draws of the same share in records simulated from the model",
+    "low": "2.5 % of these draws are smaller",
+    "high": "97.5 % of these draws are smaller",
 }
 OUTPUTS = {
     "summary.csv": Output("a variance component or another parameter of the model", _SUMMARY),
@@ -170,7 +171,7 @@ OUTPUTS = {
     "markers.parquet": Output("a SNP of the file of genotypes", _MARKERS),
     "windows.parquet": Output("a window of neighbouring SNPs, by term and trait", _WINDOWS),
     "chromosomes.csv": Output("a chromosome, by term and trait", _CHROMOSOMES),
-    "genotyped.parquet": Output("a genotyped animal, where relationships are made of genotypes", _GENOTYPED),
+    "genotyped.parquet": Output("a genotyped animal, if relationships are from genotypes", _GENOTYPED),
     "relationship_sample.parquet": Output("a pair among some of the genotyped animals", _RELATIONSHIP_SAMPLE),
     "predicted_classes.csv": Output("a category of a trait that is not normal, overall and by class", _PREDICTED),
 }
@@ -182,12 +183,12 @@ PARAMETERS = {
     "residual.cov[A,B]": "residual covariance of two traits",
     "residual.corr[A,B]": "residual correlation",
     "h2[TRAIT]": "heritability: direct genetic variance over the phenotypic variance, draw by draw",
-    "ratio[TERM:TRAIT]": "share of the phenotypic variance; ratio[TERM.EFFECT:TRAIT] of one effect of several",
+    "ratio[TERM:TRAIT]": "share of the phenotypic variance; `ratio[TERM.EFFECT:TRAIT]` if the term has several effects",
     "threshold[TRAIT:A|B]": "threshold between two neighbouring categories of an ordinal trait",
     "incidence[TRAIT:CATEGORY]": "share of the category among unrelated animals",
-    "h2_observed[TRAIT]": "heritability on the scale of the records; h2_observed[TRAIT:CATEGORY] of one category",
-    "TERM.QUANTITY[TRAIT]": "of SNP effects: their variance, scale or shares, as the prior has them",
-    "QUANTITY": "parameters of a regression, such as beta[PREDICTOR]",
+    "h2_observed[TRAIT]": "heritability on the scale of the records; `h2_observed[TRAIT:CATEGORY]` of one category",
+    "TERM.QUANTITY[TRAIT]": "parameters of the prior of SNP effects, such as their variance, scale or shares",
+    "QUANTITY": "parameter of a regression, such as `beta[PREDICTOR]`",
 }  # fmt: skip
 
 

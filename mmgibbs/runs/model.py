@@ -149,8 +149,8 @@ class MixedModel(Keywords):
     ) -> Self:
         """Fit the model. phenotypes, pedigree: paths, or data frames of Polars, pandas or any library that speaks the
         Arrow PyCapsule interface; genotypes: the section `data.genotypes`; directory: the run folder to keep; None: a
-        temporary folder without checkpoints, which is deleted with the result. overwrite, resume, extend, report: as of
-        `mmgibbs.run`, for a folder that is kept.
+        temporary folder without checkpoints, which is deleted with the result. overwrite, resume, extend, report: as in
+        `mmgibbs.run`, for a folder that is kept. progress: print what is being done, with a bar.
 
         ConfigError, DataError and ModelError say what cannot be used.
         """

@@ -62,7 +62,7 @@ class Result:
         """Draws of the variance components, derived parameters and chosen levels:
         an xarray DataTree with /posterior and /sample_stats, which ArviZ reads directly.
 
-        Up to 64 MB are read once and kept in memory; larger files are opened, and read where they are looked at.
+        Up to 64 MB are read once and kept in memory; larger files are opened, and read where you use them.
         """
         return self._open_draws() if self._draws_in_memory is None else self._draws_in_memory.copy(deep=True)
 
@@ -139,7 +139,7 @@ class Result:
         return pictures.trace(self._sampled("plot_trace"), parameters)
 
     def plot_posterior(self, parameters: str | Sequence[str] | None = None) -> Picture:
-        """A matplotlib figure of posterior densities with means and 95 % intervals. parameters: as of plot_trace."""
+        """A matplotlib figure of posterior densities with means and 95 % intervals. parameters: as in plot_trace."""
         from mmgibbs.report import pictures
 
         return pictures.posterior(self._sampled("plot_posterior"), self.summary, parameters)

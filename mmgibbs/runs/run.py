@@ -41,7 +41,8 @@ def run(
     frames of Polars, pandas or any library that speaks the Arrow PyCapsule interface).
     overrides: 'key.path=value' strings. overwrite: replace an existing run. resume: continue from the checkpoints of a
     run that ended early, with the same draws as an uninterrupted run. extend: sweeps to add to a finished run.
-    report: write report.html at each checkpoint while the chains run, and when the run has ended.
+    progress: print what is being done, with a bar. report: write report.html at each checkpoint while the chains run,
+    and when the run has ended. directory: the run folder, in place of `output.directory`.
     cluster: 'tcp://host:port' of a Dask scheduler, whose workers then run the chains with the same draws, or 'local:N'
     for N workers on this machine (a script then needs the usual `if __name__ == "__main__":`).
     Raises MmgibbsError or pedigree.errors.PedigreeError with one readable message; Stopped (a KeyboardInterrupt) if
@@ -122,10 +123,10 @@ def open_run(directory: str | os.PathLike) -> Result:
     """The result of a finished run, from its folder: what `run` returned when it wrote it.
 
     directory: the run folder of a mixed model (sampled, REML or BLUP) or of a regression. Nothing is run, and draws are
-    read where they are asked for. While a finished run is being extended or replaced the folder holds, and this
-    returns, the results of before.
+    read when you use them. While a finished run is being extended or replaced, its folder still has the earlier
+    results, and these are returned.
 
-    Raises ConfigError where the folder holds no finished run, or one of its files cannot be read.
+    Raises ConfigError if there is no finished run in the folder, or if one of its files cannot be read.
     """
     if not isinstance(directory, (str, os.PathLike)):
         raise ConfigError(f"open_run: found {reprlib.repr(directory)}, needed the folder of a finished run")

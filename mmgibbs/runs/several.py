@@ -56,7 +56,7 @@ def run_scenarios(
 ) -> list[Scenario]:
     """Run several analyses; returns the outcome of each, in their order.
 
-    files: of analyses (YAML); overrides, overwrite, resume, extend, report, cluster: as of `mmgibbs.run`, for all of
+    files: of analyses (YAML); overrides, overwrite, resume, extend, report, cluster: as in `mmgibbs.run`, for all of
     them. output: a folder for the run folders, named after the files; None: each has its own folder. done: called
     with each scenario as it ends.
 
