@@ -52,10 +52,11 @@ def _candidates(frame: pl.DataFrame, criterion: str, most: int) -> Table:
     ]
     cells += [counts(low), counts(median), counts(high), bars(median, low, high, (1, last))]
     note = (
-        f"{chosen.height:,} of {frame.height:,} candidates; decisions.parquet has all of them."
+        f"{chosen.height:,} of {frame.height:,} candidates; decisions.parquet has all of them. "
         if chosen.height < frame.height
         else ""
     )
+    note += "Rank is the median over the draws; From and To are the ends of its interval."
     return Table(
         f"{criterion}: the {chosen.height:,} candidates with the highest means",
         columns,
@@ -93,6 +94,7 @@ def _response(frame: pl.DataFrame, criterion: str) -> Table:
         columns,
         list(zip(*cells, strict=True)),
         "By mean, by P(best) and with perfect knowledge: the mean of the selected candidates minus the mean of all, in "
-        f"the unit of {criterion}. The SD is that of the gain with perfect knowledge; those of the other gains would "
-        "need the draws of every candidate.",
+        f"the unit of {criterion}. Perfect knowledge selects the best of each draw, the upper limit of any selection; "
+        "attained is the gain by mean in per cent of it. The SD is that of the gain with perfect knowledge; those of "
+        "the other gains would need the draws of every candidate.",
     )

@@ -75,8 +75,9 @@ def behind_words(traits: Mapping[str, dict]) -> str:
 
 
 def scale_words(traits: dict[str, dict]) -> str:
-    """'on the scale of the trait (of pneumonia, of its liability)'."""
-    own = [f"of {name}, of its {scale_of(spec)}" for name, spec in traits.items() if scale_of(spec)]
+    """'on the scale of the trait (for pneumonia, that of its liability)'."""
+    scales = {name: "logarithm" if scale_of(spec) == "log" else scale_of(spec) for name, spec in traits.items()}
+    own = [f"for {name}, that of its {scale}" for name, scale in scales.items() if scale]
     return "on the scale of the trait" + (f" ({'; '.join(own)})" if own else "")
 
 

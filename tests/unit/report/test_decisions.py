@@ -38,6 +38,7 @@ def test_what_is_attained_is_in_per_cent():
 def test_notes_name_the_columns_that_they_are_about():
     response = tables()[1]
     assert "first two" not in response.note and "in the unit of gain" in response.note
+    assert "attained is the gain by mean in per cent of it." in response.note
     assert response.note.startswith("By mean, by P(best) and with perfect knowledge:")
     assert {"By mean", "By P(best)", "Perfect knowledge", "SD"} <= {c.label for c in response.columns}
 

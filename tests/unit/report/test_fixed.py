@@ -34,14 +34,14 @@ def test_levels_are_in_natural_order():
     ("traits", "said"),
     [
         ({"a": {"type": "normal"}, "b": {"type": "censored", "log": False}}, ""),
-        ({"a": {"type": "binary"}}, "They are on the scale of the trait (of a, of its liability)."),
+        ({"a": {"type": "binary"}}, "They are on the scale of the trait (for a, that of its liability)."),
         (
             {"a": {"type": "normal"}, "b": {"type": "ordinal"}},
-            "They are on the scale of the trait (of b, of its liability).",
+            "They are on the scale of the trait (for b, that of its liability).",
         ),
         (
             {"a": {"type": "count"}, "b": {"type": "censored", "log": True}},
-            "They are on the scale of the trait (of a, of its log rate; of b, of its log). "
+            "They are on the scale of the trait (for a, that of its log rate; for b, that of its logarithm). "
             "A difference of d on a log scale is a factor of exp(d) of a and b.",
         ),
         ({"a": {"type": "normal"}, "without": {"type": "count"}}, ""),  # no fixed effects on it

@@ -75,7 +75,7 @@ def test_sums_are_of_what_follows_the_model():
     left = [name for name, _ in model_equations({"traits": traits, "model": model})]
     assert left == ["milk", "liability of sick", "log rate of cases", "log of days", "age"]
     assert scale_words({"milk": traits["milk"]}) == "on the scale of the trait"
-    assert scale_words({"sick": traits["sick"]}) == "on the scale of the trait (of sick, of its liability)"
+    assert scale_words({"sick": traits["sick"]}) == "on the scale of the trait (for sick, that of its liability)"
 
 
 @pytest.mark.parametrize(
@@ -176,12 +176,12 @@ def test_estimates_are_not_said_to_be_sampled():
 def test_coefficients_of_curves_are_not_on_the_scale_of_the_trait():
     record = {"analysis": {"traits": {"sick": {"type": "binary"}}, "model": {}}}
     assert values_words(record, coefficients="all").startswith(
-        "Posterior means of the coefficients of curves, on the scale of the trait (of sick, of its liability) per unit "
-        "of what they multiply; intervals are"
+        "Posterior means of the coefficients of curves, on the scale of the trait (for sick, that of its liability) "
+        "per unit of what they multiply; intervals are"
     )
     assert values_words(record | {"method": "blup"}, coefficients="some").startswith(
-        "BLUP on the scale of the trait (of sick, of its liability), coefficients of curves per unit of what they "
-        "multiply; intervals are"
+        "BLUP on the scale of the trait (for sick, that of its liability), coefficients of curves per unit of what "
+        "they multiply; intervals are"
     )
     assert "coefficients" not in values_words(record)
 
