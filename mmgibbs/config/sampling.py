@@ -164,7 +164,7 @@ class Sampler(Section):
 
     checkpoint_every: Annotated[Interval | str, checked(_checkpoint_every)] = TEN_MINUTES
     """How often a run saves its state: a number of sweeps, minutes such as 10m, or never. Of minutes, the
-    first ones come sooner: after 1, 3 and 7."""
+    first ones come sooner: after 1, then 2 more, 4 more and so on, up to that time."""
 
     stop: Stop | None = None
     """Targets at which the chains stop. Default: after `samples` sweeps."""

@@ -145,7 +145,9 @@ def _of_few(of_bulk: int, of_all: int) -> str:
 
 def _of_negative(run: Finished) -> str:
     """What may make the posterior SD of a value larger than the SD of its effect."""
-    groups = bool(run.record.get("data", {}).get("groups"))
+    own = run.record.get("analysis", {}).get("data", {}).get("groups") or {}
+    in_variance = own.get("effect") == "metafounders"  # the diagonal of their relationships has the founders' spread
+    groups = bool(run.record.get("data", {}).get("groups")) and not in_variance
     first = (
         f"Values include those of the unknown-parent groups, whose uncertainty is in the {spread_of(run)} and not in "
         "the SD of the effect. "

@@ -206,7 +206,7 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
     held = {
         "Records": f"{records['used']:,} used of {records['read']:,} read" if records else None,
         "Observations": _observations(data) if "observations" in data else None,
-        "Weights": _weights(tables["weights"]) if tables.get("weights") else None,
+        "Weights": _weights(tables["weights"], record.get("scales") or {}) if tables.get("weights") else None,
         "Exposure": _exposures(analysis.get("traits") or {}),
         "Predictors": f"{data['predictors']:,}" if "predictors" in data else None,
         "Animals": _animals(data) if "animals" in data else None,
@@ -245,8 +245,10 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
     return [(title, [(k, v) for k, v in items.items() if v]) for title, items in groups if any(items.values())]
 
 
-def _weights(column: str) -> str:
-    return f"{column}: residual variances are divided by it; they, and heritabilities, are shown for a weight of 1"
+def _weights(column: str, scales: Mapping[str, Mapping[str, str]]) -> str:
+    """scales: of the heritabilities of each trait, empty where there are none."""
+    they = "they, and heritabilities," if any("h2" in of for of in scales.values()) else "they"
+    return f"{column}: residual variances are divided by it; {they} are shown for a weight of 1"
 
 
 def _observations(data: Mapping) -> str:

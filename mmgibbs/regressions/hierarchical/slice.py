@@ -15,7 +15,7 @@ Neal 2003):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Protocol
@@ -316,21 +316,24 @@ class HierarchicalSliceSampler:
                 f"b_{{i}} holds {own}."
                 + (f" w_{{i}} has a 1 and {', '.join(of_groups)} of the group." if of_groups else ""),
                 predictors_words(self.predictors),
-                self._names_words(),
+                self._names_words(of_groups),
             ),
         )
 
-    def _names_words(self) -> str:
-        """What the parameters of the population are, by the names of the first predictor and of the first class."""
+    def _names_words(self, columns: Sequence[str]) -> str:
+        """What the parameters of the population are, by the names of the first predictor and of the first class.
+
+        columns: the user's names of the group predictors, whose parameters may have others (z0, z1).
+        """
         x, *others = self.coords["coefficient"]
         of_groups, contrasts = self.coords["group_predictor"][1:], self.coords["contrast"]
-        k, for_k = (f",{contrasts[0]}", f" for {contrasts[0]}") if self.M > 1 else ("", "")
+        called = columns or of_groups
+        k, for_k = (f",{contrasts[0]}", f" for {label(contrasts[0])}") if self.M > 1 else ("", "")
         of_x = f"coefficients of {x}" if others else "intercepts"
-        where = f" where {labels(of_groups)} {'is' if len(of_groups) == 1 else 'are'} 0" if of_groups else ""
+        where = f" where {labels(called)} {'is' if len(called) == 1 else 'are'} 0" if of_groups else ""
         said = [f"population[intercept,{x}{k}] is the mean of the {of_x}{for_k}{where}"]
         if of_groups:
-            w = of_groups[0]
-            said.append(f"population[{w},{x}{k}] what one unit of {w} adds to it")
+            said.append(f"population[{of_groups[0]},{x}{k}] what one unit of {called[0]} adds to it")
         if others:
             said.append(f"population[intercept,intercept{k}] that of the intercepts{for_k}{where}")
         return f"Δ is population: {labels(said)}. V is covariance, of the groups about these means."

@@ -97,9 +97,11 @@ def test_groups_are_named_and_counted():
     assert "w_{i} has a 1 and size of the group." in several.where[2]
     assert several.where[-1].startswith(
         "Δ is population: population[intercept,x0,assisted] is the mean of the coefficients of x0 for assisted where "
-        "z0 is 0, population[z0,x0,assisted] what one unit of z0 adds to it and "
-        "population[intercept,intercept,assisted] that of the intercepts for assisted where z0 is 0. "
+        "size is 0, population[z0,x0,assisted] what one unit of size adds to it and "
+        "population[intercept,intercept,assisted] that of the intercepts for assisted where size is 0. "
     )
+    numbers = described(HierarchicalSliceModel, np.arange(N) % 3 + 1.0, ("score",), "herd", p=1)
+    assert "population[intercept,x0,1.0] is the mean of the coefficients of x0 for 1 and" in numbers.where[-1]
     counts = described(HierarchicalSliceModel, np.arange(N) % 4, ("cases",), "herd", family="poisson")
     assert counts.equations == ("log E(cases) = α_{i} + zβ_{i}",)
 

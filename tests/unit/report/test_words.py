@@ -103,9 +103,13 @@ def test_rates_are_per_unit_of_their_exposure():
 def test_records_with_weights_say_so():
     analysis = {"traits": {"milk": {"type": "normal"}}, "model": {}, "data": {"weights": "tests"}}
     assert model_table({"analysis": analysis}).rows[-1][:2] == ("residual", "random; weighted by tests")
-    shown = dict(facts({"analysis": analysis})[0][1])["Weights"]
     divided = "tests: residual variances are divided by it"
-    assert shown == f"{divided}; they, and heritabilities, are shown for a weight of 1"
+    for scales, they in (
+        ({"milk": {"h2": "the trait's own"}}, "they, and heritabilities,"),
+        ({}, "they"),  # as without breeding values
+    ):
+        shown = dict(facts({"analysis": analysis, "scales": scales})[0][1])["Weights"]
+        assert shown == f"{divided}; {they} are shown for a weight of 1"
 
 
 def test_an_intercept_and_the_coefficients_of_covariates_are_counted():
