@@ -301,7 +301,7 @@ OF_EVERY_RUN = {
     "seed": "of the random numbers; None draws a fresh one, kept as `seed_`",
     "device": "cpu, or gpu",
     "threads": "threads of the linear algebra; None: every core",
-    "standardise": "centre the predictors and divide them by their standard deviations",
+    "standardise": "centre the predictors and scale them to a standard deviation of 1 (`BayesianLasso`: length 1)",
     "progress": "show a bar, and say when kernels are compiled",
 }  # keywords of an estimator beside the options of its plugin
 

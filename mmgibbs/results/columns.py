@@ -185,7 +185,7 @@ PARAMETERS = {
     "h2[TRAIT]": "heritability: direct genetic variance over the phenotypic variance, draw by draw",
     "ratio[TERM:TRAIT]": "share of the phenotypic variance; `ratio[TERM.EFFECT:TRAIT]` if the term has several effects",
     "threshold[TRAIT:A|B]": "threshold between two neighbouring categories of an ordinal trait",
-    "incidence[TRAIT:CATEGORY]": "share of the category among unrelated animals",
+    "incidence[TRAIT:CATEGORY]": "share of the category among unrelated animals; `incidence[TRAIT]` of a binary trait",
     "h2_observed[TRAIT]": "heritability on the scale of the records; `h2_observed[TRAIT:CATEGORY]` of one category",
     "TERM.QUANTITY[TRAIT]": "parameters of the prior of SNP effects, such as their variance, scale or shares",
     "QUANTITY": "parameter of a regression, such as `beta[PREDICTOR]`",

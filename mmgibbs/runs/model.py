@@ -47,7 +47,9 @@ class MixedModel(Keywords):
     fixed: columns of class effects, or a mapping from effects to 'class', 'covariate' or their keys.
     random: columns of independent effects, or a mapping from effects to 'identity', 'pedigree' or their keys.
     markers, variances, decisions, data, output, sampler: the sections of the analysis file, as mappings.
+    intercept: True or False; None: an intercept for each trait unless a fixed class effect takes its place.
     weights: column of the weights of the records.
+    name: of the run, in its record and its report.
     seed: None draws a new one, kept as `seed_`; a run that is resumed or extended keeps its own.
 
     The other keywords are keys of the section `sampler`; None means the default of the analysis file.
