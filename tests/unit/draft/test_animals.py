@@ -1,0 +1,201 @@
+"""Which column `init` takes for the animals and their parents, beside a pedigree and genotypes."""
+
+import shlex
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.drafts import ROWS, accepted, write
+from helpers.support import shared_data
+from reference import tabular
+
+from mmgibbs.config import load_config
+from mmgibbs.draft.make import draft
+from mmgibbs.errors import ConfigError, DataError
+from pedigree.read import read_pedigree
+
+
+def test_ids_of_genotypes_tell_which_column_has_the_animals(tmp_path):
+    """Without a pedigree and under any name; a column of few numbers that are ids too is not taken."""
+    write = lambda name, lines: (tmp_path / name).write_text("\n".join(lines) + "\n")
+    write("records.csv", ["SUBJECT.NAME,pen,weight", *(f"{i},{i % 7},{i % 11 + 0.5}" for i in range(60))])
+    write("snps.csv", ["id,s1,s2", *(f"{i},{i % 3},{(i + 1) % 3}" for i in range(70))])
+    made = draft(tmp_path / "records.csv", None, tmp_path / "snps.csv", output=tmp_path / "a.yaml")
+    assert accepted(made).model.markers["snps"].level == "SUBJECT.NAME"
+    assert "60 of its 60 ids have genotypes" in made.path.read_text()
+    assert "with the pedigree" not in made.path.read_text()
+    assert "# genetic: {level: SUBJECT.NAME, relationship: genomic}" in made.path.read_text()
+    write("others.csv", ["id,s1,s2", *(f"x{i},{i % 3},{(i + 1) % 3}" for i in range(50))])
+    with pytest.raises(ConfigError, match="found no column of the records with the ids of animals"):
+        draft(tmp_path / "records.csv", None, tmp_path / "others.csv", output=tmp_path / "b.yaml")
+
+
+@pytest.mark.parametrize("name", ["animal", "line", "SUBJECT.NAME"])
+@pytest.mark.parametrize("prefix", ["", "a"])
+def test_animals_of_which_few_are_genotyped_are_found(name, prefix, tmp_path):
+    """100 of 240; every number of a litter is that of a genotyped animal too."""
+    rows = [f"{prefix}{i},{i % 30 + 1},{i % 11 + 0.5}" for i in range(240)]
+    (tmp_path / "r.csv").write_text("\n".join([f"{name},litter,weight", *rows]) + "\n")
+    snps = [f"{prefix}{i},{i % 3},{(i + 1) % 3}" for i in range(100)]
+    (tmp_path / "snps.csv").write_text("\n".join(["id,s1,s2", *snps]) + "\n")
+    made = draft(tmp_path / "r.csv", None, tmp_path / "snps.csv", output=tmp_path / "a.yaml")
+    assert "snps.csv: genotypes of 100 of the 240 animals with records" in made.said
+    assert f"level: {name}, without_genotypes: keep" in made.path.read_text()
+    assert "100 of its 240 ids have genotypes" in made.path.read_text()
+
+
+@pytest.mark.parametrize("name", ["animal", "SUBJECT.NAME"])
+def test_genotyped_sires_are_not_the_animals(name, tmp_path):
+    """All 12 sires have genotypes, and 90 of 240 progeny."""
+    rows = [f"a{i},s{i % 12},{i % 11 + 0.5}" for i in range(240)]
+    (tmp_path / "r.csv").write_text("\n".join([f"{name},sire,weight", *rows]) + "\n")
+    genotyped = [*(f"s{i}" for i in range(12)), *(f"a{i}" for i in range(90))]
+    snps = [f"{animal},{i % 3},{(i + 1) % 3}" for i, animal in enumerate(genotyped)]
+    (tmp_path / "snps.csv").write_text("\n".join(["id,s1,s2", *snps]) + "\n")
+    made = draft(tmp_path / "r.csv", None, tmp_path / "snps.csv", output=tmp_path / "a.yaml")
+    assert "snps.csv: genotypes of 90 of the 240 animals with records" in made.said
+    assert "relationship: genomic" not in made.path.read_text()
+
+
+def test_a_trait_with_some_numbers_of_genotyped_animals_is_no_animal(tmp_path):
+    """Neither are sires, where no column has the genotyped animals."""
+    rows = [f"{i % 12},{i % 13 + 0.5},{200 + i}" for i in range(40)]
+    (tmp_path / "r.csv").write_text("\n".join(["sire,weight,height", *rows]) + "\n")
+    (tmp_path / "snps.csv").write_text("\n".join(["id,s1,s2", *(f"{i},{i % 3},1" for i in range(210))]) + "\n")
+    with pytest.raises(ConfigError, match="found no column of the records with the ids of animals"):
+        draft(tmp_path / "r.csv", None, tmp_path / "snps.csv", output=tmp_path / "a.yaml")
+
+
+def test_records_that_could_be_the_pedigree_are_named(tmp_path):
+    parents = lambda i: "," if i < 9 else f"a{i % 4},a{4 + i % 5}"
+    rows = [f"a{i},{parents(i)},{i % 13 + 0.5}" for i in range(60)]
+    (tmp_path / "r.csv").write_text("\n".join(["animal,sire,dam,weight", *rows]) + "\n")
+    made, records = draft(tmp_path / "r.csv", output=tmp_path / "a.yaml"), tmp_path / "r.csv"
+    said = f"r.csv has the parents of its animals: --pedigree {shlex.quote(str(records))} takes them from there"
+    assert said in made.said
+    with_it = draft(records, records, output=tmp_path / "b.yaml")
+    assert set(accepted(with_it).model.random) == {"genetic"} and not any("takes them" in s for s in with_it.said)
+
+
+def test_ids_under_the_name_that_the_pedigree_has_for_them(tmp_path):
+    """Numbers, in a column that no list of names knows; tanks that are families once more."""
+    r = np.random.default_rng(4)
+    family = np.arange(300) // 10
+    fish = pl.DataFrame({"Fish": 1 + np.arange(300), "Father": 1000 + family // 2, "Mother": 2000 + family})
+    records = fish.select("Fish").with_columns(family=family, tank=1000 + family, kg=r.normal(1, 0.1, 300).round(3))
+    fish.write_csv(tmp_path / "pedigree.csv")
+    records.write_csv(tmp_path / "records.csv")
+    made = draft(tmp_path / "records.csv", tmp_path / "pedigree.csv", output=tmp_path / "a.yaml")
+    assert "Fish    whole numbers from 1 to 300, 300 different: animal" in "\n".join(made.said)
+    assert "tank    whole numbers from 1000 to 1029, 30 different: left out (the same groups of records as family)" in (
+        "\n".join(made.said)
+    )
+    assert {"genetic", "family"} == set(load_config(made.path).model.random)
+
+
+@pytest.mark.parametrize("spelling", ["00{}", "{}.0", "COW{}"])
+def test_animals_that_the_pedigree_spells_otherwise(spelling, tmp_path):
+    """The sires alone agree: a sire model, which must not come without a word."""
+    cows = range(100, 160)
+    rows = [f"{spelling.format(c)},{1 + c % 3},{20 + c / 7:g}" for c in cows]
+    (tmp_path / "records.csv").write_text("animal,sire,milk\n" + "\n".join(rows))
+    kin = [f"{s},0,0" for s in (1, 2, 3)] + [f"{c},{1 + c % 3},0" for c in cows]
+    (tmp_path / "pedigree.csv").write_text("id,sire,dam\n" + "\n".join(kin))
+    made = draft(tmp_path / "records.csv", tmp_path / "pedigree.csv", output=tmp_path / "analysis.yaml")
+    (said,) = (line for line in made.said if "a sire model therefore" in line)
+    first = spelling.format(100)
+    if spelling == "COW{}":
+        assert f"0 of the 60 ids in animal (the records have '{first}', which the pedigree lacks)" in said
+    else:
+        assert said.startswith("warning: ") and f"the records have '{first}', the pedigree '100')" in said
+
+
+def test_a_pedigree_whose_columns_are_not_known_says_what_is_needed(tmp_path):
+    records = "animal,sex,herd,weight\n" + "\n".join(ROWS)
+    with pytest.raises(
+        DataError, match="which column is the id.*\n.*\n?needed such names, or an analysis file of your"
+    ):
+        draft(*write(tmp_path, records, "father,mother\na1,a2\na3,a4\n"), output=tmp_path / "a.yaml")
+
+
+def test_a_pedigree_whose_sires_are_the_dams_of_the_records(tmp_path):
+    rows = [f"a{i},d{i % 20},{20 + i / 7:g}" for i in range(60)]
+    (tmp_path / "records.csv").write_text("animal,dam,weight\n" + "\n".join(rows))
+    kin = [f"a{i},d{i % 20},s{i % 6}" for i in range(60)]
+    for head, wrong in (("", True), ("animal,dam,sire\n", False)):
+        (tmp_path / "pedigree.csv").write_text(head + "\n".join(kin))
+        made = draft(
+            tmp_path / "records.csv", tmp_path / "pedigree.csv", output=tmp_path / "analysis.yaml", overwrite=True
+        )
+        said = [line for line in made.said if "agrees with the sires of pedigree.csv" in line]
+        assert bool(said) == wrong
+
+
+@pytest.mark.parametrize("parents", [["mother"], ["father"], ["father", "mother"], ["mother", "father"]])
+def test_parents_of_selfed_plants_keep_the_roles_of_their_names(parents, tmp_path):
+    """Both parents of the pedigree are the same: each column agrees with both."""
+    kin = [f"p{i},,,0" for i in range(20)] + [f"a{i},p{i % 20},p{i % 20},1" for i in range(200)]
+    rows = [",".join([f"a{i}", *[f"p{i % 20}"] * len(parents), f"{20 + i / 7:g}"]) for i in range(200)]
+    records = "\n".join([",".join(["id", *parents, "weight"]), *rows])
+    made = draft(*write(tmp_path, records, "\n".join(["id,sire,dam,selfing", *kin])), output=tmp_path / "a.yaml")
+    said = "\n".join(made.said)
+    assert "exchanged" not in said and made.refused is None
+    for name, role in (("father", "the sire"), ("mother", "the dam")):
+        lines = [line for line in made.said if line.split()[0] == name]
+        assert len(lines) == (name in parents) and all(f"({role})" in line for line in lines)
+
+
+def test_one_known_parent_does_not_make_an_exchanged_pedigree(tmp_path):
+    """One sire of 200 is known, and has the number of the dam; 60 of them would be no chance."""
+    rows = [f"a{i},{i % 20},{20 + i / 7:g}" for i in range(200)]
+    for known, wrong in ((1, False), (9, False), (60, True)):
+        kin = [f"a{i},{i % 20 if i < known else ''}," for i in range(200)]
+        made = draft(
+            *write(tmp_path, "\n".join(["animal,dam,weight", *rows]), "\n".join(["animal,sire,dam", *kin])),
+            output=tmp_path / "a.yaml",
+            overwrite=True,
+        )
+        assert any("exchanged" in line for line in made.said) == wrong
+
+
+def test_sires_and_maternal_grandsires_of_charolais(tmp_path):
+    """Foulley, Gianola & Thompson (1983): the pedigree that init asks for relates the sires of its records."""
+    pedigree = shared_data("data/traits/foulley_1983_pedigree.csv")
+    records = pedigree.with_name("foulley_1983_bw_cd.csv")
+    made = draft(records, pedigree, output=tmp_path / "a.yaml")
+    assert any("maternal_grandsire is the maternal grandsire" in line for line in made.said)
+    assert accepted(made).data.pedigree is None
+    bulls = pl.read_csv(pedigree).rows()
+    rows = [f"{sire},{of_sire},{f'dam_of_{sire}' if mgs else 0}" for sire, of_sire, mgs in bulls]
+    dams = [f"dam_of_{sire},{mgs},0" for sire, _, mgs in bulls if mgs]
+    (tmp_path / "p.csv").write_text("id,sire,dam\n" + "\n".join([*rows, *dams]))
+    analysis = accepted(draft(records, tmp_path / "p.csv", output=tmp_path / "b.yaml"))
+    assert analysis.model.random["sire"].relationship.of_pedigree
+
+
+@pytest.mark.parametrize("name", ["mgs", "Maternal_Grandsire", "sire of dam"])
+def test_a_pedigree_of_sires_and_maternal_grandsires_is_named(tmp_path, name):
+    """The file says what it is and what to do; what it says to write is accepted."""
+    bulls = [(f"a{i}", f"a{i // 10}" if i > 9 else "", f"a{i // 7}" if i > 9 else "") for i in range(40)]
+    pedigree = f"animal,sire,{name}\n" + "\n".join(",".join(bull) for bull in bulls)
+    records = "animal,sex,herd,weight\n" + "\n".join(ROWS)
+    made = draft(*write(tmp_path, records, pedigree), output=tmp_path / "a.yaml")
+    assert any(f"p.csv: {name} is the maternal grandsire: a pedigree of sires" in line for line in made.said)
+    analysis, text = accepted(made), made.path.read_text(encoding="utf-8")
+    assert analysis.data.pedigree is None and "# It is not used" in text and "X,SIRE,dam_of_X" in text
+    dams = [f"dam_of_{id},{grandsire}," for id, _, grandsire in bulls if grandsire]
+    rows = [f"{id},{sire},{f'dam_of_{id}' if grandsire else ''}" for id, sire, grandsire in bulls]
+    made = draft(*write(tmp_path, records, "id,sire,dam\n" + "\n".join([*rows, *dams])), output=tmp_path / "b.yaml")
+    assert accepted(made).data.pedigree is not None
+    kin = read_pedigree(tmp_path / "p.csv")
+    A = tabular.relationship(kin.sire, kin.dam)
+    at = {id: i for i, id in enumerate(kin.ids.to_list())}
+    assert A[at["a39"], at["a3"]] == 0.5 and A[at["a39"], at["a5"]] == 0.25  # its sire, its maternal grandsire
+
+
+def test_one_dam_is_spoken_of_in_the_singular(tmp_path):
+    pedigree = "id,sire,dam\ns,,\nd,,\n" + "\n".join(f"a{i},s,d" for i in range(40))
+    for more, own in (([], "it has no records of its own"), (["d,f,1,20.5"], "it has records of its own")):
+        records = "animal,sex,herd,weight\n" + "\n".join([*ROWS, *more])
+        made = draft(*write(tmp_path, records, pedigree), output=tmp_path / "a.yaml", overwrite=True)
+        assert f"1 dam has 40 progeny with records; {own}" in made.said

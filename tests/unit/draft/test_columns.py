@@ -1,0 +1,262 @@
+"""Which columns `init` takes for traits, effects, times, rates and dates, and what in a column of numbers is a slip."""
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.drafts import accepted, of_sample, write
+from helpers.support import shared_data
+
+import mmgibbs
+from mmgibbs.config import load_config
+from mmgibbs.draft.make import draft
+from mmgibbs.errors import ConfigError
+
+
+def of_columns(tmp_path, traits=(), **columns):
+    """What init says of, and writes from, 300 records with a weight and these columns."""
+    r = np.random.default_rng(8)
+    frame = pl.DataFrame({"id": [f"a{i}" for i in range(300)]} | columns | {"kg": r.normal(50, 4, 300).round(1)})
+    frame.write_csv(tmp_path / "records.csv")
+    made = draft(tmp_path / "records.csv", traits=traits, output=tmp_path / "analysis.yaml", overwrite=True)
+    accepted(made)
+    return "\n".join(made.said), load_config(made.path), made.path.read_text()
+
+
+def test_what_was_asked_for_is_the_trait(tmp_path):
+    files = of_sample("beef")
+    made = draft(*files, traits=("yearling_weight", "weaning_weight"), output=tmp_path / "a.yaml")
+    assert [t.name for t in accepted(made).traits] == ["yearling_weight", "weaning_weight"]
+    with pytest.raises(ConfigError, match="has no column 'yearling'; nearest: 'yearling_weight'"):
+        draft(*files, traits=("yearling",), output=tmp_path / "b.yaml")
+    assert not (tmp_path / "b.yaml").exists()
+
+
+def test_a_trait_without_a_value_is_refused(tmp_path):
+    """A column of blanks and missing values, asked for by its name; one that is guessed is left out."""
+    rows = [f"a{i},{i % 3},{20 + (i * 7) % 11 + i / 10},{'NA' if i % 2 else ''}" for i in range(60)]
+    files = write(tmp_path, "animal,herd,weight,height\n" + "\n".join(rows))
+    with pytest.raises(ConfigError, match=r"found no value in column 'height' of .*, needed at least one .*empty, NA"):
+        draft(*files, traits=("height",), output=tmp_path / "a.yaml")
+    assert [t.name for t in accepted(draft(*files, output=tmp_path / "b.yaml")).traits] == ["weight"]
+
+
+def test_results_and_true_values_are_no_traits(tmp_path):
+    """t1_a and t1_d are the components of a simulated value; a lone b_a is a trait like others."""
+    made = draft(shared_data("data/warcolak/warcolak.csv"), output=tmp_path / "a.yaml")
+    text = made.path.read_text(encoding="utf-8")
+    assert "t1_a, t1_d, t1_r look like components of a value: the true ones of a simulation?" in text
+    assert "trait2: {}" in text and "# t1_a: {}  # numbers" not in text
+    rows = [f"a{i},{i % 3},{20 + i / 7},{i / 3},{i / 9}" for i in range(40)]
+    made = draft(*write(tmp_path, "animal,herd,weight,true_bv,size_a\n" + "\n".join(rows)), output=tmp_path / "b.yaml")
+    text = made.path.read_text(encoding="utf-8")
+    assert "left out (named for a result or a true value, not a record)" in text and "# size_a: {}" in text
+
+
+def test_properties_of_a_place_and_numbers_of_rows_are_no_traits(tmp_path):
+    """Counts of ticks on grouse chicks (Elston et al. 2001): broods within locations, whose height is known."""
+    made = draft(shared_data("data/traits/grouseticks.csv"), output=tmp_path / "a.yaml")
+    analysis = accepted(made)
+    assert [(t.name, t.type) for t in analysis.traits] == [("TICKS", "count")]
+    assert set(analysis.model.random) == {"BROOD", "LOCATION"} and set(analysis.model.fixed) == {"YEAR"}
+    text = made.path.read_text(encoding="utf-8")
+    assert "left out (each level of LOCATION has one value of it)" in text and "it numbers the records" in text
+
+
+def test_what_is_the_same_in_all_records_of_an_animal_is_no_trait(tmp_path):
+    """Anger of a person, beside 24 answers each."""
+    made = draft(shared_data("data/traits/VerbAgg.csv"), output=tmp_path / "a.yaml")
+    assert "each id has one value of it" in made.path.read_text(encoding="utf-8")
+    assert [t.name for t in accepted(made).traits] != ["Anger"]
+
+
+def test_sires_without_a_pedigree_are_random(tmp_path):
+    made = draft(shared_data("data/traits/foulley_1983_bw_cd.csv"), output=tmp_path / "a.yaml")
+    assert set(accepted(made).model.random) == {"sire"}
+
+
+def test_a_random_effect_by_name_with_few_levels_is_fixed(tmp_path):
+    rows = [f"a{i},{i % 6 + 2},c{i % 40},{i % 17 + 0.5}" for i in range(240)]
+    (tmp_path / "r.csv").write_text("\n".join(["animal,litter,cage,weight", *rows]) + "\n")
+    model = accepted(draft(tmp_path / "r.csv", output=tmp_path / "a.yaml")).model
+    assert (set(model.fixed), set(model.random)) == ({"litter"}, {"cage"})
+
+
+def test_lines_with_one_record_each_have_no_effect_beside_the_residual(tmp_path):
+    for times, random in ((1, set()), (2, {"line"})):
+        rows = [f"l{i},{i % 17 + 0.5 + t}" for i in range(120) for t in range(times)]
+        (tmp_path / "r.csv").write_text("\n".join(["line,yield", *rows]) + "\n")
+        made = draft(tmp_path / "r.csv", output=tmp_path / "a.yaml", overwrite=True)
+        assert set(accepted(made).model.random) == random
+        assert "# line: {relationship: inverse.txt}" in made.path.read_text()
+
+
+def test_codes_of_two_classes_are_taken_by_their_names(tmp_path):
+    of = np.random.default_rng(2).integers(0, 2, (5, 300))
+    _, analysis, _ = of_columns(tmp_path, male=of[0], is_female=of[1], yob=98 + of[2], castrated=of[3], horned=of[4])
+    assert set(analysis.model.fixed) == {"male", "is_female", "yob", "castrated"}
+
+
+def test_measurements_of_few_values_are_no_first_choice(tmp_path):
+    dose = np.array([0.5, 1.5, 2.5])[np.arange(300) % 3]
+    said, analysis, text = of_columns(tmp_path, dose=dose)
+    assert [t.name for t in analysis.traits] == ["kg"]
+    assert "dose" in said and "few different ones: a trait, or a covariate or class?" in said
+    assert "    # dose: {kind: covariate}  # if it is no trait" in text and "  # dose: {}" in text
+    _, analysis, text = of_columns(tmp_path, ["dose"], dose=dose)
+    assert [t.name for t in analysis.traits] == ["dose"] and "dose: {kind: covariate}" not in text
+    _, analysis, _ = of_columns(tmp_path, lean_score=dose)
+    assert [t.name for t in analysis.traits] == ["lean_score"]  # its name says so
+
+
+def test_scores_in_letters_and_numbers_of_plots(tmp_path):
+    """Grades of hips are a trait, not an effect on the weight; a plot that is left out is offered as a class."""
+    r = np.random.default_rng(7)
+    plot = np.arange(300) % 30
+    said, analysis, text = of_columns(
+        tmp_path, hips=r.choice(list("ABCDE"), 300), litter=[f"L{p}" for p in plot], plot=100 + plot
+    )
+    assert "hips    text, 5 different" in said and "may be a trait (its name says so)" in said
+    assert "# hips: {type: ordinal, categories: [A, B, C, D, E]}" in text and "hips" not in analysis.model.fixed
+    assert "    # plot: {}  # left out: the same groups of records as litter" in text
+
+
+@pytest.mark.parametrize("form", ["%Y/%m/%d", "%d.%m.%y", "%Y-%m-%d %H:%M", "%d-%b-%Y"])
+def test_dates_in_many_forms_are_seen(tmp_path, form):
+    days = [(np.datetime64("2019-01-01") + i).item().strftime(form) for i in range(300)]
+    said, analysis, _ = of_columns(tmp_path, day=days)
+    assert "dates, 300 different" in said and "year and season, or an age in days, as columns of their own" in said
+    assert analysis.model.fixed == {}
+
+
+def test_init_names_levels_that_are_alike_or_unknown(tmp_path):
+    said, _, _ = of_columns(tmp_path, sex=["m", "M", "f", "?"] * 75)
+    assert "warning: levels of column 'sex' differ by case or blanks alone" in said and "'M' (75 records)" in said
+    assert "warning: column 'sex' has 1 level that may mean a missing value" in said
+    assert "write data.missing: ['', 'NA', '?']" in said
+    said, _, _ = of_columns(tmp_path, sex=["m", "f"] * 150)
+    assert "warning" not in said
+
+
+def uncommented(path, start):
+    """The file with the comment line that begins with `start` in the place of the same trait."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    (at,) = [i for i, line in enumerate(lines) if line.startswith(f"  # {start}")]
+    lines[at] = lines[at].replace("# ", "", 1)
+    name = start.split(":")[0]
+    kept = [line for i, line in enumerate(lines) if i == at or not line.startswith((f"  {name}:", f"    {name}:"))]
+    path.write_text("\n".join(kept), encoding="utf-8")
+    assert mmgibbs.check(path)["equations"] > 0
+    return load_config(path).traits[0]
+
+
+LIVES = [f"a{i},h{i % 4},{30 + 7 * i},{int(i % 3 > 0)}" for i in range(60)]
+
+
+@pytest.mark.parametrize("status, still", [("culled", "0"), ("event", "0"), ("censored", "1"), ("Cens", "1")])
+def test_a_time_with_a_status_of_0_and_1_is_offered_as_censored(tmp_path, status, still):
+    records, _ = write(tmp_path, f"animal,herd,days,{status}\n" + "\n".join(LIVES))
+    made = draft(records, output=tmp_path / "a.yaml")
+    assert [(t.name, t.type) for t in accepted(made).traits] == [("days", "normal")]
+    n = 20 if still == "0" else 40
+    said = f"days may be a censored time: {status} is 0 or 1, and {still} in {n} records may say that it has not ended"
+    assert any(line.startswith(said) for line in made.said)
+    trait = uncommented(made.path, "days: {type: censored")
+    assert trait.type == "censored" and trait.censored == status and trait.log
+    assert (trait.values.right, trait.values.none) == ((still,), ("1" if still == "0" else "0",))
+
+
+def test_a_time_of_0_has_no_logarithm_and_a_covariate_goes(tmp_path):
+    rows = [f"a{i},h{i % 4},{40 + i % 9 + i / 10},{7 * (i % 25)},{int(i % 3 > 0)}" for i in range(60)]
+    made = draft(*write(tmp_path, "animal,herd,weight,age,dead\n" + "\n".join(rows)), output=tmp_path / "a.yaml")
+    text = made.path.read_text(encoding="utf-8")
+    assert 'none: ["1"]}}  # without age in model' in text and "log: true" not in text
+    assert list(accepted(made).model.fixed) == ["herd", "age"]
+
+
+@pytest.mark.parametrize("header", ["days,herd_status", "weight,culled", "days,sex", "days_in_milk,culled"])
+def test_no_time_or_no_status_is_no_censored_time(tmp_path, header):
+    """Status is a class of three, the other column no time, or the other no status."""
+    rows = LIVES if header != "days,herd_status" else [row[:-1] + str(i % 3) for i, row in enumerate(LIVES)]
+    made = draft(*write(tmp_path, f"animal,herd,{header}\n" + "\n".join(rows)), output=tmp_path / "a.yaml")
+    assert "censored" not in made.path.read_text(encoding="utf-8")
+
+
+def test_cases_of_a_size_are_offered_as_a_rate(tmp_path):
+    rows = [f"a{i},h{i % 4},{i % 4 if i % 3 else 0},{5 + i % 17}" for i in range(60)]
+    made = draft(*write(tmp_path, "cow,herd,cases,group_size\n" + "\n".join(rows)), output=tmp_path / "a.yaml")
+    assert [t.name for t in accepted(made).traits] == ["cases"]
+    assert "cases is never above group_size: cases of so many? (see traits)" in made.said
+    assert "left out (may say of how many cases are)" in made.path.read_text(encoding="utf-8")
+    trait = uncommented(made.path, "cases: {type: count, exposure")
+    assert (trait.type, trait.exposure) == ("count", "group_size")
+    rows[5] = "a5,h1,30,20"  # more than there are
+    made = draft(*write(tmp_path, "cow,herd,cases,group_size\n" + "\n".join(rows)), output=tmp_path / "b.yaml")
+    assert "exposure" not in made.path.read_text(encoding="utf-8")
+
+
+def test_slips_in_a_column_of_numbers_are_named(tmp_path):
+    """The column would be a trait of 200 categories, or be left out without a word."""
+    weights = [f"{7 + i / 100:.2f}" for i in range(200)]
+    weights[16], weights[39] = "8..3", "missing"
+    table = pl.DataFrame({"animal": [f"a{i}" for i in range(200)], "weight": weights, "length": range(200, 400)})
+    table.with_columns(pl.col("length") ** 0.5).write_csv(tmp_path / "r.csv")
+    made = draft(tmp_path / "r.csv", output=tmp_path / "a.yaml")
+    said, slips = "\n".join(made.said), "weight {} numbers, and 2 values that are none (8..3, missing), {}"
+    assert slips.format("", "200 different: left out (numbers but for a few values") in said
+    assert slips.format("has", "the first in row 18: correct what is wrong, or write it into data.missing") in said
+    assert made.refused is None and [t.name for t in load_config(made.path).traits] == ["length"]
+    asked = draft(tmp_path / "r.csv", traits=["weight"], output=tmp_path / "b.yaml")
+    assert "r.csv row 18: found '8..3' in column 'weight' (traits.weight)" in asked.refused
+
+
+def test_a_slip_in_the_only_trait_is_named(tmp_path):
+    weights = [f"{7 + i / 100:.2f}" for i in range(200)]
+    weights[16] = "8..3"
+    pl.DataFrame({"animal": [f"a{i}" for i in range(200)], "weight": weights}).write_csv(tmp_path / "r.csv")
+    slip = r"trait, found weight has numbers, and 1 value that is none \(8\.\.3\), the first in row 18; needed these"
+    with pytest.raises(ConfigError, match=slip):
+        draft(tmp_path / "r.csv", output=tmp_path / "a.yaml")
+
+
+def test_an_infinite_number_is_such_a_slip(tmp_path):
+    weights = [f"{7 + i / 100:.2f}" for i in range(60)]
+    weights[3] = "Inf"
+    pl.DataFrame({"animal": [f"a{i}" for i in range(60)], "weight": weights}).write_csv(tmp_path / "r.csv")
+    said = "\n".join(draft(tmp_path / "r.csv", traits=["weight"], output=tmp_path / "a.yaml").said)
+    assert "1 value that is none (Inf), the first in row 5" in said
+
+
+def test_ids_with_a_letter_are_no_slips(tmp_path):
+    ids = [str(100 + i) for i in range(59)] + ["12b"]
+    pl.DataFrame({"animal": ids, "tag": ids[::-1], "weight": [i / 7 for i in range(60)]}).write_csv(tmp_path / "r.csv")
+    assert "that is none" not in "\n".join(draft(tmp_path / "r.csv", output=tmp_path / "a.yaml").said)
+
+
+def test_ids_with_a_point_and_a_letter_are_no_slips(tmp_path):
+    ids = [f"2000.{i:03d}" for i in range(60)] + ["2000.005b"]
+    table = pl.DataFrame({"animal": ids, "tag": ids[::-1], "weight": [i / 7 for i in range(61)]})
+    table.write_csv(tmp_path / "r.csv")
+    said = "\n".join(draft(tmp_path / "r.csv", output=tmp_path / "a.yaml").said)
+    assert "that is none" not in said and "animal  text, 61 different" in said
+
+
+def test_codes_of_classes_with_a_letter_are_no_slips(tmp_path):
+    """Few values, unless the name says that they were measured."""
+    zones = [f"{1 + i % 3}.{1 + i // 3 % 3}" for i in range(198)] + ["3.x", "3.x"]
+    table = pl.DataFrame({"animal": range(200), "zone": zones, "score": zones, "weight": [i / 7 for i in range(200)]})
+    table.write_csv(tmp_path / "r.csv")
+    made = draft(tmp_path / "r.csv", traits=["weight"], output=tmp_path / "a.yaml")
+    assert list(load_config(made.path).model.fixed) == ["zone"]
+    assert any("zone " in line and "text, 10 different" in line for line in made.said)
+    (slips,) = (line for line in made.said if line.startswith("warning: "))
+    assert slips.startswith("warning: score has numbers, and 2 values that are none (3.x), the first in row 200")
+
+
+def test_a_code_for_a_missing_value_is_written_below_the_name_of_the_trait(tmp_path):
+    """A name that an analysis file cannot have is replaced."""
+    milk = [-999.0 if i == 5 else 20 + i / 7 for i in range(200)]
+    pl.DataFrame({"animal": range(1, 401, 2), "milk[kg]": milk}).write_csv(tmp_path / "r.csv")
+    made = draft(tmp_path / "r.csv", output=tmp_path / "a.yaml")
+    assert [t.name for t in load_config(made.path).traits] == ["milk_kg_"]
+    (said,) = (line for line in made.said if "mean a missing value" in line)
+    assert "of column 'milk[kg]'" in said and "Then write traits.milk_kg_.missing: ['-999']" in said
