@@ -209,6 +209,18 @@ def test_slips_in_a_column_of_numbers_are_named(tmp_path):
     assert "r.csv row 18: found '8..3' in column 'weight' (traits.weight)" in asked.refused
 
 
+@pytest.mark.parametrize(
+    "rows, words, slips", [(200, 10, True), (200, 11, False), (2200, 100, True), (2200, 101, False)]
+)
+def test_many_words_among_numbers_are_no_slips(rows, words, slips, tmp_path):
+    """At most one value in twenty, and at most 100: beyond these it is a column of text with some numbers."""
+    grades = [f"word{i}" if i < words else f"{7 + i / 100:.2f}" for i in range(rows)]
+    table = pl.DataFrame({"animal": [f"a{i}" for i in range(rows)], "grade": grades, "length": range(rows)})
+    table.with_columns(pl.col("length") ** 0.5).write_csv(tmp_path / "r.csv")
+    made = draft(tmp_path / "r.csv", traits=["length"], output=tmp_path / "a.yaml")
+    assert any(f"and {words} values that are none" in line for line in made.said) == slips
+
+
 def test_a_slip_in_the_only_trait_is_named(tmp_path):
     weights = [f"{7 + i / 100:.2f}" for i in range(200)]
     weights[16] = "8..3"
