@@ -7,6 +7,10 @@ With d = shape - 1/3 and w = x / (3 sqrt(d)), x standard normal, propose d (1 + 
 written so that nothing cancels when d is large. Attempt a uses block (draw, a): words 0 and 1 the radius, word 2 the
 angle of x, word 3 the uniform u. Shapes below 1 draw at shape + 1 and multiply by U^(1/shape), U from block
 (draw, 2^24 - 1).
+
+A draw is d (1 + w)^3 with x of density proportional to exp(h - x^2/2), all but standard normal. So an over-relaxed
+draw (over_relaxation.py) given the one of before is x' = a x + sqrt(1 - a^2) z, accepted with probability
+exp(h' - h).
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from numba import njit
 
 from mmgibbs.draws.elementary import exp, log
 from mmgibbs.draws.normal import box_muller
+from mmgibbs.draws.over_relaxation import NOISE, OVER_RELAXED
 from mmgibbs.draws.philox import draw_word, exhausted, philox, short_uniform, uniform
 from mmgibbs.machine.kernel_options import DRAW, DRAW_WITHIN
 
@@ -96,3 +101,23 @@ def log_gamma_draw(shape, c0, c1, c2, draw, k0, k1):
 def chi_square(df, c0, c1, c2, draw, k0, k1):
     """Chi-square with df > 0 degrees of freedom: twice Gamma(df/2)."""
     return 2.0 * gamma(0.5 * df, c0, c1, c2, draw, k0, k1)
+
+
+@njit(cache=True, **DRAW)
+def over_relaxed_chi_square(df, now, c0, c1, c2, draw, k0, k1):
+    """A chi-square with df > 0 degrees of freedom given `now` > 0, the one of before: over-relaxed, from 2 degrees of
+    freedom on; below, where x is far from normal, independent of it. Attempt 0 is the only one.
+    """
+    shape = 0.5 * df
+    if not (shape >= 1.0 and shape < np.inf):
+        return chi_square(df, c0, c1, c2, draw, k0, k1)
+    d = shape - 0.3333333333333333
+    scale = 1.0 / (3.0 * sqrt(d))
+    w_now = exp(0.3333333333333333 * log(0.5 * now / d)) - 1.0
+    words = np.uint64(c0), np.uint64(c1), np.uint64(c2), draw_word(draw, 0), np.uint64(k0), np.uint64(k1)
+    w0, w1, w2, w3 = philox(*words)
+    z, _ = box_muller(uniform(w0, w1), short_uniform(w2))
+    w = OVER_RELAXED * w_now + NOISE * z * scale
+    if w > -1.0 and log(short_uniform(w3)) < log_acceptance(w, d) - log_acceptance(w_now, d):
+        return 2.0 * d * ((1.0 + w) * (1.0 + w) * (1.0 + w))
+    return now

@@ -1,20 +1,24 @@
-"""Inverse-Wishart draws by Bartlett's decomposition, triangular solves only."""
+"""Inverse-Wishart draws by Bartlett's decomposition, triangular solves only; over-relaxed where the draw of before is
+given.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from mmgibbs.draws.gamma import chi_square
+from mmgibbs.draws.gamma import chi_square, over_relaxed_chi_square
 from mmgibbs.draws.normal import normal
-from mmgibbs.draws.small_matrices import cholesky
+from mmgibbs.draws.over_relaxation import NOISE, OVER_RELAXED
+from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.machine.kernel_options import DRAW
 
 BARTLETT_DIAGONAL = 0  # draw number of a chi-square; its row's normals use draws 1, 2, ... (two normals a draw)
+NOTHING = np.empty((0, 0))  # in place of the draw of before: one that is independent of it
 
 
 @njit(cache=True, **DRAW)
-def inverse_wishart(nu, S, number, first_row, stream, seed, chain):
+def inverse_wishart(nu, S, now, number, first_row, stream, seed, chain):
     """G ~ IW(nu, S), (k, k), density proportional to |G|^(-(nu+k+1)/2) exp(-tr(S G^-1)/2); nan where S is not positive
     definite.
 
@@ -22,18 +26,25 @@ def inverse_wishart(nu, S, number, first_row, stream, seed, chain):
     With S = L L' and Bartlett's lower T (t_ii^2 ~ chi2(nu - i), i = 0 ..., t_ij ~ N(0, 1)),
 
     G^-1 = L^-T T T' L^-1 is Wishart(nu, S^-1), so G = A A' with A = L T^-T: triangular solves only, no inverse of a
-    draw.
+    draw. now (k, k): the G of before, whose T the elements of the new one are over-relaxed from; or NOTHING.
     """
     k = S.shape[0]
     L, T, A, G = np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, k))
     if not cholesky(S, L, 0.0):
         G[:] = np.nan
         return G
+    known = now.size > 0 and factor_of(now, L, T, A)
     for i in range(k):
         row = first_row + i
-        T[i, i] = np.sqrt(chi_square(nu - i, number, row, stream, BARTLETT_DIAGONAL, seed, chain))
+        if known:
+            T[i, i] = np.sqrt(
+                over_relaxed_chi_square(nu - i, T[i, i] * T[i, i], number, row, stream, BARTLETT_DIAGONAL, seed, chain)
+            )
+        else:
+            T[i, i] = np.sqrt(chi_square(nu - i, number, row, stream, BARTLETT_DIAGONAL, seed, chain))
         for j in range(i):
-            T[i, j] = normal(number, row, stream, 2 + j, seed, chain)
+            z = normal(number, row, stream, 2 + j, seed, chain)
+            T[i, j] = OVER_RELAXED * T[i, j] + NOISE * z if known else z
     for i in range(
         k
     ):  # A T' = L, column by column from the first: A[:, j] = (L[:, j] - sum_{m < j} A[:, m] T[j, m]) / T[j, j]
@@ -47,3 +58,26 @@ def inverse_wishart(nu, S, number, first_row, stream, seed, chain):
             for m in range(k):
                 G[i, j] += A[i, m] * A[j, m]
     return G
+
+
+@njit(cache=True, **DRAW)
+def factor_of(G, L, T, X):
+    """Bartlett's T of G given L: T T' = L' G^-1 L = X' X, X = B^-1 L with G = B B'. False where rounding hides it.
+
+    G and L (k, k) are read; T and X (k, k) are written.
+    """
+    k = G.shape[0]
+    if not cholesky(G, T, SINGULAR):
+        return False
+    for i in range(k):
+        for j in range(i + 1):
+            s = L[i, j]
+            for m in range(j, i):
+                s -= T[i, m] * X[m, j]
+            X[i, j] = s / T[i, i]
+    products = np.zeros((k, k))
+    for i in range(k):
+        for j in range(i + 1):
+            for m in range(i, k):
+                products[i, j] += X[m, i] * X[m, j]
+    return cholesky(products, T, SINGULAR)

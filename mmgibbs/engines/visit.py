@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
+from mmgibbs.draws.over_relaxation import NOISE, TOWARDS_MEAN
 from mmgibbs.engines.intrinsics import prefetch
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.kernel_options import WITHIN
@@ -92,8 +93,8 @@ def hold_inactive(active, P, rhs, z):
 
 @njit(cache=True, forceinline=True, **WITHIN)
 def draw_level(k_, P, L, rhs, z, change):
-    """change ~ N(P^-1 rhs, P^-1) = L'^-1 (L^-1 rhs + z), P = L L'; only the lower triangle of P is read. False where P
-    is not positive definite.
+    """change = L'^-1 (f L^-1 rhs + n z), P = L L': N(P^-1 rhs, P^-1) over-relaxed, f and n of
+    draws/over_relaxation.py; only the lower triangle of P is read. False where P is not positive definite.
 
     P and L (k, k), rhs, z (standard normals) and change (k,) float64. The diagonal of `L` holds 1 / l_jj, so that there
     are k divisions and no more.
@@ -117,7 +118,7 @@ def draw_level(k_, P, L, rhs, z, change):
             s -= L[i, m] * change[m]
         change[i] = s * L[i, i]
     for i in range(k - 1, -1, -1):
-        s = change[i] + z[i]
+        s = TOWARDS_MEAN * change[i] + NOISE * z[i]
         for m in range(i + 1, k):
             s -= L[m, i] * change[m]
         change[i] = s * L[i, i]
@@ -127,7 +128,7 @@ def draw_level(k_, P, L, rhs, z, change):
 @njit(cache=True, forceinline=True, **WITHIN)
 def draw_sites(k_, P, rhs, z, change, c_first, c_last):
     """change_c ~ N((rhs_c - sum_b P_cb change_b) / P_cc, 1 / P_cc) for c = c_first ... c_last - 1 in turn; the others
-    stay. False where a P_cc is not positive.
+    stay. False where a P_cc is not positive. Plain draws, those of the classic sampler.
 
     P (k, k), of which the lower triangle is read; rhs, z (standard normals) and change (k,) float64.
     """

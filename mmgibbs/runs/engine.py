@@ -7,7 +7,7 @@ effective draws of the slowest variance in it, over b sweeps of burn-in and n af
     milliseconds of an effective draw = (set-up + (b + n) m) / (n min(e, 1/thin))
 
     marginal              e = 0.5 / (1 + (p / 4)^2)   p elements of the covariance matrices of random terms
-    serial, structured    e = 0.05 / (r^2 sqrt(k))    r random terms on the trait that has most: variances compete;
+    serial, structured    e = 0.14 / (r^2 sqrt(k))    r random terms on the trait that has most: variances compete;
                                                       k components of the widest term
 
 which is what was measured within a factor of three or so (results of tests/bench, "Which engine"). `marginal` is taken
@@ -39,7 +39,7 @@ LARGE = 50_000  # equations from which structured is the faster one, and colours
 LARGEST = 100_000  # equations up to which a factor is looked at: a matter of seconds
 MOST_BYTES = 2_000_000_000  # that the factors of all chains may take
 MARGIN = 1.5  # by which marginal has to win: the estimates are no better
-OF_MARGINAL, OF_SWEEPS = 0.5, 0.05  # effective draws a sweep: see above
+OF_MARGINAL, OF_SWEEPS = 0.5, 0.14  # effective draws a sweep: see above
 MOVE = 0.06  # milliseconds of a move of marginal beside the likelihood
 STEP, LEARN = 4e-7, 1.3e-6  # and of its surrogate: for point, element and step of a move; for the cube of points, once
 GRADIENTS = 0.2  # a move of marginal, where it has gradients (MANY elements)

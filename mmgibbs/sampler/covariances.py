@@ -6,7 +6,7 @@ from collections.abc import ItemsView, Sequence
 
 import numpy as np
 
-from mmgibbs.draws.inverse_wishart import inverse_wishart
+from mmgibbs.draws.inverse_wishart import NOTHING, inverse_wishart
 from mmgibbs.draws.purpose import VARIANCE, stream
 from mmgibbs.engines.base import Engine
 from mmgibbs.errors import ModelError
@@ -99,7 +99,9 @@ class TermCovariance:
         if not self.covariance.fixed and not self.implied:
             products = self.engine.quadratic_form(self.term)
             prior = self.matrices.priors.get(self.name, self.covariance)
-            self.matrices[self.name] = draw_covariance(prior, products, self.n_levels, number, self.term, self.key)
+            self.matrices[self.name] = draw_covariance(
+                prior, products, self.n_levels, number, self.term, self.key, current=self.matrices[self.name]
+            )
 
     def draws(self) -> dict[str, np.ndarray]:
         return {self.name: self.matrices[self.name]}
@@ -166,7 +168,7 @@ def draw_covariance(
 ) -> np.ndarray:
     """One draw of G (or R) given the sum of squares and products (k, k) and the number of levels (records), per block
     where `n` is an array. first: number of the first component among all draws of the term; current: the matrix so
-    far, from which several correlations of `model.unit` move on.
+    far, from which the draw is over-relaxed and several correlations of `model.unit` move on; None: independent of it.
     """
     out = np.zeros_like(products)
     for b, block in enumerate(model.blocks):
@@ -179,7 +181,8 @@ def draw_covariance(
             so_far = np.eye(len(block)) if current is None else current[index]
             out[index] = draw_with_unit_diagonal(nu + count, W, unit, so_far, *site, key)
         else:
-            out[index] = inverse_wishart(nu + count, W, *site, key[0], key[1])
+            now = NOTHING if current is None else np.ascontiguousarray(current[index])
+            out[index] = inverse_wishart(nu + count, W, now, *site, key[0], key[1])
     if not np.isfinite(out).all():
         raise ModelError(
             f"variances.{model.name or '*'}: no covariance matrix can be drawn at sweep {number} of chain "

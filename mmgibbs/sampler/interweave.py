@@ -5,9 +5,10 @@ With theta_l = L v_l and G = L L', L lower triangular, the data are linear in th
 
     p(L | v, y) is proportional to  N(y; W(L v), R)  p(G = L L')  prod_i |l_ii|^(k - i + 1)          i = 1 ... k
 
-the last factor being the Jacobian of G -> L. Proposed from the Gaussian part, accepted with the ratio of the other two,
-whose prior is IW(nu, S) in each block of G. L may be proposed with a negative diagonal: the sign of a column of L and
-of its v are one and the same.
+the last factor being the Jacobian of G -> L. Proposed by over-relaxation of the Gaussian part
+(draws/over_relaxation.py), which leaves that part as it is, and so accepted with the ratio of the other two, whose
+prior is IW(nu, S) in each block of G. L may be proposed with a negative diagonal: the sign of a column of L and of its
+v are one and the same.
 
 Nothing is standardised in fact: with L_new = M L the new effects are theta_l <- M theta_l, and the data are Gaussian in
 M, which is I to begin with (equations/scaling.py); as L is fixed, it is the same proposal and the same ratio.
@@ -23,6 +24,7 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.draws.normal import MAX_NORMALS, normal
+from mmgibbs.draws.over_relaxation import NOISE, TOWARDS_MEAN
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import INTERWEAVE, stream
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
@@ -32,8 +34,6 @@ from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.posterior.parameters import Parameter, matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel
-
-TRIES = 4  # proposals for each pass over the records: each is a step of its own, and costs little beside the pass
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def jacobian_exponents(blocks: Sequence[tuple[int, ...]]) -> np.ndarray:
 
 
 class Interweaving:
-    """G and theta of one term, given its v, the other effects and R. It says which share of its proposals was accepted.
+    """G and theta of one term, given its v, the other effects and R. It says whether its proposal was accepted.
 
     G is the matrix of another step (covariances.TermCovariance), theta the engine's: nothing here is its own.
     """
@@ -99,7 +99,7 @@ class Interweaving:
             self.engine.transform_term(self.term, M)
             moved = M @ G @ M.T
             self.matrices[matrix_name(self.term)] = (moved + moved.T) / 2
-        return {self.fact: accepted / TRIES}
+        return {self.fact: float(accepted)}
 
     def draws(self) -> dict[str, np.ndarray]:
         return {}
@@ -112,62 +112,49 @@ class Interweaving:
 
 
 def draw_scaling(
-    prior: CholeskyPrior,
-    H: np.ndarray,
-    s: np.ndarray,
-    G: np.ndarray,
-    number: int,
-    term: int,
-    key: tuple[int, int],
-    tries: int = TRIES,
-) -> tuple[np.ndarray, int]:
-    """M with L_new = M L, and how many of `tries` independence Metropolis steps on p(L | v, y) moved L (0: M is I).
+    prior: CholeskyPrior, H: np.ndarray, s: np.ndarray, G: np.ndarray, number: int, term: int, key: tuple[int, int]
+) -> tuple[np.ndarray, bool]:
+    """M with L_new = M L by a Metropolis step on p(L | v, y), and whether it moved L (False: M is I).
 
     H (p, p), s (p,): the records' normal equations for the elements of M, at M = I. Where they are singular (fewer
     records than elements) L stays: whether they are depends on v and y alone, so that is a valid step too.
     """
-    stream_of_term = stream(INTERWEAVE, term)
-    return _draw_scaling(
-        H, s, G, *prior.places, prior.exponents, prior.S, tries, number, stream_of_term, key[0], key[1]
-    )
+    return _draw_scaling(H, s, G, *prior.places, prior.exponents, prior.S, number, stream(INTERWEAVE, term), *key)
 
 
 @njit(cache=True, **ENTRY)
-def _draw_scaling(H, s, G, row, column, exponents, S, tries, number, stream, seed, chain):
+def _draw_scaling(H, s, G, row, column, exponents, S, number, stream, seed, chain):
     k, p = G.shape[0], H.shape[0]
-    M, proposal, moved_L = np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, k))
+    M, moved_L = np.zeros((k, k)), np.zeros((k, k))
     for a in range(k):
         M[a, a] = 1.0
     factor, L = np.zeros((p, p)), np.zeros((k, k))
     if not (cholesky(H, factor, SINGULAR) and cholesky(G, L, SINGULAR)):
-        return M, 0
+        return M, False
+    now = _log_factors(L, exponents, S)
+    # The Gaussian part is factor' (M - I) ~ N(at, I), at = factor^-1 s; it is 0 now.
     at, shift = np.zeros(p), np.empty(p)
-    for a in range(p):  # factor^-1 s; the mean of the Gaussian part is I + factor'^-1 of it
+    for a in range(p):
         for b in range(a):
             at[a] -= factor[a, b] * at[b]
         at[a] = (at[a] + s[a]) / factor[a, a]
-    now, accepted = _log_factors(L, exponents, S), 0
-    for attempt in range(tries):
-        for a in range(p - 1, -1, -1):
-            shift[a] = at[a] + normal(number, 2 * attempt, stream, a, seed, chain)
-            for b in range(a + 1, p):
-                shift[a] -= factor[b, a] * shift[b]
-            shift[a] /= factor[a, a]
-        for a in range(p):
-            proposal[row[a], column[a]] = shift[a] + (1.0 if row[a] == column[a] else 0.0)
-        for a in range(k):
-            for b in range(a + 1):
-                moved_L[a, b] = 0.0
-                for m in range(b, a + 1):
-                    moved_L[a, b] += proposal[a, m] * L[m, b]
-        then = _log_factors(moved_L, exponents, S)
-        u, _ = uniform_pair(number, 2 * attempt + 1, stream, draw_word(0, 0), seed, chain)
-        if np.log(u) < then - now:
-            now, accepted = then, accepted + 1
-            for a in range(k):
-                for b in range(a + 1):
-                    M[a, b] = proposal[a, b]
-    return M, accepted
+    for a in range(p - 1, -1, -1):
+        shift[a] = TOWARDS_MEAN * at[a] + NOISE * normal(number, 0, stream, a, seed, chain)
+        for b in range(a + 1, p):
+            shift[a] -= factor[b, a] * shift[b]
+        shift[a] /= factor[a, a]
+    proposal = np.zeros((k, k))
+    for a in range(p):
+        proposal[row[a], column[a]] = shift[a] + (1.0 if row[a] == column[a] else 0.0)
+    for a in range(k):
+        for b in range(a + 1):
+            for m in range(b, a + 1):
+                moved_L[a, b] += proposal[a, m] * L[m, b]
+    then = _log_factors(moved_L, exponents, S)
+    u, _ = uniform_pair(number, 1, stream, draw_word(0, 0), seed, chain)
+    if np.log(u) < then - now:
+        return proposal, True
+    return M, False
 
 
 @njit(cache=True, **ENTRY)

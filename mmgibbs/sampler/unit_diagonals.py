@@ -19,7 +19,7 @@ from itertools import combinations
 
 import numpy as np
 
-from mmgibbs.draws.inverse_wishart import inverse_wishart
+from mmgibbs.draws.inverse_wishart import NOTHING, inverse_wishart
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.philox import draw_word, uniform_pair
 
@@ -49,7 +49,7 @@ def draw_with_unit_diagonal(
     if len(f):
         W_cc, W_cf = W[np.ix_(c, c)], W[np.ix_(c, f)]
         mean = np.linalg.solve(W_cc, W_cf)
-        D = inverse_wishart(df, W[np.ix_(f, f)] - W_cf.T @ mean, number, level, stream, key[0], key[1])
+        D = inverse_wishart(df, W[np.ix_(f, f)] - W_cf.T @ mean, NOTHING, number, level, stream, key[0], key[1])
         z = np.array(
             [[normal(number, level + OF_B, stream, i * len(f) + j, *key) for j in range(len(f))] for i in range(len(c))]
         )

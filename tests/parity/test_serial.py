@@ -7,6 +7,7 @@ import pytest
 from reference import dense, models
 
 from mmgibbs.draws.normal import normal
+from mmgibbs.draws.over_relaxation import OVER_RELAXED
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
@@ -42,7 +43,9 @@ def dense_sweep(example, engine, theta, number, joint):
                 at = [sites[i] for i in group]
                 mean, covariance = dense.conditional(equations, x, at)
                 root = np.linalg.cholesky(np.linalg.inv(covariance))
-                x[at] = mean + np.linalg.solve(root.T, [z[i] for i in group])
+                noise = np.linalg.solve(root.T, [z[i] for i in group])
+                a = OVER_RELAXED if joint else 0.0
+                x[at] = (1 - a) * mean + a * x[at] + np.sqrt(1 - a**2) * noise
     return equations.theta(x)
 
 

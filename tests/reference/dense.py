@@ -194,11 +194,12 @@ def conditional(dense: DenseEquations, x, block) -> tuple[np.ndarray, np.ndarray
     return mean, np.linalg.inv(P)
 
 
-def gibbs_sweep(dense: DenseEquations, x, blocks) -> tuple[np.ndarray, np.ndarray]:
+def gibbs_sweep(dense: DenseEquations, x, blocks, a=0.0) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance of x_new given x after one Gibbs sweep over `blocks` (each drawn jointly, in this order).
 
-    With C = M - N, M block lower triangular in the order of the blocks and D its block diagonal:
-    E[x_new | x] = M^-1 (b + N x),  Var = M^-1 D M^-T. Equations in no block keep their value.
+    Each is over-relaxed, x_B <- m + a (x_B - m) + sqrt(1 - a^2) noise. With D the block diagonal of C, L what is below
+    it in the order of the blocks, w = 1 - a and C = M - N, M = D / w + L (successive over-relaxation):
+    E[x_new | x] = M^-1 (b + N x),  Var = (2 - w) / w M^-1 D M^-T. Equations in no block keep their value.
     """
     x = np.asarray(x, float)
     order = np.concatenate([np.asarray(b, int) for b in blocks])
@@ -206,12 +207,13 @@ def gibbs_sweep(dense: DenseEquations, x, blocks) -> tuple[np.ndarray, np.ndarra
     C = dense.C[np.ix_(order, order)]
     kept = np.setdiff1d(np.arange(dense.size), order)
     b = dense.rhs[order] - dense.C[np.ix_(order, kept)] @ x[kept]
-    M = np.where(stage[:, None] >= stage[None, :], C, 0.0)
     D = np.where(stage[:, None] == stage[None, :], C, 0.0)
+    w = 1.0 - a
+    M = D / w + np.where(stage[:, None] > stage[None, :], C, 0.0)
     M_inverse = np.linalg.inv(M)
     mean, covariance = x.copy(), np.zeros_like(dense.C)
     mean[order] = M_inverse @ (b + (M - C) @ x[order])
-    covariance[np.ix_(order, order)] = M_inverse @ D @ M_inverse.T
+    covariance[np.ix_(order, order)] = (2 - w) / w * M_inverse @ D @ M_inverse.T
     return mean, covariance
 
 

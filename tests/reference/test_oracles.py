@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from reference import dense, models, tabular
 
+from mmgibbs.draws.over_relaxation import OVER_RELAXED
+
 
 @pytest.mark.parametrize("name", models.NAMES)
 def test_examples_are_small_and_have_one_solution(name):
@@ -83,24 +85,25 @@ def test_mixed_model_equations_are_generalised_least_squares(name):
     assert ours == pytest.approx(change, rel=1e-9)
 
 
+@pytest.mark.parametrize("a", [0.0, OVER_RELAXED, 0.4])
 @pytest.mark.parametrize("blocks", [dense.sites, dense.levels])
-def test_a_sweep_is_its_conditionals_in_turn_and_leaves_the_posterior_alone(blocks):
+def test_a_sweep_is_its_conditionals_in_turn_and_leaves_the_posterior_alone(blocks, a):
     equations = dense.build(*(lambda e: (e.design, e.G, e.R))(models.example("direct_maternal")))
     rng = np.random.default_rng(2)
     order = blocks(equations)
     order = [order[i] for i in rng.permutation(len(order))]
     start = rng.standard_normal(equations.size)
-    mean, _ = dense.gibbs_sweep(equations, start, order)
+    mean, _ = dense.gibbs_sweep(equations, start, order, a)
     step = start.copy()
     for block in order:
-        step[block] = dense.conditional(equations, step, block)[0]
+        step[block] = (1 - a) * dense.conditional(equations, step, block)[0] + a * step[block]
     np.testing.assert_allclose(mean, step, atol=1e-10)
 
-    stationary, covariance = dense.gibbs_sweep(equations, equations.solution, order)
+    stationary, covariance = dense.gibbs_sweep(equations, equations.solution, order, a)
     np.testing.assert_allclose(stationary, equations.solution, atol=1e-10)
     unit = np.eye(equations.size)
-    B = np.stack([dense.gibbs_sweep(equations, row, order)[0] for row in unit], axis=1)
-    B -= dense.gibbs_sweep(equations, np.zeros(equations.size), order)[0][:, None]
+    B = np.stack([dense.gibbs_sweep(equations, row, order, a)[0] for row in unit], axis=1)
+    B -= dense.gibbs_sweep(equations, np.zeros(equations.size), order, a)[0][:, None]
     np.testing.assert_allclose(B @ equations.covariance @ B.T + covariance, equations.covariance, atol=1e-10)
 
 

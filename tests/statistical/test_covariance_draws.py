@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 from helpers.monte_carlo import compare
+from helpers.mutants import mutant
 from helpers.support import copies
 from reference import models
 from scipy import special, stats
 
+from mmgibbs.draws import inverse_wishart as inverse_wishart_module
+from mmgibbs.draws.inverse_wishart import NOTHING, inverse_wishart
+from mmgibbs.draws.over_relaxation import OVER_RELAXED
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -94,6 +98,50 @@ def test_degrees_of_freedom_off_by_one_are_seen():
     draws = inverse_wishart_draws(3, nu - 1, S)
     assert not against_theory(draws, nu, S).agrees
     assert p_values(draws, nu, S).min() < ALPHA / 7
+
+
+def over_relaxed_draws(k, nu, S, draw=inverse_wishart):
+    """(N, k, k): of each of N independent draws the one that follows it."""
+    before = inverse_wishart_draws(k, nu, S)
+    after = [draw(nu, S, G, number, 0, 5, 9, 1) for number, G in enumerate(before)]
+    return before, np.array(after)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_over_relaxed_inverse_wishart(k):
+    """What follows a draw has the same law, and lies on the other side of the mean."""
+    nu, S = k + 11.5, scale_matrix(k)
+    before, after = over_relaxed_draws(k, nu, S)
+    np.testing.assert_allclose(after, np.swapaxes(after, 1, 2), rtol=1e-12)
+    comparison = against_theory(after, nu, S)
+    assert comparison.agrees, comparison
+    assert p_values(after, nu, S).min() > ALPHA / (2 * k + 1)
+    of_determinants = np.corrcoef(np.linalg.slogdet(before)[1], np.linalg.slogdet(after)[1])[0, 1]
+    assert abs(of_determinants - OVER_RELAXED) < 0.05
+
+
+@pytest.mark.parametrize(
+    "right, wrong",
+    [
+        ("OVER_RELAXED * T[i, j] + NOISE * z", "OVER_RELAXED * T[i, j] + z"),
+        ("OVER_RELAXED * T[i, j] + NOISE * z", "NOISE * z"),
+        ("over_relaxed_chi_square(nu - i, T", "over_relaxed_chi_square(nu, T"),
+        ("s -= T[i, m] * X[m, j]", "s += T[i, m] * X[m, j]"),
+    ],
+)
+def test_wrong_over_relaxation_is_seen(right, wrong):
+    spoilt = mutant(inverse_wishart_module, right, wrong, compiled=False)
+    nu, S = 14.5, scale_matrix(3)
+    after = over_relaxed_draws(3, nu, S, spoilt.inverse_wishart)[1]
+    assert not against_theory(after, nu, S).agrees or p_values(after, nu, S).min() < ALPHA / 7
+
+
+def test_a_draw_of_before_that_rounding_hides_is_not_used():
+    """Nearly singular, its Bartlett factor is not known: the draw is that without it."""
+    S, before = scale_matrix(2), np.array([[1.0, 1.0], [1.0, 1.0 + 1e-15]])
+    independent = inverse_wishart(9.0, S, NOTHING, 4, 0, 5, 9, 1)
+    np.testing.assert_array_equal(inverse_wishart(9.0, S, before, 4, 0, 5, 9, 1), independent)
+    assert not np.array_equal(inverse_wishart(9.0, S, np.eye(2), 4, 0, 5, 9, 1), independent)
 
 
 def test_degrees_of_freedom_of_columns_in_the_wrong_order_are_seen():

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.draws.normal import fill_normals_across
+from mmgibbs.draws.over_relaxation import NOISE, TOWARDS_MEAN
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
 from mmgibbs.engines.coloured.gather import (
     LANES,
@@ -191,8 +192,8 @@ def gather_precisions(term, K, k_, Ginv, Rinv, classes, parts, first, n, P):
 
 @njit(cache=True, forceinline=True, **WITHIN)
 def draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
-    """change[lane] = L'^-1 (L^-1 rhs + z), P = L L', rhs = data - G^-1 (own + progeny). False where some P is not
-    positive definite.
+    """change[lane] = L'^-1 (f L^-1 rhs + n z), P = L L', rhs = data - G^-1 (own + progeny), f and n of
+    draws/over_relaxation.py. False where some P is not positive definite.
 
     P (k, k, LANES), lower triangles; Ginv (k, k); own, progeny, data and change (LANES, k), z (k or more, LANES)
     standard normals; float64. The loops within a lane are unrolled, so the loop over lanes is one of vector
@@ -224,7 +225,7 @@ def draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
                 s -= L[i, m] * x[m]
             x[i] = s * L[i, i]
         for i in range(k - 1, -1, -1):
-            s = x[i] + z[i, lane]
+            s = TOWARDS_MEAN * x[i] + NOISE * z[i, lane]
             for m in range(i + 1, k):
                 s -= L[m, i] * x[m]
             x[i] = s * L[i, i]

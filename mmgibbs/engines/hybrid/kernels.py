@@ -9,6 +9,7 @@ import numpy as np
 from numba import carray, njit
 
 from mmgibbs.draws.normal import fill_normals
+from mmgibbs.draws.over_relaxation import NOISE, OVER_RELAXED, TOWARDS_MEAN
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky_reciprocal
 from mmgibbs.engines.intrinsics import prefetch, stack
 from mmgibbs.equations.passes import level_precisions
@@ -159,7 +160,7 @@ def sample_block(code, indptr, indices, values, factor, joint, r, x, c_first, nu
                             s[a, 0] -= np.float64(values[e, b, a]) * xb
             at = first - chunk, np.uint64(c_first)  # where these levels and components stand in `normals`
             if joint:
-                _draw_jointly(w, width, factor, first, s, normals, at)
+                _draw_jointly(w, width, factor, first, s, old, normals, at)
             else:
                 _draw_sites(w, width, factor, first, s, old, normals, at)
             for a in range(w):
@@ -168,9 +169,9 @@ def sample_block(code, indptr, indices, values, factor, joint, r, x, c_first, nu
 
 
 @njit(cache=True, forceinline=True, **KERNEL)
-def _draw_jointly(w, width, factor, first, s, z, at):
-    """s <- L'^-1 (L^-1 s + z) ~ N(P^-1 s, P^-1) for levels side by side:
-    s (w, levels), z (levels, w), factor (w (w + 1) / 2, levels).
+def _draw_jointly(w, width, factor, first, s, old, z, at):
+    """s <- a x + L'^-1 (f L^-1 s + n z), N(P^-1 s, P^-1) over-relaxed (draws/over_relaxation.py), for levels side by
+    side: s and `old` (w, levels), which is x before, z (levels, w), factor (w (w + 1) / 2, levels).
     """
     for a in range(w):
         row = a * (a + ONE) // TWO  # of the lower triangle
@@ -181,7 +182,7 @@ def _draw_jointly(w, width, factor, first, s, z, at):
             s[a, i] *= np.float64(factor[row + a, first + i])
     for a in range(w):
         for i in range(width):
-            s[a, i] += z[at[0] + i, at[1] + a]
+            s[a, i] = TOWARDS_MEAN * s[a, i] + NOISE * z[at[0] + i, at[1] + a]
     for back in range(ONE, w + ONE):
         a = w - back
         row = a * (a + ONE) // TWO
@@ -190,6 +191,9 @@ def _draw_jointly(w, width, factor, first, s, z, at):
         for b in range(a):
             for i in range(width):
                 s[b, i] -= np.float64(factor[row + b, first + i]) * s[a, i]
+    for a in range(w):
+        for i in range(width):
+            s[a, i] += OVER_RELAXED * old[a, i]
 
 
 @njit(cache=True, forceinline=True, **KERNEL)

@@ -281,7 +281,10 @@ __device__ __forceinline__ void draw_normals(const Term<K> &term, word32 level, 
     }
 }
 
-// change ~ N(P^-1 rhs, P^-1) = L'^-1 (L^-1 rhs + z); P becomes its factor with 1 / l_jj on the diagonal.
+// Over-relaxed draws (draws/over_relaxation.py, of the same numbers).
+constexpr double TOWARDS_MEAN = 1.7, NOISE = 0.714142842854285;
+
+// change = L'^-1 (f L^-1 rhs + n z), N(P^-1 rhs, P^-1) over-relaxed; P becomes its factor with 1 / l_jj on the diagonal.
 template <int K>
 __device__ __forceinline__ bool draw_level(double (&P)[K][K], const double (&rhs)[K], const double (&z)[K],
                                            double (&change)[K]) {
@@ -302,14 +305,14 @@ __device__ __forceinline__ bool draw_level(double (&P)[K][K], const double (&rhs
         change[i] = s * P[i][i];
     }
     for (int i = K - 1; i >= 0; --i) {
-        double s = change[i] + z[i];
+        double s = TOWARDS_MEAN * change[i] + NOISE * z[i];
         for (int m = i + 1; m < K; ++m) s -= P[m][i] * change[m];
         change[i] = s * P[i][i];
     }
     return true;
 }
 
-// change_c ~ N((rhs_c - sum_b P_cb change_b) / P_cc, 1 / P_cc), one component after another.
+// change_c ~ N((rhs_c - sum_b P_cb change_b) / P_cc, 1 / P_cc), one component after another: plain draws.
 template <int K>
 __device__ __forceinline__ bool draw_sites(const double (&P)[K][K], const double (&rhs)[K], const double (&z)[K],
                                            double (&change)[K]) {

@@ -23,7 +23,7 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from mmgibbs.draws.inverse_wishart import inverse_wishart
+from mmgibbs.draws.inverse_wishart import NOTHING, inverse_wishart
 from mmgibbs.draws.purpose import (
     REGRESSION_COEFFICIENT,
     REGRESSION_HYPER,
@@ -268,7 +268,7 @@ class HierarchicalSliceSampler:
         products = self.arrays.fetch(self.xp.swapaxes(away, 1, 2) @ away)
         nu = self.nu + len(self.labels)
         draws = [
-            inverse_wishart(nu, self.scale + products[c], sweep, 0, COVARIANCE, keys.seed, chain)
+            inverse_wishart(nu, self.scale + products[c], NOTHING, sweep, 0, COVARIANCE, keys.seed, chain)
             for c, chain in enumerate(keys.chains)
         ]
         return self.arrays.asarray(np.array(draws))

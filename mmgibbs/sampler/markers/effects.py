@@ -26,7 +26,7 @@ from mmgibbs.posterior.moments import Moments, MomentsOfLocations
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
 from mmgibbs.posterior.thinned import ThinnedDraws
 from mmgibbs.sampler.covariances import CovarianceMatrices
-from mmgibbs.sampler.interweave import TRIES, cholesky_prior, draw_scaling
+from mmgibbs.sampler.interweave import cholesky_prior, draw_scaling
 from mmgibbs.sampler.markers.implied import ImpliedVariance
 from mmgibbs.sampler.markers.priors import prior_of
 from mmgibbs.sampler.markers.priors.base import Effects, Mixture, Site
@@ -157,7 +157,7 @@ class MarkerEffects:
         return total, 1.0
 
     def _interweave(self, number: int, s: np.ndarray, d: np.ndarray) -> dict[str, float]:
-        """(v, a) along the scale of a; the share of its proposals that were accepted."""
+        """(v, a) along the scale of a; whether its proposal was accepted (1, else 0)."""
         if self.prior.common is None:
             return {}
         if not self.a.any():
@@ -173,7 +173,7 @@ class MarkerEffects:
             self.g *= M[0, 0]
             if self.left is not None:
                 self.left.transform(M)
-        return {self.fact: accepted / TRIES}
+        return {self.fact: float(accepted)}
 
     def _refresh(self) -> float:
         """g = X a anew; the largest change."""

@@ -30,7 +30,7 @@ from mmgibbs.model.markers import JointPriorSpec, Markers
 from mmgibbs.posterior.moments import Moments, MomentsOfLocations
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
 from mmgibbs.sampler.covariances import START_SCALES, CovarianceMatrices, draw_covariance
-from mmgibbs.sampler.interweave import TRIES, CholeskyPrior, cholesky_prior, draw_scaling
+from mmgibbs.sampler.interweave import CholeskyPrior, cholesky_prior, draw_scaling
 from mmgibbs.sampler.markers.effects import EffectsFollowed, MarkerEffects, restore_term, state_of_term
 from mmgibbs.sampler.markers.implied import ImpliedVariance
 from mmgibbs.sampler.markers.joint_sweep import Block, sweep_one_by_one, sweep_states
@@ -286,7 +286,7 @@ class JointMarkerEffects:
         return out
 
     def _interweave(self, number: int, s: np.ndarray, Q: np.ndarray) -> dict[str, float]:
-        """(G, a) along the scales of the effects; the share of its proposals that were accepted."""
+        """(G, a) along the scales of the effects; whether its proposal was accepted (1, else 0)."""
         scaling, g = self.prior.scaling, self.g
         if scaling is None:
             return {}
@@ -304,7 +304,7 @@ class JointMarkerEffects:
             self.g = M @ self.g
             if self.left is not None:
                 self.left.transform(M)
-        return {self.fact: accepted / TRIES}
+        return {self.fact: float(accepted)}
 
     def _refresh(self) -> float:
         """g = X a anew; the largest change."""

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 from helpers.draw_batches import numba_draws, twin_draws
 from helpers.goodness import agree, moment_z, transform_z
+from helpers.mutants import mutant
 from scipy import special, stats
+
+from mmgibbs.draws import gamma as ga
+from mmgibbs.draws.over_relaxation import OVER_RELAXED
 
 N = 40_000
 SHAPES = [0.01, 0.1, 0.5, 0.999, 1.0, 1.5, 4.0, 30.0, 1e3, 1e6]
@@ -51,6 +55,35 @@ def test_chi_square():
     df = np.repeat([0.2, 1.0, 2.0, 7.0, 1e5], N // 5)
     x = numba_draws("chi_square", df.size, df, sweep=32)
     assert agree([transform_z(stats.chi2(df).cdf(x)), moment_z((x - df) / np.sqrt(2 * df), 0.0, 1.0)])
+
+
+def followed(df, draw=ga.over_relaxed_chi_square):
+    """(N,) chi-squares, and of each the one that follows it."""
+    before = numba_draws("chi_square", N, df, sweep=33)
+    return before, np.array([draw(df, now, 34, i, 5, 0, 9, 1) for i, now in enumerate(before)])
+
+
+@pytest.mark.parametrize("df", [0.5, 1.0, 2.0, 3.0, 7.0, 40.0, 1e6])
+def test_over_relaxed_chi_square(df):
+    """The same law, and from 2 degrees of freedom on the other side of the middle."""
+    before, after = followed(df)
+    assert agree([transform_z(stats.chi2(df).cdf(after)), moment_z((after - df) / np.sqrt(2 * df), 0.0, 1.0)])
+    correlation = np.corrcoef(np.cbrt(before), np.cbrt(after))[0, 1]
+    assert abs(correlation) < 0.02 if df < 2 else abs(correlation - OVER_RELAXED) < (0.2 if df < 10 else 0.03)
+
+
+@pytest.mark.parametrize(
+    "right, wrong",
+    [
+        ("log_acceptance(w, d) - log_acceptance(w_now, d)", "log_acceptance(w_now, d) - log_acceptance(w, d)"),
+        ("OVER_RELAXED * w_now + NOISE * z * scale", "OVER_RELAXED * w_now + z * scale"),
+    ],
+)
+def test_wrong_over_relaxation_is_noticed(right, wrong):
+    spoilt = mutant(ga, right, wrong)
+    after = [(df, followed(df, spoilt.over_relaxed_chi_square)[1]) for df in (2.0, 3.0)]
+    with np.errstate(invalid="ignore"):
+        assert not agree([transform_z(stats.chi2(df).cdf(x)) for df, x in after])
 
 
 def test_exponential(mutants):

@@ -13,7 +13,6 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.posterior.moments import Moments
 from mmgibbs.sampler.chain import sample_chain
-from mmgibbs.sampler.interweave import TRIES
 from mmgibbs.sampler.schedule import Schedule
 
 KEY = (11, 2)
@@ -83,11 +82,11 @@ def test_nothing_is_read_where_no_levels_are_kept():
 
 
 def test_the_facts_of_kept_sweeps():
-    """The number of the sweep, and of each interwoven term the share of proposals that were accepted."""
+    """The number of the sweep, and of each interwoven term whether its proposal was accepted."""
     result, _ = chain_of(SerialEngine, interweave=(2,))
     np.testing.assert_array_equal(result.sample_stats["sweep"], np.arange(6, 28, 2))
     accepted = result.sample_stats["interweaving_acceptance[genetic]"]
-    assert set(accepted) <= {a / TRIES for a in range(TRIES + 1)} and 0.0 < accepted.mean() < 1.0
+    assert set(accepted) == {0.0, 1.0}
     assert set(chain_of(SerialEngine)[0].sample_stats) == {"sweep"}
 
 
