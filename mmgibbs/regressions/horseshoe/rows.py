@@ -4,9 +4,9 @@ likelihoods.
     eta_i = a + x_i beta,    z_i ~ TN(eta_i, 1; > 0 where y_i = 1, < 0 elsewhere)
     log L = sum_i log Phi(s_i eta_i),    s_i = +-1
 
-The rows are cut into pieces at places that only n and p decide; each piece is worked through in blocks that stay in the
-cache (eta, z and X'z of a block before the next is read, for every chain), and the pieces' sums are added in their
-order. So the number of threads changes no bit.
+The rows are cut into pieces at places that only n and p decide; each piece is worked through in groups of rows
+that stay in the cache (eta, z and X'z of a group before the next is read, for every chain), and the pieces' sums are
+added in their order. So the number of threads changes no bit.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.draws.purpose import REGRESSION_LATENT, stream
-from mmgibbs.regressions.arrays import draws as host
 from mmgibbs.regressions.arrays.base import Arrays, added
+from mmgibbs.regressions.horseshoe.latent import latent_rows
 from mmgibbs.regressions.predictors import ROW_BLOCK_BYTES, Predictors
 from mmgibbs.regressions.protocol import Array, Keys
 
@@ -55,7 +55,7 @@ class ProbitRows:
     def latent(self, beta: Array, intercept: Array, keys: Keys, sweep: int, keep: bool = False) -> Latent:
         """A draw of z given beta (C, p) and intercept (C,) of the standardised columns; z itself is kept on request."""
         xp, C = self.arrays.xp, len(keys)
-        columns, offset = self._raw(beta, intercept)
+        b, a = map(xp.ascontiguousarray, self._raw(beta, intercept))
         pieces = self._pieces(PIECES)
         sums = xp.zeros((len(pieces), C, self.p + 2))  # X'z, 1'z, z'z
         z = xp.empty((C, self.n)) if keep or not self.on_host else None
@@ -63,24 +63,25 @@ class ProbitRows:
             z = self.arrays.truncated_normals(
                 keys, sweep, LATENT, self.eta(beta[:, None], intercept[:, None])[:, 0], self.positive
             )
+        chains = np.array(keys.chains, np.uint64)
 
-        def work(piece: int) -> None:
+        def work_on_host(piece: int) -> None:
+            for rows, X in self._blocks(*pieces[piece], whole=True):
+                X, side, part = np.asarray(X), self.positive[rows], np.empty((C, len(X)))  # no memory map
+                latent_rows(X, b, a, side, sweep, rows.start, LATENT, keys.seed, chains, part, sums[piece])
+                if z is not None:
+                    z[:, rows] = part
+
+        def work_on_device(piece: int) -> None:
+            assert z is not None
             for rows, X in self._blocks(*pieces[piece]):
                 for c in range(C):
-                    if self.on_host:
-                        mean = (X @ columns[c]).astype(np.float64) + offset[c]
-                        draw = np.empty(len(mean)) if z is None else z[c, rows]
-                        host.truncated_normals(
-                            draw, mean, self.positive[rows], sweep, rows.start, LATENT, keys.seed, keys.chains[c]
-                        )
-                    else:
-                        assert z is not None
-                        draw = z[c, rows]
+                    draw = z[c, rows]
                     sums[piece, c, : self.p] += draw.astype(self.real, copy=False) @ X
                     sums[piece, c, self.p] += draw.sum()
                     sums[piece, c, self.p + 1] += draw @ draw
 
-        self._at_once(work, len(pieces))
+        self._at_once(work_on_host if self.on_host else work_on_device, len(pieces))
         total = sums.sum(0)
         right = total[:, :-1]
         right[:, :-1] = (right[:, :-1] - self.centre * right[:, -1:]) / self.scale
@@ -159,10 +160,15 @@ class ProbitRows:
         rows = -(-blocks // most) * self.block_rows
         return [(first, min(first + rows, self.n)) for first in range(0, self.n, rows)]
 
-    def _blocks(self, first: int, last: int) -> Iterator[tuple[slice, Array]]:
-        for start in range(first, last, self.block_rows):
-            rows = slice(start, min(start + self.block_rows, last))
-            yield rows, self.values[rows].astype(self.real, copy=False)
+    def _blocks(self, first: int, last: int, whole: bool = False) -> Iterator[tuple[slice, Array]]:
+        """(rows, X of these rows in the working type) of a block at a time; `whole`: of all rows at once where they lie
+        in memory in that type, row after row.
+        """
+        as_they_are = self.values.dtype == self.real and self.values.flags.c_contiguous
+        step = last - first if whole and as_they_are else self.block_rows
+        for start in range(first, last, step):
+            rows = slice(start, min(start + step, last))
+            yield rows, self.values[rows].astype(self.real, order="C", copy=False)
 
     def _at_once(self, work: Callable[[int], None], pieces: int) -> None:
         if self.on_host:

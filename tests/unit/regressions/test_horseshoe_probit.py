@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers.mutants import mutant
 from helpers.regression_contract import assert_chains_are_their_own, drawn, states
 from scipy.special import log_ndtr, ndtr
 
@@ -10,6 +11,7 @@ from mmgibbs.errors import ConfigError, DataError, DeviceError, ModelError
 from mmgibbs.machine import memory
 from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.horseshoe import coefficients as horseshoe_coefficients
+from mmgibbs.regressions.horseshoe import latent as horseshoe_latent
 from mmgibbs.regressions.horseshoe import rows as horseshoe_rows
 from mmgibbs.regressions.horseshoe.coefficients import ByColumns, ByRows
 from mmgibbs.regressions.horseshoe.ellipse import Ellipse, expansion, probit_fit, separated
@@ -64,6 +66,45 @@ def test_passes_over_rows_equal_dense_ones(dtype, standardise, arrays):
     np.testing.assert_allclose(rows.gram(w), W.T @ (w[:, None] * W), atol=1e-10)
     exact = log_ndtr(np.where(SIDES, 1, -1) * eta[:, 0]).sum(1)
     np.testing.assert_allclose(rows.log_likelihood(lambda some: eta[:, 0, some]), exact, rtol=1e-12)
+
+
+def a_pass(X, precision="float64", latent_rows=None, monkeypatch=None):
+    """z and its sums for one chain."""
+    if latent_rows is not None:
+        monkeypatch.setattr(horseshoe_rows, "latent_rows", latent_rows)
+    rows = ProbitRows(read_predictors(X), SIDES, Host(2), precision)
+    return rows.latent(np.array([[0.5, -0.2, 0.1, 0.3]]), np.array([-0.4]), Keys(3, (4,)), 5, keep=True)
+
+
+def test_a_pass_over_rows_that_lie_otherwise_in_memory(tmp_path):
+    """Bits of rows in memory, whether they are a memory map, read-only, or columns one after another."""
+    X = TALL.astype(np.float64)
+    mapped = np.memmap(tmp_path / "x", np.float64, "w+", shape=X.shape)
+    mapped[:] = X
+    whole = a_pass(X)
+    for other in (mapped, np.memmap(tmp_path / "x", np.float64, "r", shape=X.shape), np.asfortranarray(X)):
+        latent = a_pass(other)
+        np.testing.assert_allclose(latent.z, whole.z, rtol=1e-12)
+        np.testing.assert_allclose(latent.right, whole.right, rtol=1e-12)
+    single = a_pass(X, "float32")
+    np.testing.assert_allclose(single.right, whole.right, rtol=1e-5)
+    assert not np.array_equal(single.z, whole.z)
+
+
+@pytest.mark.parametrize(
+    "right, wrong",
+    [
+        ("sign * (zc[r] + a[c])", "sign * zc[r]"),
+        ("np.uint64(first) + i + r", "np.uint64(first) + i"),
+        ("(x2[j] * z2 + x3[j] * z3)", "(x2[j] * z2 + x3[j] * z2)"),
+        ("_add(total[:p], X[i + r], real(zc[r]))", "_add(total[:p], X[i], real(zc[r]))"),
+    ],
+)
+def test_a_pass_that_is_wrong_is_noticed(right, wrong, monkeypatch):
+    X = TALL.astype(np.float64)
+    expected, spoilt = a_pass(X), mutant(horseshoe_latent, right, wrong, compiled=False)
+    got = a_pass(X, latent_rows=spoilt.latent_rows, monkeypatch=monkeypatch)
+    assert np.abs(got.right - expected.right).max() > 1e-3
 
 
 def test_log_of_the_normal_distribution_function():
