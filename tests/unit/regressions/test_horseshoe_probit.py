@@ -91,13 +91,24 @@ def test_a_pass_over_rows_that_lie_otherwise_in_memory(tmp_path):
     assert not np.array_equal(single.z, whole.z)
 
 
+def test_a_pass_over_wide_rows():
+    """Of which a few make a batch."""
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(100, 2000))
+    side, beta, intercept = rng.random(100) < 0.5, rng.normal(size=(2, 2000)) / 40, rng.normal(size=2)
+    latent = ProbitRows(read_predictors(X), side, Host(2)).latent(beta, intercept, KEYS, 5, keep=True)
+    z = Host(1).truncated_normals(KEYS, 5, LATENT, beta @ X.T + intercept[:, None], side)
+    np.testing.assert_allclose(latent.z, z, atol=1e-9)
+    np.testing.assert_allclose(latent.right, z @ np.column_stack([X, np.ones(100)]), atol=1e-8)
+
+
 @pytest.mark.parametrize(
     "right, wrong",
     [
-        ("sign * (zc[r] + a[c])", "sign * zc[r]"),
-        ("np.uint64(first) + i + r", "np.uint64(first) + i"),
+        ("_product(X[i], b[c]) + a[c]", "_product(X[i], b[c])"),
+        ("np.uint64(first) + i,", "i,"),
         ("(x2[j] * z2 + x3[j] * z3)", "(x2[j] * z2 + x3[j] * z2)"),
-        ("_add(total[:p], X[i + r], real(zc[r]))", "_add(total[:p], X[i], real(zc[r]))"),
+        ("_add(total[:p], X[i], real(zc[i]))", "_add(total[:p], X[i], real(zc[start]))"),
     ],
 )
 def test_a_pass_that_is_wrong_is_noticed(right, wrong, monkeypatch):
