@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from mmgibbs.draws.purpose import REGRESSION_LATENT, stream
 from mmgibbs.regressions.arrays.base import Arrays, added
-from mmgibbs.regressions.horseshoe.latent import latent_rows
+from mmgibbs.regressions.horseshoe.latent import latent_rows, linear_predictors
 from mmgibbs.regressions.predictors import ROW_BLOCK_BYTES, Predictors
 from mmgibbs.regressions.protocol import Array, Keys
 
@@ -66,8 +66,8 @@ class ProbitRows:
         chains = np.array(keys.chains, np.uint64)
 
         def work_on_host(piece: int) -> None:
-            for rows, X in self._blocks(*pieces[piece], whole=True):
-                X, side, part = np.asarray(X), self.positive[rows], np.empty((C, len(X)))  # no memory map
+            for rows, X in self._for_kernels(*pieces[piece]):
+                side, part = self.positive[rows], np.empty((C, len(X)))
                 latent_rows(X, b, a, side, sweep, rows.start, LATENT, keys.seed, chains, part, sums[piece])
                 if z is not None:
                     z[:, rows] = part
@@ -90,15 +90,22 @@ class ProbitRows:
     def eta(self, beta: Array, intercept: Array) -> Array:
         """(C, k, n): intercept + Z beta for beta (C, k, p), intercept (C, k)."""
         C, k, p = beta.shape
-        columns, offset = self._raw(beta.reshape(C * k, p), intercept.reshape(-1))
-        pieces, out = self._pieces(PIECES), self.arrays.xp.empty((C * k, self.n))
+        xp = self.arrays.xp
+        b, a = map(xp.ascontiguousarray, self._raw(beta.reshape(C * k, p), intercept.reshape(-1)))
+        pieces, out = self._pieces(PIECES), xp.empty((C * k, self.n))
 
-        def work(piece: int) -> None:
+        def work_on_host(piece: int) -> None:
+            for rows, X in self._for_kernels(*pieces[piece]):
+                part = np.empty((C * k, len(X)))
+                linear_predictors(X, b, a, part)
+                out[:, rows] = part
+
+        def work_on_device(piece: int) -> None:
             for rows, X in self._blocks(*pieces[piece]):
                 for j in range(C * k):
-                    out[j, rows] = (X @ columns[j]).astype(np.float64) + offset[j]
+                    out[j, rows] = (X @ b[j]).astype(np.float64) + a[j]
 
-        self._at_once(work, len(pieces))
+        self._at_once(work_on_host if self.on_host else work_on_device, len(pieces))
         return out.reshape(C, k, self.n)
 
     def transposed(self, v: Array) -> Array:
@@ -160,15 +167,18 @@ class ProbitRows:
         rows = -(-blocks // most) * self.block_rows
         return [(first, min(first + rows, self.n)) for first in range(0, self.n, rows)]
 
-    def _blocks(self, first: int, last: int, whole: bool = False) -> Iterator[tuple[slice, Array]]:
-        """(rows, X of these rows in the working type) of a block at a time; `whole`: of all rows at once where they lie
-        in memory in that type, row after row.
-        """
-        as_they_are = self.values.dtype == self.real and self.values.flags.c_contiguous
-        step = last - first if whole and as_they_are else self.block_rows
-        for start in range(first, last, step):
-            rows = slice(start, min(start + step, last))
+    def _blocks(self, first: int, last: int) -> Iterator[tuple[slice, Array]]:
+        """(rows, X of these rows in the working type) of a block at a time."""
+        for start in range(first, last, self.block_rows):
+            rows = slice(start, min(start + self.block_rows, last))
             yield rows, self.values[rows].astype(self.real, order="C", copy=False)
+
+    def _for_kernels(self, first: int, last: int) -> Iterator[tuple[slice, np.ndarray]]:
+        """The same as kernels take them: X of all rows at once, as it is, where it lies in memory row after row."""
+        if self.values.flags.c_contiguous and self.values.dtype.isnative:
+            yield slice(first, last), np.asarray(self.values[first:last])  # no memory map
+        else:
+            yield from self._blocks(first, last)
 
     def _at_once(self, work: Callable[[int], None], pieces: int) -> None:
         if self.on_host:

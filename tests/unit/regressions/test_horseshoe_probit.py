@@ -77,12 +77,14 @@ def a_pass(X, precision="float64", latent_rows=None, monkeypatch=None):
 
 
 def test_a_pass_over_rows_that_lie_otherwise_in_memory(tmp_path):
-    """Bits of rows in memory, whether they are a memory map, read-only, or columns one after another."""
+    """A memory map, also a read-only one, columns one after another, every second row, the other order of bytes."""
     X = TALL.astype(np.float64)
     mapped = np.memmap(tmp_path / "x", np.float64, "w+", shape=X.shape)
     mapped[:] = X
     whole = a_pass(X)
-    for other in (mapped, np.memmap(tmp_path / "x", np.float64, "r", shape=X.shape), np.asfortranarray(X)):
+    read_only = np.memmap(tmp_path / "x", np.float64, "r", shape=X.shape)
+    swapped = X.astype(X.dtype.newbyteorder())
+    for other in (mapped, read_only, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2], swapped):
         latent = a_pass(other)
         np.testing.assert_allclose(latent.z, whole.z, rtol=1e-12)
         np.testing.assert_allclose(latent.right, whole.right, rtol=1e-12)
@@ -107,8 +109,8 @@ def test_a_pass_over_wide_rows():
     [
         ("_product(X[i], b[c]) + a[c]", "_product(X[i], b[c])"),
         ("np.uint64(first) + i,", "i,"),
-        ("(x2[j] * z2 + x3[j] * z3)", "(x2[j] * z2 + x3[j] * z2)"),
-        ("_add(total[:p], X[i], real(zc[i]))", "_add(total[:p], X[i], real(zc[start]))"),
+        ("real(x3[j]) * z3", "real(x3[j]) * z2"),
+        ("_add(real, total[:p], X[i], real(zc[i]))", "_add(real, total[:p], X[i], real(zc[start]))"),
     ],
 )
 def test_a_pass_that_is_wrong_is_noticed(right, wrong, monkeypatch):
@@ -116,6 +118,24 @@ def test_a_pass_that_is_wrong_is_noticed(right, wrong, monkeypatch):
     expected, spoilt = a_pass(X), mutant(horseshoe_latent, right, wrong, compiled=False)
     got = a_pass(X, latent_rows=spoilt.latent_rows, monkeypatch=monkeypatch)
     assert np.abs(got.right - expected.right).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "right, wrong",
+    [
+        ("a[j + ONE] + t1", "a[j] + t1"),
+        ("t2 += xj * b2[j]", "t2 += xj * b1[j]"),
+        ("range(threes, k)", "range(k, k)"),
+    ],
+)
+def test_linear_predictors_that_are_wrong_are_noticed(right, wrong, monkeypatch):
+    X, b, a = TALL.astype(np.float64), np.arange(16.0).reshape(4, 1, 4) / 10, np.arange(4.0)[:, None]
+    rows = ProbitRows(read_predictors(X), SIDES, Host(2))
+    expected = (b[:, 0] @ X.T + a)[:, None]
+    np.testing.assert_allclose(rows.eta(b, a), expected, rtol=1e-12)
+    spoilt = mutant(horseshoe_latent, right, wrong, compiled=False)
+    monkeypatch.setattr(horseshoe_rows, "linear_predictors", spoilt.linear_predictors)
+    assert not np.allclose(rows.eta(b, a), expected, rtol=1e-3)
 
 
 def test_log_of_the_normal_distribution_function():
