@@ -4,9 +4,9 @@ likelihoods.
     eta_i = a + x_i beta,    z_i ~ TN(eta_i, 1; > 0 where y_i = 1, < 0 elsewhere)
     log L = sum_i log Phi(s_i eta_i),    s_i = +-1
 
-The rows are cut into pieces at places that only n and p decide; each piece is worked through in blocks that stay in the
-cache (eta, z and X'z of a block before the next is read, for every chain), and the pieces' sums are added in their
-order. So the number of threads changes no bit.
+The rows are cut into pieces at places that only n and p decide; each piece is worked through in groups of rows
+that stay in the cache (eta, z and X'z of a group before the next is read, for every chain), and the pieces' sums are
+added in their order. So the number of threads changes no bit.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.draws.purpose import REGRESSION_LATENT, stream
-from mmgibbs.regressions.arrays import draws as host
 from mmgibbs.regressions.arrays.base import Arrays, added
+from mmgibbs.regressions.horseshoe.latent import latent_rows, linear_predictors
 from mmgibbs.regressions.predictors import ROW_BLOCK_BYTES, Predictors
 from mmgibbs.regressions.protocol import Array, Keys
 
@@ -55,7 +55,7 @@ class ProbitRows:
     def latent(self, beta: Array, intercept: Array, keys: Keys, sweep: int, keep: bool = False) -> Latent:
         """A draw of z given beta (C, p) and intercept (C,) of the standardised columns; z itself is kept on request."""
         xp, C = self.arrays.xp, len(keys)
-        columns, offset = self._raw(beta, intercept)
+        b, a = map(xp.ascontiguousarray, self._raw(beta, intercept))
         pieces = self._pieces(PIECES)
         sums = xp.zeros((len(pieces), C, self.p + 2))  # X'z, 1'z, z'z
         z = xp.empty((C, self.n)) if keep or not self.on_host else None
@@ -63,24 +63,25 @@ class ProbitRows:
             z = self.arrays.truncated_normals(
                 keys, sweep, LATENT, self.eta(beta[:, None], intercept[:, None])[:, 0], self.positive
             )
+        chains = np.array(keys.chains, np.uint64)
 
-        def work(piece: int) -> None:
+        def work_on_host(piece: int) -> None:
+            for rows, X in self._for_kernels(*pieces[piece]):
+                side, part = self.positive[rows], np.empty((C, len(X)))
+                latent_rows(X, b, a, side, sweep, rows.start, LATENT, keys.seed, chains, part, sums[piece])
+                if z is not None:
+                    z[:, rows] = part
+
+        def work_on_device(piece: int) -> None:
+            assert z is not None
             for rows, X in self._blocks(*pieces[piece]):
                 for c in range(C):
-                    if self.on_host:
-                        mean = (X @ columns[c]).astype(np.float64) + offset[c]
-                        draw = np.empty(len(mean)) if z is None else z[c, rows]
-                        host.truncated_normals(
-                            draw, mean, self.positive[rows], sweep, rows.start, LATENT, keys.seed, keys.chains[c]
-                        )
-                    else:
-                        assert z is not None
-                        draw = z[c, rows]
+                    draw = z[c, rows]
                     sums[piece, c, : self.p] += draw.astype(self.real, copy=False) @ X
                     sums[piece, c, self.p] += draw.sum()
                     sums[piece, c, self.p + 1] += draw @ draw
 
-        self._at_once(work, len(pieces))
+        self._at_once(work_on_host if self.on_host else work_on_device, len(pieces))
         total = sums.sum(0)
         right = total[:, :-1]
         right[:, :-1] = (right[:, :-1] - self.centre * right[:, -1:]) / self.scale
@@ -89,15 +90,22 @@ class ProbitRows:
     def eta(self, beta: Array, intercept: Array) -> Array:
         """(C, k, n): intercept + Z beta for beta (C, k, p), intercept (C, k)."""
         C, k, p = beta.shape
-        columns, offset = self._raw(beta.reshape(C * k, p), intercept.reshape(-1))
-        pieces, out = self._pieces(PIECES), self.arrays.xp.empty((C * k, self.n))
+        xp = self.arrays.xp
+        b, a = map(xp.ascontiguousarray, self._raw(beta.reshape(C * k, p), intercept.reshape(-1)))
+        pieces, out = self._pieces(PIECES), xp.empty((C * k, self.n))
 
-        def work(piece: int) -> None:
+        def work_on_host(piece: int) -> None:
+            for rows, X in self._for_kernels(*pieces[piece]):
+                part = np.empty((C * k, len(X)))
+                linear_predictors(X, b, a, part)
+                out[:, rows] = part
+
+        def work_on_device(piece: int) -> None:
             for rows, X in self._blocks(*pieces[piece]):
                 for j in range(C * k):
-                    out[j, rows] = (X @ columns[j]).astype(np.float64) + offset[j]
+                    out[j, rows] = (X @ b[j]).astype(np.float64) + a[j]
 
-        self._at_once(work, len(pieces))
+        self._at_once(work_on_host if self.on_host else work_on_device, len(pieces))
         return out.reshape(C, k, self.n)
 
     def transposed(self, v: Array) -> Array:
@@ -160,9 +168,17 @@ class ProbitRows:
         return [(first, min(first + rows, self.n)) for first in range(0, self.n, rows)]
 
     def _blocks(self, first: int, last: int) -> Iterator[tuple[slice, Array]]:
+        """(rows, X of these rows in the working type) of a block at a time."""
         for start in range(first, last, self.block_rows):
             rows = slice(start, min(start + self.block_rows, last))
-            yield rows, self.values[rows].astype(self.real, copy=False)
+            yield rows, self.values[rows].astype(self.real, order="C", copy=False)
+
+    def _for_kernels(self, first: int, last: int) -> Iterator[tuple[slice, np.ndarray]]:
+        """The same as kernels take them: X of all rows at once, as it is, where it lies in memory row after row."""
+        if self.values.flags.c_contiguous and self.values.dtype.isnative:
+            yield slice(first, last), np.asarray(self.values[first:last])  # no memory map
+        else:
+            yield from self._blocks(first, last)
 
     def _at_once(self, work: Callable[[int], None], pieces: int) -> None:
         if self.on_host:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers.mutants import mutant
 from helpers.regression_contract import assert_chains_are_their_own, drawn, states
 from scipy.special import log_ndtr, ndtr
 
@@ -10,6 +11,7 @@ from mmgibbs.errors import ConfigError, DataError, DeviceError, ModelError
 from mmgibbs.machine import memory
 from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.horseshoe import coefficients as horseshoe_coefficients
+from mmgibbs.regressions.horseshoe import latent as horseshoe_latent
 from mmgibbs.regressions.horseshoe import rows as horseshoe_rows
 from mmgibbs.regressions.horseshoe.coefficients import ByColumns, ByRows
 from mmgibbs.regressions.horseshoe.ellipse import Ellipse, expansion, probit_fit, separated
@@ -64,6 +66,76 @@ def test_passes_over_rows_equal_dense_ones(dtype, standardise, arrays):
     np.testing.assert_allclose(rows.gram(w), W.T @ (w[:, None] * W), atol=1e-10)
     exact = log_ndtr(np.where(SIDES, 1, -1) * eta[:, 0]).sum(1)
     np.testing.assert_allclose(rows.log_likelihood(lambda some: eta[:, 0, some]), exact, rtol=1e-12)
+
+
+def a_pass(X, precision="float64", latent_rows=None, monkeypatch=None):
+    """z and its sums for one chain."""
+    if latent_rows is not None:
+        monkeypatch.setattr(horseshoe_rows, "latent_rows", latent_rows)
+    rows = ProbitRows(read_predictors(X), SIDES, Host(2), precision)
+    return rows.latent(np.array([[0.5, -0.2, 0.1, 0.3]]), np.array([-0.4]), Keys(3, (4,)), 5, keep=True)
+
+
+def test_a_pass_over_rows_that_lie_otherwise_in_memory(tmp_path):
+    """A memory map, also a read-only one, columns one after another, every second row, the other order of bytes."""
+    X = TALL.astype(np.float64)
+    mapped = np.memmap(tmp_path / "x", np.float64, "w+", shape=X.shape)
+    mapped[:] = X
+    whole = a_pass(X)
+    read_only = np.memmap(tmp_path / "x", np.float64, "r", shape=X.shape)
+    swapped = X.astype(X.dtype.newbyteorder())
+    for other in (mapped, read_only, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2], swapped):
+        latent = a_pass(other)
+        np.testing.assert_allclose(latent.z, whole.z, rtol=1e-12)
+        np.testing.assert_allclose(latent.right, whole.right, rtol=1e-12)
+    single = a_pass(X, "float32")
+    np.testing.assert_allclose(single.right, whole.right, rtol=1e-5)
+    assert not np.array_equal(single.z, whole.z)
+
+
+def test_a_pass_over_wide_rows():
+    """Of which a few make a batch."""
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(100, 2000))
+    side, beta, intercept = rng.random(100) < 0.5, rng.normal(size=(2, 2000)) / 40, rng.normal(size=2)
+    latent = ProbitRows(read_predictors(X), side, Host(2)).latent(beta, intercept, KEYS, 5, keep=True)
+    z = Host(1).truncated_normals(KEYS, 5, LATENT, beta @ X.T + intercept[:, None], side)
+    np.testing.assert_allclose(latent.z, z, atol=1e-9)
+    np.testing.assert_allclose(latent.right, z @ np.column_stack([X, np.ones(100)]), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "right, wrong",
+    [
+        ("_product(X[i], b[c]) + a[c]", "_product(X[i], b[c])"),
+        ("np.uint64(first) + i,", "i,"),
+        ("real(x3[j]) * z3", "real(x3[j]) * z2"),
+        ("_add(real, total[:p], X[i], real(zc[i]))", "_add(real, total[:p], X[i], real(zc[start]))"),
+    ],
+)
+def test_a_pass_that_is_wrong_is_noticed(right, wrong, monkeypatch):
+    X = TALL.astype(np.float64)
+    expected, spoilt = a_pass(X), mutant(horseshoe_latent, right, wrong, compiled=False)
+    got = a_pass(X, latent_rows=spoilt.latent_rows, monkeypatch=monkeypatch)
+    assert np.abs(got.right - expected.right).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "right, wrong",
+    [
+        ("a[j + ONE] + t1", "a[j] + t1"),
+        ("t2 += xj * b2[j]", "t2 += xj * b1[j]"),
+        ("range(threes, k)", "range(k, k)"),
+    ],
+)
+def test_linear_predictors_that_are_wrong_are_noticed(right, wrong, monkeypatch):
+    X, b, a = TALL.astype(np.float64), np.arange(16.0).reshape(4, 1, 4) / 10, np.arange(4.0)[:, None]
+    rows = ProbitRows(read_predictors(X), SIDES, Host(2))
+    expected = (b[:, 0] @ X.T + a)[:, None]
+    np.testing.assert_allclose(rows.eta(b, a), expected, rtol=1e-12)
+    spoilt = mutant(horseshoe_latent, right, wrong, compiled=False)
+    monkeypatch.setattr(horseshoe_rows, "linear_predictors", spoilt.linear_predictors)
+    assert not np.allclose(rows.eta(b, a), expected, rtol=1e-3)
 
 
 def test_log_of_the_normal_distribution_function():
