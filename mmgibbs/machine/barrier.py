@@ -53,19 +53,7 @@ def _look(typingctx, arrived, row):
 
 
 @intrinsic
-def next_number(typingctx, arrived, row):
-    """arrived[row, 0], which becomes one more: a number that no other thread gets."""
-
-    def codegen(context, builder, signature, args):
-        row = context.cast(builder, args[1], signature.args[1], types.int64)
-        address = _address(context, builder, signature.args[0], args[0], row)
-        return builder.atomic_rmw("add", address, ir.Constant(ir.IntType(64), 1), "acq_rel")
-
-    return types.int64(arrived, row), codegen
-
-
-@intrinsic
-def come(typingctx, arrived, row, value):
+def _come(typingctx, arrived, row, value):
     """arrived[row, 0] = value, after everything that was written before."""
 
     def codegen(context, builder, signature, args):
@@ -92,31 +80,23 @@ def _pause(typingctx):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def wait_for(arrived, row, turn):
-    """True once arrived[row, 0] >= turn; False where one gave up."""
-    looks = 0
-    while _look(arrived, row) < turn:
-        if _look(arrived, arrived.shape[0] - 1) != 0:
-            return False
-        looks += 1
-        if looks < SPINS:
-            _pause()
-        else:
-            _give_way()
-    return True
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def meet(arrived, me):
     """True once every thread has come; False where one gave up."""
     threads = arrived.shape[0] - 1
     if threads == 1:
         return True
     turn = _look(arrived, me) + 1
-    come(arrived, me, turn)
+    _come(arrived, me, turn)
     for other in range(threads):
-        if not wait_for(arrived, other, turn):
-            return False
+        looks = 0
+        while _look(arrived, other) < turn:
+            if _look(arrived, threads) != 0:
+                return False
+            looks += 1
+            if looks < SPINS:
+                _pause()
+            else:
+                _give_way()
     return True
 
 

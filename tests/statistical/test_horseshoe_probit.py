@@ -86,8 +86,8 @@ MUTANTS = {
     "shape p/2 of tau": (prior, "0.5 * (self.p + 1))", "0.5 * self.p)"),
     "noise solved with L": (
         coefficients,
-        "self.half + noise, transposed=True",
-        "self.half + noise",
+        "COEFFICIENTS, self.fit.p + 1), transposed=True",
+        "COEFFICIENTS, self.fit.p + 1)",
     ),
     "ellipse around 0": (ellipse, "intercept[:, None]], 1) - mean, f]", "intercept[:, None]], 1), f]"),
     "ellipse without the rest": (

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from mmgibbs.machine.threads import cores, run_at_once
+from mmgibbs.machine.threads import blas_threads, cores, run_at_once
 from mmgibbs.regressions.arrays import draws as host
-from mmgibbs.regressions.arrays.cholesky import AtOnce, StripFactors, Strips
+from mmgibbs.regressions.arrays.cholesky import cholesky_in_place
 from mmgibbs.regressions.arrays.log_normal_cdf import log_ndtr_in_place
 from mmgibbs.regressions.arrays.triangular import solve_lower_systems
 from mmgibbs.regressions.protocol import Array, Keys
@@ -42,7 +42,6 @@ class Arrays(Protocol):
     def wait(self) -> None: ...
     def at_once(self, calls: Iterable[Callable[[], None]]) -> None: ...
     def cholesky(self, A: Array, overwrite: bool = False) -> Array: ...
-    def plus_diagonal(self, A: Array) -> PlusDiagonal: ...
     def solve_lower(self, L: Array, b: Array, transposed: bool = False) -> Array: ...
     def log_ndtr(self, x: Array) -> Array: ...
     def uniforms(self, keys: Keys, sweep: int, stream: int, n: int, k: int = 1) -> Array: ...
@@ -82,28 +81,13 @@ class Host:
             return np.linalg.cholesky(A)
         L = np.array(A, np.float64, order="C", copy=None if overwrite else True)
         matrices = L.reshape(-1, *L.shape[-2:])
-        factors = StripFactors(len(matrices), L.shape[-1])
-
-        def make(c: int, at_once: AtOnce, threads: int) -> None:
-            strips = factors.strips
-            strips.pack(c, matrices[c], at_once)
-            factors.factor(c, strips.values[c], None, at_once, threads)
-            strips.lower(c, matrices[c], at_once)
-
-        self.of_each(make, len(matrices))
+        with blas_threads(1):
+            if len(matrices) < self.threads:
+                for one in matrices:
+                    cholesky_in_place(one, self.at_once, self.threads)
+            else:
+                self.at_once([partial(cholesky_in_place, one, in_turn) for one in matrices])
         return L
-
-    def plus_diagonal(self, A: Array) -> PlusDiagonal:
-        """Factors of A + diag(d), A (m, m) symmetric, for one d after another."""
-        return PlusDiagonal(self, A) if len(A) < LARGE else PlusDiagonalInStrips(self, A)
-
-    def of_each(self, make: Callable[[int, AtOnce, int], None], C: int) -> None:
-        """make(c, at_once, threads) for each of C matrices: they share the threads, or take all, one after another."""
-        if self.threads > C:
-            for c in range(C):
-                make(c, self.at_once, self.threads)
-        else:
-            self.at_once([partial(make, c, in_turn, 1) for c in range(C)])
 
     def solve_lower(self, L: Array, b: Array, transposed: bool = False) -> np.ndarray:
         """L^-1 b, or L'^-1 b, of (..., m, m) and (..., m)."""
@@ -173,57 +157,6 @@ class Host:
 
         list(map(fill, parts) if self._pool is None or len(parts) == 1 else self._pool.map(fill, parts))
         return out[..., 0] if out.ndim == 3 and shape[1] == 1 else out
-
-
-class Factors(Protocol):
-    """L L' of C matrices; overwritten by the next ones of its PlusDiagonal."""
-
-    def solve(self, b: Array, transposed: bool = False) -> Array:
-        """L^-1 b, or L'^-1 b, for b (C, m)."""
-
-
-class PlusDiagonal:
-    """Cholesky factors of A + diag(d), A (m, m) symmetric, by the routines of `arrays`."""
-
-    def __init__(self, arrays: Arrays, A: Array):
-        self.arrays, self.A = arrays, A
-
-    def factor(self, d: Array) -> Factors:
-        """For d (C, m). numpy.linalg.LinAlgError where a matrix is not positive definite, on the host."""
-        diagonal = self.arrays.xp.arange(len(self.A))
-        A = self.arrays.xp.repeat(self.A[None], len(d), axis=0)
-        A[:, diagonal, diagonal] += d
-        return _Dense(self.arrays, self.arrays.cholesky(A, overwrite=True))
-
-
-class _Dense:
-    def __init__(self, arrays: Arrays, L: Array):
-        self.arrays, self.L = arrays, L
-
-    def solve(self, b: Array, transposed: bool = False) -> Array:
-        return self.arrays.solve_lower(self.L, b, transposed)
-
-
-class PlusDiagonalInStrips(PlusDiagonal):
-    """Of a large matrix on the host: A is kept as the factor lies, and is read while that is made; nothing of the size
-    of A is copied, cleared or allocated for each d.
-    """
-
-    arrays: Host
-
-    def __init__(self, arrays: Host, A: np.ndarray):
-        super().__init__(arrays, A)
-        self.kept: StripFactors | None = None
-        self.strips = Strips(1, len(A))
-        self.strips.pack(0, np.ascontiguousarray(A, np.float64), arrays.at_once)
-
-    def factor(self, d: Array) -> Factors:
-        factors, m = self.kept, self.strips.m
-        if factors is None or len(factors.inverse) != len(d):
-            self.kept = factors = StripFactors(len(d), m)
-        make = lambda c, at_once, threads: factors.factor(c, self.strips.values[0], d[c], at_once, threads)
-        self.arrays.of_each(make, len(d))
-        return factors
 
 
 def added(parts: Iterable[Array]) -> Array:

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from mmgibbs.draws.source import NAMES, cuda_source
 from mmgibbs.machine.device import Device
-from mmgibbs.regressions.arrays.base import PlusDiagonal
 from mmgibbs.regressions.protocol import Array, Keys
 
 KERNELS = Path(__file__).resolve().parent / "kernels" / "array_draws.cu"
@@ -56,10 +55,6 @@ class Gpu:
     def cholesky(self, A: Array, overwrite: bool = False) -> Array:
         """Lower factors L L' = A of (..., m, m); values that are not finite where one is not positive definite."""
         return self.xp.linalg.cholesky(A)
-
-    def plus_diagonal(self, A: Array) -> PlusDiagonal:
-        """Factors of A + diag(d), A (m, m) symmetric, for one d after another."""
-        return PlusDiagonal(self, A)
 
     def solve_lower(self, L: Array, b: Array, transposed: bool = False) -> Array:
         """L^-1 b, or L'^-1 b, of (..., m, m) and (..., m)."""

@@ -25,7 +25,7 @@ import numpy as np
 
 from mmgibbs.draws.purpose import REGRESSION_COEFFICIENT, stream
 from mmgibbs.errors import ModelError
-from mmgibbs.regressions.arrays.base import Arrays, Factors
+from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.horseshoe.rows import Latent, ProbitRows
 from mmgibbs.regressions.protocol import Array, Keys
 
@@ -42,12 +42,15 @@ class ByColumns:
 
     def __init__(self, gram: np.ndarray, arrays: Arrays):
         self.arrays, self.gram = arrays, arrays.asarray(gram)
-        self.p, self.inverse_of_sigma = len(gram) - 1, arrays.plus_diagonal(self.gram)
+        self.p = len(gram) - 1
 
-    def factor(self, precision: Array) -> Factors:
-        """L of Sigma^-1, until the next one is made; precision (C, p + 1), the intercept's last."""
+    def factor(self, precision: Array) -> Array:
+        """L of Sigma^-1, (C, p + 1, p + 1); precision (C, p + 1), the intercept's last."""
+        diagonal = self.arrays.xp.arange(self.p + 1)
+        A = self.arrays.xp.repeat(self.gram[None], len(precision), axis=0)
+        A[:, diagonal, diagonal] += precision
         try:
-            return self.inverse_of_sigma.factor(precision)
+            return self.arrays.cholesky(A, overwrite=True)
         except np.linalg.LinAlgError as error:
             raise ModelError(
                 "the coefficients' precision is no longer positive definite: found predictors that depend on each "
@@ -57,21 +60,22 @@ class ByColumns:
 
     def given(self, latent: Latent, precision: Array) -> ByColumns.Posterior:
         L = self.factor(precision)
-        half = L.solve(latent.right)
+        half = self.arrays.solve_lower(L, latent.right)
         return self.Posterior(self, L, half, latent.square - (half**2).sum(1))
 
     @dataclass
     class Posterior:
         fit: ByColumns
-        L: Factors
+        L: Array
         half: Array  # (C, p + 1): L^-1 W'z
         misfit: Array  # (C,)
 
         def draw(self, g: Array, keys: Keys, sweep: int) -> tuple[Array, Array]:
             """beta (C, p) and intercept (C,) given g z."""
             a = self.fit.arrays
-            noise = a.normals(keys, sweep, COEFFICIENTS, self.fit.p + 1)
-            both = self.L.solve(g[:, None] * self.half + noise, transposed=True)
+            both = a.solve_lower(
+                self.L, g[:, None] * self.half + a.normals(keys, sweep, COEFFICIENTS, self.fit.p + 1), transposed=True
+            )
             return both[:, :-1], both[:, -1]
 
 

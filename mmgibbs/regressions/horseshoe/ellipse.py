@@ -109,8 +109,8 @@ class Ellipse:
         """(beta (C, p), intercept (C,), angles tried (C,)); precision (C, p + 1) of the priors."""
         a, xp = self.arrays, self.arrays.xp
         L = self.fit.factor(precision)
-        mean = L.solve(L.solve(xp.repeat(self.right[None], len(keys), axis=0)), transposed=True)
-        f = L.solve(a.normals(keys, sweep, ELLIPSE, self.fit.p + 1), transposed=True)
+        mean = a.solve_lower(L, a.solve_lower(L, xp.repeat(self.right[None], len(keys), axis=0)), transposed=True)
+        f = a.solve_lower(L, a.normals(keys, sweep, ELLIPSE, self.fit.p + 1), transposed=True)
         axes = xp.stack([mean, xp.concatenate([beta, intercept[:, None]], 1) - mean, f], 1)  # (C, 3, p + 1)
         curved = xp.stack([xp.stack([self.fit.gram @ w for w in chain]) for chain in axes])
         quadratic = (axes[:, :, None] * curved[:, None]).sum(-1)  # (C, 3, 3)
