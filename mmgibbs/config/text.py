@@ -22,6 +22,7 @@ from mmgibbs.errors import ConfigError
 MOST_BYTES = 4_000_000  # of an analysis file
 MOST_VALUES = 100_000  # in an analysis file, references unfolded
 MOST_LEVELS = 30  # of nesting
+TOO_DEEP = f"lists or mappings are nested more than {MOST_LEVELS} levels deep"
 _Parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # only its events are used: it constructs nothing
 _NOTHING = ("null", "Null", "NULL")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,300}")
@@ -172,6 +173,8 @@ def _syntax(error: yaml.MarkedYAMLError, where: str, text: str) -> str:
         hint = "; indent with blanks, not tabs"
     if "mapping values are not allowed" in (error.problem or ""):
         hint = "; check the indentation, and put text that holds ': ' in quotation marks"
+    if "maximum nesting depth" in (error.problem or ""):  # libyaml reads ahead of us to a limit of its own
+        return f"{where} line {number + 1}: {TOO_DEEP}"
     return f"{where} line {number + 1}, column {column + 1}: is not valid YAML: {error.problem}{hint}"
 
 
@@ -214,7 +217,7 @@ class _Builder:
         if event.tag not in (None, "!", "tag:yaml.org,2002:str"):
             self.refuse(event, f"the tag {show(event.tag)} is not accepted in an analysis file; write the plain value")
         if level > MOST_LEVELS:
-            self.refuse(event, f"lists or mappings are nested more than {MOST_LEVELS} levels deep")
+            self.refuse(event, TOO_DEEP)
         value: object
         if isinstance(event, yaml.ScalarEvent):
             value = self.scalar(event)
@@ -266,9 +269,7 @@ def plain_tree(source: dict, where: str) -> dict:
                 f"{where}: more than {MOST_VALUES:,} values, more than an analysis can have; pass data as data frames"
             )
         if len(path) > MOST_LEVELS:
-            raise ConfigError(
-                f"{where}: {dotted(path[:3])}: lists or mappings are nested more than {MOST_LEVELS} levels deep"
-            )
+            raise ConfigError(f"{where}: {dotted(path[:3])}: {TOO_DEEP}")
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, np.ndarray):

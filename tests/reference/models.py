@@ -82,6 +82,7 @@ def pedigree_relationship(sire, dam, inbreeding: bool = True, n_groups: int = 0,
 
 
 def user_inverse(K_inverse: np.ndarray) -> SparseInverse:
+    K_inverse = (K_inverse + K_inverse.T) / 2  # rounding leaves a 0 on one side of the diagonal alone
     rows, columns = np.nonzero(K_inverse)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(K_inverse)))]).astype(np.int64)
     return SparseInverse(indptr, columns.astype(np.int32), K_inverse[rows, columns])

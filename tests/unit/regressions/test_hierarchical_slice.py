@@ -202,7 +202,7 @@ def test_no_two_draws_share_a_counter(method, monkeypatch):
     recorder = model.arrays = Recorder()
     model.visit = LockstepVisits(model.groups, model.options, recorder)
 
-    def covariance(nu, S, sweep, first, stream, seed, chain):
+    def covariance(nu, S, now, sweep, first, stream, seed, chain):
         recorder.sites.extend((sweep, first + i, stream) for i in range(len(S)))
         return np.eye(len(S))
 

@@ -24,7 +24,7 @@ from mmgibbs.runs.memory_estimate import refuse_sampling_beyond_memory
 from mmgibbs.runs.mixed_model_chains import MixedModelFactory
 from mmgibbs.sampler.schedule import Schedule
 
-LONG = replaced(SAMPLED, "burn_in: 10", "burn_in: 100")  # long enough for marginal
+LONG = replaced(SAMPLED, "burn_in: 10, samples: 50", "burn_in: 100, samples: 600")  # long enough for marginal
 
 
 def read(name):
