@@ -87,6 +87,7 @@ class LaneSweep(LevelSweep):
     ):
         super().__init__(equations, block, True, ranges, threads)
         self.tables, self.bounds = tables, np.array(ranges, np.int64)
+        self._own_room = self._new_room() if threads.count == 1 else None
 
     def follow(self, ranges: tuple[tuple[int, int], ...]) -> None:
         """The next colour of the term in the same call, where one thread sweeps: nobody has to be waited for."""
@@ -102,18 +103,19 @@ class LaneSweep(LevelSweep):
         each = np.split(self.bounds, len(self.bounds))
         self.threads([partial(self._sweep, state, bounds, number, key) for bounds in each])
 
-    def _room(self) -> tuple[np.ndarray, np.ndarray]:
-        """z and moves of `sweep_lanes`, for one call, as ranges may be swept at once."""
+    def _new_room(self) -> tuple[np.ndarray, np.ndarray]:
+        """z and moves of `sweep_lanes`, for one call where ranges may be swept at once. What a call leaves in them is
+        written over by the next, or 0."""
         k_, T_ = self.unrolled
         effects = self.lists[0].effect_first.size - 1
         return np.zeros((len(k_) + len(k_) % 2, LANES)), np.zeros((effects * LANES, len(T_)))
 
     def _sweep(self, state: SweepEngine, bounds: np.ndarray, number: int, key: Key) -> None:
         """Draw the levels of each of bounds (ranges, 2), one after another."""
-        i, tables = self.block.term, self.tables
+        i, tables, room = self.block.term, self.tables, self._own_room or self._new_room()
         failed = sweep_lanes(
             *self.lists, tables.lists, *self.unrolled, state.rows[i], state.e, state.Ginv[i], state.Rinv,
-            tables.classes, tables.parts, tables.rows, *self._room(), bounds, number, self.stream, key[0], key[1],
+            tables.classes, tables.parts, tables.rows, *room, bounds, number, self.stream, key[0], key[1],
         )  # fmt: skip
         if failed >= 0:
             refuse_singular(self.equations, i, failed)

@@ -67,7 +67,7 @@ def augmented_products(
     columns[:, :, :T] = [m.transpose(0, 2, 1).reshape(-1, T) for m in (fill, noise)]
     pairs = np.zeros((T + T % 2, len(noise)), bool)
     pairs[:T] = noise.any(axis=1).T
-    pairs = pairs[0::2] | pairs[1::2]
+    pairs = pairs[0::2] | pairs[1::2] if pairs.any() else pairs[:0]  # no trait is missing: nothing is drawn
     data = (records.pattern, records.weight, records.record, T_, W_, e, *columns, pairs, class_of_pattern)
     kernel: Callable[..., None] = sum_augmented
     pieces(partial(kernel, *data, *site, *key), sums)
@@ -128,7 +128,7 @@ def sum_augmented(
     size, first_piece, last_piece, sums,
 ):  # fmt: skip
     """sums[p] (classes T and more, T) of the pieces. Row p T + u of `fill` and `noise`: what trait u adds to the T
-    residuals; pairs[j, p]: pattern p needs normals 2 j and 2 j + 1."""
+    residuals; pairs[j, p]: pattern p needs normals 2 j and 2 j + 1; without rows: none does."""
     T, n = np.uint64(len(T_)), np.uint64(e.shape[0])
     z, drawn = np.zeros((len(T_) + 1, LANES)), np.empty((2, LANES))
     who, code = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
@@ -154,9 +154,10 @@ def sum_augmented(
                 set_multiple(W_, f, 0, seen[0, 0], fill, first)
                 for u in range(1, len(T_)):
                     add_multiple(W_, f, 0, seen[0, u], fill, first + np.uint64(u))
-                spread = 1.0 / np.sqrt(w) if weighted else 1.0
-                for u in range(len(T_)):
-                    add_multiple(W_, f, 0, spread * z[u, lane], noise, first + np.uint64(u))
+                if pairs.shape[0] > 0:
+                    spread = 1.0 / np.sqrt(w) if weighted else 1.0
+                    for u in range(len(T_)):
+                        add_multiple(W_, f, 0, spread * z[u, lane], noise, first + np.uint64(u))
                 here = np.uint64(class_of_pattern[pattern[r]]) * T
                 for t in range(len(T_)):
                     add_multiple(W_, total, here + np.uint64(t), w * f[0, t], f, 0)
