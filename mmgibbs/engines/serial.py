@@ -6,8 +6,9 @@ One visit of level l draws its k effects given everything else (docs/theory.md, 
     P   = kappa_ll G^-1 + sum_{r in l} W_r' R_r^-1 W_r
     rhs = -G^-1 sum_m kappa_lm theta_m + sum_{r in l} W_r' R_r^-1 e_r          (m = l included, e the current residual)
 
-the change of theta_l is N(P^-1 rhs, P^-1): `update="level"` draws it jointly through the Cholesky factor of P,
-`update="site"` draws its k elements one after another. Then e_r -= W_r (change) for the level's records.
+the change of theta_l is N(P^-1 rhs, P^-1): `update="site"` draws its k elements one after another, `update="level"` all
+of it through the Cholesky factor of P, over-relaxed (draws/over_relaxation.py). Then e_r -= W_r (change) for the
+level's records.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""The steps that draw covariance matrices, each from its full conditional (see model/covariance.py)."""
+"""The steps that draw covariance matrices, each given everything else (see model/covariance.py): over-relaxed from the
+matrix so far, and independent of it in the first sweeps and now and then.
+
+The Metropolis step of an over-relaxed chi-square refuses nearly every move of a variance that lies some ten times below
+what the data say, as a poor start may. An independent draw ends that at once. When there is one depends on the number
+of the sweep alone, so each sweep leaves the posterior as it is.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +24,7 @@ from mmgibbs.sampler.unit_diagonals import draw_with_unit_diagonal
 
 # Chains of sampled variances start apart, so that R-hat can see a chain that has not forgotten its start.
 START_SCALES = (1.0, 0.5, 2.0, 0.75, 1.5)
+APART = 20  # sweeps from one draw that is independent of the matrix so far to the next
 
 
 class CovarianceMatrices:
@@ -156,6 +163,11 @@ class ResidualCovariance:
         self.matrices[RESIDUAL] = state[RESIDUAL].copy()
 
 
+def independent(number: int) -> bool:
+    """Whether the matrices of a sweep are drawn whatever they were before: the first APART, then each APARTth."""
+    return number <= APART or number % APART == 0
+
+
 def draw_covariance(
     model: CovarianceModel,
     products: np.ndarray,
@@ -168,7 +180,8 @@ def draw_covariance(
 ) -> np.ndarray:
     """One draw of G (or R) given the sum of squares and products (k, k) and the number of levels (records), per block
     where `n` is an array. first: number of the first component among all draws of the term; current: the matrix so
-    far, from which the draw is over-relaxed and several correlations of `model.unit` move on; None: independent of it.
+    far, from which the draw is over-relaxed (but see `independent`) and several correlations of `model.unit` move on;
+    None: independent of it.
     """
     out = np.zeros_like(products)
     for b, block in enumerate(model.blocks):
@@ -181,7 +194,7 @@ def draw_covariance(
             so_far = np.eye(len(block)) if current is None else current[index]
             out[index] = draw_with_unit_diagonal(nu + count, W, unit, so_far, *site, key)
         else:
-            now = NOTHING if current is None else np.ascontiguousarray(current[index])
+            now = NOTHING if current is None or independent(number) else np.ascontiguousarray(current[index])
             out[index] = inverse_wishart(nu + count, W, now, *site, key[0], key[1])
     if not np.isfinite(out).all():
         raise ModelError(

@@ -1,7 +1,7 @@
 """What a step of the sampler is, and the list of them that makes one sweep of a mixed model.
 
-A step draws its part of the parameters from their full conditional, given everything else as it is now. A new kind of
-step is one file, and one line in `gibbs_steps`.
+A step draws its part of the parameters given everything else as it is now, so that their full conditional stays. A new
+kind of step is one file, and one line in `gibbs_steps`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.model.covariance import CovarianceModel, full_block
-from mmgibbs.sampler.covariances import draw_covariance
+from mmgibbs.sampler import covariances
+from mmgibbs.sampler.covariances import APART, draw_covariance
 
 N = 10_000
 BATCHES = 200  # draws are independent, so any batch will do
@@ -142,6 +143,23 @@ def test_a_draw_of_before_that_rounding_hides_is_not_used():
     independent = inverse_wishart(9.0, S, NOTHING, 4, 0, 5, 9, 1)
     np.testing.assert_array_equal(inverse_wishart(9.0, S, before, 4, 0, 5, 9, 1), independent)
     assert not np.array_equal(inverse_wishart(9.0, S, np.eye(2), 4, 0, 5, 9, 1), independent)
+
+
+@pytest.mark.parametrize("sweep", [1, APART + 3])
+def test_no_value_holds_a_chain(sweep, monkeypatch):
+    """A hundred times too small: over-relaxed draws alone would never leave it."""
+    n, S = 1000, scale_matrix(2)
+    model = CovarianceModel(np.eye(2), False, full_block(2), 4.0, S / n)
+
+    def moved():
+        matrix = far = S / (100 * n)
+        for number in range(sweep, sweep + APART):
+            matrix = draw_covariance(model, S, n, number, 3, (9, 1), current=matrix)
+        return not np.array_equal(matrix, far) and np.linalg.norm(n * matrix - S) < 0.2 * np.linalg.norm(S)
+
+    assert moved()
+    monkeypatch.setattr(covariances, "independent", lambda number: False)
+    assert not moved()
 
 
 def test_degrees_of_freedom_of_columns_in_the_wrong_order_are_seen():

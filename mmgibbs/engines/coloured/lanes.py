@@ -2,7 +2,7 @@
 
 For a group of LANES levels at a time, what the levels take from relatives and records is gathered (gather.py), then
 
-    P = kappa_ll G^-1 + data part,    P = L L',    change = L'^-1 (L^-1 rhs + z)
+    P = kappa_ll G^-1 + data part,    P = L L',    change = L'^-1 (f L^-1 rhs + n z)
 
 for all of them at once; then their thetas and residuals move. The arithmetic of a level is that of visit.draw_level.
 """
