@@ -33,7 +33,7 @@ def inverse_wishart(nu, S, now, number, first_row, stream, seed, chain):
     if not cholesky(S, L, 0.0):
         G[:] = np.nan
         return G
-    known = now.size > 0 and factor_of(now, L, T, A)
+    known = now.size > 0 and factor_of(now, L, T, A)  # a G that rounding hides has next to no probability
     for i in range(k):
         row = first_row + i
         if known:
