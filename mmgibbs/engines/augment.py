@@ -18,8 +18,9 @@ from mmgibbs.equations.structured import Records
 from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.model.residual import Blocks, ClassBlocks, of_classes
 
-# fill (patterns, T, T), noise (patterns, T, T), class of each pattern, number of classes -> (classes, T, T)
-Sums = Callable[[np.ndarray, np.ndarray, np.ndarray, int], np.ndarray]
+# (fill, noise) of `augmentation`, or None where no trait is missing; class of each pattern; number of classes
+# -> (classes, T, T)
+Sums = Callable[[tuple[np.ndarray, np.ndarray] | None, np.ndarray, int], np.ndarray]
 
 
 def residual_products(
@@ -37,18 +38,18 @@ def residual_products(
 
     Where the residuals have classes, each has its own sum over its own records: (classes, T, T), and a count per block
     of each. A record counts for a block if it observes one of the block's traits; other records say nothing about it.
-    counts: `records_behind`, where they have been counted. sums: another way to the sums, given fill, noise and
-    classes.
+    counts: `records_behind`, where they have been counted. sums: another way to the sums.
     """
     by_class = by_class_of(blocks, len(patterns))
-    fill, noise = augmentation(R, patterns, by_class)
     if sums is None:
+        fill, noise = augmentation(R, patterns, by_class)
         total = _residual_products(
             records, e, fill, noise, patterns.all(axis=1), by_class.class_of_pattern, len(by_class.of_class), number,
             stream(AUGMENT, 0), key[0], key[1],
         )  # fmt: skip
     else:
-        total = sums(fill, noise, by_class.class_of_pattern, len(by_class.of_class))
+        missing = None if patterns.all() else augmentation(R, patterns, by_class)
+        total = sums(missing, by_class.class_of_pattern, len(by_class.of_class))
     if counts is None:
         counts = records_behind(np.bincount(records.pattern, minlength=len(patterns)), patterns, by_class)
     return (total, counts) if by_class is blocks else (total[0], counts[0])

@@ -113,7 +113,7 @@ def test_normals_that_no_pattern_needs_are_the_only_ones_left_out(monkeypatch):
 
 
 def _with_pairs(kernel, spoil):
-    at = 8  # of `pairs` among the arguments of sum_augmented
+    at = 9  # of `pairs` among the arguments of sum_augmented
 
     def spoiled(*args):
         return kernel(*args[:at], spoil(args[at]), *args[at + 1 :])

@@ -54,8 +54,9 @@ class RowScaling(Scaling):
         (k_, T_, E_), patterns, pieces = tuples, len(Rinv), self.threads.pieces(len(e))
         k, E, W_ = len(k_), len(E_), whole(T_)
         xx, xe = pieces.sums(patterns * E * k * E, k), pieces.sums(patterns * E * k, len(W_))
-        data = (eq.records.pattern, eq.records.weight, self.record_levels(term), *tuples, W_, self._rows(term, theta))
-        pieces(partial(sum_rows, *data, e), xx, xe)
+        rows_ = ((0,) * (E * k * E), (0,) * (E * k)) if patterns == 1 else ((), ())
+        data = (eq.records.pattern, eq.records.weight, self.record_levels(term), *tuples, W_, *rows_)
+        pieces(partial(sum_rows, *data, self._rows(term, theta), e), xx, xe)
         of_e = xe[:, : patterns * E * k].sum(axis=0)[:, : len(T_)].reshape(patterns, E, k, -1)
         of_x = xx[:, : patterns * E * k * E].sum(axis=0).reshape(patterns, E, k, E, k)
         return of_places(plan, of_x, of_e)
@@ -114,21 +115,28 @@ def rows_of_traits(effect_first: np.ndarray, trait: np.ndarray, n_traits: int) -
 
 
 @njit(cache=True, _nrt=False, **ENTRY)
-def sum_rows(pattern, weight, levels, k_, T_, E_, W_, rows, e, size, first_piece, last_piece, xx, xe):
+def sum_rows(pattern, weight, levels, k_, T_, E_, W_, X_, Y_, rows, e, size, first_piece, last_piece, xx, xe):
     """xx[p] (patterns E k E, k) and xe[p] (patterns E k, W) of the pieces first_piece ... last_piece - 1 of `size`
-    records.
+    records; they come as zeros.
 
     pattern (n,), weight (n,) or empty, levels (n, E) uint32, rows (q + 1, k), e (n, T); E_ and W_ are tuples as k_ and
-    T_, of the effects and of T rounded up (`whole`).
+    T_, of the effects and of T rounded up (`whole`). X_ and Y_, of E k E and E k: all records have one pattern, whose
+    sums stay in registers; else ().
     """
     k, E, n = np.uint64(len(k_)), np.uint64(len(E_)), np.uint64(e.shape[0])
     none, weighted, end = np.uint32(rows.shape[0] - 1), weight.size > 0, n - np.uint64(1)
     x, here = on_stack((2, len(k_))), on_stack((1, len(W_)))
+    one_x, one_e = on_stack((len(X_), len(k_))), on_stack((len(Y_), len(W_)))
     for p in range(np.uint64(first_piece), np.uint64(last_piece)):
-        of_x, of_e = xx[p], xe[p]
+        for row in range(len(X_)):
+            set_multiple(k_, one_x, row, 1.0, xx[p], row)
+        for row in range(len(Y_)):
+            set_multiple(W_, one_e, row, 1.0, xe[p], row)
+        of_x, of_e = (one_x, one_e) if len(X_) > 0 else (xx[p], xe[p])
         for r in range(p * np.uint64(size), min(n, (p + np.uint64(1)) * np.uint64(size))):
             ahead = min(r + AHEAD, end)
-            w, first = np.float64(weight[r]) if weighted else 1.0, np.uint64(pattern[r]) * E * k
+            w = np.float64(weight[r]) if weighted else 1.0
+            first = np.uint64(0) if len(X_) > 0 else np.uint64(pattern[r]) * E * k
             widen(T_, W_, here, e, r)
             for i in range(len(E_)):
                 prefetch(rows, min(levels[ahead, i], none))
@@ -139,6 +147,10 @@ def sum_rows(pattern, weight, levels, k_, T_, E_, W_, rows, e, size, first_piece
                     add_multiple(W_, of_e, row, wx, here, 0)
                     for j in range(i + 1):
                         add_multiple(k_, of_x, row * E + np.uint64(j), wx, x, j)
+        for row in range(len(X_)):
+            set_multiple(k_, xx[p], row, 1.0, one_x, row)
+        for row in range(len(Y_)):
+            set_multiple(W_, xe[p], row, 1.0, one_e, row)
 
 
 @njit(cache=True, _nrt=False, **ENTRY)

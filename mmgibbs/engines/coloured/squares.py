@@ -53,25 +53,39 @@ def augmented_products(
     records: Records,
     e: np.ndarray,
     T_: tuple,
-    fill: np.ndarray,
-    noise: np.ndarray,
+    missing: tuple[np.ndarray, np.ndarray] | None,
     class_of_pattern: np.ndarray,
     n_classes: int,
     site: tuple[int, int],
     key: tuple[int, int],
     threads: Threads,
 ) -> np.ndarray:
-    """(classes, T, T) sums; fill and noise (patterns, T, T) of augment.augmentation, site = (sweep, stream)."""
+    """(classes, T, T) sums; missing: fill and noise (patterns, T, T) of augment.augmentation, None where no trait is;
+    site = (sweep, stream)."""
     T, W_, pieces = len(T_), whole(T_), threads.pieces(len(e))
-    sums, columns = pieces.sums(n_classes * T, len(W_)), np.zeros((2, len(fill) * T, len(W_)))
-    columns[:, :, :T] = [m.transpose(0, 2, 1).reshape(-1, T) for m in (fill, noise)]
-    pairs = np.zeros((T + T % 2, len(noise)), bool)
-    pairs[:T] = noise.any(axis=1).T
-    pairs = pairs[0::2] | pairs[1::2] if pairs.any() else pairs[:0]  # no trait is missing: nothing is drawn
-    data = (records.pattern, records.weight, records.record, T_, W_, e, *columns, pairs, class_of_pattern)
+    sums = pieces.sums(n_classes * T, len(W_))
+    fill, noise, pairs = whole_records(len(class_of_pattern), T) if missing is None else columns_and_pairs(*missing)
+    X_ = T_ if n_classes == 1 else ()
+    data = (records.pattern, records.weight, records.record, T_, W_, X_, e, fill, noise, pairs, class_of_pattern)
     kernel: Callable[..., None] = sum_augmented
     pieces(partial(kernel, *data, *site, *key), sums)
     return mirrored(sums[:, : n_classes * T].sum(axis=0)[:, :T].reshape(n_classes, T, T))
+
+
+def columns_and_pairs(fill: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """fill and noise (patterns T, W) and pairs of `sum_augmented`, from those of `augmentation`."""
+    patterns, T, _ = fill.shape
+    columns = np.zeros((2, patterns * T, len(whole((0,) * T))))
+    columns[:, :, :T] = [m.transpose(0, 2, 1).reshape(-1, T) for m in (fill, noise)]
+    pairs = np.zeros((T + T % 2, patterns), bool)
+    pairs[:T] = noise.any(axis=1).T
+    return columns[0], columns[1], pairs[0::2] | pairs[1::2] if pairs.any() else pairs[:0]
+
+
+@cache
+def whole_records(patterns: int, T: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same where every record observes every trait, whatever R is: nothing is drawn."""
+    return columns_and_pairs(np.tile(np.eye(T), (patterns, 1, 1)), np.zeros((patterns, T, T)))
 
 
 def square_of_level(k_, K, rows, level, m):
@@ -124,18 +138,21 @@ def sum_squares(K, k_, rows, size, first_piece, last_piece, sums):
 
 @njit(cache=True, **ENTRY)
 def sum_augmented(
-    pattern, weight, record, T_, W_, e, fill, noise, pairs, class_of_pattern, number, stream, seed, chain,
+    pattern, weight, record, T_, W_, X_, e, fill, noise, pairs, class_of_pattern, number, stream, seed, chain,
     size, first_piece, last_piece, sums,
 ):  # fmt: skip
-    """sums[p] (classes T and more, T) of the pieces. Row p T + u of `fill` and `noise`: what trait u adds to the T
-    residuals; pairs[j, p]: pattern p needs normals 2 j and 2 j + 1; without rows: none does."""
+    """sums[p] (classes T and more, T) of the pieces; they come as zeros. Row p T + u of `fill` and `noise`: what trait
+    u adds to the T residuals; pairs[j, p]: pattern p needs normals 2 j and 2 j + 1; without rows: none does. X_, of T:
+    there is one class, whose sums stay in registers; else ()."""
     T, n = np.uint64(len(T_)), np.uint64(e.shape[0])
     z, drawn = np.zeros((len(T_) + 1, LANES)), np.empty((2, LANES))
     who, code = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
     f, seen = on_stack((1, len(W_))), on_stack((1, len(T_)))
-    weighted = weight.size > 0
+    weighted, one = weight.size > 0, on_stack((len(X_), len(W_)))
     for p in range(np.uint64(first_piece), np.uint64(last_piece)):
-        total, last = sums[p], min(n, (p + np.uint64(1)) * np.uint64(size))
+        for t in range(len(X_)):
+            set_multiple(W_, one, t, 1.0, sums[p], t)
+        total, last = one if len(X_) > 0 else sums[p], min(n, (p + np.uint64(1)) * np.uint64(size))
         for block in range(p * np.uint64(size), last, np.uint64(LANES)):
             lanes = min(np.uint64(LANES), last - block)
             for j in range(np.uint64(pairs.shape[0])):
@@ -158,6 +175,8 @@ def sum_augmented(
                     spread = 1.0 / np.sqrt(w) if weighted else 1.0
                     for u in range(len(T_)):
                         add_multiple(W_, f, 0, spread * z[u, lane], noise, first + np.uint64(u))
-                here = np.uint64(class_of_pattern[pattern[r]]) * T
+                here = np.uint64(0) if len(X_) > 0 else np.uint64(class_of_pattern[pattern[r]]) * T
                 for t in range(len(T_)):
                     add_multiple(W_, total, here + np.uint64(t), w * f[0, t], f, 0)
+        for t in range(len(X_)):
+            set_multiple(W_, sums[p], t, 1.0, one, t)
