@@ -98,10 +98,10 @@ def test_ranks_are_uniform(form):
     assert calibrated(u), (u.mean(axis=0), u.std(axis=0))
 
 
-def jacobian_of_the_factor(step):
-    """Interweaving of standard deviations with the Jacobian of a Cholesky factor."""
+def accepts_always(step):
+    """Interweaving of standard deviations that knows neither their Jacobian nor the prior."""
     scaling = step.prior.scaling
-    wrong = replace(scaling, exponents=scaling.exponents - 4.0)
+    wrong = replace(scaling, exponents=np.zeros_like(scaling.exponents), S=np.zeros_like(scaling.S))
     type_of_prior = type(step.prior)
     step.prior.__class__ = type("Spoiled", (type_of_prior,), {"scaling": wrong})
 
@@ -117,6 +117,6 @@ def every_snp_counted(step):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("form", "spoil"), [("joint", jacobian_of_the_factor), ("shared", every_snp_counted)])
+@pytest.mark.parametrize(("form", "spoil"), [("joint", accepts_always), ("shared", every_snp_counted)])
 def test_spoiled_samplers_are_seen(form, spoil):
     assert not calibrated(ranks(form, spoil=spoil))
