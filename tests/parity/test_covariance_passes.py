@@ -84,6 +84,9 @@ def each_is_near(name, precision, rtol):
         ("direct_maternal", "double", 1e-11),  # missing traits, a maternal effect
         ("direct_maternal", "single", 1e-5),
         ("fixed_groups", "double", 1e-11),  # deviations from flat groups, weights
+        ("univariate_animal", "double", 1e-11),  # no trait is missing: one pattern, weights
+        ("single_step_maternal", "single", 1e-5),  # the same, two effects
+        ("populations", "double", 1e-11),  # the same, two traits
         pytest.param("sire_and_grandsire", "double", 1e-11, marks=pytest.mark.slow),  # a level met through two effects
         pytest.param("never_together", "double", 1e-11, marks=pytest.mark.slow),
     ],
@@ -97,13 +100,25 @@ def test_passes_are_those_of_the_serial_engine(name, precision, rtol):
     [
         ("of_places", lambda good: lambda plan, xx, xe: good(plan, xx, np.zeros_like(xe))),
         ("rows_of_traits", lambda good: lambda *a: good(*a) * np.arange(2)[:, None, None]),
+        ("sum_rows", lambda good: lambda *a: good(*a[:2], a[2][::-1].copy(), *a[3:])),  # each record another's levels
     ],
 )
-def test_a_spoiled_pass_is_noticed(spoiled, monkeypatch):
-    name, make = spoiled
-    monkeypatch.setattr(record_rows, name, make(getattr(record_rows, name)))
+@pytest.mark.parametrize("name", ["direct_maternal", "single_step_maternal"])
+def test_a_spoiled_pass_is_noticed(name, spoiled, monkeypatch):
+    what, make = spoiled
+    monkeypatch.setattr(record_rows, what, make(getattr(record_rows, what)))
     with pytest.raises(AssertionError):
-        each_is_near("direct_maternal", "double", 1e-11)
+        each_is_near(name, "double", 1e-11)
+
+
+def test_whole_records_keep_every_residual(monkeypatch):
+    monkeypatch.setattr(squares, "whole_records", lambda *a: [m * 0 for m in squares.columns_and_pairs(*_identity(*a))])
+    with pytest.raises(AssertionError):
+        each_is_near("populations", "double", 1e-11)
+
+
+def _identity(patterns, T):
+    return np.tile(np.eye(T), (patterns, 1, 1)), np.zeros((patterns, T, T))
 
 
 def test_normals_that_no_pattern_needs_are_the_only_ones_left_out(monkeypatch):
