@@ -10,7 +10,7 @@ from mmgibbs.engines.coloured import record_rows, squares
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
+from mmgibbs.equations.structured import Records, structured_equations
 from mmgibbs.machine.threads import Threads
 from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
 from mmgibbs.model.residual import ClassBlocks
@@ -84,9 +84,10 @@ def each_is_near(name, precision, rtol):
         ("direct_maternal", "double", 1e-11),  # missing traits, a maternal effect
         ("direct_maternal", "single", 1e-5),
         ("fixed_groups", "double", 1e-11),  # deviations from flat groups, weights
-        ("univariate_animal", "double", 1e-11),  # no trait is missing: one pattern, weights
-        ("single_step_maternal", "single", 1e-5),  # the same, two effects
-        ("populations", "double", 1e-11),  # the same, two traits
+        ("univariate_animal", "double", 1e-11),  # no trait is missing: one pattern, with weights
+        ("single_step_maternal", "double", 1e-11),  # one pattern, two effects
+        ("single_step_maternal", "single", 1e-5),
+        ("populations", "double", 1e-11),  # one pattern, two traits
         pytest.param("sire_and_grandsire", "double", 1e-11, marks=pytest.mark.slow),  # a level met through two effects
         pytest.param("never_together", "double", 1e-11, marks=pytest.mark.slow),
     ],
@@ -111,14 +112,24 @@ def test_a_spoiled_pass_is_noticed(name, spoiled, monkeypatch):
         each_is_near(name, "double", 1e-11)
 
 
-def test_whole_records_keep_every_residual(monkeypatch):
-    monkeypatch.setattr(squares, "whole_records", lambda *a: [m * 0 for m in squares.columns_and_pairs(*_identity(*a))])
+def test_complete_records_keep_every_residual(monkeypatch):
+    good = squares.complete_records
+    monkeypatch.setattr(squares, "complete_records", lambda *a: [m * 0 for m in good(*a)])
     with pytest.raises(AssertionError):
         each_is_near("populations", "double", 1e-11)
 
 
-def _identity(patterns, T):
-    return np.tile(np.eye(T), (patterns, 1, 1)), np.zeros((patterns, T, T))
+@pytest.mark.parametrize("T", [1, 2, 3, 4])
+@pytest.mark.parametrize("classes", [1, 2])
+def test_sums_of_complete_records_are_plain_sums(T, classes):
+    rng, n = np.random.default_rng(3), 50
+    e, weight, pattern = rng.normal(size=(n, T)), rng.uniform(0.5, 2, n), rng.integers(classes, size=n)
+    records = Records(np.empty((0, T)), pattern.astype(np.uint8), weight, np.arange(n, dtype=np.uint32))
+    for threads in (1, 3):
+        data = records, e, (0,) * T, None, np.arange(classes), classes
+        found = squares.augmented_products(*data, site=(1, 1), key=KEY, threads=Threads(threads))
+        expected = [(e[own].T * weight[own]) @ e[own] for own in (pattern == c for c in range(classes))]
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_normals_that_no_pattern_needs_are_the_only_ones_left_out(monkeypatch):

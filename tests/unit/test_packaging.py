@@ -38,7 +38,9 @@ def test_every_mention_of_the_version_is_the_same():
         installed = metadata.distribution("mmgibbs")
     except metadata.PackageNotFoundError:
         pytest.skip("mmgibbs is not installed: an unpacked source tree")
-    found = Path(installed.locate_file("mmgibbs/__init__.py"))  # absent where an installation points to another tree
+    found = Path(
+        installed.locate_file("mmgibbs/__init__.py")
+    )  # absent where it is editable, and known by no folder of this tree
     if not found.exists() or not found.samefile(mmgibbs.__file__):
         pytest.skip("the mmgibbs that is installed is another one")
     assert installed.version == mmgibbs.__version__

@@ -121,7 +121,7 @@ def sum_rows(pattern, weight, levels, k_, T_, E_, W_, X_, Y_, rows, e, size, fir
 
     pattern (n,), weight (n,) or empty, levels (n, E) uint32, rows (q + 1, k), e (n, T); E_ and W_ are tuples as k_ and
     T_, of the effects and of T rounded up (`whole`). X_ and Y_, of E k E and E k: all records have one pattern, whose
-    sums stay in registers; else ().
+    sums stay on the stack, mostly in registers; else ().
     """
     k, E, n = np.uint64(len(k_)), np.uint64(len(E_)), np.uint64(e.shape[0])
     none, weighted, end = np.uint32(rows.shape[0] - 1), weight.size > 0, n - np.uint64(1)

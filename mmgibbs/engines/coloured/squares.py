@@ -64,7 +64,7 @@ def augmented_products(
     site = (sweep, stream)."""
     T, W_, pieces = len(T_), whole(T_), threads.pieces(len(e))
     sums = pieces.sums(n_classes * T, len(W_))
-    fill, noise, pairs = whole_records(len(class_of_pattern), T) if missing is None else columns_and_pairs(*missing)
+    fill, noise, pairs = complete_records(len(class_of_pattern), T) if missing is None else columns_and_pairs(*missing)
     X_ = T_ if n_classes == 1 else ()
     data = (records.pattern, records.weight, records.record, T_, W_, X_, e, fill, noise, pairs, class_of_pattern)
     kernel: Callable[..., None] = sum_augmented
@@ -73,7 +73,8 @@ def augmented_products(
 
 
 def columns_and_pairs(fill: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """fill and noise (patterns T, W) and pairs of `sum_augmented`, from those of `augmentation`."""
+    """fill and noise (patterns T, W) and pairs ((T + 1) // 2, patterns) or (0, patterns) of `sum_augmented`, from those
+    of `augmentation`."""
     patterns, T, _ = fill.shape
     columns = np.zeros((2, patterns * T, len(whole((0,) * T))))
     columns[:, :, :T] = [m.transpose(0, 2, 1).reshape(-1, T) for m in (fill, noise)]
@@ -83,8 +84,9 @@ def columns_and_pairs(fill: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, 
 
 
 @cache
-def whole_records(patterns: int, T: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same where every record observes every trait, whatever R is: nothing is drawn."""
+def complete_records(patterns: int, T: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same where every record observes every trait, whatever R is: nothing is drawn. All calls share the arrays,
+    which are only read."""
     return columns_and_pairs(np.tile(np.eye(T), (patterns, 1, 1)), np.zeros((patterns, T, T)))
 
 
@@ -143,7 +145,7 @@ def sum_augmented(
 ):  # fmt: skip
     """sums[p] (classes T and more, T) of the pieces; they come as zeros. Row p T + u of `fill` and `noise`: what trait
     u adds to the T residuals; pairs[j, p]: pattern p needs normals 2 j and 2 j + 1; without rows: none does. X_, of T:
-    there is one class, whose sums stay in registers; else ()."""
+    there is one class, whose sums stay on the stack, mostly in registers; else ()."""
     T, n = np.uint64(len(T_)), np.uint64(e.shape[0])
     z, drawn = np.zeros((len(T_) + 1, LANES)), np.empty((2, LANES))
     who, code = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)

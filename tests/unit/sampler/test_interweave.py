@@ -14,6 +14,7 @@ from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.model.covariance import CovarianceModel, diagonal_blocks, full_block
+from mmgibbs.model.markers import JointPriorSpec
 from mmgibbs.sampler import interweave
 from mmgibbs.sampler.chain import sample_chain
 from mmgibbs.sampler.covariances import CovarianceMatrices
@@ -25,6 +26,8 @@ from mmgibbs.sampler.interweave import (
     reason_not_interweaved,
     terms_to_interweave,
 )
+from mmgibbs.sampler.markers.joint import JointPrior
+from mmgibbs.sampler.markers.priors.base import Site
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import gibbs_steps
@@ -170,6 +173,33 @@ def test_prior_of_L(blocks, flat):
             expected += dense.log_inverse_wishart((L @ L.T)[index], nu, S)
         differences.append(interweave._log_factors(L, prior.exponents, prior.S) - expected)
     assert differences[0] == pytest.approx(differences[1], abs=1e-10)
+
+
+def test_prior_of_standard_deviations_of_joint_snp_effects():
+    """The same for SNP effects with states of some traits, G = S C S: its Jacobian |d G / d (S, C)| by differences."""
+    T, nu, scale = 3, 7.0, np.eye(3) + 0.2
+    states = np.array([[True, False, True], [True, True, True]])
+    spec = JointPriorSpec((0, 1, 2), states, np.ones(2), np.full(2, 0.5), None, np.eye(T), False, nu, scale)
+    prior = JointPrior(spec, Site(0, np.zeros(1, np.uint64), KEY)).scaling
+    assert prior.elements == tuple((t, t) for t in range(T))
+    lower, C = np.tril_indices(T), np.array([[1.0, 0.3, -0.2], [0.3, 1.0, 0.4], [-0.2, 0.4, 1.0]])
+
+    def G_of(x):
+        out = np.eye(T)
+        out[lower[0][lower[0] != lower[1]], lower[1][lower[0] != lower[1]]] = x[T:]
+        out = np.tril(out) + np.tril(out, -1).T
+        return (x[:T, None] * x[:T]) * out
+
+    differences = []
+    for s in ([1.0, 0.7, 1.8], [0.6, 1.5, 1.1]):
+        x, J = np.array([*s, 0.3, -0.2, 0.4]), []
+        np.testing.assert_allclose(G_of(x), np.array(s)[:, None] * s * C)
+        for d in 1e-6 * np.eye(len(x)):
+            J.append(((G_of(x + d) - G_of(x - d)) / 2e-6)[lower])
+        G = G_of(x)
+        expected = dense.log_inverse_wishart(G, nu, scale) + np.linalg.slogdet(np.array(J))[1]
+        differences.append(interweave._log_factors(np.linalg.cholesky(G), prior.exponents, prior.S) - expected)
+    assert differences[0] == pytest.approx(differences[1], abs=1e-7)
 
 
 def test_draws_of_a_scale_follow_their_density():
