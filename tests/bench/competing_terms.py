@@ -1,16 +1,16 @@
-"""How much an exact joint move of two competing terms could bring at most, whatever it costs.
+"""What a joint move of the variances of two competing terms would bring if it cost nothing, and what it may cost.
 
-    PYTHONPATH=.:tests python tests/bench/competing_terms.py [--sweeps 3000]
+    PYTHONPATH=.:tests python tests/bench/competing_terms.py [--cases milk,warcolak] [--sweeps 8000] [--every 1 5]
 
 Terms a and p that each record meets through one level each (animal and permanent environment, additive and dominance)
-share s = a + p. The move draws both variances given s alone, both terms integrated out, then a and p given s and the
-variances:
+share s = a + p; a level of one goes with one level of the other. The move draws both variances given s alone, both
+terms integrated out, then a and p given s and the variances:
 
     s ~ N(0, A sigma2_a + P sigma2_p)          A and P: the relationships among the levels with records
 
-through the dense eigenvectors of A x = lambda P x, which models of this size allow: no other move that keeps s can do
-better. Printed are the sweeps for one effective draw of each variance without the move and with one after each sweep,
-and their ratio less one: the sweeps that a move may cost before it brings nothing.
+through the dense eigenvectors of A x = lambda P x, which models of this size allow. Printed are the sweeps for one
+effective draw of each variance without the move and with one after every m-th sweep, and m (without / with - 1): the
+sweeps that a move may cost before it brings nothing.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from mmgibbs.sampler.schedule import Schedule
 
 PAIRS = {"milk": ("genetic", "cow"), "warcolak": ("genetic", "dominance")}
 BURN_IN = 500
-PROPOSALS = 30  # of the logarithms of both variances, given s: an independent draw, nearly
+PROPOSALS = 300  # of the logarithms of both variances, given s: a draw that is nearly independent of the last
 SIZES = (0.05, 0.2, 0.5)  # standard deviations of them
 
 
 class Levels:
-    """One term among the levels that records meet: K there, and draws of its other levels given those."""
+    """One term among the levels (m,) that records meet: K there, and draws of its other levels given those."""
 
     def __init__(self, model: MixedModel, term: int, engine, levels: np.ndarray):
         self.term, self.engine, self.levels = term, engine, levels
@@ -62,7 +62,7 @@ class Levels:
         return self.engine.fetch()[self.term][:, 0]
 
     def put(self, at_levels: np.ndarray, variance: float, rng: np.random.Generator) -> None:
-        """Effects of the levels with records, and a draw of all others given them."""
+        """Take the effects (m,) of the levels with records, and draw all others given them."""
         prior = self.factor @ rng.normal(size=len(self.factor)) * np.sqrt(variance)
         theta = prior + self.regression @ (at_levels - prior[self.levels])
         theta[self.levels] = at_levels
@@ -70,17 +70,20 @@ class Levels:
 
 
 class JointMove:
-    """A step behind all others: both variances given s, then a and p. Residuals stay as they are."""
+    """A step after all others of every m-th sweep: both variances given s, then a and p. Residuals stay as they are."""
 
     parameters: dict[str, Parameter] = {}
 
-    def __init__(self, a: Levels, p: Levels, matrices: CovarianceMatrices):
-        self.a, self.p, self.matrices, self.rng = a, p, matrices, np.random.default_rng(1)
+    def __init__(self, a: Levels, p: Levels, matrices: CovarianceMatrices, every: int):
+        self.a, self.p, self.matrices, self.every = a, p, matrices, every
+        self.rng = np.random.default_rng(1)
         self.ratios, vectors = eigh(a.among, p.among)  # vectors' P vectors = I
         self.ratios = np.maximum(self.ratios, 0.0)
         self.to_independent, self.back = vectors.T, p.among @ vectors
 
     def __call__(self, number: int) -> None:
+        if number % self.every:
+            return
         s = self.a.effects[self.a.levels] + self.p.effects[self.p.levels]
         u = self.to_independent @ s
         names = [matrix_name(part.term) for part in (self.a, self.p)]
@@ -101,7 +104,7 @@ class JointMove:
             self.matrices[name] = np.array([[variance]])
 
     def _log_density(self, logs: np.ndarray, u: np.ndarray) -> float:
-        """Of the logarithms of both variances, whose priors are flat, given s."""
+        """Of the logarithms of both variances, whose priors are flat, given s; u (m,) = vectors' s."""
         of_a, of_p = np.exp(logs)
         total = self.ratios * of_a + of_p
         return logs.sum() - 0.5 * np.sum(np.log(total) + u * u / total)
@@ -116,18 +119,19 @@ class JointMove:
         pass
 
 
-def sweeps_for_an_effective_draw(model: MixedModel, config, sweeps: int, names: tuple[str, str] | None) -> dict:
-    """Of each variance; names: of the terms to move jointly."""
+def sweeps_for_an_effective_draw(model: MixedModel, config, sweeps: int, names: tuple[str, str], every: int) -> dict:
+    """Of each variance; names: of the terms to move jointly after every so many sweeps, 0: never."""
     design = model.design
     chosen = choose_engine(config.sampler.model_copy(update={"engine": "serial"}), model)
     engine = chosen.engine.build(structured_equations(design, partition(design, chosen.partition)))
     chain = Chain(model, engine, Schedule(BURN_IN, sweeps, interweave=terms_to_interweave(model)), (1, 0))
-    if names is not None:
+    if every:
         matrices = next(step.matrices for step in chain.steps if isinstance(step, TermCovariance))
         terms = [[t.name for t in design.terms].index(name) for name in names]
         met = np.unique([design.terms[i].effects[0].level for i in terms], axis=1)
+        assert all(len(set(levels)) == levels.size for levels in met), "a level goes with one level of the other term"
         a, p = (Levels(model, i, engine, levels) for i, levels in zip(terms, met, strict=True))
-        chain.steps.append(JointMove(a, p, matrices))
+        chain.steps.append(JointMove(a, p, matrices, every))
     chain.advance(BURN_IN + sweeps)
     of_matrix = {matrix_name(i): t.name for i, t in enumerate(design.terms)} | {RESIDUAL: "residual"}
     draws = chain.result().draws
@@ -136,7 +140,8 @@ def sweeps_for_an_effective_draw(model: MixedModel, config, sweeps: int, names: 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--sweeps", type=int, default=3000)
+    parser.add_argument("--sweeps", type=int, default=8000)
+    parser.add_argument("--every", type=int, nargs="+", default=[1, 5])
     parser.add_argument("--cases", default=",".join(PAIRS))
     args = parser.parse_args()
     rows = []
@@ -144,11 +149,13 @@ def main() -> None:
         for case in args.cases.split(","):
             config = load_config(analysis(case, Path(folder)))
             model = assemble(config, prepare(config)).model
-            without = sweeps_for_an_effective_draw(model, config, args.sweeps, None)
-            moved = sweeps_for_an_effective_draw(model, config, args.sweeps, PAIRS[case])
-            for name in without:
-                worth = without[name] / moved[name] - 1
-                rows.append(dict(case=case, variance=name, without=without[name], moved=moved[name], worth=worth))
+            without = sweeps_for_an_effective_draw(model, config, args.sweeps, PAIRS[case], 0)
+            for every in args.every:
+                found = sweeps_for_an_effective_draw(model, config, args.sweeps, PAIRS[case], every)
+                for name in without:
+                    cost = every * (without[name] / found[name] - 1)
+                    of_name = {"without": without[name], "with": found[name], "may cost": cost}
+                    rows.append({"case": case, "every": every, "variance": name} | of_name)
     print_table(rows)
 
 
