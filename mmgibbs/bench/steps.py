@@ -11,14 +11,30 @@ import time
 from collections.abc import Sequence
 
 from mmgibbs.engines.base import Engine
+from mmgibbs.sampler.auxiliaries import Auxiliaries
 from mmgibbs.sampler.covariances import ResidualCovariance, TermCovariance
 from mmgibbs.sampler.interweave import Interweaving
+from mmgibbs.sampler.liabilities import LiabilityStep
 from mmgibbs.sampler.locations import Locations
+from mmgibbs.sampler.marginal.locations import KeptLocations
+from mmgibbs.sampler.marginal.step import MarginalVariances
+from mmgibbs.sampler.markers.effects import MarkerEffects
+from mmgibbs.sampler.markers.joint import JointMarkerEffects
 from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.observed_scale import ObservedValues
+from mmgibbs.sampler.predictive import PredictedRecords
 from mmgibbs.sampler.recorder import Recorder
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import Step, gibbs_steps
 
+WORDS: dict[type, str] = {
+    Locations: "location effects",
+    KeptLocations: "location effects of kept draws",
+    MarginalVariances: "variances, location effects integrated out",
+    ResidualCovariance: "residual covariance",
+    ObservedValues: "variances on the observed scale",
+    PredictedRecords: "predicted records",
+}
 WARM = 2  # sweeps that are not timed: the first compiles, and a device records
 
 
@@ -55,14 +71,23 @@ def row(name: str, seconds: float, size: int | None) -> dict:
 
 
 def name_of(step: Step, model: MixedModel) -> str:
-    """What a step draws, in words."""
-    if isinstance(step, Locations):
-        return "location effects"
-    if isinstance(step, TermCovariance):
-        return f"covariance of {model.design.terms[step.term].name}"
-    if isinstance(step, Interweaving):
-        return f"interweaving of {model.design.terms[step.term].name}"
-    return "residual covariance" if isinstance(step, ResidualCovariance) else type(step).__name__
+    """What a step draws, in words; the name of its class where there are none."""
+    design = model.design
+    match step:
+        case TermCovariance():
+            return f"covariance of {design.terms[step.term].name}"
+        case Interweaving():
+            return f"interweaving of {design.terms[step.term].name}"
+        case LiabilityStep():
+            return f"liabilities of {design.traits[step.trait]}"
+        case MarkerEffects():
+            return f"SNP effects of {step.markers.name} on {design.traits[step.markers.trait]}"
+        case JointMarkerEffects():
+            return f"SNP effects of {step.first.name}"
+        case Auxiliaries():
+            of = step.of.term
+            return f"scale prior of {design.terms[of].name if of < len(design.terms) else 'residual'}"
+    return WORDS.get(type(step), type(step).__name__)
 
 
 def bytes_of(step: Step, engine: Engine) -> int | None:
