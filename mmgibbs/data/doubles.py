@@ -31,7 +31,7 @@ def warn_of_doubles(analysis: Analysis, phenotypes: Phenotypes) -> tuple[str, ..
     """A warning where records are the same as earlier ones in every column of the table. phenotypes: with a trait."""
     of_traits = {c for trait in analysis.traits for c, _ in response_columns(trait)}
     read = _comparable(phenotypes.frame)  # the columns that the analysis uses
-    if not any(_not_whole(read[c]) for c in of_traits.intersection(read.columns)) or not read.is_duplicated().any():
+    if not any(_not_whole(read[c]) for c in of_traits.intersection(read.columns)) or not _has_doubles(read):
         return ()
     table = _every_column(analysis, phenotypes)
     again = ~table.select(pl.struct(pl.all()).is_first_distinct()).to_series()
@@ -53,6 +53,14 @@ def warn_of_doubles(analysis: Analysis, phenotypes: Phenotypes) -> tuple[str, ..
         f"{phenotypes.name}: {counted(len(rows), 'row', 'is')} the same as an earlier one in every column (row"
         f"{'' if len(rows) == 1 else 's'} {shown}): entered twice? Each counts as a record",
     )
+
+
+def _has_doubles(frame: pl.DataFrame) -> bool:
+    """Some rows are the same. Only rows of equal hashes are compared: all of them would take 200 bytes each."""
+    hashes = frame.hash_rows()
+    if hashes.n_unique() == frame.height:
+        return False
+    return bool(frame.filter(hashes.is_duplicated()).is_duplicated().any())
 
 
 def _every_column(analysis: Analysis, phenotypes: Phenotypes) -> pl.DataFrame:

@@ -68,3 +68,10 @@ def test_a_word_for_a_missing_number_does_not_make_scores_measurements():
 def test_a_frame_with_a_column_that_cannot_be_compared():
     frame = pl.concat([recorded(), recorded()[3:5]]).with_columns(notes=pl.lit([1, 2]), none=None, raw=pl.lit(b"\xff"))
     assert len(doubles(frame)) == 1
+
+
+def test_rows_of_equal_hashes_are_compared(monkeypatch):
+    """Two rows that differ may have one hash."""
+    monkeypatch.setattr(pl.DataFrame, "hash_rows", lambda self: pl.zeros(self.height, pl.UInt64, eager=True))
+    assert doubles(recorded()) == ()
+    assert "(row 61): entered twice" in doubles(pl.concat([recorded(), recorded()[7:8]]))[0]
