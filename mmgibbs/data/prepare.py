@@ -426,7 +426,6 @@ def _counts(analysis: Analysis, records: Records, kin: Kin | None, design: Desig
         counts["founders_added"] = int(np.count_nonzero(np.asarray(kin.pedigree.row) < 0))
         counts["groups"] = len(kin.pedigree.groups)
         if column is not None and records.phenotypes.has(column):
-            counts["animals_with_records"] = int(
-                records.phenotypes.text(column, "", analysis.data.unknown_parent).n_unique()
-            )
+            animals = records.phenotypes.text(column, "", analysis.data.unknown_parent)
+            counts["animals_with_records"] = animals.drop_nulls().n_unique()
     return counts

@@ -17,7 +17,7 @@ import polars as pl
 from mmgibbs.config import Analysis, Data, Random, RandomEffect
 from mmgibbs.data.covariates import legendre
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
-from mmgibbs.data.levels import lookup
+from mmgibbs.data.levels import code_levels, lookup
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.relationships import READERS, Kin
@@ -256,6 +256,19 @@ class RandomTerms:
                 "file without these records"
             )
         return codes.fill_null(-1).to_numpy().copy()
+
+    def coded(self, columns: Sequence[pl.Series | np.ndarray]) -> tuple[pl.Series, list[np.ndarray]]:
+        """`code_levels` of columns of ids, or of codes in the pedigree: the id of an animal is then looked at once."""
+        if any(isinstance(column, pl.Series) for column in columns):
+            return code_levels([self.texts(column) for column in columns])
+        code = np.full(len(self._pedigree.ids) + 1, -1, np.int32)  # the last for a record that has none, of code -1
+        for column in columns:
+            code[column] = 0
+        code[-1] = -1
+        animals = np.flatnonzero(code >= 0)
+        ids, of_animals = code_levels([self._pedigree.ids.gather(animals)])
+        code[animals] = of_animals[0]
+        return ids, [code[column] for column in columns]
 
     def texts(self, ids: pl.Series | np.ndarray) -> pl.Series:
         """Ids of levels, also of those that were taken from the pedigree as codes."""

@@ -24,7 +24,6 @@ from mmgibbs.config.relationships import (
     SingleStep,
 )
 from mmgibbs.data.genomic_relationships import of_genotyped, single_step
-from mmgibbs.data.levels import code_levels
 from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.relationship_file import not_inverted, read_relationship
 from mmgibbs.data.relationships_by_core import genomic_by_core, products_suffice, single_step_by_core
@@ -133,7 +132,7 @@ def _pedigree_levels(builder: RandomTerms, name: str, columns: Sequence[Column])
 
 
 def _independent(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
-    ids, levels = code_levels([builder.texts(column) for column in columns])
+    ids, levels = builder.coded(columns)
     if len(ids) == 0:
         raise DataError(
             f"{builder.phenotypes.name}: found no levels for model.random.{name}; needed at least one "

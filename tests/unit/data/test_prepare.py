@@ -354,7 +354,38 @@ def test_an_unknown_dam_is_refused_unless_omitted(files):
     message += f"'{where}.unknown_level: omit'"
     with pytest.raises(DataError, match=message):
         prepare(direct_maternal(files, frame))
-    assert ids_of_records(prepare(direct_maternal(files, frame, unknown_level="omit")), "genetic", 1) == ["cow", None]
+    p = prepare(direct_maternal(files, frame, unknown_level="omit"))
+    assert ids_of_records(p, "genetic", 1) == ["cow", None] == ids_of_records(p, "environment")
+
+
+def test_dams_from_the_pedigree_have_the_levels_of_a_column(tmp_path):
+    """In numeric order, whatever that of the pedigree; also sires and dams that share levels."""
+    (tmp_path / "pedigree.csv").write_text("id,sire,dam\n101,0,0\n12,0,0\n9,101,12\n100,101,9\n8,0,9\n7,101,0\n")
+    frame = pl.DataFrame({"animal": ["100", "9", "7", "8"], "y": [1.0, 2, 3, 5]})
+    parents = frame.with_columns(sire=pl.Series(["101", "101", "101", None]), dam=pl.Series(["9", "12", None, "9"]))
+    dams = effect("dam", traits=["y"], unknown_level="omit")
+    model = {
+        "genetic": random("pedigree", _=effect("animal", traits=["y"])),
+        "of_dams": random(_=dams),
+        "of_both": random(a=effect("sire", traits=["y"], unknown_level="omit"), b=dams),
+    }
+    found, given = (
+        prepare(analysis(f, ["y"], random=model, pedigree=tmp_path / "pedigree.csv", unknown_parent=["0"]))
+        for f in (frame, parents)
+    )
+    assert labels(found, "of_dams").ids.to_list() == ["9", "12"]
+    assert labels(found, "of_both").ids.to_list() == ["9", "12", "101"]
+    for name in ("of_dams", "of_both"):
+        assert labels(found, name).ids.to_list() == labels(given, name).ids.to_list()
+        for a, b in zip(term(found, name).effects, term(given, name).effects, strict=True):
+            assert a.level.dtype == b.level.dtype and a.level.tolist() == b.level.tolist()
+
+
+def test_a_record_without_an_animal_is_none_with_records(files):
+    frame = pl.DataFrame({"animal": ["calf1", None, "calf2", "calf1"], "y": [1.0, 2, 4, 3]})
+    model = {"genetic": random("pedigree", _=effect("animal", traits=["y"], unknown_level="omit"))}
+    counts = prepare(analysis(frame, ["y"], random=model, pedigree=files / "pedigree.csv", add_missing_animals=True))
+    assert counts.counts["animals_with_records"] == 2
 
 
 def test_missing_animals_are_added_as_founders(files):
