@@ -122,8 +122,10 @@ class Finished:
         return self.solutions.filter(term=term, effect=effect, trait=trait)
 
 
-def read_finished(directory: str | os.PathLike) -> Finished:
-    """The finished run in `directory`; ConfigError where it is none, or one of its files cannot be read."""
+def read_finished(directory: str | os.PathLike, solutions: pl.DataFrame | None = None) -> Finished:
+    """The finished run in `directory`; ConfigError where it is none, or one of its files cannot be read.
+
+    solutions: its own, where they are in memory already: ten million animals have gigabytes of them."""
     path = Path(directory)
     for name in ("run.json", "summary.parquet"):
         if not (path / name).is_file():
@@ -138,7 +140,7 @@ def read_finished(directory: str | os.PathLike) -> Finished:
         directory=path.resolve(),
         record=record,
         summary=read_table(path / "summary.parquet", ASKED),
-        solutions=table("solutions"),
+        solutions=table("solutions") if solutions is None else solutions,
         animals=table("animals"),
         decisions=table("decisions"),
         response=table("response"),

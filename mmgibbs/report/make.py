@@ -6,15 +6,21 @@ import os
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmgibbs.errors import ConfigError, option_name
 from mmgibbs.report.render import missing_libraries
 
+if TYPE_CHECKING:
+    import polars as pl
 
-def report_after_run(directory: Path, say: Callable[[str], None]) -> Path | None:
-    """Write report.html into the run folder; None, after saying why, where that cannot be done."""
+
+def report_after_run(directory: Path, say: Callable[[str], None], solutions: pl.DataFrame | None = None) -> Path | None:
+    """Write report.html into the run folder; None, after saying why, where that cannot be done.
+
+    solutions: those of the run, as they are in memory; else they are read."""
     try:
-        path = make_report([directory])
+        path = make_report([directory], solutions=solutions)
     except Exception as error:  # noqa: BLE001  a finished run is worth more than its page
         what = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
         say(f"the run is complete, but has no report.html: {what.removeprefix('report: ')}")
@@ -23,12 +29,17 @@ def report_after_run(directory: Path, say: Callable[[str], None]) -> Path | None
     return path
 
 
-def make_report(runs: Sequence[str | os.PathLike], output: str | os.PathLike | None = None, top: int = 20) -> Path:
+def make_report(
+    runs: Sequence[str | os.PathLike],
+    output: str | os.PathLike | None = None,
+    top: int = 20,
+    solutions: pl.DataFrame | None = None,
+) -> Path:
     """The page of one finished run, or of several side by side; returns its path.
 
     output: the file to write, by default report.html in the folder of one run, and comparison.html where the command
-    runs for several. top: animals listed for each trait. Raises ConfigError: top below 1, no finished run, a file that
-    cannot be written, libraries that are missing.
+    runs for several. top: animals listed for each trait. solutions: of the one run, where they are in memory. Raises
+    ConfigError: top below 1, no finished run, a file that cannot be written, libraries that are missing.
     """
     if top < 1:
         raise ConfigError(f"report: {option_name('top')}: found {top}, needed at least 1 animal to list for each trait")
@@ -41,7 +52,7 @@ def make_report(runs: Sequence[str | os.PathLike], output: str | os.PathLike | N
     if len(runs) == 1:
         from mmgibbs.report.page import write_report
 
-        return write_report(runs[0], output, top)
+        return write_report(runs[0], output, top, solutions)
     from mmgibbs.report.compare import write_comparison
 
     return write_comparison(runs, output or "comparison.html", top)

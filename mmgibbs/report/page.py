@@ -54,12 +54,18 @@ WORKING = ("run.log", "checkpoint")  # in the run folder besides the results: it
 ROWS = 400  # of one table of parameters (a regression may have many thousands)
 
 
-def write_report(directory: str | os.PathLike, output: str | os.PathLike | None = None, top: int = 20) -> Path:
+def write_report(
+    directory: str | os.PathLike,
+    output: str | os.PathLike | None = None,
+    top: int = 20,
+    solutions: pl.DataFrame | None = None,
+) -> Path:
     """Write the page of a finished run to `output`, by default report.html in its folder, and return its path.
 
-    top: animals listed for each trait. Raises ConfigError where the folder holds no finished run or cannot be written.
+    top: animals listed for each trait. solutions: see read_finished. Raises ConfigError where the folder holds no
+    finished run or cannot be written.
     """
-    run = read_finished(directory)
+    run = read_finished(directory, solutions)
     return render(
         "report.html.j2", page(run, top), Path(output) if output is not None else run.directory / "report.html"
     )

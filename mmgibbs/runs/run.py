@@ -65,10 +65,11 @@ def run(
 def run_in(folder: RunFolder, console: Console, executor: Executor) -> Result:
     """The run of a folder, on this machine or elsewhere, and its page where that is wanted."""
     result = finished_result(folder.path) if folder.kind == FINISHED else _solved(folder, console, executor)
+    folder.live = None  # it holds the data and the equations, which the page at the end has no use for
     if folder.page:
         from mmgibbs.report.make import report_after_run
 
-        report_after_run(result.directory, console.say)
+        report_after_run(result.directory, console.say, result.solutions)
     return result
 
 

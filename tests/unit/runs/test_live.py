@@ -1,5 +1,6 @@
 """The page while a run works: what it shows, where it goes when the run ends, and that it touches no run."""
 
+import gc
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -12,12 +13,13 @@ from helpers.small_analysis import ANALYSIS, replaced, write_files
 
 import mmgibbs
 from mmgibbs.posterior.summary import summary_table
-from mmgibbs.report import running
+from mmgibbs.report import finished, make, running
 from mmgibbs.report.running import ChainProgress, Running, write_running
 from mmgibbs.results.tables import summary_frame
 from mmgibbs.runs import live
 from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.runs.live import LivePage, together
+from mmgibbs.runs.mixed_model import MixedModelProblem
 from mmgibbs.runs.progress_file import Position
 from mmgibbs.sampler.schedule import Schedule
 
@@ -233,3 +235,23 @@ def test_a_run_whose_page_fails_is_a_run(tmp_path, quick, monkeypatch, capsys):
     result = mmgibbs.run(tmp_path / "a" / "analysis.yaml", directory=tmp_path / "run", report=True)
     assert result.summary.height and (result.directory / "report.html").exists()
     assert capsys.readouterr().err.count("no page while it runs: ZeroDivisionError") == 1
+
+
+def test_the_page_at_the_end_holds_neither_data_nor_a_second_table_of_solutions(tmp_path, monkeypatch):
+    """Of ten million animals each has gigabytes."""
+    write_files(tmp_path)
+    (tmp_path / "analysis.yaml").write_text(replaced(GIBBS, "samples: 4000", "samples: 100"))
+    problems, read, page = [], [], make.report_after_run
+    of_file = finished.read_table_if_any
+
+    def at_the_end(*of_run):
+        gc.collect()
+        problems.extend(o for o in gc.get_objects() if isinstance(o, MixedModelProblem) and str(tmp_path) in repr(o))
+        monkeypatch.setattr(finished, "read_table_if_any", lambda path, *a: read.append(path.name) or of_file(path, *a))
+        return page(*of_run)
+
+    monkeypatch.setattr(make, "report_after_run", at_the_end)
+    result = mmgibbs.run(tmp_path / "analysis.yaml", directory=tmp_path / "run", progress=False, report=True)
+    assert problems == [] and "animals.parquet" in read and "solutions.parquet" not in read
+    again = make.make_report([result.directory], tmp_path / "again.html")
+    assert "solutions.parquet" in read and again.read_bytes() == (result.directory / "report.html").read_bytes()
