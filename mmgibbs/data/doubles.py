@@ -31,10 +31,10 @@ def warn_of_doubles(analysis: Analysis, phenotypes: Phenotypes) -> tuple[str, ..
     """A warning where records are the same as earlier ones in every column of the table. phenotypes: with a trait."""
     of_traits = {c for trait in analysis.traits for c, _ in response_columns(trait)}
     read = _comparable(phenotypes.frame)  # the columns that the analysis uses
-    if not any(_not_whole(read[c]) for c in of_traits.intersection(read.columns)) or not _has_doubles(read):
+    if not any(_not_whole(read[c]) for c in of_traits.intersection(read.columns)) or not _same_as_earlier(read).any():
         return ()
     table = _every_column(analysis, phenotypes)
-    again = ~table.select(pl.struct(pl.all()).is_first_distinct()).to_series()
+    again = _same_as_earlier(table)
     if not again.any():
         return ()
     measured = [c for c in table.columns if _not_whole(table[c])]
@@ -55,12 +55,14 @@ def warn_of_doubles(analysis: Analysis, phenotypes: Phenotypes) -> tuple[str, ..
     )
 
 
-def _has_doubles(frame: pl.DataFrame) -> bool:
-    """Some rows are the same. Only rows of equal hashes are compared: all of them would take 200 bytes each."""
-    hashes = frame.hash_rows()
-    if hashes.n_unique() == frame.height:
-        return False
-    return bool(frame.filter(hashes.is_duplicated()).is_duplicated().any())
+def _same_as_earlier(frame: pl.DataFrame) -> pl.Series:
+    """(n,) Boolean. Only rows of equal hashes are compared: to compare all of them takes 200 bytes a row."""
+    out, hashes = np.zeros(frame.height, bool), frame.hash_rows()
+    if hashes.n_unique() < frame.height:
+        alike = hashes.is_duplicated().arg_true()
+        earlier = frame[alike].select(pl.struct(pl.all()).is_first_distinct()).to_series()
+        out[alike.filter(~earlier)] = True
+    return pl.Series(out)
 
 
 def _every_column(analysis: Analysis, phenotypes: Phenotypes) -> pl.DataFrame:

@@ -258,7 +258,10 @@ class RandomTerms:
         return codes.fill_null(-1).to_numpy().copy()
 
     def coded(self, columns: Sequence[pl.Series | np.ndarray]) -> tuple[pl.Series, list[np.ndarray]]:
-        """`code_levels` of columns of ids, or of codes in the pedigree: the id of an animal is then looked at once."""
+        """`code_levels` of columns of ids or of codes in the pedigree.
+
+        Where all are codes, the id of each animal is looked at once, not that of each record.
+        """
         if any(isinstance(column, pl.Series) for column in columns):
             return code_levels([self.texts(column) for column in columns])
         code = np.full(len(self._pedigree.ids) + 1, -1, np.int32)  # the last for a record that has none, of code -1

@@ -369,16 +369,17 @@ def test_dams_from_the_pedigree_have_the_levels_of_a_column(tmp_path):
         "of_dams": random(_=dams),
         "of_both": random(a=effect("sire", traits=["y"], unknown_level="omit"), b=dams),
     }
-    found, given = (
+    found, given, mixed = (
         prepare(analysis(f, ["y"], random=model, pedigree=tmp_path / "pedigree.csv", unknown_parent=["0"]))
-        for f in (frame, parents)
+        for f in (frame, parents, parents.drop("dam"))
     )
     assert labels(found, "of_dams").ids.to_list() == ["9", "12"]
     assert labels(found, "of_both").ids.to_list() == ["9", "12", "101"]
     for name in ("of_dams", "of_both"):
-        assert labels(found, name).ids.to_list() == labels(given, name).ids.to_list()
-        for a, b in zip(term(found, name).effects, term(given, name).effects, strict=True):
-            assert a.level.dtype == b.level.dtype and a.level.tolist() == b.level.tolist()
+        for other in (given, mixed):
+            assert labels(found, name).ids.to_list() == labels(other, name).ids.to_list()
+            for a, b in zip(term(found, name).effects, term(other, name).effects, strict=True):
+                assert a.level.dtype == b.level.dtype and a.level.tolist() == b.level.tolist()
 
 
 def test_a_record_without_an_animal_is_none_with_records(files):
