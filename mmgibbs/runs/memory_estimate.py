@@ -16,7 +16,7 @@ from mmgibbs.sampler.markers.sweep import BLOCK
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 
-REPORT = 200  # bytes that a table of solutions needs for an equation, roughly
+TABLE = 170  # bytes that the table of solutions and its files need for an equation: 144 measured for 51 million
 
 
 def refuse_sampling_beyond_memory(
@@ -64,7 +64,7 @@ def refuse_solving_beyond_memory(analysis: Analysis, assembled: Assembled) -> No
 
 def solving_bytes(design: Design, precision: str) -> int:
     """The equations, and the vectors of an iteration."""
-    vectors = sum(t.n_levels * t.n_components for t in design.terms) * (8 * 8 + REPORT)
+    vectors = sum(t.n_levels * t.n_components for t in design.terms) * (8 * 8 + TABLE)
     return estimated_bytes(design, precision) + vectors
 
 
@@ -76,8 +76,8 @@ def solutions_that_fit(design: Design, precision: str, wanted: int) -> int:
 
 
 def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: np.dtype) -> int:
-    """What sampling needs at least, its chains one after another:
-    `equations` (bytes), a chain at work, the results of all, their report.
+    """What sampling needs at least, its chains one after another: `equations` (bytes), the results of all, and a chain
+    at work, or the table of solutions once the last has ended.
     """
     n = sum(t.n_levels * t.n_components for t in model.design.terms)
     sizes = [c.start.size for c in (*model.covariances, model.residual) if c is not None]
@@ -86,8 +86,8 @@ def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: 
     followed = model.followed_bytes
     result = n * 8 * 4 + schedule.n_kept * (sum(sizes) + saved) * 8 + followed
     markers = sum(bytes_of_markers(m, len(model.design.patterns)) for m in model.design.markers)
-    once = equations + bytes_per_chain(model.design, real) + followed + markers + model.bytes_of_marker_draws
-    return once + schedule.chains * result + n * REPORT
+    at_work = bytes_per_chain(model.design, real) + followed
+    return equations + schedule.chains * result + markers + model.bytes_of_marker_draws + max(at_work, n * TABLE)
 
 
 def bytes_of_markers(markers: Markers, n_patterns: int) -> int:

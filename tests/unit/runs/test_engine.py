@@ -17,6 +17,7 @@ from mmgibbs.engines import costs
 from mmgibbs.engines.direct.integrated import IntegratedLikelihood
 from mmgibbs.errors import DeviceError
 from mmgibbs.runs import engine as of_runs
+from mmgibbs.runs import memory_estimate
 from mmgibbs.runs.assemble import assemble
 from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.runs.engine import choose_engine, estimated_sweeps, joined_components
@@ -158,6 +159,19 @@ def test_memory_of_marginal_counts_for_every_chain_at_work(first, monkeypatch):
     refuse_sampling_beyond_memory(config, assembled, schedule, chosen.bytes)
     with pytest.raises(DeviceError, match=r"needed fewer .*, another sampler.engine, or a machine"):
         refuse_sampling_beyond_memory(config, assembled, schedule, 10**15)
+
+
+def test_a_chain_at_work_and_the_table_of_solutions_are_not_there_at_once(first, monkeypatch):
+    _, model = first
+    effects = sum(t.n_levels * t.n_components for t in model.design.terms)
+    table = memory_estimate.TABLE * effects
+
+    def needed(by_a_chain):
+        monkeypatch.setattr(memory_estimate, "bytes_per_chain", lambda *of: by_a_chain)
+        return memory_estimate.sampling_bytes(model, Schedule(10, 10, 1, chains=1), 1000, model.design.y.dtype)
+
+    assert needed(table + 7) == needed(table) + 7 and needed(table) == needed(1)
+    assert needed(1) > 1000 + table + 4 * 8 * effects
 
 
 # ------------------------------------------------------------------------------------------------ runs
