@@ -125,7 +125,7 @@ class Finished:
 def read_finished(directory: str | os.PathLike, solutions: pl.DataFrame | None = None) -> Finished:
     """The finished run in `directory`; ConfigError where it is none, or one of its files cannot be read.
 
-    solutions: its own, where they are in memory already: ten million animals have gigabytes of them."""
+    solutions: the same table as in its file, where it is in memory: it may have gigabytes."""
     path = Path(directory)
     for name in ("run.json", "summary.parquet"):
         if not (path / name).is_file():

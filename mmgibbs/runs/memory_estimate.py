@@ -16,7 +16,8 @@ from mmgibbs.sampler.markers.sweep import BLOCK
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 
-TABLE = 170  # bytes that the table of solutions and its files need for an equation: 144 measured for 51 million
+MOMENTS = 8 * 4  # bytes of an equation in the results of a chain
+TABLE = 170  # that the table of solutions and its files need for one: 144 measured for 51 million
 
 
 def refuse_sampling_beyond_memory(
@@ -63,9 +64,8 @@ def refuse_solving_beyond_memory(analysis: Analysis, assembled: Assembled) -> No
 
 
 def solving_bytes(design: Design, precision: str) -> int:
-    """The equations, and the vectors of an iteration."""
-    vectors = sum(t.n_levels * t.n_components for t in design.terms) * (8 * 8 + TABLE)
-    return estimated_bytes(design, precision) + vectors
+    """The equations, the vectors of an iteration, and the table of solutions."""
+    return estimated_bytes(design, precision) + _effects(design) * (8 * 8 + TABLE)
 
 
 def solutions_that_fit(design: Design, precision: str, wanted: int) -> int:
@@ -76,18 +76,29 @@ def solutions_that_fit(design: Design, precision: str, wanted: int) -> int:
 
 
 def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: np.dtype) -> int:
-    """What sampling needs at least, its chains one after another: `equations` (bytes), the results of all, and a chain
-    at work, or the table of solutions once the last has ended.
+    """What sampling needs at least, its chains one after another: `equations` (bytes), and the most of what comes in
+    turn: a chain at work beside the results of all; these, squared to be pooled; the pooled ones with the table of
+    solutions.
     """
-    n = sum(t.n_levels * t.n_components for t in model.design.terms)
+    n, chains = _effects(model.design), schedule.chains
+    each = bytes_of_results(model, schedule)
+    markers = sum(bytes_of_markers(m, len(model.design.patterns)) for m in model.design.markers)
+    at_work = chains * each + bytes_per_chain(model.design, real) + model.followed_bytes
+    pooling = chains * (each + n * 16) + n * 40
+    table = chains * (each - n * MOMENTS) + n * (MOMENTS + TABLE)
+    return equations + markers + model.bytes_of_marker_draws + max(at_work, pooling, table)
+
+
+def bytes_of_results(model: MixedModel, schedule: Schedule) -> int:
+    """What is kept of a chain that has ended, markers aside: moments of all effects, and its draws."""
     sizes = [c.start.size for c in (*model.covariances, model.residual) if c is not None]
     components = {t.name: t.n_components for t in model.design.terms}
     saved = sum(codes.size * components[name] for name, codes in model.saved.items())
-    followed = model.followed_bytes
-    result = n * 8 * 4 + schedule.n_kept * (sum(sizes) + saved) * 8 + followed
-    markers = sum(bytes_of_markers(m, len(model.design.patterns)) for m in model.design.markers)
-    at_work = bytes_per_chain(model.design, real) + followed
-    return equations + schedule.chains * result + markers + model.bytes_of_marker_draws + max(at_work, n * TABLE)
+    return _effects(model.design) * MOMENTS + schedule.n_kept * (sum(sizes) + saved) * 8 + model.followed_bytes
+
+
+def _effects(design: Design) -> int:
+    return sum(t.n_levels * t.n_components for t in design.terms)
 
 
 def bytes_of_markers(markers: Markers, n_patterns: int) -> int:

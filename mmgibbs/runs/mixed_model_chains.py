@@ -11,6 +11,7 @@ import numpy as np
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import MmgibbsError
+from mmgibbs.runs.memory_estimate import bytes_of_results
 from mmgibbs.sampler.chain import DRAWS, Chain, bytes_per_chain
 from mmgibbs.sampler.covariances import starting_matrices
 from mmgibbs.sampler.kernels import compile_part, parts_of_sweep
@@ -55,9 +56,10 @@ class MixedModelFactory:
 
     @property
     def bytes_per_chain(self) -> int:
+        """At work, and its results in the process that began it."""
         kept = self.model.bytes_of_marker_draws // self.schedule.chains
         own = bytes_per_chain(self.model.design, self.equations.real) + self.choice.bytes
-        return own + self.model.followed_bytes + kept
+        return own + self.model.followed_bytes + kept + bytes_of_results(self.model, self.schedule)
 
     def start(self, chain: int, state: dict[str, np.ndarray] | None) -> Chain:
         return Chain(self.model, self.choice.build(self.equations), self.schedule, (self.seed, chain), state)

@@ -49,7 +49,8 @@ class RunFolder:
     farthest. begun_with: the engine of a run that is continued ('' where its version did not write it), None where
     nothing is continued; engine: the one of this run, for who continues it.
 
-    page: report.html is wanted, while the run works too; live: that page, once the chains run.
+    page: report.html is wanted, while the run works too; live: that page, from the first sweep until the results are
+    written.
 
     Raises ConfigError where the folder cannot be used: another run is writing it; it holds a run, and neither
     `overwrite`, `resume` nor `extend` was asked for; the analysis or a data file is another one than that of the run.

@@ -65,7 +65,6 @@ def run(
 def run_in(folder: RunFolder, console: Console, executor: Executor) -> Result:
     """The run of a folder, on this machine or elsewhere, and its page where that is wanted."""
     result = finished_result(folder.path) if folder.kind == FINISHED else _solved(folder, console, executor)
-    folder.live = None  # it holds the data and the equations, which the page at the end has no use for
     if folder.page:
         from mmgibbs.report.make import report_after_run
 
@@ -115,6 +114,7 @@ def written(folder: RunFolder, tables: Tables, record: dict, console: Console) -
         csv=folder.analysis.output.csv,
         overwrite=True,  # whether it may be is settled, and the folder is locked
     )
+    folder.live = None  # nothing is at work; and it holds the data, which the page at the end has no use for
     info = read_record(path)  # with the files and what the folder adds
     console.finish(tables.summary, path, info)
     return Result(tables.summary, tables.solutions, info, path, tables.decisions, tables.response)

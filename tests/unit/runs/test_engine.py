@@ -166,11 +166,13 @@ def test_a_chain_at_work_and_the_table_of_solutions_are_not_there_at_once(first,
     effects = sum(t.n_levels * t.n_components for t in model.design.terms)
     table = memory_estimate.TABLE * effects
 
-    def needed(by_a_chain):
+    def needed(by_a_chain, chains=1):
         monkeypatch.setattr(memory_estimate, "bytes_per_chain", lambda *of: by_a_chain)
-        return memory_estimate.sampling_bytes(model, Schedule(10, 10, 1, chains=1), 1000, model.design.y.dtype)
+        return memory_estimate.sampling_bytes(model, Schedule(10, 10, 1, chains=chains), 1000, model.design.y.dtype)
 
     assert needed(table + 7) == needed(table) + 7 and needed(table) == needed(1)
+    many = [needed(1, chains) for chains in (2, 3, 8, 9)]
+    assert many[3] - many[2] > many[1] - many[0] + 40 * effects  # of many chains pooling needs most
     assert needed(1) > 1000 + table + 4 * 8 * effects
 
 
