@@ -1,4 +1,4 @@
-"""A finished run as its folder describes it: what the report is made from, and nothing else."""
+"""A finished run as its folder describes it: all that the report is made from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""report.html: the page of one run, from its folder alone. What it shows is gathered here; how, in templates/."""
+"""report.html: the page of one run, from what its folder holds. What it shows is gathered here; how, in templates/."""
 
 from __future__ import annotations
 

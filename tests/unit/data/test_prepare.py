@@ -385,8 +385,8 @@ def test_dams_from_the_pedigree_have_the_levels_of_a_column(tmp_path):
 def test_a_record_without_an_animal_is_none_with_records(files):
     frame = pl.DataFrame({"animal": ["calf1", None, "calf2", "calf1"], "y": [1.0, 2, 4, 3]})
     model = {"genetic": random("pedigree", _=effect("animal", traits=["y"], unknown_level="omit"))}
-    counts = prepare(analysis(frame, ["y"], random=model, pedigree=files / "pedigree.csv", add_missing_animals=True))
-    assert counts.counts["animals_with_records"] == 2
+    p = prepare(analysis(frame, ["y"], random=model, pedigree=files / "pedigree.csv", add_missing_animals=True))
+    assert p.counts["animals_with_records"] == 2
 
 
 def test_missing_animals_are_added_as_founders(files):
