@@ -16,6 +16,7 @@ def bench_evaluation(args: argparse.Namespace) -> dict:
     from mmgibbs.runs.assemble import assemble
     from mmgibbs.runs.engine import choose_engine
     from mmgibbs.sampler.chain import sample_chain
+    from mmgibbs.sampler.competing import competing_terms
     from mmgibbs.sampler.interweave import terms_to_interweave
     from mmgibbs.sampler.schedule import Schedule
 
@@ -28,10 +29,11 @@ def bench_evaluation(args: argparse.Namespace) -> dict:
     engine = choice.build(equations)
     thin, refresh = analysis.sampler.thin, analysis.sampler.refresh_every
     interweave = terms_to_interweave(model, analysis.sampler.interweave)
-    short = Schedule(0, max(thin, 10), thin, 5, interweave=interweave)
+    competing = competing_terms(model, analysis.sampler.joint_variances)
+    short = Schedule(0, max(thin, 10), thin, 5, interweave=interweave, competing=competing)
     sample_chain(model, engine, short, (1, 0))  # compiles every kernel
     engine.start()
-    schedule = Schedule(0, args.sweeps, thin, refresh, interweave=interweave)
+    schedule = Schedule(0, args.sweeps, thin, refresh, interweave=interweave, competing=competing)
     result = sample_chain(model, engine, schedule, (2, 0))
     steps, _ = timed_steps(model, engine, schedule, (3, 0), min(args.sweeps, STEPPED))
     return {

@@ -13,6 +13,7 @@ from mmgibbs.config.fields import (
     Interval,
     Problems,
     Section,
+    a_boolean,
     a_name,
     a_path,
     a_text,
@@ -159,6 +160,10 @@ class Sampler(Section):
     interweave: Annotated[str | bool, checked(auto_or_boolean)] = "auto"
     """Draw covariance matrices a second time given standardised effects, which mixes faster."""
 
+    joint_variances: Annotated[bool, checked(a_boolean)] = False
+    """Draw the variances of two effects that compete, such as animals and their permanent environment,
+    together as well. Where the records hardly tell them apart they mix faster; elsewhere it costs time."""
+
     refresh_every: Annotated[int, checked(whole_number(1))] = 1000
     """Sweeps between two computations of the residuals from scratch."""
 
@@ -221,6 +226,11 @@ class Sampler(Section):
             )
         if self.engine == "serial" and self.device == "gpu":
             problems.add(("device",), "found gpu, which cannot be combined with engine: serial; needed cpu or auto")
+        if self.joint_variances and self.device == "gpu":
+            problems.add(
+                ("joint_variances",),
+                "found true, which cannot be combined with device: gpu; needed false, or device: cpu",
+            )
         self._check_engine(problems)
         if self.preconditioner != "auto" and self.method != "blup":
             problems.add(
@@ -278,6 +288,7 @@ class Sampler(Section):
             ("precision", self.precision, "double"),
             ("device", "gpu" if self.device == "gpu" else "cpu", "cpu"),
             ("interweave", "true" if self.interweave is True else "auto", "auto"),
+            ("joint_variances", str(self.joint_variances).lower(), "false"),
         ):
             if found != needed:
                 problems.add((key,), f"found {found}, which cannot be combined with engine: marginal; needed {needed}")

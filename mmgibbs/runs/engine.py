@@ -164,7 +164,13 @@ def _compared(sampler: Sampler, model: MixedModel) -> Compared:
 
 def without_marginal(sampler: Sampler, model: MixedModel) -> str | None:
     """What of an analysis engine marginal cannot be combined with, or what asks for sweeps; None: nothing."""
-    asked = {"update": "level", "partition": "auto", "precision": "double", "interweave": "auto"}
+    asked = {
+        "update": "level",
+        "partition": "auto",
+        "precision": "double",
+        "interweave": "auto",
+        "joint_variances": False,
+    }
     for key, usual in asked.items():
         if getattr(sampler, key) != usual:
             return f"sampler.{key}: {str(getattr(sampler, key)).lower()}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mmgibbs.model.shared_levels import SharedLevels
 from mmgibbs.posterior.moments import batches_per_chain
 
 
@@ -14,7 +15,8 @@ class Schedule:
     `most`: the sweeps after burn-in that there may be in the end, where targets or an extension decide; batches of the
     moments are planned for `samples`.
     `interweave`: the terms whose covariance matrix is redrawn given the standardised effects too (see
-    interweave.terms_to_interweave).
+    interweave.terms_to_interweave). `competing`: the pairs of terms whose variances are drawn together
+    (competing.competing_terms).
     """
 
     burn_in: int
@@ -24,6 +26,7 @@ class Schedule:
     chains: int = 1
     interweave: tuple[int, ...] = ()
     most: int = 0
+    competing: tuple[SharedLevels, ...] = ()
 
     @property
     def n_sweeps(self) -> int:

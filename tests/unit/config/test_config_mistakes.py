@@ -520,6 +520,16 @@ MISTAKES = [
     ),
     (
         "sampler",
+        {"engine": "marginal", "joint_variances": True},
+        "sampler.joint_variances: found true, which cannot be combined with engine: marginal; needed false",
+    ),
+    (
+        "sampler",
+        {"engine": "structured", "device": "gpu", "joint_variances": True},
+        "sampler.joint_variances: found true, which cannot be combined with device: gpu; needed false, or device: cpu",
+    ),
+    (
+        "sampler",
         {"engine": "marginal", "device": "gpu"},
         "sampler.device: found gpu, which cannot be combined with engine: marginal; needed cpu",
     ),
