@@ -257,26 +257,22 @@ def extreme(
         Column("Rank", "number"),
         Column(head, "id"),
         Column(values.capitalize(), "number"),
-        Column(
-            spread,
-            "number",
-            "standard error of prediction, the root of the PEV" if solved else "posterior standard deviation",
-        ),
     ]
     cells = [
         counts(range(1, chosen.height + 1)),
         chosen["level"].to_list(),
         numbers(means, places),
-        numbers(sd, places),
     ]
     if any(known(v) for v in lows):
+        what = "standard error of prediction, the root of the PEV" if solved else "posterior standard deviation"
         columns += [
+            Column(spread, "number", what),
             Column("Low", "number", f"{middle} less 1.96 {spread}"),
             Column("High", "number", f"{middle} plus 1.96 {spread}"),
             Column("95 % interval", "bar"),
         ]
         drawn = bars(means, lows, highs)
-        cells += [numbers(lows, places), numbers(highs, places), drawn]
+        cells += [numbers(sd, places), numbers(lows, places), numbers(highs, places), drawn]
         notes += bars_words({"": ends_of(lows, highs)}, drawn, places)
     if either["reliability"].count():
         columns.append(Column("Reliability", "number", f"share of the {called}'s genetic variance that is known"))

@@ -104,7 +104,8 @@ def page(run: Finished, top: int = 20) -> dict:
         "other_traits_words": other_traits_words(run),
         "breeding_words": words.values_words(
             run.record,
-            has_reliabilities(run),
+            has_values(run, "reliability"),
+            has_values(run, "sd"),
             "none" if not curves else "all" if len(curves) == len(breeding) else "some",
         ),
         "breeding_title": "Curves of breeding values" if len(curves) == len(breeding) else "Breeding values",
@@ -150,12 +151,13 @@ def subtitle(record: dict) -> str:
 # ------------------------------------------------------------------------------------------------ what was run
 
 
-def has_reliabilities(run: Finished) -> bool:
-    """Any breeding value has one: not those of a user's relationships, whose diagonal is not known."""
+def has_values(run: Finished, column: str) -> bool:
+    """Any breeding value has one in a column of the solutions. There are no reliabilities with a user's relationships,
+    whose diagonal is not known; no errors where equations were too many for the PEV."""
     if run.solutions is None:
         return False
     related = pl.col("term").is_in(list(run.related))
-    return run.solutions.lazy().filter(related, pl.col("reliability").is_not_null()).head(1).collect().height > 0
+    return run.solutions.lazy().filter(related, pl.col(column).is_not_null()).head(1).collect().height > 0
 
 
 def coefficients_of(run: Finished) -> dict[str, int]:

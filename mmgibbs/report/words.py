@@ -93,7 +93,7 @@ def solutions_scale_words(traits: Mapping[str, dict]) -> str:
     return said
 
 
-def values_words(record: dict, reliable: bool = True, coefficients: str = "none") -> str:
+def values_words(record: dict, reliable: bool = True, errors: bool = True, coefficients: str = "none") -> str:
     """What breeding values, their intervals and, where they have them, their reliabilities are.
 
     coefficients: whether 'none', 'some' or 'all' of the values are those of curves, which are not on the scale of the
@@ -113,6 +113,8 @@ def values_words(record: dict, reliable: bool = True, coefficients: str = "none"
         return (
             f"Posterior means {scale}; intervals are the mean \u00b1 1.96 posterior standard deviations.{reliability}"
         )
+    if not errors:
+        return f"BLUP {scale}, without standard errors of prediction: a note above says why."
     return f"BLUP {scale}; intervals are the solution \u00b1 1.96 standard errors of prediction (SE).{reliability}"
 
 

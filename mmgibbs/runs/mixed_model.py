@@ -246,6 +246,7 @@ class MixedModelProblem:
         facts = {
             "method": "blup",
             "engine": "pcg",
+            "threads": threads,
             "preconditioner": solution.preconditioner,
             "absorbed": None if solution.absorbed is None else solution.absorbed._asdict(),
             "iterations": solution.iterations,

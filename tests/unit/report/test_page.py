@@ -303,6 +303,19 @@ def test_errors_of_solutions_are_headed_as_what_they_are(tmp_path, method, head)
     assert "a row without an interval has a value that was given" in page.text
 
 
+def test_solutions_without_errors_have_no_column_for_them(tmp_path):
+    """Equations that are too many for the PEV."""
+    run = write_run(tmp_path / "run", method="blup")
+    file = run / "solutions.parquet"
+    pl.read_parquet(file).with_columns(pl.lit(None, pl.Float64).alias(n) for n in ("sd", "reliability")).write_parquet(
+        file
+    )
+    page = Page(write_report(run))
+    assert page.table("direct, birth: the 20 highest")["head"][:3] == ["Rank", "Animal", "Breeding value"]
+    assert "SE" not in page.table("direct, birth: the 20 highest")["head"]
+    assert "without standard errors of prediction: a note above says why" in page.text
+
+
 def test_values_of_a_random_regression_are_coefficients(tmp_path):
     changed = analysis()
     changed["model"]["random"]["genetic"]["effects"]["maternal"]["legendre"] = {"column": "age", "degree": 0}

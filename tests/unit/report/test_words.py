@@ -176,6 +176,8 @@ def test_estimates_are_not_said_to_be_sampled():
     assert values_words({"analysis": analysis}).startswith("Posterior means on the scale of the trait;")
     assert "the mean \u00b1 1.96 posterior standard deviations" in values_words({"analysis": analysis})
     assert "the solution \u00b1 1.96 standard errors" in values_words({"analysis": analysis, "method": "blup"})
+    without = values_words({"analysis": analysis, "method": "blup"}, False, False)
+    assert without == "BLUP on the scale of the trait, without standard errors of prediction: a note above says why."
 
 
 def test_coefficients_of_curves_are_not_on_the_scale_of_the_trait():
