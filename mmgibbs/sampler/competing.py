@@ -30,6 +30,7 @@ from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.engines.base import HostState
 from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.model.covariance import CovarianceModel
+from mmgibbs.model.design import Design
 from mmgibbs.model.shared_levels import SharedLevels, shared_levels
 from mmgibbs.posterior.parameters import Parameter, matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
@@ -259,6 +260,15 @@ def competing_terms(model: MixedModel, wanted: bool = True) -> tuple[SharedLevel
     pairs = [(a, p) for n, a in enumerate(able) for p in able[n + 1 :]]
     found = (shared_levels(model.design, a, p) or shared_levels(model.design, p, a) for a, p in pairs)
     return tuple(shared for shared in found if shared is not None)
+
+
+def bytes_drawn_together(design: Design, shared: SharedLevels) -> int:
+    """Of one pair while a chain is at work: float64 copies of both effects, and what is kept of each level, K^-1 of a
+    (some eight elements a level of a pedigree) in parts included."""
+    a, p = (design.terms[i] for i in (shared.a, shared.p))
+    k = p.n_components
+    of_level = 2 * a.n_components + 4 * k + 2 * k * k + ROUNDS * k + 2 * 12
+    return 8 * (a.n_levels * of_level + p.n_levels * 4 * k)
 
 
 def reasons_not_competing(model: MixedModel) -> list[str]:

@@ -13,6 +13,7 @@ import numpy as np
 from mmgibbs.engines.base import Engine
 from mmgibbs.sampler.auxiliaries import Auxiliaries
 from mmgibbs.sampler.chain import sample_chain
+from mmgibbs.sampler.competing import CompetingVariances
 from mmgibbs.sampler.covariances import ResidualCovariance, TermCovariance, starting_matrices
 from mmgibbs.sampler.interweave import Interweaving
 from mmgibbs.sampler.locations import Locations
@@ -22,7 +23,11 @@ from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import gibbs_steps
 
 # About equally long to compile; the last one records a draw too
-PARTS: tuple[tuple[type, ...], ...] = ((Locations,), (TermCovariance, ResidualCovariance, Auxiliaries), (Interweaving,))
+PARTS: tuple[tuple[type, ...], ...] = (
+    (Locations,),
+    (TermCovariance, ResidualCovariance, Auxiliaries),
+    (Interweaving, CompetingVariances),
+)
 
 
 def parts_of_sweep(model: MixedModel) -> int:

@@ -21,6 +21,7 @@ from mmgibbs.model.terms import Effect
 from mmgibbs.sampler.chain import Chain, sample_chain
 from mmgibbs.sampler.competing import (
     CompetingVariances,
+    bytes_drawn_together,
     competing_terms,
     log_density,
     prior_of,
@@ -332,3 +333,18 @@ def test_why_nothing_is_drawn_together():
     design = replace(made.design, terms=made.design.terms[:2])
     (why,) = reasons_not_competing(replace(made, design=design, covariances=made.covariances[:2]))
     assert why.startswith("no two random effects compete: needed two on the same traits")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bytes_that_are_asked_for(kind):
+    """What a step holds for each level, and what it makes in a call."""
+    made = model(kind)
+    engine = engine_of(made)
+    matrices = CovarianceMatrices([None if c is None else c.start for c in made.covariances], made.residual.start)
+    engine.set_variances(matrices.G, matrices.R)
+    (shared,) = competing_terms(made)
+    step = CompetingVariances(made, shared, engine, matrices, KEY)
+    step(1)
+    held = sum(v.nbytes for v in vars(step.levels).values() if isinstance(v, np.ndarray))
+    asked = bytes_drawn_together(made.design, shared)
+    assert held < asked < 6 * held
