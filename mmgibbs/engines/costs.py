@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmgibbs.engines.direct.coefficients import Blocks, eliminated
+from mmgibbs.equations.nonzeros import count_nonzeros
 from mmgibbs.equations.partition import partition
 from mmgibbs.model.design import Design
 
@@ -106,6 +107,23 @@ class FactorCost:
 
 
 LISTED = 100  # bytes of a number that an element of C is a sum of, in the lists and while they are made
+
+
+def least_cost(design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]) -> FactorCost | None:
+    """At least what `factor_cost` finds, without an elimination: L has the elements of the lower triangle of C, and
+    fill, and the squares of n lengths that add up to m are at least m^2 / n. None where components of a term, or
+    traits recorded together, are kept apart: elements of C are then fewer than are counted.
+    """
+    observed = [np.flatnonzero(pattern) for pattern in design.patterns]
+    together = [
+        any(set(traits.tolist()) <= set(block) for block in of_residuals[number])
+        for traits, number in zip(observed, design.class_of_pattern, strict=True)
+    ]
+    if not all(together) or any(blocks is not None and len(blocks) > 1 for blocks in of_terms):
+        return None
+    n = design.n_equations
+    elements = (count_nonzeros(design)[0] + n) // 2
+    return FactorCost(elements, elements**2 // n, 0)
 
 
 def factor_cost(design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]) -> FactorCost:

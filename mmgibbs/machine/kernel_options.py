@@ -26,11 +26,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from pedigree.parts_of_kernels import PartOfKernel
+
 KERNEL: dict[str, Any] = dict(nogil=True, error_model="numpy")
 # Of what the first command of a new installation waits for, and of most else that Python calls
 ENTRY: dict[str, Any] = KERNEL | dict(no_cfunc_wrapper=True)
 # Of functions that kernels alone call
-WITHIN: dict[str, Any] = ENTRY | dict(no_cpython_wrapper=True, _nrt=False)
+WITHIN: dict[str, Any] = ENTRY | dict(no_cpython_wrapper=True, _nrt=False, pipeline_class=PartOfKernel)
 # Of draws and their parts: the same bits on every machine, for every caller
 DRAW: dict[str, Any] = ENTRY | dict(fastmath=False)
-DRAW_WITHIN: dict[str, Any] = DRAW | dict(no_cpython_wrapper=True)
+DRAW_WITHIN: dict[str, Any] = DRAW | dict(no_cpython_wrapper=True, pipeline_class=PartOfKernel)

@@ -18,13 +18,13 @@ where it wins by MARGIN, of the others the one with the cheaper sweep. What an a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from mmgibbs.config import Sampler
 from mmgibbs.engines.choice import EngineChoice, engine_class
-from mmgibbs.engines.costs import LISTED, SWEEPS, FactorCost, dense_levels, factor_cost, sweep_counts
+from mmgibbs.engines.costs import LISTED, SWEEPS, FactorCost, dense_levels, factor_cost, least_cost, sweep_counts
 from mmgibbs.engines.direct.engine import Joined
 from mmgibbs.errors import ConfigError
 from mmgibbs.machine.device import import_cupy
@@ -145,20 +145,28 @@ def _compared(sampler: Sampler, model: MixedModel) -> Compared:
     estimates: dict[str, object] = {"milliseconds_per_sweep": sweeps}
     if refused:
         return Compared(name, f"{why}; marginal cannot be combined with {refused}", estimates | {"refused": refused})
-    cost = factor_cost(design, *joined_components(model))
-    ratio = of_sweeps(sampler, model, sweeps[name]) / of_marginal(sampler, model, cost)
-    estimates["marginal"] = asdict(cost) | {
+    joined = joined_components(model)
+    milliseconds = of_sweeps(sampler, model, sweeps[name])
+    cost = least_cost(design, *joined)  # mostly enough to know that marginal does not win
+    least = cost is not None and milliseconds / of_marginal(sampler, model, cost) <= MARGIN
+    if cost is None or not least:
+        cost = factor_cost(design, *joined)
+    ratio = milliseconds / of_marginal(sampler, model, cost)
+    estimates["marginal"] = {
+        "elements": cost.elements,
+        "operations": cost.operations,
+        "without_fill": least,  # a factor has more elements and operations than that, and gives fewer effective draws
         "milliseconds_per_factorisation": cost.milliseconds,
         "effective_draws_per_second_to_sweeps": ratio,
-    }
-    why += f", {cost.milliseconds:.2g} ms per factorisation ({cost.elements:,} elements)"
+    } | ({} if least else {"bytes": cost.bytes})
+    why += f", {'at least ' * least}{cost.milliseconds:.2g} ms per factorisation ({cost.elements:,} elements)"
     if cost.bytes * sampler.chains > MOST_BYTES:
         return Compared(name, f"{why}, too large for {sampler.chains} chains", estimates)
     taken = ratio > MARGIN
-    times = f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
+    times = f"{'at most' if least else 'about'} " + (f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}")
     # those between kept draws are lost
     kept = f" with thin: {sampler.thin}" if sampler.thin * OF_MARGINAL > 1 else ""
-    why += f": marginal gives about {times} times the effective draws per second{kept}{'' if taken else ', too few'}"
+    why += f": marginal gives {times} times the effective draws per second{kept}{'' if taken else ', too few'}"
     return Compared("marginal" if taken else name, why, estimates)
 
 

@@ -14,7 +14,7 @@ from helpers.support import ROOT
 # together.
 ROOMS = {
     "errors": set(),
-    "machine": set(),
+    "machine": {"pedigree"},  # whose kernels ask the same of Numba
     "draws": {"machine"},
     "genotypes": set(),
     "config": {"model"},  # of the model, the names of components alone: see CONFIG_SEES

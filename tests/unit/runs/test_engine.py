@@ -16,6 +16,7 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.engines import costs
 from mmgibbs.engines.direct.integrated import IntegratedLikelihood
 from mmgibbs.errors import DeviceError
+from mmgibbs.model.covariance import diagonal_blocks
 from mmgibbs.runs import engine as of_runs
 from mmgibbs.runs import memory_estimate
 from mmgibbs.runs.assemble import assemble
@@ -97,6 +98,38 @@ def test_fixed_variances_and_too_many_equations_get_sweeps(first, monkeypatch):
     monkeypatch.setattr(of_runs, "LARGE", 3000)
     chosen = choose_engine(sampler, model)
     assert (chosen.engine.name, chosen.why) == ("structured", "auto: 3,573 equations, at least 3,000")
+
+
+@pytest.mark.parametrize("name", ["first", "beef", "repeated_records", "covariates", "residual_classes", "weights"])
+def test_what_a_factor_takes_at_least_changes_no_choice(name, monkeypatch):
+    """Counted without an elimination, which is left out where it could not make marginal win."""
+    sampler, model = read(name)
+    joined = joined_components(model)
+    least, cost = costs.least_cost(model.design, *joined), costs.factor_cost(model.design, *joined)
+    assert least is None or (least.elements <= cost.elements and least.operations <= cost.operations)
+    chosen = choose_engine(sampler, model)
+    monkeypatch.setattr(of_runs, "least_cost", lambda *_: None)
+    assert choose_engine(sampler, model).engine.name == chosen.engine.name
+
+
+def test_where_marginal_cannot_win_nothing_is_eliminated(monkeypatch):
+    sampler, model = read("beef")
+    whole = choose_engine(sampler, model)
+    monkeypatch.setattr(of_runs, "factor_cost", lambda *_: pytest.fail("C was built"))
+    chosen = choose_engine(sampler, model)
+    assert chosen == whole and "at least " in chosen.why and "at most " in chosen.why
+    assert chosen.estimates["marginal"]["without_fill"]
+
+
+def test_components_kept_apart_are_not_counted():
+    """Elements of C that are 0 throughout would make the least too large."""
+    _, model = read("beef")
+    of_terms, of_residuals = joined_components(model)
+    assert costs.least_cost(model.design, of_terms, of_residuals) is not None
+    apart = tuple(None if b is None else diagonal_blocks(sum(map(len, b))) for b in of_terms)
+    assert costs.least_cost(model.design, apart, of_residuals) is None
+    alone = tuple(diagonal_blocks(model.design.n_traits) for _ in of_residuals)
+    assert costs.least_cost(model.design, of_terms, alone) is None
 
 
 def test_factors_too_large_for_all_chains_at_once_are_never_taken(first, monkeypatch):
