@@ -97,7 +97,7 @@ def checked_codes(sire: np.ndarray, dam: np.ndarray) -> tuple[np.ndarray, np.nda
     return sire, dam
 
 
-@numba.njit(cache=True, **LOOP)
+@numba.njit(cache=True, _nrt=False, **LOOP)
 def _first_out_of_order(sire, dam):
     n = sire.size
     for i in range(n):
@@ -106,73 +106,79 @@ def _first_out_of_order(sire, dam):
     return -1
 
 
-@numba.njit(cache=True, **LOOP)
-def _inbreeding(sire, dam, F, first, lost, within, gamma):
+def _inbreeding(
+    sire: np.ndarray,
+    dam: np.ndarray,
+    F: np.ndarray,
+    first: int,
+    lost: np.ndarray,
+    within: np.ndarray,
+    gamma: np.ndarray,
+) -> None:
     """With metafounders, (m, m) gamma, these are animals 0 .. m - 1, F[:m] is given, and `first` is at least m."""
     number, animal, begin = _numbered_parents(sire, dam)
-    n_parents, n_generations = animal.size - 1, begin.size - 1
-    parent, generation = _parent_table(sire, dam, number, animal, begin)
+    n_parents = animal.size - 1
+    parent, generation = np.empty(animal.size, _PARENT), np.zeros(animal.size, np.int32)
+    _fill_parents(sire, dam, number, animal, begin, parent, generation)
     parent_F = np.zeros(n_parents + 1)
-    for j in range(1, n_parents + 1):
-        if animal[j] < first:
-            parent_F[j] = F[animal[j]]
+    known = animal[1:] < first
+    parent_F[1:][known] = F[animal[1:][known]]
     start, calf, mate, as_parent = _matings(sire, dam, number, n_parents, first)
     F[first:] = 0.0
-    selfing = lost.size > 0
     parent_within = np.zeros(n_parents + 1)  # the Mendelian variance of a parent's own generations of selfing
-    if selfing:
-        for i in range(lost.size):  # of the cross: 0, until its parents are known to be related
-            F[i] = within[i] = lost[i]
-        for j in range(1, n_parents + 1):
-            parent_F[j] = parent_within[j] = lost[animal[j]]
+    if lost.size > 0:  # of the cross: 0, until its parents are known to be related
+        F[:] = within[:] = lost
+        parent_F[1:] = parent_within[1:] = lost[animal[1:]]
+    _relate_mates(
+        start, calf, mate, as_parent, lost, F, within, parent, parent_F, parent_within, generation, begin, number,
+        gamma, np.empty(n_parents + 1, np.int32), begin[:-1].copy(), begin[:-1].copy(), np.zeros(n_parents + 1),
+        np.zeros(len(gamma)),
+    )  # fmt: skip
 
-    # The sire's ancestors and those of his mates, listed by generation: list[begin[g]:end[g]], the mates' from
-    # middle[g] on.
-    list_ = np.empty(n_parents + 1, np.int32)
-    middle, end = begin[:n_generations].copy(), begin[:n_generations].copy()
-    gene_share = np.zeros(n_parents + 1)  # L_sj of the sire at hand
-    from_metafounders = np.zeros(len(gamma))  # and what that adds up to of each metafounder
-    for s in range(1, n_parents + 1):
+
+@numba.njit(cache=True, _nrt=False, **LOOP)
+def _relate_mates(
+    start, calf, mate, as_parent, lost, F, within, parent, parent_F, parent_within, generation, begin, number, gamma,
+    list_, middle, end, gene_share, from_metafounders,
+):  # fmt: skip
+    """F of the calves of each sire, one pass for each.
+
+    list_: room for the sire's ancestors and those of his mates, by generation: list_[begin[g]:end[g]], the mates' from
+    middle[g] on. gene_share: L_sj of the sire at hand, 0 between sires; from_metafounders: what that adds up to of
+    each metafounder.
+    """
+    selfing = lost.size > 0
+    for s in range(1, start.size - 1):
         if start[s] == start[s + 1]:
             continue
         latest = _relate_ancestors(
-            s,
-            parent,
-            parent_F,
-            parent_within,
-            generation,
-            gene_share,
-            list_,
-            begin,
-            end,
-            number,
-            gamma,
+            s, parent, parent_F, parent_within, generation, gene_share, list_, begin, end, number, gamma,
             from_metafounders,
-        )
+        )  # fmt: skip
         for g in range(latest + 1):
             middle[g] = end[g]
-        for m in mate[start[s] : start[s + 1]]:
-            latest = max(latest, _list_once(m, parent, generation, list_, end))
+        for at in range(start[s], start[s + 1]):
+            latest = max(latest, _list_once(mate[at], parent, generation, list_, end))
         _relate_listed(latest, parent, generation, list_, middle, end)
         for at in range(start[s], start[s + 1]):
             f = 0.5 * parent[mate[at]].share
-            F[calf[at]] = f
-            if as_parent[at] > 0:
-                parent_F[as_parent[at]] = f
+            i, p = calf[at], as_parent[at]
+            F[i] = f
+            if p > 0:
+                parent_F[p] = f
             if selfing:
-                within[calf[at]] = (1.0 - f) * lost[calf[at]]
-                F[calf[at]] += within[calf[at]]
-                if as_parent[at] > 0:
-                    parent_F[as_parent[at]] = F[calf[at]]
-                    parent_within[as_parent[at]] = within[calf[at]]
+                within[i] = (1.0 - f) * lost[i]
+                F[i] += within[i]
+                if p > 0:
+                    parent_F[p] = F[i]
+                    parent_within[p] = within[i]
         for g in range(latest + 1):
-            for j in list_[begin[g] : end[g]]:
-                parent[j].share = _NOT_YET if g > 0 else 0.0
+            for v in range(begin[g], end[g]):
+                parent[list_[v]].share = _NOT_YET if g > 0 else 0.0
             middle[g] = end[g] = begin[g]
 
 
-@numba.njit(cache=True, **WITHIN)
-def _numbered_parents(sire, dam):
+def _numbered_parents(sire: np.ndarray, dam: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Numbers 1, 2, ... for animals with progeny, by generation and, within it, by maternal line.
 
     Maternal families then lie together, and with them what one sire's mates have in common. Returns number, (n,)
@@ -180,47 +186,62 @@ def _numbered_parents(sire, dam):
     earlier generation.
     """
     n = sire.size
-    number = np.zeros(n, np.int32)
-    generation, line = np.zeros(n, np.int32), np.empty(n, np.int32)
-    last = 0
+    number, generation, line = np.zeros(n, np.int32), np.zeros(n, np.int32), np.empty(n, np.int32)
+    last = _generations(sire, dam, number, generation, line)
+    n_parents = int(np.count_nonzero(number))
+    animal, begin = np.zeros(n_parents + 1, np.int32), np.zeros(last + 2, np.int64)
+    _number(line, generation, number, animal, begin, np.zeros(n + 1, np.int64), np.empty(n_parents, np.int32))
+    begin[1:] = begin[:-1]  # each had moved to the next generation's
+    begin[0] = 1
+    return number, animal, begin
+
+
+@numba.njit(cache=True, _nrt=False, **LOOP)
+def _generations(sire, dam, number, generation, line):
+    """Marks the parents in `number`, 0 before, generation too; returns the last generation."""
+    n, last = sire.size, np.int64(0)
     for i in range(n):
-        for p in (sire[i], dam[i]):
-            if 0 <= p < n:
-                generation[i] = max(generation[i], generation[p] + 1)
-                number[p] = 1
-        line[i] = line[dam[i]] if 0 <= dam[i] < n else i
-        last = max(last, generation[i])
-    # two counting sorts, by line and then by generation
-    at_line = np.zeros(n + 1, np.int64)
-    begin = np.zeros(last + 2, np.int64)
+        s, d = sire[i], dam[i]
+        if 0 <= s < n:
+            generation[i] = generation[s] + 1
+            number[s] = 1
+        line[i] = i
+        if 0 <= d < n:
+            generation[i] = max(generation[i], generation[d] + 1)
+            number[d] = 1
+            line[i] = line[d]
+        last = max(last, np.int64(generation[i]))
+    return last
+
+
+@numba.njit(cache=True, _nrt=False, **LOOP)
+def _number(line, generation, number, animal, begin, at_line, by_line):
+    """Two counting sorts of the parents, by line and then by generation; begin (0 before, as at_line) becomes the end
+    of each generation."""
+    n = line.size
     for i in range(n):
         at_line[line[i] + 1] += number[i]
         begin[generation[i] + 1] += number[i]
     for i in range(n):
         at_line[i + 1] += at_line[i]
-    by_line = np.empty(at_line[n], np.int32)
     for i in range(n):
         if number[i]:
             by_line[at_line[line[i]]] = i
             at_line[line[i]] += 1
     begin[0] = 1
-    for g in range(last + 1):
+    for g in range(begin.size - 1):
         begin[g + 1] += begin[g]
-    animal = np.zeros(begin[last + 1], np.int32)
-    at = begin.copy()
-    for i in by_line:
-        number[i] = at[generation[i]]
+    for v in range(by_line.size):
+        i = by_line[v]
+        number[i] = begin[generation[i]]
         animal[number[i]] = i
-        at[generation[i]] += 1
-    return number, animal, begin
+        begin[generation[i]] += 1
 
 
-@numba.njit(cache=True, **WITHIN)
-def _parent_table(sire, dam, number, animal, begin):
+@numba.njit(cache=True, _nrt=False, **LOOP)
+def _fill_parents(sire, dam, number, animal, begin, parent, generation):
     n = sire.size
-    parent = np.empty(animal.size, _PARENT)
     parent[0].sire, parent[0].dam, parent[0].share = 0, 0, 0.0  # unknown: share 0 for ever
-    generation = np.zeros(animal.size, np.int32)
     for g in range(begin.size - 1):
         for j in range(begin[g], begin[g + 1]):
             s, d = sire[animal[j]], dam[animal[j]]
@@ -228,49 +249,61 @@ def _parent_table(sire, dam, number, animal, begin):
             parent[j].dam = number[d] if 0 <= d < n else 0
             parent[j].share = _NOT_YET if g > 0 else 0.0
             generation[j] = g
-    return parent, generation
 
 
-@numba.njit(cache=True, **WITHIN)
-def _matings(sire, dam, number, n_parents, first):
+def _matings(
+    sire: np.ndarray, dam: np.ndarray, number: np.ndarray, n_parents: int, first: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Animals from `first` on with both parents known, by sire: start per sire, the calf, its dam's and its number."""
-    n = sire.size
     start = np.zeros(n_parents + 2, np.int64)
-    for i in range(first, n):
-        if 0 <= sire[i] < n and 0 <= dam[i] < n:
-            start[number[sire[i]] + 1] += 1
-    for p in range(n_parents + 1):
-        start[p + 1] += start[p]
-    calf, mate, as_parent = np.empty(start[-1], np.int32), np.empty(start[-1], np.int32), np.empty(start[-1], np.int32)
-    at = start.copy()
-    for i in range(first, n):
-        if 0 <= sire[i] < n and 0 <= dam[i] < n:
-            k = at[number[sire[i]]]
-            calf[k], mate[k], as_parent[k] = i, number[dam[i]], number[i]
-            at[number[sire[i]]] += 1
+    _count_matings(sire, dam, number, first, start)
+    total = int(start.sum())
+    np.cumsum(start, out=start)
+    calf, mate, as_parent = (np.empty(total, np.int32) for _ in range(3))
+    _fill_matings(sire, dam, number, first, start[:-1].copy(), calf, mate, as_parent)
     return start, calf, mate, as_parent
 
 
-@numba.njit(cache=True, **WITHIN)
+@numba.njit(cache=True, _nrt=False, **LOOP)
+def _count_matings(sire, dam, number, first, start):
+    """start[s + 1] += 1 for each of sire s."""
+    n = sire.size
+    for i in range(first, n):
+        if 0 <= sire[i] < n and 0 <= dam[i] < n:
+            start[number[sire[i]] + 1] += 1
+
+
+@numba.njit(cache=True, _nrt=False, **LOOP)
+def _fill_matings(sire, dam, number, first, at, calf, mate, as_parent):
+    n = sire.size
+    for i in range(first, n):
+        if 0 <= sire[i] < n and 0 <= dam[i] < n:
+            s = number[sire[i]]
+            calf[at[s]], mate[at[s]], as_parent[at[s]] = i, number[dam[i]], number[i]
+            at[s] += 1
+
+
+@numba.njit(cache=True, _nrt=False, **WITHIN)
 def _relate_ancestors(
     s, parent, parent_F, parent_within, generation, gene_share, list_, begin, end, number, gamma, from_metafounders
 ):
     """u_j of s and of all of its ancestors, which are listed, and of every metafounder: gamma times their shares of s;
     returns the generation of s.
     """
-    metafounders = number[: len(gamma)]
+    n_metafounders = from_metafounders.size  # animals 0, 1, ..., whose numbers are 0 without progeny
     last = np.int64(generation[s])
     list_[end[last]] = s
     end[last] += 1
     gene_share[s] = 1.0
     for g in range(last, -1, -1):
         if g == 0:
-            for k in range(metafounders.size):
-                from_metafounders[k] = gene_share[metafounders[k]]  # 0 of one without progeny, whose number is 0
+            for k in range(n_metafounders):
+                from_metafounders[k] = gene_share[number[k]]
         for v in range(begin[g], end[g]):
             j = list_[v]
             d = 1.0 + parent_within[j]
-            for p in (parent[j].sire, parent[j].dam):
+            for side in range(2):
+                p = parent[j].sire if side == 0 else parent[j].dam
                 if p > 0:
                     if gene_share[p] == 0.0:
                         list_[end[generation[p]]] = p
@@ -279,31 +312,31 @@ def _relate_ancestors(
                     d -= 0.25 * (1.0 + parent_F[p])
             parent[j].share = gene_share[j] * d  # w_j
             gene_share[j] = 0.0
-    for k in range(metafounders.size):
+    for k in range(n_metafounders):
         share = 0.0
-        for other in range(metafounders.size):
+        for other in range(n_metafounders):
             share += gamma[k, other] * from_metafounders[other]
-        if metafounders[k] > 0:  # it has progeny
-            parent[metafounders[k]].share = share
+        if number[k] > 0:
+            parent[number[k]].share = share
     for g in range(last + 1):
-        for j in list_[begin[g] : end[g]]:
-            parent[j].share += 0.5 * (parent[parent[j].sire].share + parent[parent[j].dam].share)
+        for v in range(begin[g], end[g]):
+            _add_half_of_parents(parent, list_[v])
     return last
 
 
-@numba.njit(cache=True, **WITHIN)
+@numba.njit(cache=True, _nrt=False, **WITHIN)
 def _list_once(j, parent, generation, list_, end):
     """List j unless its share is known or it is listed already; returns its generation."""
     if parent[j].share != _NOT_YET:
-        return 0
+        return np.int64(0)
     parent[j].share = _LISTED
-    g = generation[j]
+    g = np.int64(generation[j])
     list_[end[g]] = j
     end[g] += 1
     return g
 
 
-@numba.njit(cache=True, **WITHIN)
+@numba.njit(cache=True, _nrt=False, **WITHIN)
 def _relate_listed(latest, parent, generation, list_, middle, end):
     """u_j of the listed animals, no ancestors of the sire at hand (w_j = 0), after listing their ancestors."""
     for g in range(latest, 0, -1):
@@ -312,5 +345,12 @@ def _relate_listed(latest, parent, generation, list_, middle, end):
             _list_once(parent[j].sire, parent, generation, list_, end)
             _list_once(parent[j].dam, parent, generation, list_, end)
     for g in range(1, latest + 1):
-        for j in list_[middle[g] : end[g]]:
-            parent[j].share = 0.5 * (parent[parent[j].sire].share + parent[parent[j].dam].share)
+        for v in range(middle[g], end[g]):
+            parent[list_[v]].share = 0.0
+            _add_half_of_parents(parent, list_[v])
+
+
+@numba.njit(cache=True, _nrt=False, **WITHIN)
+def _add_half_of_parents(parent, j):
+    """u_j = w_j + (u_sire(j) + u_dam(j)) / 2, w_j in the place of u_j before."""
+    parent[j].share += 0.5 * (parent[parent[j].sire].share + parent[parent[j].dam].share)
