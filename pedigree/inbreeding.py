@@ -53,9 +53,9 @@ def inbreeding_with_metafounders(sire: np.ndarray, dam: np.ndarray, gamma: np.nd
     highest = int(max(sire.max(initial=-1), dam.max(initial=-1)))
     if highest >= n + m:
         raise PedigreeError(f"found parent code {highest}: codes run to {n + m - 1} ({n} animals, {m} metafounders)")
-    first = [np.concatenate([np.full(m, -1), _metafounders_first(p, n, m)]).astype(np.int32) for p in (sire, dam)]
+    sires, dams = (np.concatenate([np.full(m, -1), _metafounders_first(p, n, m)]).astype(np.int32) for p in (sire, dam))
     F = np.concatenate([np.diag(gamma) - 1.0, np.zeros(n)])
-    _inbreeding(*first, F, m, np.empty(0), np.empty(0), np.ascontiguousarray(gamma, np.float64))
+    _inbreeding(sires, dams, F, m, np.empty(0), np.empty(0), np.ascontiguousarray(gamma, np.float64))
     return F[m:].copy()
 
 

@@ -22,11 +22,13 @@ class IdIndex:
     def __init__(self, ids: pl.Series):
         slots = 1 << max(4, int(1.5 * len(ids)).bit_length())
         self._table = np.zeros((slots, 2), np.uint64)
-        self.first = _insert(self._table, *_hashes(ids))
+        self.first = np.empty(len(ids), np.int32)
+        _insert(self._table, *_hashes(ids), self.first)
 
     def find(self, ids: pl.Series) -> np.ndarray:
         """(m,) int32: the row of each id; -1 where it is absent, or null."""
-        rows = _find(self._table, *_hashes(ids))
+        rows = np.empty(len(ids), np.int32)
+        _find(self._table, *_hashes(ids), rows)
         if ids.null_count():
             rows[ids.is_null().to_numpy()] = -1
         return rows
@@ -47,24 +49,20 @@ def _slot(table, place, tag):
     return at
 
 
-@numba.njit(cache=True, **LOOP)
-def _insert(table, place, tag):
-    first = np.empty(place.size, np.int32)
+@numba.njit(cache=True, _nrt=False, **LOOP)
+def _insert(table, place, tag, first):
     for i in range(place.size):
         at = _slot(table, place[i], tag[i])
         if table[at, 1] == 0:
             table[at, 0], table[at, 1] = tag[i], np.uint64(i + 1)
         first[i] = np.int32(table[at, 1]) - 1
-    return first
 
 
-@numba.njit(cache=True, **LOOP)
-def _find(table, place, tag):
-    row = np.empty(place.size, np.int32)
+@numba.njit(cache=True, _nrt=False, **LOOP)
+def _find(table, place, tag, row):
     for i in range(place.size):
         at = _slot(table, place[i], tag[i])
         row[i] = np.int32(table[at, 1]) - 1
-    return row
 
 
 def parents_first(sire: np.ndarray, dam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -75,7 +73,9 @@ def parents_first(sire: np.ndarray, dam: np.ndarray) -> tuple[np.ndarray, np.nda
     first; empty where all is well (generations are then complete).
     """
     sire, dam = (np.ascontiguousarray(p, dtype=np.int32) for p in (sire, dam))
-    return _generations(sire, dam)
+    generation, stack = np.full(sire.size, -1, np.int32), np.empty(sire.size, np.int32)
+    first, last = _generations(sire, dam, generation, stack)
+    return generation, stack[first:last].copy()
 
 
 def parents_first_order(sire: np.ndarray, dam: np.ndarray, generation: np.ndarray) -> np.ndarray:
@@ -90,24 +90,15 @@ def recode(sire: np.ndarray, dam: np.ndarray, order: np.ndarray) -> tuple[np.nda
     """code of each row, (n,) int32, and the parents' codes by code, for `order` as from `parents_first_order`."""
     code = np.empty(order.size, np.int32)
     code[order] = np.arange(order.size, dtype=np.int32)
-    return code, *(_parent_codes(parent, code, order) for parent in (sire, dam))
+    known = np.append(code, np.int32(-1))  # unknown parents are the last row
+    return code, known[sire[order]], known[dam[order]]
 
 
-@numba.njit(cache=True, **LOOP)
-def _parent_codes(parent, code, order):
-    out = np.empty(order.size, np.int32)
-    for i in range(order.size):
-        p = parent[order[i]]
-        out[i] = code[p] if p >= 0 else -1
-    return out
-
-
-@numba.njit(cache=True, **LOOP)
-def _generations(sire, dam):
+@numba.njit(cache=True, _nrt=False, **LOOP)
+def _generations(sire, dam, generation, stack):
+    """generation: -1 throughout before; stack: room. Returns where on the stack a loop runs, (0, 0) for none."""
     n = sire.size
     unseen, open_ = np.int32(-1), np.int32(-2)
-    generation = np.full(n, unseen)
-    stack = np.empty(n, np.int32)
     for first in range(n):
         if generation[first] >= 0:
             continue
@@ -118,7 +109,8 @@ def _generations(sire, dam):
             i = stack[top]
             latest = np.int32(-1)
             waiting = False
-            for p in (sire[i], dam[i]):
+            for side in range(2):
+                p = sire[i] if side == 0 else dam[i]
                 if p < 0:
                     continue
                 g = generation[p]
@@ -126,7 +118,7 @@ def _generations(sire, dam):
                     at = top
                     while stack[at] != p:
                         at -= 1
-                    return generation, stack[at : top + 1].copy()
+                    return at, top + 1
                 if g == unseen:
                     top += 1
                     stack[top] = p
@@ -137,4 +129,4 @@ def _generations(sire, dam):
             if not waiting:
                 generation[i] = latest + 1
                 top -= 1
-    return generation, np.empty(0, np.int32)
+    return 0, 0

@@ -155,11 +155,16 @@ def relatives(
     return Relatives(sire, dam, F, int(n_groups), bool(random_groups), within)
 
 
-@numba.njit(cache=True, **LOOP)
-def mendelian_variance(sire, dam, F):
+def mendelian_variance(sire: np.ndarray, dam: np.ndarray, F: np.ndarray) -> np.ndarray:
     """d, (n,) float64: the Mendelian sampling variance of each animal in units of the additive variance."""
+    d = np.empty(sire.size)
+    _mendelian_variance(sire, dam, F, d)
+    return d
+
+
+@numba.njit(cache=True, _nrt=False, **LOOP)
+def _mendelian_variance(sire, dam, F, d):
     n = sire.size
-    d = np.empty(n)
     for i in range(n):
         v = 1.0
         if 0 <= sire[i] < n:
@@ -167,10 +172,9 @@ def mendelian_variance(sire, dam, F):
         if 0 <= dam[i] < n:
             v -= 0.25 * (1.0 + F[dam[i]])
         d[i] = v
-    return d
 
 
-@numba.njit(cache=True, **LOOP)
+@numba.njit(cache=True, _nrt=False, **LOOP)
 def _add_diagonal(sire, dam, dinv, diagonal):
     for i in range(sire.size):
         s, d, a = sire[i], dam[i], dinv[i]

@@ -34,17 +34,23 @@ def shared_cells(
     return which, first.astype(np.uint64), pattern[kept], sums[kept]
 
 
-@njit(cache=True, **ENTRY)
-def _classes(ptr, pattern, bits, most):
+def _classes(ptr: np.ndarray, pattern: np.ndarray, bits: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     """(class of each level uint32, the first level of each class), classes in the order of these; both empty where
     there are more than `most`. bits: the sums of the cells as whole numbers."""
     q = ptr.size - 1
-    slots = 16
-    while slots < 2 * most:
-        slots *= 2
-    at, prints = np.full(slots, -1, np.int64), np.empty(most, np.uint64)  # a table of the classes, open addressing
-    which, example, n = np.empty(q, np.uint32), np.empty(most, np.int64), 0
-    for level in range(q):
+    slots = max(16, 1 << (2 * most - 1).bit_length())
+    at, prints = np.full(slots, -1, np.int64), np.empty(most, np.uint64)
+    which, example = np.empty(q, np.uint32), np.empty(most, np.int64)
+    n = _classify(ptr, pattern, bits, at, prints, which, example)
+    return (which, example[:n].copy()) if n <= most else (which[:0], example[:0])
+
+
+@njit(cache=True, _nrt=False, **ENTRY)
+def _classify(ptr, pattern, bits, at, prints, which, example):
+    """How many classes there are, or one more than there is room for. at, -1 before, and prints are a table of them:
+    open addressing, a power of 2 of slots."""
+    slots, n = at.size, 0
+    for level in range(ptr.size - 1):
         own = _fingerprint(ptr[level], ptr[level + 1], pattern, bits)
         slot = np.int64(own & np.uint64(slots - 1))
         while at[slot] >= 0:
@@ -53,12 +59,12 @@ def _classes(ptr, pattern, bits, most):
                 break
             slot = (slot + 1) % slots
         if at[slot] < 0:
-            if n == most:
-                return np.empty(0, np.uint32), np.empty(0, np.int64)
+            if n == example.size:
+                return n + 1
             at[slot], prints[n], example[n] = n, own, level
             n += 1
         which[level] = at[slot]
-    return which, example[:n].copy()
+    return n
 
 
 @njit(cache=True, **WITHIN)

@@ -142,7 +142,9 @@ def level_colours(term: Term) -> np.ndarray:
         return np.zeros(term.n_levels, np.int32)
     degree = np.diff(indptr).astype(np.int32)
     by_degree = np.argsort(np.negative(degree, out=degree), kind="stable").astype(np.int32)
-    return _greedy(indptr, indices, by_degree)
+    colours, taken_by = np.full(term.n_levels, -1, np.int32), np.full(term.n_levels + 1, -1, np.int32)
+    _greedy(indptr, indices, by_degree, colours, taken_by)
+    return colours
 
 
 def level_pairs(term: Term) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -199,13 +201,14 @@ def _fill_pairs(a, b, apart, ptr, indices):
             ptr[b[i] + 1] += 1
 
 
-@njit(cache=True, **ENTRY)
-def _greedy(indptr, indices, sequence):
-    """Each level, in sequence, takes the smallest colour that none of its neighbours has."""
-    q = sequence.size
-    colours = np.full(q, -1, np.int32)
-    taken_by = np.full(q + 1, -1, np.int32)  # the last level that saw this colour among its neighbours
-    for level in sequence:
+@njit(cache=True, _nrt=False, **ENTRY)
+def _greedy(indptr, indices, sequence, colours, taken_by):
+    """Each level, in sequence, takes the smallest colour that none of its neighbours has.
+
+    colours (q,) and taken_by (q + 1,), the last level that saw a colour among its neighbours: -1 throughout before.
+    """
+    for i in range(sequence.size):
+        level = sequence[i]
         for j in range(indptr[level], indptr[level + 1]):
             colour = colours[indices[j]]
             if colour >= 0:
@@ -214,4 +217,3 @@ def _greedy(indptr, indices, sequence):
         while taken_by[colour] == level:
             colour += 1
         colours[level] = colour
-    return colours

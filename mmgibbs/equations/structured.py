@@ -205,40 +205,69 @@ def _covariates(term: Term, records_order: np.ndarray) -> np.ndarray:
     return np.concatenate(columns, axis=1)
 
 
-@njit(cache=True, **ENTRY)
-def visits_of_levels(levels, q):
+def visits_of_levels(levels: np.ndarray, q: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Counting sort of (record, effect) by level; levels (n, E) int32, -1 for none.
 
     Returns visit_ptr (q + 1,) uint64, visit_record (v,) uint32 and visit_effect (v,) uint8 of TermLists.
     """
-    n, n_effects = levels.shape
     ptr = np.zeros(q + 1, np.uint64)
+    _count_visits(levels, ptr)
+    np.cumsum(ptr, out=ptr)
+    record, effect = np.empty(int(ptr[-1]), np.uint32), np.empty(int(ptr[-1]), np.uint8)
+    _sort_visits(levels, ptr[:-1].copy(), record, effect)
+    return ptr, record, effect
+
+
+@njit(cache=True, _nrt=False, **ENTRY)
+def _count_visits(levels, ptr):
+    n, n_effects = levels.shape
     for r in range(n):
         for e in range(n_effects):
             if levels[r, e] >= 0:
                 ptr[levels[r, e] + 1] += np.uint64(1)
-    for level in range(q):
-        ptr[level + 1] += ptr[level]
-    fill = ptr[:-1].copy()
-    record, effect = np.empty(ptr[q], np.uint32), np.empty(ptr[q], np.uint8)
+
+
+@njit(cache=True, _nrt=False, **ENTRY)
+def _sort_visits(levels, fill, record, effect):
+    """fill (q,): where the first visit of each level goes."""
+    n, n_effects = levels.shape
     for r in range(n):
         for e in range(n_effects):
             if levels[r, e] >= 0:
                 place = fill[levels[r, e]]
                 record[place], effect[place] = r, e
                 fill[levels[r, e]] += np.uint64(1)
-    return ptr, record, effect
 
 
-@njit(cache=True, **ENTRY)
-def _cells(visit_ptr, visit_record, visit_effect, regressor_effect, covariates, pattern, weight, n_patterns):
-    """Sums of w z z' per (level, missing pattern). A record that meets a level through two effects adds their cross
-    product too.
+def _cells(
+    visit_ptr: np.ndarray,
+    visit_record: np.ndarray,
+    visit_effect: np.ndarray,
+    regressor_effect: np.ndarray,
+    covariates: np.ndarray,
+    pattern: np.ndarray,
+    weight: np.ndarray,
+    n_patterns: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sums of w z z' per (level, missing pattern): ptr, pattern of each, sums. A record that meets a level through two
+    effects adds their cross product too.
     """
-    q, m = visit_ptr.size - 1, regressor_effect.size
-    seen = np.full(n_patterns, -1, np.int64)  # the last level that met this pattern
-    ptr = np.zeros(q + 1, np.uint64)
-    for level in range(q):
+    m = regressor_effect.size
+    ptr, seen = np.zeros(visit_ptr.size, np.uint64), np.full(n_patterns, -1, np.int64)
+    _count_cells(visit_ptr, visit_record, pattern, seen, ptr)
+    cells, sums = np.empty(int(ptr[-1]), np.uint32), np.zeros((int(ptr[-1]), m, m))
+    seen[:] = -1
+    _sum_cells(
+        visit_ptr, visit_record, visit_effect, regressor_effect, covariates, pattern, weight, ptr, seen,
+        np.zeros(n_patterns, np.int64), np.zeros(m), cells, sums,
+    )  # fmt: skip
+    return ptr, cells, sums
+
+
+@njit(cache=True, _nrt=False, **ENTRY)
+def _count_cells(visit_ptr, visit_record, pattern, seen, ptr):
+    """seen (patterns,): the last level that met a pattern, -1 before."""
+    for level in range(ptr.size - 1):
         n_cells = 0
         for v in range(visit_ptr[level], visit_ptr[level + 1]):
             p = pattern[visit_record[v]]
@@ -246,11 +275,16 @@ def _cells(visit_ptr, visit_record, visit_effect, regressor_effect, covariates, 
                 seen[p] = level
                 n_cells += 1
         ptr[level + 1] = ptr[level] + np.uint64(n_cells)
-    cells, sums = np.empty(ptr[q], np.uint32), np.zeros((ptr[q], m, m))
-    where = np.zeros(n_patterns, np.int64)
-    seen[:] = -1
-    z = np.zeros(m)
-    for level in range(q):
+
+
+@njit(cache=True, _nrt=False, **ENTRY)
+def _sum_cells(
+    visit_ptr, visit_record, visit_effect, regressor_effect, covariates, pattern, weight, ptr, seen, where, z, cells,
+    sums,
+):  # fmt: skip
+    """where (patterns,), z (m,): room; sums: 0 before."""
+    m = regressor_effect.size
+    for level in range(ptr.size - 1):
         filled, v, last = np.int64(ptr[level]), np.int64(visit_ptr[level]), np.int64(visit_ptr[level + 1])
         while v < last:
             r = visit_record[v]
@@ -259,7 +293,8 @@ def _cells(visit_ptr, visit_record, visit_effect, regressor_effect, covariates, 
                 seen[p], where[p] = level, filled
                 cells[filled] = p
                 filled += 1
-            z[:] = 0.0
+            for a in range(m):
+                z[a] = 0.0
             while v < last and visit_record[v] == r:
                 for a in range(m):
                     if regressor_effect[a] == visit_effect[v]:
@@ -268,4 +303,3 @@ def _cells(visit_ptr, visit_record, visit_effect, regressor_effect, covariates, 
             for a in range(m):
                 for b in range(m):
                     sums[where[p], a, b] += (weight[r] if weight.size > 0 else 1.0) * z[a] * z[b]
-    return ptr, cells, sums

@@ -51,7 +51,8 @@ def lane_lists(term: TermLists, K: Lists, pattern: np.ndarray, ranges: list[tupl
         + effect
     )
     bounds = np.array(ranges, np.int64).reshape(-1, 2)
-    visit_lane = _lanes_of_entries(term.visit_ptr, bounds)
+    visit_lane = np.zeros(int(term.visit_ptr[-1]), np.uint8)
+    _lanes_of_entries(term.visit_ptr, bounds, visit_lane)
     if type(K) not in FLAT_PASSES:
         return LaneLists(visit_lane, code, np.empty(0, np.uint8), np.empty(0, np.uint32))
     assert isinstance(K, PedigreeLists)
@@ -59,17 +60,19 @@ def lane_lists(term: TermLists, K: Lists, pattern: np.ndarray, ranges: list[tupl
     level = np.repeat(np.arange(K.sire.size, dtype=np.uint32), counts)
     own_mate = K.mate == level  # a group that represents both parents: that part is in the diagonal
     mate = np.where(own_mate, UNKNOWN, K.mate) if own_mate.any() else K.mate
-    return LaneLists(visit_lane, code, _lanes_of_entries(K.progeny_ptr, bounds), mate)
+    progeny_lane = np.zeros(int(K.progeny_ptr[-1]), np.uint8)
+    _lanes_of_entries(K.progeny_ptr, bounds, progeny_lane)
+    return LaneLists(visit_lane, code, progeny_lane, mate)
 
 
-@njit(cache=True, **ENTRY)
-def _lanes_of_entries(ptr, bounds):
-    out = np.zeros(ptr[-1], np.uint8)
-    for first, last in bounds:
+@njit(cache=True, _nrt=False, **ENTRY)
+def _lanes_of_entries(ptr, bounds, out):
+    """out: 0 for entries of levels outside of the bounds."""
+    for i in range(bounds.shape[0]):
+        first, last = bounds[i, 0], bounds[i, 1]
         for level in range(first, last):
             for j in range(ptr[level], ptr[level + 1]):
                 out[j] = (level - first) % LANES + (LANES if j > ptr[level] else 0)
-    return out
 
 
 def codes_to_rows(term: TermLists, Rinv: np.ndarray) -> np.ndarray:
