@@ -226,7 +226,13 @@ class Sampler(Section):
             )
         if self.engine == "serial" and self.device == "gpu":
             problems.add(("device",), "found gpu, which cannot be combined with engine: serial; needed cpu or auto")
-        if self.joint_variances and self.device == "gpu":
+        if self.joint_variances and self.method != "gibbs":
+            problems.add(
+                ("joint_variances",),
+                f"found true, which cannot be combined with method: {self.method}, which draws no variances; needed "
+                "false, or method: gibbs",
+            )
+        elif self.joint_variances and self.device == "gpu":
             problems.add(
                 ("joint_variances",),
                 "found true, which cannot be combined with device: gpu; needed false, or device: cpu",

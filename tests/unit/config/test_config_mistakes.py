@@ -525,6 +525,12 @@ MISTAKES = [
     ),
     (
         "sampler",
+        {"method": "reml", "joint_variances": True},
+        "sampler.joint_variances: found true, which cannot be combined with method: reml, which draws no variances; "
+        "needed false, or method: gibbs",
+    ),
+    (
+        "sampler",
         {"engine": "structured", "device": "gpu", "joint_variances": True},
         "sampler.joint_variances: found true, which cannot be combined with device: gpu; needed false, or device: cpu",
     ),
