@@ -22,6 +22,7 @@ class _CodeForCallers(JITCodeLibrary):
         """With each caller."""
 
     def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()  # an address within the code is not to be kept between runs
         code = self._final_module
         noted = [f'@"{v.name}" = common global i8* null' for v in code.global_variables if v.name.startswith(_NOTED)]
         empty = str(self._codegen._create_empty_module(self.name))

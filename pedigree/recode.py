@@ -90,8 +90,17 @@ def recode(sire: np.ndarray, dam: np.ndarray, order: np.ndarray) -> tuple[np.nda
     """code of each row, (n,) int32, and the parents' codes by code, for `order` as from `parents_first_order`."""
     code = np.empty(order.size, np.int32)
     code[order] = np.arange(order.size, dtype=np.int32)
-    known = np.append(code, np.int32(-1))  # unknown parents are the last row
-    return code, known[sire[order]], known[dam[order]]
+    sires, dams = np.empty(order.size, np.int32), np.empty(order.size, np.int32)
+    _parent_codes(sire, code, order, sires)
+    _parent_codes(dam, code, order, dams)
+    return code, sires, dams
+
+
+@numba.njit(cache=True, _nrt=False, **LOOP)
+def _parent_codes(parent, code, order, out):
+    for i in range(order.size):
+        p = parent[order[i]]
+        out[i] = code[p] if p >= 0 else -1
 
 
 @numba.njit(cache=True, _nrt=False, **LOOP)

@@ -144,12 +144,14 @@ class CompetingTerms:
         self.a[:, self.components] *= scale
         self.a[self.x_in_a] = means
 
-    def sweep(self, A: np.ndarray, Q: np.ndarray, normals: np.ndarray) -> None:
-        """A Gibbs sweep over the levels outside C given s, those of C integrated out: normals (levels, k_p)."""
-        sweep_outside(
+    def sweep(self, A: np.ndarray, Q: np.ndarray, normals: np.ndarray) -> int:
+        """A Gibbs sweep over the levels outside C given s, those of C integrated out: normals (levels, k_p). Returns
+        -1, or the sweep position of a level of a that cannot be drawn."""
+        failed: int = sweep_outside(
             (0,) * len(Q), self.K_a, A, Q, self.components, self.outside, self.outside_p, self.outside_kappa,
             self.near_first, self.near, self.near_kappa, self.at_a, self.follow, normals, self.a, self.p,
         )  # fmt: skip
+        return failed
 
     def draw(self, normals: np.ndarray) -> None:
         """x of C; normals (n, k_p)."""
@@ -335,6 +337,7 @@ def sweep_outside(
         change ~ N(P^-1 (Q kappa^p p - A_m sum_j kappa_j a_j), P^-1)
 
     a_m of C are their means, which follow: follow[i] = P_i^-1 A_mm. k_: a tuple of length k_p, for unrolled loops.
+    Returns -1, or the sweep position of a level whose P is not positive definite.
     """
     k, k_a = len(k_), a.shape[1]
     row, change = np.empty(k_a), np.empty(k)
@@ -358,7 +361,8 @@ def sweep_outside(
                 for u in range(k):
                     for v in range(k):
                         P[t, u] -= square * A_mm[t, v] * follow[i, v, u]
-        cholesky(P, L, SINGULAR)
+        if not cholesky(P, L, SINGULAR):
+            return np.int64(level)
         solve(L, change)
         for t in range(k):
             change[t] += normals[n, t]
@@ -372,3 +376,4 @@ def sweep_outside(
             for t in range(k):
                 for u in range(k):
                     a[at, components[t]] -= near_kappa[j] * follow[i, t, u] * change[u]
+    return np.int64(-1)

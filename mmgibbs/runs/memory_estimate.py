@@ -85,7 +85,7 @@ def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: 
     each = bytes_of_results(model, schedule)
     markers = sum(bytes_of_markers(m, len(model.design.patterns)) for m in model.design.markers)
     at_work = chains * each + bytes_per_chain(model.design, real) + model.followed_bytes
-    at_work += max((bytes_drawn_together(model.design, pair) for pair in schedule.competing), default=0)
+    at_work += sum(bytes_drawn_together(model.design, pair) for pair in schedule.competing)  # kept between sweeps
     pooling = chains * (each + n * 16) + n * 40
     table = chains * (each - n * MOMENTS) + n * (MOMENTS + TABLE)
     return equations + markers + model.bytes_of_marker_draws + max(at_work, pooling, table)

@@ -27,7 +27,7 @@ from mmgibbs.draws.normal import fill_normals, normal_pair
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import COMPETING, COMPETING_LEVEL, stream
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
-from mmgibbs.engines.base import HostState
+from mmgibbs.engines.base import HostState, refuse_singular
 from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.design import Design
@@ -82,7 +82,9 @@ class CompetingVariances:
             A, Q = A / sd_a[:, None] / sd_a, Q / sd_p[:, None] / sd_p
             for name, sd in zip(names, (sd_a, sd_p), strict=True):
                 self.matrices[name] = self.matrices[name] * sd[:, None] * sd
-            levels.sweep(A, Q, normals[:, turn * k : (turn + 1) * k])
+            failed = levels.sweep(A, Q, normals[:, turn * k : (turn + 1) * k])
+            if failed >= 0:
+                refuse_singular(self.engine.equations, self.terms[0], failed)
         levels.draw(self._normals(levels.code, k, number))
         for term, effects in zip(self.terms, levels.effects(*theta), strict=True):
             self.engine.put_theta(term, effects)
@@ -276,7 +278,7 @@ def reasons_not_competing(model: MixedModel) -> list[str]:
     names = {i: model.design.terms[i].name for i in model.random_terms}
     why = {i: reason_not_joint(model, i) for i in names}
     out = [f"term '{names[i]}': {reason}" for i, reason in why.items() if reason is not None]
-    if sum(reason is None for reason in why.values()) != 1 or len(names) == 1:
+    if sum(reason is None for reason in why.values()) >= 2 or len(names) <= 1:
         out.append(
             "no two random effects compete: needed two on the same traits, where each level of one goes with one "
             "level of the other, such as an animal and its permanent environment"
