@@ -335,6 +335,27 @@ def test_why_nothing_is_drawn_together():
     assert why.startswith("no two random effects compete: needed two on the same traits")
 
 
+def test_a_level_that_cannot_be_drawn_is_said():
+    """What C takes away leaves the precision of a level outside without a factor: nothing is drawn from it."""
+    made = model("two traits")
+    levels, _ = levels_of(made)
+    k, k_a = len(levels.components), levels.a.shape[1]
+    A, Q_, normals = np.eye(k_a), np.eye(k), np.zeros((len(levels.outside), k))
+    levels.follow = np.zeros((len(levels), k, k))
+    assert levels.sweep(A, Q_, normals) == -1
+    levels.follow = np.tile(1e6 * np.eye(k), (len(levels), 1, 1))
+    before, failed = levels.a.copy(), levels.sweep(A, Q_, normals)
+    assert failed in levels.outside and (levels.a[failed] == before[failed]).all()
+
+
+def test_where_all_are_left_out_none_is_said_to_be_missing():
+    """Two that would compete, both with fixed variances."""
+    made = model("two traits")
+    fixed = tuple(None if c is None else replace(c, fixed=True) for c in made.covariances)
+    reasons = reasons_not_competing(replace(made, covariances=fixed))
+    assert len(reasons) == 2 and not any("no two random effects" in reason for reason in reasons)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_bytes_that_are_asked_for(kind):
     """What a step holds for each level, and what it makes in a call."""
