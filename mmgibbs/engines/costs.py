@@ -109,20 +109,20 @@ class FactorCost:
 LISTED = 100  # bytes of a number that an element of C is a sum of, in the lists and while they are made
 
 
-def least_cost(design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]) -> FactorCost | None:
+def least_cost(design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]) -> FactorCost:
     """At least what `factor_cost` finds, without an elimination: L has the elements of the lower triangle of C, and
-    fill, and the squares of n lengths that add up to m are at least m^2 / n. None where components of a term, or
-    traits recorded together, are kept apart: elements of C are then fewer than are counted.
+    fill, and the squares of n lengths that add up to m are at least m^2 / n. Where components of a term, or traits
+    recorded together, are kept apart, C has fewer elements than are counted: then of its diagonal alone. Bytes are not
+    counted, 0.
     """
+    n = elements = design.n_equations
     observed = [np.flatnonzero(pattern) for pattern in design.patterns]
     together = [
         any(set(traits.tolist()) <= set(block) for block in of_residuals[number])
         for traits, number in zip(observed, design.class_of_pattern, strict=True)
     ]
-    if not all(together) or any(blocks is not None and len(blocks) > 1 for blocks in of_terms):
-        return None
-    n = design.n_equations
-    elements = (count_nonzeros(design)[0] + n) // 2
+    if all(together) and all(blocks is None or len(blocks) == 1 for blocks in of_terms):
+        elements = (count_nonzeros(design)[0] + n) // 2
     return FactorCost(elements, elements**2 // n, 0)
 
 

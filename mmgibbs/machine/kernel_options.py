@@ -5,6 +5,7 @@
     no_cfunc_wrapper        without the function that callers in C would need: there are none
     no_cpython_wrapper      without the function to call it from Python by, which checks every array that it takes: of
                             functions that kernels alone call. A call from Python would end the process
+    pipeline_class          PartOfKernel: without machine code of their own either (pedigree/parts_of_kernels.py)
     _nrt=False              without counts of references to arrays; such a function can make no array but `on_stack`
                             (engines/intrinsics.py)
     forceinline             the compiler puts the function into each that calls it

@@ -148,8 +148,8 @@ def _compared(sampler: Sampler, model: MixedModel) -> Compared:
     joined = joined_components(model)
     milliseconds = of_sweeps(sampler, model, sweeps[name])
     cost = least_cost(design, *joined)  # mostly enough to know that marginal does not win
-    least = cost is not None and milliseconds / of_marginal(sampler, model, cost) <= MARGIN
-    if cost is None or not least:
+    least = milliseconds / of_marginal(sampler, model, cost) <= MARGIN
+    if not least:
         cost = factor_cost(design, *joined)
     ratio = milliseconds / of_marginal(sampler, model, cost)
     estimates["marginal"] = {

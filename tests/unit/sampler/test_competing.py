@@ -13,6 +13,7 @@ from mmgibbs.engines.competing import CompetingTerms, in_bins
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
+from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import ALONE
 from mmgibbs.model.covariance import CovarianceModel, full_block
 from mmgibbs.model.relationships.identity import Identity
@@ -346,6 +347,19 @@ def test_a_level_that_cannot_be_drawn_is_said():
     levels.follow = np.tile(1e6 * np.eye(k), (len(levels), 1, 1))
     before, failed = levels.a.copy(), levels.sweep(A, Q_, normals)
     assert failed in levels.outside and (levels.a[failed] == before[failed]).all()
+
+
+def test_a_chain_stops_at_a_level_that_cannot_be_drawn(monkeypatch):
+    made = model("two traits")
+    engine = engine_of(made)
+    matrices = CovarianceMatrices([None if c is None else c.start for c in made.covariances], made.residual.start)
+    engine.set_variances(matrices.G, matrices.R)
+    (shared,) = competing_terms(made)
+    step = CompetingVariances(made, shared, engine, matrices, KEY)
+    monkeypatch.setattr(CompetingTerms, "sweep", lambda *_: 4)
+    level = engine.equations.terms[shared.a].code[4] + 1
+    with pytest.raises(ModelError, match=rf"level number {level} of .* cannot be solved"):
+        step(1)
 
 
 def test_where_all_are_left_out_none_is_said_to_be_missing():
