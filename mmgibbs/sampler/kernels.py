@@ -35,6 +35,12 @@ def parts_of_sweep(model: MixedModel) -> int:
     return 1 if model.design.responses or model.design.markers else len(PARTS)
 
 
+def any_effects(levels: int, components: int) -> np.ndarray:
+    """(levels, components) of all directions, so that matrices can be drawn: cosines of evenly spaced numbers would
+    have two."""
+    return np.cos(np.arange(1.0, 1.0 + levels * components) ** 2).reshape(levels, components)
+
+
 def compile_part(model: MixedModel, engine: Engine, schedule: Schedule, key: tuple[int, int], part: int) -> None:
     """Compile what one part of a sweep needs, and the way to a first sweep. Where an engine brings steps of its own,
     the first part is a whole sweep."""
@@ -43,8 +49,7 @@ def compile_part(model: MixedModel, engine: Engine, schedule: Schedule, key: tup
         if part == 0:
             sample_chain(model, engine, short, key)
         return
-    shapes = [(t.n_levels, t.n_components) for t in model.design.terms]
-    engine.start([np.cos(np.arange(1.0, 1.0 + q * k)).reshape(q, k) for q, k in shapes])
+    engine.start([any_effects(t.n_levels, t.n_components) for t in model.design.terms])
     matrices = starting_matrices(model, key[1])
     matrices.give(engine)
     steps = gibbs_steps(model, engine, short, key, matrices)
