@@ -16,6 +16,14 @@ from numba.core.compiler import Compiler
 
 _NOTED = "_ZN08NumbaEnv"  # how the names of those variables begin
 
+# What is overridden here is not public: where a later Numba has other names for it, a part is compiled as any function
+_KNOWN = {
+    "_optimize_final_module",
+    "_finalize_final_module",
+    "_finalize_dynamic_globals",
+    "_get_module_for_linking",
+} <= set(dir(JITCodeLibrary))
+
 
 class _CodeForCallers(JITCodeLibrary):
     def _optimize_final_module(self) -> None:
@@ -40,6 +48,6 @@ class PartOfKernel(Compiler):
 
     def __init__(self, typingctx: Any, targetctx: Any, library: Any, *rest: Any):
         if library is None:
-            library = _CodeForCallers(targetctx.codegen(), "part of a kernel")
+            library = (_CodeForCallers if _KNOWN else JITCodeLibrary)(targetctx.codegen(), "part of a kernel")
             library.enable_object_caching()
         super().__init__(typingctx, targetctx, library, *rest)

@@ -16,13 +16,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+
+from mmgibbs.machine.numba_changes import change_numba
 
 PREFIX = "mmgibbs-kernels-"
-CACHING = "numba.core.caching"
 PACKAGES = ("mmgibbs", "pedigree")
 _KERNELS = re.compile(rb"^\s*(?:from|import) numba", re.MULTILINE)
 _IMPORTS = re.compile(
@@ -35,7 +33,7 @@ def prepare_for_kernels() -> None:
     """Name the folder as soon as somebody imports Numba, and not before: what needs no kernel reads no sources."""
     if "numba" in sys.modules:
         use_folder_of_these_sources()
-        name_kernels_by_process(import_module(CACHING))
+        change_numba()
     elif not any(isinstance(finder, _BeforeNumba) for finder in sys.meta_path):
         sys.meta_path.insert(0, _BeforeNumba())
 
@@ -47,7 +45,7 @@ class _BeforeNumba:
         if name == "numba":
             sys.meta_path.remove(self)
             use_folder_of_these_sources()
-            sys.meta_path.insert(0, _NamesByProcess())
+            change_numba()
 
 
 def use_folder_of_these_sources() -> None:
@@ -62,36 +60,6 @@ def use_folder_of_these_sources() -> None:
     os.environ["NUMBA_CACHE_DIR"] = str(folder)
     if "numba" in sys.modules:
         sys.modules["numba"].config.CACHE_DIR = str(folder)
-
-
-def name_kernels_by_process(caching: ModuleType) -> None:
-    """Give the files of kernels the number of the process that compiles them.
-
-    Numba numbers the forms of a function by an index that it reads and writes without a lock: of two processes that
-    compile different forms at once, the index may name one and the file hold the other. With names of their own the
-    worst is an entry that is lost, and compiled again. caching: Numba's module of that name.
-    """
-    plain = caching.IndexDataCacheFile._data_name
-    caching.IndexDataCacheFile._data_name = lambda self, number: f"{os.getpid()}.{plain(self, number)}"
-
-
-class _NamesByProcess:
-    """A finder of one module, which changes it once it has been read."""
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        if name != CACHING:
-            return None
-        sys.meta_path.remove(self)
-        spec = find_spec(name)
-        assert spec is not None and spec.loader is not None
-        read = spec.loader.exec_module
-
-        def read_and_change(module: ModuleType) -> None:
-            read(module)
-            name_kernels_by_process(module)
-
-        spec.loader.exec_module = read_and_change  # type: ignore[method-assign]
-        return spec
 
 
 @contextmanager
