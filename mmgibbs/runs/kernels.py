@@ -24,7 +24,7 @@ SAID = (
     "compiling kernels: the first run after an install or an upgrade takes up to a minute longer; later runs use them "
     "again"
 )
-ONLY_SAMPLED = "inverse_wishart"  # the kernels of pedigrees and tables are there once `mmgibbs check` has run
+ONLY_SAMPLED = "draw_inverse_wishart"  # the kernels of pedigrees and tables are there once `mmgibbs check` has run
 
 
 @contextmanager
@@ -65,7 +65,6 @@ def _compiling(path: str) -> subprocess.Popen:
 
 def compile_draws() -> None:
     """Kernels that any analysis with sampled variances needs, called once each with arrays of the kinds they meet."""
-    from mmgibbs.draws.normal import fill_normals
     from mmgibbs.engines.augment import augmentation
     from mmgibbs.model.covariance import CovarianceModel, full_block
     from mmgibbs.model.design import inverse_by_pattern
@@ -74,7 +73,6 @@ def compile_draws() -> None:
     from mmgibbs.sampler.interweave import cholesky_prior, draw_scaling
 
     key, eye, whole = (1, 0), np.eye(2), full_block(2)
-    fill_normals(np.empty((4, 2)), 1, np.arange(4, dtype=np.int32), 1, *key)
     covariance = CovarianceModel(eye, False, whole)
     draw_covariance(covariance, 30 * eye, 30, 1, 0, key)
     draw_scaling(cholesky_prior(covariance), 30 * np.eye(3), np.ones(3), eye, 1, 0, key)

@@ -16,7 +16,7 @@ from mmgibbs.model.residual import ResidualModel
 from mmgibbs.runs import kernels
 from mmgibbs.runs.progress import Console
 from mmgibbs.sampler.interweave import terms_to_interweave
-from mmgibbs.sampler.kernels import PARTS, compile_part, parts_of_sweep
+from mmgibbs.sampler.kernels import PARTS, any_effects, compile_part, parts_of_sweep
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import gibbs_steps
@@ -68,14 +68,21 @@ def test_nothing_is_said_where_kernels_have_been_kept(fresh):
     assert said(sampled=False) == ("", None) and kernel_cache.kernels_are_kept()
     assert said()[0] == kernels.SAID + "\n"
     (fresh / "draws").mkdir()
-    (fresh / "draws" / "12.inverse_wishart.inverse_wishart-15.py311.1.nbc").touch()
+    (fresh / "draws" / "12.inverse_wishart.draw_inverse_wishart-15.py311.1.nbc").touch()
     assert said() == ("", None)
 
 
 def test_the_kernel_looked_for_is_one():
-    from mmgibbs.draws.inverse_wishart import inverse_wishart
+    from mmgibbs.draws.inverse_wishart import draw_inverse_wishart
 
-    assert inverse_wishart.py_func.__name__ == kernels.ONLY_SAMPLED
+    assert draw_inverse_wishart.py_func.__name__ == kernels.ONLY_SAMPLED
+
+
+@pytest.mark.parametrize("components", [1, 4, 12])
+def test_matrices_can_be_drawn_given_the_effects_that_a_part_begins_with(components):
+    """Otherwise a part would end at the first matrix, and each chain would compile the rest."""
+    effects = any_effects(60, components)
+    assert np.linalg.eigvalsh(effects.T @ effects / 60).min() > 0.1
 
 
 def test_no_process_where_it_would_not_help(fresh, monkeypatch):
@@ -92,16 +99,16 @@ def test_the_process_is_ended_where_a_run_fails(fresh):
 
 def test_draws_compiled_beside_are_those_that_a_sweep_calls():
     """After a sweep every kernel is there for just the arrays that compile_draws brings: nothing is compiled anew."""
-    from mmgibbs.draws.inverse_wishart import inverse_wishart
+    from mmgibbs.draws.inverse_wishart import draw_inverse_wishart
     from mmgibbs.engines.augment import _augmentation
-    from mmgibbs.model.design import inverse_by_pattern
+    from mmgibbs.model.design import _invert_observed
     from mmgibbs.posterior.moments import _add_draw
     from mmgibbs.sampler.interweave import _draw_scaling
 
     model, engine, schedule = sampled_example()
     for part in range(parts_of_sweep(model)):
         compile_part(model, engine, schedule, KEY, part)
-    used = (inverse_wishart, _draw_scaling, _augmentation, inverse_by_pattern, _add_draw)
+    used = (draw_inverse_wishart, _draw_scaling, _augmentation, _invert_observed, _add_draw)
     before = [set(kernel.signatures) for kernel in used]
     kernels.compile_draws()
     assert all(before) and [set(kernel.signatures) for kernel in used] == before
