@@ -11,14 +11,15 @@ from mmgibbs.draws.gamma import chi_square, over_relaxed_chi_square
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.over_relaxation import NOISE, OVER_RELAXED
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
-from mmgibbs.machine.kernel_options import DRAW
+from mmgibbs.machine.kernel_options import DRAW, DRAW_WITHIN
 
 BARTLETT_DIAGONAL = 0  # draw number of a chi-square; its row's normals use draws 1, 2, ... (two normals a draw)
 NOTHING = np.empty((0, 0))  # in place of the draw of before: one that is independent of it
 
 
-@njit(cache=True, **DRAW)
-def inverse_wishart(nu, S, now, number, first_row, stream, seed, chain):
+def inverse_wishart(
+    nu: float, S: np.ndarray, now: np.ndarray, number: int, first_row: int, stream: int, seed: int, chain: int
+) -> np.ndarray:
     """G ~ IW(nu, S), (k, k), density proportional to |G|^(-(nu+k+1)/2) exp(-tr(S G^-1)/2); nan where S is not positive
     definite.
 
@@ -28,14 +29,23 @@ def inverse_wishart(nu, S, now, number, first_row, stream, seed, chain):
     G^-1 = L^-T T T' L^-1 is Wishart(nu, S^-1), so G = A A' with A = L T^-T: triangular solves only, no inverse of a
     draw. now (k, k): the G of before, whose T the elements of the new one are over-relaxed from; or NOTHING.
     """
+    G, room = np.zeros(S.shape), np.zeros((4, *S.shape))
+    draw_inverse_wishart(nu, S, now, G, room, number, first_row, stream, seed, chain)
+    return G
+
+
+@njit(cache=True, _nrt=False, **DRAW)
+def draw_inverse_wishart(nu, S, now, G, room, number, first_row, stream, seed, chain):
+    """`inverse_wishart` into G (k, k); room (4, k, k) float64. Both come as zeros."""
     k = S.shape[0]
-    L, T, A, G = np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, k))
+    number, stream, seed, chain = np.uint64(number), np.uint64(stream), np.uint64(seed), np.uint64(chain)
+    L, T, A = room[0], room[1], room[2]
     if not cholesky(S, L, 0.0):
         G[:] = np.nan
-        return G
-    known = now.size > 0 and factor_of(now, L, T, A)  # a G that rounding hides has next to no probability
+        return
+    known = now.size > 0 and factor_of(now, L, T, A, room[3])  # a G that rounding hides has next to no probability
     for i in range(k):
-        row = first_row + i
+        row = np.uint64(first_row + i)
         if known:
             T[i, i] = np.sqrt(
                 over_relaxed_chi_square(nu - i, T[i, i] * T[i, i], number, row, stream, BARTLETT_DIAGONAL, seed, chain)
@@ -57,14 +67,13 @@ def inverse_wishart(nu, S, now, number, first_row, stream, seed, chain):
         for j in range(k):
             for m in range(k):
                 G[i, j] += A[i, m] * A[j, m]
-    return G
 
 
-@njit(cache=True, **DRAW)
-def factor_of(G, L, T, X):
+@njit(cache=True, _nrt=False, **DRAW_WITHIN)
+def factor_of(G, L, T, X, products):
     """Bartlett's T of G given L: T T' = L' G^-1 L = X' X, X = B^-1 L with G = B B'. False where rounding hides it.
 
-    G and L (k, k) are read; T and X (k, k) are written.
+    G and L (k, k) are read; T, X and products, which comes as zeros (all k, k), are written.
     """
     k = G.shape[0]
     if not cholesky(G, T, SINGULAR):
@@ -75,7 +84,6 @@ def factor_of(G, L, T, X):
             for m in range(j, i):
                 s -= T[i, m] * X[m, j]
             X[i, j] = s / T[i, i]
-    products = np.zeros((k, k))
     for i in range(k):
         for j in range(i + 1):
             for m in range(i, k):

@@ -15,7 +15,7 @@ from mmgibbs.draws.normal import normal
 from mmgibbs.draws.purpose import AUGMENT, stream
 from mmgibbs.draws.small_matrices import cholesky
 from mmgibbs.equations.structured import Records
-from mmgibbs.machine.kernel_options import ENTRY
+from mmgibbs.machine.kernel_options import ENTRY, WITHIN
 from mmgibbs.model.residual import Blocks, ClassBlocks, of_classes
 
 # (fill, noise) of `augmentation`, or None where no trait is missing; class of each pattern; number of classes
@@ -76,7 +76,13 @@ def augmentation(R: np.ndarray, patterns: np.ndarray, blocks: Blocks | ClassBloc
     Traits of a block without any observed trait get neither: zero rows."""
     by_class = by_class_of(blocks, len(patterns))
     numbers = block_of_trait(tuple(tuple(map(tuple, of_class)) for of_class in by_class.of_class), patterns.shape[1])
-    return _augmentation(np.ascontiguousarray(of_classes(R)), patterns, numbers, by_class.class_of_pattern)
+    n_patterns, T = patterns.shape
+    fill, noise = np.zeros((2, n_patterns, T, T))
+    room, traits = np.zeros((2, T, T)), np.empty(T, np.int64)
+    all_R = np.ascontiguousarray(of_classes(R))
+    if not _augmentation(all_R, patterns, numbers, by_class.class_of_pattern, fill, noise, room, traits):
+        raise np.linalg.LinAlgError("Matrix is not positive definite.")
+    return fill, noise
 
 
 @cache
@@ -89,11 +95,11 @@ def block_of_trait(of_class: tuple[Blocks, ...], n_traits: int) -> np.ndarray:
     return out
 
 
-@njit(cache=True, **ENTRY)
-def _augmentation(all_R, patterns, block_of_class, class_of_pattern):
+@njit(cache=True, _nrt=False, **ENTRY)
+def _augmentation(all_R, patterns, block_of_class, class_of_pattern, fill, noise, room, traits):
+    """fill and noise (patterns, T, T), which come as zeros; room (2, T, T) and traits (T,) int64 are written over.
+    False where some R is not positive definite."""
     n_patterns, T = patterns.shape
-    fill, noise = np.zeros((n_patterns, T, T)), np.zeros((n_patterns, T, T))
-    traits = np.empty(T, np.int64)
     for p in range(n_patterns):
         R, block_of_trait = all_R[class_of_pattern[p]], block_of_class[class_of_pattern[p]]
         for block in range(T):
@@ -107,20 +113,23 @@ def _augmentation(all_R, patterns, block_of_class, class_of_pattern):
             if o > 0:
                 for i in range(o):
                     fill[p, traits[i], traits[i]] = 1.0
-                _given_observed(R, traits, o, n, fill[p], noise[p])
-    return fill, noise
+                if not _given_observed(R, traits, o, n, room[0], room[1], fill[p], noise[p]):
+                    return False
+    return True
 
 
-@njit(cache=True, no_cpython_wrapper=True, **ENTRY)
-def _given_observed(R, traits, o, n, fill, noise):
+@njit(cache=True, **WITHIN)
+def _given_observed(R, traits, o, n, A, L, fill, noise):
     """Rows of the missing traits o ... n - 1, from the factor of R of all n: with L_oo, L_mo and L_mm its parts,
-    R_mo R_oo^-1 = L_mo L_oo^-1, and L_mm is a root of the conditional covariance."""
-    A, L = np.empty((n, n)), np.empty((n, n))
-    for i in range(n):
-        for j in range(i + 1):
-            A[i, j] = R[traits[i], traits[j]]
+    R_mo R_oo^-1 = L_mo L_oo^-1, and L_mm is a root of the conditional covariance.
+
+    A and L (T, T) are written over; False where R is not positive definite."""
+    T = A.shape[0]
+    for i in range(T):
+        for j in range(i + 1):  # behind the n traits: an identity, which leaves their factor as it is
+            A[i, j] = R[traits[i], traits[j]] if i < n else (1.0 if i == j else 0.0)
     if not cholesky(A, L, 0.0):
-        raise np.linalg.LinAlgError("Matrix is not positive definite.")
+        return False
     for i in range(o, n):
         row = fill[traits[i]]
         for j in range(o - 1, -1, -1):
@@ -130,6 +139,7 @@ def _given_observed(R, traits, o, n, fill, noise):
             row[traits[j]] = s / L[j, j]
         for j in range(o, i + 1):
             noise[traits[i], traits[j]] = L[i, j]
+    return True
 
 
 @njit(cache=True, **ENTRY)

@@ -1,4 +1,4 @@
-"""Small float64 work arrays on the stack: the compiler keeps them in registers once the loops over them are unrolled.
+"""Small work arrays on the stack: the compiler keeps them in registers once the loops over them are unrolled.
 
 An array from np.empty lies on the heap, where every element written must be assumed to alias every other array; a 4 x 4
 Cholesky factor then costs about twice as much. `stack(k_, power, lanes)` gives the address of len(k_)^power * lanes
@@ -31,25 +31,20 @@ def stack(typingctx, k_, power, lanes):
     return types.CPointer(types.float64)(k_, power, lanes), codegen
 
 
-@intrinsic
-def on_stack(typingctx, shape):
-    """A C-ordered float64 array on the stack, not set; `shape` is a tuple of literal numbers and len() of tuples.
-
-    `carray(stack(...), shape)` in one, for functions that are compiled without counts of references (_nrt=False).
-    """
+def _array_on_stack(shape, dtype):
     sizes = [n.literal_value if isinstance(n, types.IntegerLiteral) else None for n in shape]
     if None in sizes:
         return None
-    array_type = types.Array(types.float64, len(sizes), "C")
+    array_type = types.Array(dtype, len(sizes), "C")
 
     def codegen(context, builder, signature, args):
-        number = context.get_constant
-        room = cgutils.alloca_once(builder, ir.ArrayType(ir.DoubleType(), max(1, prod(sizes))))
+        number, element = context.get_constant, context.get_data_type(dtype)
+        room = cgutils.alloca_once(builder, ir.ArrayType(element, max(1, prod(sizes))))
         room.align = 64
         array = context.make_array(array_type)(context, builder)
         populate_array(
             array,
-            data=builder.bitcast(room, ir.DoubleType().as_pointer()),
+            data=builder.bitcast(room, element.as_pointer()),
             shape=[number(types.intp, n) for n in sizes],
             strides=[number(types.intp, 8 * prod(sizes[i + 1 :])) for i in range(len(sizes))],
             itemsize=number(types.intp, 8),
@@ -58,6 +53,34 @@ def on_stack(typingctx, shape):
         return array._getvalue()
 
     return array_type(shape), codegen
+
+
+@intrinsic
+def on_stack(typingctx, shape):
+    """A C-ordered float64 array on the stack, not set; `shape` is a tuple of literal numbers and len() of tuples.
+
+    `carray(stack(...), shape)` in one, for functions that are compiled without counts of references (_nrt=False).
+    """
+    return _array_on_stack(shape, types.float64)
+
+
+@intrinsic
+def positions_on_stack(typingctx, shape):
+    """The same of uint64."""
+    return _array_on_stack(shape, types.uint64)
+
+
+@intrinsic
+def least(typingctx, a, b):
+    """The smaller of two unsigned numbers of one type: one instruction, where `min` is a function that is compiled for
+    each set of options of its callers."""
+    if a != b or not isinstance(a, types.Integer) or a.signed:
+        return None
+
+    def codegen(context, builder, signature, args):
+        return builder.select(builder.icmp_unsigned("<", *args), *args)
+
+    return a(a, b), codegen
 
 
 @intrinsic

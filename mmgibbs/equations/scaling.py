@@ -56,7 +56,9 @@ class Scaling:
         if (term, elements) not in self._plans:
             self._plans[term, elements] = self._plan(term, elements)
         plan = self._plans[term, elements]
-        return normal_equations(plan, *self._sums(term, plan, theta, e, Rinv), Rinv)
+        H, s = np.zeros((len(elements), len(elements))), np.zeros(len(elements))
+        normal_equations(plan, *self._sums(term, plan, theta, e, Rinv), Rinv, H, s)
+        return H, s
 
     def _sums(
         self, term: int, plan: Plan, theta: np.ndarray, e: np.ndarray, Rinv: np.ndarray
@@ -138,21 +140,20 @@ def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, n_patt
     return xx, xe
 
 
-@njit(cache=True, **ENTRY)
-def normal_equations(plan, xx, xe, Rinv):
-    """H (p, p) and s (p,) float64 from the sums of each pattern, xx (patterns, m, m) and xe (patterns, m, T), and Rinv
-    (patterns, T, T): what is not observed meets a 0 in R_P^-1.
+@njit(cache=True, _nrt=False, **ENTRY)
+def normal_equations(plan, xx, xe, Rinv, H, s):
+    """H (p, p) and s (p,) float64, which come as zeros, from the sums of each pattern, xx (patterns, m, m) and xe
+    (patterns, m, T), and Rinv (patterns, T, T): what is not observed meets a 0 in R_P^-1.
     """
     n_patterns, T, p = Rinv.shape[0], Rinv.shape[1], plan.place.size
-    H, s = np.zeros((p, p)), np.zeros(p)
     for pattern in range(n_patterns):
         for i in range(p):
             for t in range(T):
                 s[i] += Rinv[pattern, plan.trait[i], t] * xe[pattern, plan.place[i], t]
             for j in range(p):
-                a, b = max(plan.place[i], plan.place[j]), min(plan.place[i], plan.place[j])
-                H[i, j] += Rinv[pattern, plan.trait[i], plan.trait[j]] * xx[pattern, a, b]
-    return H, s
+                a, b = plan.place[i], plan.place[j]
+                lower = xx[pattern, a, b] if a >= b else xx[pattern, b, a]
+                H[i, j] += Rinv[pattern, plan.trait[i], plan.trait[j]] * lower
 
 
 @njit(cache=True, **ENTRY)

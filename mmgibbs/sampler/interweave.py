@@ -119,49 +119,56 @@ def draw_scaling(
     H (p, p), s (p,): the records' normal equations for the elements of M, at M = I. Where they are singular (fewer
     records than elements) L stays: whether they are depends on v and y alone, so that is a valid step too.
     """
-    return _draw_scaling(H, s, G, *prior.places, prior.exponents, prior.S, number, stream(INTERWEAVE, term), *key)
+    k, p = len(G), len(H)
+    M, factor, vectors, room = np.zeros((k, k)), np.zeros((p, p)), np.zeros((2, p)), np.zeros((3, k, k))
+    moved = _draw_scaling(
+        H, s, G, *prior.places, prior.exponents, prior.S, M, factor, vectors, room, number, stream(INTERWEAVE, term),
+        *key,
+    )  # fmt: skip
+    return (M, True) if moved else (np.eye(k), False)
 
 
-@njit(cache=True, **ENTRY)
-def _draw_scaling(H, s, G, row, column, exponents, S, number, stream, seed, chain):
+@njit(cache=True, _nrt=False, **ENTRY)
+def _draw_scaling(
+    H, s, G, row, column, exponents, S, proposal, factor, vectors, room, number, stream, seed, chain
+):  # fmt: skip
+    """Whether L moves, by M = `proposal` (k, k). factor (p, p), vectors (2, p) and room (3, k, k) are written over; all
+    four come as zeros."""
     k, p = G.shape[0], H.shape[0]
-    M, moved_L = np.zeros((k, k)), np.zeros((k, k))
-    for a in range(k):
-        M[a, a] = 1.0
-    factor, L = np.zeros((p, p)), np.zeros((k, k))
+    L, moved_L, X = room[0], room[1], room[2]
     if not (cholesky(H, factor, SINGULAR) and cholesky(G, L, SINGULAR)):
-        return M, False
-    now = _log_factors(L, exponents, S)
+        return False
+    now = _log_factors(L, exponents, S, X)
+    number, stream, seed, chain = np.uint64(number), np.uint64(stream), np.uint64(seed), np.uint64(chain)
     # The Gaussian part is factor' (M - I) ~ N(at, I), at = factor^-1 s; it is 0 now.
-    at, shift = np.zeros(p), np.empty(p)
+    at, shift = vectors[0], vectors[1]
     for a in range(p):
         for b in range(a):
             at[a] -= factor[a, b] * at[b]
         at[a] = (at[a] + s[a]) / factor[a, a]
     for a in range(p - 1, -1, -1):
-        shift[a] = TOWARDS_MEAN * at[a] + NOISE * normal(number, 0, stream, a, seed, chain)
+        shift[a] = TOWARDS_MEAN * at[a] + NOISE * normal(number, np.uint64(0), stream, a, seed, chain)
         for b in range(a + 1, p):
             shift[a] -= factor[b, a] * shift[b]
         shift[a] /= factor[a, a]
-    proposal = np.zeros((k, k))
     for a in range(p):
         proposal[row[a], column[a]] = shift[a] + (1.0 if row[a] == column[a] else 0.0)
     for a in range(k):
         for b in range(a + 1):
             for m in range(b, a + 1):
                 moved_L[a, b] += proposal[a, m] * L[m, b]
-    then = _log_factors(moved_L, exponents, S)
-    u, _ = uniform_pair(number, 1, stream, draw_word(0, 0), seed, chain)
-    if np.log(u) < then - now:
-        return proposal, True
-    return M, False
+    then = _log_factors(moved_L, exponents, S, X)
+    u, _ = uniform_pair(number, np.uint64(1), stream, draw_word(0, 0), seed, chain)
+    return np.log(u) < then - now
 
 
-@njit(cache=True, **ENTRY)
-def _log_factors(L, exponents, S):
-    """sum_i exponents_i log|l_ii| - tr(S G^-1) / 2, G = L L': the trace is the sum over X = L^-1 of x_i' S x_i."""
+@njit(cache=True, _nrt=False, **ENTRY)
+def _log_factors(L, exponents, S, X):
+    """sum_i exponents_i log|l_ii| - tr(S G^-1) / 2, G = L L': the trace is the sum over X = L^-1 of x_i' S x_i.
+
+    X (k, k) is written over."""
     k = L.shape[0]
-    total, X = 0.0, np.zeros((k, k))
+    total = 0.0
     for i in range(k):
         total += exponents[i] * np.log(np.abs(L[i, i]))
         for j in range(i + 1):

@@ -20,7 +20,7 @@ from numba import njit
 from numba.extending import overload
 
 from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
-from mmgibbs.engines.intrinsics import on_stack, prefetch
+from mmgibbs.engines.intrinsics import least, on_stack, prefetch
 from mmgibbs.equations.relationships import times_row
 from mmgibbs.equations.structured import TermLists
 from mmgibbs.machine.kernel_options import ENTRY, WITHIN
@@ -101,7 +101,7 @@ def sum_residuals_of(k_, T_, record, code, lane_of, weight, e, rows, first, last
         total[0, c] = 0.0
     T, weighted, end = np.uint64(len(T_)), weight.size > 0, np.uint64(record.size) - ONE
     for v in range(first, last):
-        prefetch(e, record[min(v + np.uint64(AHEAD), end)])
+        prefetch(e, record[least(v + np.uint64(AHEAD), end)])
         r, row, byte = record[v], np.uint64(code[v]) * T, lane_of[v]
         w = np.float64(weight[r]) if weighted else 1.0
         set_multiple(k_, here, 0, w * e[r, 0], rows, row)
@@ -153,13 +153,13 @@ def _own_and_parents(k_, sire, dam, own, diagonal, theta, first, n, out):
     none = np.uint32(theta.shape[0] - 1)
     for lane in range(n):
         level = first + lane
-        ahead = min(level + np.uint64(AHEAD), np.uint64(none) - ONE)
-        prefetch(theta, min(sire[ahead], none))
-        prefetch(theta, min(dam[ahead], none))
+        ahead = least(level + np.uint64(AHEAD), np.uint64(none) - ONE)
+        prefetch(theta, least(sire[ahead], none))
+        prefetch(theta, least(dam[ahead], none))
         half = 0.5 * np.float64(own[level])
         set_multiple(k_, out, lane, diagonal[level], theta, level)
-        add_multiple(k_, out, lane, -half, theta, min(sire[level], none))
-        add_multiple(k_, out, lane, -half, theta, min(dam[level], none))
+        add_multiple(k_, out, lane, -half, theta, least(sire[level], none))
+        add_multiple(k_, out, lane, -half, theta, least(dam[level], none))
 
 
 @njit(cache=True, **WITHIN)
@@ -170,11 +170,11 @@ def _progeny(k_, calf, mate, calf_own, lane_of, theta, first, last, sums):
         total[0, c] = 0.0
     none, end = np.uint32(theta.shape[0] - 1), np.uint64(calf.size) - ONE
     for j in range(first, last):
-        ahead = min(j + np.uint64(AHEAD), end)
+        ahead = least(j + np.uint64(AHEAD), end)
         prefetch(theta, calf[ahead])
-        prefetch(theta, min(mate[ahead], none))
+        prefetch(theta, least(mate[ahead], none))
         half, byte = 0.5 * np.float64(calf_own[j]), lane_of[j]
-        set_multiple(k_, here, 0, 0.5 * half, theta, min(mate[j], none))
+        set_multiple(k_, here, 0, 0.5 * half, theta, least(mate[j], none))
         add_multiple(k_, here, 0, -half, theta, calf[j])
         add_multiple(k_, here, 0, np.float64(byte >> GOES_ON), total, 0)
         set_multiple(k_, total, 0, 1.0, here, 0)

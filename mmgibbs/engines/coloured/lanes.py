@@ -26,7 +26,7 @@ from mmgibbs.engines.coloured.gather import (
     sum_residuals_of,
 )
 from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
-from mmgibbs.engines.intrinsics import on_stack
+from mmgibbs.engines.intrinsics import least, on_stack
 from mmgibbs.engines.serial import LevelSweep
 from mmgibbs.engines.visit import unrolled
 from mmgibbs.equations.partition import Block
@@ -136,12 +136,15 @@ def sweep_lanes(
     """
     k = len(k_)
     P = on_stack((k, k, LANES))
+    for a in range(k):  # an identity in lanes that no level fills
+        for b in range(k):
+            P[a, b, :] = 1.0 if a == b else 0.0
     own, progeny = on_stack((LANES, k)), on_stack((LANES, k))
     data, change = on_stack((LANES, k)), on_stack((LANES, k))
     for i in range(np.uint64(bounds.shape[0])):
         first, last = np.uint64(bounds[i, 0]), np.uint64(bounds[i, 1])
         for group in range(first, last, np.uint64(LANES)):
-            n = min(np.uint64(LANES), last - group)
+            n = least(np.uint64(LANES), last - group)
             fill_normals_across(z, number, term.code[group : group + n], stream, seed, chain)
             progeny[:] = 0.0
             data[:] = 0.0
@@ -161,35 +164,30 @@ def sweep_lanes(
 
 @njit(cache=True, forceinline=True, **WITHIN)
 def gather_precisions(term, K, k_, Ginv, Rinv, classes, parts, first, n, P):
-    """P[:, :, lane] = kappa_ll G^-1 + the data part of the level, lower triangles; an identity in lanes that no level
-    fills.
+    """P[:, :, lane] = kappa_ll G^-1 + the data part of the level, lower triangles; lanes that no level fills stay as
+    they are.
 
     P (k, k, LANES) float64 of the levels first ... first + n - 1 (uint64); Ginv (k, k), Rinv (patterns, T, T); classes
     and parts: `sweep_lanes`.
     """
-    k = len(k_)
-    part = on_stack((k, k))
+    k, shared = len(k_), classes.size > 0
+    own = on_stack((1, k, k))
+    source = parts if shared else own
     for lane in range(n):
         level = first + lane
-        kappa = weight(K, level)
-        if classes.size > 0:
-            for a in range(k):
-                for b in range(a + 1):
-                    P[a, b, lane] = parts[classes[level], a, b] + kappa * Ginv[a, b]
+        kappa, of_class = weight(K, level), np.int64(0)
+        if shared:
+            of_class = np.int64(classes[level])
         else:
-            level_precisions(term, Rinv, level, part)
-            for a in range(k):
-                for b in range(a + 1):
-                    P[a, b, lane] = part[a, b] + kappa * Ginv[a, b]
+            level_precisions(term, Rinv, level, own[0])
+        for a in range(k):
+            for b in range(a + 1):
+                P[a, b, lane] = source[of_class, a, b] + kappa * Ginv[a, b]
         if term.active.shape[0] > 0:  # components set to 0 leave the system
             for a in range(k):
                 for b in range(a + 1):
                     if term.active[level, a] == 0 or term.active[level, b] == 0:
                         P[a, b, lane] = 1.0 if a == b else 0.0
-    for lane in range(n, np.uint64(LANES)):
-        for a in range(k):
-            for b in range(a + 1):
-                P[a, b, lane] = 1.0 if a == b else 0.0
 
 
 @njit(cache=True, forceinline=True, **WITHIN)

@@ -20,7 +20,7 @@ from mmgibbs.draws.normal import fill_pairs
 from mmgibbs.engines.coloured.gather import LANES
 from mmgibbs.engines.coloured.record_rows import whole
 from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
-from mmgibbs.engines.intrinsics import on_stack, prefetch, stack
+from mmgibbs.engines.intrinsics import least, on_stack, positions_on_stack, prefetch, stack
 from mmgibbs.equations.structured import Records
 from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.machine.threads import Threads
@@ -102,12 +102,12 @@ def _independent(k_, K, rows, level, m):
 
 def _mendelian(k_, K, rows, level, m):
     none = np.uint32(rows.shape[0] - 1)
-    ahead = min(level + AHEAD, np.uint64(none) - np.uint64(1))
-    prefetch(rows, min(K.sire[ahead], none))
-    prefetch(rows, min(K.dam[ahead], none))
+    ahead = least(level + AHEAD, np.uint64(none) - np.uint64(1))
+    prefetch(rows, least(K.sire[ahead], none))
+    prefetch(rows, least(K.dam[ahead], none))
     set_multiple(k_, m, 0, 1.0, rows, level)
-    add_multiple(k_, m, 0, -0.5, rows, min(K.sire[level], none))
-    add_multiple(k_, m, 0, -0.5, rows, min(K.dam[level], none))
+    add_multiple(k_, m, 0, -0.5, rows, least(K.sire[level], none))
+    add_multiple(k_, m, 0, -0.5, rows, least(K.dam[level], none))
     return np.float64(K.own[level])
 
 
@@ -130,7 +130,7 @@ def sum_squares(K, k_, rows, size, first_piece, last_piece, sums):
     for p in range(np.uint64(first_piece), np.uint64(last_piece)):
         for a in range(len(k_)):
             set_multiple(k_, total, a, 1.0, sums[p], a)
-        for level in range(p * np.uint64(size), min(n, (p + np.uint64(1)) * np.uint64(size))):
+        for level in range(p * np.uint64(size), least(n, (p + np.uint64(1)) * np.uint64(size))):
             own = square_of_level(k_, K, rows, level, m)
             for a in range(len(k_)):
                 add_multiple(k_, total, a, own * m[0, a], m, 0)
@@ -138,7 +138,7 @@ def sum_squares(K, k_, rows, size, first_piece, last_piece, sums):
             set_multiple(k_, sums[p], a, 1.0, total, a)
 
 
-@njit(cache=True, **ENTRY)
+@njit(cache=True, _nrt=False, **ENTRY)
 def sum_augmented(
     pattern, weight, record, T_, W_, X_, e, fill, noise, pairs, class_of_pattern, number, stream, seed, chain,
     size, first_piece, last_piece, sums,
@@ -147,16 +147,17 @@ def sum_augmented(
     u adds to the T residuals; pairs[j, p]: pattern p needs normals 2 j and 2 j + 1; without rows: none does. X_, of T:
     there is one class, whose sums stay on the stack, mostly in registers; else ()."""
     T, n = np.uint64(len(T_)), np.uint64(e.shape[0])
-    z, drawn = np.zeros((len(T_) + 1, LANES)), np.empty((2, LANES))
-    who, code = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
+    z, drawn = on_stack((len(T_), 2, LANES)), on_stack((2, LANES))
+    who, code = positions_on_stack((LANES,)), positions_on_stack((LANES,))
+    z[:] = 0.0
     f, seen = on_stack((1, len(W_))), on_stack((1, len(T_)))
     weighted, one = weight.size > 0, on_stack((len(X_), len(W_)))
     for p in range(np.uint64(first_piece), np.uint64(last_piece)):
         for t in range(len(X_)):
             set_multiple(W_, one, t, 1.0, sums[p], t)
-        total, last = one if len(X_) > 0 else sums[p], min(n, (p + np.uint64(1)) * np.uint64(size))
+        total, last = one if len(X_) > 0 else sums[p], least(n, (p + np.uint64(1)) * np.uint64(size))
         for block in range(p * np.uint64(size), last, np.uint64(LANES)):
-            lanes = min(np.uint64(LANES), last - block)
+            lanes = least(np.uint64(LANES), last - block)
             for j in range(np.uint64(pairs.shape[0])):
                 m = np.uint64(0)
                 for lane in range(lanes):
@@ -164,8 +165,8 @@ def sum_augmented(
                     m += np.uint64(pairs[j, pattern[block + lane]])
                 fill_pairs(drawn, code, m, np.uint64(number), np.uint64(stream), j, np.uint64(seed), np.uint64(chain))
                 for i in range(m):
-                    z[np.uint64(2) * j, who[i]] = drawn[0, i]
-                    z[np.uint64(2) * j + np.uint64(1), who[i]] = drawn[1, i]
+                    z[j, 0, who[i]] = drawn[0, i]
+                    z[j, 1, who[i]] = drawn[1, i]
             for lane in range(lanes):
                 r = block + lane
                 w, first = np.float64(weight[r]) if weighted else 1.0, np.uint64(pattern[r]) * T
@@ -176,7 +177,7 @@ def sum_augmented(
                 if pairs.shape[0] > 0:
                     spread = 1.0 / np.sqrt(w) if weighted else 1.0
                     for u in range(len(T_)):
-                        add_multiple(W_, f, 0, spread * z[u, lane], noise, first + np.uint64(u))
+                        add_multiple(W_, f, 0, spread * z[u // 2, u % 2, lane], noise, first + np.uint64(u))
                 here = np.uint64(0) if len(X_) > 0 else np.uint64(class_of_pattern[pattern[r]]) * T
                 for t in range(len(T_)):
                     add_multiple(W_, total, here + np.uint64(t), w * f[0, t], f, 0)
