@@ -16,12 +16,13 @@ from numba.core.compiler import Compiler
 
 _NOTED = "_ZN08NumbaEnv"  # how the names of those variables begin
 
-# What is overridden here is not public: where a later Numba has other names for it, a part is compiled as any function
+# What this builds on is not public: where a later Numba has none of it, a part is compiled as any function
 _KNOWN = {
     "_optimize_final_module",
     "_finalize_final_module",
     "_finalize_dynamic_globals",
     "_get_module_for_linking",
+    "enable_object_caching",
 } <= set(dir(JITCodeLibrary))
 
 
@@ -47,7 +48,7 @@ class PartOfKernel(Compiler):
     """`pipeline_class` of a function without wrappers (no_cpython_wrapper, no_cfunc_wrapper)."""
 
     def __init__(self, typingctx: Any, targetctx: Any, library: Any, *rest: Any):
-        if library is None:
-            library = (_CodeForCallers if _KNOWN else JITCodeLibrary)(targetctx.codegen(), "part of a kernel")
+        if library is None and _KNOWN:
+            library = _CodeForCallers(targetctx.codegen(), "part of a kernel")
             library.enable_object_caching()
         super().__init__(typingctx, targetctx, library, *rest)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
@@ -17,16 +17,11 @@ def change_numba() -> None:
     waiting = {}
     for name, change in CHANGES.items():
         if name in sys.modules:
-            _change(change, sys.modules[name])
+            change(import_module(name))  # once another thread has read it
         else:
             waiting[name] = change
     if waiting:
         sys.meta_path.insert(0, _AsTheyAreImported(waiting))
-
-
-def _change(change: Callable[[ModuleType], None], module: ModuleType) -> None:
-    with suppress(AttributeError):  # a later Numba, without what is changed, works as it is
-        change(module)
 
 
 class _AsTheyAreImported:
@@ -45,9 +40,11 @@ class _AsTheyAreImported:
 
         def read_and_change(module: ModuleType) -> None:
             read(module)
-            _change(self.changes.pop(name), module)
+            change = self.changes.pop(name, None)
+            if change is not None:
+                change(module)
             if not self.changes:
-                sys.meta_path.remove(self)
+                sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
 
         spec.loader.exec_module = read_and_change  # type: ignore[method-assign]
         return spec
@@ -66,8 +63,11 @@ def name_kernels_by_process(caching: ModuleType) -> None:
 
 def compare_only_options_that_are_set(targetconfig: ModuleType) -> None:
     """Options of a kernel, which Numba looks its helpers up by: it makes a table of all twenty each time, most of them
-    defaults. The names are the same for all options of a kind, so their hash is, too."""
+    defaults. The names are the same for all options of a kind, so their hash is, too. A later Numba that keeps them in
+    another way is left as it is."""
     kind = targetconfig.TargetConfig
+    if getattr(kind, "__slots__", None) != ["_values"] or not hasattr(kind, "options"):
+        return
     whole = kind.__eq__
     hashes: dict[type, int] = {}
 
@@ -85,15 +85,19 @@ def compare_only_options_that_are_set(targetconfig: ModuleType) -> None:
 
 
 def tell_only_who_listens(event: ModuleType) -> None:
-    """Of each call of LLVM Numba tells whoever listens to that; mostly nobody does."""
-    start, end, listeners = event.start_event, event.end_event, event._registered
+    """Of each call of LLVM Numba tells whoever listens to that; mostly nobody does. A later Numba that keeps listeners
+    in another way is left as it is."""
+    listeners, kinds = getattr(event, "_registered", None), getattr(event, "_builtin_kinds", None)
+    if listeners is None or kinds is None:
+        return
+    start, end = event.start_event, event.end_event
 
     def start_event(kind: str, data: object = None) -> None:
-        if listeners[kind]:
+        if listeners.get(kind) or kind not in kinds:
             start(kind, data)
 
     def end_event(kind: str, data: object = None, exc_details: tuple | None = None) -> None:
-        if listeners[kind]:
+        if listeners.get(kind) or kind not in kinds:
             end(kind, data, exc_details)
 
     event.start_event, event.end_event = start_event, end_event  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ import pytest
 from numba import njit
 
 from mmgibbs.machine.kernel_options import ENTRY, WITHIN
+from pedigree import parts_of_kernels
 from pedigree.parts_of_kernels import PartOfKernel
 
 
@@ -102,3 +103,17 @@ def test_a_part_that_was_kept_is_put_into_a_new_kernel(tmp_path, monkeypatch):
     assert ask("one") == ["3.0 0", "too large"]
     assert ask("two") == ["4.0 1", "too large"]
     assert ask("two") == ["4.0 0", "too large"]  # which contains the part
+
+
+def test_a_numba_without_what_this_builds_on_compiles_parts_as_any_function(monkeypatch):
+    monkeypatch.setattr(parts_of_kernels, "_KNOWN", False)
+
+    @njit(**WITHIN)
+    def doubled(x):
+        return 2.0 * x
+
+    @njit(**ENTRY)
+    def kernel(x):
+        return doubled(x) + 1.0
+
+    assert kernel(3.0) == 7.0 and any("doubled" in line for line in translated(doubled))
