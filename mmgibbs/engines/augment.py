@@ -98,7 +98,10 @@ def block_of_trait(of_class: tuple[Blocks, ...], n_traits: int) -> np.ndarray:
 @njit(cache=True, _nrt=False, **ENTRY)
 def _augmentation(all_R, patterns, block_of_class, class_of_pattern, fill, noise, room, traits):
     """fill and noise (patterns, T, T), which come as zeros; room (2, T, T) and traits (T,) int64 are written over.
-    False where some R is not positive definite."""
+
+    all_R (classes, T, T), patterns (patterns, T) bool, block_of_class (classes, T) and class_of_pattern (patterns,)
+    int64. False where the R of a block with a missing trait is not positive definite.
+    """
     n_patterns, T = patterns.shape
     for p in range(n_patterns):
         R, block_of_trait = all_R[class_of_pattern[p]], block_of_class[class_of_pattern[p]]
@@ -113,7 +116,7 @@ def _augmentation(all_R, patterns, block_of_class, class_of_pattern, fill, noise
             if o > 0:
                 for i in range(o):
                     fill[p, traits[i], traits[i]] = 1.0
-                if not _given_observed(R, traits, o, n, room[0], room[1], fill[p], noise[p]):
+                if o < n and not _given_observed(R, traits, o, n, room[0], room[1], fill[p], noise[p]):
                     return False
     return True
 

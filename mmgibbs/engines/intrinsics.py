@@ -35,7 +35,7 @@ def _array_on_stack(shape, dtype):
     sizes = [n.literal_value if isinstance(n, types.IntegerLiteral) else None for n in shape]
     if None in sizes:
         return None
-    array_type = types.Array(dtype, len(sizes), "C")
+    array_type, size = types.Array(dtype, len(sizes), "C"), dtype.bitwidth // 8
 
     def codegen(context, builder, signature, args):
         number, element = context.get_constant, context.get_data_type(dtype)
@@ -46,8 +46,8 @@ def _array_on_stack(shape, dtype):
             array,
             data=builder.bitcast(room, element.as_pointer()),
             shape=[number(types.intp, n) for n in sizes],
-            strides=[number(types.intp, 8 * prod(sizes[i + 1 :])) for i in range(len(sizes))],
-            itemsize=number(types.intp, 8),
+            strides=[number(types.intp, size * prod(sizes[i + 1 :])) for i in range(len(sizes))],
+            itemsize=number(types.intp, size),
             meminfo=None,
         )
         return array._getvalue()

@@ -136,7 +136,7 @@ def sweep_lanes(
     """
     k = len(k_)
     P = on_stack((k, k, LANES))
-    for a in range(k):  # an identity in lanes that no level fills
+    for a in range(k):  # an identity until a level fills the lane, later that level's, which had a factor
         for b in range(k):
             P[a, b, :] = 1.0 if a == b else 0.0
     own, progeny = on_stack((LANES, k)), on_stack((LANES, k))
@@ -175,9 +175,9 @@ def gather_precisions(term, K, k_, Ginv, Rinv, classes, parts, first, n, P):
     source = parts if shared else own
     for lane in range(n):
         level = first + lane
-        kappa, of_class = weight(K, level), np.int64(0)
+        kappa, of_class = weight(K, level), np.uint64(0)
         if shared:
-            of_class = np.int64(classes[level])
+            of_class = np.uint64(classes[level])
         else:
             level_precisions(term, Rinv, level, own[0])
         for a in range(k):

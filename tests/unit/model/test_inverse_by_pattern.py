@@ -17,6 +17,7 @@ def test_observed_parts_are_inverted_and_the_rest_is_0(T):
         expected, part = np.zeros((T, T)), np.ix_(observed, observed)
         expected[part] = np.linalg.inv(R[c][part])
         np.testing.assert_allclose(inverse, expected, rtol=1e-9, atol=1e-12)
+        assert not inverse[~np.outer(observed, observed)].any()
 
 
 def test_one_trait_has_its_reciprocal():
