@@ -13,6 +13,7 @@ def bench_evaluation(args: argparse.Namespace) -> dict:
     from mmgibbs.data.prepare import prepare
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
+    from mmgibbs.machine.kernel_cache import garbage_waits
     from mmgibbs.runs.assemble import assemble
     from mmgibbs.runs.engine import choose_engine
     from mmgibbs.sampler.chain import sample_chain
@@ -31,7 +32,8 @@ def bench_evaluation(args: argparse.Namespace) -> dict:
     interweave = terms_to_interweave(model, analysis.sampler.interweave)
     competing = competing_terms(model, analysis.sampler.joint_variances)
     short = Schedule(0, max(thin, 10), thin, 5, interweave=interweave, competing=competing)
-    sample_chain(model, engine, short, (1, 0))  # compiles every kernel
+    with garbage_waits():  # as in a run
+        sample_chain(model, engine, short, (1, 0))  # compiles every kernel
     engine.start()
     schedule = Schedule(0, args.sweeps, thin, refresh, interweave=interweave, competing=competing)
     result = sample_chain(model, engine, schedule, (2, 0))

@@ -19,6 +19,7 @@ from mmgibbs.model.covariance import CovarianceModel, full_block
 from mmgibbs.model.relationships.identity import Identity
 from mmgibbs.model.shared_levels import shared_levels
 from mmgibbs.model.terms import Effect
+from mmgibbs.runs.memory_estimate import sampling_bytes
 from mmgibbs.sampler.chain import Chain, sample_chain
 from mmgibbs.sampler.competing import (
     CompetingVariances,
@@ -383,3 +384,13 @@ def test_bytes_that_are_asked_for(kind):
     held = sum(v.nbytes for v in vars(step.levels).values() if isinstance(v, np.ndarray))
     asked = bytes_drawn_together(made.design, shared)
     assert held < asked < 6 * held
+
+
+def test_memory_of_a_chain_counts_every_pair():
+    made = model()
+    (shared,) = competing_terms(made)
+
+    def needed(pairs):
+        return sampling_bytes(made, Schedule(10, 10, competing=(shared,) * pairs), 0, made.design.y.dtype)
+
+    assert needed(30) - needed(20) == 10 * bytes_drawn_together(made.design, shared)  # where a chain at work needs most
