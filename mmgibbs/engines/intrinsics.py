@@ -7,7 +7,9 @@ floats; wrap it with `carray` *in the function that uses it*, since the memory i
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 from llvmlite import ir
 from numba import types
@@ -31,13 +33,13 @@ def stack(typingctx, k_, power, lanes):
     return types.CPointer(types.float64)(k_, power, lanes), codegen
 
 
-def _array_on_stack(shape, dtype):
+def _array_on_stack(shape: Sequence[Any], dtype: Any) -> tuple[Any, Callable] | None:
     sizes = [n.literal_value if isinstance(n, types.IntegerLiteral) else None for n in shape]
     if None in sizes:
         return None
     array_type, size = types.Array(dtype, len(sizes), "C"), dtype.bitwidth // 8
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         number, element = context.get_constant, context.get_data_type(dtype)
         room = cgutils.alloca_once(builder, ir.ArrayType(element, max(1, prod(sizes))))
         room.align = 64
