@@ -34,10 +34,11 @@ def stack(typingctx, k_, power, lanes):
 
 
 def _array_on_stack(shape: Sequence[Any], dtype: Any) -> tuple[Any, Callable] | None:
-    sizes = [n.literal_value if isinstance(n, types.IntegerLiteral) else None for n in shape]
-    if None in sizes:
+    sizes = [n.literal_value for n in shape if isinstance(n, types.IntegerLiteral)]
+    if len(sizes) < len(shape):
         return None
-    array_type, size = types.Array(dtype, len(sizes), "C"), dtype.bitwidth // 8
+    array_type: Any = types.Array(dtype, len(sizes), "C")
+    size = dtype.bitwidth // 8
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         number, element = context.get_constant, context.get_data_type(dtype)
