@@ -84,7 +84,7 @@ def _records(data, separator, blanks, out, lines, notes):
     return n_records, n_blank, n_fields, first_line, uneven_line, uneven_fields, written
 
 
-@numba.njit(cache=True, forceinline=True, _nrt=False, **WITHIN)
+@numba.njit(forceinline=True, _nrt=False, **WITHIN)
 def _record(data, at, line, separator, blanks, out, written, notes):
     """Read the record that begins at `at`. Returns where the next line begins, its number, fields, bytes written."""
     begins, fields, write = line, 0, out.size > 0
@@ -111,7 +111,7 @@ def _record(data, at, line, separator, blanks, out, written, notes):
     return at + 1, line + 1, fields, written
 
 
-@numba.njit(cache=True, forceinline=True, _nrt=False, **WITHIN)
+@numba.njit(forceinline=True, _nrt=False, **WITHIN)
 def _field(data, start, line, record_line, separator, blanks, notes):
     """The end of the field that begins at `start`, beyond the data if its quotation mark is never closed; its line."""
     at = start
@@ -135,7 +135,7 @@ def _field(data, start, line, record_line, separator, blanks, notes):
     return at, line
 
 
-@numba.njit(cache=True, forceinline=True, _nrt=False, **WITHIN)
+@numba.njit(forceinline=True, _nrt=False, **WITHIN)
 def _past_quotes(data, start, line, notes):
     """The place behind the quotation mark that closes the one at `start`, beyond the data if none does; its line."""
     at, first_line = start + 1, line
@@ -155,7 +155,7 @@ def _past_quotes(data, start, line, notes):
     return at + 1, line
 
 
-@numba.njit(cache=True, _nrt=False, **WITHIN)
+@numba.njit(_nrt=False, **WITHIN)
 def _check_byte(data, at, quoted, line, record_line, notes):
     """Note a quotation mark within a field, text behind a closing one, carriage returns that do not end the line."""
     if data[at] == _QUOTE and not quoted:
@@ -172,14 +172,14 @@ def _check_byte(data, at, quoted, line, record_line, notes):
         _note_wrong(notes, _AFTER, record_line)
 
 
-@numba.njit(cache=True, forceinline=True, _nrt=False, **WITHIN)
+@numba.njit(forceinline=True, _nrt=False, **WITHIN)
 def _note_wrong(notes, what, line):
     """Keep the first thing of WRONG and its line."""
     if notes[_WHAT] == 0:
         notes[_WHAT], notes[_WHERE] = what, line
 
 
-@numba.njit(cache=True, forceinline=True, _nrt=False, **WITHIN)
+@numba.njit(forceinline=True, _nrt=False, **WITHIN)
 def _past_blanks(data, at, separator):
     """The first place from `at` on without a blank, a carriage return or a tab that separates nothing."""
     while at < data.size and (data[at] == _BLANK or data[at] == _RETURN or (data[at] == _TAB and separator != _TAB)):
@@ -187,7 +187,7 @@ def _past_blanks(data, at, separator):
     return at
 
 
-@numba.njit(cache=True, forceinline=True, _nrt=False, **WITHIN)
+@numba.njit(forceinline=True, _nrt=False, **WITHIN)
 def _ends_field(byte, separator, blanks):
     return byte in (separator, _NEWLINE) or (blanks and byte in (_TAB, _RETURN))
 
@@ -198,7 +198,7 @@ def _may_be_blank(byte):
     return byte <= _BLANK or byte >= 128
 
 
-@numba.njit(cache=True, forceinline=True, _nrt=False, **WITHIN)
+@numba.njit(forceinline=True, _nrt=False, **WITHIN)
 def _copy(data, start, end, out, written):
     for at in range(start, end):
         out[written] = data[at]

@@ -69,7 +69,7 @@ def draw_inverse_wishart(nu, S, now, G, room, number, first_row, stream, seed, c
                 G[i, j] += A[i, m] * A[j, m]
 
 
-@njit(cache=True, _nrt=False, **DRAW_WITHIN)
+@njit(_nrt=False, **DRAW_WITHIN)
 def factor_of(G, L, T, X, products):
     """Bartlett's T of G given L: T T' = L' G^-1 L = X' X, X = B^-1 L with G = B B'. False where rounding hides it.
 

@@ -121,7 +121,7 @@ def _augmentation(all_R, patterns, block_of_class, class_of_pattern, fill, noise
     return True
 
 
-@njit(cache=True, **WITHIN)
+@njit(**WITHIN)
 def _given_observed(R, traits, o, n, A, L, fill, noise):
     """Rows of the missing traits o ... n - 1, from the factor of R of all n: with L_oo, L_mo and L_mm its parts,
     R_mo R_oo^-1 = L_mo L_oo^-1, and L_mm is a root of the conditional covariance.

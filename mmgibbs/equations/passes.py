@@ -59,7 +59,7 @@ def add_weighted(term, records, Rinv, e, out):
                 out[level, c] += z * s * (records.weight[r] if records.weight.size > 0 else 1.0)
 
 
-@njit(cache=True, forceinline=True, _nrt=False, **ENTRY)
+@njit(cache=True, forceinline=True, **WITHIN)
 def level_precisions(term, Rinv, level, out):
     """out = sum_{r in l} W_r' R_r^-1 W_r from the cells of level l (`level`); (k, k) float64, the lower triangle is
     written.

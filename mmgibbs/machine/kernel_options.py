@@ -14,7 +14,8 @@
                             in another order, in the lanes of vector instructions; these functions write out that they
                             may, for the draws depend on it
     cache                   kept between runs (kernel_cache.py). Not in the sets, but at each function: tests compile
-                            changed copies of a module, which no file holds
+                            changed copies of a module, which no file holds. Functions that one kernel alone calls
+                            are kept in it, and need none
 
 Either wrapper takes up to as long to compile as the function itself. What a function does not state of fastmath,
 error_model, forceinline and _nrt it takes over from the caller that it is first compiled for, and is then kept like

@@ -4,6 +4,7 @@ the same chain, for any number of threads, bit for bit between them.
 
 import numpy as np
 import pytest
+from numba import njit
 from reference import models
 
 from mmgibbs.engines.coloured.collapsed import CollapsedSweep
@@ -154,6 +155,10 @@ def test_levels_with_equal_records_form_classes(beef, monkeypatch):
     from mmgibbs.equations.base import precisions
     from mmgibbs.equations.passes import level_precisions
 
+    @njit
+    def of_level(term, Rinv, level, out):
+        level_precisions(term, Rinv, level, out)
+
     data, design = beef
     monkeypatch.setattr("mmgibbs.equations.cell_classes.MANY", 10**6)
     own_cells = structured_equations(design, partition(design, "colour")).terms[-2]
@@ -167,8 +172,8 @@ def test_levels_with_equal_records_form_classes(beef, monkeypatch):
     parts = parts_of_classes(shared, Rinv)
     own, by_class = np.zeros(parts.shape[1:]), np.zeros(parts.shape[1:])
     for level in range(0, which.size, 17):
-        level_precisions(own_cells, Rinv, np.uint64(level), own)
-        level_precisions(shared, Rinv, np.uint64(level), by_class)
+        of_level(own_cells, Rinv, np.uint64(level), own)
+        of_level(shared, Rinv, np.uint64(level), by_class)
         np.testing.assert_array_equal(parts[which[level]], by_class)
         np.testing.assert_allclose(own, by_class, rtol=1e-14)
 

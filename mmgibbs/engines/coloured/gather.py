@@ -89,7 +89,7 @@ def codes_to_rows(term: TermLists, Rinv: np.ndarray) -> np.ndarray:
     return out.reshape(-1, k)
 
 
-@njit(cache=True, **WITHIN)
+@njit(**WITHIN)
 def sum_residuals_of(k_, T_, record, code, lane_of, weight, e, rows, first, last, sums):
     """sums[lane] = sum over the visits first ... last - 1 of the level of W_r' R_r^-1 e_r; sums (LANES, k) float64.
 
@@ -112,7 +112,7 @@ def sum_residuals_of(k_, T_, record, code, lane_of, weight, e, rows, first, last
         set_multiple(k_, sums, byte & LANE, 1.0, here, 0)
 
 
-@njit(cache=True, **WITHIN)
+@njit(**WITHIN)
 def move_residuals_of(T_, record, effect, lane_of, e, first, last, moves):
     """e_r -= moves[effect LANES + lane] for the visits first ... last - 1: e (n, T) in place, moves (effects LANES, T);
     record (v,) uint32, effect (v,) uint8 or empty, lane_of (v,) uint8.
@@ -147,7 +147,7 @@ def _family(k_, K, lists, theta, first, n, own, progeny):
     _progeny(k_, K.progeny, lists.mate, K.progeny_own, lists.progeny_lane, theta, K.progeny_ptr[first], last, progeny)
 
 
-@njit(cache=True, **WITHIN)
+@njit(**WITHIN)
 def _own_and_parents(k_, sire, dam, own, diagonal, theta, first, n, out):
     """out[lane] = kappa_ll theta_l - (theta_sire + theta_dam) a_l / 2."""
     none = np.uint32(theta.shape[0] - 1)
@@ -162,7 +162,7 @@ def _own_and_parents(k_, sire, dam, own, diagonal, theta, first, n, out):
         add_multiple(k_, out, lane, -half, theta, least(dam[level], none))
 
 
-@njit(cache=True, **WITHIN)
+@njit(**WITHIN)
 def _progeny(k_, calf, mate, calf_own, lane_of, theta, first, last, sums):
     """sums[lane] = sum over calves of a_calf (theta_mate / 4 - theta_calf / 2)."""
     here, total = on_stack((1, len(k_))), on_stack((1, len(k_)))

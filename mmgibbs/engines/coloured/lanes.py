@@ -162,7 +162,7 @@ def sweep_lanes(
     return np.int64(-1)
 
 
-@njit(cache=True, forceinline=True, **WITHIN)
+@njit(forceinline=True, **WITHIN)
 def gather_precisions(term, K, k_, Ginv, Rinv, classes, parts, first, n, P):
     """P[:, :, lane] = kappa_ll G^-1 + the data part of the level, lower triangles; lanes that no level fills stay as
     they are.
@@ -190,7 +190,7 @@ def gather_precisions(term, K, k_, Ginv, Rinv, classes, parts, first, n, P):
                         P[a, b, lane] = 1.0 if a == b else 0.0
 
 
-@njit(cache=True, forceinline=True, **WITHIN)
+@njit(forceinline=True, **WITHIN)
 def draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
     """change[lane] = L'^-1 (f L^-1 rhs + n z), P = L L', rhs = data - G^-1 (own + progeny), f and n of
     draws/over_relaxation.py. False where some P is not positive definite.
@@ -234,7 +234,7 @@ def draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
     return bad == 0
 
 
-@njit(cache=True, **WITHIN)
+@njit(**WITHIN)
 def move_thetas(k_, active, theta, first, n, change):
     """theta_l += change; `change` becomes what the stored precision could hold of it, and 0 for components held at 0.
 
@@ -253,7 +253,7 @@ def move_thetas(k_, active, theta, first, n, change):
         add_multiple(k_, change, lane, -1.0, old, 0)
 
 
-@njit(cache=True, **WITHIN)
+@njit(**WITHIN)
 def spread(effect_first, trait, change, moves):
     """moves[effect LANES + lane, t(c)] = change[lane, c]: what a record moves by that meets a level through one effect.
 
