@@ -31,7 +31,7 @@ SEED, BURN_IN = 5, 200
 def chain(model, sweeps, kind, seed=SEED, engine=SerialEngine):
     """(sweeps, parameters): lower triangles of every sampled matrix. kind: 'without' the joint draw, 'with' it, or it
     'alone'."""
-    engine = engine(structured_equations(model.design, partition(model.design)))
+    engine = engine(structured_equations(model.design, partition(model.design, engine.partitions[0])))
     matrices = starting_matrices(model, 0)
     joint = () if kind == "without" else competing_terms(model)
     schedule = Schedule(BURN_IN, sweeps, interweave=terms_to_interweave(model), competing=joint)
