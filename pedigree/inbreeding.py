@@ -20,6 +20,7 @@ import numpy as np
 
 from pedigree.errors import PedigreeError
 from pedigree.kernel_options import LOOP, WITHIN
+from pedigree.little_work import by_size
 
 # A parent and the state of the pass at hand in 16 bytes: `share` is u_j or, where that is not known, one of two
 # marks. Founders that are no ancestors of the sire at hand have share 0.
@@ -88,22 +89,17 @@ def checked_codes(sire: np.ndarray, dam: np.ndarray) -> tuple[np.ndarray, np.nda
     sire, dam = (np.ascontiguousarray(p, dtype=np.int32) for p in (sire, dam))
     if sire.ndim != 1 or sire.shape != dam.shape:
         raise PedigreeError(f"sire and dam must be vectors of one length, found shapes {sire.shape} and {dam.shape}")
-    bad = _first_out_of_order(sire, dam)
-    if bad >= 0:
+    row = np.arange(sire.size, dtype=np.int32)
+    wrong = np.zeros(sire.size, bool)
+    for parent in (sire, dam):
+        wrong |= (parent < -1) | ((parent >= row) & (parent < sire.size))
+    if wrong.any():
+        bad = int(np.argmax(wrong))
         raise PedigreeError(
             f"animal code {bad} has parent codes {sire[bad]} and {dam[bad]}: "
             "parents must come before their progeny (recode the pedigree first)"
         )
     return sire, dam
-
-
-@numba.njit(cache=True, _nrt=False, **LOOP)
-def _first_out_of_order(sire, dam):
-    n = sire.size
-    for i in range(n):
-        if i <= sire[i] < n or i <= dam[i] < n or sire[i] < -1 or dam[i] < -1:
-            return i
-    return -1
 
 
 def _inbreeding(
@@ -118,8 +114,14 @@ def _inbreeding(
     """With metafounders, (m, m) gamma, these are animals 0 .. m - 1, F[:m] is given, and `first` is at least m."""
     number, animal, begin = _numbered_parents(sire, dam)
     n_parents = animal.size - 1
-    parent, generation = np.empty(animal.size, _PARENT), np.zeros(animal.size, np.int32)
-    _fill_parents(sire, dam, number, animal, begin, parent, generation)
+    generation = np.zeros(animal.size, np.int32)
+    generation[1:] = np.repeat(np.arange(begin.size - 1, dtype=np.int32), np.diff(begin))
+    parent = np.zeros(animal.size, _PARENT)  # 0 is the unknown one, whose share is 0 for ever
+    parent["share"][generation > 0] = _NOT_YET
+    for side, code in (("sire", sire), ("dam", dam)):
+        of_parents = code[animal[1:]]
+        known = (of_parents >= 0) & (of_parents < sire.size)
+        parent[side][1:][known] = number[of_parents[known]]
     parent_F = np.zeros(n_parents + 1)
     known = animal[1:] < first
     parent_F[1:][known] = F[animal[1:][known]]
@@ -187,10 +189,11 @@ def _numbered_parents(sire: np.ndarray, dam: np.ndarray) -> tuple[np.ndarray, np
     """
     n = sire.size
     number, generation, line = np.zeros(n, np.int32), np.zeros(n, np.int32), np.empty(n, np.int32)
-    last = _generations(sire, dam, number, generation, line)
+    last = by_size(_generations, n)(sire, dam, number, generation, line)
     n_parents = int(np.count_nonzero(number))
     animal, begin = np.zeros(n_parents + 1, np.int32), np.zeros(last + 2, np.int64)
-    _number(line, generation, number, animal, begin, np.zeros(n + 1, np.int64), np.empty(n_parents, np.int32))
+    numbers = by_size(_number, n)
+    numbers(line, generation, number, animal, begin, np.zeros(n + 1, np.int64), np.empty(n_parents, np.int32))
     begin[1:] = begin[:-1]  # each had moved to the next generation's
     begin[0] = 1
     return number, animal, begin
@@ -238,39 +241,18 @@ def _number(line, generation, number, animal, begin, at_line, by_line):
         begin[generation[i]] += 1
 
 
-@numba.njit(cache=True, _nrt=False, **LOOP)
-def _fill_parents(sire, dam, number, animal, begin, parent, generation):
-    n = sire.size
-    parent[0].sire, parent[0].dam, parent[0].share = 0, 0, 0.0  # unknown: share 0 for ever
-    for g in range(begin.size - 1):
-        for j in range(begin[g], begin[g + 1]):
-            s, d = sire[animal[j]], dam[animal[j]]
-            parent[j].sire = number[s] if 0 <= s < n else 0
-            parent[j].dam = number[d] if 0 <= d < n else 0
-            parent[j].share = _NOT_YET if g > 0 else 0.0
-            generation[j] = g
-
-
 def _matings(
     sire: np.ndarray, dam: np.ndarray, number: np.ndarray, n_parents: int, first: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Animals from `first` on with both parents known, by sire: start per sire, the calf, its dam's and its number."""
+    s, d = sire[first:], dam[first:]
+    both = (s >= 0) & (s < sire.size) & (d >= 0) & (d < sire.size)
     start = np.zeros(n_parents + 2, np.int64)
-    _count_matings(sire, dam, number, first, start)
-    total = int(start.sum())
-    np.cumsum(start, out=start)
-    calf, mate, as_parent = (np.empty(total, np.int32) for _ in range(3))
-    _fill_matings(sire, dam, number, first, start[:-1].copy(), calf, mate, as_parent)
+    start[1:] = np.cumsum(np.bincount(number[s[both]], minlength=n_parents + 1))
+    calf, mate, as_parent = (np.empty(int(start[-1]), np.int32) for _ in range(3))
+    fill = by_size(_fill_matings, s.size)
+    fill(sire, dam, number, first, start[:-1].copy(), calf, mate, as_parent)
     return start, calf, mate, as_parent
-
-
-@numba.njit(cache=True, _nrt=False, **LOOP)
-def _count_matings(sire, dam, number, first, start):
-    """start[s + 1] += 1 for each of sire s."""
-    n = sire.size
-    for i in range(first, n):
-        if 0 <= sire[i] < n and 0 <= dam[i] < n:
-            start[number[sire[i]] + 1] += 1
 
 
 @numba.njit(cache=True, _nrt=False, **LOOP)

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from pedigree.kernel_options import LOOP, WITHIN
+from pedigree.little_work import by_size
 
 _SEEDS = (20240229, 977)
 
@@ -74,7 +75,7 @@ def parents_first(sire: np.ndarray, dam: np.ndarray) -> tuple[np.ndarray, np.nda
     """
     sire, dam = (np.ascontiguousarray(p, dtype=np.int32) for p in (sire, dam))
     generation, stack = np.full(sire.size, -1, np.int32), np.empty(sire.size, np.int32)
-    first, last = _generations(sire, dam, generation, stack)
+    first, last = by_size(_generations, sire.size)(sire, dam, generation, stack)
     return generation, stack[first:last].copy()
 
 
@@ -90,17 +91,12 @@ def recode(sire: np.ndarray, dam: np.ndarray, order: np.ndarray) -> tuple[np.nda
     """code of each row, (n,) int32, and the parents' codes by code, for `order` as from `parents_first_order`."""
     code = np.empty(order.size, np.int32)
     code[order] = np.arange(order.size, dtype=np.int32)
-    sires, dams = np.empty(order.size, np.int32), np.empty(order.size, np.int32)
-    _parent_codes(sire, code, order, sires)
-    _parent_codes(dam, code, order, dams)
-    return code, sires, dams
+    return code, _parent_codes(sire, code, order), _parent_codes(dam, code, order)
 
 
-@numba.njit(cache=True, _nrt=False, **LOOP)
-def _parent_codes(parent, code, order, out):
-    for i in range(order.size):
-        p = parent[order[i]]
-        out[i] = code[p] if p >= 0 else -1
+def _parent_codes(parent: np.ndarray, code: np.ndarray, order: np.ndarray) -> np.ndarray:
+    row = parent[order]
+    return np.where(row >= 0, code[row], np.int32(-1))  # code[-1] is read and not taken
 
 
 @numba.njit(cache=True, _nrt=False, **LOOP)

@@ -23,6 +23,7 @@ import numpy as np
 from pedigree.errors import PedigreeError
 from pedigree.inbreeding import checked_codes
 from pedigree.kernel_options import LOOP
+from pedigree.little_work import by_size
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -97,7 +98,7 @@ class Relatives:
     def made_diagonal(self, dinv: np.ndarray) -> np.ndarray:
         """The diagonal, computed again and not kept. dinv: (n,) 1/d."""
         out = np.zeros(self.n_levels)
-        _add_diagonal(self.sire, self.dam, dinv, out)
+        by_size(_add_diagonal, self.n_animals)(self.sire, self.dam, dinv, out)
         if self.random_groups:
             out[self.n_animals :] += 1.0
         return out
@@ -158,7 +159,7 @@ def relatives(
 def mendelian_variance(sire: np.ndarray, dam: np.ndarray, F: np.ndarray) -> np.ndarray:
     """d, (n,) float64: the Mendelian sampling variance of each animal in units of the additive variance."""
     d = np.empty(sire.size)
-    _mendelian_variance(sire, dam, F, d)
+    by_size(_mendelian_variance, d.size)(sire, dam, F, d)
     return d
 
 
@@ -186,13 +187,20 @@ def _add_diagonal(sire, dam, dinv, diagonal):
             diagonal[d] += quarter
 
 
-@numba.njit(cache=True, **LOOP)
-def list_progeny(sire, dam, place, ptr, progeny, mate):
+def list_progeny(
+    sire: np.ndarray, dam: np.ndarray, place: np.ndarray, ptr: np.ndarray, progeny: np.ndarray, mate: np.ndarray
+) -> None:
     """The lists of progeny with levels renumbered: ptr (q + 1,), progeny and mate (entries,) are written.
 
     place (q + 1,): the new number of each level, and last what stands for an unknown mate. The entries of a level keep
-    the order of the pedigree. While they are written, ptr[l + 1] is where the next entry of level l goes.
+    the order of the pedigree.
     """
+    by_size(_list_progeny, progeny.size)(sire, dam, place, ptr, progeny, mate)
+
+
+@numba.njit(cache=True, **LOOP)
+def _list_progeny(sire, dam, place, ptr, progeny, mate):
+    """While the entries are written, ptr[l + 1] is where the next one of level l goes."""
     q, one = place.size - 1, ptr.dtype.type(1)
     ptr[:] = 0
     for i in range(sire.size):

@@ -29,7 +29,7 @@ LN2_LOW = 1.9082149292705877e-10
 LOG2_E = 1.4426950408889634
 
 
-@njit(cache=True, forceinline=True, **DRAW)
+@njit(cache=True, forceinline=True, **DRAW_WITHIN)
 def bits(x):
     """The 64 bits of a float64 x, as uint64."""
     return np.float64(x).view(np.uint64)

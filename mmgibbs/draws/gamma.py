@@ -40,7 +40,7 @@ def log_acceptance(w, d):
     return 3.0 * d * (log(1.0 + w) - w + w * w * (0.5 - 0.3333333333333333 * w))
 
 
-@njit(cache=True, **DRAW)
+@njit(cache=True, **DRAW_WITHIN)
 def gamma_from_one(shape, c0, c1, c2, draw, first, k0, k1):
     """Gamma(shape, rate 1) for 1 <= shape < infinity, else nan; its attempts are first..first + 4095."""
     if not (shape >= 1.0 and shape < np.inf):

@@ -25,6 +25,7 @@ from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.base import DenseBlock, Lists
 from mmgibbs.model.terms import Term
+from pedigree.little_work import by_size
 
 
 class Records(NamedTuple):
@@ -254,7 +255,7 @@ def _cells(
     """
     m = regressor_effect.size
     ptr, seen = np.zeros(visit_ptr.size, np.uint64), np.full(n_patterns, -1, np.int64)
-    _count_cells(visit_ptr, visit_record, pattern, seen, ptr)
+    by_size(_count_cells, visit_record.size)(visit_ptr, visit_record, pattern, seen, ptr)
     cells, sums = np.empty(int(ptr[-1]), np.uint32), np.zeros((int(ptr[-1]), m, m))
     seen[:] = -1
     _sum_cells(

@@ -23,7 +23,7 @@ from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
 from mmgibbs.engines.intrinsics import least, on_stack, prefetch
 from mmgibbs.equations.relationships import times_row
 from mmgibbs.equations.structured import TermLists
-from mmgibbs.machine.kernel_options import ENTRY, WITHIN
+from mmgibbs.machine.kernel_options import WITHIN
 from mmgibbs.model.relationships.base import UNKNOWN, Lists
 from mmgibbs.model.relationships.pedigree import PedigreeLists
 
@@ -50,9 +50,8 @@ def lane_lists(term: TermLists, K: Lists, pattern: np.ndarray, ranges: list[tupl
         pattern[term.visit_record].astype(np.min_scalar_type(codes)) * np.min_scalar_type(codes).type(n_effects)
         + effect
     )
-    bounds = np.array(ranges, np.int64).reshape(-1, 2)
-    visit_lane = np.zeros(int(term.visit_ptr[-1]), np.uint8)
-    _lanes_of_entries(term.visit_ptr, bounds, visit_lane)
+    lane = lanes_of_levels(term.visit_ptr.size - 1, ranges)
+    visit_lane = _lanes_of_entries(term.visit_ptr, lane)
     if type(K) not in FLAT_PASSES:
         return LaneLists(visit_lane, code, np.empty(0, np.uint8), np.empty(0, np.uint32))
     assert isinstance(K, PedigreeLists)
@@ -60,19 +59,23 @@ def lane_lists(term: TermLists, K: Lists, pattern: np.ndarray, ranges: list[tupl
     level = np.repeat(np.arange(K.sire.size, dtype=np.uint32), counts)
     own_mate = K.mate == level  # a group that represents both parents: that part is in the diagonal
     mate = np.where(own_mate, UNKNOWN, K.mate) if own_mate.any() else K.mate
-    progeny_lane = np.zeros(int(K.progeny_ptr[-1]), np.uint8)
-    _lanes_of_entries(K.progeny_ptr, bounds, progeny_lane)
-    return LaneLists(visit_lane, code, progeny_lane, mate)
+    return LaneLists(visit_lane, code, _lanes_of_entries(K.progeny_ptr, lane), mate)
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
-def _lanes_of_entries(ptr, bounds, out):
-    """out: 0 for entries of levels outside of the bounds."""
-    for i in range(bounds.shape[0]):
-        first, last = bounds[i, 0], bounds[i, 1]
-        for level in range(first, last):
-            for j in range(ptr[level], ptr[level + 1]):
-                out[j] = (level - first) % LANES + (LANES if j > ptr[level] else 0)
+def lanes_of_levels(q: int, ranges: list[tuple[int, int]]) -> np.ndarray:
+    """(q,) uint8: the byte of an entry that continues the level's sum; 0 for levels outside of the ranges."""
+    byte = np.zeros(q, np.uint8)
+    for first, last in ranges:
+        byte[first:last] = np.resize(np.arange(LANES, 2 * LANES, dtype=np.uint8), last - first)
+    return byte
+
+
+def _lanes_of_entries(ptr: np.ndarray, lane_of_level: np.ndarray) -> np.ndarray:
+    """(entries,) uint8 for lists that begin at ptr (q + 1,); lane_of_level: of `lanes_of_levels`."""
+    byte = np.repeat(lane_of_level, np.diff(ptr).astype(np.int64))
+    first = ptr[:-1][ptr[1:] > ptr[:-1]].astype(np.int64)
+    byte[first] &= LANE
+    return byte
 
 
 def codes_to_rows(term: TermLists, Rinv: np.ndarray) -> np.ndarray:

@@ -94,9 +94,11 @@ class LaneSweep(LevelSweep):
         self.bounds = np.concatenate([self.bounds, np.array(ranges, np.int64)])
 
     def renew(self, state: SweepEngine) -> None:
-        self.tables.renew(state)
+        """The tables are made anew when they are read next: other steps of a sweep, which may be compiled alone, need
+        none."""
 
     def __call__(self, state: SweepEngine, number: int, key: Key) -> None:
+        self.tables.renew(state)
         if self.threads.count == 1:
             self._sweep(state, self.bounds, number, key)
             return
