@@ -25,6 +25,9 @@ WRONG = {
     int(_CARRIAGE_RETURN): "found a carriage return inside the row; needed the same line end throughout the file",
 }
 _TAB, _NEWLINE, _RETURN, _BLANK, _QUOTE = 9, 10, 13, 32, 34  # bytes; a value's other bytes are mostly above these
+_LITTLE = (
+    1 << 24
+)  # bytes up to which a plain table is scanned by NumPy, in milliseconds, and nothing is compiled for it
 _PADDED, _MULTILINE, _WHAT, _WHERE = 0, 1, 2, 3  # places in `notes`: two flags, the first thing of WRONG and its line
 
 
@@ -51,6 +54,8 @@ def scan(data: np.ndarray, separator: int, blanks: bool, out: np.ndarray, lines:
     out: (n + 1,) uint8 for a copy without blank lines and, for `blanks`, with one tab between fields; size 0 for none.
     lines: (n_records,) int64 for the line of each record; size 0 for none.
     """
+    if data.size <= _LITTLE and not blanks and out.size == 0 and _is_plain(data, separator):
+        return _scan_plain(data, separator, lines)
     notes = np.zeros(4, np.int64)
     counts = _records(data, separator, blanks, out, lines, notes)
     n_records, n_blank, n_fields, first_line, uneven_line, uneven_fields, n_written = (int(n) for n in counts)
@@ -58,6 +63,33 @@ def scan(data: np.ndarray, separator: int, blanks: bool, out: np.ndarray, lines:
     return Scan(
         n_records, n_blank, n_fields, first_line, uneven_line, uneven_fields,
         bool(padded), bool(multiline), wrong, wrong_line, n_written,
+    )  # fmt: skip
+
+
+def _is_plain(data: np.ndarray, separator: int) -> bool:
+    """Are all bytes line feeds, separators that are no blanks, and what is part of a value wherever it stands?"""
+    value = (data > _QUOTE) & (data < 128)
+    return separator != _BLANK and bool(np.all(value | (data == _NEWLINE) | (data == separator)))
+
+
+def _scan_plain(data: np.ndarray, separator: int, lines: np.ndarray) -> Scan:
+    """`scan` of plain bytes without a copy: each line without bytes is blank, each other one a record."""
+    last = np.flatnonzero(data == _NEWLINE)
+    if data.size and data[-1] != _NEWLINE:
+        last = np.append(last, data.size)
+    first = np.concatenate([[0], last[:-1] + 1])[: last.size]
+    record = np.flatnonzero(last > first)
+    if record.size == 0:
+        return Scan(0, last.size, 0, 0, 0, 0, False, False, 0, 0, 0)
+    between = np.flatnonzero(data == separator)
+    fields = 1 + np.searchsorted(between, last[record]) - np.searchsorted(between, first[record])
+    if lines.size > 0:
+        lines[:] = record + 1
+    uneven = int(np.argmax(fields != fields[0]))  # 0: none
+    odd_line, odd_fields = (int(record[uneven]) + 1, int(fields[uneven])) if uneven else (0, 0)
+    return Scan(
+        record.size, last.size - record.size, int(fields[0]), int(record[0]) + 1, odd_line, odd_fields,
+        False, False, 0, 0, 0,
     )  # fmt: skip
 
 

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pedigree import scan as scan_module
 from pedigree.scan import _AFTER, _CARRIAGE_RETURN, _INSIDE, _NEVER_CLOSED, WRONG, Scan, scan
 
+NONE, NO_LINES = np.empty(0, np.uint8), np.empty(0, np.int64)
 FLAWLESS = Scan(0, 0, 0, 0, 0, 0, False, False, 0, 0, 0)
 
 
@@ -57,11 +60,37 @@ def scanned(content: str, separator=",", copy=False):
         ('a,b\n1"\rx,2\n3,"4"x\n', ",", dict(n_records=3, wrong=_INSIDE, wrong_line=2)),
     ],
 )
-def test_what_is_found(content, separator, expected):
+@pytest.mark.parametrize("little", [1 << 24, -1], ids=["numpy where plain", "compiled"])
+def test_what_is_found(content, separator, expected, little, monkeypatch):
+    monkeypatch.setattr(scan_module, "_LITTLE", little)
     expected = FLAWLESS._replace(**dict(n_fields=2, first_line=1) | expected)
     found, _, lines = scanned(content, separator)
     assert found == expected
     assert len(lines) == found.n_records and lines == sorted(lines) and all(line >= found.first_line for line in lines)
+
+
+@given(st.text("ab1.,;\t\n", max_size=40), st.sampled_from(",;\t"))
+@settings(max_examples=300, deadline=None)
+def test_plain_tables_in_both_ways(content, separator):
+    data = np.frombuffer(content.encode(), np.uint8)
+    found = []
+    for little in (1 << 24, -1):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(scan_module, "_LITTLE", little)
+            first = scan(data, ord(separator), False, NONE, NO_LINES)
+            lines = np.empty(first.n_records, np.int64)
+            assert scan(data, ord(separator), False, NONE, lines) == first
+        found.append((first, lines.tolist()))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("byte", [b" ", b"\r", b'"', b"!", b"\x00", "é".encode(), b"\t"])
+def test_what_is_not_plain(byte):
+    plain = b"a,b\n1,2\n"
+    assert scan_module._is_plain(np.frombuffer(plain, np.uint8), ord(","))
+    for at in range(len(plain) + 1):
+        changed = np.frombuffer(plain[:at] + byte + plain[at:], np.uint8)
+        assert not scan_module._is_plain(changed, ord(","))
 
 
 @pytest.mark.parametrize(
