@@ -245,7 +245,7 @@ def test_the_page_at_the_end_holds_neither_data_nor_a_second_table_of_solutions(
     of_file = finished.read_table_if_any
 
     def at_the_end(*of_run):
-        problems.extend(o for o in gc.get_objects() if isinstance(o, MixedModelProblem) and str(tmp_path) in repr(o))
+        problems.extend(o for o in gc.get_objects() if type(o) is MixedModelProblem and str(tmp_path) in repr(o))
         monkeypatch.setattr(finished, "read_table_if_any", lambda path, *a: read.append(path.name) or of_file(path, *a))
         return page(*of_run)
 
