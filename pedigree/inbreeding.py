@@ -244,7 +244,11 @@ def _number(line, generation, number, animal, begin, at_line, by_line):
 def _matings(
     sire: np.ndarray, dam: np.ndarray, number: np.ndarray, n_parents: int, first: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Animals from `first` on with both parents known, by sire: start per sire, the calf, its dam's and its number."""
+    """Animals from `first` on with both parents known, by the number of their sire.
+
+    number: (n,) int32 of `_numbered_parents`. start, (n_parents + 2,) int64: those of sire s are start[s] ...
+    start[s + 1] - 1 of calf, its code, mate, the number of its dam, and as_parent, its own; int32.
+    """
     s, d = sire[first:], dam[first:]
     both = (s >= 0) & (s < sire.size) & (d >= 0) & (d < sire.size)
     start = np.zeros(n_parents + 2, np.int64)

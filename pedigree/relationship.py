@@ -158,7 +158,7 @@ def relatives(
 
 def mendelian_variance(sire: np.ndarray, dam: np.ndarray, F: np.ndarray) -> np.ndarray:
     """d, (n,) float64: the Mendelian sampling variance of each animal in units of the additive variance."""
-    d = np.empty(sire.size)
+    d, F = np.empty(sire.size), np.asarray(F, np.float64)
     by_size(_mendelian_variance, d.size)(sire, dam, F, d)
     return d
 
@@ -190,12 +190,13 @@ def _add_diagonal(sire, dam, dinv, diagonal):
 def list_progeny(
     sire: np.ndarray, dam: np.ndarray, place: np.ndarray, ptr: np.ndarray, progeny: np.ndarray, mate: np.ndarray
 ) -> None:
-    """The lists of progeny with levels renumbered: ptr (q + 1,), progeny and mate (entries,) are written.
+    """The lists of progeny with levels renumbered: ptr (q + 1,), progeny and mate (entries,), whole numbers of any
+    kind, are written.
 
-    place (q + 1,): the new number of each level, and last what stands for an unknown mate. The entries of a level keep
-    the order of the pedigree.
+    sire, dam: (n,) int32 codes, -1 unknown. place (q + 1,): the new number of each level, and last what stands for an
+    unknown mate. The entries of a level keep the order of the pedigree.
     """
-    by_size(_list_progeny, progeny.size)(sire, dam, place, ptr, progeny, mate)
+    by_size(_list_progeny, 2 * sire.size + place.size)(sire, dam, place, ptr, progeny, mate)
 
 
 @numba.njit(cache=True, **LOOP)

@@ -25,9 +25,7 @@ WRONG = {
     int(_CARRIAGE_RETURN): "found a carriage return inside the row; needed the same line end throughout the file",
 }
 _TAB, _NEWLINE, _RETURN, _BLANK, _QUOTE = 9, 10, 13, 32, 34  # bytes; a value's other bytes are mostly above these
-_LITTLE = (
-    1 << 24
-)  # bytes up to which a plain table is scanned by NumPy, in milliseconds, and nothing is compiled for it
+_LITTLE = 1 << 24  # bytes up to which a plain table is scanned by NumPy, in a tenth of a second at most
 _PADDED, _MULTILINE, _WHAT, _WHERE = 0, 1, 2, 3  # places in `notes`: two flags, the first thing of WRONG and its line
 
 

@@ -255,7 +255,7 @@ def _cells(
     """
     m = regressor_effect.size
     ptr, seen = np.zeros(visit_ptr.size, np.uint64), np.full(n_patterns, -1, np.int64)
-    by_size(_count_cells, visit_record.size)(visit_ptr, visit_record, pattern, seen, ptr)
+    by_size(_count_cells, ptr.size + visit_record.size)(visit_ptr, visit_record, pattern, seen, ptr)
     cells, sums = np.empty(int(ptr[-1]), np.uint32), np.zeros((int(ptr[-1]), m, m))
     seen[:] = -1
     _sum_cells(

@@ -90,7 +90,8 @@ def test_same_chain_as_serial(name, update, sampled):
 
 @pytest.mark.parametrize("classes", [True, False])
 @pytest.mark.parametrize("name", ["fixed_groups", "sire_and_grandsire"])
-def test_lanes_are_the_same_chain(name, classes, monkeypatch):
+@pytest.mark.parametrize("sampled", [False, True], ids=["fixed variances", "sampled"])
+def test_lanes_are_the_same_chain(name, classes, sampled, monkeypatch):
     """Held components, weights, groups that stand for both parents; records that meet a level through two effects."""
     monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
     monkeypatch.setattr("mmgibbs.equations.cell_classes.WORTHWHILE", 0.1 if classes else 1000)
@@ -100,7 +101,7 @@ def test_lanes_are_the_same_chain(name, classes, monkeypatch):
     engines = [SerialEngine(equations), *(StructuredEngine(equations, threads=t) for t in (1, 2))]
     lanes = [s.tables for s in engines[1].sweeps if isinstance(s, LaneSweep) and s.block.term == 1]
     assert lanes and (lanes[0].classes.size > 0) == classes
-    truth, one, two = (states(example, engine, sampled=False) for engine in engines)
+    truth, one, two = (states(example, engine, sampled=sampled) for engine in engines)
     for a, b, c in zip(truth, one, two, strict=True):
         np.testing.assert_allclose(b, a, rtol=0, atol=1e-9 * np.abs(a).max())
         np.testing.assert_array_equal(b, c)

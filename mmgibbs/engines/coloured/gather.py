@@ -50,8 +50,8 @@ def lane_lists(term: TermLists, K: Lists, pattern: np.ndarray, ranges: list[tupl
         pattern[term.visit_record].astype(np.min_scalar_type(codes)) * np.min_scalar_type(codes).type(n_effects)
         + effect
     )
-    lane = lanes_of_levels(term.visit_ptr.size - 1, ranges)
-    visit_lane = _lanes_of_entries(term.visit_ptr, lane)
+    byte = _bytes_of_levels(term.visit_ptr.size - 1, ranges)
+    visit_lane = _bytes_of_entries(term.visit_ptr, byte)
     if type(K) not in FLAT_PASSES:
         return LaneLists(visit_lane, code, np.empty(0, np.uint8), np.empty(0, np.uint32))
     assert isinstance(K, PedigreeLists)
@@ -59,10 +59,10 @@ def lane_lists(term: TermLists, K: Lists, pattern: np.ndarray, ranges: list[tupl
     level = np.repeat(np.arange(K.sire.size, dtype=np.uint32), counts)
     own_mate = K.mate == level  # a group that represents both parents: that part is in the diagonal
     mate = np.where(own_mate, UNKNOWN, K.mate) if own_mate.any() else K.mate
-    return LaneLists(visit_lane, code, _lanes_of_entries(K.progeny_ptr, lane), mate)
+    return LaneLists(visit_lane, code, _bytes_of_entries(K.progeny_ptr, byte), mate)
 
 
-def lanes_of_levels(q: int, ranges: list[tuple[int, int]]) -> np.ndarray:
+def _bytes_of_levels(q: int, ranges: list[tuple[int, int]]) -> np.ndarray:
     """(q,) uint8: the byte of an entry that continues the level's sum; 0 for levels outside of the ranges."""
     byte = np.zeros(q, np.uint8)
     for first, last in ranges:
@@ -70,11 +70,11 @@ def lanes_of_levels(q: int, ranges: list[tuple[int, int]]) -> np.ndarray:
     return byte
 
 
-def _lanes_of_entries(ptr: np.ndarray, lane_of_level: np.ndarray) -> np.ndarray:
-    """(entries,) uint8 for lists that begin at ptr (q + 1,); lane_of_level: of `lanes_of_levels`."""
-    byte = np.repeat(lane_of_level, np.diff(ptr).astype(np.int64))
-    first = ptr[:-1][ptr[1:] > ptr[:-1]].astype(np.int64)
-    byte[first] &= LANE
+def _bytes_of_entries(ptr: np.ndarray, byte_of_level: np.ndarray) -> np.ndarray:
+    """(entries,) uint8 for lists that begin at ptr (q + 1,) uint64; byte_of_level (q,): of `_bytes_of_levels`."""
+    at = ptr.view(np.int64)
+    byte = np.repeat(byte_of_level, np.diff(at))
+    byte[at[:-1][at[1:] > at[:-1]]] &= LANE  # the first of each level
     return byte
 
 

@@ -54,9 +54,10 @@ class LaneTables:
     def renew(self, state: SweepEngine) -> None:
         """The data parts of P and the rows that codes represent; made once for each R^-1, by the first block."""
         if self._made_for is not state.Rinv:
-            self._made_for, lists = state.Rinv, state.equations.terms[self.term]
+            lists = state.equations.terms[self.term]
             self.parts = parts_of_classes(lists, state.Rinv)
             self.rows = codes_to_rows(lists, state.Rinv)
+            self._made_for = state.Rinv
 
 
 def parts_of_classes(term: TermLists, Rinv: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from unit.pedigree.test_inbreeding import pedigrees, random_pedigree
 
+from mmgibbs.equations import structured
 from mmgibbs.equations.structured import _count_cells
 from pedigree import inbreeding as of_inbreeding
 from pedigree import little_work, recode, relationship
@@ -24,6 +25,11 @@ def half(x):
 @numba.njit
 def quarter(x):
     return half(half(x))
+
+
+@numba.njit
+def twice(x):
+    return 2 * x
 
 
 @numba.njit(error_model="numpy")
@@ -102,12 +108,32 @@ def test_a_kernel_that_differs_is_seen(monkeypatch):
 
 def test_which_is_taken(monkeypatch):
     monkeypatch.setattr(little_work, "MOST_STEPS", 10)
+    monkeypatch.setattr(little_work, "_steps", little_work.Counter())
+    plain = by_size(half, 10)
+    assert plain is not half and plain(1.0) == 0.5 and not half.signatures
+    assert by_size(half, 1) is half, "many calls are much work"
+    assert by_size(twice, 11) is twice
+    twice(1)
+    assert by_size(twice, 0) is twice  # it is there already
 
-    plain = by_size(quarter, 10)
-    assert plain is not quarter and plain(1.0) == 0.25 and not quarter.signatures and not half.signatures
-    assert by_size(quarter, 11) is quarter
-    quarter(1.0)
-    assert by_size(quarter, 10) is quarter  # it is there already
+
+def test_kernels_that_call_kernels_are_refused():
+    with pytest.raises(TypeError, match="quarter calls half: needed a kernel that calls no other"):
+        interpreted(quarter)
+
+
+def test_levels_count_as_steps_too(monkeypatch):
+    """Millions of levels with a few records are much work."""
+    asked = {}
+    for module in (relationship, structured):
+        monkeypatch.setattr(module, "by_size", lambda kernel, steps: asked.update({kernel: steps}) or kernel)
+    n, none = 5_000, np.full(5_000, -1, np.int32)
+    assert relationship.relatives(none, none).progeny.size == 0 and asked[relationship._list_progeny] >= 3 * n
+    structured._cells(
+        np.zeros(n + 1, np.uint64), np.empty(0, np.uint32), np.empty(0, np.uint8), np.zeros(1, np.int64),
+        np.empty((0, 1)), np.zeros(1, np.uint8), np.empty(0), 1,
+    )  # fmt: skip
+    assert asked[_count_cells] >= n
 
 
 def test_numbers_overflow_in_silence():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mmgibbs.engines.coloured.gather import LANES, _lanes_of_entries, lanes_of_levels
+from mmgibbs.engines.coloured.gather import LANES, _bytes_of_entries, _bytes_of_levels
 
 LISTS = [[3, 0, 2, 1], [0, 0, 0], [2] * 400, [0] * 150 + [1, 3] * 150]
 
@@ -12,8 +12,8 @@ LISTS = [[3, 0, 2, 1], [0, 0, 0], [2] * 400, [0] * 150 + [1, 3] * 150]
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_against_one_entry_after_another(lengths, parts):
     q = len(lengths)
-    edges = np.linspace(0, q - 1, parts + 1).astype(int)  # the last level is swept in another way
-    ranges = list(zip(edges[:-1], edges[1:], strict=True))
+    edges = np.linspace(1, q - 1, parts + 1).astype(int)  # other levels are swept in another way
+    ranges = [(a, b - 1 if b - a > 2 else b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
     ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
     expected = []
     for level, n in enumerate(lengths):
@@ -21,5 +21,5 @@ def test_against_one_entry_after_another(lengths, parts):
         for entry in range(n):
             lane = 0 if first is None else (level - first) % LANES
             expected.append(lane + (LANES if entry > 0 and first is not None else 0))
-    found = _lanes_of_entries(ptr, lanes_of_levels(q, ranges))
+    found = _bytes_of_entries(ptr, _bytes_of_levels(q, ranges))
     assert found.dtype == np.uint8 and found.tolist() == expected
