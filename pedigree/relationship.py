@@ -157,7 +157,11 @@ def relatives(
 
 
 def mendelian_variance(sire: np.ndarray, dam: np.ndarray, F: np.ndarray) -> np.ndarray:
-    """d, (n,) float64: the Mendelian sampling variance of each animal in units of the additive variance."""
+    """d, (m,) float64: the Mendelian sampling variance of each animal in units of the additive variance.
+
+    d_i = 1 - sum over known parents p of (1 + F_p) / 4. sire, dam: (m,) int32 codes of the parents of all or some
+    animals, F: (n,) of all; -1 and codes >= n are unknown parents.
+    """
     d, F = np.empty(sire.size), np.asarray(F, np.float64)
     by_size(_mendelian_variance, d.size)(sire, dam, F, d)
     return d
@@ -165,8 +169,8 @@ def mendelian_variance(sire: np.ndarray, dam: np.ndarray, F: np.ndarray) -> np.n
 
 @numba.njit(cache=True, _nrt=False, **LOOP)
 def _mendelian_variance(sire, dam, F, d):
-    n = sire.size
-    for i in range(n):
+    n = F.size
+    for i in range(sire.size):
         v = 1.0
         if 0 <= sire[i] < n:
             v -= 0.25 * (1.0 + F[sire[i]])

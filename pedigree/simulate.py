@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pedigree.inbreeding import continue_inbreeding
+from pedigree.relationship import mendelian_variance
 
 # (number of the first of the animals born now, their sires, their dams, (m, k) breeding values as above) -> (m, k).
 # Founders come first and at once.
@@ -320,7 +321,7 @@ class _Simulation:
         sire, dam = self.sire[:stop], self.dam[:stop]
         continue_inbreeding(sire, dam, self.F[:stop], first)
         part = slice(first, stop)
-        d = _mendelian_variance(sire[part], dam[part], self.F)
+        d = mendelian_variance(sire[part], dam[part], self.F)
         sampling = self.rng.standard_normal((stop - first, self.chol.shape[0])) @ self.chol.T
         self.u[part] = np.sqrt(d)[:, None] * sampling
         for parent in (sire[part], dam[part]):
@@ -328,11 +329,3 @@ class _Simulation:
             self.u[part][known] += 0.5 * self.u[parent[known]]
         if self.inherit is not None:
             self.value[part] = self.inherit(first, sire[part], dam[part], self.u[part])
-
-
-def _mendelian_variance(sire: np.ndarray, dam: np.ndarray, F: np.ndarray) -> np.ndarray:
-    """d of some animals, given their parents' codes and everybody's F."""
-    d = np.ones(sire.size)
-    for parent in (sire, dam):
-        d -= np.where(parent >= 0, 0.25 * (1 + F[parent]), 0.0)
-    return d
