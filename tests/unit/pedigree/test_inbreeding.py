@@ -163,3 +163,12 @@ def test_parents_must_come_first():
         inbreeding(*pedigree_codes([0], [-1]))
     with pytest.raises(PedigreeError, match="one length"):
         inbreeding(np.array([-1, -1], np.int32), np.array([-1], np.int32))
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("code", [-2, 2, 3])  # no code at all, the animal itself, a later one
+def test_codes_that_are_no_earlier_animal_are_refused(side, code):
+    parents = [np.array([-1, -1, 0, 1], np.int32), np.array([-1, -1, 1, 0], np.int32)]
+    parents[side][2] = code
+    with pytest.raises(PedigreeError, match="animal code 2 has parent codes"):
+        inbreeding(*parents)
