@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from mmgibbs.machine.kernel_options import DRAW, DRAW_WITHIN
+from mmgibbs.machine.kernel_options import DRAW_WITHIN
 
 MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
 SHIFT_52 = np.uint64(52)
@@ -41,7 +41,7 @@ def from_bits(n):
     return np.uint64(n).view(np.float64)
 
 
-@njit(cache=True, forceinline=True, **DRAW)
+@njit(cache=True, forceinline=True, **DRAW_WITHIN)
 def log(x):
     """Natural logarithm of a positive, finite, normal float64 (2.3e-308 and up; nothing else is checked).
 
@@ -60,7 +60,7 @@ def log(x):
     return e * LN2_HIGH - ((s * (f - y * p) - e * LN2_LOW) - f)
 
 
-@njit(cache=True, forceinline=True, **DRAW)
+@njit(cache=True, forceinline=True, **DRAW_WITHIN)
 def cos_sin_turns(u):
     """(cos 2 pi u, sin 2 pi u) for 0 <= u < 2^40: u is in turns, so the reduction to an eighth of a turn is exact."""
     t = 4.0 * u
@@ -83,7 +83,7 @@ def cos_sin_turns(u):
     return from_bits(bits(a) ^ cos_sign), from_bits(bits(b) ^ sin_sign)
 
 
-@njit(cache=True, forceinline=True, **DRAW)
+@njit(cache=True, forceinline=True, **DRAW_WITHIN)
 def exp(x):
     """e^x: 0 below -745.2, infinity above 709.8, nan for nan; results below 2.3e-308 are rounded twice.
 

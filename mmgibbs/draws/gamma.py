@@ -97,13 +97,13 @@ def log_gamma_draw(shape, c0, c1, c2, draw, k0, k1):
     return log(value) if shape >= 1.0 else log(value) + log_boost(shape, c0, c1, c2, draw, k0, k1)
 
 
-@njit(cache=True, **DRAW)
+@njit(cache=True, **DRAW_WITHIN)
 def chi_square(df, c0, c1, c2, draw, k0, k1):
     """Chi-square with df > 0 degrees of freedom: twice Gamma(df/2)."""
     return 2.0 * gamma(0.5 * df, c0, c1, c2, draw, k0, k1)
 
 
-@njit(cache=True, **DRAW)
+@njit(cache=True, **DRAW_WITHIN)
 def over_relaxed_chi_square(df, now, c0, c1, c2, draw, k0, k1):
     """A chi-square with df > 0 degrees of freedom given `now` > 0, the one of before: over-relaxed, from 2 degrees of
     freedom on; below, where x is far from normal, independent of it. Attempt 0 is the only one.

@@ -29,7 +29,7 @@ def box_muller(u, v):
     return radius * c, radius * s
 
 
-@njit(cache=True, forceinline=True, **DRAW)
+@njit(cache=True, forceinline=True, **DRAW_WITHIN)
 def normal_pair(c0, c1, c2, draw, k0, k1):
     """The two standard normals (float64) of draw index `draw` (0..255)."""
     u, v = uniform_pair(c0, c1, c2, draw_word(draw, 0), k0, k1)
@@ -91,7 +91,7 @@ def fill_normals(out, c0, levels, c2, k0, k1):
         _fill_rows(out, start, level, z, n, np.uint64(c0), np.uint64(c2), np.uint64(k0), np.uint64(k1))
 
 
-@njit(cache=True, _nrt=False, **DRAW)
+@njit(cache=True, _nrt=False, **DRAW_WITHIN)
 def fill_normals_across(out, c0, levels, c2, k0, k1):
     """out[j, i] = normal j of levels[i]: fill_normals turned over, for levels side by side.
 

@@ -37,7 +37,7 @@ def _round(c0, c1, c2, c3, k0, k1):
     return (p1 >> SHIFT_32) ^ c1 ^ k0, p1, (p0 >> SHIFT_32) ^ c3 ^ k1, p0
 
 
-@njit(cache=True, forceinline=True, **DRAW)
+@njit(cache=True, forceinline=True, **DRAW_WITHIN)
 def philox(c0, c1, c2, c3, k0, k1):
     """Four random words (uint64, below 2^32) of counter (c0, c1, c2, c3) under key (k0, k1), all taken modulo 2^32."""
     c0, c1, c2, c3 = np.uint64(c0) & WORD, np.uint64(c1) & WORD, np.uint64(c2) & WORD, np.uint64(c3) & WORD
@@ -70,14 +70,14 @@ def draw_word(draw, attempt):
     return (np.uint64(draw) << SHIFT_24) | np.uint64(attempt)
 
 
-@njit(cache=True, forceinline=True, **DRAW)
+@njit(cache=True, forceinline=True, **DRAW_WITHIN)
 def uniform(high, low):
     """The uniform (2 n + 1) / 2^53, n = high * 2^20 + low div 2^12 < 2^52: inside (0, 1), symmetric about 1/2."""
     n = (high << SHIFT_20) | (low >> SHIFT_12)
     return from_bits(n | ONE_BITS) - ONE_LESS_HALF_STEP
 
 
-@njit(cache=True, forceinline=True, **DRAW)
+@njit(cache=True, forceinline=True, **DRAW_WITHIN)
 def short_uniform(word):
     """The uniform (2 n + 1) / 2^33 of one 32-bit word n: for angles and for the decisions of rejection samplers."""
     return from_bits((word << SHIFT_20) | ONE_BITS) - ONE_LESS_HALF_SHORT_STEP

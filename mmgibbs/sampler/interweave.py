@@ -29,7 +29,7 @@ from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import INTERWEAVE, stream
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.engines.base import Engine
-from mmgibbs.machine.kernel_options import ENTRY
+from mmgibbs.machine.kernel_options import ENTRY, WITHIN
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.posterior.parameters import Parameter, matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
@@ -162,7 +162,7 @@ def _draw_scaling(
     return np.log(u) < then - now
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@njit(**WITHIN)
 def _log_factors(L, exponents, S, X):
     """sum_i exponents_i log|l_ii| - tr(S G^-1) / 2, G = L L': the trace is the sum over X = L^-1 of x_i' S x_i.
 

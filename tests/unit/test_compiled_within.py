@@ -30,7 +30,8 @@ def python_uses(
     in_python: frozenset[str] = frozenset(),
 ) -> list:
     """'line n: name' where plain Python calls a function of `own` or one that is imported from a module of `of`, or
-    passes it on, names it anew or keeps it, which can only lead to a call; its plain form (`py_func`) may be used.
+    passes it on, names it anew or keeps it, which can only lead to a call; its plain form (`py_func`) may be used, and
+    `from_python` (helpers/from_python.py) gives it an entry.
 
     bodies: functions of the module that are compiled where they are called from; in_python: compiled ones that a test
     runs in Python (`py_func`).
@@ -47,7 +48,8 @@ def python_uses(
     def visit(node):
         compiled = isinstance(node, ast.FunctionDef) and (_is_compiled(node) or node.name in bodies)
         plain_form = isinstance(node, ast.Attribute) and node.attr == "py_func"
-        if (compiled and node.name not in in_python) or plain_form:
+        given_an_entry = isinstance(node, ast.Call) and ast.unparse(node.func) == "from_python"
+        if (compiled and node.name not in in_python) or plain_form or given_an_entry:
             return
         plain = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
         dotted = isinstance(node, ast.Attribute) and node.attr in modules.get(ast.unparse(node.value), ())
@@ -85,7 +87,7 @@ def test_python_uses_none_of_them(of):
 def test_a_call_from_python_is_seen():
     source = (
         "from room import sums as s\nimport room as r\n@njit(**WITHIN)\ndef f(x): return s(x)\n"
-        "@njit\ndef g(x): return f(x)\ndef h(x): return g(f(x)) + s(x) + r.sums(x) + f.py_func(x)"
+        "@njit\ndef g(x): return f(x)\ndef h(x): return g(f(x)) + s(x) + r.sums(x) + f.py_func(x) + from_python(f)(x)"
     )
     assert without_entry(source) == {"f"}
     assert sorted(python_uses(source, {"room": {"sums"}}, {"f"})) == ["line 7: f", "line 7: r.sums", "line 7: s"]
