@@ -185,7 +185,8 @@ class HostState(ABC):
         for markers, offset in zip(self.equations.design.markers, self.offsets, strict=True):
             e[:, markers.trait] -= offset
         for lists, theta in zip(self.equations.terms, self.theta, strict=True):
-            subtract_term(lists, theta, e)
+            if theta.any():
+                subtract_term(lists, theta, e)
         return e
 
     def moved(self) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.equations.cell_classes import shared_cells
+from mmgibbs.equations.cells import Visits, cells_of_levels
 from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.partition import Partition
@@ -25,7 +26,6 @@ from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.base import DenseBlock, Lists
 from mmgibbs.model.terms import Term
-from pedigree.little_work import by_size
 
 
 class Records(NamedTuple):
@@ -160,35 +160,26 @@ def _term_lists(
     term: Term, order: np.ndarray, records_order: np.ndarray, records: Records, n_patterns: int, real: np.dtype
 ) -> TermLists:
     covariates = _covariates(term, records_order)
-    visit_ptr, visit_record, visit_effect = _visits(term, order, records_order)
-    cell_ptr, cell_pattern, cell_sums = _cells(
-        visit_ptr,
-        visit_record,
-        visit_effect,
-        term.regressor_effect,
-        covariates,
-        records.pattern,
-        records.weight,
-        n_patterns,
-    )
-    cells = shared_cells(cell_ptr, cell_pattern, cell_sums.astype(real))
+    visits = _visits(term, order, records_order)
+    data = term.regressor_effect, covariates, records.pattern, records.weight
+    cells = cells_of_levels(visits, *data, n_patterns)
     k = term.n_components
     traits_per_effect = [len(e.traits) * e.n_regressors for e in term.effects]
     return TermLists(
         term.component_trait,
         term.component_regressor,
         np.concatenate([[0], np.cumsum(traits_per_effect)]).astype(np.int64),
-        visit_ptr,
-        visit_record,
-        visit_effect if len(term.effects) > 1 else np.empty(0, np.uint8),
-        *cells,
+        visits.ptr,
+        visits.record,
+        visits.effect if len(term.effects) > 1 else np.empty(0, np.uint8),
+        *shared_cells(cells.ptr, cells.pattern, cells.sums.astype(real)),
         covariates.astype(real),
         np.empty((0, k), np.uint8) if term.active is None else term.active[order].astype(np.uint8),
         order.astype(np.int32, copy=False),
     )
 
 
-def _visits(term: Term, order: np.ndarray, records_order: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _visits(term: Term, order: np.ndarray, records_order: np.ndarray) -> Visits:
     position = np.append(_positions(order), np.int32(-1))  # level -1 (met by no record) stays -1
     levels = np.empty((records_order.size, len(term.effects)), np.int32)
     for column, effect in enumerate(term.effects):
@@ -206,26 +197,15 @@ def _covariates(term: Term, records_order: np.ndarray) -> np.ndarray:
     return np.concatenate(columns, axis=1)
 
 
-def visits_of_levels(levels: np.ndarray, q: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Counting sort of (record, effect) by level; levels (n, E) int32, -1 for none.
-
-    Returns visit_ptr (q + 1,) uint64, visit_record (v,) uint32 and visit_effect (v,) uint8 of TermLists.
-    """
+def visits_of_levels(levels: np.ndarray, q: int) -> Visits:
+    """Counting sort of (record, effect) by level; levels (n, E) int32, -1 for none."""
     ptr = np.zeros(q + 1, np.uint64)
-    _count_visits(levels, ptr)
+    for level in levels.T:
+        ptr[1:] += np.bincount(level[level >= 0], minlength=q).astype(np.uint64)
     np.cumsum(ptr, out=ptr)
     record, effect = np.empty(int(ptr[-1]), np.uint32), np.empty(int(ptr[-1]), np.uint8)
     _sort_visits(levels, ptr[:-1].copy(), record, effect)
-    return ptr, record, effect
-
-
-@njit(cache=True, _nrt=False, **ENTRY)
-def _count_visits(levels, ptr):
-    n, n_effects = levels.shape
-    for r in range(n):
-        for e in range(n_effects):
-            if levels[r, e] >= 0:
-                ptr[levels[r, e] + 1] += np.uint64(1)
+    return Visits(ptr, record, effect)
 
 
 @njit(cache=True, _nrt=False, **ENTRY)
@@ -238,69 +218,3 @@ def _sort_visits(levels, fill, record, effect):
                 place = fill[levels[r, e]]
                 record[place], effect[place] = r, e
                 fill[levels[r, e]] += np.uint64(1)
-
-
-def _cells(
-    visit_ptr: np.ndarray,
-    visit_record: np.ndarray,
-    visit_effect: np.ndarray,
-    regressor_effect: np.ndarray,
-    covariates: np.ndarray,
-    pattern: np.ndarray,
-    weight: np.ndarray,
-    n_patterns: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sums of w z z' per (level, missing pattern): ptr, pattern of each, sums. A record that meets a level through two
-    effects adds their cross product too.
-    """
-    m = regressor_effect.size
-    ptr, seen = np.zeros(visit_ptr.size, np.uint64), np.full(n_patterns, -1, np.int64)
-    by_size(_count_cells, ptr.size + visit_record.size)(visit_ptr, visit_record, pattern, seen, ptr)
-    cells, sums = np.empty(int(ptr[-1]), np.uint32), np.zeros((int(ptr[-1]), m, m))
-    seen[:] = -1
-    _sum_cells(
-        visit_ptr, visit_record, visit_effect, regressor_effect, covariates, pattern, weight, ptr, seen,
-        np.zeros(n_patterns, np.int64), np.zeros(m), cells, sums,
-    )  # fmt: skip
-    return ptr, cells, sums
-
-
-@njit(cache=True, _nrt=False, **ENTRY)
-def _count_cells(visit_ptr, visit_record, pattern, seen, ptr):
-    """seen (patterns,): the last level that met a pattern, -1 before."""
-    for level in range(ptr.size - 1):
-        n_cells = 0
-        for v in range(visit_ptr[level], visit_ptr[level + 1]):
-            p = pattern[visit_record[v]]
-            if seen[p] != level:
-                seen[p] = level
-                n_cells += 1
-        ptr[level + 1] = ptr[level] + np.uint64(n_cells)
-
-
-@njit(cache=True, _nrt=False, **ENTRY)
-def _sum_cells(
-    visit_ptr, visit_record, visit_effect, regressor_effect, covariates, pattern, weight, ptr, seen, where, z, cells,
-    sums,
-):  # fmt: skip
-    """where (patterns,), z (m,): room; sums: 0 before."""
-    m = regressor_effect.size
-    for level in range(ptr.size - 1):
-        filled, v, last = np.int64(ptr[level]), np.int64(visit_ptr[level]), np.int64(visit_ptr[level + 1])
-        while v < last:
-            r = visit_record[v]
-            p = pattern[r]
-            if seen[p] != level:
-                seen[p], where[p] = level, filled
-                cells[filled] = p
-                filled += 1
-            for a in range(m):
-                z[a] = 0.0
-            while v < last and visit_record[v] == r:
-                for a in range(m):
-                    if regressor_effect[a] == visit_effect[v]:
-                        z[a] = covariates[r, a] if covariates.shape[0] > 0 else 1.0
-                v += 1
-            for a in range(m):
-                for b in range(m):
-                    sums[where[p], a, b] += (weight[r] if weight.size > 0 else 1.0) * z[a] * z[b]

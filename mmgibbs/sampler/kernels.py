@@ -41,6 +41,16 @@ def any_effects(levels: int, components: int) -> np.ndarray:
     return np.cos(np.arange(1.0, 1.0 + levels * components) ** 2).reshape(levels, components)
 
 
+def take_any_effects(engine: Engine, residuals_follow: bool) -> None:
+    """Of every term. Where the residuals need not follow, nothing is compiled for that: one part does it."""
+    if residuals_follow:
+        engine.start([any_effects(t.n_levels, t.n_components) for t in engine.equations.design.terms])
+        return
+    state = engine.state()
+    effects = {name: any_effects(*x.shape).astype(x.dtype) for name, x in state.items() if name.startswith("theta.")}
+    engine.restore(state | effects)
+
+
 def compile_part(model: MixedModel, engine: Engine, schedule: Schedule, key: tuple[int, int], part: int) -> None:
     """Compile what one part of a sweep needs, and the way to a first sweep. Where an engine brings steps of its own,
     the first part is a whole sweep."""
@@ -49,7 +59,7 @@ def compile_part(model: MixedModel, engine: Engine, schedule: Schedule, key: tup
         if part == 0:
             sample_chain(model, engine, short, key)
         return
-    engine.start([any_effects(t.n_levels, t.n_components) for t in model.design.terms])
+    take_any_effects(engine, part == 0)
     matrices = starting_matrices(model, key[1])
     matrices.give(engine)
     steps = gibbs_steps(model, engine, short, key, matrices)
