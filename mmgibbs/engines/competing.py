@@ -27,8 +27,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numba import njit
-from scipy.sparse import csr_array
 
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.equations.relationships import quadratic_form, times_row, weight
@@ -65,7 +65,7 @@ class CompetingTerms:
         self.K_a, self.K_p = (equations.relationships[i] for i in (shared.a, shared.p))
         self.components = np.array(shared.components, np.int64)
         terms = [equations.design.terms[i].relationship.inverse_csr() for i in (shared.a, shared.p)]
-        of_a, of_p = (csr_array((values, indices, indptr)) for indptr, indices, values in terms)
+        of_a, of_p = (scipy.sparse.csr_array((values, indices, indptr)) for indptr, indices, values in terms)
         chosen = unjoined(shared.levels, of_a, of_p)
         kappa = np.stack([of_a.diagonal()[shared.levels[0, chosen]], of_p.diagonal()[shared.levels[1, chosen]]], axis=1)
         order, bins, self.kappa_of_bin, self.alike = in_bins(kappa)
@@ -186,7 +186,7 @@ def positions(code: np.ndarray) -> np.ndarray:
     return out
 
 
-def unjoined(pairs: np.ndarray, K_a: csr_array, K_p: csr_array) -> np.ndarray:
+def unjoined(pairs: np.ndarray, K_a: scipy.sparse.csr_array, K_p: scipy.sparse.csr_array) -> np.ndarray:
     """(n,) int64, rising: of the pairs of levels (2, m), as many as are found that no K^-1 joins with each other, those
     with the fewest relatives first. K_a and K_p: both K^-1."""
     taken, joined = np.zeros((2, pairs.shape[1]), np.bool_)

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 MOST = 10_000  # records that averages are taken over
 # What is kept of the liability in every draw: mean and variance of eta over the records (without exposure, on the
@@ -139,7 +139,7 @@ def of_categories(
     sd = np.sqrt(V)
     z = (cuts[1:-1, None] - eta) / sd
     edge = np.zeros(1)
-    below = np.concatenate([edge, ndtr(z) @ weight, edge + 1])
+    below = np.concatenate([edge, scipy.special.ndtr(z) @ weight, edge + 1])
     density = np.concatenate([edge, (np.exp(-0.5 * z * z) / sd) @ weight / np.sqrt(2 * np.pi), edge])
     return np.diff(below), -np.diff(density)
 

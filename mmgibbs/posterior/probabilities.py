@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from mmgibbs.posterior.moments import Moments, PooledMoments, pool
 from mmgibbs.posterior.totals import TotalValues
@@ -60,7 +60,7 @@ class Probabilities:
         below = np.zeros((len(own), len(self.labels) + 1))  # of each threshold, from -inf to inf
         below[:, -1] = 1.0
         for k, t in enumerate([0.0, *thresholds], 1):
-            below[:, k] = ndtr((t - mean - own) / np.sqrt(v))
+            below[:, k] = scipy.special.ndtr((t - mean - own) / np.sqrt(v))
         return np.diff(below)[:, -len(self.columns) :]
 
 

@@ -11,13 +11,12 @@ from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
 from mmgibbs.model.design import Design
 from mmgibbs.model.markers import Markers
 from mmgibbs.runs.assemble import Assembled
-from mmgibbs.sampler.chain import bytes_per_chain
 from mmgibbs.sampler.competing import bytes_drawn_together
 from mmgibbs.sampler.markers.sweep import BLOCK
+from mmgibbs.sampler.memory import MOMENTS, bytes_of_results, bytes_per_chain, n_effects
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 
-MOMENTS = 8 * 4  # bytes of an equation in the results of a chain
 TABLE = 170  # that the table of solutions and its files need for one: 144 measured for 51 million
 
 
@@ -66,7 +65,7 @@ def refuse_solving_beyond_memory(analysis: Analysis, assembled: Assembled) -> No
 
 def solving_bytes(design: Design, precision: str) -> int:
     """The equations, the vectors of an iteration, and the table of solutions."""
-    return estimated_bytes(design, precision) + _effects(design) * (8 * 8 + TABLE)
+    return estimated_bytes(design, precision) + n_effects(design) * (8 * 8 + TABLE)
 
 
 def solutions_that_fit(design: Design, precision: str, wanted: int) -> int:
@@ -81,7 +80,7 @@ def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: 
     turn: a chain at work beside the results of all; these, squared to be pooled; the pooled ones with the table of
     solutions.
     """
-    n, chains = _effects(model.design), schedule.chains
+    n, chains = n_effects(model.design), schedule.chains
     each = bytes_of_results(model, schedule)
     markers = sum(bytes_of_markers(m, len(model.design.patterns)) for m in model.design.markers)
     at_work = chains * each + bytes_per_chain(model.design, real) + model.followed_bytes
@@ -89,18 +88,6 @@ def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: 
     pooling = chains * (each + n * 16) + n * 40
     table = chains * (each - n * MOMENTS) + n * (MOMENTS + TABLE)
     return equations + markers + model.bytes_of_marker_draws + max(at_work, pooling, table)
-
-
-def bytes_of_results(model: MixedModel, schedule: Schedule) -> int:
-    """What is kept of a chain that has ended, markers aside: moments of all effects, and its draws."""
-    sizes = [c.start.size for c in (*model.covariances, model.residual) if c is not None]
-    components = {t.name: t.n_components for t in model.design.terms}
-    saved = sum(codes.size * components[name] for name, codes in model.saved.items())
-    return _effects(model.design) * MOMENTS + schedule.n_kept * (sum(sizes) + saved) * 8 + model.followed_bytes
-
-
-def _effects(design: Design) -> int:
-    return sum(t.n_levels * t.n_components for t in design.terms)
 
 
 def bytes_of_markers(markers: Markers, n_patterns: int) -> int:

@@ -11,10 +11,10 @@ import numpy as np
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import MmgibbsError
-from mmgibbs.runs.memory_estimate import bytes_of_results
-from mmgibbs.sampler.chain import DRAWS, Chain, bytes_per_chain
+from mmgibbs.sampler.chain import DRAWS, Chain
 from mmgibbs.sampler.covariances import starting_matrices
 from mmgibbs.sampler.kernels import compile_part, parts_of_sweep
+from mmgibbs.sampler.memory import bytes_of_results, bytes_per_chain
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from mmgibbs.engines.base import Engine
 from mmgibbs.errors import OtherVersion
-from mmgibbs.model.design import Design
 from mmgibbs.posterior.moments import Moments
 from mmgibbs.posterior.result import ChainResult
 from mmgibbs.sampler.mixed_model import MixedModel
@@ -124,13 +123,3 @@ def sample_chain(
 
     chain.advance(schedule.n_sweeps, show)
     return chain.result()
-
-
-def bytes_per_chain(design: Design, real: np.dtype) -> int:
-    """State, moments and one fetched copy of a chain: Theta, e, four moments, two copies of Theta on the way to
-    them; with traits that are not normal its own y, and what is known of their records (16 bytes at most).
-    """
-    n = sum(t.n_levels * t.n_components for t in design.terms)
-    of_records = design.n_records * design.n_traits * (2 if design.responses else 1)
-    known = design.n_records * 16 * len(design.responses)
-    return (n + of_records) * np.dtype(real).itemsize + n * 8 * 6 + known

@@ -8,6 +8,9 @@ import re
 import sys
 from types import ModuleType
 
+from helpers.from_python import from_python
+from numba.core.dispatcher import Dispatcher
+
 _number = itertools.count()
 
 
@@ -24,4 +27,8 @@ def mutant(module, right: str, wrong: str, compiled: bool = True) -> ModuleType:
     if not compiled:
         source = re.sub(r"@njit\([^)]*\)\n", "", source)
     exec(compile(source, f"<mutant of {module.__name__}>", "exec"), spoilt.__dict__)
+    if not compiled:
+        for name, part in list(vars(spoilt).items()):
+            if isinstance(part, Dispatcher) and part.targetoptions.get("no_cpython_wrapper"):
+                setattr(spoilt, name, from_python(part))  # of other modules, which Python calls here
     return spoilt

@@ -242,3 +242,14 @@ def test_the_solver_core_runs_without_polars_and_pydantic():
     script = textwrap.dedent(WITHOUT_DOOR_LIBRARIES.format(blocked=sorted(DOOR_LIBRARIES), core=CORE))
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.strip() == "sampled", done.stderr
+
+
+def test_the_process_of_a_chain_reads_what_chains_need_alone():
+    """Four of them begin with each run; what prepares the data and writes the pages is of no use there, and SciPy is
+    read by the steps that call it."""
+    code = "import sys, mmgibbs.runs.local, mmgibbs.runs.mixed_model_chains; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
+    read = set(done.stdout.split())
+    assert "mmgibbs.sampler.chain" in read
+    unused = DOOR_LIBRARIES | {"mmgibbs.config", "mmgibbs.data", "scipy.sparse", "scipy.linalg", "scipy.special"}
+    assert read & unused == set()

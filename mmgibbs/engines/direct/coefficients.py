@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numba import njit
-from scipy.sparse import coo_array, csr_array
 
 from mmgibbs.engines.direct.columns import Columns, columns_of
 from mmgibbs.engines.direct.elimination import Elimination, elimination
@@ -150,7 +150,7 @@ def _used(explicit: ExplicitEquations, of_terms: Sequence[Blocks | None], of_res
     return {pair: _numbered(explicit, *pair) for pair in _joined(explicit, of_terms, of_residuals)}
 
 
-def _pattern_of(explicit: ExplicitEquations, used: Used) -> csr_array:
+def _pattern_of(explicit: ExplicitEquations, used: Used) -> scipy.sparse.csr_array:
     return _pattern(explicit.n_equations, [in_force for _, in_force in used.values()])
 
 
@@ -165,10 +165,10 @@ def _numbered(explicit: ExplicitEquations, i: int, j: int) -> tuple[Numbers, Num
     return (rows, columns), (rows[in_force], columns[in_force])
 
 
-def _pattern(n: int, pairs: Sequence[Numbers]) -> csr_array:
+def _pattern(n: int, pairs: Sequence[Numbers]) -> scipy.sparse.csr_array:
     rows = np.concatenate([np.arange(n), *(r for r, _ in pairs), *(c for _, c in pairs)])
     columns = np.concatenate([np.arange(n), *(c for _, c in pairs), *(r for r, _ in pairs)])
-    matrix = csr_array(coo_array((np.ones(rows.size, bool), (rows, columns)), shape=(n, n)))
+    matrix = scipy.sparse.csr_array(scipy.sparse.coo_array((np.ones(rows.size, bool), (rows, columns)), shape=(n, n)))
     matrix.sort_indices()
     return matrix
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numba import njit
-from scipy.sparse import csc_array, csr_array
 
 from mmgibbs.machine.kernel_options import KERNEL
 
@@ -37,7 +37,7 @@ class Elimination(NamedTuple):
         return int((self.counts.astype(float) ** 2).sum())
 
 
-def elimination(pattern: csr_array) -> Elimination:
+def elimination(pattern: scipy.sparse.csr_array) -> Elimination:
     """pattern: (n, n) symmetric with a full diagonal, both triangles; its values are not read."""
     order = minimum_degree(pattern)
     after = postorder(elimination_tree(*_permuted(pattern, order)))
@@ -47,7 +47,7 @@ def elimination(pattern: csr_array) -> Elimination:
     return Elimination(order, indptr, indices, tree, column_counts(indptr, indices, tree))
 
 
-def minimum_degree(pattern: csr_array) -> np.ndarray:
+def minimum_degree(pattern: scipy.sparse.csr_array) -> np.ndarray:
     """(n,) int64 the equations in the order of their elimination: minimum degree on the pattern.
 
     Of many equations those that meet more than sqrt(n) others (sex, age, large contemporary groups) come last, as they
@@ -64,7 +64,7 @@ def minimum_degree(pattern: csr_array) -> np.ndarray:
     )
 
 
-def _minimum_degree(pattern: csr_array) -> np.ndarray:
+def _minimum_degree(pattern: scipy.sparse.csr_array) -> np.ndarray:
     """SuperLU orders before it factorises; asked for a factor without fill, it does little else. The values that it
     sees make any pivot on the diagonal a good one.
     """
@@ -76,7 +76,7 @@ def _minimum_degree(pattern: csr_array) -> np.ndarray:
     row = np.repeat(np.arange(n), np.diff(pattern.indptr))
     heavy = np.diff(pattern.indptr).astype(float) + 1.0
     values = np.where(row == pattern.indices, heavy[row], -1.0)
-    matrix = csc_array(
+    matrix = scipy.sparse.csc_array(
         (values, pattern.indices.astype(np.int32), pattern.indptr.astype(np.int32)), shape=(n, n)
     )  # symmetric: rows are columns
     lu = spilu(
@@ -90,7 +90,7 @@ def _minimum_degree(pattern: csr_array) -> np.ndarray:
     return np.argsort(lu.perm_c).astype(np.int64)
 
 
-def _permuted(pattern: csr_array, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _permuted(pattern: scipy.sparse.csr_array, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """indptr and indices of the pattern with its rows and columns in this order."""
     moved = pattern[order][:, order]
     return moved.indptr.astype(np.int64), moved.indices.astype(np.int64)

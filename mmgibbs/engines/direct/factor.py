@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from mmgibbs.engines.direct.columns import Columns, columns_of
 from mmgibbs.engines.direct.elimination import elimination
@@ -33,7 +33,7 @@ from mmgibbs.errors import ModelError
 LONG = 100  # operations for each element of L
 
 
-def factor_pattern(matrix: csr_array) -> Symbolic | Columns:
+def factor_pattern(matrix: scipy.sparse.csr_array) -> Symbolic | Columns:
     """Of a symmetric matrix with a full diagonal, (n, n), both triangles; its values are not read."""
     known = elimination(matrix)
     return symbolic(known) if known.flops > LONG * known.nonzeros else columns_of(known)
@@ -79,7 +79,7 @@ def factorise(
     return Factor(known, values)
 
 
-def factor_of(matrix: csr_array) -> Factor:
+def factor_of(matrix: scipy.sparse.csr_array) -> Factor:
     """The factor of one symmetric matrix with a full diagonal, both triangles of it stored."""
     known = factor_pattern(matrix)
     values = np.zeros(known.elements)

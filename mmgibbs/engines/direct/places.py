@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, diags_array
+import scipy
 
 from mmgibbs.model.design import Design
 from mmgibbs.model.labels import component_labels
@@ -24,7 +24,7 @@ def equation_name(design: Design, number: int) -> str:
     raise IndexError(number)
 
 
-def original_scale_rows(design: Design, active: list[np.ndarray]) -> tuple[np.ndarray, csr_array]:
+def original_scale_rows(design: Design, active: list[np.ndarray]) -> tuple[np.ndarray, scipy.sparse.csr_array]:
     """The rows of B that differ from the identity, as (their numbers, a sparse (rows, n) matrix);
     found by transforming unit vectors.
     """
@@ -45,18 +45,20 @@ def original_scale_rows(design: Design, active: list[np.ndarray]) -> tuple[np.nd
             columns.append(np.full(other.size, bounds[term] + j))
             values.append(moved[other])
     if not places:
-        return np.empty(0, np.int64), csr_array((0, n))
-    of_columns = csr_array(
-        coo_array((np.concatenate(values), (np.concatenate(places), np.concatenate(columns))), shape=(n, n))
+        return np.empty(0, np.int64), scipy.sparse.csr_array((0, n))
+    of_columns = scipy.sparse.csr_array(
+        scipy.sparse.coo_array(
+            (np.concatenate(values), (np.concatenate(places), np.concatenate(columns))), shape=(n, n)
+        )
     )
     own = np.ones(n)
     own[[bounds[term] + j for term in touched for j in range(active[term].size)]] = 0.0
-    B = csr_array(of_columns + diags_array(own))
+    B = scipy.sparse.csr_array(of_columns + scipy.sparse.diags_array(own))
     rows = np.array([row for row in range(n) if not _is_unit(B, row)], np.int64)
-    return rows, csr_array(B[rows])
+    return rows, scipy.sparse.csr_array(B[rows])
 
 
-def _is_unit(B: csr_array, row: int) -> bool:
+def _is_unit(B: scipy.sparse.csr_array, row: int) -> bool:
     """A row of the identity."""
     first, last = B.indptr[row], B.indptr[row + 1]
     indices, values = B.indices[first:last], B.data[first:last]

@@ -15,8 +15,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numba import njit
-from scipy.sparse.linalg import LinearOperator, cg
 
 from mmgibbs.engines.base import refuse_singular
 from mmgibbs.engines.dense_products import dense_times
@@ -224,10 +224,12 @@ class PcgSolver:
         with blas_threads(1), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             system = self._system(b)
             size = system.right.size
-            C = LinearOperator((size, size), system.times, dtype=np.float64)
-            M = LinearOperator((size, size), system.precondition, dtype=np.float64)
+            C = scipy.sparse.linalg.LinearOperator((size, size), system.times, dtype=np.float64)
+            M = scipy.sparse.linalg.LinearOperator((size, size), system.precondition, dtype=np.float64)
             limit = max_iterations or self.iteration_limit
-            x, _ = cg(C, system.right, rtol=0.0, atol=tolerance * norm, maxiter=limit, M=M, callback=step)
+            x, _ = scipy.sparse.linalg.cg(
+                C, system.right, rtol=0.0, atol=tolerance * norm, maxiter=limit, M=M, callback=step
+            )
             theta = system.solution(x)
             reached = float(np.linalg.norm(b - self.times(theta))) / norm
         if not reached <= max(100 * tolerance, 1e-10):
