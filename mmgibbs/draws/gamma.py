@@ -50,7 +50,7 @@ def gamma_from_one(shape, c0, c1, c2, draw, first, k0, k1):
     scale = 1.0 / (3.0 * sqrt(d))
     attempt = np.uint64(0)
     while True:
-        w0, w1, w2, w3 = philox(c0, c1, c2, draw_word(draw, np.uint64(first) + attempt), k0, k1)
+        w0, w1, w2, w3 = philox(c0, c1, c2, draw_word(np.uint64(draw), np.uint64(first) + attempt), k0, k1)
         x, _ = box_muller(uniform(w0, w1), short_uniform(w2))
         u = short_uniform(w3)
         w = x * scale
@@ -65,7 +65,7 @@ def gamma_from_one(shape, c0, c1, c2, draw, first, k0, k1):
 def log_boost(shape, c0, c1, c2, draw, k0, k1):
     """log(U)/shape, the logarithm of the factor that takes a Gamma(shape + 1) draw to Gamma(shape)."""
     c0, c1, c2, k0, k1 = np.uint64(c0), np.uint64(c1), np.uint64(c2), np.uint64(k0), np.uint64(k1)
-    w0, w1, _, _ = philox(c0, c1, c2, draw_word(draw, BOOST_ATTEMPT), k0, k1)
+    w0, w1, _, _ = philox(c0, c1, c2, draw_word(np.uint64(draw), BOOST_ATTEMPT), k0, k1)
     return log(uniform(w0, w1)) / shape
 
 
@@ -114,7 +114,8 @@ def over_relaxed_chi_square(df, now, c0, c1, c2, draw, k0, k1):
     d = shape - 0.3333333333333333
     scale = 1.0 / (3.0 * sqrt(d))
     w_now = exp(0.3333333333333333 * log(0.5 * now / d)) - 1.0
-    words = np.uint64(c0), np.uint64(c1), np.uint64(c2), draw_word(draw, 0), np.uint64(k0), np.uint64(k1)
+    word = draw_word(np.uint64(draw), np.uint64(0))
+    words = np.uint64(c0), np.uint64(c1), np.uint64(c2), word, np.uint64(k0), np.uint64(k1)
     w0, w1, w2, w3 = philox(*words)
     z, _ = box_muller(uniform(w0, w1), short_uniform(w2))
     w = OVER_RELAXED * w_now + NOISE * z * scale

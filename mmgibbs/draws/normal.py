@@ -32,7 +32,7 @@ def box_muller(u, v):
 @njit(cache=True, forceinline=True, **DRAW_WITHIN)
 def normal_pair(c0, c1, c2, draw, k0, k1):
     """The two standard normals (float64) of draw index `draw` (0..255)."""
-    u, v = uniform_pair(c0, c1, c2, draw_word(draw, 0), k0, k1)
+    u, v = uniform_pair(c0, c1, c2, draw_word(np.uint64(draw), np.uint64(0)), k0, k1)
     return box_muller(u, v)
 
 
@@ -51,7 +51,7 @@ def fill_pairs(z, level, n, c0, c2, draw, k0, k1):
     Rows of z are contiguous, so that it vectorises. Two loops with short chains of operations overlap better than one
     with a long chain.
     """
-    first, second, word = z[0], z[1], draw_word(draw, 0)
+    first, second, word = z[0], z[1], draw_word(np.uint64(draw), np.uint64(0))
     for i in range(n):
         first[i], second[i] = uniform_pair(c0, np.uint64(level[i]), c2, word, k0, k1)
     for i in range(n):

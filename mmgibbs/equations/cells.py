@@ -1,9 +1,12 @@
-"""The cells of levels: a level and one missing pattern among its records (structured.py), with sums over these,
+"""The cells of levels (TermLists): of a level and each missing pattern among its records the sums over these records,
 
     sums[a, b] = sum_r w_r z_ra z_rb
 
 z_ra: the covariate of regressor a, 1 without covariates, where record r meets the level through the effect of a;
 else 0. A record that meets a level through two effects adds their cross product too.
+
+Over little data NumPy is quick and needs no compiling; kernels take a quarter of its time, and no memory. Both add in
+the order of the visits, so that sums are the same to the bit.
 """
 
 from __future__ import annotations
@@ -11,16 +14,26 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
-AT_ONCE = 1 << 16  # visits, and places for (level, pattern): what is made of them stays in the cache
+from mmgibbs.machine.kernel_options import ENTRY
+
+LITTLE = 1 << 16  # visits, and places for (level, pattern), at most: below, NumPy takes some milliseconds
 
 
 class Visits(NamedTuple):
-    """Records that levels meet: those of a level by record, then effect (TermLists)."""
+    """Records that levels meet: those of a level by record, then effect."""
 
     ptr: np.ndarray  # (q + 1,) uint64
     record: np.ndarray  # (v,) uint32
     effect: np.ndarray  # (v,) uint8
+
+
+class Regressors(NamedTuple):
+    """What a term multiplies its levels by."""
+
+    effect: np.ndarray  # (m,) int64: the effect of each
+    covariates: np.ndarray  # (n, m) float64; no rows where every regressor is the constant 1
 
 
 class Cells(NamedTuple):
@@ -32,62 +45,96 @@ class Cells(NamedTuple):
 
 
 def cells_of_levels(
-    visits: Visits,
-    regressor_effect: np.ndarray,
-    covariates: np.ndarray,
-    pattern: np.ndarray,
-    weight: np.ndarray,
-    n_patterns: int,
+    visits: Visits, regressors: Regressors, pattern: np.ndarray, weight: np.ndarray, n_patterns: int
 ) -> Cells:
-    """regressor_effect (m,): the effect of each regressor; covariates (n, m) or without rows; pattern (n,) and weight
-    (n,), or empty, of records. Sums are taken in the order of the visits."""
+    """pattern (n,) and weight (n,), or empty where all are 1, of the records."""
+    little = max(visits.record.size, visits.ptr.size * n_patterns) <= LITTLE
+    return (_by_numpy if little else _by_kernels)(visits, regressors, pattern, weight, n_patterns)
+
+
+def _by_numpy(
+    visits: Visits, regressors: Regressors, pattern: np.ndarray, weight: np.ndarray, n_patterns: int
+) -> Cells:
     q = visits.ptr.size - 1
-    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    first = 0
-    while first < q or not parts:
-        beyond = int(np.searchsorted(visits.ptr, visits.ptr[first] + np.uint64(AT_ONCE), side="right")) - 1
-        last = min(max(beyond, first + 1), first + max(1, AT_ONCE // n_patterns), q)
-        parts.append(_cells_of(visits, first, last, regressor_effect, covariates, pattern, weight, n_patterns))
-        first = last
-    counts, patterns, sums = (np.concatenate(p) for p in zip(*parts, strict=True))
-    return Cells(np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64), patterns, sums)
+    counts: np.ndarray = np.diff(visits.ptr.astype(np.int64))
+    level = np.repeat(np.arange(q), counts)
 
-
-def _cells_of(
-    visits: Visits,
-    first: int,
-    last: int,
-    regressor_effect: np.ndarray,
-    covariates: np.ndarray,
-    pattern: np.ndarray,
-    weight: np.ndarray,
-    n_patterns: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cells of each of the levels first ... last - 1, patterns and sums of the cells."""
-    ptr = visits.ptr[first : last + 1].astype(np.int64)
-    record, effect = (x[ptr[0] : ptr[-1]] for x in (visits.record, visits.effect))
-    level = np.repeat(np.arange(last - first), np.diff(ptr))
-
-    begins = np.ones(record.size, bool)  # where a level meets a record; what follows is the same through other effects
-    begins[1:] = (record[1:] != record[:-1]) | (level[1:] != level[:-1])
+    begins = np.ones(level.size, bool)  # where a level meets a record; what follows is the same through other effects
+    begins[1:] = (visits.record[1:] != visits.record[:-1]) | (level[1:] != level[:-1])
     meeting = np.cumsum(begins) - 1
-    r, level = record[begins], level[begins]
+    record, level = visits.record[begins], level[begins]
 
-    place, order = level * n_patterns + pattern[r], np.arange(r.size)
-    earliest = np.empty((last - first) * n_patterns, np.int64)
-    earliest[place[::-1]] = order[::-1]  # the meeting that is written last stays
+    place, order = level * n_patterns + pattern[record], np.arange(record.size)
+    earliest = np.full(q * n_patterns, record.size)
+    np.minimum.at(earliest, place, order)
     opens = earliest[place] == order
     cell = (np.cumsum(opens) - 1)[earliest[place]]
 
-    m, n_cells = regressor_effect.size, int(opens.sum())
-    z = np.zeros((m, r.size))
+    m, n_cells = regressors.effect.size, int(opens.sum())
+    z = np.zeros((m, record.size))
     for a in range(m):
-        through = effect == regressor_effect[a]
-        z[a, meeting[through]] = covariates[record[through], a] if covariates.shape[0] else 1.0
+        through = visits.effect == regressors.effect[a]
+        plain = regressors.covariates.shape[0] == 0
+        z[a, meeting[through]] = 1.0 if plain else regressors.covariates[visits.record[through], a]
     sums = np.empty((n_cells, m, m))
     for a in range(m):
-        weighted = weight[r] * z[a] if weight.size else z[a]
+        weighted = weight[record] * z[a] if weight.size else z[a]
         for b in range(m):
             sums[:, a, b] = np.bincount(cell, weighted * z[b], n_cells)
-    counts = np.bincount(level[opens], minlength=last - first)
-    return counts, pattern[r[opens]].astype(np.uint32), sums
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(level[opens], minlength=q))])
+    return Cells(ptr.astype(np.uint64), pattern[record[opens]].astype(np.uint32), sums)
+
+
+def _by_kernels(
+    visits: Visits, regressors: Regressors, pattern: np.ndarray, weight: np.ndarray, n_patterns: int
+) -> Cells:
+    m = regressors.effect.size
+    ptr, seen = np.zeros(visits.ptr.size, np.uint64), np.full(n_patterns, -1, np.int64)
+    _count_cells(visits.ptr, visits.record, pattern, seen, ptr)
+    cells = Cells(ptr, np.empty(int(ptr[-1]), np.uint32), np.zeros((int(ptr[-1]), m, m)))
+    seen[:] = -1
+    _sum_cells(
+        *visits, *regressors, pattern, weight, ptr, seen, np.zeros(n_patterns, np.int64), np.zeros(m), *cells[1:]
+    )
+    return cells
+
+
+@njit(cache=True, _nrt=False, **ENTRY)
+def _count_cells(visit_ptr, visit_record, pattern, seen, ptr):
+    """seen (patterns,): the last level that met a pattern, -1 before."""
+    for level in range(ptr.size - 1):
+        n_cells = 0
+        for v in range(visit_ptr[level], visit_ptr[level + 1]):
+            p = pattern[visit_record[v]]
+            if seen[p] != level:
+                seen[p] = level
+                n_cells += 1
+        ptr[level + 1] = ptr[level] + np.uint64(n_cells)
+
+
+@njit(cache=True, _nrt=False, **ENTRY)
+def _sum_cells(
+    visit_ptr, visit_record, visit_effect, regressor_effect, covariates, pattern, weight, ptr, seen, where, z, cells,
+    sums,
+):  # fmt: skip
+    """where (patterns,), z (m,): room; sums: 0 before."""
+    m = regressor_effect.size
+    for level in range(ptr.size - 1):
+        filled, v, last = np.int64(ptr[level]), np.int64(visit_ptr[level]), np.int64(visit_ptr[level + 1])
+        while v < last:
+            r = visit_record[v]
+            p = pattern[r]
+            if seen[p] != level:
+                seen[p], where[p] = level, filled
+                cells[filled] = p
+                filled += 1
+            for a in range(m):
+                z[a] = 0.0
+            while v < last and visit_record[v] == r:
+                for a in range(m):
+                    if regressor_effect[a] == visit_effect[v]:
+                        z[a] = covariates[r, a] if covariates.shape[0] > 0 else 1.0
+                v += 1
+            for a in range(m):
+                for b in range(m):
+                    sums[where[p], a, b] += (weight[r] if weight.size > 0 else 1.0) * z[a] * z[b]

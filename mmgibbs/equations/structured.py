@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.equations.cell_classes import shared_cells
-from mmgibbs.equations.cells import Visits, cells_of_levels
+from mmgibbs.equations.cells import Regressors, Visits, cells_of_levels
 from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.partition import Partition
@@ -161,8 +161,8 @@ def _term_lists(
 ) -> TermLists:
     covariates = _covariates(term, records_order)
     visits = _visits(term, order, records_order)
-    data = term.regressor_effect, covariates, records.pattern, records.weight
-    cells = cells_of_levels(visits, *data, n_patterns)
+    regressors = Regressors(term.regressor_effect, covariates)
+    cells = cells_of_levels(visits, regressors, records.pattern, records.weight, n_patterns)
     k = term.n_components
     traits_per_effect = [len(e.traits) * e.n_regressors for e in term.effects]
     return TermLists(

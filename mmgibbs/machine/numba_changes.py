@@ -100,7 +100,7 @@ def tell_only_who_listens(event: Any) -> None:
     that is being compiled, whose time goes into the function's metadata. It is not installed. A later Numba that keeps
     listeners in another way is left as it is."""
     listeners, kinds = getattr(event, "_registered", None), getattr(event, "_builtin_kinds", None)
-    if listeners is None or kinds is None:
+    if listeners is None or kinds is None or not hasattr(event, "install_timer"):
         return
     start, end, timer = event.start_event, event.end_event, event.install_timer
 
@@ -113,20 +113,26 @@ def tell_only_who_listens(event: Any) -> None:
             end(kind, data, exc_details)
 
     def install_timer(kind: str, callback: Callable[[float], object]) -> AbstractContextManager:
-        return nullcontext() if kind == "numba:llvm_lock" else timer(kind, callback)
+        of_numba = kind == "numba:llvm_lock" and getattr(callback, "__name__", "") == "cb_llvm"
+        return nullcontext() if of_numba else timer(kind, callback)
 
     event.start_event, event.end_event = start_event, end_event
     event.install_timer = install_timer
 
 
+def _parameters(function: Callable) -> list[str]:
+    return list(signature(function).parameters)
+
+
 def find_lives_of_variables_when_asked(postproc: Any) -> None:
-    """After most passes Numba finds the variables that are alive at each point of a function. Nobody reads them but the
-    last pass, which finds them again, and generators. A later Numba that does it in another way is left as it is."""
+    """After most passes Numba finds the variables that are alive where each block of a function begins. Who reads them
+    comes after the last pass, which finds them again, or is a generator; the lives behind them are found once they are
+    asked for. A later Numba that does it in another way is left as it is."""
     kind: Any = getattr(postproc, "PostProcessor", None)
     if not hasattr(postproc, "VariableLifetime") or kind is None:
         return
     whole = kind.run
-    if list(signature(whole).parameters) != ["self", "emit_dels", "extend_lifetimes"]:
+    if _parameters(whole) != ["self", "emit_dels", "extend_lifetimes"]:
         return
 
     def run(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
@@ -135,7 +141,7 @@ def find_lives_of_variables_when_asked(postproc: Any) -> None:
             whole(self, emit_dels, extend_lifetimes)
             return
         code.blocks = postproc.transforms.canonicalize_cfg(code.blocks)
-        code.variable_lifetime = postproc.VariableLifetime(code.blocks)  # which finds them once it is asked
+        code.variable_lifetime = postproc.VariableLifetime(code.blocks)
         code.generator_info = None
 
     kind.run = run
@@ -145,10 +151,12 @@ def simplify_only_functions_with_a_body(codegen: Any) -> None:
     """Numba has LLVM simplify each function of a module, and makes ready for it each time; most are mere names of
     functions elsewhere. A later Numba that does it in another way is left as it is."""
     kind: Any = getattr(codegen, "CPUCodeLibrary", None)
-    passes_of = getattr(codegen, "CPUCodegen", None)
-    if not hasattr(kind, "_optimize_functions") or not hasattr(passes_of, "_function_pass_manager"):
+    makes_passes: Any = getattr(getattr(codegen, "CPUCodegen", None), "_function_pass_manager", None)
+    if not hasattr(kind, "_optimize_functions") or makes_passes is None:
         return
     whole = kind._optimize_functions
+    if _parameters(whole) != ["self", "ll_module"] or _parameters(makes_passes) != ["self", "kwargs"]:
+        return
 
     def optimize_functions(self: Any, module: Any) -> None:
         if codegen.config.LLVM_PASS_TIMINGS:

@@ -158,7 +158,7 @@ def _draw_scaling(
             for m in range(b, a + 1):
                 moved_L[a, b] += proposal[a, m] * L[m, b]
     then = _log_factors(moved_L, exponents, S, X)
-    u, _ = uniform_pair(number, np.uint64(1), stream, draw_word(0, 0), seed, chain)
+    u, _ = uniform_pair(number, np.uint64(1), stream, draw_word(np.uint64(0), np.uint64(0)), seed, chain)
     return np.log(u) < then - now
 
 

@@ -42,7 +42,9 @@ def any_effects(levels: int, components: int) -> np.ndarray:
 
 
 def take_any_effects(engine: Engine, residuals_follow: bool) -> None:
-    """Of every term. Where the residuals need not follow, nothing is compiled for that: one part does it."""
+    """Of every term. Where the residuals need not follow, an engine that keeps them stays with those it has, so that
+    nothing is compiled for that: one part does it. Other engines make theirs anew when they are asked for.
+    """
     if residuals_follow:
         engine.start([any_effects(t.n_levels, t.n_components) for t in engine.equations.design.terms])
         return

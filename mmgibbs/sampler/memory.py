@@ -15,9 +15,10 @@ def bytes_per_chain(design: Design, real: np.dtype) -> int:
     """State, moments and one fetched copy of a chain: Theta, e, four moments, two copies of Theta on the way to
     them; with traits that are not normal its own y, and what is known of their records (16 bytes at most).
     """
+    n = n_effects(design)
     of_records = design.n_records * design.n_traits * (2 if design.responses else 1)
     known = design.n_records * 16 * len(design.responses)
-    return (n_effects(design) + of_records) * np.dtype(real).itemsize + n_effects(design) * 8 * 6 + known
+    return (n + of_records) * np.dtype(real).itemsize + n * 8 * 6 + known
 
 
 def bytes_of_results(model: MixedModel, schedule: Schedule) -> int:

@@ -49,7 +49,12 @@ def python_uses(
         compiled = isinstance(node, ast.FunctionDef) and (_is_compiled(node) or node.name in bodies)
         plain_form = isinstance(node, ast.Attribute) and node.attr == "py_func"
         given_an_entry = isinstance(node, ast.Call) and ast.unparse(node.func) == "from_python"
-        if (compiled and node.name not in in_python) or plain_form or given_an_entry:
+        if (compiled and node.name not in in_python) or plain_form:
+            return
+        if given_an_entry:
+            for argument in node.args:
+                if not isinstance(argument, ast.Name | ast.Attribute):
+                    visit(argument)
             return
         plain = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
         dotted = isinstance(node, ast.Attribute) and node.attr in modules.get(ast.unparse(node.value), ())
@@ -87,10 +92,16 @@ def test_python_uses_none_of_them(of):
 def test_a_call_from_python_is_seen():
     source = (
         "from room import sums as s\nimport room as r\n@njit(**WITHIN)\ndef f(x): return s(x)\n"
-        "@njit\ndef g(x): return f(x)\ndef h(x): return g(f(x)) + s(x) + r.sums(x) + f.py_func(x) + from_python(f)(x)"
+        "@njit\ndef g(x): return f(x)\ndef h(x): return g(f(x)) + s(x) + r.sums(x) + f.py_func(x) "
+        "+ from_python(f)(x) + from_python(s(x))"
     )
     assert without_entry(source) == {"f"}
-    assert sorted(python_uses(source, {"room": {"sums"}}, {"f"})) == ["line 7: f", "line 7: r.sums", "line 7: s"]
+    assert sorted(python_uses(source, {"room": {"sums"}}, {"f"})) == [
+        "line 7: f",
+        "line 7: r.sums",
+        "line 7: s",
+        "line 7: s",
+    ]
     assert python_uses(source, {"room": {"sums"}}, {"f"}, frozenset("h")) == []
     assert python_uses(source, {}, {"f"}, frozenset("h"), frozenset("g")) == ["line 6: f"]
 

@@ -15,7 +15,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 from numba import njit
 
 from mmgibbs.engines.base import refuse_singular
@@ -209,6 +208,8 @@ class PcgSolver:
         self, tolerance: float, max_iterations: int | None = None, callback: Callable[[int], None] | None = None
     ) -> Solution:
         """BLUE and BLUP. Raises ModelError where the iteration does not reach |b - C theta| <= tolerance |b|."""
+        from scipy.sparse.linalg import LinearOperator, cg  # which chains, that import this file too, do not need
+
         b = self.weighted_sums(self.equations.records.y)
         norm = float(np.linalg.norm(b))
         if norm == 0.0:
@@ -224,12 +225,10 @@ class PcgSolver:
         with blas_threads(1), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             system = self._system(b)
             size = system.right.size
-            C = scipy.sparse.linalg.LinearOperator((size, size), system.times, dtype=np.float64)
-            M = scipy.sparse.linalg.LinearOperator((size, size), system.precondition, dtype=np.float64)
+            C = LinearOperator((size, size), system.times, dtype=np.float64)
+            M = LinearOperator((size, size), system.precondition, dtype=np.float64)
             limit = max_iterations or self.iteration_limit
-            x, _ = scipy.sparse.linalg.cg(
-                C, system.right, rtol=0.0, atol=tolerance * norm, maxiter=limit, M=M, callback=step
-            )
+            x, _ = cg(C, system.right, rtol=0.0, atol=tolerance * norm, maxiter=limit, M=M, callback=step)
             theta = system.solution(x)
             reached = float(np.linalg.norm(b - self.times(theta))) / norm
         if not reached <= max(100 * tolerance, 1e-10):

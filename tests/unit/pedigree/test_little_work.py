@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from unit.pedigree.test_inbreeding import pedigrees, random_pedigree
 
-from mmgibbs.equations import structured
-from mmgibbs.equations.structured import _count_cells
 from pedigree import inbreeding as of_inbreeding
 from pedigree import little_work, recode, relationship
 from pedigree.inbreeding import inbreeding, inbreeding_with_metafounders, inbreeding_with_selfing
@@ -82,18 +80,6 @@ def test_the_same_of_an_inbred_herd_and_of_a_loop():
     assert plain[1].size == 3 and all(a.tobytes() == b.tobytes() for a, b in zip(compiled, plain, strict=True))
 
 
-def test_cells_are_counted_the_same():
-    rng = np.random.default_rng(5)
-    ptr = np.concatenate([[0], np.cumsum(rng.integers(0, 4, 300))]).astype(np.uint64)
-    record, pattern = rng.permutation(int(ptr[-1])).astype(np.uint32), rng.integers(0, 5, int(ptr[-1])).astype(np.uint8)
-    found = []
-    for count in (_count_cells, interpreted(_count_cells)):
-        cells = np.zeros(ptr.size, np.uint64)
-        count(ptr, record, pattern, np.full(5, -1), cells)
-        found.append(cells)
-    assert found[0][-1] > 300 and np.array_equal(*found)
-
-
 def test_a_kernel_that_differs_is_seen(monkeypatch):
     @numba.njit
     def mendelian_variance(sire, dam, F, d):  # a product of int32, which Numba widens and Python does not
@@ -125,15 +111,9 @@ def test_kernels_that_call_kernels_are_refused():
 def test_levels_count_as_steps_too(monkeypatch):
     """Millions of levels with a few records are much work."""
     asked = {}
-    for module in (relationship, structured):
-        monkeypatch.setattr(module, "by_size", lambda kernel, steps: asked.update({kernel: steps}) or kernel)
+    monkeypatch.setattr(relationship, "by_size", lambda kernel, steps: asked.update({kernel: steps}) or kernel)
     n, none = 5_000, np.full(5_000, -1, np.int32)
     assert relationship.relatives(none, none).progeny.size == 0 and asked[relationship._list_progeny] >= 3 * n
-    structured._cells(
-        np.zeros(n + 1, np.uint64), np.empty(0, np.uint32), np.empty(0, np.uint8), np.zeros(1, np.int64),
-        np.empty((0, 1)), np.zeros(1, np.uint8), np.empty(0), 1,
-    )  # fmt: skip
-    assert asked[_count_cells] >= n
 
 
 def test_numbers_overflow_in_silence():

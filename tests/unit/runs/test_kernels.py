@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from reference import models
 
+from mmgibbs.engines.coloured.engine import StructuredEngine
+from mmgibbs.engines.hybrid.engine import HybridEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -16,7 +18,7 @@ from mmgibbs.model.residual import ResidualModel
 from mmgibbs.runs import kernels
 from mmgibbs.runs.progress import Console
 from mmgibbs.sampler.interweave import terms_to_interweave
-from mmgibbs.sampler.kernels import PARTS, any_effects, compile_part, parts_of_sweep
+from mmgibbs.sampler.kernels import PARTS, any_effects, compile_part, parts_of_sweep, take_any_effects
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import gibbs_steps
@@ -112,6 +114,38 @@ def test_draws_compiled_beside_are_those_that_a_sweep_calls():
     before = [set(kernel.signatures) for kernel in used]
     kernels.compile_draws()
     assert all(before) and [set(kernel.signatures) for kernel in used] == before
+
+
+@pytest.mark.parametrize("make", [SerialEngine, StructuredEngine, HybridEngine])
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("follow", [True, False])
+def test_a_part_begins_with_any_effects(make, precision, follow):
+    """And with residuals of these, or those of before, where the engine keeps them."""
+    design = models.example("bivariate_missing").design
+    engine = make(structured_equations(design, partition(design, "colour"), precision))
+    take_any_effects(engine, follow)
+    assert all(np.ptp(theta) > 0.5 for theta in engine.theta)
+    e, kept = engine.e.copy(), engine.e
+    engine.refresh()
+    anew = engine.e.copy()
+    engine.start()
+    followed = follow or not engine.keeps_residuals
+    assert np.array_equal(e, anew if followed else engine.e) and not np.array_equal(anew, engine.e)
+    assert kept.dtype == engine.equations.real
+
+
+@pytest.mark.parametrize("value", [1.5, np.nan])
+def test_residuals_follow_a_single_effect(value):
+    """Terms whose effects are all 0 move no residual, and are passed over."""
+    design = models.example("bivariate_missing").design
+    engine = SerialEngine(structured_equations(design, partition(design, "colour")))
+    before, theta = engine.e.copy(), [np.zeros((t.n_levels, t.n_components)) for t in design.terms]
+    theta[0][int(engine.equations.terms[0].code[-1]), 0] = value
+    engine.start(theta)
+    moved = ~(engine.e == before)
+    lists = engine.equations.terms[0]
+    met = lists.visit_record[int(lists.visit_ptr[-2]) :]
+    assert set(np.flatnonzero(moved.any(axis=1))) == set(met.tolist()) and met.size
 
 
 def test_every_step_is_of_one_part():
