@@ -100,7 +100,7 @@ def bytes_of(step: Step, engine: Engine) -> int | None:
     real, (n, T) = eq.real.itemsize, eq.records.y.shape
     residuals, patterns = n * T * real, eq.records.pattern.nbytes + eq.records.weight.nbytes
     if isinstance(step, Locations):
-        thetas = sum(t.n_levels * t.n_components for t in eq.design.terms) * real
+        thetas = eq.design.n_effects * real
         moved = 2 * len(eq.terms) * residuals + thetas  # each term reads e, and writes it; y is not read
         return eq.bytes - eq.records.y.nbytes - residuals + moved
     if isinstance(step, ResidualCovariance):

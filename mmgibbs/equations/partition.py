@@ -100,7 +100,7 @@ def _whole(design: Design, i: int) -> Iterator[Block]:
 
 def _equal(design: Design, n_blocks: int) -> Iterator[Block]:
     """Cut the terms, in order, wherever the running number of equations passes a multiple of total / n_blocks."""
-    total = sum(t.n_levels * t.n_components for t in design.terms)
+    total = design.n_effects
     size, room = max(1, -(-total // n_blocks)), max(1, -(-total // n_blocks))
     for whole in (block for i in range(len(design.terms)) for block in _whole(design, i)):
         k, first = whole.last_component, whole.first

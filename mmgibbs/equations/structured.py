@@ -41,7 +41,7 @@ class TermLists(NamedTuple):
     """What a sweep of one term reads: q levels with k components, m regressors, E effects, v visits of records.
 
     A *visit* is a record that meets the level through one effect; the visits of a level are ordered by record, then
-    effect. A *cell* is a level and one missing pattern among its records: sums[a, b] = sum_r w_r z_ra z_rb over them.
+    effect. A *cell* is a level and one missing pattern among its records, with sums over these (cells.py).
     Levels with the same cells may share one list of them (cell_classes.py): a level has the cells of its class.
     """
 
@@ -80,7 +80,7 @@ class StructuredEquations:
         dense = (d for d in self.dense if d is not None)
         every: list[Iterable[object]] = [self.records, *self.terms, *self.relationships, *dense]
         arrays = [a for lists in every for a in lists if isinstance(a, np.ndarray)]
-        state = self.records.y.size + sum(t.n_levels * t.n_components for t in self.design.terms)
+        state = self.records.y.size + self.design.n_effects
         return sum(a.nbytes for a in arrays) + state * self.real.itemsize
 
 

@@ -90,6 +90,11 @@ class Design:
     def n_equations(self) -> int:
         return sum(t.n_equations for t in self.terms)
 
+    @property
+    def n_effects(self) -> int:
+        """Numbers in Theta: every component of every level, those held at 0 too, which are no equations."""
+        return sum(t.n_levels * t.n_components for t in self.terms)
+
     def to_original_scale(self, theta: list[np.ndarray]) -> list[np.ndarray]:
         """Solutions on the scale of the user's covariates and traits;
         `theta` (one (q, k) array per term) is left as it is.

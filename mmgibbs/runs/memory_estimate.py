@@ -13,7 +13,7 @@ from mmgibbs.model.markers import Markers
 from mmgibbs.runs.assemble import Assembled
 from mmgibbs.sampler.competing import bytes_drawn_together
 from mmgibbs.sampler.markers.sweep import BLOCK
-from mmgibbs.sampler.memory import MOMENTS, bytes_of_results, bytes_per_chain, n_effects
+from mmgibbs.sampler.memory import MOMENTS, bytes_of_results, bytes_per_chain
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 
@@ -65,7 +65,7 @@ def refuse_solving_beyond_memory(analysis: Analysis, assembled: Assembled) -> No
 
 def solving_bytes(design: Design, precision: str) -> int:
     """The equations, the vectors of an iteration, and the table of solutions."""
-    return estimated_bytes(design, precision) + n_effects(design) * (8 * 8 + TABLE)
+    return estimated_bytes(design, precision) + design.n_effects * (8 * 8 + TABLE)
 
 
 def solutions_that_fit(design: Design, precision: str, wanted: int) -> int:
@@ -80,7 +80,7 @@ def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: 
     turn: a chain at work beside the results of all; these, squared to be pooled; the pooled ones with the table of
     solutions.
     """
-    n, chains = n_effects(model.design), schedule.chains
+    n, chains = model.design.n_effects, schedule.chains
     each = bytes_of_results(model, schedule)
     markers = sum(bytes_of_markers(m, len(model.design.patterns)) for m in model.design.markers)
     at_work = chains * each + bytes_per_chain(model.design, real) + model.followed_bytes

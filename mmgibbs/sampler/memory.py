@@ -15,7 +15,7 @@ def bytes_per_chain(design: Design, real: np.dtype) -> int:
     """State, moments and one fetched copy of a chain: Theta, e, four moments, two copies of Theta on the way to
     them; with traits that are not normal its own y, and what is known of their records (16 bytes at most).
     """
-    n = n_effects(design)
+    n = design.n_effects
     of_records = design.n_records * design.n_traits * (2 if design.responses else 1)
     known = design.n_records * 16 * len(design.responses)
     return (n + of_records) * np.dtype(real).itemsize + n * 8 * 6 + known
@@ -26,9 +26,4 @@ def bytes_of_results(model: MixedModel, schedule: Schedule) -> int:
     sizes = [c.start.size for c in (*model.covariances, model.residual) if c is not None]
     components = {t.name: t.n_components for t in model.design.terms}
     saved = sum(codes.size * components[name] for name, codes in model.saved.items())
-    return n_effects(model.design) * MOMENTS + schedule.n_kept * (sum(sizes) + saved) * 8 + model.followed_bytes
-
-
-def n_effects(design: Design) -> int:
-    """Of all levels and components, those held at 0 too: they have their places."""
-    return sum(t.n_levels * t.n_components for t in design.terms)
+    return model.design.n_effects * MOMENTS + schedule.n_kept * (sum(sizes) + saved) * 8 + model.followed_bytes

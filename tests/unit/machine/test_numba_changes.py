@@ -12,6 +12,7 @@ from mmgibbs.machine.numba_changes import (
     CHANGES,
     compare_only_options_that_are_set,
     find_lives_of_variables_when_asked,
+    simplify_only_functions_with_a_body,
     tell_only_who_listens,
 )
 
@@ -136,6 +137,13 @@ def test_a_numba_that_keeps_them_in_another_way_is_left_as_it_is():
         if change is not numba_changes.name_kernels_by_process:
             change(nothing)
         assert not vars(nothing)
+    event = SimpleNamespace(start_event=1, end_event=2, _registered={}, _builtin_kinds=set())  # without timers
+    tell_only_who_listens(event)
+    assert (event.start_event, event.end_event) == (1, 2)
+    for simplify, passes in ((lambda self: 1, lambda self, **kwargs: 1), (lambda self, ll_module: 1, lambda self: 1)):
+        library, maker = SimpleNamespace(_optimize_functions=simplify), SimpleNamespace(_function_pass_manager=passes)
+        simplify_only_functions_with_a_body(SimpleNamespace(CPUCodeLibrary=library, CPUCodegen=maker))
+        assert library._optimize_functions is simplify
     for run in (lambda self: 1, lambda self, emit_dels=False: 1):
         kind = SimpleNamespace(run=run)
         find_lives_of_variables_when_asked(SimpleNamespace(PostProcessor=kind, VariableLifetime=1))
