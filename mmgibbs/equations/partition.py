@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from mmgibbs.equations.reading_order import reading_orders
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.kernel_options import ENTRY, WITHIN
 from mmgibbs.model.design import Design
@@ -114,10 +115,9 @@ def _equal(design: Design, n_blocks: int) -> Iterator[Block]:
 
 def _by_colour(design: Design) -> Partition:
     orders, blocks = [], []
-    for i, term in enumerate(design.terms):
+    for i, (term, near) in enumerate(zip(design.terms, reading_orders(design), strict=True)):
         colours = level_colours(term)
         listed, dense = _listed_and_dense(term)
-        near = term.relationship.reading_order()
         if dense.size:
             near = near[np.isin(near, dense, invert=True)]
         orders.append(np.concatenate([near[np.argsort(colours[near], kind="stable")], dense]))

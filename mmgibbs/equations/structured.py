@@ -22,6 +22,7 @@ from mmgibbs.equations.cells import Regressors, Visits, cells_of_levels
 from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.partition import Partition
+from mmgibbs.equations.reading_order import positions, term_of_most_levels
 from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.base import DenseBlock, Lists
@@ -129,13 +130,13 @@ def _dense_levels(term: Term, order: np.ndarray, real: np.dtype) -> DenseLevels 
     dense = term.relationship.dense
     if dense is None:
         return None
-    positions, in_real = _positions(order)[dense.levels], lambda a: a.astype(min(real, a.dtype), copy=False)
+    places, in_real = positions(order)[dense.levels], lambda a: a.astype(min(real, a.dtype), copy=False)
     if isinstance(dense, DenseBlock):
-        return DenseLevels(positions, in_real(dense.values))
+        return DenseLevels(places, in_real(dense.values))
     parts, of_pedigree = dense.parts, (dense.weight, dense.pedigree, dense.less)
     products = np.ascontiguousarray(in_real(parts.products))
     of_core = np.ascontiguousarray(in_real(parts.of_core))
-    return CoreLevels(positions, parts.core, parts.others, of_core, products, parts.left, *of_pedigree)
+    return CoreLevels(places, parts.core, parts.others, of_core, products, parts.left, *of_pedigree)
 
 
 def _records_order(design: Design, partition: Partition) -> np.ndarray:
@@ -144,16 +145,9 @@ def _records_order(design: Design, partition: Partition) -> np.ndarray:
     """
     if not design.terms:
         return np.arange(design.n_records, dtype=np.uint32)
-    largest = max(range(len(design.terms)), key=lambda i: design.terms[i].n_levels)
-    position = _positions(partition.order[largest])
-    level = design.terms[largest].effects[0].level
-    return np.argsort(np.where(level >= 0, position[level], np.int32(position.size)), kind="stable").astype(np.uint32)
-
-
-def _positions(order: np.ndarray) -> np.ndarray:
-    position = np.empty(order.size, np.int32)
-    position[order] = np.arange(order.size, dtype=np.int32)
-    return position
+    largest = term_of_most_levels(design)
+    place = positions(partition.order[largest])[design.terms[largest].effects[0].level]
+    return np.argsort(place, kind="stable").astype(np.uint32)
 
 
 def _term_lists(
@@ -180,7 +174,8 @@ def _term_lists(
 
 
 def _visits(term: Term, order: np.ndarray, records_order: np.ndarray) -> Visits:
-    position = np.append(_positions(order), np.int32(-1))  # level -1 (met by no record) stays -1
+    position = positions(order)
+    position[-1] = -1  # level -1 (met by no record) stays -1
     levels = np.empty((records_order.size, len(term.effects)), np.int32)
     for column, effect in enumerate(term.effects):
         levels[:, column] = position[effect.level[records_order]]

@@ -158,9 +158,9 @@ class Relationship:
         """Pairs of levels (two arrays, -1: none) that the lists join, in parts; a pair may come more than once."""
         raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
-    def reading_order(self) -> np.ndarray:
-        """(q,) int32 levels in an order in which relatives are read as streams; model order where none is better."""
-        return np.arange(self.n_levels, dtype=np.int32)
+    def nearest_relative(self) -> np.ndarray | None:
+        """(q,) int32 a relative that each level should stand near in memory (-1: none); None: the order is no matter."""
+        return None
 
     def noise(self, lists: Lists, code: np.ndarray, who: str) -> Callable[[np.ndarray], np.ndarray]:
         """The function Z -> B' Z, (q, k) in sweep order, with K^-1 = B' B: noise of covariance K^-1 from normals Z.

@@ -18,8 +18,6 @@ from mmgibbs.model.relationships.base import UNKNOWN, Lists, Relationship
 from pedigree.partitioned import inverse_among
 from pedigree.relationship import Relatives, a_among, a_inverse_csr, a_times_relatives, list_progeny
 
-COHORTS = 64  # births are cut into this many cohorts, each ordered by its dams
-
 
 class PedigreeLists(NamedTuple):
     """A^-1 (or the QP matrix with unknown-parent groups) as parents and progeny; nothing else is stored."""
@@ -141,24 +139,12 @@ class Pedigree(Relationship):
         animal = np.arange(kind.n_animals, dtype=np.int32)
         return [(animal, kind.sire), (animal, kind.dam), (kind.sire, kind.dam)]
 
-    def reading_order(self) -> np.ndarray:
-        """Cohort by cohort, and within a cohort in the order of the dams.
-
-        Dams, calves and the calves' records then come in nearly the same order, and only sires, few and hot, are
-        gathered. Small pedigrees keep model order.
-        """
-        natural = super().reading_order()
-        if self.n_levels < 100 * COHORTS:
-            return natural
-        position = natural.astype(np.int64)
-        bounds = np.linspace(0, self.relatives.n_animals, COHORTS + 1).astype(np.int64)
-        for first, last in zip(bounds[:-1], bounds[1:], strict=True):
-            dam = self.relatives.dam[first:last]
-            of_dam = np.where(dam >= 0, position[dam], -1)
-            position[first:last][np.argsort(of_dam, kind="stable")] = np.arange(first, last)
-        order = np.empty(self.n_levels, np.int32)
-        order[position] = natural
-        return order
+    def nearest_relative(self) -> np.ndarray:
+        """Its dam: daughters stay in the herd that they are born in."""
+        kin = self.relatives
+        dams = np.full(self.n_levels, -1, np.int32)
+        dams[: kin.n_animals] = np.where(kin.dam < kin.n_animals, kin.dam, -1)  # groups of unknown dams are no herds
+        return dams
 
     def noise(self, lists: Lists, code: np.ndarray, who: str) -> Callable[[np.ndarray], np.ndarray]:
         return lambda z: mendelian_noise(lists, z)
