@@ -159,7 +159,7 @@ class Relationship:
         raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
     def nearest_relative(self) -> np.ndarray | None:
-        """(q,) int32 a relative that each level should stand near in memory (-1: none); None: the order is no matter."""
+        """(q,) int32 a relative that each level should stand near in memory (-1: none); None: no order is better."""
         return None
 
     def noise(self, lists: Lists, code: np.ndarray, who: str) -> Callable[[np.ndarray], np.ndarray]:
