@@ -27,8 +27,10 @@ from mmgibbs.errors import ModelError
 from mmgibbs.machine.kernel_options import ENTRY, WITHIN
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Term
+from pedigree.little_work import by_size
 
 KINDS = ("term", "effect", "equal", "colour")
+LITTLE = 1 << 16  # pairs of levels that are sorted by NumPy, at most
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ def level_colours(term: Term) -> np.ndarray:
     degree = np.diff(indptr).astype(np.int32)
     by_degree = np.argsort(np.negative(degree, out=degree), kind="stable").astype(np.int32)
     colours, taken_by = np.full(term.n_levels, -1, np.int32), np.full(term.n_levels + 1, -1, np.int32)
-    _greedy(indptr, indices, by_degree, colours, taken_by)
+    by_size(_greedy, indices.size)(indptr, indices, by_degree, colours, taken_by)
     return colours
 
 
@@ -164,7 +166,14 @@ def joined_pairs(pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray
 
 def _adjacency(pairs: list[tuple[np.ndarray, np.ndarray]], apart: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """CSR of the graph of all pairs, both directions, without the levels `apart` (q,) bool: indptr (q + 1,) int64,
-    indices int32. Pairs are read where they are: to put them together takes as much memory as the graph."""
+    indices int32. Few pairs are sorted; many are read where they are: to put them together takes as much memory as the
+    graph."""
+    if sum(a.size for a, _ in pairs) <= LITTLE:
+        a, b = joined_pairs(pairs)
+        within = ~(apart[a] | apart[b])
+        level, other = (np.concatenate([x[within], y[within]]) for x, y in ((a, b), (b, a)))
+        few = np.concatenate([[0], np.cumsum(np.bincount(level, minlength=apart.size))])
+        return few, other[np.argsort(level, kind="stable")]
     of_int32 = [(np.asarray(a, np.int32), np.asarray(b, np.int32)) for a, b in pairs]
     ptr = np.zeros(apart.size + 1, np.int64)
     for a, b in of_int32:

@@ -27,6 +27,7 @@ from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.base import DenseBlock, Lists
 from mmgibbs.model.terms import Term
+from pedigree.little_work import by_size
 
 
 class Records(NamedTuple):
@@ -199,7 +200,7 @@ def visits_of_levels(levels: np.ndarray, q: int) -> Visits:
         ptr[1:] += np.bincount(level[level >= 0], minlength=q).astype(np.uint64)
     np.cumsum(ptr, out=ptr)
     record, effect = np.empty(int(ptr[-1]), np.uint32), np.empty(int(ptr[-1]), np.uint8)
-    _sort_visits(levels, ptr[:-1].copy(), record, effect)
+    by_size(_sort_visits, levels.size)(levels, ptr[:-1].copy(), record, effect)
     return Visits(ptr, record, effect)
 
 

@@ -31,7 +31,7 @@ import numpy as np
 
 from mmgibbs.posterior.tracked import WholeTheta
 
-_NUMBA: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+_NUMBA: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
 LONG_ENOUGH = 8  # draws of a batch whose mean says something of how draws follow each other; of one draw: nothing
 _PARTS = ("batch_mean", "within", "between_mean", "between")
 
