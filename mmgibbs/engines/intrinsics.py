@@ -74,6 +74,20 @@ def positions_on_stack(typingctx, shape):
 
 
 @intrinsic
+def clear(typingctx, array):
+    """All numbers of a C-ordered array are 0: one instruction, where an assignment is loops that are compiled anew."""
+    if not isinstance(array, types.Array) or array.layout != "C":
+        return None
+
+    def codegen(context, builder, signature, args):
+        numbers = context.make_array(array)(context, builder, args[0])
+        cgutils.memset(builder, numbers.data, builder.mul(numbers.nitems, numbers.itemsize), 0)
+        return context.get_dummy_value()
+
+    return types.void(array), codegen
+
+
+@intrinsic
 def least(typingctx, a, b):
     """The smaller of two unsigned numbers of one type: one instruction, where `min` is a function that is compiled for
     each set of options of its callers."""

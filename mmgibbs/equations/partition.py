@@ -145,7 +145,8 @@ def level_colours(term: Term) -> np.ndarray:
     degree = np.diff(indptr).astype(np.int32)
     by_degree = np.argsort(np.negative(degree, out=degree), kind="stable").astype(np.int32)
     colours, taken_by = np.full(term.n_levels, -1, np.int32), np.full(term.n_levels + 1, -1, np.int32)
-    by_size(_greedy, indices.size)(indptr, indices, by_degree, colours, taken_by)
+    greedy = by_size(_greedy, by_degree.size + indices.size // 3)  # Python looks at three neighbours in a step's time
+    greedy(indptr, indices, by_degree, colours, taken_by)
     return colours
 
 

@@ -10,6 +10,7 @@ for all of them at once; then their thetas and residuals move. The arithmetic of
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -26,12 +27,12 @@ from mmgibbs.engines.coloured.gather import (
     sum_residuals_of,
 )
 from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
-from mmgibbs.engines.intrinsics import least, on_stack
+from mmgibbs.engines.intrinsics import clear, least, on_stack
 from mmgibbs.engines.serial import LevelSweep
 from mmgibbs.engines.visit import unrolled
 from mmgibbs.equations.partition import Block
-from mmgibbs.equations.passes import class_precisions, level_precisions
-from mmgibbs.equations.relationships import weight
+from mmgibbs.equations.passes import class_precisions
+from mmgibbs.equations.relationships import weight as diagonal
 from mmgibbs.equations.structured import StructuredEquations, TermLists
 from mmgibbs.machine.kernel_options import ENTRY, WITHIN
 from mmgibbs.machine.threads import Threads
@@ -42,13 +43,26 @@ def fit_in_lanes(equations: StructuredEquations, term: int) -> bool:
     return all(unrolled(equations, term)) and equations.terms[term].covariates.shape[0] == 0
 
 
+class LaneCells(NamedTuple):
+    """Of TermLists what makes the data part of P."""
+
+    trait: np.ndarray
+    regressor: np.ndarray
+    cell_class: np.ndarray
+    cell_ptr: np.ndarray
+    cell_pattern: np.ndarray
+    cell_sums: np.ndarray
+
+
 class LaneTables:
-    """What the lanes of a term read beside its lists; the blocks of a term share them."""
+    """What the lanes of a term read; the blocks of a term share it."""
 
     def __init__(self, equations: StructuredEquations, term: int, ranges: list[tuple[int, int]]):
         self.term, lists = term, equations.terms[term]
+        self.visits = (lists.visit_ptr, lists.visit_record, lists.visit_effect)
+        self.effects = (lists.effect_first, lists.trait, lists.active)
+        self.cells = LaneCells(*(getattr(lists, name) for name in LaneCells._fields))
         self.lists = lane_lists(lists, equations.relationships[term], equations.records.pattern, ranges)
-        self.classes = lists.cell_class
         self._made_for: np.ndarray | None = None
 
     def renew(self, state: SweepEngine) -> None:
@@ -116,9 +130,11 @@ class LaneSweep(LevelSweep):
     def _sweep(self, state: SweepEngine, bounds: np.ndarray, number: int, key: Key) -> None:
         """Draw the levels of each of bounds (ranges, 2), one after another."""
         i, tables, room = self.block.term, self.tables, self._own_room or self._new_room()
+        term, K, records = self.lists
         failed = sweep_lanes(
-            *self.lists, tables.lists, *self.unrolled, state.rows[i], state.e, state.Ginv[i], state.Rinv,
-            tables.classes, tables.parts, tables.rows, *room, bounds, number, self.stream, key[0], key[1],
+            term.code, *tables.visits, *tables.effects, tables.cells, K, records.weight, tables.lists, *self.unrolled,
+            state.rows[i], state.e, state.Ginv[i], state.Rinv, tables.parts, tables.rows, *room, bounds, number,
+            self.stream, key[0], key[1],
         )  # fmt: skip
         if failed >= 0:
             refuse_singular(self.equations, i, failed)
@@ -126,70 +142,71 @@ class LaneSweep(LevelSweep):
 
 @njit(cache=True, _nrt=False, **ENTRY)
 def sweep_lanes(
-    term, K, records, lists, k_, T_, theta, e, Ginv, Rinv, classes, parts, rows, z, moves, bounds, number, stream,
-    seed, chain,
+    code, visit_ptr, visit_record, visit_effect, effect_first, trait, active, cells, K, weight, lists, k_, T_, theta, e,
+    Ginv, Rinv, parts, rows, z, moves, bounds, number, stream, seed, chain,
 ):  # fmt: skip
     """Draw the levels bounds[i, 0] ... bounds[i, 1] - 1 (sweep positions, all of one colour), i = 0 ..., jointly per
     level; 1 <= k, T <= 4, no covariates.
 
-    bounds (ranges, 2) int64, theta (q + 1, k), its last row 0; lists, rows: gather.py. z (k rounded up to even, LANES)
-    and moves (effects LANES, T), both 0: room for normals and for what records move by. classes (q,) and parts
-    (classes, k, k): those of shared cells, or both empty. Returns -1, or the position of the first of a group of levels
-    of which one has a P that is not positive definite.
+    bounds (ranges, 2) int64, theta (q + 1, k), its last row 0; weight (n,) or empty; lists, rows: gather.py. z (k
+    rounded up to even, LANES) and moves (effects LANES, T), both 0: room for normals and for what records move by.
+    parts (classes, k, k): of shared cells, or empty. Returns -1, or the position of the first of a group of levels of
+    which one has a P that is not positive definite.
+
+    code ... active: those of TermLists, one by one, for each mention of a tuple of arrays is compiled as a copy of it.
     """
     k = len(k_)
     P = on_stack((k, k, LANES))
-    for a in range(k):  # an identity until a level fills the lane, later that level's, which had a factor
-        for b in range(k):
-            P[a, b, :] = 1.0 if a == b else 0.0
+    clear(P)
+    for lane in range(LANES):  # an identity until a level fills the lane, later that level's, which had a factor
+        for a in range(k):
+            P[a, a, lane] = 1.0
     own, progeny = on_stack((LANES, k)), on_stack((LANES, k))
     data, change = on_stack((LANES, k)), on_stack((LANES, k))
     for i in range(np.uint64(bounds.shape[0])):
         first, last = np.uint64(bounds[i, 0]), np.uint64(bounds[i, 1])
         for group in range(first, last, np.uint64(LANES)):
             n = least(np.uint64(LANES), last - group)
-            fill_normals_across(z, number, term.code[group : group + n], stream, seed, chain)
-            progeny[:] = 0.0
-            data[:] = 0.0
+            fill_normals_across(z, number, code[group : group + n], stream, seed, chain)
+            clear(progeny)
+            clear(data)
             sum_relatives_of(k_, K, lists, theta, group, n, own, progeny)
-            v, v_end = term.visit_ptr[group], term.visit_ptr[group + n]
-            sum_residuals_of(
-                k_, T_, term.visit_record, lists.visit_code, lists.visit_lane, records.weight, e, rows, v, v_end, data
-            )
-            gather_precisions(term, K, k_, Ginv, Rinv, classes, parts, group, n, P)
+            v, v_end = visit_ptr[group], visit_ptr[group + n]
+            sum_residuals_of(k_, T_, visit_record, lists.visit_code, lists.visit_lane, weight, e, rows, v, v_end, data)
+            gather_precisions(cells, active, K, k_, Ginv, Rinv, parts, group, n, P)
             if not draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
                 return np.int64(group)
-            move_thetas(k_, term.active, theta, group, n, change)
-            spread(term.effect_first, term.trait, change, moves)
-            move_residuals_of(T_, term.visit_record, term.visit_effect, lists.visit_lane, e, v, v_end, moves)
+            move_thetas(k_, active, theta, group, n, change)
+            spread(effect_first, trait, change, moves)
+            move_residuals_of(T_, visit_record, visit_effect, lists.visit_lane, e, v, v_end, moves)
     return np.int64(-1)
 
 
 @njit(forceinline=True, **WITHIN)
-def gather_precisions(term, K, k_, Ginv, Rinv, classes, parts, first, n, P):
+def gather_precisions(cells, active, K, k_, Ginv, Rinv, parts, first, n, P):
     """P[:, :, lane] = kappa_ll G^-1 + the data part of the level, lower triangles; lanes that no level fills stay as
     they are.
 
-    P (k, k, LANES) float64 of the levels first ... first + n - 1 (uint64); Ginv (k, k), Rinv (patterns, T, T); classes
-    and parts: `sweep_lanes`.
+    P (k, k, LANES) float64 of the levels first ... first + n - 1 (uint64); Ginv (k, k), Rinv (patterns, T, T); cells,
+    active and parts: `sweep_lanes`.
     """
-    k, shared = len(k_), classes.size > 0
+    k, shared = len(k_), cells.cell_class.size > 0
     own = on_stack((1, k, k))
     source = parts if shared else own
     for lane in range(n):
         level = first + lane
-        kappa, of_class = weight(K, level), np.uint64(0)
+        kappa, of_class = diagonal(K, level), np.uint64(0)
         if shared:
-            of_class = np.uint64(classes[level])
+            of_class = np.uint64(cells.cell_class[level])
         else:
-            level_precisions(term, Rinv, level, own[0])
+            class_precisions(cells, Rinv, level, own[0])
         for a in range(k):
             for b in range(a + 1):
                 P[a, b, lane] = source[of_class, a, b] + kappa * Ginv[a, b]
-        if term.active.shape[0] > 0:  # components set to 0 leave the system
+        if active.shape[0] > 0:  # components set to 0 leave the system
             for a in range(k):
                 for b in range(a + 1):
-                    if term.active[level, a] == 0 or term.active[level, b] == 0:
+                    if active[level, a] == 0 or active[level, b] == 0:
                         P[a, b, lane] = 1.0 if a == b else 0.0
 
 

@@ -20,7 +20,7 @@ from mmgibbs.draws.normal import fill_pairs
 from mmgibbs.engines.coloured.gather import LANES
 from mmgibbs.engines.coloured.record_rows import whole
 from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
-from mmgibbs.engines.intrinsics import least, on_stack, positions_on_stack, prefetch, stack
+from mmgibbs.engines.intrinsics import clear, least, on_stack, positions_on_stack, prefetch, stack
 from mmgibbs.equations.structured import Records
 from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.machine.threads import Threads
@@ -149,7 +149,7 @@ def sum_augmented(
     T, n = np.uint64(len(T_)), np.uint64(e.shape[0])
     z, drawn = on_stack((len(T_), 2, LANES)), on_stack((2, LANES))
     who, code = positions_on_stack((LANES,)), positions_on_stack((LANES,))
-    z[:] = 0.0
+    clear(z)
     f, seen = on_stack((1, len(W_))), on_stack((1, len(T_)))
     weighted, one = weight.size > 0, on_stack((len(X_), len(W_)))
     for p in range(np.uint64(first_piece), np.uint64(last_piece)):
