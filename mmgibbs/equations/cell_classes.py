@@ -4,8 +4,8 @@ Most animals have one record of their own and few calves, so a million levels fa
 their data part of P, sum_{r in l} W_r' R_r^-1 W_r, is formed once per class. Where covariates or weights make nearly
 every level a class of its own there is nothing to gain, and levels keep cells of their own.
 
-Of little data NumPy sorts the cells in milliseconds, and nothing need be compiled; else a kernel keeps a table of the
-classes. Both give the same.
+Of little data NumPy sorts the cells in some milliseconds to tens of them, and nothing need be compiled; else a kernel
+keeps a table of the classes. Both give the same.
 """
 
 from __future__ import annotations

@@ -173,8 +173,8 @@ def _adjacency(pairs: list[tuple[np.ndarray, np.ndarray]], apart: np.ndarray) ->
         a, b = joined_pairs(pairs)
         within = ~(apart[a] | apart[b])
         level, other = (np.concatenate([x[within], y[within]]) for x, y in ((a, b), (b, a)))
-        few = np.concatenate([[0], np.cumsum(np.bincount(level, minlength=apart.size))])
-        return few, other[np.argsort(level, kind="stable")]
+        first = np.concatenate([[0], np.cumsum(np.bincount(level, minlength=apart.size))])
+        return first, other[np.argsort(level, kind="stable")]
     of_int32 = [(np.asarray(a, np.int32), np.asarray(b, np.int32)) for a, b in pairs]
     ptr = np.zeros(apart.size + 1, np.int64)
     for a, b in of_int32:

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property, reduce
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 from numba import njit
@@ -75,6 +77,12 @@ class StructuredEquations:
     @property
     def n_equations(self) -> int:
         return self.design.n_equations
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """() uint64, a checksum of the sweep order of records and levels: what is kept in that order says which."""
+        ordered = (self.records.record, *(t.code for t in self.terms))
+        return np.array(reduce(lambda sum_, a: crc32(np.ascontiguousarray(a).data, sum_), ordered, 0), np.uint64)
 
     @property
     def bytes(self) -> int:

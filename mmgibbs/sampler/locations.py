@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from mmgibbs.engines.base import Engine
+from mmgibbs.errors import OtherVersion
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices
 
 PREFIX = "engine."  # of the engine's own names in a checkpoint
+ORDER = "order"  # of the levels and records in them
 
 
 class Locations:
@@ -33,7 +35,14 @@ class Locations:
         return {}
 
     def state(self) -> dict[str, np.ndarray]:
-        return {PREFIX + name: array for name, array in self.engine.state().items()}
+        return {PREFIX + name: array for name, array in self.engine.state().items()} | {
+            ORDER: self.engine.equations.order
+        }
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
+        if state[ORDER] != self.engine.equations.order:
+            raise OtherVersion(
+                f"chain {self.key[1] + 1}: its checkpoint has levels or records in another order than this version "
+                "sweeps them: another version of mmgibbs wrote it; needed that version, or a new run"
+            )
         self.engine.restore({n.removeprefix(PREFIX): a for n, a in state.items() if n.startswith(PREFIX)})

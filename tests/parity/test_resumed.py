@@ -16,6 +16,7 @@ from mmgibbs.engines.hybrid.engine import HybridEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
+from mmgibbs.errors import OtherVersion
 from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.interweave import terms_to_interweave
@@ -139,3 +140,18 @@ def test_residuals_computed_afresh_would_not_be_the_same_bits():
     fresh = make(state)
     fresh.engine.refresh()
     assert np.abs(fresh.engine.e - state["engine.e"]).max() > 0
+
+
+def test_a_state_of_another_order_is_refused(monkeypatch):
+    """Theta and e are kept in sweep order: of another one, as another version may have, they are those of others."""
+    make = chains_of("structured", "three_traits_maternal")
+    chain = make()
+    chain.advance(3)
+    state = chain.state()
+    assert make(state).number == 3
+    monkeypatch.setattr("mmgibbs.equations.reading_order.MANY", 0)
+    with pytest.raises(OtherVersion, match="chain 2: its checkpoint has levels or records in another order"):
+        chains_of("structured", "three_traits_maternal")(state)
+    del state["order"]
+    with pytest.raises(OtherVersion, match="lacks 'order'"):
+        make(state)
