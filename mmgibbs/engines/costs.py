@@ -14,7 +14,7 @@ import numpy as np
 
 from mmgibbs.engines.direct.coefficients import Blocks, eliminated
 from mmgibbs.equations.nonzeros import count_nonzeros
-from mmgibbs.equations.partition import partition
+from mmgibbs.equations.partition import count_blocks_by_colour
 from mmgibbs.model.design import Design
 
 
@@ -78,7 +78,7 @@ def sweep_counts(design: Design, sampled: int) -> SweepCounts:
     dense = dense_levels(design)
     return SweepCounts(
         sampled,
-        len(partition(design, "colour").blocks),
+        count_blocks_by_colour(design),
         sum(n * k for n, k in met),
         sum(t.n_levels for t in terms),
         design.n_equations,

@@ -118,16 +118,28 @@ def _equal(design: Design, n_blocks: int) -> Iterator[Block]:
 def _by_colour(design: Design) -> Partition:
     orders, blocks = [], []
     for i, (term, near) in enumerate(zip(design.terms, reading_orders(design), strict=True)):
-        colours = level_colours(term)
-        listed, dense = _listed_and_dense(term)
+        colours, dense = level_colours(term), _listed_and_dense(term)[1]
         if dense.size:
             near = near[np.isin(near, dense, invert=True)]
         orders.append(np.concatenate([near[np.argsort(colours[near], kind="stable")], dense]))
-        bounds = np.concatenate([[0], np.cumsum(np.bincount(colours[listed]))])
-        blocks += [Block(i, int(a), int(b), 0, term.n_components) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
-        if dense.size:
-            blocks.append(Block(i, listed.size, term.n_levels, 0, term.n_components, dense=True))
+        blocks += _blocks_of_colours(design, i, colours)
     return Partition("colour", tuple(orders), tuple(blocks))
+
+
+def _blocks_of_colours(design: Design, i: int, colours: np.ndarray) -> list[Block]:
+    """One for each colour of the listed levels of term i, and one for its dense levels."""
+    term = design.terms[i]
+    listed, dense = _listed_and_dense(term)
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(colours[listed]))])
+    blocks = [Block(i, int(a), int(b), 0, term.n_components) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    if dense.size:
+        blocks.append(Block(i, listed.size, term.n_levels, 0, term.n_components, dense=True))
+    return blocks
+
+
+def count_blocks_by_colour(design: Design) -> int:
+    """How many blocks the partition 'colour' has, without the order of its levels."""
+    return sum(len(_blocks_of_colours(design, i, level_colours(t))) for i, t in enumerate(design.terms))
 
 
 def level_colours(term: Term) -> np.ndarray:

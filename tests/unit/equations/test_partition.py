@@ -7,7 +7,7 @@ from reference import dense, models
 from mmgibbs.equations import partition as partition_module
 from mmgibbs.equations import structured
 from mmgibbs.equations.nonzeros import count_nonzeros
-from mmgibbs.equations.partition import KINDS, level_colours, partition
+from mmgibbs.equations.partition import KINDS, count_blocks_by_colour, level_colours, partition
 from mmgibbs.errors import ModelError
 from mmgibbs.model.terms import Effect
 from pedigree.little_work import interpreted
@@ -22,6 +22,7 @@ def test_every_equation_is_in_one_block(name, kind):
     for b in part.blocks:
         visited[b.term][part.order[b.term][b.first : b.last], b.first_component : b.last_component] += 1
     assert all((v == 1).all() for v in visited)
+    assert kind != "colour" or count_blocks_by_colour(design) == len(part.blocks)
     assert part.keeps_levels_whole(design) == (kind != "effect" or all(t.n_components == 1 for t in design.terms))
 
 
