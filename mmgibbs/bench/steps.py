@@ -44,13 +44,16 @@ def timed_steps(
 ) -> tuple[list[dict], float]:
     """A row for each step and one for what is kept of a draw; seconds of a sweep without that (median of all)."""
     steps = gibbs_steps(model, engine, schedule, key)
+    wait = getattr(engine, "wait", lambda: None)  # a device works on when a step is over, in another step's time
     record, times = Recorder(model, schedule, engine, steps), []
     for number in range(1, sweeps + WARM + 1):
         marks, facts = [time.perf_counter()], {"sweep": float(number)}
         for step in steps:
             facts |= step(number) or {}
+            wait()
             marks.append(time.perf_counter())
         record(facts)
+        wait()
         marks.append(time.perf_counter())
         times.append([b - a for a, b in zip(marks[:-1], marks[1:], strict=True)])
     kept = times[WARM:]

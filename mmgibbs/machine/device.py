@@ -136,9 +136,14 @@ class Device:
     def zeros(self, shape: Shape, dtype: npt.DTypeLike, stream: Stream) -> DeviceArray:
         """An array on the device, filled with 0 in the order of the stream. OutOfDeviceMemory where it does not fit."""
         array = self.empty(shape, dtype)
-        if array.nbytes:
-            array.data.memset_async(0, array.nbytes, stream)
+        self.fill(array, 0, stream)
         return array
+
+    def fill(self, array: DeviceArray, byte: int, stream: Stream) -> None:
+        """Queue every byte of a C-contiguous array = byte."""
+        assert array.flags.c_contiguous
+        if array.nbytes:
+            array.data.memset_async(byte, array.nbytes, stream)
 
     def address(self, array: DeviceArray) -> int:
         """Where an array lies, for structures that kernels take by value."""

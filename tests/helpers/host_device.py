@@ -19,7 +19,7 @@ GRID = """
 #include <utility>
 #define __global__
 #define __shared__ static
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 struct Dimension { unsigned x; };
 static Dimension blockIdx, threadIdx, blockDim;
 static bool backwards = false;
@@ -104,6 +104,10 @@ class HostDevice:
     def zeros(self, shape, dtype, stream):
         assert stream.capturing is None, "a graph may not allocate"
         return np.zeros(shape, dtype).view(Buffer)
+
+    def fill(self, array, byte, stream) -> None:
+        assert stream.capturing is None and type(array) is Buffer and array.flags.c_contiguous
+        np.ndarray.view(array, np.uint8)[...] = byte
 
     def pinned(self, shape, dtype):
         return np.empty(shape, dtype)

@@ -8,7 +8,8 @@ levels, or all of them when asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +21,17 @@ from mmgibbs.engines.coloured.engine import refuse_other_partitions
 from mmgibbs.engines.coloured_gpu.moments import ResidentMoments
 from mmgibbs.engines.coloured_gpu.queue import GpuQueue
 from mmgibbs.engines.coloured_gpu.resident import Colour, Resident, struct
-from mmgibbs.engines.coloured_gpu.sizes import STRANDS, lower, refuse_too_large, too_many_components
+from mmgibbs.engines.coloured_gpu.sizes import (
+    FOLDED,
+    SUMS,
+    lower,
+    refuse_too_large,
+    scaling_strands,
+    scaling_sums,
+    strand_sums,
+    strands_of,
+    too_many_components,
+)
 from mmgibbs.engines.coloured_gpu.source import REAL, kernel, model_kernels, specialisations, term_kernels
 from mmgibbs.engines.dense import with_dense_block
 from mmgibbs.engines.liabilities import other_than_normal
@@ -31,10 +42,10 @@ from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Argument, Device, DeviceArray
 from mmgibbs.model.design import Design
-from mmgibbs.model.relationships.base import UNKNOWN
 from mmgibbs.model.residual import Blocks, ClassBlocks
 
 THREADS = 128  # per block, as in structured.cu
+FEW_PIECES = 16  # that a thread adds while a block of threads would still share them out
 NONE_FAILED = np.uint64(2**64 - 1)
 
 
@@ -62,11 +73,12 @@ class StructuredGpuEngine:
         self.resident = Resident(eq, queue)
         self._names = [term_kernels(k, T, kin) for k, kin in specialisations(eq)]
         sizes, n = [t.n_components for t in eq.design.terms], eq.design.n_records
-        self._n_products = max(lower(T), sum(map(lower, sizes)), *(lower(lower(k)) + lower(k) for k in sizes))
+        self._n_products = max(lower(T), sum(map(lower, sizes)), *map(scaling_sums, sizes))
         self._products = queue.empty(self._n_products + 1, np.float64)  # the last one holds the first level that failed
-        self._failed = np.array([queue.address(self._products) + 8 * self._n_products], np.uint64)
-        longest = max([n, *(t.n_levels for t in eq.design.terms)])
-        self._scratch = queue.empty(lower(max([T, *sizes])) * min(STRANDS, longest), np.float64)
+        failed = np.array([queue.address(self._products) + 8 * self._n_products], np.uint64)
+        self._draws = self.joint, self.resident.counter, failed  # what every kernel that draws is given last
+        self._scratch = queue.empty(strand_sums(eq.design), np.float64)
+        self._folded = queue.empty(SUMS // FOLDED, np.float64)
         self._ordered = queue.empty(max(t.n_levels * t.n_components for t in eq.design.terms), eq.real)
         n_patterns = len(eq.design.patterns)
         self._augmentation = queue.empty((2, n_patterns, T, T), np.float64)  # fill and noise (augment.py)
@@ -74,9 +86,10 @@ class StructuredGpuEngine:
         self._per_pattern = np.bincount(eq.records.pattern, minlength=n_patterns)
         self._change = [queue.empty((k, k), np.float64) for k in sizes]  # D of transform_term
         self._levels_of_records: dict[int, DeviceArray] = {}
+        self._levels_of_one_term = queue.empty(n * max(len(t.effects) for t in eq.design.terms), np.uint32)
+        self._elements: dict[tuple[int, Elements], tuple[np.ndarray, list[DeviceArray]]] = {}
         self._deviations: dict[int, DeviceArray] = {}
-        self._recorded: Callable[[], None] | None = None
-        self._swept = False
+        self._counter: tuple[int, int, int] | None = None
         self._quadratics: dict[int, np.ndarray] = {}
         self._asked: list[int] = []
         self.start()
@@ -106,7 +119,7 @@ class StructuredGpuEngine:
         """e = y - W theta from scratch: rounding drift ends here."""
         self.queue.copy(self.resident.y, self.resident.e)
         for i in range(len(self.resident.terms)):
-            self._move(i, None, None)
+            self._move_records(i, None, None)
 
     def replace_y(self, trait: int, y: np.ndarray) -> None:
         """Own data of this chain for one trait, y (n,), records in model order; e is made anew."""
@@ -155,6 +168,9 @@ class StructuredGpuEngine:
         self.R = np.array(R, dtype=float)
         self.Ginv, self.Rinv = precisions(self.equations.design, G, self.R)
         self.resident.set_coefficients(self.Ginv, self.Rinv)
+        self.queue.repeat("classes", self._class_precisions)
+
+    def _class_precisions(self) -> None:
         for i, term in enumerate(self.resident.terms):
             if term.n_classes:
                 n = np.uint32(term.n_classes)
@@ -165,49 +181,47 @@ class StructuredGpuEngine:
 
         It is asked for, not waited for: what next brings values to the host reports a level that could not be drawn."""
         self._set_counter(number, key)
-        if self._recorded is not None:
-            self._recorded()
-        else:
-            self._launch_sweep()
-            if self._swept:  # kernels are loaded at their first launch, which must not be recorded
-                self._recorded = self.queue.record(self._launch_sweep)
-            self._swept = True
+        self.queue.repeat("sweep", self._launch_sweep)
         self._quadratics.clear()
 
     def _launch_sweep(self) -> None:
         places: dict[int, int] = {}
         for block in self.equations.partition.blocks:
             place = places[block.term] = places.get(block.term, -1) + 1
-            self._launch_colour(block.term, self.resident.terms[block.term].colours[place])
-
-    def _launch_colour(self, i: int, colour: Colour) -> None:
-        term, records, counter = self.resident.terms[i], self.resident.records, self.resident.counter
-        lists = (term.struct, term.kin, records, colour.long)
-        if colour.n_long:
-            self._of_term(i, "sum_pieces", colour.n_pieces, *lists)
-            self._of_term(i, "draw_long_levels", colour.n_long, *lists, self.joint, counter, self._failed)
-            self._move_pieces(i, colour)
-        if colour.has_short:
-            levels, draws = (colour.first, colour.last), (self.joint, counter, self._failed)
-            self._of_term(i, "sweep_levels", _blocks(colour.last - colour.first), *lists, *levels, *draws)
-
-    def _move_pieces(self, i: int, colour: Colour) -> None:
-        if colour.n_visit_pieces:
-            term = self.resident.terms[i]
-            self._of_term(i, "move_pieces", colour.n_visit_pieces, term.struct, self.resident.records, colour.long)
-
-    def _move(self, i: int, D: DeviceArray | None, deviation: DeviceArray | None) -> None:
-        """Every level of a term moves by D deviation (D None: by theta itself, which stays), and its records follow."""
-        term = self.resident.terms[i]
-        for colour in term.colours:
+            colour = self.resident.terms[block.term].colours[place]
             if colour.n_long:
-                n = np.uint32(colour.n_long)
-                self._of_term(i, "change_long_levels", _blocks(n), term.struct, colour.long, n, D, deviation)
-                self._move_pieces(i, colour)
+                self._draw_long(block.term, colour)
             if colour.has_short:
-                lists = (term.struct, term.kin, self.resident.records, colour.long)
-                n = colour.last - colour.first
-                self._of_term(i, "move_levels", _blocks(n), *lists, colour.first, colour.last, D, deviation)
+                self._draw_short(block.term, colour)
+
+    def _draw_long(self, i: int, colour: Colour) -> None:
+        term, records, draws = self.resident.terms[i], self.resident.records, self._draws
+        lists = (term.struct, term.kin, records, colour.long)
+        self._of_term(i, "sum_pieces", colour.n_pieces, *lists)
+        if colour.most_pieces > FEW_PIECES:
+            self._of_term(i, "draw_long_levels", colour.n_long, *lists, *draws)
+        else:
+            n = np.uint32(colour.n_long)
+            self._of_term(i, "draw_levels_of_few_pieces", _blocks(n), *lists, n, *draws)
+        if colour.n_visit_pieces:
+            self._of_term(i, "move_pieces", colour.n_visit_pieces, term.struct, records, colour.long)
+
+    def _draw_short(self, i: int, colour: Colour) -> None:
+        term, levels = self.resident.terms[i], (colour.first, colour.last)
+        lists = (term.struct, term.kin, self.resident.records, colour.long)
+        self._of_term(i, "sweep_levels", _blocks(colour.last - colour.first), *lists, *levels, *self._draws)
+
+    def _move_records(self, i: int, D: DeviceArray | None, deviation: DeviceArray | None) -> None:
+        """e_r -= W_r change, where every level of a term moves by D deviation (D None: by theta itself)."""
+        levels, effects = self._record_levels(i, kept=False)
+        records, n = self.resident.records, self.equations.design.n_records
+        self._of_term(
+            i, "move_records", _blocks(n), self.resident.terms[i].struct, records, levels, effects, D, deviation
+        )
+
+    def wait(self) -> None:
+        """Until all that was asked for is done."""
+        self.queue.synchronize()
 
     # Products
 
@@ -220,19 +234,23 @@ class StructuredGpuEngine:
         return self._quadratics[term].copy()
 
     def _make_quadratics(self) -> None:
-        first, terms = 0, self.equations.design.terms
+        self.queue.repeat(("quadratic forms", *self._asked), self._sum_quadratics)
+        products, first = self._read_products(), 0
         for i in self._asked:
-            term, q, size = self.resident.terms[i], terms[i].n_levels, lower(terms[i].n_components)
-            strands = min(STRANDS, q)
+            k = self.equations.design.terms[i].n_components
+            self._quadratics[i] = _square(products[first : first + lower(k)], k)
+            first += lower(k)
+
+    def _sum_quadratics(self) -> None:
+        first = 0
+        for i in self._asked:
+            term, t = self.resident.terms[i], self.equations.design.terms[i]
+            q, size = t.n_levels, lower(t.n_components)
+            strands = strands_of(q, size)
             n = np.uint32(q), np.uint32(strands)
             self._of_term(i, "quadratic_strands", _blocks(strands), term.struct, term.kin, *n, self._scratch)
             self._fold(size, strands, first)
             first += size
-        products, first = self._read_products(), 0
-        for i in self._asked:
-            k = terms[i].n_components
-            self._quadratics[i] = _square(products[first : first + lower(k)], k)
-            first += lower(k)
 
     def residual_products(
         self, number: int, key: tuple[int, int], blocks: Blocks | ClassBlocks
@@ -242,56 +260,78 @@ class StructuredGpuEngine:
         patterns = eq.design.patterns
         self.queue.write(self._augmentation, np.stack(augmentation(self.R, patterns, blocks)))
         self._set_counter(number, key)
-        strands = min(STRANDS, eq.design.n_records)
+        self.queue.repeat("residual products", self._sum_residuals)
+        counts = np.array([self._per_pattern[patterns[:, list(block)].any(axis=1)].sum() for block in blocks])
+        return _square(self._read_products()[: lower(T)], T), counts
+
+    def _sum_residuals(self) -> None:
+        n, T = self.equations.records.y.shape
+        strands = strands_of(n, lower(T))
         self._launch(
             kernel("residual_strands", T), _blocks(strands), self.resident.records,
             self._augmentation[0], self._augmentation[1], self._complete,
             np.uint32(stream(AUGMENT, 0)), self.resident.counter, np.uint32(strands), self._scratch,
         )  # fmt: skip
         self._fold(lower(T), strands)
-        counts = np.array([self._per_pattern[patterns[:, list(block)].any(axis=1)].sum() for block in blocks])
-        return _square(self._read_products()[: lower(T)], T), counts
 
     def scaling_products(self, term: int, elements: Elements) -> tuple[np.ndarray, np.ndarray]:
         """H (p, p) and s (p,): how the records see theta_l -> M theta_l (see equations/scaling.py)."""
-        resident, lists, design = self.resident.terms[term], self.equations.terms[term], self.equations.design
-        c, component = np.array(elements, np.int64).T
-        regressor = lists.regressor[c]
-        parts = (design.terms[term].regressor_effect[regressor], regressor, component, lists.trait[c])
-        buffers = [self.queue.upload(part.astype(np.int32)) for part in parts]
-        p, strands = len(c), min(STRANDS, design.n_records)
-        addresses = map(self.queue.address, buffers)
-        table = struct(
-            **dict(zip(("effect", "regressor", "component", "trait"), addresses, strict=True)), p=np.int32(p)
-        )
-        if self._scratch.size < (lower(p) + p) * strands:
-            self._scratch = self.queue.empty((lower(p) + p) * strands, np.float64)
-        levels, effects = self._record_levels(term)
-        self._of_term(
-            term, "scaling_strands", p * _blocks(strands), resident.struct, self.resident.records, levels, effects,
-            self._deviation(term), table, np.uint32(strands), self._scratch,
+        p, (levels, effects) = len(elements), self._record_levels(term)
+        sums = lower(p) + p
+        strands = scaling_strands(self.equations.design.n_records, sums)
+        given = (
+            self.resident.terms[term].struct, self.resident.records, levels, effects, self._deviation(term),
+            self._table(term, elements), np.uint32(strands), self._scratch,
         )  # fmt: skip
-        self._fold(lower(p) + p, strands)
+
+        def work() -> None:
+            self._of_term(term, "scaling_strands", -(-sums // THREADS) * strands, *given)
+            self._fold(sums, strands)
+
+        self.queue.repeat(("scaling", term, elements), work)
         products = self._read_products()
-        return _square(products[: lower(p)], p), products[lower(p) : lower(p) + p].copy()
+        return _square(products[: lower(p)], p), products[lower(p) : sums].copy()
+
+    def _table(self, term: int, elements: Elements) -> np.ndarray:
+        """struct Elements, made when first asked for."""
+        if (term, elements) not in self._elements:
+            lists, (c, component) = self.equations.terms[term], np.array(elements, np.int64).T
+            regressor = lists.regressor[c]
+            effect = self.equations.design.terms[term].regressor_effect[regressor]
+            parts = {"effect": effect, "regressor": regressor, "component": component, "trait": lists.trait[c]}
+            buffers = [self.queue.upload(part.astype(np.int32)) for part in parts.values()]
+            addresses = map(self.queue.address, buffers)
+            table = struct(**dict(zip(parts, addresses, strict=True)), p=np.int32(len(elements)))
+            self._elements[term, elements] = table, buffers
+        return self._elements[term, elements][0]
 
     def transform_term(self, term: int, M: np.ndarray) -> None:
         """theta_l <- M theta_l for every level (with fixed groups: the deviations from their mean), and e follows."""
         deviation = self._deviation(term)
         self.queue.write(self._change[term], np.asarray(M, float) - np.eye(len(M)))
-        self._move(term, self._change[term], deviation)
+        self._record_levels(term)
+        self.queue.repeat(("move", term), partial(self._move_term, term, deviation))
         self._quadratics.pop(term, None)
 
-    def _record_levels(self, term: int) -> tuple[DeviceArray, np.int32]:
-        """Buffer (n, effects) of the level that each record meets, made when first asked for."""
-        t = self.equations.design.terms[term]
+    def _move_term(self, term: int, deviation: DeviceArray | None) -> None:
+        q, resident = np.uint32(self.equations.design.terms[term].n_levels), self.resident.terms[term]
+        self._move_records(term, self._change[term], deviation)
+        self._of_term(term, "move_levels", _blocks(q), resident.struct, q, self._change[term], deviation)
+
+    def _record_levels(self, term: int, kept: bool = True) -> tuple[DeviceArray, np.int32]:
+        """Buffer (n, effects) of the level that each record meets. kept: not made again when next asked for."""
+        t, n = self.equations.design.terms[term], self.equations.design.n_records
         effects = np.int32(len(t.effects))
-        if term not in self._levels_of_records:
-            unknown = np.full((self.equations.design.n_records, len(t.effects)), UNKNOWN, np.uint32)
-            self._levels_of_records[term] = self.queue.upload(unknown)
-            q, buffer = np.uint32(t.n_levels), self._levels_of_records[term]
-            self._of_term(term, "record_levels", _blocks(q), self.resident.terms[term].struct, q, effects, buffer)
-        return self._levels_of_records[term], effects
+        if term in self._levels_of_records:
+            return self._levels_of_records[term], effects
+        if kept:
+            levels = self._levels_of_records[term] = self.queue.empty((n, int(effects)), np.uint32)
+        else:
+            levels = self._levels_of_one_term[: n * int(effects)]
+        self.queue.fill(levels, 0xFF)  # UNKNOWN
+        q = np.uint32(t.n_levels)
+        self._of_term(term, "record_levels", _blocks(q), self.resident.terms[term].struct, q, effects, levels)
+        return levels, effects
 
     def _deviation(self, term: int) -> DeviceArray | None:
         """What M multiplies: None for Theta itself; with fixed groups a buffer of Theta - Q g, made on the host."""
@@ -308,7 +348,12 @@ class StructuredGpuEngine:
         return self._deviations[term]
 
     def _fold(self, n: int, strands: int, first: int = 0) -> None:
-        self._launch(kernel("fold_strands"), n, self._scratch, np.uint32(strands), self._products[first:])
+        """The n sums of the strands in scratch, in two rounds where one block would have to wait for too many."""
+        scratch, parts = self._scratch, strands // FOLDED
+        if parts > 1 and strands % FOLDED == 0:
+            self._launch(kernel("fold_strands"), n * parts, scratch, np.uint32(FOLDED), self._folded)
+            scratch, strands = self._folded, parts
+        self._launch(kernel("fold_strands"), n, scratch, np.uint32(strands), self._products[first:])
 
     def _read_products(self) -> np.ndarray:
         """What the last sums left, once all is done; ModelError as refuse_failed."""
@@ -321,9 +366,9 @@ class StructuredGpuEngine:
     # Launches
 
     def _set_counter(self, number: int, key: tuple[int, int]) -> None:
-        self._kernels[kernel("set_counter")](
-            1, 1, self.resident.counter, np.uint32(number), np.uint32(key[0]), np.uint32(key[1])
-        )
+        if self._counter != (number, *key):
+            self._counter = (number, *key)
+            self._kernels[kernel("set_counter")](1, 1, self.resident.counter, *map(np.uint32, self._counter))
 
     def launch(self, name: str, n: int, *arguments: Argument) -> None:
         """Queue a kernel (see source.kernel) on n threads."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Argument, Device, DeviceArray, OutOfDeviceMemory, Shape
+
+STAGED = 1 << 16  # bytes of small values on their way to the device
 
 
 class GpuQueue:
@@ -20,7 +22,10 @@ class GpuQueue:
     def __init__(self, device: Device | None = None):
         self.device = Device() if device is None else device
         self.stream = self.device.stream()
+        self._recorded: dict[Hashable, Callable[[], None] | None] = {}
         self._pinned = np.empty(0, np.uint8)
+        self._staging: np.ndarray | None = None
+        self._staged = 0  # bytes of it that copies may still have to read
 
     def empty(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray:
         """A buffer of zeros. DeviceError where it does not fit."""
@@ -38,10 +43,28 @@ class GpuQueue:
         self.write(buffer, array)
         return buffer
 
+    def fill(self, buffer: DeviceArray, byte: int) -> None:
+        """Every byte of a buffer."""
+        self.device.fill(buffer, byte, self.stream)
+
     def write(self, buffer: DeviceArray, array: np.ndarray) -> None:
-        """New values for a buffer. Waits for the copy, since `array` may be gone afterwards."""
-        self.device.upload(np.ascontiguousarray(array), buffer, self.stream)
-        self.stream.synchronize()
+        """New values for a buffer; `array` may change afterwards.
+
+        Small ones go by way of pinned memory, and nothing is waited for: a sweep has several, and a device that is
+        waited for stands still until the next kernel reaches it. Others wait for the copy."""
+        array = np.ascontiguousarray(array)
+        if array.nbytes > STAGED // 4:
+            self.device.upload(array, buffer, self.stream)
+            self.stream.synchronize()
+            return
+        if self._staging is None:
+            self._staging = self.device.pinned(STAGED, np.uint8)
+        if self._staged + array.nbytes > STAGED:
+            self.synchronize()
+        place = self._staging[self._staged : self._staged + array.nbytes].view(array.dtype).reshape(array.shape)
+        place[...] = array
+        self.device.upload(place, buffer, self.stream)
+        self._staged += -(-array.nbytes // 64) * 64
 
     def copy(self, source: DeviceArray, target: DeviceArray) -> None:
         self.device.copy(source, target, self.stream)
@@ -52,7 +75,7 @@ class GpuQueue:
             self._pinned = self.device.pinned(buffer.nbytes, np.uint8)
         values = self._pinned[: buffer.nbytes].view(buffer.dtype).reshape(buffer.shape)
         self.device.download(buffer, values, self.stream)
-        self.stream.synchronize()
+        self.synchronize()
         return values.copy()
 
     def address(self, buffer: DeviceArray) -> int:
@@ -71,16 +94,28 @@ class GpuQueue:
 
         return ask
 
-    def record(self, work: Callable[[], None]) -> Callable[[], None]:
-        """What `work()` asks for, as one thing to ask for again and again. Its kernels must have run before."""
-        return self.device.graph(work, self.stream)
+    def repeat(self, name: Hashable, work: Callable[[], None]) -> None:
+        """Ask for what `work()` asks for, the same kernels with the same arguments every time it has this name.
+
+        At the second time it is recorded, and from then on one thing to ask for: kernels are loaded at their first
+        launch, which must not be recorded."""
+        if name not in self._recorded:
+            self._recorded[name] = None
+            work()
+            return
+        recorded = self._recorded[name]
+        if recorded is None:
+            recorded = self._recorded[name] = self.device.graph(work, self.stream)
+        recorded()
 
     def seconds(self, work: Callable[[], None]) -> float:
         """Time that what `work()` asks for takes on the device."""
         return self.device.seconds(work, self.stream)
 
     def synchronize(self) -> None:
+        """Until all that was asked for is done."""
         self.stream.synchronize()
+        self._staged = 0
 
     def free_bytes(self) -> int:
         return self.device.free_bytes()

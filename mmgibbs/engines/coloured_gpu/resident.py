@@ -36,6 +36,7 @@ class Colour:
     n_long: int
     n_pieces: int
     n_visit_pieces: int
+    most_pieces: int  # of a long level's visits or relatives
 
     @property
     def has_short(self) -> bool:
@@ -157,7 +158,8 @@ class Resident:
             longest_visits=np.uint32(LONG_VISITS),
             longest_relatives=np.uint32(LONG_RELATIVES),
         )
-        return Colour(np.uint32(first), np.uint32(last), long, levels.size, len(pieces), n_visits)
+        most = max(int(np.diff(ptr).max(initial=0)) for _, ptr in (visits, relatives))
+        return Colour(np.uint32(first), np.uint32(last), long, levels.size, len(pieces), n_visits, most)
 
 
 def struct(**fields: Any) -> np.ndarray:

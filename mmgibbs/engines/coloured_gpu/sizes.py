@@ -10,7 +10,9 @@ from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError
 from mmgibbs.model.design import Design
 
-STRANDS = 65_536  # of a sum over levels or records: fixed, so that the sum does not depend on the device
+STRANDS = 262_144  # of a sum over levels or records at most: a thread each
+SUMS = 1 << 23  # of all strands of sums that are made together: 64 MB
+FOLDED = 2048  # strands that one block adds up: 16 for each of its threads
 MOST_COMPONENTS = 40  # 40 sums in float64 for each of 128 threads fit in 48 KB of shared memory
 
 
@@ -19,15 +21,39 @@ def lower(k: int) -> int:
     return k * (k + 1) // 2
 
 
+def strands_of(n: int, sums: int) -> int:
+    """Strands of `sums` sums over n levels or records, by the model and not by the device: so the order is fixed."""
+    most = min(STRANDS, 1 << (SUMS // sums).bit_length() - 1) if sums <= SUMS else 1
+    return min(most, FOLDED * -(-n // FOLDED))
+
+
 def resident_bytes(equations: StructuredEquations) -> int:
-    """Device memory for the lists, the state, y, one ordered copy of the largest Theta and the strands of sums.
+    """Device memory for the lists, the state, y, one ordered copy of the largest Theta, the levels that records meet in
+    one term and the strands of sums.
 
     Not in it: what a run may ask for besides, moments (four float64 per location) and interweaving."""
     design, records = equations.design, equations.records
-    k, q = [t.n_components for t in design.terms], [t.n_levels for t in design.terms]
-    largest = max(levels * size for levels, size in zip(q, k, strict=True))
-    strands = 8 * lower(max(design.n_traits, *k)) * min(STRANDS, max(design.n_records, *q))
-    return int(equations.bytes + records.y.nbytes + largest * equations.real.itemsize + strands)
+    largest = max(t.n_levels * t.n_components for t in design.terms)
+    met = 4 * design.n_records * max(len(t.effects) for t in design.terms)
+    return int(equations.bytes + records.y.nbytes + largest * equations.real.itemsize + met + 8 * strand_sums(design))
+
+
+def scaling_sums(components: int) -> int:
+    """H and s of interweaving (equations/scaling.py), for every element of a lower triangle."""
+    elements = lower(components)
+    return lower(elements) + elements
+
+
+def scaling_strands(n: int, sums: int) -> int:
+    """Strands of interweaving's sums over n records: a block each, and again for every 128 sums."""
+    return min(FOLDED, strands_of(n, sums), -(-n // 128))
+
+
+def strand_sums(design: Design) -> int:
+    """The most sums of strands that are made together."""
+    of = [(design.n_records, lower(design.n_traits)), *((t.n_levels, lower(t.n_components)) for t in design.terms)]
+    most = max(sums * strands_of(n, sums) for n, sums in of)
+    return max(most, *(min(SUMS, FOLDED * scaling_sums(t.n_components)) for t in design.terms))
 
 
 def refuse_too_large(equations: StructuredEquations, queue: GpuQueue) -> None:

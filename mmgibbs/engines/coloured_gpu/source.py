@@ -16,12 +16,12 @@ from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.model.relationships.base import Lists
 
 FOLDER = Path(__file__).resolve().parents[1] / "kernels"
-FILES = ("level.cu", "structured.cu", "products.cu")
+FILES = ("level.cu", "structured.cu", "moves.cu", "products.cu")
 REAL = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
-OF_RELATIONSHIP = ("sweep_levels", "sum_pieces", "draw_long_levels", "move_levels")  # <K, T, Kin>
-OF_TERM = ("move_pieces", "class_precisions", "scaling_strands")  # <K, T>
-OF_COMPONENTS = ("change_long_levels", "record_levels")  # <K>
+OF_RELATIONSHIP = ("sweep_levels", "sum_pieces", "draw_long_levels", "draw_levels_of_few_pieces")  # <K, T, Kin>
+OF_TERM = ("move_pieces", "class_precisions", "move_records", "scaling_strands")  # <K, T>
+OF_COMPONENTS = ("move_levels", "record_levels")  # <K>
 OF_VALUES = ("add_draw", "move_rows")  # <type of the values>
 OF_ALL = ("set_counter", "fold_strands", "close_batch", "widen", "rescale", "recentre", "add_offset")
 

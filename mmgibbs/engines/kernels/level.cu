@@ -226,15 +226,10 @@ __device__ __forceinline__ void add_visit(const Term<K> &term, const Records &re
         }
 }
 
-// e_r -= W_r change for visit v. No other level of the colour meets record r, so its whole row may be written.
+// e -= W_r change, e the residuals of record r, which meets the level through an effect.
 template <int K, int T>
-__device__ __forceinline__ void move_visit(const Term<K> &term, const Records &records, word32 v,
-                                           const double (&change)[K]) {
-    const word32 r = term.visit_record[v];
-    const int effect = term.visit_effect ? term.visit_effect[v] : 0;
-    REAL *row = records.e + (size_t)r * T;
-    REAL e[T];
-    for (int t = 0; t < T; ++t) e[t] = row[t];
+__device__ __forceinline__ void follow(const Term<K> &term, word32 r, int effect, const double (&change)[K],
+                                       REAL (&e)[T]) {
     for (int c = 0; c < K; ++c)
         if (term.effect[c] == effect) {
             const double z =
@@ -242,6 +237,17 @@ __device__ __forceinline__ void move_visit(const Term<K> &term, const Records &r
             for (int t = 0; t < T; ++t)
                 if (term.trait[c] == t) e[t] = (REAL)((double)e[t] - change[c] * z);
         }
+}
+
+// The same in memory, for visit v. No other level of the colour meets record r, so its whole row may be written.
+template <int K, int T>
+__device__ __forceinline__ void move_visit(const Term<K> &term, const Records &records, word32 v,
+                                           const double (&change)[K]) {
+    const word32 r = term.visit_record[v];
+    REAL *row = records.e + (size_t)r * T;
+    REAL e[T];
+    for (int t = 0; t < T; ++t) e[t] = row[t];
+    follow<K, T>(term, r, term.visit_effect ? term.visit_effect[v] : 0, change, e);
     for (int t = 0; t < T; ++t) row[t] = e[t];
 }
 

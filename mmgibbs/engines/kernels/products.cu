@@ -98,56 +98,88 @@ struct Elements {
     int p;
 };
 
-template <int K>
-__device__ __forceinline__ double seen(const Term<K> &term, const word32 *levels, int effects, const double *deviation,
-                                       const Elements &elements, word32 r, int i) {
-    const word32 level = levels[(size_t)r * effects + elements.effect[i]];
-    if (level == UNKNOWN) return 0.0;
-    const size_t at = (size_t)level * K + elements.component[i];
-    const double x = deviation ? deviation[at] : (double)term.theta[at];
-    return term.covariates ? x * (double)term.covariates[(size_t)r * term.regressors + elements.regressor[i]] : x;
+// Records that a block looks at together: as many as their x have room for.
+__device__ constexpr int records_at_once(int elements) {
+    int records = THREADS;
+    while (records > 1 && elements * (records + 1) * 8 > 32768) records /= 2;
+    return records;
 }
 
-// Row i of the normal equations of the elements: H_ij = sum_r w_r Rinv_t(i),t(j) x_i x_j for j <= i, then s_i = sum_r
-// w_r x_i (Rinv e_r)_t(i). Blocks take the rows in turn: block b works at row b mod p of strands b div p. `levels` (n,
-// effects): the level that each record meets.
+// Normal equations of the elements: H_ij = sum_r w_r Rinv_t(i),t(j) x_i x_j for j <= i, row by row, then s_i = sum_r
+// w_r x_i (Rinv e_r)_t(i). A block finds the x of some records, then each thread adds up one sum over them; where there
+// are more threads than sums, groups of threads share the records out. Blocks take the sums THREADS at a time: block b
+// those of turn b mod turns, for strand b div turns. `levels` (n, effects): the level that each record meets.
 template <int K, int T>
 __global__ void __launch_bounds__(THREADS)
     scaling_strands(Term<K> term, Records records, const word32 *levels, int effects, const double *deviation,
                     Elements elements, word32 strands, double *scratch) {
-    const int p = elements.p, i = blockIdx.x % p;
+    constexpr int MOST = K * (K + 1) / 2, AT_ONCE = records_at_once(MOST);
+    __shared__ double x[MOST][AT_ONCE + 1], u[T][AT_ONCE], w[AT_ONCE], total[THREADS];  // + 1: each row in other banks
+    __shared__ word32 pattern[AT_ONCE];
+    const int p = elements.p, pairs = p * (p + 1) / 2, sums = pairs + p, turns = (sums + THREADS - 1) / THREADS;
+    const int first_sum = (int)(blockIdx.x % turns) * THREADS;
+    const int mine = sums - first_sum < THREADS ? sums - first_sum : THREADS, groups = THREADS / mine;
+    const word32 strand = blockIdx.x / turns;
     PHASE {
-        const word32 s = blockIdx.x / p * blockDim.x + threadIdx.x;
-        if (s < strands) {
-            double sum[K * (K + 1) / 2], right = 0.0;
-            for (int j = 0; j <= i; ++j) sum[j] = 0.0;
-            for (word32 r = s; r < records.n; r += strands) {
-                const double x = seen<K>(term, levels, effects, deviation, elements, r, i);
-                if (x == 0.0) continue;
-                const double wx = (records.weight ? (double)records.weight[r] : 1.0) * x;
-                const double *Rinv = records.Rinv + ((size_t)records.pattern[r] * T + elements.trait[i]) * T;
-                for (int j = 0; j <= i; ++j)
-                    sum[j] +=
-                        Rinv[elements.trait[j]] * (wx * seen<K>(term, levels, effects, deviation, elements, r, j));
-                double e[T], u = 0.0;
-                load_row<T>(records.e, r, e);
-                for (int t = 0; t < T; ++t) u += Rinv[t] * e[t];
-                right += wx * u;
+        total[threadIdx.x] = 0.0;
+    }
+    for (word32 turn = strand; turn <= (records.n - 1) / AT_ONCE; turn += strands) {
+        const word32 first = turn * AT_ONCE, left = records.n - first;
+        const int n = left < AT_ONCE ? (int)left : AT_ONCE;
+        BARRIER
+        PHASE {
+            const int r = threadIdx.x;
+            if (r < n) {
+                const size_t record = first + r;
+                for (int effect = 0; effect < effects; ++effect) {
+                    const word32 level = levels[record * effects + effect];
+                    for (int i = 0; i < p; ++i)
+                        if (elements.effect[i] == effect) {
+                            const size_t at = (size_t)level * K + elements.component[i];
+                            double seen = 0.0;
+                            if (level != UNKNOWN) seen = deviation ? deviation[at] : (double)term.theta[at];
+                            if (term.covariates)
+                                seen *= (double)term.covariates[record * term.regressors + elements.regressor[i]];
+                            x[i][r] = seen;
+                        }
+                }
+                double e[T];
+                load_row<T>(records.e, first + r, e);
+                pattern[r] = records.pattern[first + r];
+                w[r] = records.weight ? (double)records.weight[first + r] : 1.0;
+                const double *Rinv = records.Rinv + (size_t)pattern[r] * (T * T);
+                for (int t = 0; t < T; ++t) {
+                    u[t][r] = 0.0;
+                    for (int s = 0; s < T; ++s) u[t][r] += Rinv[t * T + s] * e[s];
+                }
             }
-            for (int j = 0; j <= i; ++j) scratch[((size_t)i * (i + 1) / 2 + j) * strands + s] = sum[j];
-            scratch[((size_t)p * (p + 1) / 2 + i) * strands + s] = right;
+        }
+        BARRIER
+        PHASE {
+            const int m = first_sum + (int)threadIdx.x % mine, group = (int)threadIdx.x / mine;
+            if (group < groups) {
+                double sum = total[threadIdx.x];
+                if (m < pairs) {
+                    int i = (int)((sqrt(8.0 * m + 1.0) - 1.0) / 2.0);
+                    if ((i + 1) * (i + 2) / 2 <= m) ++i;
+                    const int j = m - i * (i + 1) / 2, of = elements.trait[i] * T + elements.trait[j];
+                    for (int r = group; r < n; r += groups)
+                        sum += records.Rinv[(size_t)pattern[r] * (T * T) + of] * (w[r] * x[i][r] * x[j][r]);
+                } else {
+                    const int i = m - pairs, t = elements.trait[i];
+                    for (int r = group; r < n; r += groups) sum += w[r] * x[i][r] * u[t][r];
+                }
+                total[threadIdx.x] = sum;
+            }
         }
     }
-}
-
-// levels[r, effect] = the level that record r meets through an effect; UNKNOWN must be there before.
-template <int K>
-__global__ void __launch_bounds__(THREADS) record_levels(Term<K> term, word32 n, int effects, word32 *levels) {
+    BARRIER
     PHASE {
-        const word32 level = blockIdx.x * blockDim.x + threadIdx.x;
-        if (level < n)
-            for (word32 v = term.visit_ptr[level]; v < term.visit_ptr[level + 1]; ++v)
-                levels[(size_t)term.visit_record[v] * effects + (term.visit_effect ? term.visit_effect[v] : 0)] = level;
+        if ((int)threadIdx.x < mine) {
+            double sum = 0.0;
+            for (int group = 0; group < groups; ++group) sum += total[threadIdx.x + group * mine];
+            scratch[(size_t)(first_sum + (int)threadIdx.x) * strands + strand] = sum;
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 // Structured sweeps on a GPU: one thread per level of a colour, the whole state resident.
 //
 // Levels with long lists (sires with thousands of progeny, sexes with millions of records) are taken apart: sum_pieces
-// gives a block of threads to each piece, draw_long_levels one to each level, move_pieces again one to each piece. The
-// number of threads and the pieces are fixed, so the order of the sums is.
+// gives a block of threads to each piece, draw_long_levels one to each level (draw_levels_of_few_pieces a thread),
+// move_pieces again one to each piece. The number of threads and the pieces are fixed, so the order of the sums is.
 
 namespace mmgibbs {
 
@@ -27,8 +27,15 @@ __device__ __forceinline__ void sum_over_threads(double (*part)[THREADS]) {
     }
 }
 
+// Blocks that a multiprocessor must have room for where levels are small: a level waits for memory most of its time, so
+// more threads at once are worth the few values that no longer fit in registers. Of larger levels most would not: 0
+// leaves the number to the compiler.
+__device__ constexpr int blocks_at_once(int components) {
+    return components <= 4 ? 8 : 0;
+}
+
 template <int K, int T, class Kin>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, blocks_at_once(K))
     sweep_levels(Term<K> term, Kin kin, Records records, Long lists, word32 first, word32 last, int joint,
                  const word32 *counter, bits64 *failed) {
     PHASE {
@@ -85,11 +92,28 @@ __device__ __forceinline__ void sum_of_pieces(const Long &lists, const word32 *p
     sum_over_threads<K>(part);
 }
 
+// Draw long level `number` from what its pieces add up to.
+template <int K, int T, class Kin>
+__device__ __forceinline__ void draw_long_level(Term<K> term, const Kin &kin, const Records &records,
+                                                const Long &lists, word32 number, const double (&of_visits)[K],
+                                                const double (&of_relatives)[K], int joint, const word32 *counter,
+                                                bits64 *failed) {
+    const word32 level = lists.levels[number];
+    double P[K][K], row[K], rhs[K], change[K];
+    own_row<K>(kin, level, term.theta, row);
+    for (int c = 0; c < K; ++c) row[c] += of_relatives[c];
+    start_system<K, T>(term, kin, records, level, row, P, rhs);
+    for (int c = 0; c < K; ++c) rhs[c] += of_visits[c];
+    draw_change<K>(term, level, counter, joint, P, rhs, change, failed);
+    shift<K>(term.theta, level, change);
+    for (int c = 0; c < K; ++c) lists.changes[(size_t)number * K + c] = change[c];
+}
+
 template <int K, int T, class Kin>
 __global__ void __launch_bounds__(THREADS) draw_long_levels(Term<K> term, Kin kin, Records records, Long lists,
                                                             int joint, const word32 *counter, bits64 *failed) {
     __shared__ double part[K][THREADS], of_visits[K];
-    const word32 number = blockIdx.x, level = lists.levels[number];
+    const word32 number = blockIdx.x;
     sum_of_pieces<K>(lists, lists.visit_piece_ptr, number, part);
     PHASE {
         for (word32 c = threadIdx.x; c < K; c += blockDim.x) of_visits[c] = part[c][0];
@@ -98,14 +122,28 @@ __global__ void __launch_bounds__(THREADS) draw_long_levels(Term<K> term, Kin ki
     sum_of_pieces<K>(lists, lists.relative_piece_ptr, number, part);
     PHASE {
         if (threadIdx.x == 0) {
-            double P[K][K], row[K], rhs[K], change[K];
-            own_row<K>(kin, level, term.theta, row);
-            for (int c = 0; c < K; ++c) row[c] += part[c][0];
-            start_system<K, T>(term, kin, records, level, row, P, rhs);
-            for (int c = 0; c < K; ++c) rhs[c] += of_visits[c];
-            draw_change<K>(term, level, counter, joint, P, rhs, change, failed);
-            shift<K>(term.theta, level, change);
-            for (int c = 0; c < K; ++c) lists.changes[(size_t)number * K + c] = change[c];
+            double relatives[K];
+            for (int c = 0; c < K; ++c) relatives[c] = part[c][0];
+            draw_long_level<K, T>(term, kin, records, lists, number, of_visits, relatives, joint, counter, failed);
+        }
+    }
+}
+
+// The same where every long level of the colour has few pieces: a thread each, which adds them one after another.
+template <int K, int T, class Kin>
+__global__ void __launch_bounds__(THREADS)
+    draw_levels_of_few_pieces(Term<K> term, Kin kin, Records records, Long lists, word32 n, int joint,
+                              const word32 *counter, bits64 *failed) {
+    PHASE {
+        const word32 number = blockIdx.x * blockDim.x + threadIdx.x;
+        if (number < n) {
+            double of_visits[K], of_relatives[K];
+            for (int c = 0; c < K; ++c) of_visits[c] = of_relatives[c] = 0.0;
+            for (word32 p = lists.visit_piece_ptr[number]; p < lists.visit_piece_ptr[number + 1]; ++p)
+                for (int c = 0; c < K; ++c) of_visits[c] += lists.sums[(size_t)p * K + c];
+            for (word32 p = lists.relative_piece_ptr[number]; p < lists.relative_piece_ptr[number + 1]; ++p)
+                for (int c = 0; c < K; ++c) of_relatives[c] += lists.sums[(size_t)p * K + c];
+            draw_long_level<K, T>(term, kin, records, lists, number, of_visits, of_relatives, joint, counter, failed);
         }
     }
 }
@@ -140,54 +178,6 @@ __global__ void __launch_bounds__(THREADS)
             level_precisions<K, T>(term, records, examples[i], P);
             for (int a = 0; a < K; ++a)
                 for (int b = 0; b <= a; ++b) term.parts[(size_t)i * (K * (K + 1) / 2) + a * (a + 1) / 2 + b] = P[a][b];
-        }
-    }
-}
-
-// What a level moves by: theta itself where D is null (e = y - W theta from scratch), else D deviation_l, by which
-// theta moves too.
-template <int K>
-__device__ __forceinline__ void change_of_level(const Term<K> &term, word32 level, const double *D,
-                                                const double *deviation, double (&change)[K]) {
-    double at[K];
-    load_row<K>(term.theta, level, at);
-    if (!D) {
-        for (int c = 0; c < K; ++c) change[c] = at[c];
-        return;
-    }
-    if (deviation)
-        for (int c = 0; c < K; ++c) at[c] = deviation[(size_t)level * K + c];
-    for (int a = 0; a < K; ++a) {
-        change[a] = 0.0;
-        for (int b = 0; b <= a; ++b) change[a] += D[a * K + b] * at[b];
-    }
-    shift<K>(term.theta, level, change);
-}
-
-template <int K, int T, class Kin>
-__global__ void __launch_bounds__(THREADS) move_levels(Term<K> term, Kin kin, Records records, Long lists, word32 first,
-                                                       word32 last, const double *D, const double *deviation) {
-    PHASE {
-        const word32 level = first + blockIdx.x * blockDim.x + threadIdx.x;
-        if (level < last && !is_long<K>(term, kin, lists, level)) {
-            double change[K];
-            change_of_level<K>(term, level, D, deviation, change);
-            for (word32 v = term.visit_ptr[level]; v < term.visit_ptr[level + 1]; ++v)
-                move_visit<K, T>(term, records, v, change);
-        }
-    }
-}
-
-// The same for long levels: their records follow by move_pieces.
-template <int K>
-__global__ void __launch_bounds__(THREADS)
-    change_long_levels(Term<K> term, Long lists, word32 n, const double *D, const double *deviation) {
-    PHASE {
-        const word32 i = blockIdx.x * blockDim.x + threadIdx.x;
-        if (i < n) {
-            double change[K];
-            change_of_level<K>(term, lists.levels[i], D, deviation, change);
-            for (int c = 0; c < K; ++c) lists.changes[(size_t)i * K + c] = change[c];
         }
     }
 }

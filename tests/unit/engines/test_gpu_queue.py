@@ -8,7 +8,7 @@ import pytest
 from reference import models
 
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
-from mmgibbs.engines.coloured_gpu.queue import GpuQueue
+from mmgibbs.engines.coloured_gpu.queue import STAGED, GpuQueue
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
@@ -89,11 +89,26 @@ def asked(monkeypatch):
 
 def test_buffers_are_filled_and_copied_on_one_stream_and_waited_for(asked):
     queue = GpuQueue()
-    buffer = queue.upload(np.arange(3.0))
-    assert asked == [("memset", 0, 24), ("up", 24), "wait"]
+    large = np.arange(3000.0)
+    buffer = queue.upload(large)
+    assert asked == [("memset", 0, large.nbytes), ("up", large.nbytes), "wait"]
     assert queue.address(buffer) == 4096
     queue.read(buffer)
-    assert asked[3:] == [("down", 24), "wait"]
+    assert asked[3:] == [("down", large.nbytes), "wait"]
+
+
+def test_small_values_are_not_waited_for_until_their_room_is_full(asked):
+    """They go from memory of the queue, so that the caller's may change; it is used again once copies are done."""
+    queue = GpuQueue()
+    buffer = queue.empty(100, np.float64)
+    for value in range(200):
+        queue.write(buffer, np.full(100, float(value)))
+    copies = [what for what in asked if what == ("up", 800)]
+    assert len(copies) == 200 and 0 < asked.count("wait") <= 200 * 832 // STAGED
+    until = asked.index("wait")
+    assert asked[1:until] == [("up", 800)] * (STAGED // 832)
+    queue.read(buffer)
+    assert queue._staged == 0
 
 
 def test_kernels_are_instances_without_fused_multiply_adds(asked):
@@ -105,11 +120,11 @@ def test_kernels_are_instances_without_fused_multiply_adds(asked):
 
 def test_work_is_recorded_once_and_repeated(asked):
     queue = GpuQueue()
-    repeat = queue.record(lambda: asked.append("work"))
-    assert asked == ["enter", "begin", "work", "end", "leave"]
-    repeat()
-    repeat()
-    assert asked[5:] == ["graph", "graph"]
+    for _ in range(4):
+        queue.repeat("name", lambda: asked.append("work"))
+    assert asked == ["work", "enter", "begin", "work", "end", "leave", "graph", "graph", "graph"]
+    queue.repeat("another", lambda: asked.append("other"))
+    assert asked[9:] == ["other"]
 
 
 def test_memory_that_ends_is_a_device_error(asked, monkeypatch):

@@ -86,9 +86,12 @@ def test_single_precision_too(name, shim):
     assert_same_state(swept(truth), swept(engine))
 
 
+@pytest.mark.parametrize("few", [0, 16])
 @pytest.mark.parametrize("name", models.LISTED)
-def test_long_lists_in_pieces(name, shim, cut_lists, monkeypatch):
-    """With classes of levels, too. The last thread first changes nothing: threads of a kernel share no data."""
+def test_long_lists_in_pieces(name, few, shim, cut_lists, monkeypatch):
+    """With classes of levels, too; a block to a level, or a thread to one of few pieces. The last thread first changes
+    nothing: threads of a kernel share no data."""
+    monkeypatch.setattr("mmgibbs.engines.coloured_gpu.engine.FEW_PIECES", few)
     monkeypatch.setattr("mmgibbs.equations.cell_classes.WORTHWHILE", 1)
     monkeypatch.setattr("mmgibbs.equations.cell_classes.MANY", 0)
     truth, engine = engines(models.example(name), shim("double"))
@@ -97,6 +100,8 @@ def test_long_lists_in_pieces(name, shim, cut_lists, monkeypatch):
     for a, b, c in zip(swept(truth).fetch(), swept(engine).fetch(), swept(other_way).fetch(), strict=True):
         assert_near(b, a)
         np.testing.assert_array_equal(b, c)
+    drawn = {name for name in engine.queue.device.launched if "draw_l" in name}
+    assert any("few_pieces" in name for name in drawn) == (few > 0) and len(drawn) > 0
     assert_near(np.asarray(engine.resident.e), truth.e)
     for e in (truth, engine):
         e.refresh()
@@ -138,7 +143,7 @@ def test_beef_system(beef, shim, precision, monkeypatch):
 )
 def test_products(name, strands, shim, monkeypatch):
     """One strand adds in the order of the CPU: the same doubles."""
-    monkeypatch.setattr("mmgibbs.engines.coloured_gpu.engine.STRANDS", strands)
+    monkeypatch.setattr("mmgibbs.engines.coloured_gpu.sizes.STRANDS", strands)
     example = models.example(name)
     truth, engine = (swept(e) for e in engines(example, shim("double")))
     blocks = blocks_recorded_together(example.design.patterns)
