@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial as bind
 from typing import Any
 
 import numpy as np
@@ -109,10 +110,10 @@ def _lr(
     n_left_out, levels = int(focal.masked.sum()), levels_of(focal, whole.prepared)
     family = family_of(focal, whole.prepared.pedigree)
     say(f"LR: {n_left_out:,} of {focal.masked.size:,} records left out, {len(focal.animals):,} focal {records.units}")
-    partial = evaluate_without(records, focal.masked, focal.what, whole.engine.threads)
+    without = bind(evaluate_without, records, focal.masked, focal.what)
     assert plan.replicates is not None, "it was filled in"
     replicates = plan.replicates if can_simulate(whole) else 0
-    found = lr.compare(whole, partial, focal.masked, levels, family, replicates, plan.seed, executor)
+    found = lr.compare(whole, without, focal.masked, levels, family, replicates, plan.seed, executor)
     facts = focal_facts(focal, family) | {"replicates": replicates}
     notes = [*focal.notes, *([] if replicates else few_families(facts["families"]))]
     return found, facts, notes + [note for c in found for note in c.notes]

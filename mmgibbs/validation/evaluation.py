@@ -19,6 +19,7 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.data.random import ANIMAL_COLUMNS, PARENT_COLUMNS, animal_column
 from mmgibbs.data.residual_classes import PATH as RESIDUAL_PATH
 from mmgibbs.data.traits import read_records
+from mmgibbs.engines.direct.coefficients import Order
 from mmgibbs.engines.direct.solver import DirectSolver, PlannedFactor, planned_factor
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
@@ -109,11 +110,11 @@ class Evaluation:
         engine.threads = ALONE
         return replace(self, solver=engine)
 
-    def planned(self, columns: int) -> PlannedFactor | None:
+    def planned(self, columns: int, order: Order | None = None) -> PlannedFactor | None:
         """The factor by which so many right-hand sides are best solved, before it is made; None: by iterations."""
         model = self.assembled.model
         G = [None if c is None else c.start for c in model.covariances]
-        return planned_factor(self.engine, G, model.residual.start, columns)
+        return planned_factor(self.engine, G, model.residual.start, columns, order)
 
     def solutions(self, b: np.ndarray, tolerance: float) -> np.ndarray:
         """C^-1 b (N, m), in sweep order; tolerance: of an iteration, in posterior standard deviations."""

@@ -28,7 +28,7 @@ from different bases and bias means nothing: it has neither.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial as bind
 
@@ -36,11 +36,12 @@ import numpy as np
 
 from mmgibbs.engines.direct.solver import DirectSolver, PlannedFactor, fit_together
 from mmgibbs.engines.pcg.solver import column_products
-from mmgibbs.machine.threads import ALONE, blas_threads
+from mmgibbs.machine.threads import ALONE, Threads, blas_threads
 from mmgibbs.model.design import Design
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation.evaluation import Evaluation, label, other_groups_held, random_solutions
+from mmgibbs.validation.order_of_whole import OrderOfWhole
 from mmgibbs.validation.simulated import blocks_of, draw_once, simulated_sums
 
 EXPECTED = {"bias": 0.0, "dispersion": 1.0}  # whatever the data, without fixed groups
@@ -138,7 +139,7 @@ def posterior_variances(evaluation: Evaluation, term: int, contrasts: list[tuple
 
 def compare(
     whole: Evaluation,
-    partial: Evaluation,
+    without: Callable[[Threads], Evaluation],
     masked: np.ndarray,
     focal: Mapping[int, np.ndarray],
     family: np.ndarray,
@@ -148,12 +149,13 @@ def compare(
 ) -> list[Compared]:
     """The LR statistics of every component of every term with relationships.
 
-    masked: (records,) those that the partial data lack. focal: term number -> (n,) level codes of the focal animals;
-    family: (n,) their families. replicates: of the simulation; 0: bootstrap.
+    without: the evaluation of the partial data, on these threads. masked: (records,) those that the partial data lack.
+    focal: term number -> (n,) level codes of the focal animals; family: (n,) their families. replicates: of the
+    simulation; 0: bootstrap.
     """
-    partial_theta = random_solutions(partial, whole)
     contrasts = sum(len(EXPECTED) * whole.design.terms[i].n_components for i in focal)
-    whole, partial = solved_for(replicates + contrasts, whole, partial)
+    whole, partial = solved_for(replicates + contrasts, whole, without)
+    partial_theta = random_solutions(partial, whole)
     out = []
     place = {t.name: i for i, t in enumerate(partial.design.terms)}
     infos = {info.name: info for info in whole.assembled.terms}
@@ -197,25 +199,41 @@ def compare(
     return out
 
 
-def solved_for(columns: int, whole: Evaluation, partial: Evaluation) -> tuple[Evaluation, Evaluation]:
-    """Both, ready for so many right-hand sides: side by side where there are threads for it. Factors are made one after
-    the other where memory has no room to make them together."""
-    both, at_once = (whole, partial), whole.engine.threads
+def solved_for(
+    columns: int, whole: Evaluation, without: Callable[[Threads], Evaluation]
+) -> tuple[Evaluation, Evaluation]:
+    """Both, ready for so many right-hand sides: side by side where there are threads for it. While one finds an order
+    of elimination for the factors of both, the other solves without the records. Factors are made one after the other
+    where memory has no room to make them together."""
+    at_once = whole.engine.threads
+    if any(t.relationship.dense is not None for t in whole.design.terms):  # no factor; matrices are made by all of BLAS
+        return whole, without(at_once)
+    order = OrderOfWhole(whole.prepared)
+    partial: list[Evaluation] = []
     planned: list[PlannedFactor | None] = [None, None]
     made: list[DirectSolver | None] = [None, None]
 
-    def plan(i: int) -> None:
-        planned[i] = both[i].planned(columns)
+    def plan_whole() -> None:
+        try:
+            planned[0] = whole.planned(columns, order.find)
+        finally:
+            order.end()
+
+    def plan_partial() -> None:
+        one = without(ALONE if at_once.count > 1 else at_once)
+        one.engine.threads = at_once
+        partial.append(one)
+        planned[1] = one.planned(columns, bind(order.follow, one.prepared))
 
     def make(i: int) -> None:
         of, planned[i] = planned[i], None  # which has its own memory
         made[i] = None if of is None else of.made()
 
     with blas_threads(1):  # each would put the number back that it found, while the other is at work
-        at_once([bind(plan, i) for i in range(2)])
+        at_once([plan_whole, plan_partial])
         threads = at_once if fit_together(*planned) else ALONE
         threads([bind(make, i) for i in range(2)])
-    return replace(whole, direct=made[0]), replace(partial, direct=made[1])
+    return replace(whole, direct=made[0]), replace(partial[0], direct=made[1])
 
 
 def notes_on(

@@ -7,9 +7,9 @@ of C^-1 are read there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy
@@ -27,6 +27,8 @@ from mmgibbs.model.covariance import full_block
 from mmgibbs.model.design import Design
 
 Blocks = Sequence[tuple[int, ...]]  # components that may covary
+# (n,) int64 the equation that is eliminated at each place, for stored equations and their pattern
+Order: TypeAlias = "Callable[[ExplicitEquations, scipy.sparse.csr_array], np.ndarray]"
 
 
 class Traces(NamedTuple):
@@ -83,22 +85,29 @@ class Coefficients:
 
 
 def coefficients(
-    design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks], columns_alone: bool = False
+    design: Design,
+    of_terms: Sequence[Blocks | None],
+    of_residuals: Sequence[Blocks],
+    columns_alone: bool = False,
+    order: Order | None = None,
 ) -> Coefficients:
     """The pattern and its symbolic factor. of_terms: components that may covary, None for fixed terms; of_residuals:
-    traits that may, for each class of residuals; columns_alone: whatever it costs (factor.py)."""
+    traits that may, for each class of residuals; columns_alone: whatever it costs (factor.py); order: minimum degree
+    where None."""
     explicit = explicit_equations(design)
     used = _used(explicit, of_terms, of_residuals)
     pattern = _pattern_of(explicit, used)
-    known = columns_of(elimination(pattern)) if columns_alone else factor_pattern(pattern)
+    first = None if order is None else order(explicit, pattern)
+    known = columns_of(elimination(pattern, first)) if columns_alone else factor_pattern(pattern, first)
     places = {pair: known.places(*numbers) for pair, (numbers, _in_force) in used.items()}
     return Coefficients(explicit, known, places)
 
 
-def joined_coefficients(design: Design, G: Sequence[np.ndarray | None]) -> Coefficients:
+def joined_coefficients(design: Design, G: Sequence[np.ndarray | None], order: Order | None = None) -> Coefficients:
     """Where all components of a term may covary, and all traits of the residuals; G: None for fixed terms."""
     of_terms = [None if g is None else full_block(len(g)) for g in G]
-    return coefficients(design, of_terms, [full_block(design.n_traits)] * max(1, len(design.residual_classes)))
+    of_residuals = [full_block(design.n_traits)] * max(1, len(design.residual_classes))
+    return coefficients(design, of_terms, of_residuals, order=order)
 
 
 def eliminated(

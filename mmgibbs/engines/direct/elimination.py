@@ -37,9 +37,10 @@ class Elimination(NamedTuple):
         return int((self.counts.astype(float) ** 2).sum())
 
 
-def elimination(pattern: scipy.sparse.csr_array) -> Elimination:
-    """pattern: (n, n) symmetric with a full diagonal, both triangles; its values are not read."""
-    order = minimum_degree(pattern)
+def elimination(pattern: scipy.sparse.csr_array, order: np.ndarray | None = None) -> Elimination:
+    """pattern: (n, n) symmetric with a full diagonal, both triangles; its values are not read. order: (n,) int64, that
+    of minimum degree where None."""
+    order = minimum_degree(pattern) if order is None else order
     after = postorder(elimination_tree(*_permuted(pattern, order)))
     order = order[after]
     indptr, indices = _permuted(pattern, order)

@@ -33,9 +33,10 @@ from mmgibbs.errors import ModelError
 LONG = 100  # operations for each element of L
 
 
-def factor_pattern(matrix: scipy.sparse.csr_array) -> Symbolic | Columns:
-    """Of a symmetric matrix with a full diagonal, (n, n), both triangles; its values are not read."""
-    known = elimination(matrix)
+def factor_pattern(matrix: scipy.sparse.csr_array, order: np.ndarray | None = None) -> Symbolic | Columns:
+    """Of a symmetric matrix with a full diagonal, (n, n), both triangles; its values are not read. order: that of
+    `elimination`."""
+    known = elimination(matrix, order)
     return symbolic(known) if known.flops > LONG * known.nonzeros else columns_of(known)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.engines.direct.coefficients import Coefficients, joined_coefficients
+from mmgibbs.engines.direct.coefficients import Coefficients, Order, joined_coefficients
 from mmgibbs.engines.direct.factor import Factor
 from mmgibbs.engines.direct.standard_errors import MOST_EQUATIONS
 from mmgibbs.engines.pcg.solver import PcgSolver
@@ -81,18 +81,18 @@ def direct_solver(
 
 
 def planned_factor(
-    solver: PcgSolver, G: Sequence[np.ndarray | None], R: np.ndarray, columns: int
+    solver: PcgSolver, G: Sequence[np.ndarray | None], R: np.ndarray, columns: int, order: Order | None = None
 ) -> PlannedFactor | None:
     """For so many right-hand sides; None where PCG is the quicker one.
 
-    solver: of the same equations; G, R: the variances, G None for fixed terms.
+    solver: of the same equations; G, R: the variances, G None for fixed terms; order: minimum degree where None.
     """
     design = solver.equations.design
     n = design.n_equations
     left = columns * ITERATED * n - ORDERED * n - WORTH
     if left <= 0 or n > MOST_EQUATIONS or any(t.relationship.dense is not None for t in design.terms):
         return None
-    known = joined_coefficients(design, G)
+    known = joined_coefficients(design, G, order)
     seconds = known.symbolic.flops * FACTORISED + columns * known.symbolic.nonzeros * SOLVED
     return None if seconds > left else PlannedFactor(solver, known, G, R)
 

@@ -2,6 +2,7 @@
 
 from copy import copy
 from dataclasses import replace
+from functools import partial as partial_of
 from threading import Barrier, Lock
 
 import numpy as np
@@ -14,8 +15,9 @@ from mmgibbs.config import load_config
 from mmgibbs.engines.direct import solver
 from mmgibbs.machine.threads import Threads
 from mmgibbs.model.relationships.groups import GroupedPedigree
-from mmgibbs.validation import lr
+from mmgibbs.validation import lr, order_of_whole
 from mmgibbs.validation.evaluation import evaluate, evaluate_without, random_solutions, recorded
+from mmgibbs.validation.order_of_whole import OrderOfWhole
 from mmgibbs.validation.simulated import blocks_of, simulated_sums
 from pedigree.inbreeding import inbreeding
 from pedigree.relationship import a_among, a_inverse_csr, group_composition, relatives
@@ -101,12 +103,18 @@ def memory(monkeypatch, threads):
     return room
 
 
+def planned(whole, partial):
+    """Their factors, in one order."""
+    order = OrderOfWhole(whole.prepared)
+    return whole.planned(3, order.find), partial.planned(3, partial_of(order.follow, partial.prepared))
+
+
 def on_a_machine(two, monkeypatch, threads):
     """The two evaluations, a machine's memory, and what each factor needs of it."""
     whole, partial = (replace(one, solver=copy(one.solver)) for one in two[:2])
     whole.engine.threads = Threads(threads)
     room = memory(monkeypatch, threads)
-    needed = [one.planned(3).bytes for one in (whole, partial)]
+    needed = [one.bytes for one in planned(whole, partial)]
     assert needed[0] > needed[1]
     return whole, partial, room, needed
 
@@ -123,7 +131,7 @@ def test_two_factors_share_the_memory(two, monkeypatch, threads):
         (0, False, (False, False)),
     ):
         room.update(free=free, most=0, together=together)
-        found = lr.solved_for(3, whole, partial)
+        found = lr.solved_for(3, whole, lambda threads: partial)
         assert tuple(one.direct is not None for one in found) == factors
         assert room["most"] == (threads if together else 1)
 
@@ -131,8 +139,56 @@ def test_two_factors_share_the_memory(two, monkeypatch, threads):
 def test_two_factors_at_once_without_room_are_seen(two, monkeypatch):
     whole, partial, room, needed = on_a_machine(two, monkeypatch, 2)
     room.update(free=sum(needed) - 1, most=0, together=True)
-    mutant(lr, "at_once if fit_together(*planned) else ALONE", "at_once", compiled=False).solved_for(3, whole, partial)
+    mutant(lr, "at_once if fit_together(*planned) else ALONE", "at_once", compiled=False).solved_for(
+        3, whole, lambda threads: partial
+    )
     assert room["most"] == 2
+
+
+def fill(planned):
+    return planned.known.symbolic.bytes, planned.known.symbolic.flops
+
+
+def test_the_order_of_the_whole_is_one_for_the_partial_data(two, monkeypatch):
+    """No factor fills more without records; solutions are those of its own order. Levels that the whole lacks come
+    last; without an order of the whole it is that of minimum degree."""
+    monkeypatch.setattr(solver, "WORTH", -10.0)
+    whole, partial, _ = two
+    of_whole, of_partial = planned(whole, partial)
+    assert fill(of_partial)[1] <= fill(of_whole)[1]
+    b = np.random.default_rng(3).normal(size=(partial.engine.bounds[-1], 2))
+    own = partial.planned(3)
+    np.testing.assert_allclose(of_partial.made().solve(b), own.made().solve(b), rtol=1e-9, atol=1e-9)
+    assert not np.array_equal(of_partial.known.symbolic.order, own.known.symbolic.order)
+    none = OrderOfWhole(whole.prepared)
+    none.end()
+    alone = partial.planned(3, partial_of(none.follow, partial.prepared))
+    np.testing.assert_array_equal(alone.known.symbolic.order, own.known.symbolic.order)
+    other_way = OrderOfWhole(partial.prepared)  # of fewer levels
+    partial.planned(3, other_way.find)
+    more = whole.planned(3, partial_of(other_way.follow, whole.prepared))
+    np.testing.assert_array_equal(np.sort(more.known.symbolic.order), np.sort(of_whole.known.symbolic.order))
+    against = mutant(order_of_whole, "return np.argsort(place[:n]", "return np.argsort(-place[:n]", compiled=False)
+    mixed = against.OrderOfWhole(whole.prepared)
+    whole.planned(3, mixed.find)
+    backwards = partial.planned(3, partial_of(mixed.follow, partial.prepared))
+    assert fill(backwards)[1] > fill(of_whole)[1]
+
+
+def test_an_order_that_is_never_found_is_not_waited_for(two, monkeypatch):
+    """The whole needs no factor, or fails."""
+    whole, partial, _ = two
+    monkeypatch.setattr(solver, "WORTH", 1e9)
+    found = lr.solved_for(3, whole, lambda threads: partial)
+    assert [one.direct for one in found] == [None, None]
+
+    def fail(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(solver, "WORTH", -10.0)
+    monkeypatch.setattr(order_of_whole, "minimum_degree", fail)
+    with pytest.raises(MemoryError):
+        lr.solved_for(3, whole, lambda threads: partial)
 
 
 def test_equal_data_leave_no_standard_error_but_0(two):
