@@ -34,7 +34,7 @@ from functools import partial as bind
 
 import numpy as np
 
-from mmgibbs.engines.direct.solver import DirectSolver, PlannedFactor, fit_together
+from mmgibbs.engines.direct.solver import DirectSolver, PlannedFactor, fit_together, may_pay
 from mmgibbs.engines.pcg.solver import column_products
 from mmgibbs.machine.threads import ALONE, Threads, blas_threads
 from mmgibbs.model.design import Design
@@ -154,8 +154,16 @@ def compare(
     simulation; 0: bootstrap.
     """
     contrasts = sum(len(EXPECTED) * whole.design.terms[i].n_components for i in focal)
-    whole, partial = solved_for(replicates + contrasts, whole, without)
-    partial_theta = random_solutions(partial, whole)
+    thetas: list[list[np.ndarray]] = []
+
+    def checked(threads: Threads) -> Evaluation:
+        """An animal that left the pedigree is named before anything else is made."""
+        one = without(threads)
+        thetas.append(random_solutions(one, whole))
+        return one
+
+    whole, partial = solved_for(replicates + contrasts, whole, checked)
+    (partial_theta,) = thetas
     out = []
     place = {t.name: i for i, t in enumerate(partial.design.terms)}
     infos = {info.name: info for info in whole.assembled.terms}
@@ -206,10 +214,10 @@ def solved_for(
     of elimination for the factors of both, the other solves without the records. Factors are made one after the other
     where memory has no room to make them together."""
     at_once = whole.engine.threads
-    if any(t.relationship.dense is not None for t in whole.design.terms):  # no factor; matrices are made by all of BLAS
+    if not may_pay(whole.design, columns):
         return whole, without(at_once)
+    found = [without(at_once)] if at_once.count == 1 else []
     order = OrderOfWhole(whole.prepared)
-    partial: list[Evaluation] = []
     planned: list[PlannedFactor | None] = [None, None]
     made: list[DirectSolver | None] = [None, None]
 
@@ -220,9 +228,10 @@ def solved_for(
             order.end()
 
     def plan_partial() -> None:
-        one = without(ALONE if at_once.count > 1 else at_once)
-        one.engine.threads = at_once
-        partial.append(one)
+        if not found:
+            found.append(without(ALONE))
+            found[0].engine.threads = at_once
+        one = found[0]
         planned[1] = one.planned(columns, bind(order.follow, one.prepared))
 
     def make(i: int) -> None:
@@ -233,7 +242,7 @@ def solved_for(
         at_once([plan_whole, plan_partial])
         threads = at_once if fit_together(*planned) else ALONE
         threads([bind(make, i) for i in range(2)])
-    return replace(whole, direct=made[0]), replace(partial[0], direct=made[1])
+    return replace(whole, direct=made[0]), replace(found[0], direct=made[1])
 
 
 def notes_on(

@@ -1,7 +1,8 @@
 """One order of elimination for two evaluations: that of the equations of all records, for those without some as well.
 
 Without records no two equations meet that did not meet with them, so that the factor has no element in this order that
-the factor of the whole has not. To find an order takes longer than all else that is known of a factor.
+the factor of the whole has not, but for equations that the whole holds at 0, which come last. To find an order takes
+longer than all else that is known of a factor.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class OrderOfWhole:
         for j, term in enumerate(prepared.design.terms):
             i = of_term[term.name]
             code = lookup(prepared.levels[j].ids, self.whole.levels[i].ids).to_numpy()  # NaN where the whole lacks it
+            if len(code) != len(numbers[j]) or numbers[j].shape[1] != places[i].shape[1]:
+                continue  # two levels are called the same, or have other components: the term comes last
             known = np.flatnonzero(~np.isnan(code))
-            if numbers[j].shape[1] != places[i].shape[1]:
-                continue  # of other components: these come last
             place[numbers[j][known]] = places[i][code[known].astype(np.int64)]
         return np.argsort(place[:n], kind="stable")

@@ -168,7 +168,8 @@ class StructuredGpuEngine:
         self.R = np.array(R, dtype=float)
         self.Ginv, self.Rinv = precisions(self.equations.design, G, self.R)
         self.resident.set_coefficients(self.Ginv, self.Rinv)
-        self.queue.repeat("classes", self._class_precisions)
+        if any(term.n_classes for term in self.resident.terms):
+            self.queue.repeat("classes", self._class_precisions)
 
     def _class_precisions(self) -> None:
         for i, term in enumerate(self.resident.terms):

@@ -20,6 +20,7 @@ from mmgibbs.engines.direct.standard_errors import MOST_EQUATIONS
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.memory import free_bytes
+from mmgibbs.model.design import Design
 
 ITERATED = 1.8e-6  # seconds of PCG for a column of an equation
 ORDERED = 1.0e-5  # seconds to make and to order the pattern of an equation
@@ -80,6 +81,17 @@ def direct_solver(
     return None if planned is None else planned.made()
 
 
+def may_pay(design: Design, columns: int) -> bool:
+    """A factor may be quicker than so many solutions by PCG: it is worth the search for an order."""
+    dense = any(t.relationship.dense is not None for t in design.terms)
+    return _gained(design, columns) > 0 and design.n_equations <= MOST_EQUATIONS and not dense
+
+
+def _gained(design: Design, columns: int) -> float:
+    """Seconds that a factor and its solutions may take, once there is an order."""
+    return columns * ITERATED * design.n_equations - ORDERED * design.n_equations - WORTH
+
+
 def planned_factor(
     solver: PcgSolver, G: Sequence[np.ndarray | None], R: np.ndarray, columns: int, order: Order | None = None
 ) -> PlannedFactor | None:
@@ -88,13 +100,11 @@ def planned_factor(
     solver: of the same equations; G, R: the variances, G None for fixed terms; order: minimum degree where None.
     """
     design = solver.equations.design
-    n = design.n_equations
-    left = columns * ITERATED * n - ORDERED * n - WORTH
-    if left <= 0 or n > MOST_EQUATIONS or any(t.relationship.dense is not None for t in design.terms):
+    if not may_pay(design, columns):
         return None
     known = joined_coefficients(design, G, order)
     seconds = known.symbolic.flops * FACTORISED + columns * known.symbolic.nonzeros * SOLVED
-    return None if seconds > left else PlannedFactor(solver, known, G, R)
+    return None if seconds > _gained(design, columns) else PlannedFactor(solver, known, G, R)
 
 
 def _places(solver: PcgSolver, known: Coefficients) -> np.ndarray:

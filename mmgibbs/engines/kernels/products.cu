@@ -1,8 +1,8 @@
 // What leaves the device after a sweep: sums over all levels or records, moments of the locations, chosen rows.
 //
-// A sum is made in two stages. Strand s adds the elements s, s + strands, s + 2 strands, ... one after another and
-// leaves its sums in scratch[m][s]; fold_strands adds the strands as a tree. The number of strands is fixed, so the
-// order of the sum is.
+// A sum is made in two or three stages. A strand adds every strands-th element (scaling_strands: chunk of records) and
+// leaves its sums in scratch[m][s]; fold_strands adds the strands as a tree, in two rounds where they are many. The
+// number of strands depends on the model alone, and so does the order of the sum.
 
 namespace mmgibbs {
 
@@ -98,7 +98,7 @@ struct Elements {
     int p;
 };
 
-// Records that a block looks at together: as many as their x have room for.
+// Records that a block looks at together: as many as so many numbers of each have room for.
 __device__ constexpr int records_at_once(int elements) {
     int records = THREADS;
     while (records > 1 && elements * (records + 1) * 8 > 32768) records /= 2;
@@ -113,7 +113,7 @@ template <int K, int T>
 __global__ void __launch_bounds__(THREADS)
     scaling_strands(Term<K> term, Records records, const word32 *levels, int effects, const double *deviation,
                     Elements elements, word32 strands, double *scratch) {
-    constexpr int MOST = K * (K + 1) / 2, AT_ONCE = records_at_once(MOST);
+    constexpr int MOST = K * (K + 1) / 2, AT_ONCE = records_at_once(MOST + T);
     __shared__ double x[MOST][AT_ONCE + 1], u[T][AT_ONCE], w[AT_ONCE], total[THREADS];  // + 1: each row in other banks
     __shared__ word32 pattern[AT_ONCE];
     const int p = elements.p, pairs = p * (p + 1) / 2, sums = pairs + p, turns = (sums + THREADS - 1) / THREADS;
@@ -137,9 +137,11 @@ __global__ void __launch_bounds__(THREADS)
                         if (elements.effect[i] == effect) {
                             const size_t at = (size_t)level * K + elements.component[i];
                             double seen = 0.0;
-                            if (level != UNKNOWN) seen = deviation ? deviation[at] : (double)term.theta[at];
-                            if (term.covariates)
-                                seen *= (double)term.covariates[record * term.regressors + elements.regressor[i]];
+                            if (level != UNKNOWN) {
+                                seen = deviation ? deviation[at] : (double)term.theta[at];
+                                if (term.covariates)
+                                    seen *= (double)term.covariates[record * term.regressors + elements.regressor[i]];
+                            }
                             x[i][r] = seen;
                         }
                 }

@@ -28,6 +28,14 @@ def test_more_components_and_many_missing_patterns():
     assert len(machine_code([(5, SparseLists)], 2, np.float64, np.uint32, "compute_90", "PTX")) > 50_000
 
 
+def test_sums_of_many_traits_fit_into_shared_memory():
+    """Of a term of seven components, and of one; the machine code says so, not PTX."""
+    text = source(np.dtype(np.float32), np.dtype(np.uint8))
+    for k, n_traits in ((7, 18), (1, 45)):
+        name = f"mmgibbs::scaling_strands<{k}, {n_traits}>"
+        assert compiled(text, "sm_90", "--std=c++17", expressions=[name])[0]
+
+
 def test_bits_are_kept_and_rows_are_read_in_one_go():
     text = machine_code([(4, PedigreeLists)], 3, np.float32, np.uint8, "compute_90", "PTX")
     assert b"fma." not in text and b"approx" not in text

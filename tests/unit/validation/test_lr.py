@@ -6,6 +6,7 @@ from functools import partial as partial_of
 from threading import Barrier, Lock
 
 import numpy as np
+import polars as pl
 import pytest
 from helpers.mutants import mutant
 from helpers.validation_data import G, R, analysis_of, beef_frames, small_beef
@@ -173,6 +174,22 @@ def test_the_order_of_the_whole_is_one_for_the_partial_data(two, monkeypatch):
     whole.planned(3, mixed.find)
     backwards = partial.planned(3, partial_of(mixed.follow, partial.prepared))
     assert fill(backwards)[1] > fill(of_whole)[1]
+
+
+def test_levels_of_one_name_come_last(two, monkeypatch):
+    """Names of combined levels may coincide: then they find no place in the order of the whole."""
+    monkeypatch.setattr(solver, "WORTH", -10.0)
+    whole, partial, _ = two
+    i = next(i for i, t in enumerate(whole.design.terms) if t.n_levels > 1)
+    levels, name = list(whole.prepared.levels), partial.prepared.levels[i].ids[0]
+    levels[i] = replace(levels[i], ids=pl.Series([name] * len(levels[i].ids)))
+    order = OrderOfWhole(replace(whole.prepared, levels=tuple(levels)))
+    whole.planned(3, order.find)
+    others = list(partial.prepared.levels)
+    others[i] = replace(others[i], ids=pl.Series([name] * len(others[i].ids)))
+    follow = partial_of(order.follow, replace(partial.prepared, levels=tuple(others)))
+    found = partial.planned(3, follow).known.symbolic.order
+    np.testing.assert_array_equal(np.sort(found), np.arange(found.size))
 
 
 def test_an_order_that_is_never_found_is_not_waited_for(two, monkeypatch):
