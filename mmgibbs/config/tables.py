@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import model_validator
 
@@ -121,6 +121,10 @@ class Data(Section):
 
     missing: Annotated[tuple[str, ...], checked(_cells)] = ("", "NA")
     """Cells of the records that mean a missing value."""
+
+    decimal: Annotated[Literal[".", ","] | None, checked(one_of(".", ","))] = None
+    """Decimal mark of the records, '.' or ','; the other may separate thousands. It decides what can be read in two
+    ways: 1,205 and 1.205. Default: the point, and the comma in a column where it can be nothing else."""
 
     weights: Annotated[str | None, checked(a_column)] = None
     """Column of the weights of the records: the residual variance of a record is divided by its weight."""

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis
-from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_any
+from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes
 from mmgibbs.data.responses import response_columns
 from pedigree.tables import counted
 
@@ -67,10 +67,8 @@ def _same_as_earlier(frame: pl.DataFrame) -> pl.Series:
 
 def _every_column(analysis: Analysis, phenotypes: Phenotypes) -> pl.DataFrame:
     """The same records with all columns of the table, of which an analysis reads those that it uses."""
-    data = analysis.data
-    header = True if data.header is None else list(data.header)
-    frame, _, rows, _ = read_any(data.phenotypes, data.separator, header)
-    return _comparable(frame.filter(pl.Series(np.isin(rows, phenotypes.rows))))
+    every = read_phenotypes(analysis.data)
+    return _comparable(every.frame.filter(pl.Series(np.isin(every.rows, phenotypes.rows))))
 
 
 def _comparable(frame: pl.DataFrame) -> pl.DataFrame:

@@ -10,7 +10,8 @@ import polars as pl
 
 from mmgibbs.config import Data
 from mmgibbs.data import dates
-from mmgibbs.data.decimal_commas import commas_as_points, deciding_cell
+from mmgibbs.data.decimal_commas import commas_as_points
+from mmgibbs.data.number_format import Decimal, explain_no_number, find_points_of_thousands, parse_column
 from mmgibbs.errors import DataError
 from pedigree.errors import TableError
 from pedigree.tables import Source, nearest, open_table, quoted
@@ -38,8 +39,12 @@ class Phenotypes:
     name: str  # of the file, as messages call it
     rows: np.ndarray  # (n,) int64 line of each record
     missing: tuple[str, ...]
+    decimal: Decimal = None
     # columns read as numbers that have decimal commas, and the record that shows it: 'row 2: 1,5'
     with_commas: dict[str, str] = field(default_factory=dict)
+    # columns read as numbers, and what to say of those whose points may separate thousands
+    of_numbers: set[str] = field(default_factory=set)
+    may_be_thousands: dict[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.frame.height
@@ -82,10 +87,8 @@ class Phenotypes:
                 void = void | values.is_nan().fill_null(False).to_numpy()
         else:
             text = series.cast(pl.String).str.strip_chars()
-            values = text.cast(pl.Float64, strict=False)
-            if values.null_count() > text.null_count() and (first := deciding_cell(text, absent)) is not None:
-                self.with_commas[column] = f"row {self.rows[first]}: {text[first]}"
-                values = commas_as_points(text, absent).cast(pl.Float64, strict=False)
+            values, _, comma = parse_column(text, absent, self.decimal)
+            self._remember_format(column, path, text, absent, comma)
             void = (text.is_null() | text.is_in(list(absent))).to_numpy()
         out = values.fill_null(np.nan).to_numpy().copy()
         numeric = np.array([m for m in (_number(a) for a in absent) if m is not None])
@@ -99,11 +102,27 @@ class Phenotypes:
                 if text is not None and dates.are_dates(text.gather(wrong)):
                     every = len(wrong) == np.count_nonzero(~void)
                     needed = dates.needed(path) if every else f"{needed}{dates.AMONG_NUMBERS}"
+                elif text is not None:
+                    needed += explain_no_number(text[int(wrong[0])], self.decimal)
                 found = [quoted(text[int(i)]) if text is not None else str(out[i]) for i in wrong[:SHOWN]]
                 found = [f"found {f} in column '{column}' ({path})" for f in found]
                 raise refuse_rows(self.name, self.rows[wrong], found, needed)
         out[void] = np.nan
         return out
+
+    def _remember_format(self, column: str, path: str, text: pl.Series, absent: set[str], comma: int | None) -> None:
+        """What `notes`, `warnings` and `with_points` need of a column that was read as numbers; comma: of which cell a
+        comma was found to be decimal.
+        """
+        self.of_numbers.add(column)
+        if comma is not None:
+            self.with_commas[column] = f"row {self.rows[comma]}: {text[comma]}"
+        if self.decimal is not None or column in self.may_be_thousands:
+            return
+        points = find_points_of_thousands(text, absent)
+        if points is not None:
+            where = f"column {quoted(column)} ({path})"
+            self.may_be_thousands[column] = points.describe(where, self.rows[points.cell])
 
     def with_points(self, columns: Iterable[str], missing: Iterable[str] = ()) -> pl.DataFrame:
         """The frame with points in place of decimal commas in those of these columns that have them, as all records
@@ -114,8 +133,10 @@ class Phenotypes:
         for column in columns:
             if self.has(column) and self.frame[column].dtype == pl.String:
                 text = self.frame[column].str.strip_chars()
-                if column in self.with_commas or deciding_cell(text, absent) is not None:
-                    written.append(commas_as_points(text, absent))
+                commas = self.decimal is None and column in self.with_commas
+                written.append(
+                    commas_as_points(text, absent) if commas else parse_column(text, absent, self.decimal).plain
+                )
         return self.frame.with_columns(written)
 
     @property
@@ -124,16 +145,23 @@ class Phenotypes:
         columns = ", ".join(f"{quoted(column)} ({shown})" for column, shown in self.with_commas.items())
         return (f"{self.name}: commas are decimal points in {columns}",) if columns else ()
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Columns that were read as numbers and may mean other ones."""
+        return tuple(f"{self.name}: {said}" for said in self.may_be_thousands.values())
+
     def _a_number(self, absent: set[str]) -> str:
         known = ", ".join(sorted(a or "empty" for a in absent))
         return f"a finite number, written as 3.25, or a missing value ({known}; data.missing may list others)"
 
 
-def read_phenotypes(data: Data, wanted: Sequence[str]) -> Phenotypes:
-    """The columns of `wanted` that the phenotypes have; `data`: that section of the analysis. Errors name the file."""
+def read_phenotypes(data: Data, wanted: Sequence[str] | None = None) -> Phenotypes:
+    """The columns of `wanted` (None: all) that the phenotypes have; `data`: that section of the analysis. Errors name
+    the file.
+    """
     header = True if data.header is None else list(data.header)
     frame, columns, rows, name = read_any(data.phenotypes, data.separator, header, wanted, "phenotypes")
-    return Phenotypes(frame, columns, name, rows, tuple(data.missing))
+    return Phenotypes(frame, columns, name, rows, tuple(data.missing), data.decimal)
 
 
 def read_any(

@@ -143,7 +143,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         counts["residual_classes"] = dict(zip(classes[0], in_class.tolist(), strict=True))
     if genotypes is not None:
         counts["genotypes"] = genotypes.counts
-    warnings = (*of_records, *warn_of_repeated_records(analysis, terms, records.observed))
+    warnings = (*phenotypes.warnings, *of_records, *warn_of_repeated_records(analysis, terms, records.observed))
     warnings += (*builder.warnings, *_strangers(analysis, records, kin), *_unused_pedigree(analysis, phenotypes, kin))
     return Prepared(
         design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings,

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis, Model
-from mmgibbs.data.decimal_commas import with_points
+from mmgibbs.data.number_format import parse_column
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
 from mmgibbs.errors import DataError
 from pedigree.tables import in_full, nearest, open_table, quoted
@@ -32,6 +32,7 @@ class RegressionTable:
     rows: np.ndarray  # (n,) line of each record in the file
     counts: dict  # for run.json
     notes: tuple[str, ...] = ()  # how numbers were read that can be read in two ways
+    warnings: tuple[str, ...] = ()  # values that may mean something else
 
 
 def read_regression(analysis: Analysis) -> RegressionTable:
@@ -75,6 +76,7 @@ def read_regression(analysis: Analysis) -> RegressionTable:
             "predictors": len(names),
         },
         notes=table.notes,
+        warnings=table.warnings,
     )
 
 
@@ -127,8 +129,7 @@ def _response(table: Phenotypes, columns: Sequence[str]) -> np.ndarray:
     if len(columns) > 1:
         return np.column_stack([table.numbers(c, "model.response") for c in columns])
     text = table.text(columns[0], "model.response")
-    points = with_points(text, ())
-    numbers = (text if points is None else points).cast(pl.Float64, strict=False)
+    numbers = parse_column(text, (), table.decimal).values
     return text.to_numpy().astype(str) if numbers.is_null().any() else table.numbers(columns[0], "model.response")
 
 

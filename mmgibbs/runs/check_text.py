@@ -44,8 +44,7 @@ def counts_as_text(counts: dict) -> str:
     lines += ["", *_table(head, rows)]
     lines += ["", f"{counts['equations']:,} equations in {counts['bytes'] / 1e6:,.1f} MB"]
     lines += [f"engine {counts['engine']} ({counts['engine_chosen_because']})"] if "engine" in counts else []
-    lines += [f"note: {note}" for note in counts["notes"]] + [f"warning: {warning}" for warning in counts["warnings"]]
-    return "\n".join(lines)
+    return "\n".join(lines + _said(counts))
 
 
 def _genotypes(counts: dict) -> list[str]:
@@ -79,7 +78,11 @@ def _regression_as_text(counts: dict) -> str:
         "",
         *_table(("option", "value"), [(name, str(value)) for name, value in counts["options"].items()]),
     ]
-    return "\n".join(lines + [f"note: {note}" for note in counts["notes"]])
+    return "\n".join(lines + _said(counts))
+
+
+def _said(counts: dict) -> list[str]:
+    return [f"note: {note}" for note in counts["notes"]] + [f"warning: {text}" for text in counts["warnings"]]
 
 
 def _table(head: tuple[str, ...], rows: list[tuple]) -> list[str]:

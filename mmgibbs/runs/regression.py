@@ -75,7 +75,7 @@ class RegressionProblem:
             "chains": self.factory.schedule.chains,
             **found.facts,
             "seconds": seconds,
-            "warnings": list(found.missed),
+            "warnings": [*self.table.warnings, *found.missed],
             "notes": list(self.notes),
         }
 
@@ -142,7 +142,7 @@ def read_regression_problem(
     n, p = problem.table.predictors.shape
     kind, size = problem.table.predictors.dtype, problem.table.predictors.nbytes
     console.say(f"{n:,} records, {p:,} predictors as {kind} ({size / 1e6:,.1f} MB)")
-    console.say_all(problem.notes)
+    console.say_all((*problem.notes, *problem.table.warnings))
     clock.lap("data")
     return problem
 
@@ -160,6 +160,7 @@ def regression_counts(analysis: Analysis) -> dict:
         "parameters": {name: [len(sampler.coords[d]) for d in p.dims] for name, p in sampler.parameters.items()},
         "options": vars(problem.factory.options),
         "notes": list(problem.notes),
+        "warnings": list(table.warnings),
     }
 
 

@@ -13,7 +13,7 @@ from mmgibbs.config import Analysis
 from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.config.variances import Variances
 from mmgibbs.data.levels import lookup
-from mmgibbs.data.phenotypes import Phenotypes, read_any
+from mmgibbs.data.phenotypes import Phenotypes, read_phenotypes
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.data.random import ANIMAL_COLUMNS, PARENT_COLUMNS, animal_column
@@ -50,13 +50,14 @@ class Recorded:
 
     def without(self, masked: np.ndarray) -> Analysis:
         """The analysis with every trait missing on the records of `masked` (n,) bool; animals stay in the pedigree."""
-        seen = pl.Series(~masked)
+        seen, data = pl.Series(~masked), self.analysis.data
         columns = dict.fromkeys(trait.column for trait in self.analysis.traits)
         absent = {value for trait in self.analysis.traits for value in trait.missing}
         # the records that are left may not show whether their commas are decimal
         frame = self.phenotypes.with_points(self._read_as_numbers(), absent)
         frame = frame.with_columns(pl.when(seen).then(pl.col(c)).alias(c) for c in columns)
-        data = self.analysis.data.model_copy(update={"phenotypes": frame, "header": None, "separator": None})
+        plain = {"header": None, "separator": None, "decimal": data.decimal and "."}
+        data = data.model_copy(update={"phenotypes": frame, **plain})
         return self.analysis.model_copy(update={"data": data, "variances": self._variances_of(seen)})
 
     def _read_as_numbers(self) -> set[str]:
@@ -67,7 +68,7 @@ class Recorded:
         covariates = {x for x, _ in fixed} | {x for e in random for x in e.covariates or ()}
         covariates |= {e.legendre.column for e in random if e.legendre is not None}
         levels = {c for _, c in fixed} | {e.level for e in random} | {m.level for m in model.markers.values()}
-        return {c for c in covariates | set(self.phenotypes.with_commas) if c is not None} - levels - {by, self.column}
+        return {c for c in covariates | self.phenotypes.of_numbers if c is not None} - levels - {by, self.column}
 
     def _variances_of(self, seen: pl.Series) -> Variances:
         """Without the residual classes of which no record is left."""
@@ -138,9 +139,7 @@ def recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
     if not sampled:
         refuse_without_starts(analysis)
     data = analysis.data
-    header = True if data.header is None else list(data.header)
-    frame, columns, rows, name = read_any(data.phenotypes, data.separator, header, None, "phenotypes")
-    phenotypes = read_records(analysis, Phenotypes(frame, tuple(columns), name, rows, tuple(data.missing))).phenotypes
+    phenotypes = read_records(analysis, read_phenotypes(data)).phenotypes
     related = [
         e.level
         for r in analysis.model.random.values()
@@ -151,8 +150,8 @@ def recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
     column = animal_column(analysis.model.random, phenotypes) or next(iter(related), None)
     if column is None or not phenotypes.has(column):
         raise ConfigError(
-            f"validate: found no column of {name} that names the animal of a record; needed a random effect with a "
-            "relationship, or SNP effects, whose level is the animal, or a column called animal or id"
+            f"validate: found no column of {phenotypes.name} that names the animal of a record; needed a random effect "
+            "with a relationship, or SNP effects, whose level is the animal, or a column called animal or id"
         )
     return Recorded(
         analysis if sampled else _at_given_variances(analysis),

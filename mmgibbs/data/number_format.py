@@ -1,0 +1,158 @@
+"""How a table writes numbers: decimal marks, separators of thousands, and the reason why a cell is no number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Literal, NamedTuple
+
+import polars as pl
+
+from mmgibbs.data.decimal_commas import commas_as_points, deciding_cell
+from pedigree.spelling import parse_numbers
+
+Decimal = Literal[".", ","] | None  # the decimal mark as the analysis states it; None: it does not
+
+_POINT_AND_THREE_DIGITS = r"^[+-]?[1-9]\d{0,2}\.\d{3}$"
+_WHOLE_BELOW_THOUSAND = r"^[+-]?\d{1,3}$"
+_THOUSAND = 1000.0
+_N_CELLS_TESTED_FIRST = 1000
+
+
+class ParsedColumn(NamedTuple):
+    """A column of text as numbers."""
+
+    values: pl.Series  # (n,) Float64, null where a cell is no number
+    plain: pl.Series  # (n,) String: the cells as programs write numbers
+    comma: int | None  # the first cell that shows that commas are decimal where the analysis does not say so
+
+
+def parse_column(text: pl.Series, absent: Collection[str], decimal: Decimal) -> ParsedColumn:
+    """Read a column of numbers; cells of `absent`, which mean a missing value, stay as they are in `plain`.
+
+    text: (n,) String without outer blanks. A stated decimal mark decides what may be read in two ways, as 1,205 and
+    1.205 may; where it leaves cells that are no numbers, the column is read as if nothing was stated.
+    """
+    seen = ~text.is_in(list(absent)).fill_null(True)
+    if decimal is not None:
+        values = parse_numbers(text, decimal)
+        if values.filter(seen).null_count() == 0:
+            return ParsedColumn(values, values.cast(pl.String).zip_with(seen, text), None)
+    values = text.cast(pl.Float64, strict=False)
+    if values.null_count() == text.null_count() or (comma := deciding_cell(text, absent)) is None:
+        return ParsedColumn(values, text, None)
+    plain = commas_as_points(text, absent)
+    return ParsedColumn(plain.cast(pl.Float64, strict=False), plain, comma)
+
+
+class PointsOfThousands(NamedTuple):
+    """Cells such as 1.157, which may mean 1157, beside whole numbers below 1000."""
+
+    cell: int  # the first
+    text: str
+    n: int
+    n_whole: int
+    low: int  # of the whole numbers
+    high: int
+
+    def describe(self, where: str, row: object | None = None) -> str:
+        """Return what to say; where: the column and its YAML path, row: that of the first cell."""
+        meant = self.text.replace(".", "")
+        have = "value has" if self.n == 1 else "values have"
+        others = "other is a whole number" if self.n_whole == 1 else "others are whole numbers"
+        span = f"{self.low}" if self.low == self.high else f"from {self.low} to {self.high}"
+        example = self.text if row is None else f"row {row}: {self.text}"
+        return (
+            f"{where}: {self.n:,} {have} a point and three digits behind it ({example}), and the {self.n_whole:,} "
+            f"{others}, {span}: does the point separate thousands, so that {self.text} means {meant}? It is read as "
+            f"{self.text}. Where it means {meant}, write data.decimal: ','; where it does not, data.decimal: '.' ends "
+            "this warning"
+        )
+
+
+def find_points_of_thousands(text: pl.Series, absent: Collection[str]) -> PointsOfThousands | None:
+    """Return the cells whose points may separate thousands, None where there are none.
+
+    Every value with a point has three digits behind it, the others are whole and below 1000, and read as thousands the
+    two kinds are closer to each other, by their medians, than read as decimals.
+    """
+    if _kinds_of_cells(text.head(_N_CELLS_TESTED_FIRST), absent) is None:
+        return None
+    kinds = _kinds_of_cells(text, absent)
+    if kinds is None or not kinds[0].any() or not kinds[1].any():
+        return None
+    with_point, whole = text.filter(kinds[0]).cast(pl.Float64), text.filter(kinds[1]).cast(pl.Int64)
+    small, large = float(with_point.abs().median()), float(whole.abs().median())  # type: ignore[arg-type]
+    if large * large <= _THOUSAND * small * small:
+        return None
+    first = int(kinds[0].arg_max() or 0)
+    whole = whole.sort()
+    return PointsOfThousands(first, text[first], len(with_point), len(whole), int(whole[0]), int(whole[-1]))
+
+
+def _kinds_of_cells(text: pl.Series, absent: Collection[str]) -> tuple[pl.Series, pl.Series] | None:
+    """(n,) Boolean of the cells with a point and three digits, and of whole numbers below 1000; None where a cell is
+    neither.
+    """
+    seen = ~text.is_in(list(absent)).fill_null(True)
+    with_point = seen & text.str.contains(_POINT_AND_THREE_DIGITS).fill_null(False)
+    whole = seen & text.str.contains(_WHOLE_BELOW_THOUSAND).fill_null(False)
+    return (with_point, whole) if (with_point | whole | ~seen).all() else None
+
+
+# What a cell with separators looks like, and what to say of it; the first that fits.
+_BLANKS = "\u0020\u00a0\u2009\u202f"  # no-break, thin and narrow blanks stand between thousands as well
+_SEPARATORS: tuple[tuple[str, str], ...] = (
+    (
+        r"[+-]?[1-9]\d{0,2},\d{3}",
+        "the comma may be decimal ({point}) or separate thousands ({bare}): write data.decimal: ',' where it is "
+        "decimal, data.decimal: '.' where it separates thousands",
+    ),
+    (
+        r"[+-]?\d*,\d+",
+        "the comma is no decimal point beside the other values of this column: write all of them with points, or all "
+        "with decimal commas",
+    ),
+    (r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?", "commas separate thousands ({bare}): write data.decimal: '.'"),
+    (r"[+-]?\d{1,3}(?:\.\d{3})+,\d*", "points separate thousands ({bare}): write data.decimal: ','"),
+    (r"[+-]?\d{1,3}(?:\.\d{3}){2,}", "points separate thousands ({bare}): write data.decimal: ','"),
+    (
+        rf"[+-]?\d{{1,3}}(?:[{_BLANKS}]\d{{3}})+(?:[.,]\d*)?",
+        "blanks separate thousands ({bare}): write data.decimal: '.', or ',' where decimals follow a comma",
+    ),
+    (
+        r"[+-]?\d{1,3}(?:['\u2019]\d{3})+(?:[.,]\d*)?",
+        "apostrophes separate thousands ({bare}): write data.decimal: '.', or ',' where decimals follow a comma",
+    ),
+)
+_UNITS = "kg g mg t lb lbs oz l ml dl cm mm m in ft d day days week weeks month months year years h hrs min mo yr wk"
+_OTHER_REASONS: tuple[tuple[str, str], ...] = (
+    (r"[\u2010-\u2015\u2212]\s?[\d.,]+", "its sign is a dash and not a minus ('-'): correct it"),
+    (
+        r"(?:[<>]=?|[\u2264\u2265])\s*[+-]?[\d.,]+",
+        "a value that is only known to lie above or below a limit belongs to a trait of type: censored",
+    ),
+    (
+        rf"[+-]?[\d.,]+\s*(?:%|(?i:{'|'.join(_UNITS.split())})\.?)",
+        "a unit is behind the number: leave it out, here and in every other cell",
+    ),
+)
+
+
+def explain_no_number(cell: str, decimal: Decimal) -> str:
+    """Return why a cell is no number and what to do, as the end of a message ('; ...'); '' where nothing is known."""
+    if decimal is not None and re.fullmatch(rf"[+-]?[\d.,'\u2019{_BLANKS}]+", cell):
+        return f"; this is no number with the decimal mark that data.decimal: '{decimal}' states"
+    for pattern, reason in _SEPARATORS:
+        if re.fullmatch(pattern, cell):
+            return f"; {reason.format(point=cell.replace(',', '.'), bare=_without_separators(cell))}"
+    return next((f"; {reason}" for pattern, reason in _OTHER_REASONS if re.fullmatch(pattern, cell)), "")
+
+
+def _without_separators(cell: str) -> str:
+    """1205.5 for 1,205.5: of two kinds of separators the last is decimal."""
+    marks = re.findall(r"[^\d+-]", cell)
+    if len(set(marks)) < 2:
+        return re.sub(r"[^\d+-]", "", cell)
+    whole, _, decimals = cell.rpartition(marks[-1])
+    return re.sub(r"[^\d+-]", "", whole) + "." + decimals
