@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.errors import DataError
+from mmgibbs.regressions.containers import missing_rows, python_labels, read_array, read_real
 
 MOST_TRIALS = 2**31 - 1  # of one class in one row
 
@@ -22,7 +23,7 @@ def read_classes(y: npt.ArrayLike, name: str = "response") -> tuple[np.ndarray, 
     DataError for a missing or infinite label and for a count that is negative or not whole (row named), for rows of no
     trials alone, for a single class, and for measurements where labels are needed.
     """
-    y = np.asarray(y)
+    y = read_array(y, name, "a class label")
     if y.ndim not in (1, 2) or (y.ndim == 2 and y.shape[1] < 2):
         found = f"an array of shape {y.shape}"
         raise DataError(f"{name}: found {found}, needed labels (n,) or counts (n, K) of at least 2 classes")
@@ -32,9 +33,9 @@ def read_classes(y: npt.ArrayLike, name: str = "response") -> tuple[np.ndarray, 
 
 
 def _labels(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
-    missing = np.array([v is None or v != v for v in y]) if y.dtype.kind == "O" else _not_finite(y)  # v != v: nan, NaT
-    if missing.any():
-        i = int(missing.argmax())
+    unusable = missing_rows(y) | (np.isinf(y) if y.dtype.kind in "fc" else False)
+    if unusable.any():
+        i = int(unusable.argmax())
         raise DataError(f"{name} row {i + 1}: found {y[i]}, needed a class label")
     if y.dtype.kind == "O":
         try:
@@ -45,7 +46,7 @@ def _labels(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
         codes = np.array([code[v] for v in y.tolist()])
     else:
         labels, codes = np.unique(y, return_inverse=True)
-        classes = labels.tolist()
+        classes = python_labels(labels)
     if len(classes) == 1:
         raise DataError(f"{name}: found the single class {classes[0]!r} in all {len(y)} rows, needed at least two")
     if y.dtype.kind == "f" and 2 < len(y) == len(classes) and (y != np.floor(y)).any():
@@ -57,8 +58,10 @@ def _labels(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
 
 
 def _counts(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
-    if y.dtype.kind not in "buif":
-        raise DataError(f"{name}: found a table of type {y.dtype}, needed counts, whole numbers from 0")
+    needed = "counts, whole numbers from 0"
+    if y.dtype.kind not in "buifO":
+        raise DataError(f"{name}: found a table of type {y.dtype}, needed {needed}")
+    y = read_real(y, name, needed) if y.dtype.kind == "O" else y
     with np.errstate(invalid="ignore"):
         bad = (
             ~((y >= 0) & (y <= MOST_TRIALS) & (y == np.floor(y)))
@@ -81,12 +84,6 @@ def _counts(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
         raise DataError(f"{name}: found the single class {used[0] + 1} in all trials, needed at least two")
     names = name.split(", ")
     return counts, names if len(names) == y.shape[1] else list(range(y.shape[1]))
-
-
-def _not_finite(y: np.ndarray) -> np.ndarray:
-    if y.dtype.kind in "Mm":
-        return np.isnat(y)
-    return ~np.isfinite(y) if y.dtype.kind in "fc" else np.zeros(len(y), bool)
 
 
 def _sorted(labels: set) -> list:

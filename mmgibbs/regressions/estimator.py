@@ -17,12 +17,20 @@ from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.machine.compiling import somebody_waits, telling_of_compiling, write_line
 from mmgibbs.posterior.summary import summary_table
 from mmgibbs.regressions.arguments import check_sampling, read_seed
+from mmgibbs.regressions.containers import (
+    Frame,
+    comparable_labels,
+    label_array,
+    missing_rows,
+    read_array,
+    shown,
+)
 from mmgibbs.regressions.keywords import Keywords
 from mmgibbs.regressions.loop import SideBySideChains, prepared_sampler
 from mmgibbs.regressions.mixing import said_of_draws
 from mmgibbs.regressions.numbers import read_numbers
 from mmgibbs.regressions.options import fill_options
-from mmgibbs.regressions.predictors import Frame, read_predictors, read_table
+from mmgibbs.regressions.predictors import read_predictors, read_table
 from mmgibbs.regressions.protocol import GroupPredictors, Keys, Parameter, Plugin, RegressionData
 from mmgibbs.regressions.scikit_learn import not_fitted, tags_of, warn_of_a_column, warn_of_draws
 from mmgibbs.regressions.weights import read_weights, weighted_classes
@@ -96,7 +104,7 @@ class Regression(Keywords):
         given = {f.name: getattr(self, f.name) for f in fields(self.plugin.Options)}
         options = fill_options(self.plugin.Options, given, type(self).__name__)
         arrays = make_arrays(self.device, None if self.threads is None else int(self.threads))
-        data, classes = self._read(X, y, weights, groups, group_predictors)
+        data, classes, labels_type = self._read(X, y, weights, groups, group_predictors)
         keys = Keys(seed, tuple(range(int(self.chains))))
         with telling_of_compiling(write_line) if self.progress or somebody_waits() else nullcontext():
             sampler = prepared_sampler(self.plugin, data, options, arrays)
@@ -107,7 +115,7 @@ class Regression(Keywords):
             coords |= {"class": classes, "contrast": classes[:-1]}
         self._predictors, self._sampler_coords, self._parameters = data.predictors, coords, sampler.parameters
         self._run, self.seed_ = chains.result(), seed
-        self.classes_ = np.asarray(coords["class"]) if "class" in coords else None
+        self.classes_ = label_array(coords["class"], labels_type) if "class" in coords else None
         self.feature_names_in_ = np.array(data.predictors.names, dtype=object)
         self.n_features_in_ = data.predictors.p
         means = {name: values.mean(axis=(0, 1)) for name, values in self._run.draws.items()}
@@ -126,18 +134,22 @@ class Regression(Keywords):
         weights: npt.ArrayLike | None,
         groups: npt.ArrayLike | None,
         group_predictors: GroupPredictors,
-    ) -> tuple[RegressionData, list | None]:
-        """The data as a plugin takes them, and the classes of a response whose records were counted by weight."""
+    ) -> tuple[RegressionData, list | None, np.dtype]:
+        """The data as a plugin takes them, the classes of a response whose records were counted by weight, and the type
+        of the response.
+        """
         name = ", ".join(map(str, y.columns)) if hasattr(y, "columns") else "y"
         standardise = bool(self.standardise)
         if weights is None:
             predictors = read_predictors(X, standardise=standardise)
-            own = None if groups is None else as_array(groups, "groups")
+            own = None if groups is None else read_array(groups, "groups", "the label of a group")
             own = np.full(predictors.n, own) if own is not None and own.ndim == 0 else own  # one label for all
-            return RegressionData(predictors, _response(y, name), name, own, group_predictors), None
+            response = _response(y, name)
+            return RegressionData(predictors, response, name, own, group_predictors), None, response.dtype
         values, names = read_table(X)
         n = len(values)
         response, w = _response(y, name), read_weights(weights, n)
+        labels_type = response.dtype
         if len(response) != n:
             raise DataError(f"{name}: found {len(response)} rows, needed {n}, one for each row of predictors")
         counts = w > 0
@@ -150,7 +162,8 @@ class Regression(Keywords):
             response, classes = weighted_classes(response, w, name)
         values, response, w = (a if counts.all() else a[counts] for a in (values, response, w))
         predictors = read_predictors(values, names, standardise, weights=w)
-        return RegressionData(predictors, response, name, weights=w if classes is None else None), classes
+        data = RegressionData(predictors, response, name, weights=w if classes is None else None)
+        return data, classes, labels_type
 
     def _advance(self, chains: SideBySideChains) -> None:
         n_sweeps = int(self.burn_in) + int(self.samples)
@@ -207,13 +220,13 @@ class Regression(Keywords):
         """The share of the variance of y that the predictions explain, 1 - sum (y - f)^2 / sum (y - mean)^2; of a
         classifier its accuracy.
         """
-        predicted, observed = self.predict(X), as_array(y, "y")
+        predicted, observed = self.predict(X), read_array(y, "y")
         observed = observed.reshape(len(observed)) if observed.ndim == 2 and observed.shape[1] == 1 else observed
         if observed.shape != predicted.shape:
             raise DataError(f"y: found an array of shape {observed.shape}, needed {predicted.shape}, one for each row")
         w = np.ones(len(predicted)) if sample_weight is None else read_weights(sample_weight, len(predicted))
         if self.classes_ is not None:
-            return float(np.average(predicted == observed, weights=w))
+            return float(np.average(_are_equal_labels(predicted, observed), weights=w))
         observed = read_numbers(observed, len(predicted), "y", varying=False)
         left = w @ (observed - predicted) ** 2
         total = w @ (observed - np.average(observed, weights=w)) ** 2
@@ -250,9 +263,7 @@ def _response(y: npt.ArrayLike | Frame, name: str) -> np.ndarray:
     """(n,) or, of counts, (n, K). DataError for what is no array."""
     if y is None:
         raise DataError("y: found nothing; fit requires y to be passed, but the target y is None")
-    if hasattr(y, "toarray"):
-        raise DataError(f"{name}: found a sparse matrix, needed a dense one: y.toarray()")
-    response = as_array(y, name)
+    response = read_array(y, name)
     if response.ndim == 0:
         raise DataError(f"{name}: found a single value, needed one for each row: y should be a 1d array")
     if response.ndim == 2 and response.shape[1] == 1:
@@ -261,9 +272,13 @@ def _response(y: npt.ArrayLike | Frame, name: str) -> np.ndarray:
     return response
 
 
-def as_array(values: npt.ArrayLike | Frame, name: str) -> np.ndarray:
-    """DataError for what is no array."""
-    try:
-        return np.asarray(values)
-    except (TypeError, ValueError):
-        raise DataError(f"{name}: found rows of different lengths, needed one value for each row") from None
+def _are_equal_labels(predicted: np.ndarray, observed: np.ndarray) -> np.ndarray:
+    """(n,) bool. DataError for an observed label that is missing."""
+    missing = missing_rows(observed)
+    if missing.any():
+        i = int(missing.argmax())
+        raise DataError(f"y row {i + 1}: found {shown(observed[i])}, needed a class label")
+    if predicted.dtype.kind in "OMm" or observed.dtype.kind in "OMm":
+        pairs = zip(comparable_labels(predicted), comparable_labels(observed), strict=True)
+        return np.array([a == b for a, b in pairs], bool)
+    return predicted == observed

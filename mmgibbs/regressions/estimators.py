@@ -9,13 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.errors import DataError, ModelError
-from mmgibbs.regressions.estimator import Classifier, Regression, as_array
+from mmgibbs.regressions.containers import Frame, comparable_labels, label_array, python_labels, read_array
+from mmgibbs.regressions.estimator import Classifier, Regression
+from mmgibbs.regressions.hierarchical.grouped import read_rows
 from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceModel
 from mmgibbs.regressions.horseshoe.probit import HorseshoeProbitModel
 from mmgibbs.regressions.lasso import Lasso
 from mmgibbs.regressions.multinomial.hmc import MultinomialHMCModel
 from mmgibbs.regressions.multinomial.polya_gamma import MultinomialPGModel
-from mmgibbs.regressions.predictors import Frame, read_predictors
+from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import GroupPredictors
 
 __all__ = [
@@ -234,7 +236,8 @@ class HierarchicalSlice(Classifier):
     ) -> Self:
         """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) labels or counts, or (n, K) counts;
         groups: (n,) label of each row's group; without them all rows are one group, and there is a warning;
-        group_predictors: z, (groups, q) in sorted order of the labels, or a mapping label -> values.
+        group_predictors: z, (groups, q) in sorted order of the labels, a mapping label -> values, or a frame of pandas
+        whose index has the labels.
 
         DataError names row and column of what cannot be used.
         """
@@ -249,7 +252,7 @@ class HierarchicalSlice(Classifier):
         self,
         X: npt.ArrayLike | Frame,
         groups: npt.ArrayLike | None = None,
-        group_predictors: npt.ArrayLike | None = None,
+        group_predictors: npt.ArrayLike | Frame | None = None,
     ) -> np.ndarray:
         """(n,): the most probable class, or the Poisson mean; see predict_proba."""
         predicted = self._of_groups(X, groups, group_predictors)
@@ -259,7 +262,7 @@ class HierarchicalSlice(Classifier):
         self,
         X: npt.ArrayLike | Frame,
         groups: npt.ArrayLike | None = None,
-        group_predictors: npt.ArrayLike | None = None,
+        group_predictors: npt.ArrayLike | Frame | None = None,
     ) -> np.ndarray:
         """Posterior mean probabilities (n, K), columns as in `classes_`. groups: (n,) labels; a label that was not in
         the fit gets the population's mean Delta'z, and there is a warning; without `groups` every row gets that mean.
@@ -273,27 +276,30 @@ class HierarchicalSlice(Classifier):
         return self._of_groups(X, groups, group_predictors)
 
     def _of_groups(
-        self, X: npt.ArrayLike | Frame, groups: npt.ArrayLike | None, group_predictors: npt.ArrayLike | None
+        self, X: npt.ArrayLike | Frame, groups: npt.ArrayLike | None, group_predictors: npt.ArrayLike | Frame | None
     ) -> np.ndarray:
         self._needs_fit()
         new = read_predictors(X, like=self._predictors)
         pooled = {name: values.reshape(-1, *values.shape[2:]) for name, values in self._run.draws.items()}
         classes = None if self.classes_ is None else list(self.classes_)
+        if group_predictors is not None:
+            group_predictors = read_rows(group_predictors, new.n, self._sampler_coords["group_predictor"][1:])
         return self.plugin.predict(pooled, new, classes, self._group_numbers(groups, new.n), group_predictors)
 
     def _group_numbers(self, groups: npt.ArrayLike | None, n: int) -> list[int] | None:
         """Numbers of the groups of n rows among those of the fit, -1 for others; None: the population."""
         if groups is None:
             return [0] * n if self._one_group and self.save_groups else None
-        numbers = {label: i for i, label in enumerate(self._sampler_coords["group"])}
-        labels = as_array(groups, "groups")
+        known = self._sampler_coords["group"]
+        numbers = {label: i for i, label in enumerate(comparable_labels(label_array(known)))}
+        labels = read_array(groups, "groups", "the label of a group")
         if labels.shape != (n,):
             raise DataError(f"groups: found an array of shape {labels.shape}, needed ({n},), a label for each row")
-        found = [numbers.get(label, -1) for label in labels.tolist()]
-        new = [label for label, number in zip(labels.tolist(), found, strict=True) if number < 0]
+        of_rows = [numbers.get(label, -1) for label in comparable_labels(labels)]
+        new = [label for label, number in zip(python_labels(labels), of_rows, strict=True) if number < 0]
         if new:
-            _warn_of_new_groups(new, n, list(numbers))
-        return found
+            _warn_of_new_groups(new, n, known)
+        return of_rows
 
 
 def _warn_of_new_groups(new: list, n: int, known: list) -> None:

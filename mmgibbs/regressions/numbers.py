@@ -6,23 +6,18 @@ import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.errors import DataError
-from mmgibbs.regressions.predictors import LARGEST, is_number
+from mmgibbs.regressions.containers import read_array, read_real
+from mmgibbs.regressions.predictors import LARGEST
 
 
 def read_numbers(response: npt.ArrayLike, n: int, name: str, varying: bool = True) -> np.ndarray:
     """(n,) float64; one that varies where it is to be explained. DataError names the row."""
-    y = np.asarray(response)
+    y = read_array(response, name, "a number")
     if y.shape != (n,):
         raise DataError(
             f"{name}: found an array of shape {y.shape}, needed one number for each of the {n} rows of predictors"
         )
-    if y.dtype.kind not in "fiubO":
-        raise DataError(f"{name}: found values of type {y.dtype}, needed numbers")
-    try:
-        y = y.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        i = next(i for i, value in enumerate(y) if not is_number(value))
-        raise DataError(f"{name} row {i + 1}: found {y[i]!r}, needed a number") from None
+    y = read_real(y, name)
     bad = np.flatnonzero(~(np.abs(y) <= LARGEST))  # NaN is
     if bad.size:
         needed = f"a number below {LARGEST:g} in size" if np.isfinite(y[bad[0]]) else "a finite number"

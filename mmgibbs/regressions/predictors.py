@@ -10,33 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.errors import DataError
+from mmgibbs.regressions.containers import (
+    Frame,
+    is_frame,
+    refuse_columns_without_numbers,
+    refuse_masked,
+    shown,
+    to_floats,
+    with_masks,
+)
 
 ROW_BLOCK_BYTES = 1 << 20  # a block of rows, widened to the working type, that stays in the cache
 GRAM_ROWS = 2048
 LARGEST = 1e70  # of a value in size: its fourth power is still a number
+ROUNDING = 1e-12  # of a mean: a standard deviation below this part of it is what rounding leaves of a constant
 FAR = 1e5  # standard deviations of a column from 0: its square then loses ten digits of sixteen
 TYPES = ("float64", "float32", "uint8", "int8")
-
-
-class Frame(Protocol):
-    """A table with named columns, of Polars, pandas or another library."""
-
-    @property
-    def columns(self) -> Any: ...
-
-    def to_numpy(self) -> np.ndarray: ...
-
-    def __getitem__(self, names: list[str], /) -> Frame: ...
-
-
-def is_frame(X: object) -> TypeGuard[Frame]:
-    return hasattr(X, "columns") and hasattr(X, "to_numpy")
 
 
 @dataclass(frozen=True)
@@ -125,6 +119,7 @@ def read_predictors(
     standardise: bool = False,
     like: Predictors | None = None,
     weights: np.ndarray | None = None,
+    what: str = "predictors",
 ) -> Predictors:
     """Predictors from an array (n, p), a memory map, or a frame with named columns (its dtype must then be one for
     all).
@@ -132,108 +127,109 @@ def read_predictors(
     standardise: columns are centred and divided by their standard deviation (stated in every output and undone in it),
     with `weights` (n,) those of the weighted rows; constant columns are refused then. `like`: new data for a fitted
     model: the same columns, its centres and scales. DataError for no rows or columns, a wrong type, values that are
-    missing or infinite (row and column named), and columns that lie so far from 0 that they lose the digits that count.
+    missing, masked or infinite (row and column named), and columns that lie so far from 0 that they lose the digits
+    that count; what: the argument that it names.
     """
     if like is None:
-        return _checked(*read_table(X, names), standardise, weights)
+        return _checked(*read_table(X, names, what), standardise, weights, what)
     if is_frame(X):
-        X, names = _columns_of(X, names, like)
-    values = _as_table(X, names)
+        X, names = _columns_of(X, names, like, what)
+    values = _as_table(X, names, what)
     names = like.names if names is None else tuple(names)
     if names != like.names:
         missing = [name for name in like.names if name not in names]
         raise DataError(
-            f"predictors: found the columns {_few(names)}, needed those of the fitted model; missing: {_few(missing)}"
+            f"{what}: found the columns {_few(names)}, needed those of the fitted model; missing: {_few(missing)}"
         )
     if values.shape[1] != like.p:
         raise DataError(
-            f"predictors: X has {values.shape[1]} features, but prediction is expecting {like.p} features as input, "
+            f"{what}: X has {values.shape[1]} features, but prediction is expecting {like.p} features as input, "
             f"the columns of the fitted model: {_few(like.names)}"
         )
-    return Predictors(_finite(values, names), names, like.centre, like.scale)
+    return Predictors(_finite(values, names, what), names, like.centre, like.scale)
 
 
-def read_table(X: npt.ArrayLike | Frame, names: Sequence[str] | None = None) -> tuple[np.ndarray, tuple[str, ...]]:
+def read_table(
+    X: npt.ArrayLike | Frame, names: Sequence[str] | None = None, what: str = "predictors"
+) -> tuple[np.ndarray, tuple[str, ...]]:
     """((n, p) finite values in one of TYPES, names of the columns). DataError names row and column."""
     if is_frame(X):
-        X, names = _columns_of(X, names, None)
-    values = _as_table(X, names)
-    names = tuple(names) if names is not None else tuple(f"x{j}" for j in range(values.shape[1]))
+        X, names = _columns_of(X, names, None, what)
+    values = _as_table(X, names, what)
+    names = tuple(names) if names is not None else default_names(values.shape[1])
     if len(names) != values.shape[1]:
-        raise DataError(f"predictors: found {values.shape[1]} columns, needed {len(names)}, one for each name")
-    return _finite(values, names), names
+        raise DataError(f"{what}: found {values.shape[1]} columns, needed {len(names)}, one for each name")
+    return _finite(values, names, what), names
 
 
 def _columns_of(
-    X: Frame, names: Sequence[str] | None, like: Predictors | None
+    X: Frame, names: Sequence[str] | None, like: Predictors | None, what: str
 ) -> tuple[np.ndarray, Sequence[str] | None]:
     """The values of a frame and the names of their columns; of new data the fitted columns, in their order."""
     labels = list(X.columns)
     found = [str(label) for label in labels] if names is None else list(names)
     twice = [name for name in found if found.count(name) > 1] if len(set(found)) < len(found) else []
     if twice:
-        raise DataError(f"predictors: found the column '{twice[0]}' twice, needed columns of different names")
+        raise DataError(f"{what}: found the column '{twice[0]}' twice, needed columns of different names")
     if like is not None and set(like.names) <= set(found):
         X, found = X[[labels[found.index(name)] for name in like.names]], list(like.names)
+    refuse_columns_without_numbers(X, what)
     return X.to_numpy(), found
 
 
-def _as_table(X: npt.ArrayLike | Frame, names: Sequence[str] | None = None) -> np.ndarray:
+def _as_table(X: npt.ArrayLike | Frame, names: Sequence[str] | None = None, what: str = "predictors") -> np.ndarray:
     """(n, p) in one of TYPES. DataError for what is no table of numbers; `names`: of the columns, None without."""
     if hasattr(X, "toarray"):
-        raise DataError("predictors: found a sparse matrix, needed a dense one: X.toarray()")
+        raise DataError(f"{what}: found a sparse matrix, needed a dense one: X.toarray()")
+    X = with_masks(X)
+    if isinstance(X, np.ma.MaskedArray):
+        refuse_masked(X, what, "a finite number", names or default_names(X.shape[-1] if X.ndim else 0))
     try:
-        values = X if isinstance(X, np.ndarray) else np.asarray(X)
+        values = X if isinstance(X, np.memmap) else np.asarray(X)
     except (TypeError, ValueError):
-        raise DataError("predictors: found rows of different lengths, needed a table of n rows and p columns") from None
+        raise DataError(f"{what}: found rows of different lengths, needed a table of n rows and p columns") from None
     if values.ndim != 2:
         raise DataError(
-            f"predictors: found an array of {values.ndim} dimensions, needed a table of n rows and p columns. "
+            f"{what}: found an array of {values.ndim} dimensions, needed a table of n rows and p columns. "
             "Reshape your data: X.reshape(-1, 1) of one column, X.reshape(1, -1) of one row"
         )
     n, p = values.shape
     if p == 0:
-        raise DataError(f"predictors: found 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required.")
+        raise DataError(f"{what}: found 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required.")
     if n == 0:
-        raise DataError(f"predictors: found 0 rows and {p} columns, needed at least one of each")
+        raise DataError(f"{what}: found 0 rows and {p} columns, needed at least one of each")
     if values.dtype.name in TYPES:
         return values
     if values.dtype.kind == "c":
-        raise DataError(f"predictors: found values of type {values.dtype}, needed numbers. Complex data not supported")
+        raise DataError(f"{what}: found values of type {values.dtype}, needed numbers. Complex data not supported")
     if values.dtype.kind not in "fiubO":
-        raise DataError(f"predictors: found values of type {values.dtype}, needed numbers ({', '.join(TYPES)})")
-    try:
-        return values.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        i, j = next(place for place in np.ndindex(values.shape) if not is_number(values[place]))
-        column = j + 1 if names is None or len(names) != p else f"'{names[j]}'"
-        hint = (
-            " (of classes, a column of 0 and 1 for each, as OneHotEncoder makes them)"
-            if isinstance(values[i, j], str)
-            else ""
-        )
-        raise DataError(
-            f"predictors row {i + 1}, column {column}: found {values[i, j]!r}, needed a number{hint}"
-        ) from None
+        raise DataError(f"{what}: found values of type {values.dtype}, needed numbers ({', '.join(TYPES)})")
+    numbers, place = to_floats(values)
+    if place is None:
+        return numbers
+    i, j = place
+    column = j + 1 if names is None or len(names) != p else f"'{names[j]}'"
+    hint = " (of classes, a column of 0 and 1 for each, as OneHotEncoder makes them)"
+    hint = hint if isinstance(values[i, j], str) else ""
+    raise DataError(f"{what} row {i + 1}, column {column}: found {shown(values[i, j])}, needed a number{hint}")
 
 
-def is_number(value: object) -> bool:
-    """Whether it can be a float64: a list of one number makes an array."""
-    try:
-        return np.ndim(np.float64(value)) == 0  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return False
+def default_names(p: int) -> tuple[str, ...]:
+    """Of the columns of a table without names."""
+    return tuple(f"x{j}" for j in range(p))
 
 
-def _checked(values: np.ndarray, names: tuple[str, ...], standardise: bool, weights: np.ndarray | None) -> Predictors:
+def _checked(
+    values: np.ndarray, names: tuple[str, ...], standardise: bool, weights: np.ndarray | None, what: str
+) -> Predictors:
     p = values.shape[1]
     plain = Predictors(values, names, np.zeros(p), np.ones(p))
     if not standardise:
         if values.dtype.kind == "f":
-            _refuse_offsets(plain, *_moments(plain, weights))
+            _refuse_offsets(plain, *_moments(plain, weights), what)
         return plain
     mean, sd = _moments(plain, weights)
-    _refuse_constants(names, mean, sd, len(values))
+    _refuse_constants(plain, mean, sd)
     far = np.abs(mean) > FAR * sd
     note = "coefficients are reported for the columns as given"
     notes = [f"{p} predictor{'' if p == 1 else 's'} standardised; {note}"]  # to which scale, the plugin says
@@ -242,7 +238,7 @@ def _checked(values: np.ndarray, names: tuple[str, ...], standardise: bool, weig
         moved = np.where(far, mean, 0.0)
         plain = Predictors(values.astype(np.float64) - moved, names, np.zeros(p), np.ones(p))
         mean, sd = _moments(plain, weights)
-        _refuse_constants(names, mean + moved, sd, len(values))
+        _refuse_constants(plain, mean + moved, sd)
         at = np.flatnonzero(far)
         notes.append(
             f"centred before anything else, in a copy, as their means are above {FAR:,.0f} standard deviations: "
@@ -262,27 +258,41 @@ def _moments(plain: Predictors, weights: np.ndarray | None) -> tuple[np.ndarray,
     return mean, np.sqrt(sum(weights[a:b] @ (X - mean) ** 2 for a, b, X in plain.blocks()) / total)
 
 
-def _refuse_constants(names: Sequence[str], mean: np.ndarray, sd: np.ndarray, n: int) -> None:
-    """DataError for columns that cannot be divided by their standard deviation."""
-    if n == 1:
+def _refuse_constants(plain: Predictors, mean: np.ndarray, sd: np.ndarray) -> None:
+    """DataError for columns that cannot be divided by their standard deviation, whatever their unit.
+
+    mean: (p,) of the columns as given.
+    """
+    if plain.n == 1:
         raise DataError("predictors: found one sample, a table of 1 row, needed at least two to standardise columns")
-    constant = np.flatnonzero(sd <= 1e-12 * np.maximum(1.0, np.abs(mean)))
-    if constant.size:
+    for j in np.flatnonzero((sd <= ROUNDING * np.abs(mean)) | (sd < 1 / LARGEST)):
+        column, name = plain.values[:, j], plain.names[j]
+        low, high = column.min(), column.max()
+        if low == high:
+            raise DataError(
+                f"predictors: column '{name}' has one value in every row, needed columns that vary to standardise them"
+            )
+        if sd[j] < 1 / LARGEST:
+            raise DataError(
+                f"predictors: column '{name}' lies from {low:g} to {high:g}, needed a unit in which its standard "
+                f"deviation is at least {1 / LARGEST:g}"
+            )
         raise DataError(
-            f"predictors: column '{names[constant[0]]}' has one value in every row, needed columns that vary to "
-            "standardise them"
+            f"predictors: column '{name}' has mean {mean[j]:g} and standard deviation {sd[j]:.3g}, too little for its "
+            "digits; needed the column less its mean, made with more digits"
         )
 
 
-def _refuse_offsets(plain: Predictors, mean: np.ndarray, sd: np.ndarray) -> None:
+def _refuse_offsets(plain: Predictors, mean: np.ndarray, sd: np.ndarray, what: str) -> None:
     """DataError for columns that do not vary to speak of beside their own mean."""
+    needed = "standardise=True, or the column less its mean" if what == "predictors" else "the column less its mean"
     for j in np.flatnonzero(np.abs(mean) > FAR * sd):
         column = plain.values[:, j]
         if column.min() == column.max() and abs(mean[j]) <= FAR:
             continue  # an intercept of the user's own
         raise DataError(
-            f"predictors: column '{plain.names[j]}' has mean {mean[j]:g} and standard deviation {sd[j]:.3g}, so that "
-            "products of it lose the digits that count; needed standardise=True, or the column less its mean"
+            f"{what}: column '{plain.names[j]}' has mean {mean[j]:g} and standard deviation {sd[j]:.3g}, so that "
+            f"products of it lose the digits that count; needed {needed}"
         )
 
 
@@ -292,7 +302,7 @@ def _few(names: Sequence[str], most: int = 5) -> str:
     )
 
 
-def _finite(values: np.ndarray, names: Sequence[str]) -> np.ndarray:
+def _finite(values: np.ndarray, names: Sequence[str], what: str) -> np.ndarray:
     if values.dtype.kind == "f":
         step = max(1, ROW_BLOCK_BYTES // (values.itemsize * values.shape[1]))
         most = min(LARGEST, float(np.finfo(values.dtype).max))
@@ -301,7 +311,7 @@ def _finite(values: np.ndarray, names: Sequence[str]) -> np.ndarray:
             if bad.any():
                 i, j = np.argwhere(bad)[0]
                 found = values[first + i, j]
-                what = "a missing value (NaN)" if np.isnan(found) else str(found)
+                value = "a missing value (NaN)" if np.isnan(found) else str(found)
                 needed = f"a number below {LARGEST:g} in size" if np.isfinite(found) else "a finite number"
-                raise DataError(f"predictors row {first + i + 1}, column '{names[j]}': found {what}, needed {needed}")
+                raise DataError(f"{what} row {first + i + 1}, column '{names[j]}': found {value}, needed {needed}")
     return values

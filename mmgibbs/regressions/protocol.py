@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.posterior.parameters import Parameter as Parameter  # noqa: PLC0414  plugins find it here
+from mmgibbs.regressions.containers import Frame
 from mmgibbs.regressions.options import OptionsClass
-from mmgibbs.regressions.predictors import Frame, Predictors
+from mmgibbs.regressions.predictors import Predictors
 
 if TYPE_CHECKING:
     from mmgibbs.regressions.arrays.base import Arrays

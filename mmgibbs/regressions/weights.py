@@ -13,14 +13,12 @@ import numpy.typing as npt
 
 from mmgibbs.errors import DataError
 from mmgibbs.regressions.classes import MOST_TRIALS, read_classes
+from mmgibbs.regressions.containers import read_array, read_real
 
 
 def read_weights(weights: npt.ArrayLike, n: int) -> np.ndarray:
     """(n,) float64, finite, none below 0, not all of them 0. DataError names the row."""
-    try:
-        w = np.asarray(weights, np.float64)
-    except (TypeError, ValueError):
-        raise DataError("sample_weight: found values that are no numbers, needed one number for each row") from None
+    w = read_real(read_array(weights, "sample_weight", "a number from 0"), "sample_weight", "a number from 0")
     if w.shape != (n,):
         raise DataError(f"sample_weight: found an array of shape {w.shape}, needed ({n},), one for each row")
     bad = ~(np.isfinite(w) & (w >= 0))

@@ -7,13 +7,23 @@ the table between groups, the packed arrays, and so the chain, are the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.errors import DataError
+from mmgibbs.regressions.containers import (
+    Frame,
+    comparable_labels,
+    is_frame,
+    label_array,
+    missing_rows,
+    python_labels,
+    read_array,
+    with_masks,
+)
 from mmgibbs.regressions.predictors import Predictors, read_predictors
 from mmgibbs.regressions.protocol import GroupPredictors
 
@@ -39,12 +49,12 @@ def read_groups(groups: npt.ArrayLike | None, n: int) -> tuple[np.ndarray, list]
     """(codes (n,) int64, labels in sorted order). DataError for a wrong length or a missing label (row named)."""
     if groups is None:
         raise DataError("groups: found nothing, needed the label of a group for each row")
-    groups = np.asarray(groups)
+    groups = read_array(groups, "groups", "the label of a group")
     if groups.shape != (n,):
         raise DataError(
             f"groups: found an array of shape {groups.shape}, needed ({n},), a label for each row of the predictors"
         )
-    missing = np.array([v is None or v != v for v in groups]) if groups.dtype.kind in "OfM" else np.zeros(n, bool)
+    missing = missing_rows(groups)
     if missing.any():
         i = int(missing.argmax())
         raise DataError(f"groups row {i + 1}: found {groups[i]}, needed the label of a group")
@@ -54,34 +64,27 @@ def read_groups(groups: npt.ArrayLike | None, n: int) -> tuple[np.ndarray, list]
         raise DataError(
             "groups: found labels of several types, needed labels that can be sorted (texts or numbers)"
         ) from None
-    return codes.astype(np.int64), labels.tolist()
+    return codes.astype(np.int64), python_labels(labels)
 
 
 def read_group_predictors(values: GroupPredictors, labels: list) -> tuple[np.ndarray, list[str]]:
     """Z (G, 1 + q), its first column 1, and the names of its columns.
 
-    values: None, an array or frame (G, q) in the order of the sorted labels, or a mapping label -> q values. DataError
-    where a group has no values, or values represent a group without observations.
+    values: None; an array or frame (G, q) in the order of the sorted labels; a mapping label -> q values; or a frame or
+    series of pandas whose index has the labels, in any order. DataError where a group has no values, or values
+    represent a group without observations.
     """
     G = len(labels)
     if values is None:
         return np.ones((G, 1)), ["intercept"]
-    if isinstance(values, Mapping):
-        unknown = [label for label in values if label not in set(labels)]
-        if unknown:
-            raise DataError(
-                f"group_predictors: group {unknown[0]!r} has no observations, needed at least one row with this "
-                "label in groups"
-            )
-        lacking = [label for label in labels if label not in values]
-        if lacking:
-            raise DataError(
-                f"group_predictors: found no values for group {lacking[0]!r}, needed them for each of the {G} groups"
-            )
-        values = as_rows([np.atleast_1d(values[label]) for label in labels])
-    elif not hasattr(values, "columns"):
-        values = as_rows(values)
-    Z = read_predictors(values, None if hasattr(values, "columns") else [f"z{k}" for k in range(values.shape[-1])])
+    of_rows = _labels_of_rows(values)
+    order = None if of_rows is None else _rows_of_groups(of_rows, labels)
+    if is_frame(values):
+        Z = read_predictors(values, what="group_predictors")
+    else:
+        rows = [np.atleast_1d(row) for row in values.values()] if isinstance(values, Mapping) else values
+        table = as_rows(rows)
+        Z = read_predictors(table, default_group_names(table.shape[-1]), what="group_predictors")
     if Z.n > G:
         raise DataError(
             f"group_predictors: found {Z.n} rows, needed {G}, one for each group that has observations: {Z.n - G} "
@@ -91,13 +94,64 @@ def read_group_predictors(values: GroupPredictors, labels: list) -> tuple[np.nda
         raise DataError(
             f"group_predictors: found {Z.n} rows, needed {G}, one for each group in sorted order of the labels"
         )
-    return np.column_stack([np.ones(G), Z.values.astype(np.float64)]), ["intercept", *Z.names]
+    z = Z.values if order is None else Z.values[order]
+    return np.column_stack([np.ones(G), z.astype(np.float64)]), ["intercept", *Z.names]
 
 
-def as_rows(values: npt.ArrayLike) -> np.ndarray:
-    """(G, q); one column of values that stand alone. DataError for what is no table."""
+def default_group_names(q: int) -> list[str]:
+    """Of the columns of group predictors without names."""
+    return [f"z{k}" for k in range(q)]
+
+
+def _labels_of_rows(values: Any) -> list[Any] | None:
+    """What names the group of each row: the keys of a mapping, or the index of pandas where it is not 0, 1, 2, ..."""
+    if isinstance(values, Mapping):
+        return list(values)
+    index = getattr(values, "index", None)
+    if index is None or callable(index):
+        return None
+    array = np.asarray(index)
+    if array.dtype.kind in "iu" and np.array_equal(array, np.arange(len(array))):
+        return None
+    return python_labels(array)
+
+
+def _rows_of_groups(of_rows: list[Any], labels: list[Any]) -> list[int]:
+    """The row of each group, in the order of the labels."""
+    named, wanted = comparable_labels(label_array(of_rows)), comparable_labels(label_array(labels))
+    rows = {label: i for i, label in enumerate(named)}
+    known = set(wanted)
+    if not known & set(named):
+        raise DataError(
+            f"group_predictors: the rows are named {_few(of_rows)}, needed the labels of groups: {_few(labels)}; or a "
+            "table without an index, such as z.to_numpy(), of rows in the sorted order of the labels"
+        )
+    if len(rows) < len(named):
+        twice = next(label for i, label in enumerate(of_rows) if rows[named[i]] != i)
+        raise DataError(f"group_predictors: found group {twice!r} twice, needed one row for each group")
+    unknown = [of_rows[i] for i, label in enumerate(named) if label not in known]
+    if unknown:
+        raise DataError(
+            f"group_predictors: group {unknown[0]!r} has no observations, needed at least one row with this "
+            "label in groups"
+        )
+    lacking = [labels[i] for i, label in enumerate(wanted) if label not in rows]
+    if lacking:
+        raise DataError(
+            f"group_predictors: found no values for group {lacking[0]!r}, needed them for each of the {len(labels)} "
+            "groups"
+        )
+    return [rows[label] for label in wanted]
+
+
+def _few(labels: list[Any], most: int = 3) -> str:
+    return ", ".join(map(repr, labels[:most])) + (", ..." if len(labels) > most else "")
+
+
+def as_rows(values: Any) -> np.ndarray:
+    """(G, q); one column of values that stand alone; masks stay. DataError for what is no table."""
     try:
-        rows = np.asarray(values)
+        rows = np.asanyarray(with_masks(values))
     except (TypeError, ValueError):
         raise DataError("group_predictors: found rows of different lengths, needed as many values in each") from None
     if rows.ndim not in (1, 2):
@@ -105,9 +159,18 @@ def as_rows(values: npt.ArrayLike) -> np.ndarray:
     return rows[:, None] if rows.ndim == 1 else rows
 
 
-def read_rows(values: npt.ArrayLike, n: int) -> np.ndarray:
-    """(n, q) float64 for n rows of new data. DataError names the row."""
-    rows = read_predictors(as_rows(values)).values
+def read_rows(values: npt.ArrayLike | Frame, n: int, names: Sequence[str] | None = None) -> np.ndarray:
+    """(n, q) float64 for n rows of new data. DataError names the row.
+
+    names: of the fitted columns, by which those of a frame are taken.
+    """
+    if is_frame(values) and names is not None and list(names) != default_group_names(len(names)):
+        q = len(names)
+        fitted = Predictors(np.empty((0, q)), tuple(names), np.zeros(q), np.ones(q))
+        rows = read_predictors(values, like=fitted, what="group_predictors").values
+    else:
+        values = values if is_frame(values) else as_rows(values)
+        rows = read_predictors(values, what="group_predictors").values
     if len(rows) != n:
         raise DataError(f"group_predictors: found {len(rows)} rows, needed {n}, one for each row to be predicted")
     return rows.astype(np.float64)

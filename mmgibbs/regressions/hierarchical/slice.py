@@ -36,6 +36,7 @@ from mmgibbs.errors import ConfigError, DataError, ModelError
 from mmgibbs.machine.threads import equal_ranges
 from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.classes import read_classes
+from mmgibbs.regressions.containers import read_array, read_real
 from mmgibbs.regressions.description import (
     Columns,
     Description,
@@ -371,10 +372,11 @@ def read_response(data: RegressionData, options: HierarchicalSliceOptions) -> tu
     """successes (n, M) of the classes with coefficients, trials (n,), classes (none for a Poisson). DataError for what
     is neither."""
     n, name = data.predictors.n, data.response_name
-    y = np.asarray(data.response)
+    y = read_array(data.response, name)
     if len(np.atleast_1d(y)) != n:
         raise DataError(f"{name}: found {len(np.atleast_1d(y))} rows, needed {n}, one for each row of the predictors")
     if options.family == "poisson":
+        y = read_real(y, name, "a count, a whole number from 0") if y.ndim == 1 and y.dtype.kind == "O" else y
         if y.ndim != 1 or y.dtype.kind not in "buif":
             raise DataError(
                 f"{name}: found an array of type {y.dtype} and shape {y.shape}, needed counts ({n},), whole "

@@ -99,7 +99,7 @@ class HorseshoeProbitModel:
                 f"{data.response_name}: found {len(classes)} classes, {', '.join(map(repr, classes[:5]))}, needed two. "
                 "Only binary classification is supported."
             )
-        return HorseshoeProbitSampler(X, codes == 1, classes, options, arrays)
+        return HorseshoeProbitSampler(X, codes == 1, classes, options, arrays, data.response_name)
 
     @staticmethod
     def predict(draws: Mapping[str, np.ndarray], predictors: Predictors, classes: list | None) -> np.ndarray:
@@ -119,7 +119,13 @@ class HorseshoeProbitSampler:
     """
 
     def __init__(
-        self, X: Predictors, positive: np.ndarray, classes: list, options: HorseshoeProbitOptions, arrays: Arrays
+        self,
+        X: Predictors,
+        positive: np.ndarray,
+        classes: list,
+        options: HorseshoeProbitOptions,
+        arrays: Arrays,
+        name: str = "response",
     ):
         self.X, self.options, self.arrays, self.n, self.p = X, options, arrays, X.n, X.p
         self.share = positive.mean()
@@ -128,7 +134,7 @@ class HorseshoeProbitSampler:
         else:
             self.prior = RegularisedHorseshoe(X.p, options.global_scale, options.slab_scale, options.slab_df, arrays)
         with blas_threads(1):  # the rows are shared out over threads here, so that their number changes no bit
-            self._read(positive, np.float32 if options.precision == "single" else np.float64)
+            self._read(positive, np.float32 if options.precision == "single" else np.float64, name)
         self.parameters = {
             "beta": Parameter(("predictor",), "coefficients"),
             "intercept": Parameter(),
@@ -138,7 +144,7 @@ class HorseshoeProbitSampler:
             self.parameters["slab"] = Parameter(help="c, the size beyond which coefficients are shrunk")
         self.coords = {"predictor": list(X.names), "class": list(classes)}
 
-    def _read(self, positive: np.ndarray, real: npt.DTypeLike) -> None:
+    def _read(self, positive: np.ndarray, real: npt.DTypeLike, name: str) -> None:
         """All that is needed of the data: cross-products, and the expansion where there is a collapsed draw."""
         X, o, arrays = self.X, self.options, self.arrays
         if self.p <= self.n:
@@ -147,10 +153,9 @@ class HorseshoeProbitSampler:
         host = arrays if arrays.device == "cpu" else Host()
         if o.intercept_prior_sd is None and o.slab_scale is None and separated(X, positive, host, real):
             raise DataError(
-                "response: found two classes that the predictors separate completely, so that there is no "
-                "posterior under "
-                "a flat prior on the intercept and a horseshoe without slab; needed intercept_prior_sd or slab_scale, "
-                "or classes that overlap"
+                f"{name}: found two classes that the predictors separate completely, so that there is no posterior "
+                "under a flat prior on the intercept and a horseshoe without slab; needed intercept_prior_sd or "
+                "slab_scale, or classes that overlap"
             )
         self.rows, on_host = ProbitRows(X, positive, arrays, real), ProbitRows(X, positive, host, real)
         self.coefficients = ByColumns(on_host.gram(), arrays) if self.p <= self.n else ByRows(self.rows, arrays)

@@ -100,7 +100,7 @@ class MultinomialPGSampler:
             )
         self.arrays, self.X, self.options, self.K = arrays, X, o, len(classes)
         mean, P = read_prior(o, self.K - 1, X.p)
-        refuse_improper(X, response, np.abs(P).sum(2) == 0, data.response_name)
+        refuse_improper(X, response, np.abs(P).sum(2) == 0, data.response_name, classes)
         self.prior_precision = arrays.asarray(P)
         self.prior_shift = arrays.asarray(np.einsum("jab,jb->ja", P, mean))  # P_j m_j
         real = np.float32 if o.precision == "single" else np.float64
@@ -190,8 +190,10 @@ def read_prior(options: MultinomialPGOptions, categories: int, p: int) -> tuple[
     if options.intercept:
         mean[:, p] = read("intercept_mean", [(categories,)])
         P[:, p, p] = read("intercept_precision", [(categories,)])
-    if (np.diagonal(P, axis1=1, axis2=2) < 0).any():
-        raise ConfigError("prior_precision: found a negative precision, needed 0 (flat) or more")
+    negative = np.diagonal(P, axis1=1, axis2=2) < 0
+    if negative.any():
+        name = "prior_precision" if negative[:, :p].any() else "intercept_precision"
+        raise ConfigError(f"{name}: found a negative precision, needed 0 (flat) or more")
     if precision.ndim == 3:
         symmetric = np.allclose(precision, precision.swapaxes(1, 2), rtol=1e-10, atol=0)
         if not symmetric or np.linalg.eigvalsh(precision).min() <= 0:

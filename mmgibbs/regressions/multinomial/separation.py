@@ -11,6 +11,9 @@ the linear programmes of `mmgibbs.posterior.separation`. Columns of Z that are l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -21,10 +24,17 @@ from mmgibbs.regressions.predictors import Predictors
 DEPENDENT = 1e-11  # smallest eigenvalue of the correlations of linearly dependent columns
 
 
-def refuse_improper(X: Predictors, response: np.ndarray, flat: np.ndarray, name: str) -> None:
+OF_SLOPES = "needed a prior_precision above 0"
+OF_INTERCEPTS = "needed an intercept_precision above 0"
+
+
+def refuse_improper(
+    X: Predictors, response: np.ndarray, flat: np.ndarray, name: str, classes: Sequence[Any] | None = None
+) -> None:
     """ModelError with the reason where the posterior is improper; response: codes (n,) or counts (n, K).
 
-    flat: (K - 1, p) or, with an intercept last, (K - 1, p + 1): the coefficients whose prior is flat.
+    flat: (K - 1, p) or, with an intercept last, (K - 1, p + 1): the coefficients whose prior is flat. classes: their
+    labels. The option that is named is the one whose prior is flat and leaves no posterior.
     """
     if not flat.any():
         return
@@ -39,22 +49,37 @@ def refuse_improper(X: Predictors, response: np.ndarray, flat: np.ndarray, name:
     Z, seen, names = Z[used], seen[used], [*X.names, "intercept"]
     size = np.abs(Z).max(axis=0)
     Z /= np.where(size > 0, size, 1.0)
-    needed = "needed a prior_precision above 0"
+    of_intercepts = np.where(columns == X.p, flat[:, columns], False)
+    some_unseen = of_intercepts.any() and not seen.any(axis=0).all()
+    if some_unseen and separating_direction(Z, seen, of_intercepts) is not None:
+        raise ModelError(_without_trials(seen, name, classes))
     for pattern in np.unique(flat[:, columns], axis=0):
         dependent = _dependent_column(Z[:, pattern]) if pattern.any() else None
         if dependent is not None:
             column = names[columns[np.flatnonzero(pattern)[dependent]]]
             raise ModelError(
                 f"predictors: column '{column}' is a linear combination of others, and their prior is flat: no "
-                f"posterior exists; {needed}"
+                f"posterior exists; {OF_SLOPES}"
             )
     B = separating_direction(Z, seen, flat[:, columns])
     if B is not None:
-        column = names[columns[np.abs(B).max(axis=1).argmax()]]
+        of_slopes = np.where(columns < X.p, np.abs(B).max(axis=1), 0.0)  # intercepts alone separate nothing, see above
+        column = names[columns[of_slopes.argmax()]]
         raise ModelError(
             f"{name}: the classes are separated, above all by '{column}': its coefficient could grow without end, "
-            f"and with a flat prior no posterior exists; {needed}"
+            f"and with a flat prior no posterior exists; {OF_SLOPES}"
         )
+
+
+def _without_trials(seen: np.ndarray, name: str, classes: Sequence[Any] | None) -> str:
+    """What to say where flat intercepts alone leave no posterior: some class was never seen."""
+    unused = np.flatnonzero(~seen.any(axis=0)).tolist()
+    labels = [f"{k + 1}" if classes is None or classes[k] == k else f"{k + 1} ({classes[k]})" for k in unused]
+    which = f"class {labels[0]} has" if len(labels) == 1 else f"classes {', '.join(labels)} have"
+    return (
+        f"{name}: {which} no trials, so that an intercept could grow without end, and with a flat prior no posterior "
+        f"exists; {OF_INTERCEPTS}, or counts of the other classes alone"
+    )
 
 
 def separating_direction(Z: np.ndarray, seen: np.ndarray, flat: np.ndarray) -> np.ndarray | None:
@@ -66,7 +91,9 @@ def separating_direction(Z: np.ndarray, seen: np.ndarray, flat: np.ndarray) -> n
     f, K = Z.shape[1], seen.shape[1]
     unknown = np.full((f, K), -1)  # their numbers, -1 where B is 0
     unknown[:, :-1].T[flat] = np.arange(flat.sum())
-    x = separation.separating_direction(_ClassesOnTop(Z, seen, unknown), "needed a prior_precision above 0")
+    x = separation.separating_direction(
+        _ClassesOnTop(Z, seen, unknown), f"{OF_SLOPES}, and of intercepts an intercept_precision"
+    )
     return None if x is None else np.where(unknown >= 0, x[unknown], 0.0)
 
 
