@@ -39,6 +39,12 @@ class Code(NamedTuple):
             f"value there (data.missing: [{written}], which holds for every column, names their rows)"
         )
 
+    def described_of_responses(self, column: str, n: int, where: str, missing: Sequence[str]) -> str:
+        """The same of the response of a regression, whose records are left out where it is missing."""
+        written = ", ".join(f"'{m}'" for m in dict.fromkeys((*missing, f"{self.value:g}")))
+        asked = self._asked("model.response", column, n, where)
+        return f"{asked} Then write data.missing: [{written}], which holds for every column"
+
     def _asked(self, path: str, column: str, n: int, where: str) -> str:
         are = "is" if self.times == 1 else "are"
         return (

@@ -15,6 +15,7 @@ import polars as pl
 from mmgibbs.config import Analysis, Model
 from mmgibbs.data.number_format import parse_column
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
+from mmgibbs.data.regression_codes import warn_of_regression_codes
 from mmgibbs.errors import DataError
 from pedigree.tables import in_full, nearest, open_table, quoted
 
@@ -52,9 +53,7 @@ def read_regression(analysis: Analysis) -> RegressionTable:
     for path, wanted in (("model.response", model.response), ("model.groups", [model.groups] if model.groups else [])):
         for column in wanted:
             table.need(column, path)
-    absent = np.zeros(read, bool)
-    for column in model.response:
-        absent |= table.text(column, "model.response").is_null().to_numpy()
+    absent = _lacks_response(table, model.response)
     table = table.keep(~absent)
     if not len(table):
         raise DataError(f"{table.name}: no record has a response ({', '.join(model.response)}); needed at least one")
@@ -76,7 +75,7 @@ def read_regression(analysis: Analysis) -> RegressionTable:
             "predictors": len(names),
         },
         notes=table.notes,
-        warnings=table.warnings,
+        warnings=(*table.warnings, *warn_of_regression_codes(model, table, predictors, names, response)),
     )
 
 
@@ -122,6 +121,17 @@ def _predictors(table: Phenotypes, names: Sequence[str]) -> np.ndarray:
     for j, values in enumerate(columns):
         out[:, j] = values
     return out
+
+
+def _lacks_response(table: Phenotypes, columns: Sequence[str]) -> np.ndarray:
+    """(n,) bool: the cell of one of the columns is missing, as a text or as a number ('-9.0' where '-9' is)."""
+    absent = np.zeros(len(table), bool)
+    for column in columns:
+        text = table.text(column, "model.response")
+        absent |= text.is_null().to_numpy()
+        if len(columns) > 1 or not (parse_column(text, (), table.decimal).values.is_null() & text.is_not_null()).any():
+            absent |= np.isnan(table.numbers(column, "model.response"))
+    return absent
 
 
 def _response(table: Phenotypes, columns: Sequence[str]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Containers and types of values that the estimators are given: each understood as what it means, or refused by name."""
+"""Containers and types of values that estimators are given: each understood as what it means, or refused by name."""
 
 import datetime
 from decimal import Decimal

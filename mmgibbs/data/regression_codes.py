@@ -1,0 +1,66 @@
+"""What the table of a regression may hold in place of missing values: -9 and 999 in columns of numbers, and words for
+unknown among classes and groups. The questions are those that a mixed model asks of its traits, covariates and levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.config import Model
+from mmgibbs.data.missing_codes import missing_code
+from mmgibbs.data.phenotypes import SHOWN, Phenotypes
+from mmgibbs.data.similar_levels import said_of_alike, said_of_unknown
+from pedigree.tables import counted, quoted
+
+
+def warn_of_regression_codes(
+    model: Model, table: Phenotypes, predictors: np.ndarray, names: Sequence[str], response: np.ndarray
+) -> tuple[str, ...]:
+    """A warning for each such column. predictors: (n, p), names (p,); response: (n,) numbers or text, or (n, K)."""
+    out = []
+    if response.dtype.kind != "f":
+        out += _of_classes(table, model.response[0], "model.response", "")
+    else:
+        columns = response.reshape(len(table), -1).T
+        for column, values in zip(model.response, columns, strict=True):
+            code = missing_code(values)
+            if code is not None and not (code.value == 0 and len(columns) > 1):  # a class without trials
+                said = code.described_of_responses(
+                    column, len(values), _first(table, values, code.value), table.missing
+                )
+                out.append(f"{table.name}: {said}")
+    if model.groups is not None:
+        needs = ", and correct these records or leave them out, as each needs a group"
+        out += _of_classes(table, model.groups, "model.groups", needs)
+    numbers = [*_codes(table, "model.predictors", zip(names, predictors.T, strict=True))]
+    of_groups = ((c, table.numbers(c, "model.group_predictors")) for c in model.group_predictors)
+    return (*out, *numbers, *_codes(table, "model.group_predictors", of_groups))
+
+
+def _codes(table: Phenotypes, path: str, columns: Iterator[tuple[str, np.ndarray]]) -> Iterator[str]:
+    """Of the first columns with a code a warning each, then how many more there are."""
+    coded = []
+    for column, values in columns:
+        code = missing_code(values)
+        if code is not None and code.value != 0:  # 0: a record has none of it
+            coded.append((column, values, code))
+    for column, values, code in coded[:SHOWN]:
+        where = _first(table, values, code.value)
+        yield f"{table.name}: {code.described_of_numbers(path, column, len(values), where, table.missing)}"
+    if len(coded) > SHOWN:
+        more = counted(len(coded) - SHOWN, "column")
+        yield f"{table.name}: {path}: such numbers in {more} more, from column {quoted(coded[SHOWN][0])}"
+
+
+def _of_classes(table: Phenotypes, column: str, path: str, after: str) -> list[str]:
+    text: pl.Series = table.text(column, path)
+    same, unknown = said_of_alike(text, column), said_of_unknown(text, column, table.missing)
+    out = [] if same is None else [f"{table.name}: {path}: {same}"]
+    return out if unknown is None else [*out, f"{table.name}: {path}: {unknown}{after}"]
+
+
+def _first(table: Phenotypes, values: np.ndarray, code: float) -> str:
+    return f" (the first in row {table.rows[np.flatnonzero(values == code)[0]]})"
