@@ -12,6 +12,7 @@ from mmgibbs.config.fields import (
     Problems,
     Schema,
     Section,
+    a_cell,
     a_column,
     a_name,
     a_name_or_none,
@@ -41,6 +42,7 @@ from mmgibbs.model.labels import component_label
 
 Column = Annotated[str, checked(a_column)]
 Traits = Annotated[tuple[str, ...], checked(list_of(a_text("the name of a trait"), "the names of one or more traits"))]
+Missing = Annotated[tuple[str, ...], checked(list_of(a_cell, "a list of values as they are in the table", empty=True))]
 Degree = Annotated[int, checked(whole_number(0, 20))]
 
 
@@ -105,6 +107,12 @@ class Fixed(Section):
     by: Annotated[str | None, checked(a_column)] = None
     """Class column: the curve of the covariate is estimated for each of its levels."""
 
+    missing: Missing = ()
+    """Further cells of the column that mean a missing value of this effect."""
+
+    without_value: Annotated[str, checked(one_of("error", "drop"))] = "error"
+    """Records without a value of the effect: error refuses them, drop leaves out their traits that have the effect."""
+
     traits: Traits = ()
     """Traits that have the effect. Default: every trait."""
 
@@ -152,6 +160,9 @@ class RandomEffect(Section):
     level: Annotated[str, checked(a_column)] = ""
     """Column of the records that says which level a record has. Default for an unnamed effect: the name of the term."""
 
+    missing: Missing = ()
+    """Further cells of the column that mean an unknown level."""
+
     traits: Traits = ()
     """Traits that have the effect. Default: every trait."""
 
@@ -178,7 +189,7 @@ class RandomEffect(Section):
         return ("",) if self.covariates is None else tuple(f".{j}" for j in range(len(self.covariates)))
 
 
-_OF_THE_EFFECT = ("level", "traits", "unknown_level")
+_OF_THE_EFFECT = ("level", "traits", "missing", "unknown_level")
 
 
 class Random(Section):

@@ -3,43 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from mmgibbs.config import Analysis
-from mmgibbs.data.missing_codes import missing_code
+from mmgibbs.data.missing_codes import MissingCodes, find_missing_codes
 from mmgibbs.data.traits import Records, observing
 
 
+class _Numbers(NamedTuple):
+    """A column that is read as a number beside the traits."""
+
+    path: str  # in the analysis file
+    column: str
+    traits: tuple[str, ...]  # that it acts on
+    missing: tuple[str, ...] = ()  # of the effect
+    effect: str = ""  # the path of the effect, where it has a key for missing values
+    zeros_are_values: bool = False
+
+
 def warn_of_codes(analysis: Analysis, records: Records) -> tuple[str, ...]:
-    """A warning for each column of a covariate, and that of the weights, with such a number; traits have theirs."""
+    """Return a warning for each column of a covariate, and that of the weights, with such a number."""
     phenotypes, seen, out = records.phenotypes, set(), []
-    for path, column, traits in _numbers(analysis):
-        if column in seen or not phenotypes.has(column):
+    for numbers in _columns_of_numbers(analysis):
+        if numbers.column in seen or not phenotypes.has(numbers.column):
             continue
-        seen.add(column)
-        needed = observing(records.observed, [i for i, t in enumerate(analysis.traits) if t.name in traits])
-        values = np.where(needed, phenotypes.numbers(column, path), np.nan)
-        code = missing_code(values)
-        if code is not None and not (code.value == 0 and path.endswith(".covariates")):  # 0: a record has none of it
-            where = f" (the first in row {phenotypes.rows[np.flatnonzero(values == code.value)[0]]})"
-            n = int(np.count_nonzero(~np.isnan(values)))
-            said = code.described_of_numbers(path, column, n, where, phenotypes.missing)
-            out.append(f"{phenotypes.name}: {said}")
+        seen.add(numbers.column)
+        needed = observing(records.observed, [i for i, t in enumerate(analysis.traits) if t.name in numbers.traits])
+        values = np.where(needed, phenotypes.numbers(numbers.column, numbers.path, numbers.missing), np.nan)
+        found = find_missing_codes(values)
+        if found is None or (numbers.zeros_are_values and any(code.value == 0 for code in found.codes)):
+            continue
+        where = f" (the first in row {phenotypes.rows[found.rows(values)[0]]})"
+        advice = _advice(numbers, found, phenotypes.missing)
+        out.append(f"{phenotypes.name}: {found.describe(numbers.path, numbers.column, advice, where)}")
     return tuple(out)
 
 
-def _numbers(analysis: Analysis) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """(YAML path, column, traits that it acts on) of every column that is read as a number beside the traits."""
+def _advice(numbers: _Numbers, found: MissingCodes, missing_of_data: tuple[str, ...]) -> str:
+    if numbers.effect:
+        return advise_on_fixed(numbers.effect, found.written(numbers.missing))
+    return advise_on_table(found.written(missing_of_data))
+
+
+def advise_on_table(cells: str) -> str:
+    """Return what to do with missing values of columns without a key of their own; cells: the value of data.missing."""
+    return (
+        "correct these records or leave them out, as each needs a value there (data.missing: "
+        f"{cells}, which holds for every column, names their rows)"
+    )
+
+
+def advise_on_fixed(path: str, cells: str) -> str:
+    """Return what to write for missing values of a fixed effect; cells: the value of its key `missing`."""
+    return (
+        f"write {path}.missing: {cells}, and correct these records, or leave them out with {path}.without_value: drop"
+    )
+
+
+def _columns_of_numbers(analysis: Analysis) -> Iterator[_Numbers]:
+    every = tuple(t.name for t in analysis.traits)
     if analysis.data.weights is not None:
-        yield "data.weights", analysis.data.weights, tuple(t.name for t in analysis.traits)
+        yield _Numbers("data.weights", analysis.data.weights, every)
+    for trait in analysis.traits:
+        if trait.exposure:
+            yield _Numbers(f"traits.{trait.name}.exposure", trait.exposure, (trait.name,))
     for name, fixed in analysis.model.fixed.items():
         if fixed.kind == "covariate":
-            yield f"model.fixed.{name}", fixed.column, tuple(fixed.traits)
+            path = f"model.fixed.{name}"
+            yield _Numbers(path, fixed.column, tuple(fixed.traits), fixed.missing, path)
     for name, random in analysis.model.random.items():
         for of_effect, effect in random.effects.items():
             path = f"model.random.{name}" + (f".effects.{of_effect}" if of_effect else "")
-            for column in effect.covariates or ():
-                yield f"{path}.covariates", column, tuple(effect.traits)
+            for column in effect.covariates or ():  # 0: a record has none of it
+                yield _Numbers(f"{path}.covariates", column, tuple(effect.traits), zeros_are_values=True)
             if effect.legendre:
-                yield f"{path}.legendre", effect.legendre.column, tuple(effect.traits)
+                yield _Numbers(f"{path}.legendre", effect.legendre.column, tuple(effect.traits))

@@ -1,4 +1,4 @@
-"""Numbers that other programs write where a value is missing: -9, -999, 0, 999.
+"""Numbers that other programs write where a value is missing: -9, -999.9, 0, 999, 32767.
 
 Read as records they are far from all others, and would make most of the variance of a trait, or most of the slope on a
 covariate. They are never taken for missing values without the user's word: here they are only found. Zeros beside small
@@ -7,72 +7,163 @@ values are no codes, however many: they are records of healthy animals, or of no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-BELOW = (-9.0, -99.0, -999.0, -9999.0, -99999.0)
-ABOVE = (99.0, 999.0, 9999.0, 99999.0)
-_OTHERS = 10  # values that are needed to say that one is unlike them
-_FAR = 3.0  # standard deviations of the others between a code and the nearest of them
+from mmgibbs.config.text import as_number
+from pedigree.spelling import is_unknown_code
+from pedigree.tables import in_full
+
+_MIN_OTHERS = 10  # values that are needed to say that one is unlike them
+_MIN_DISTANCE = 3.0  # standard deviations of the others between a code and the nearest of them
+_MIN_DISTANCE_OF_ANY_NUMBER = 2.0  # ranges of the others between them and a number that is no usual code
+_MIN_TIMES_OF_ANY_NUMBER = 3  # how often it must occur
+_MAX_CODES = 3  # at each end
+_MIN_GAP_OF_SCORES = 3.0  # between the code and the nearest score, in the longest step of the others
+# Those that are found where they occur once, and how often other usual ones must occur.
+_FOUND_ONCE = (0.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 99.0, 999.0, 9999.0, 99999.0)
+_MIN_TIMES_OF_RARER_CODES = 2
+_LIMITS = (127, 128, 255, 32767, 32768, 65535, 2147483647, 2147483648, 4294967295)
 
 
 class Code(NamedTuple):
-    """A value that may mean a missing one, how often it occurs, and between what the others lie."""
+    """A number that may mean a missing value, and how often it occurs."""
 
     value: float
     times: int
+
+    @property
+    def text(self) -> str:
+        return in_full(self.value)
+
+
+class MissingCodes(NamedTuple):
+    """The numbers of a column that may mean a missing value, of how many, and between what the others lie."""
+
+    codes: tuple[Code, ...]
+    n: int
     low: float
     high: float
 
-    def described(self, trait: str, column: str, n: int, where: str = "") -> str:
-        """'traits.bwt: 230 of 1,084 values of column 'bwt' are -9, the others lie from 0.09 to 15.35: ...'."""
-        asked = self._asked(f"traits.{trait}", column, n, where)
-        return f"{asked} Then write traits.{trait}.missing: ['{self.value:g}']"
+    def describe(self, path: str, column: str, advice: str, where: str = "") -> str:
+        """Return 'traits.bwt: 230 of 1,084 values of column 'bwt' are -9, and the others lie from 0.09 to 15.35: ...'.
 
-    def described_of_numbers(self, path: str, column: str, n: int, where: str, missing: Sequence[str]) -> str:
-        """The same of a covariate or a weight, at a YAML path; missing: data.missing as it is."""
-        written = ", ".join(f"'{m}'" for m in dict.fromkeys((*missing, f"{self.value:g}")))
+        where: ' (the first in row 7)'; advice: what to write, as the end of the sentence 'Then ...'.
+        """
+        first, *others = self.codes
+        is_are = "is" if first.times == 1 else "are"
+        counts = f"{first.times:,} of {self.n:,} values of column '{column}' {is_are} {first.text}"
+        counts += "".join(f", {code.times:,} {'is' if code.times == 1 else 'are'} {code.text}" for code in others)
+        values = " and ".join(code.text for code in self.codes)
+        verb = "does" if len(self.codes) == 1 else "do"
         return (
-            f"{self._asked(path, column, n, where)} Then correct these records or leave them out, as each needs a "
-            f"value there (data.missing: [{written}], which holds for every column, names their rows)"
+            f"{path}: {counts}{where}, and the others lie from {in_full(self.low)} to {in_full(self.high)}: {verb} "
+            f"{values} mean a missing value? Then {advice}"
         )
 
-    def described_of_responses(self, column: str, n: int, where: str, missing: Sequence[str]) -> str:
-        """The same of the response of a regression, whose records are left out where it is missing."""
-        written = ", ".join(f"'{m}'" for m in dict.fromkeys((*missing, f"{self.value:g}")))
-        asked = self._asked("model.response", column, n, where)
-        return f"{asked} Then write data.missing: [{written}], which holds for every column"
+    def written(self, present: Sequence[str] = ()) -> str:
+        """Return "['-9', '-99']", behind those that the key has already."""
+        return written_codes((*present, *(code.text for code in self.codes)))
 
-    def _asked(self, path: str, column: str, n: int, where: str) -> str:
-        are = "is" if self.times == 1 else "are"
-        return (
-            f"{path}: {self.times:,} of {n:,} values of column '{column}' {are} {self.value:g}{where}, and the "
-            f"others lie from {self.low:g} to {self.high:g}: does {self.value:g} mean a missing value?"
-        )
+    def rows(self, values: np.ndarray) -> np.ndarray:
+        """Return the indices of the values that are codes."""
+        return np.flatnonzero(np.isin(values, [code.value for code in self.codes]))
 
 
-def missing_code(values: np.ndarray) -> Code | None:
-    """The number among `values` (n,), NaN where missing, that looks like a code for a missing value."""
-    known = values[np.isfinite(values)]
-    if len(known) <= _OTHERS:
+def written_codes(cells: Iterable[str]) -> str:
+    """Return the value of a key `missing`."""
+    return "[" + ", ".join(f"'{cell}'" for cell in dict.fromkeys(cells)) + "]"
+
+
+def find_missing_codes(values: np.ndarray) -> MissingCodes | None:
+    """Return the numbers among `values` (n,), NaN where missing, that look like codes for a missing value.
+
+    A code is the lowest or the highest number, and far from all that are no codes. How far, and how often it must
+    occur, depends on how usual it is as a code (`_is_code`).
+    """
+    numbers, times = np.unique(values[np.isfinite(values)], return_counts=True)
+    n = int(times.sum())
+    if n <= _MIN_OTHERS:
         return None
-    low, high = float(known.min()), float(known.max())
-    for code in (low, high):
-        if code not in (0.0, *BELOW) if code == low else code not in ABOVE:
-            continue
-        others = known[known != code]
-        if len(others) >= _OTHERS and _unlike(code, others):
-            return Code(code, len(known) - len(others), float(others.min()), float(others.max()))
+    for n_peeled in range(2 * _MAX_CODES, 0, -1):
+        for n_low in range(max(0, n_peeled - _MAX_CODES), min(_MAX_CODES, n_peeled) + 1):
+            inner = slice(n_low, max(n_low, len(numbers) - (n_peeled - n_low)))
+            codes = _codes_around(numbers, times, inner)
+            if codes:
+                return MissingCodes(codes, n, float(numbers[inner][0]), float(numbers[inner][-1]))
     return None
 
 
-def _unlike(code: float, others: np.ndarray) -> bool:
-    """`code` lies far from the others, or is the only negative number."""
-    if code < 0 <= others.min():
-        return True
-    if code == 0 and others.min() <= 1 and (others % 1 == 0).all():
+def find_score_codes(scores: np.ndarray) -> MissingCodes | None:
+    """Return the scores (n,), NaN where missing, that look like codes: 9 or -9 beside whole numbers from 1 to 5."""
+    numbers, times = np.unique(scores[np.isfinite(scores)], return_counts=True)
+    for at, inner in ((0, slice(1, None)), (-1, slice(0, -1))):
+        others = numbers[inner]
+        if len(others) < 2 or (others % 1 != 0).any() or not _is_usual(float(numbers[at])):
+            continue
+        gap = float(np.abs(others - numbers[at]).min())
+        skips_zero = numbers[at] < 0 and others[0] >= 1
+        if skips_zero or gap >= _MIN_GAP_OF_SCORES * max(1.0, float(np.diff(others).max())):
+            codes = (Code(float(numbers[at]), int(times[at])),)
+            return MissingCodes(codes, int(times.sum()), float(others[0]), float(others[-1]))
+    return None
+
+
+def looks_like_code(cell: str) -> bool:
+    """Return whether a cell, alone, may mean a missing value: a usual number, or what no number is."""
+    number = as_number(cell)
+    return is_unknown_code(cell, "value") if number is None else _is_usual(float(number))
+
+
+def explain_codes(cells: Iterable[str], key: str, present: Sequence[str]) -> str:
+    """Return '; where -9 means a missing value, write KEY: [...]' of refused cells that look like codes, else ''."""
+    codes = [cell for cell in dict.fromkeys(cells) if looks_like_code(cell)]
+    if not codes:
+        return ""
+    mean = "means" if len(codes) == 1 else "mean"
+    return f"; where {' and '.join(codes)} {mean} a missing value, write {key}: {written_codes((*present, *codes))}"
+
+
+def _codes_around(numbers: np.ndarray, times: np.ndarray, inner: slice) -> tuple[Code, ...]:
+    """The numbers outside `inner`, if each of them is a code beside those within; else none."""
+    if inner.start >= inner.stop:
+        return ()
+    outside = [*range(inner.start), *range(inner.stop, len(numbers))]
+    if inner.start == inner.stop or not all(
+        _is_usual(float(numbers[i])) or times[i] >= _MIN_TIMES_OF_ANY_NUMBER for i in outside
+    ):
+        return ()
+    others, times_of_others = numbers[inner], times[inner]
+    n_others = int(times_of_others.sum())
+    if n_others < _MIN_OTHERS:
+        return ()
+    mean = float((others * times_of_others).sum() / n_others)
+    spread = float(np.sqrt((((others - mean) ** 2) * times_of_others).sum() / n_others))
+    if all(_is_code(float(numbers[i]), int(times[i]), others, spread) for i in outside):
+        return tuple(Code(float(numbers[i]), int(times[i])) for i in outside)
+    return ()
+
+
+def _is_code(value: float, times: int, others: np.ndarray, spread: float) -> bool:
+    """`value` is unlike the others: the only negative number, or far from them."""
+    low, high = float(others[0]), float(others[-1])
+    distance = low - value if value < low else value - high
+    if not _is_usual(value):
+        is_repeated = times >= _MIN_TIMES_OF_ANY_NUMBER and len(others) >= _MIN_OTHERS
+        return is_repeated and distance > _MIN_DISTANCE_OF_ANY_NUMBER * (high - low)
+    if value not in _FOUND_ONCE and times < _MIN_TIMES_OF_RARER_CODES:
+        return False
+    if value < 0 <= low:
+        return value != -1 or bool((others % 1 != 0).any())  # whole numbers may begin at -1
+    if value == 0 and low <= 1 and (others % 1 == 0).all():
         return False  # it is counted from 0
-    spread = float(others.std())
-    return spread > 0 and float(np.abs(others - code).min()) > _FAR * spread
+    return spread > 0 and distance > _MIN_DISTANCE * spread
+
+
+def _is_usual(value: float) -> bool:
+    """0, -1, nines alone (-9, 99, -99.9), sevens or eights alone (88, -888), or the limit of a type of a program."""
+    digits = in_full(abs(value)).replace(".", "")
+    of_one_digit = set(digits) == {"9"} or (len(digits) > 1 and set(digits) in ({"7"}, {"8"}))
+    return value in (0.0, -1.0) or of_one_digit or value in _LIMITS or -value in _LIMITS

@@ -55,6 +55,12 @@ class Phenotypes:
     def keep(self, mask: np.ndarray) -> Phenotypes:
         return self if mask.all() else replace(self, frame=self.frame.filter(pl.Series(mask)), rows=self.rows[mask])
 
+    def without(self, mask: np.ndarray, columns: Iterable[str]) -> Phenotypes:
+        """The same records with no value in these columns where `mask` (n,) is True."""
+        seen = pl.Series(~mask)
+        blanked = [pl.when(seen).then(pl.col(c)).alias(c) for c in columns if self.has(c)]
+        return replace(self, frame=self.frame.with_columns(blanked))
+
     def need(self, column: str, path: str) -> None:
         """A DataError naming the YAML path and the nearest columns, unless the column is there."""
         if not self.has(column):

@@ -30,6 +30,7 @@ from mmgibbs.data.random import (
     animal_column,
     covariate,
     ids_with_records,
+    leaving_out,
     legendre_range,
     takes_parents,
     wanted_columns,
@@ -330,22 +331,25 @@ def _fixed_effects(
     labels = []
     coded: dict[tuple, tuple[pl.Series, np.ndarray]] = {}
 
-    def class_levels(column: str, path: str, traits: tuple[int, ...]) -> tuple[pl.Series, np.ndarray]:
-        if (column, traits) not in coded:
-            coded[column, traits] = _class_levels(phenotypes, column, path, observing(observed, traits))
-        return coded[column, traits]
+    def class_levels(
+        column: str, path: str, traits: tuple[int, ...], missing: tuple[str, ...] = ()
+    ) -> tuple[pl.Series, np.ndarray]:
+        key = (column, traits, missing)
+        if key not in coded:
+            coded[key] = _class_levels(phenotypes, column, path, observing(observed, traits), missing)
+        return coded[key]
 
     for name, fixed in analysis.model.fixed.items():
         traits = tuple(sorted(index[t] for t in fixed.traits))
         priors = tuple(fixed.prior_of(names[t]) for t in traits)
         needed = observing(observed, traits)
         if fixed.kind == "class":
-            ids, level = class_levels(fixed.column, f"model.fixed.{name}", traits)
+            ids, level = class_levels(fixed.column, f"model.fixed.{name}", traits, fixed.missing)
             effects.append(ClassEffect(name, fixed.column, traits, level, ids.to_list(), priors))
             labels.append(LevelLabels(ids, np.arange(len(ids))))
             continue
         path = f"model.fixed.{name}"
-        x = covariate(phenotypes, fixed.column, path, needed)
+        x = covariate(phenotypes, fixed.column, path, needed, fixed.missing, f"{path}.without_value")
         if fixed.by is None:
             ids, level = pl.Series("id", [""]), np.where(needed, 0, -1).astype(np.int32)
         else:
@@ -377,17 +381,20 @@ def _refuse_powers(phenotypes: Phenotypes, column: str, path: str, x: np.ndarray
         raise DataError(f"{phenotypes.name}: {found}; needed another unit: power {degree} of them cannot be computed")
 
 
-def _class_levels(phenotypes: Phenotypes, column: str, path: str, needed: np.ndarray) -> tuple[pl.Series, np.ndarray]:
+def _class_levels(
+    phenotypes: Phenotypes, column: str, path: str, needed: np.ndarray, missing: tuple[str, ...]
+) -> tuple[pl.Series, np.ndarray]:
     """(ids, level of each record): every level in the column is one, also where its records observe none of the
     effect's traits."""
-    text = phenotypes.text(column, path)
+    text = phenotypes.text(column, path, missing)
     absent = needed & text.is_null().to_numpy()
     if absent.any():
         raise refuse_rows(
             phenotypes.name,
             phenotypes.rows[absent],
             [f"found no value in column '{column}' ({path})"] * SHOWN,
-            "a level for every record of a trait that the effect acts on",
+            "a level for every record of a trait that the effect acts on"
+            + leaving_out(f"{path.removesuffix('.by')}.without_value"),
         )
     ids, (level,) = code_levels([text])
     return ids, np.where(needed, level, -1).astype(np.int32)

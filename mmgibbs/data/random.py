@@ -47,10 +47,10 @@ def animal_column(random: Mapping[str, Random], phenotypes: Phenotypes) -> str |
     return next((c for c in ANIMAL_COLUMNS if c in (there or phenotypes.columns)), None)
 
 
-def unknown_values(column: str, of_pedigree: bool, data: Data) -> tuple[str, ...]:
-    """Ids that mean an unknown animal: the pedigree's, wherever a column holds animals."""
-    holds_animals = of_pedigree or column in PARENT_COLUMNS
-    return tuple(data.unknown_parent) if holds_animals else ()
+def unknown_values(effect: RandomEffect, of_pedigree: bool, data: Data) -> tuple[str, ...]:
+    """Cells that mean an unknown level: those of the effect, and the pedigree's wherever a column holds animals."""
+    holds_animals = of_pedigree or effect.level in PARENT_COLUMNS
+    return (*effect.missing, *(data.unknown_parent if holds_animals else ()))
 
 
 def ids_with_records(analysis: Analysis, phenotypes: Phenotypes, observed: np.ndarray) -> pl.Series:
@@ -61,7 +61,7 @@ def ids_with_records(analysis: Analysis, phenotypes: Phenotypes, observed: np.nd
             if random.relationship.of_pedigree and phenotypes.has(effect.level):
                 needed = _needed(effect.traits, analysis, observed)
                 found.append(
-                    phenotypes.text(effect.level, name, unknown_values(effect.level, True, analysis.data)).filter(
+                    phenotypes.text(effect.level, name, unknown_values(effect, True, analysis.data)).filter(
                         pl.Series(needed)
                     )
                 )
@@ -138,7 +138,7 @@ class RandomTerms:
         needed = _needed(effect.traits, self.analysis, self.observed)
         if self.phenotypes.has(effect.level):
             of_pedigree = self.analysis.model.random[term].relationship.of_pedigree
-            unknown = unknown_values(effect.level, of_pedigree, self.analysis.data)
+            unknown = unknown_values(effect, of_pedigree, self.analysis.data)
             ids = self.phenotypes.text(effect.level, path, unknown)
             ids = pl.DataFrame({"id": ids, "needed": needed}).select(pl.when("needed").then("id")).to_series()
             absent = needed & ids.is_null().to_numpy()
@@ -313,18 +313,32 @@ class RandomTerms:
         return next(i for i, t in enumerate(self.analysis.traits) if t.name == name)
 
 
-def covariate(phenotypes: Phenotypes, column: str, path: str, needed: np.ndarray) -> np.ndarray:
-    """(n,) float64, 0 where not needed; missing on a record that needs it is an error."""
-    x = phenotypes.numbers(column, path)
+def covariate(
+    phenotypes: Phenotypes,
+    column: str,
+    path: str,
+    needed: np.ndarray,
+    missing: Iterable[str] = (),
+    option: str | None = None,
+) -> np.ndarray:
+    """(n,) float64, 0 where not needed; missing on a record that needs it is an error. option: the key that leaves such
+    records out.
+    """
+    x = phenotypes.numbers(column, path, missing)
     absent = needed & np.isnan(x)
     if absent.any():
         raise refuse_rows(
             phenotypes.name,
             phenotypes.rows[absent],
             [f"found no value in column '{column}' ({path})"] * SHOWN,
-            "a covariate for every record of a trait that it acts on",
+            "a covariate for every record of a trait that it acts on" + leaving_out(option),
         )
     return np.where(needed, x, 0.0)
+
+
+def leaving_out(option: str | None) -> str:
+    """The end of a message about records without a value."""
+    return "" if option is None else f", or '{option}: drop' (these records are then left out)"
 
 
 def legendre_range(

@@ -10,9 +10,10 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Model
-from mmgibbs.data.missing_codes import missing_code
+from mmgibbs.data.covariate_codes import advise_on_table
+from mmgibbs.data.missing_codes import MissingCodes, find_missing_codes, written_codes
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes
-from mmgibbs.data.similar_levels import said_of_alike, said_of_unknown
+from mmgibbs.data.similar_levels import describe_alike, describe_unknown
 from pedigree.tables import counted, quoted
 
 
@@ -26,11 +27,10 @@ def warn_of_regression_codes(
     else:
         columns = response.reshape(len(table), -1).T
         for column, values in zip(model.response, columns, strict=True):
-            code = missing_code(values)
-            if code is not None and not (code.value == 0 and len(columns) > 1):  # a class without trials
-                said = code.described_of_responses(
-                    column, len(values), _first(table, values, code.value), table.missing
-                )
+            found = find_missing_codes(values)
+            if found is not None and not (_has_zero(found) and len(columns) > 1):  # a class without trials
+                advice = f"write data.missing: {found.written(table.missing)}, which holds for every column"
+                said = found.describe("model.response", column, advice, _first(table, values, found))
                 out.append(f"{table.name}: {said}")
     if model.groups is not None:
         needs = ", and correct these records or leave them out, as each needs a group"
@@ -44,12 +44,12 @@ def _codes(table: Phenotypes, path: str, columns: Iterator[tuple[str, np.ndarray
     """Of the first columns with a code a warning each, then how many more there are."""
     coded = []
     for column, values in columns:
-        code = missing_code(values)
-        if code is not None and code.value != 0:  # 0: a record has none of it
-            coded.append((column, values, code))
-    for column, values, code in coded[:SHOWN]:
-        where = _first(table, values, code.value)
-        yield f"{table.name}: {code.described_of_numbers(path, column, len(values), where, table.missing)}"
+        found = find_missing_codes(values)
+        if found is not None and not _has_zero(found):  # 0: a record has none of it
+            coded.append((column, values, found))
+    for column, values, found in coded[:SHOWN]:
+        advice = advise_on_table(found.written(table.missing))
+        yield f"{table.name}: {found.describe(path, column, advice, _first(table, values, found))}"
     if len(coded) > SHOWN:
         more = counted(len(coded) - SHOWN, "column")
         yield f"{table.name}: {path}: such numbers in {more} more, from column {quoted(coded[SHOWN][0])}"
@@ -57,10 +57,17 @@ def _codes(table: Phenotypes, path: str, columns: Iterator[tuple[str, np.ndarray
 
 def _of_classes(table: Phenotypes, column: str, path: str, after: str) -> list[str]:
     text: pl.Series = table.text(column, path)
-    same, unknown = said_of_alike(text, column), said_of_unknown(text, column, table.missing)
+    same = describe_alike(text, column)
+    unknown = describe_unknown(
+        text, column, lambda cells: f"write data.missing: {written_codes((*table.missing, *cells))}"
+    )
     out = [] if same is None else [f"{table.name}: {path}: {same}"]
     return out if unknown is None else [*out, f"{table.name}: {path}: {unknown}{after}"]
 
 
-def _first(table: Phenotypes, values: np.ndarray, code: float) -> str:
-    return f" (the first in row {table.rows[np.flatnonzero(values == code)[0]]})"
+def _has_zero(found: MissingCodes) -> bool:
+    return any(code.value == 0 for code in found.codes)
+
+
+def _first(table: Phenotypes, values: np.ndarray, found: MissingCodes) -> str:
+    return f" (the first in row {table.rows[found.rows(values)[0]]})"

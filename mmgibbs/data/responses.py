@@ -13,6 +13,7 @@ from mmgibbs.config import Trait
 from mmgibbs.config.text import as_number, spelled
 from mmgibbs.data import dates
 from mmgibbs.data.fixed import ClassEffect, CovariateEffect
+from mmgibbs.data.missing_codes import explain_codes, looks_like_code
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.errors import DataError
 from mmgibbs.model.response import Categories, Count, Interval, Response
@@ -70,10 +71,12 @@ def _binary(trait: Trait, index: int, phenotypes: Phenotypes) -> Categories:
             f"(found {_listed(found)})"
         )
     if len(found) > 2:
-        first_two = list(dict.fromkeys(text.drop_nulls().to_list()))[:2]
+        first_two = _two_values(list(dict.fromkeys(text.drop_nulls().to_list())))
         wrong = np.flatnonzero(~(text.is_in(first_two) | text.is_null()).to_numpy())
         named = [f"found {quoted(text[int(i)])} in {where}" for i in wrong[:SHOWN]]
-        raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, f"one of two values, as {_listed(first_two)}")
+        hint = _explain_codes(trait, (text[int(i)] for i in wrong[:SHOWN]))
+        needed = f"one of two values, as {_listed(first_two)}{hint}"
+        raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, needed)
     if len(found) < 2:
         void = ", ".join(v or "empty" for v in dict.fromkeys((*phenotypes.missing, *trait.missing)))
         raise DataError(
@@ -89,6 +92,16 @@ def _binary(trait: Trait, index: int, phenotypes: Phenotypes) -> Categories:
                 f"traits.{trait.name}.positive: which of them is the event"
             )
     return _categories(trait, index, phenotypes, text, labels)
+
+
+def _two_values(found: list[str]) -> list[str]:
+    """The two of a binary trait: those that remain without codes for a missing value, else the first ones."""
+    values = [v for v in found if v == "0" or not looks_like_code(v)]
+    return values if len(values) == 2 else found[:2]
+
+
+def _explain_codes(trait: Trait, cells: Iterable[str]) -> str:
+    return explain_codes(cells, f"traits.{trait.name}.missing", trait.missing)
 
 
 def _ordinal(trait: Trait, index: int, phenotypes: Phenotypes) -> Categories:
@@ -118,7 +131,9 @@ def _categories(trait: Trait, index: int, phenotypes: Phenotypes, text: pl.Serie
     wrong = np.flatnonzero((found.is_null() & text.is_not_null()).to_numpy())
     if len(wrong):
         named = [f"found {quoted(text[int(i)])} in {where}" for i in wrong[:SHOWN]]
-        raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, f"a category ({_listed(labels)}) or missing")
+        needed = f"a category ({_listed(labels)}) or missing"
+        needed += _explain_codes(trait, (text[int(i)] for i in wrong[:SHOWN]))
+        raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, needed)
     category = found.fill_null(-1).to_numpy().astype(np.int16)
     if len(labels) > MOST_CATEGORIES:
         raise DataError(
@@ -150,7 +165,7 @@ def _censored(trait: Trait, index: int, phenotypes: Phenotypes) -> Interval:
         ends = []
         for key, open_end in (("lower", -np.inf), ("upper", np.inf)):
             column = getattr(trait, key)
-            bounded = _without_open_ends(phenotypes, column, open_end)
+            bounded = without_open_ends(phenotypes, column, open_end)
             values = bounded.numbers(column, f"traits.{trait.name}.{key}", trait.missing)
             ends.append((values, open_end))
         neither = np.isnan(ends[0][0]) & np.isnan(ends[1][0])
@@ -161,13 +176,17 @@ def _censored(trait: Trait, index: int, phenotypes: Phenotypes) -> Interval:
         named = [
             f"found the bounds {in_full(lower[i])} and {in_full(upper[i])} (traits.{trait.name})" for i in wrong[:SHOWN]
         ]
-        raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, "a lower bound that is not above the upper")
+        needed = "a lower bound that is not above the upper"
+        needed += _explain_codes(trait, (in_full(b[i]) for i in wrong[:SHOWN] for b in (lower, upper) if b[i] != 0))
+        raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, needed)
     if trait.log:
         for values in (lower, upper):
             wrong = np.flatnonzero(values <= 0 if values is upper else np.isfinite(values) & (values < 0))
             if len(wrong):
                 named = [f"found {in_full(values[i])} (traits.{trait.name})" for i in wrong[:SHOWN]]
-                raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, "a number above 0 (log: true)")
+                needed = "a number above 0 (log: true)"
+                needed += _explain_codes(trait, (in_full(values[i]) for i in wrong[:SHOWN]))
+                raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, needed)
         wrong = np.flatnonzero((lower == 0) & np.isinf(upper))
         if len(wrong):
             named = ["found 0 or more, which says nothing of a logarithm"] * SHOWN
@@ -186,7 +205,7 @@ def _censored(trait: Trait, index: int, phenotypes: Phenotypes) -> Interval:
     return Interval(index, lower, upper)
 
 
-def _without_open_ends(phenotypes: Phenotypes, column: str, open_end: float) -> Phenotypes:
+def without_open_ends(phenotypes: Phenotypes, column: str, open_end: float) -> Phenotypes:
     """An infinite bound on the open side means what an empty cell means."""
     if not phenotypes.has(column):
         return phenotypes
@@ -231,7 +250,9 @@ def _count(trait: Trait, index: int, phenotypes: Phenotypes) -> Count:
     wrong = np.flatnonzero((count < 0) | (count % 1 > 0))
     if len(wrong):
         named = [f"found {in_full(count[i])} in {where}" for i in wrong[:SHOWN]]
-        raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, "a count: a whole number from 0")
+        needed = "a count: a whole number from 0"
+        needed += _explain_codes(trait, (in_full(count[i]) for i in wrong[:SHOWN]))
+        raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, needed)
     if (count == 0).any() and not (count > 0).any():
         raise DataError(
             f"{phenotypes.name}: found no count above 0 in {where}; needed some: the log of a rate of 0 is not finite"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmgibbs.config import Analysis
-from mmgibbs.config.traits import Trait
-from mmgibbs.data.missing_codes import missing_code
+from mmgibbs.data.dropped_records import find_dropped
 from mmgibbs.data.phenotypes import MOST, SHOWN, Phenotypes, refuse_rows
-from mmgibbs.data.responses import read_response, without_records
+from mmgibbs.data.responses import read_response, response_columns, without_records
+from mmgibbs.data.trait_codes import warn_of_trait_codes
 from mmgibbs.model.response import Response
 from pedigree.tables import in_full
 
@@ -38,18 +38,25 @@ def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
     DataError: no number, a trait without records, a weight that is not positive.
     """
     traits = analysis.traits
-    responses = tuple(read_response(t, i, phenotypes) for i, t in enumerate(traits) if t.type != "normal")
+    dropped, notes = find_dropped(analysis, phenotypes)
+    observable = [
+        phenotypes.without(dropped[t.name], [column for column, _ in response_columns(t)])
+        if t.name in dropped
+        else phenotypes
+        for t in traits
+    ]
+    responses = tuple(read_response(t, i, observable[i]) for i, t in enumerate(traits) if t.type != "normal")
     liabilities = {r.trait: r.start() for r in responses}  # NaN where the record lacks the trait
     y = np.stack(
         [
-            liabilities[i] if i in liabilities else phenotypes.numbers(t.column, f"traits.{t.name}", t.missing)
+            liabilities[i] if i in liabilities else observable[i].numbers(t.column, f"traits.{t.name}", t.missing)
             for i, t in enumerate(traits)
         ],
         axis=1,
     )
-    warnings = _codes(traits, y, phenotypes)
+    warnings = warn_of_trait_codes(traits, y, responses, phenotypes)
     used = ~np.isnan(y).all(axis=1)
-    n_read, notes = len(y), []
+    n_read = len(y)
     for i, trait in enumerate(traits):
         if np.isnan(y[:, i]).all():
             raise without_records(trait, phenotypes)
@@ -72,20 +79,6 @@ def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
         )
     weight = _weights(analysis, phenotypes)
     return Records(phenotypes, y, observed, weight, mean, variance, n_read, tuple(notes), responses, warnings)
-
-
-def _codes(traits: Sequence[Trait], y: np.ndarray, phenotypes: Phenotypes) -> tuple[str, ...]:
-    """A warning for each normal trait with a number that other programs write for a missing value."""
-    out = []
-    for i, trait in enumerate(traits):
-        code = missing_code(y[:, i]) if trait.type == "normal" else None
-        if code is not None:
-            row = phenotypes.rows[np.flatnonzero(y[:, i] == code.value)[0]]
-            n = int(np.count_nonzero(~np.isnan(y[:, i])))
-            out.append(
-                f"{phenotypes.name}: " + code.described(trait.name, trait.column, n, f" (the first in row {row})")
-            )
-    return tuple(out)
 
 
 def observing(observed: np.ndarray, traits: Sequence[int]) -> np.ndarray:

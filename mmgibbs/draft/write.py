@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -14,8 +15,8 @@ import polars as pl
 from mmgibbs.config.complete import RESERVED
 from mmgibbs.config.fields import NOT_IN_A_NAME
 from mmgibbs.config.schema import MODELINE
-from mmgibbs.data.missing_codes import missing_code
-from mmgibbs.data.similar_levels import said_of_alike, said_of_unknown
+from mmgibbs.data.missing_codes import find_missing_codes, written_codes
+from mmgibbs.data.similar_levels import describe_alike, describe_unknown
 from mmgibbs.draft.columns import MISSING, Column
 from mmgibbs.draft.guess import UNKNOWN_PARENT, Guess, like_codes
 from mmgibbs.draft.roles import hint, named_for, type_of
@@ -110,12 +111,13 @@ def _across(g: Guess) -> list[str]:
             )
     for c in g.columns:
         if g.roles[c.name].use in ("class", "random"):
-            odd = (said_of_alike(c.text, c.name), said_of_unknown(c.text, c.name, (*MISSING, *g.missing)))
+            odd = (describe_alike(c.text, c.name), describe_unknown(c.text, c.name, partial(_advise, g, c)))
             out += [f"warning: {said}" for said in odd if said is not None]
     for c in g.traits:
-        code = missing_code(c.numbers) if c.numbers is not None and type_of(c)[0] == "normal" else None
-        if code is not None:
-            out.append("warning: " + code.described(_name(c), c.name, c.known))
+        found = find_missing_codes(c.numbers) if c.numbers is not None and type_of(c)[0] == "normal" else None
+        if found is not None:
+            path = f"traits.{_name(c)}"
+            out.append("warning: " + found.describe(path, c.name, f"write {path}.missing: {found.written()}"))
     known = g.traits[0].known
     if known < _FEW_RECORDS:
         out.append(f"warning: {known} records of {g.traits[0].name} are too few to estimate variances well")
@@ -128,6 +130,12 @@ def _across(g: Guess) -> list[str]:
             "data needs pedigree_header: false and pedigree_columns: {id: 1, sire: 3, dam: 2}"
         )
     return out + _absent_animals(g)
+
+
+def _advise(g: Guess, c: Column, cells: Sequence[str]) -> str:
+    """What to write where levels of a class mean a missing value."""
+    path = f"model.{'random' if g.roles[c.name].use == 'random' else 'fixed'}.{_name(c)}"
+    return f"write {path}.missing: {written_codes(cells)}"
 
 
 def _absent_animals(g: Guess) -> list[str]:

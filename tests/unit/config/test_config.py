@@ -116,6 +116,7 @@ def test_every_default(tmp_path, monkeypatch):
             "pedigree_separator": None,
             "header": None,
             "missing": ["", "NA"],
+            "decimal": None,
             "weights": None,
             "pedigree_columns": None,
             "pedigree_header": None,

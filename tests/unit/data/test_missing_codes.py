@@ -5,8 +5,11 @@ import polars as pl
 import pytest
 
 import mmgibbs
-from mmgibbs.data.missing_codes import missing_code
+from mmgibbs.config import load_config
+from mmgibbs.data.missing_codes import find_missing_codes, find_score_codes, looks_like_code
+from mmgibbs.data.prepare import prepare
 from mmgibbs.draft.make import draft
+from mmgibbs.errors import DataError
 
 WEIGHTS = np.random.default_rng(4).normal(7.5, 2.0, 200).clip(0.1).round(2)
 
@@ -17,8 +20,129 @@ def with_code(code, times, values=WEIGHTS):
 
 @pytest.mark.parametrize("code, times", [(-9, 1), (-9, 60), (-999, 3), (99, 1), (999, 60), (-99999, 2)])
 def test_codes_are_found(code, times):
-    found = missing_code(with_code(code, times))
-    assert (found.value, found.times, found.low, found.high) == (code, times, WEIGHTS.min(), WEIGHTS.max())
+    found = find_missing_codes(with_code(code, times))
+    assert found.codes == ((code, times),) and (found.low, found.high) == (WEIGHTS.min(), WEIGHTS.max())
+
+
+@pytest.mark.parametrize(
+    ("code", "times", "values"),
+    [
+        (-999.9, 5, 100 + 3 * WEIGHTS),
+        (-99.9, 2, WEIGHTS),
+        (99.9, 2, WEIGHTS),
+        (-9.99, 4, WEIGHTS / 3),
+        (99999.99, 3, 1000 * WEIGHTS),
+        (-1, 4, WEIGHTS),
+        (-888, 2, WEIGHTS),
+        (88, 2, WEIGHTS),
+        (32767, 2, np.round(100 * WEIGHTS)),
+        (-2147483648, 2, np.round(100 * WEIGHTS)),
+        (123.45, 3, WEIGHTS),  # no usual code, but the same number far from all others
+        (-5000, 7, 10 * WEIGHTS),
+        (1e9, 3, WEIGHTS),
+    ],
+)
+def test_other_codes_are_found_where_they_occur_several_times(code, times, values):
+    assert find_missing_codes(with_code(code, times, values)).codes == ((code, times),)
+
+
+def test_several_codes():
+    """-9 for what was not measured, -99 for what was refused; 999 at the other end."""
+    values = np.concatenate([100 + WEIGHTS, np.repeat([-9.0, -99.0, 999.0], [20, 5, 7])])
+    found = find_missing_codes(values)
+    assert found.codes == ((-99, 5), (-9, 20), (999, 7)) and found.low == 100 + WEIGHTS.min()
+    said = found.describe("traits.y", "y", "x")
+    assert "5 of 232 values of column 'y' are -99, 20 are -9, 7 are 999, and the others" in said
+    assert found.written(["NA", "-9"]) == "['NA', '-9', '-99', '999']"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.concatenate([np.random.default_rng(1).normal(5, 9, 300).round(), [-9.0] * 12]),  # temperatures
+        np.repeat([-9.0, -8, -6, -3, 0, 2], 12),
+        np.round(np.exp(np.random.default_rng(2).normal(3, 1.5, 500))),  # large whole numbers, skewed
+        np.repeat([0.0, 1, 2, 5, 10, 20, 100], 30),  # doses
+        2.0 ** np.random.default_rng(3).integers(0, 12, 200),  # titres
+        np.repeat([0.0, 1, 2, 3, 60], [300, 60, 20, 5, 2]),  # a large count, twice
+        np.concatenate([np.zeros(400), np.random.default_rng(4).gamma(2, 30, 100)]),  # zeros, and what is above
+        np.concatenate([np.arange(1.0, 41), [5000.0, 5000.0]]),
+        with_code(123.45, 2),
+        np.repeat([-1.0, 0, 1, 2, 3], 20),  # scores from -1
+        np.concatenate([WEIGHTS, [30.0] * 5]),  # where a scale ends
+    ],
+)
+def test_odd_measurements_are_left_alone(values):
+    assert find_missing_codes(values) is None
+
+
+@pytest.mark.parametrize(
+    ("scores", "code"), [([1, 2, 3, 4, 5, 9], 9), ([0, 1, 2, 99], 99), ([-9, 0, 1, 2], -9), ([-1, 1, 2, 3], -1)]
+)
+def test_codes_among_scores(scores, code):
+    assert find_score_codes(np.repeat(np.array(scores, float), 4)).codes == ((code, 4),)
+
+
+@pytest.mark.parametrize("scores", [range(1, 10), [1, 3, 5, 7, 9], [-1, 0, 1], [1, 2, 3, 4, 5, 7, 9], [0, 1], [1, 9]])
+def test_scores_are_left_alone(scores):
+    assert find_score_codes(np.repeat(np.array(scores, float), 4)) is None
+
+
+def of_trait(cells, **keys):
+    frame = pl.DataFrame({"y": cells, "u": cells, "s": ["exact"] * len(cells)}, strict=False)
+    return prepare(load_config({"data": {"phenotypes": frame}, "traits": {"y": keys}, "model": {}}))
+
+
+TENTHS = [round(20 + (i * 7) % 11 + i / 10, 1) for i in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "keys", "path", "code"),
+    [
+        ([*TENTHS, -99.9, -99.9], {}, "traits.y", "-99.9"),
+        ([*[1, 2, 3, 2, 1] * 8, 9, 9], {"type": "ordinal"}, "traits.y", "9"),
+        ([*range(14), 999, 999], {"type": "count"}, "traits.y", "999"),
+        ([*TENTHS, 9999], {"type": "censored", "lower": "y", "upper": "u"}, "traits.y.lower", "9999"),
+        (
+            [*TENTHS, -999],
+            {"type": "censored", "censored": "s", "values": {"right": ["alive"], "none": ["exact"]}},
+            "traits.y",
+            "-999",
+        ),
+    ],
+)
+def test_codes_of_every_type_of_trait(cells, keys, path, code):
+    said = [w for w in of_trait([str(c) for c in cells], **keys).warnings if "missing value" in w]
+    assert said[0].startswith(f"phenotypes: {path}: ") and said[0].endswith(f"write traits.y.missing: ['{code}']")
+    assert not [w for w in of_trait([str(c) for c in cells], **keys, missing=[code]).warnings if "missing value" in w]
+
+
+@pytest.mark.parametrize(
+    ("cells", "keys", "cell"),
+    [
+        (["0", "1", "9", "1", "0"], {"type": "binary"}, "9"),
+        (["9", "0", "1", "1", "0"], {"type": "binary"}, "9"),
+        (["easy", "hard", "-9"], {"type": "ordinal", "categories": ["easy", "hard"]}, "-9"),
+        (["0", "3", "-9", "4"], {"type": "count"}, "-9"),
+        (["2.5", "-9", "3.5"], {"type": "censored", "lower": "y", "upper": "u", "log": True}, "-9"),
+    ],
+)
+def test_refused_codes_name_the_key(cells, keys, cell):
+    with pytest.raises(DataError) as error:
+        of_trait(cells, **keys)
+    assert f"found '{cell}'" in str(error.value) or f"found {cell}" in str(error.value)
+    assert f"; where {cell} means a missing value, write traits.y.missing: ['{cell}']" in str(error.value)
+    assert of_trait(cells, **keys, missing=[cell]).design.n_records == len(cells) - 1
+
+
+@pytest.mark.parametrize("cell", ["-9", "0", "-1", "99.9", "-999.9", "?", "NA", "unknown", "-"])
+def test_cells_that_may_mean_a_missing_value(cell):
+    assert looks_like_code(cell)
+
+
+@pytest.mark.parametrize("cell", ["1", "2", "19", "8", "-2", "hard", "0.5", "909"])
+def test_cells_that_do_not(cell):
+    assert not looks_like_code(cell)
 
 
 @pytest.mark.parametrize(
@@ -39,12 +163,12 @@ def test_codes_are_found(code, times):
     ],
 )
 def test_measurements_are_left_alone(values):
-    assert missing_code(values) is None
+    assert find_missing_codes(values) is None
 
 
 def test_zeros_far_from_all_others_are_found():
-    assert missing_code(with_code(0, 1, 250 + WEIGHTS)).times == 1
-    assert missing_code(with_code(0, 60, 250 + WEIGHTS)).times == 60
+    assert find_missing_codes(with_code(0, 1, 250 + WEIGHTS)).codes == ((0, 1),)
+    assert find_missing_codes(with_code(0, 60, 250 + WEIGHTS)).codes == ((0, 60),)
 
 
 def test_check_names_trait_row_and_key(tmp_path):
@@ -92,8 +216,12 @@ def test_codes_of_covariates_and_weights():
     of_weight, of_age = mmgibbs.check(analysis)["warnings"]
     assert of_weight.startswith("phenotypes: data.weights: 2 of 200 values of column 'w' are 9999 (the first in row 1)")
     assert of_age.startswith("phenotypes: model.fixed.dam age: 3 of 200 values of column 'age' are -9 (the first in ")
-    assert "does -9 mean a missing value? Then correct these records or leave them out, as each needs a" in of_age
-    assert of_age.endswith("(data.missing: ['', 'NA', '-9'], which holds for every column, names their rows)")
+    assert "does 9999 mean a missing value? Then correct these records or leave them out, as each needs a" in of_weight
+    assert of_weight.endswith("(data.missing: ['', 'NA', '9999'], which holds for every column, names their rows)")
+    assert of_age.endswith(
+        "does -9 mean a missing value? Then write model.fixed.dam age.missing: ['-9'], and correct these records, or "
+        "leave them out with model.fixed.dam age.without_value: drop"
+    )
     analysis["data"] = {"phenotypes": frame, "weights": "w"}
     assert mmgibbs.check(analysis)["warnings"] == []
     # records without the trait do not need it

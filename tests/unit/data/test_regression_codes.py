@@ -55,7 +55,7 @@ def test_codes_among_classes_are_asked_about(plugin, response):
     (warning,) = warned(changed("kind", "n.a."), "multinomial_pg", "kind")
     assert "model.response: column 'kind' has 1 level that may mean a missing value" in warning
     (warning,) = warned(changed("kind", "Ill"), "multinomial_pg", "kind")
-    assert "levels of column 'kind' differ by case or blanks alone" in warning
+    assert "levels of column 'kind' differ only in how they are written" in warning
 
 
 def test_codes_among_counts_predictors_and_groups_are_asked_about():

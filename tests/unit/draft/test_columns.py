@@ -130,9 +130,9 @@ def test_dates_in_many_forms_are_seen(tmp_path, form):
 
 def test_init_names_levels_that_are_alike_or_unknown(tmp_path):
     said, _, _ = of_columns(tmp_path, sex=["m", "M", "f", "?"] * 75)
-    assert "warning: levels of column 'sex' differ by case or blanks alone" in said and "'M' (75 records)" in said
+    assert "warning: levels of column 'sex' differ only in how they are written" in said and "'M' (75 records)" in said
     assert "warning: column 'sex' has 1 level that may mean a missing value" in said
-    assert "write data.missing: ['', 'NA', '?']" in said
+    assert "write model.fixed.sex.missing: ['?']" in said
     said, _, _ = of_columns(tmp_path, sex=["m", "f"] * 150)
     assert "warning" not in said
 
