@@ -93,6 +93,12 @@ class Store(ABC):
         """(p, 4) float32: x is 1, and 0 where missing."""
         return np.tile(self._one, (self.n_snps, 1))
 
+    def missing(self) -> np.ndarray:
+        """(p, 4) float32: x is 1 where missing, else 0."""
+        out = np.zeros((self.n_snps, 4), np.float32)
+        out[:, MISSING] = 1.0
+        return out
+
     @abstractmethod
     def _known_values(self, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
         """(p, 4) float64 `values` with 0 where missing."""

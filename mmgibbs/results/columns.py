@@ -42,7 +42,7 @@ _SOLUTIONS = {
     "sd": "posterior standard deviation; with method blup or reml the standard error",
     "mcse": "Monte Carlo standard error of the mean",
     "ess": "effective sample size",
-    "pev": "prediction error variance, the posterior variance",
+    "pev": "prediction error variance, the posterior variance; of genomic values with that of missing genotypes",
     "reliability": "1 - pev / ((1 + F) variance), with the diagonal of G or H in place of 1 + F if relationships are "
     "from genotypes; Monte Carlo error can make it slightly negative where it is near 0",
     "accuracy": "square root of the reliability, 0 if that is negative",

@@ -24,6 +24,7 @@ from mmgibbs.model.labels import state_labels
 from mmgibbs.model.markers import Markers
 from mmgibbs.posterior.moments import PooledMoments
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, marker_name
+from mmgibbs.posterior.thinned import KeptDraws
 from mmgibbs.results.tables import SOLUTION_COLUMNS
 
 FILE = "markers.parquet"
@@ -41,9 +42,11 @@ def breeding_values_frame(
 ) -> pl.DataFrame:
     """Rows of the solutions: the genomic breeding value of every genotyped animal, effect `gebv`.
 
-    Reliability is 1 - PEV / (x'x v), v the posterior mean of the variance of an effect under its prior.
+    PEV is the variance of the draws, and of each missing genotype 2pq E(b^2). Reliability is 1 - PEV / (x'x v), v the
+    posterior mean of the variance of an effect under its prior, with 2pq in place of x^2 of a missing genotype.
     """
     mean, sd, mcse, ess = (part[VALUE][:, 0] for part in (found.mean, found.sd, found.mcse, found.ess))
+    sd = np.sqrt(sd**2 + variance_of_missing(markers, second_moments(found)))
     trait, variance = traits[markers.trait], prior_variances(markers, draws)
     return breeding_value_columns(markers.name, GEBV, trait, labels.animals, mean, sd, variance, mcse, ess)
 
@@ -81,10 +84,48 @@ def breeding_value_columns(
     return pl.DataFrame([_column(name, columns[name]) for name in SOLUTION_COLUMNS])
 
 
-def squares_of_animals(markers: Markers) -> np.ndarray:
-    """(n,) sum over the SNPs of x_aj^2: the prior variance of a breeding value in units of that of an effect."""
+def second_moments(found: PooledMoments) -> np.ndarray:
+    """(p,) posterior mean of the square of each effect."""
+    return found.mean[EFFECT][:, 0] ** 2 + found.sd[EFFECT][:, 0] ** 2
+
+
+def shared_moments(
+    first: Markers, second: Markers, found: Mapping[str, PooledMoments], draws: Mapping[str, KeptDraws]
+) -> np.ndarray:
+    """(p of first,) posterior mean of the product of the effects of two terms; 0 where the second lacks the SNP. The
+    covariance is that of the kept draws, 0 without any.
+    """
+    _, own, other = np.intersect1d(first.number, second.number, assume_unique=True, return_indices=True)
+    of_both = found[first.key].mean[EFFECT][own, 0] * found[second.key].mean[EFFECT][other, 0]
+    if first.key in draws and second.key in draws:
+        a, b = (draws[m.key].values.reshape(-1, m.n_snps) for m in (first, second))
+        if len(a) > 1:
+            away = (part - part.mean(axis=0, dtype=np.float64) for part in (a[:, own], b[:, other]))
+            of_both = of_both + np.einsum("dj,dj->j", *away) / (len(a) - 1)
+    out = np.zeros(first.n_snps)
+    out[own] = of_both * second.scale[other] / first.scale[own]  # both effects on the scale of the first term
+    return out
+
+
+def variance_of_missing(markers: Markers, moments: np.ndarray | float) -> np.ndarray:
+    """(n,) what the missing genotypes of an animal add to the variance of its breeding value: the sum over them of
+    2pq scale^2 E(b^2), in Hardy-Weinberg proportions; moments (p,): E(b^2) on the scale of the analysis.
+    """
     store = markers.genotypes
-    out = np.zeros(store.n_animals)
+    weights = genotype_variances(markers.mean) * markers.scale**2 * moments
+    return store.product(store.every, store.missing(), weights)
+
+
+def genotype_variances(mean: np.ndarray) -> np.ndarray:
+    """(p,) 2pq of SNPs with 2p copies in the mean."""
+    return np.asarray(mean) * (1 - np.asarray(mean) / 2)
+
+
+def squares_of_animals(markers: Markers) -> np.ndarray:
+    """(n,) sum over the SNPs of x_aj^2, of missing genotypes of its expectation: the prior variance of a breeding value
+    in units of that of an effect."""
+    store = markers.genotypes
+    out = variance_of_missing(markers, 1.0)
     values = store.values(markers.centre, markers.scale, markers.mean)
     for first in range(0, store.n_snps, 1024):
         x = store.decode(store.every[first : first + 1024], values)

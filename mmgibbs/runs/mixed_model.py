@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 import numpy as np
 import polars as pl
@@ -20,6 +21,7 @@ from mmgibbs.equations.structured import StructuredEquations, structured_equatio
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import Threads, cores
 from mmgibbs.model.labels import component_labels
+from mmgibbs.model.markers import Markers
 from mmgibbs.posterior.decisions import Decided
 from mmgibbs.posterior.moments import LONG_ENOUGH, PooledMoments, pool
 from mmgibbs.posterior.parameters import named_parameters
@@ -38,7 +40,14 @@ from mmgibbs.reml.estimate import Estimates, estimate
 from mmgibbs.results.animals import animals_file
 from mmgibbs.results.decisions import candidates_frame, decision_files, response_frame
 from mmgibbs.results.marker_draws import marker_draws_file
-from mmgibbs.results.markers import breeding_values_frame, markers_file, prior_variances
+from mmgibbs.results.markers import (
+    breeding_values_frame,
+    markers_file,
+    prior_variances,
+    second_moments,
+    shared_moments,
+    variance_of_missing,
+)
 from mmgibbs.results.predictive import predicted_files, predicted_frame
 from mmgibbs.results.tables import LevelColumns, sd_column, solutions_frame, summary_frame
 from mmgibbs.runs.assemble import Assembled, assemble
@@ -331,13 +340,21 @@ class MixedModelProblem:
         for total in self.assembled.model.totals:
             G = posterior_mean(found.draws[terms[total.term].matrix])
             genomic = [prior_variances(design.markers[j], found.draws) for j in total.markers]
-            own = found.totals[str(total.trait)], float(G[total.component, total.component]), genomic
-            frame = totals_frame(total, self.prepared, *own)
+            variance = float(G[total.component, total.component])
+            missing = self._variance_of_missing([design.markers[j] for j in total.markers], found)
+            frame = totals_frame(total, self.prepared, found.totals[str(total.trait)], variance, genomic, missing)
             for p in self.assembled.model.probabilities:
                 if p.total is not None and p.total.trait == total.trait:
                     frame = frame.with_columns(pl.Series(name, v) for name, v in _columns_of(p, found).items())
             frames.append(frame)
         return frames
+
+    def _variance_of_missing(self, markers: Sequence[Markers], found: Found) -> np.ndarray:
+        """(animals of the store,) of the sum over terms of SNP effects on one trait."""
+        out = sum(variance_of_missing(m, second_moments(found.markers[m.key])) for m in markers)
+        for first, second in combinations(markers, 2):
+            out = out + 2 * variance_of_missing(first, shared_moments(first, second, found.markers, found.effects))
+        return np.asarray(out)
 
     def _predicted(self, found: Found) -> pl.DataFrame | None:
         classes = self.assembled.model.predicted

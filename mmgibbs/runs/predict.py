@@ -4,7 +4,11 @@
 
 m_aj are the copies of the run's counted allele, c_j the run's centre, b_j the effect of one copy. The mean of g_a comes
 from the posterior means of b in markers.parquet, without further Monte Carlo error; its deviation from the draws of b
-in marker_draws.npz. A genotype that is missing, and a SNP that the new file lacks, count as the run's mean.
+in marker_draws.npz. A genotype that is missing, and a SNP that the new file lacks, count as the run's mean. What it is
+remains unknown: with V_jj the posterior variance of b_j, and SNPs independent in Hardy-Weinberg proportions, the
+missing ones add to the prediction error variance, and with the prior variance v of an effect to that of g_a,
+
+    sum_j 2 p_j q_j (V_jj + b_j^2)        and        sum_j 2 p_j q_j v.
 
 Of a run whose SNP effects are those of all animals (single_step: epsilon), the breeding value of an animal with
 genotypes is t_a = g_a over all terms, and J_a b with J_a = -1 where the run has the regression on J.
@@ -17,6 +21,7 @@ import re
 import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +40,7 @@ from mmgibbs.genotypes.store import BLOCK, dosages
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.results.marker_draws import EffectDraws, read_marker_draws
 from mmgibbs.results.markers import FILE as MARKERS
-from mmgibbs.results.markers import GEBV, TOTAL, breeding_value_columns, ending_of
+from mmgibbs.results.markers import GEBV, TOTAL, breeding_value_columns, ending_of, genotype_variances
 
 ANIMALS = 16_384  # at a time: their draws take 8 bytes x draws x terms each
 
@@ -58,6 +63,7 @@ class _Effects:
     mean: np.ndarray  # (q,) copies that a missing genotype counts as
     centre: np.ndarray  # (q,)
     effect: np.ndarray  # (q, T) of a copy
+    deviation: np.ndarray  # (q, T) posterior standard deviation of the effect
     draws: list[EffectDraws]  # of each term, or none
     # trait -> name of its totals, and what J adds to the sum over the terms; {}: the sum is no breeding value
     totals: dict[str, tuple[str, float]]
@@ -71,6 +77,30 @@ class _Effects:
     def squares(self) -> np.ndarray:
         """(q, T) what squares of copies are multiplied by, for the prior variance of g."""
         return np.stack([d.prior_variance * d.scale**2 for d in self.draws], axis=1)
+
+    @property
+    def genotype_variance(self) -> np.ndarray:
+        """(q, 1) 2pq of a genotype that is missing."""
+        return genotype_variances(self.mean)[:, None]
+
+    @property
+    def second_moments(self) -> np.ndarray:
+        """(q, T + totals) posterior mean of the square of each effect, then of the sum over the terms of a total."""
+        of_terms = self.effect**2 + self.deviation**2
+        return np.column_stack([of_terms, *(self._moment_of_sum(trait, of_terms) for trait in self.totals)])
+
+    def _moment_of_sum(self, trait: str, of_terms: np.ndarray) -> np.ndarray:
+        """(q,) with the covariances of the kept draws between terms."""
+        own = self.terms_of(trait)
+        out = of_terms[:, own].sum(axis=1)
+        for a, b in combinations(own, 2) if self.draws else ():
+            away = [self.draws[i].effects - self.draws[i].effects.mean(axis=0, dtype=np.float64) for i in (a, b)]
+            covariance = np.einsum("dj,dj->j", *away) / max(1, len(away[0]) - 1)
+            out += 2 * (self.effect[:, a] * self.effect[:, b] + covariance)
+        return out
+
+    def terms_of(self, trait: str) -> list[int]:
+        return [i for i, (_, of) in enumerate(self.names) if of == trait]
 
 
 def predict(
@@ -161,7 +191,10 @@ def _effects_of(finished: Finished) -> _Effects:
     terms = finished.record["analysis"]["model"]["markers"]
     traits = list(finished.record["analysis"]["traits"])
     names = [(term, trait) for term, section in terms.items() for trait in section["traits"] or traits]
-    columns = [f"effect_{ending_of(term, trait, terms)}" for term, trait in names]
+    endings = [ending_of(term, trait, terms) for term, trait in names]
+    of_terms = lambda what: kept.select(
+        pl.col(f"{what}_{e}").fill_null(0.0) for e in endings
+    ).to_numpy()  # null: no SNP
     draws = {(d.term, d.trait): d for d in read_marker_draws(finished.directory)}
     return _Effects(
         names,
@@ -169,7 +202,8 @@ def _effects_of(finished: Finished) -> _Effects:
         table.height,
         2 * kept["frequency"].to_numpy(),
         kept["centre"].to_numpy(),
-        kept.select(pl.col(columns).fill_null(0.0)).to_numpy(),  # null: the term does not have the SNP
+        of_terms("effect"),
+        of_terms("effect_sd"),
         [draws[name] for name in names] if draws else [],
         _of_j(finished, terms, names),
     )
@@ -196,6 +230,10 @@ def _values(effects: _Effects, file: GenotypeFile, found: Counterparts, first: i
     g = np.tile(offset @ weights[absent], (n, 1))
     prior = np.tile(offset**2 @ squares[absent], (n, 1))
     known = np.zeros(n)
+    of_genotype = effects.genotype_variance
+    of_missing, squares_of_missing = of_genotype * effects.second_moments, of_genotype * squares
+    unknown = np.tile(of_missing[absent].sum(axis=0), (n, 1))  # (n, T + totals) what missing genotypes add to PEV
+    prior += squares_of_missing[absent].sum(axis=0)
     order = np.argsort(found.row, kind="stable")
     for begin in range(0, file.n_snps, BLOCK):
         own = order[slice(*np.searchsorted(found.row[order], [begin, begin + BLOCK]))]
@@ -208,35 +246,38 @@ def _values(effects: _Effects, file: GenotypeFile, found: Counterparts, first: i
         known += (~missing).sum(axis=0)
         x = np.where(missing, effects.mean[own, None], m) - effects.centre[own, None]
         g += x.T @ weights[own]
-        prior += (x**2).T @ squares[own]
+        prior += (x**2).T @ squares[own] + missing.T @ squares_of_missing[own]
+        unknown += missing.T @ of_missing[own]
     ids = file.ids[first:stop]
-    frames = _totals(effects, g, prior, ids, known / q)
+    frames = _totals(effects, g, prior, unknown, ids, known / q)
     for i, (term, trait) in enumerate(effects.names):
         sd = variance = np.full(n, np.nan)
         if effects.draws:
             d = [len(e.effects) for e in effects.draws]
             at = terms + sum(d[:i])
             variance = prior[:, i]
-            sd = g[:, at : at + d[i]].std(axis=1, ddof=1) if d[i] > 1 else sd
+            sd = np.sqrt(g[:, at : at + d[i]].var(axis=1, ddof=1) + unknown[:, i]) if d[i] > 1 else sd
         columns = breeding_value_columns(term, GEBV, trait, ids, g[:, i], sd, variance)
         frames.append(columns.with_columns(call_rate=pl.Series(known / q)))
     return pl.concat(frames)
 
 
 def _totals(
-    effects: _Effects, g: np.ndarray, prior: np.ndarray, ids: pl.Series, call_rate: np.ndarray
+    effects: _Effects, g: np.ndarray, prior: np.ndarray, unknown: np.ndarray, ids: pl.Series, call_rate: np.ndarray
 ) -> list[pl.DataFrame]:
-    """Of each trait that has them; g (n, T + all draws) and prior (n, T) as in _values."""
+    """Of each trait that has them; g (n, T + all draws), prior (n, T) and unknown (n, T + totals) as in _values."""
     frames, T = [], len(effects.names)
     ends = T + np.cumsum([0, *(len(d.effects) for d in effects.draws)])
-    for trait, (name, of_j) in effects.totals.items():
-        own = [i for i, (_, t) in enumerate(effects.names) if t == trait]
+    for number, (trait, (name, of_j)) in enumerate(effects.totals.items()):
+        own = effects.terms_of(trait)
         sd = variance = np.full(len(g), np.nan)
         if effects.draws:
             draws = np.sum([g[:, ends[i] : ends[i + 1]] for i in own], axis=0)
             slope = effects.draws[own[0]].slope
             draws = draws if slope is None else draws + J_OF_GENOTYPED * slope
-            variance, sd = prior[:, own].sum(axis=1), draws.std(axis=1, ddof=1) if draws.shape[1] > 1 else sd
+            variance = prior[:, own].sum(axis=1)
+            if draws.shape[1] > 1:
+                sd = np.sqrt(draws.var(axis=1, ddof=1) + unknown[:, T + number])
         columns = breeding_value_columns(name, TOTAL, trait, ids, g[:, own].sum(axis=1) + of_j, sd, variance)
         frames.append(columns.with_columns(call_rate=pl.Series(call_rate)))
     return frames

@@ -64,13 +64,19 @@ def _on_j(
 
 
 def totals_frame(
-    values: TotalValues, prepared: Prepared, found: PooledMoments, variance: float, genomic: Sequence[np.ndarray]
+    values: TotalValues,
+    prepared: Prepared,
+    found: PooledMoments,
+    variance: float,
+    genomic: Sequence[np.ndarray],
+    missing: np.ndarray,
 ) -> pl.DataFrame:
     """Rows of the solutions, effect `total`, term the names of its terms joined by '+'.
 
     variance: of the random effect. genomic: for each term of SNP effects (animals of its store,) the prior variance of
-    the breeding value. Reliability is 1 - PEV / ((1 + F) variance + sum of the genomic ones); where genotypes are
-    predicted, the variance that they leave to the random effect stands in the place of 1 + F: 0 for genotyped animals.
+    the breeding value; missing: (animals of the store,) what missing genotypes add to PEV. Reliability is
+    1 - PEV / ((1 + F) variance + sum of the genomic ones); where genotypes are predicted, the variance that they leave
+    to the random effect stands in the place of 1 + F: 0 for genotyped animals.
     """
     design, labels = prepared.design, prepared.levels[values.term]
     term = design.terms[values.term]
@@ -85,6 +91,7 @@ def totals_frame(
     if not term.relationship.known_diagonal or (own.predicted and own.unexplained is None):
         prior = np.full(values.codes.size, np.nan)
     mean, sd, mcse, ess = (part[0][:, 0] for part in (found.mean, found.sd, found.mcse, found.ess))
+    sd = np.sqrt(sd**2 + missing[values.places])
     name = "+".join([term.name, *(design.markers[j].name for j in values.markers)])
     ids = prepared.markers[values.markers[0]].animals.gather(values.places)
     return breeding_value_columns(name, TOTAL, design.traits[values.trait], ids, mean, sd, prior, mcse, ess, inbreeding)

@@ -170,6 +170,105 @@ def test_absent_snps_and_missing_genotypes_stand_for_the_mean(genotypes, finishe
     assert few.values["call_rate"].max() <= 20 / 30
 
 
+def exact(finished, codes, snps=None, term=0):
+    """(PEV, prior variance) of every animal, over all draws and all genotypes that the missing ones may be.
+
+    snps: those of the file, None: all. The draws of g given each combination of missing genotypes make a mixture with
+    weights in Hardy-Weinberg proportions; its variance is found combination by combination.
+    """
+    table = pl.read_parquet(finished.directory / "markers.parquet").filter("kept")
+    with np.load(finished.directory / "marker_draws.npz") as file:
+        b = file[f"effects.{term}"].reshape(-1, table.height).astype(float)
+        v = file[f"prior_variance.{term}"] * file[f"scale.{term}"] ** 2
+    p, centre = table["frequency"].to_numpy(), table["centre"].to_numpy()
+    m = np.where(codes == 3, np.nan, codes.astype(float)).T
+    if snps is not None:
+        m[:, snps:] = np.nan
+    pev, prior = np.zeros((2, len(m)))
+    for a, of_animal in enumerate(m):
+        gone = np.isnan(of_animal)
+        known = b[:, ~gone] @ (of_animal - centre)[~gone]
+        weights, of_draws = np.ones(1), known[:, None]
+        for j in np.flatnonzero(gone):
+            of_genotype = np.array([(1 - p[j]) ** 2, 2 * p[j] * (1 - p[j]), p[j] ** 2])
+            weights = np.outer(weights, of_genotype).ravel()
+            of_draws = (of_draws[:, :, None] + (np.arange(3) - centre[j]) * b[:, j, None, None]).reshape(len(b), -1)
+        mean = of_draws @ weights
+        pev[a] = mean.var(ddof=1) + (of_draws**2 @ weights - mean**2).mean()
+        square = np.where(gone, 2 * p * (1 - p) + (2 * p - centre) ** 2, (of_animal - centre) ** 2)
+        prior[a] = square @ v
+    return pev, prior
+
+
+def compare_to_exact(found, expected):
+    pev, prior = expected
+    draws = 120
+    # of the mean square of an effect: variance of the draws with draws - 1 in place of draws
+    np.testing.assert_allclose(found["pev"], pev, rtol=3 / draws)
+    np.testing.assert_allclose(found["reliability"], 1 - found["pev"] / prior, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found["sd"] ** 2, found["pev"], rtol=1e-9)
+
+
+def by_animal(found):
+    order = pl.DataFrame({"level": IDS})
+    return order.join(found.values.filter(effect="gebv"), on="level", how="left", maintain_order="left")
+
+
+def test_missing_genotypes_leave_their_variance(genotypes, finished, tmp_path):
+    """All genotypes, some missing in every animal, and a chip that lacks SNPs."""
+    full = genotypes[1].copy()
+    full[full == 3] = 1
+    known = by_animal(mmgibbs.predict(finished.directory, rewritten(tmp_path, "full", full)))
+    compare_to_exact(known, exact(finished, full))
+    some = full.copy()
+    some[[2, 9, 17, 28], :] = 3
+    some[5, ::2] = 3
+    compare_to_exact(by_animal(mmgibbs.predict(finished.directory, rewritten(tmp_path, "some", some))),
+                     exact(finished, some))  # fmt: skip
+    chip = mmgibbs.predict(finished.directory, rewritten(tmp_path, "chip", full[:25], names=NAMES[:25]))
+    fewer = by_animal(chip)
+    compare_to_exact(fewer, exact(finished, full, snps=25))
+    assert (fewer["pev"].mean() > known["pev"].mean()) and (fewer["reliability"].mean() < known["reliability"].mean())
+
+
+def test_an_animal_without_genotypes_keeps_the_prior_variance(genotypes, finished, tmp_path):
+    """PEV: sum of 2pq E(b^2); nothing else is known of it."""
+    codes = genotypes[1].copy()
+    codes[:, 7] = 3
+    row = mmgibbs.predict(finished.directory, rewritten(tmp_path, "none", codes)).values.filter(level="a7")
+    table = pl.read_parquet(finished.directory / "markers.parquet").filter("kept")
+    w = 2 * table["frequency"] * (1 - table["frequency"])
+    square = table["effect_milk"] ** 2 + table["effect_sd_milk"] ** 2
+    with np.load(finished.directory / "marker_draws.npz") as file:
+        v = float(file["prior_variance.0"])
+    offset = (2 * table["frequency"] - table["centre"]).abs().max()
+    assert offset < 1e-12 and abs(row["mean"][0]) < 1e-9 and row["call_rate"][0] == 0
+    assert row["pev"][0] == pytest.approx((w * square).sum(), rel=1e-5)
+    assert row["reliability"][0] == pytest.approx(1 - (w * square).sum() / (w.sum() * v), rel=1e-5, abs=1e-6)
+
+
+def test_the_fewer_the_snps_the_less_is_known(genotypes, finished, tmp_path):
+    full = genotypes[1].copy()
+    full[full == 3] = 1
+    pev, reliability = [], []
+    for n in (30, 20, 10, 1):
+        path = rewritten(tmp_path, f"chip{n}", full[:n], names=NAMES[:n])
+        found = by_animal(mmgibbs.predict(finished.directory, path))
+        pev.append(found["pev"].mean())
+        reliability.append(found["reliability"].mean())
+    assert np.all(np.diff(pev) > 0) and np.all(np.diff(reliability) < 0)
+
+
+def test_missing_genotypes_with_other_centres_and_scales(genotypes, tmp_path):
+    options = {"prior": "rr", "scale": "standard"}, {"save_marker_draws": 1000}, {"frequencies": "half"}
+    result = run(genotypes, tmp_path / "run", *options)
+    some = genotypes[1].copy()
+    some[some == 3] = 1
+    some[[2, 9, 17], :] = 3
+    found = by_animal(mmgibbs.predict(result.directory, rewritten(tmp_path, "some", some)))
+    compare_to_exact(found, exact(result, some))
+
+
 def test_a_table_without_alleles(genotypes, finished, tmp_path):
     codes = genotypes[1]
     columns = {n: [None if c == 3 else int(c) for c in row] for n, row in zip(NAMES, codes, strict=True)}

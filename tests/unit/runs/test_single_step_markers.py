@@ -188,6 +188,29 @@ def test_new_animals_get_j_too(data, tmp_path):
     assert abs(slope) > 1e-2
 
 
+def test_new_animals_without_some_genotypes(data, tmp_path):
+    """The total of an animal has the variance of the draws of g + J b, and 2pq E(b^2) of each SNP that it lacks."""
+    changes = {"variances": {}, "sampler": {"chains": 2, "burn_in": 10, "samples": 40, "thin": 1, "seed": 5}}
+    output = {"output": {"directory": str(tmp_path / "run"), "save_marker_draws": 80}}
+    mmgibbs.run(analysis(data, tmp_path / "run", {"variance": {"share": 0.4}}, **changes, **output), progress=False)
+    snps = pl.read_parquet(tmp_path / "run" / "markers.parquet").filter("kept")
+    p, centre = snps["frequency"].to_numpy(), snps["centre"].to_numpy()
+    codes = pl.read_csv(data[2])
+    names = snps["snp"].to_list()
+    chip = codes.select(codes.columns[0], *names[: len(names) // 2])
+    chip.write_csv(tmp_path / "chip.csv")
+    found = mmgibbs.predict(tmp_path / "run", tmp_path / "chip.csv").values.filter(effect="total")
+    with np.load(tmp_path / "run" / "marker_draws.npz") as file:
+        b, v = file["effects.0"].reshape(-1, len(p)).astype(float), float(file["prior_variance.0"])
+        slope = file["slope.0"].ravel().astype(float)
+    x = np.tile(2 * p - centre, (chip.height, 1))
+    x[:, : chip.width - 1] = chip.select(names[: chip.width - 1]).to_numpy() - centre[: chip.width - 1]
+    w = np.where(np.arange(len(p)) < chip.width - 1, 0.0, 2 * p * (1 - p))
+    pev = (b @ x.T - slope[:, None]).var(axis=0, ddof=1) + w @ (b.mean(axis=0) ** 2 + b.var(axis=0, ddof=1))
+    np.testing.assert_allclose(found["pev"], pev, rtol=1e-4)
+    np.testing.assert_allclose(found["reliability"], 1 - pev / ((x**2).sum(axis=1) + w.sum()) / v, rtol=1e-3, atol=1e-4)
+
+
 def binary(data, path, **sampler):
     phenotypes, pedigree, genotypes, truth = data
     records = phenotypes.with_columns(alive=(pl.col("milk") > pl.col("milk").median()).cast(pl.Int8))

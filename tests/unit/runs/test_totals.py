@@ -67,6 +67,42 @@ def test_two_terms_of_snp_effects_add_up(tables, tmp_path):
     assert found["term"][0] == "genetic+all+few"
 
 
+def test_missing_genotypes_leave_their_variance(tables, tmp_path):
+    """Of two terms on one trait: 2pq times the square of the sum of both effects, of each SNP that an animal lacks."""
+
+    def two(config):
+        keep = {"without_genotypes": "keep"}
+        config["model"]["markers"] = {"many": keep, "few": keep | {"prior": "bayes_c"}}
+
+    codes = pl.read_csv(tables[2])
+    row = pl.int_range(pl.len())
+    gone = [pl.when(row % 15 == j % 15).then(None).otherwise(f"s{j}").alias(f"s{j}") for j in range(0, 30, 7)]
+    codes.with_columns(gone).write_csv(tmp_path / "geno.csv")
+    result = run((*tables[:2], tmp_path / "geno.csv"), tmp_path / "run", change=two)
+    polygenic, effects, snps, ids = sums_of_draws(result, tmp_path / "run", terms=2)
+    codes = pl.read_csv(tmp_path / "geno.csv").with_columns(pl.col("animal").cast(pl.String))
+    codes = pl.DataFrame({"animal": ids}).join(codes, on="animal", how="left", maintain_order="left")
+    m = codes.select(snps["snp"].to_list()).to_numpy().astype(float)
+    p, centre = snps["frequency"].to_numpy(), snps["centre"].to_numpy()
+    x = np.where(np.isnan(m), 2 * p, m) - centre
+    b = effects.reshape(-1, len(p))
+    square = b.mean(axis=0) ** 2 + b.var(axis=0, ddof=1)
+    of_missing = np.isnan(m) @ (2 * p * (1 - p) * square)
+    assert (of_missing > 0).sum() > 10 and (of_missing == 0).sum() > 20
+    draws = (polygenic + effects @ x.T).reshape(-1, len(ids))
+    found = of(result, "total")
+    np.testing.assert_allclose(found["pev"], draws.var(axis=0, ddof=1) + of_missing, rtol=1e-4)
+    own = result.solutions.filter(pl.col("level").is_in(ids), term="genetic").sort("level")
+    parts = [own, *(of(result, "gebv").filter(term=term) for term in ("many", "few"))]
+    prior = sum((part["pev"] / (1 - part["reliability"])).to_numpy() for part in parts)
+    np.testing.assert_allclose(found["reliability"], 1 - found["pev"] / prior, rtol=1e-6, atol=1e-8)
+    predicted = mmgibbs.predict(result.directory, tmp_path / "geno.csv").values.filter(pl.col("level").is_in(ids))
+    for term in ("many", "few"):
+        there = predicted.filter(term=term).sort("level")
+        for name in ("mean", "pev", "reliability"):
+            np.testing.assert_allclose(there[name], of(result, "gebv").filter(term=term)[name], rtol=1e-4, atol=1e-5)
+
+
 def test_a_run_in_pieces_has_the_same_totals(tables, tmp_path):
     whole = run(tables, tmp_path / "whole")
     shorten = lambda config: config["sampler"].update(samples=22)
