@@ -40,6 +40,7 @@ from mmgibbs.data.repeated_records import warn_of_repeated_records
 from mmgibbs.data.residual_classes import PATH as RESIDUAL_PATH
 from mmgibbs.data.residual_classes import residual_classes
 from mmgibbs.data.responses import refuse_extreme_levels, response_columns
+from mmgibbs.data.self_explained import refuse_traits_as_effects, warn_of_copies
 from mmgibbs.data.similar_levels import warn_of_similar_levels
 from mmgibbs.data.traits import Records, missing_patterns, observing, read_records
 from mmgibbs.errors import DataError
@@ -71,6 +72,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         phenotypes = read_phenotypes(analysis.data, _columns(analysis))
         _need_columns(analysis, phenotypes)
         refuse_ids_as_numbers(analysis, phenotypes)
+        refuse_traits_as_effects(analysis, phenotypes)
         records = read_records(analysis, phenotypes)
     with stage("pedigree", _uses_pedigree(analysis, records)):
         kin = _kin(analysis, records)
@@ -103,6 +105,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
             effects.append(on_j)
             fixed_labels.append(LevelLabels(pl.Series("id", [""]), np.arange(1), coefficient_in_level=True))
         refuse_extreme_levels(effects, records, analysis.traits)
+        of_records += warn_of_copies(analysis, records, effects)
     with stage("random effects", bool(analysis.model.random)):
         builder = RandomTerms(analysis, records.phenotypes, records.observed, kin, genotypes)
         built = [builder.build(name) for name in analysis.model.random]

@@ -48,7 +48,7 @@ def test_decimal_commas_of_a_regression(tmp_path):
     model = {"plugin": "lasso", "response": "y", "predictors": ["x", "count"]}
     found = read_regression(load_config({"name": "r", "data": {"phenotypes": str(path)}, "model": model}))
     assert found.response.tolist() == [1.5, 2.0, 3.25] and found.predictors[:, 0].tolist() == [0.25, -1.5, 1.0]
-    assert found.notes == ("records.csv: commas are decimal points in 'x' (row 2: 0,25), 'y' (row 2: 1,5)",)
+    assert found.notes == ("records.csv: commas are decimal points in 'y' (row 2: 1,5), 'x' (row 2: 0,25)",)
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,7 @@ def test_init_says_it_too(tmp_path):
 
 
 def test_codes_of_covariates_and_weights():
-    frame = pl.DataFrame({"y": WEIGHTS, "age": WEIGHTS * 10, "w": np.ones(200)})
+    frame = pl.DataFrame({"y": WEIGHTS, "age": WEIGHTS[::-1] * 10, "w": np.ones(200)})
     coded = frame.with_columns(
         age=pl.when(pl.arange(0, 200) < 3).then(-9.0).otherwise("age"),
         w=pl.when(pl.arange(0, 200) < 2).then(9999.0).otherwise(1 + pl.arange(0, 200) % 3),

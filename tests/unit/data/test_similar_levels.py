@@ -109,7 +109,7 @@ def test_genotypes_at_a_gene_are_different_levels(cells):
 
 
 def test_many_pairs_are_counted():
-    (warning,) = of_levels([f"{c}{i}" for i in range(8) for c in "hH"])
+    (warning,) = of_levels([f"{c}{i}" for i in range(8) for c in "hH"] * 2)
     assert warning.count(" and 'h") == 5 and "; and 3 more such." in warning
 
 
