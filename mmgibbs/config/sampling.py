@@ -326,12 +326,18 @@ class Sampler(Section):
             )
 
 
-_LEVELS = any_of(TEXT, {"type": "object", "additionalProperties": {"type": ["array", "null"], "items": TEXT}})
+_LEVELS = any_of(
+    TEXT,
+    {
+        "type": "object",
+        "additionalProperties": {"anyOf": [{"type": ["array", "null"], "items": TEXT}, {"const": "all"}]},
+    },
+)
 
 
 @accepts(any_of(_LEVELS, {"type": "array", "items": _LEVELS}))
 def _save_levels(value: object) -> SavedLevels:
-    """A tuple of terms (every level), or term -> ids where ids are chosen; None in place of ids: every level."""
+    """A tuple of terms (every level), or term -> ids where ids are chosen; None or all in place of ids: every level."""
     needed = "a list of terms, or of TERM: [ids]"
     entries = value if isinstance(value, list) else [value]
     chosen: dict[str, tuple[str, ...] | None] = {}
@@ -345,7 +351,8 @@ def _save_levels(value: object) -> SavedLevels:
             if term in chosen:
                 problems.add((term,), "found twice, needed once")
             try:
-                chosen[str(term)] = None if is_nothing(ids) else list_of(a_text("an id"), "a list of ids")(ids)
+                whole = is_nothing(ids) or ids == "all"
+                chosen[str(term)] = None if whole else list_of(a_text("an id"), "a list of ids")(ids)
             except PydanticCustomError as error:
                 problems.add((term,), error.message())
     problems.refuse()
@@ -359,7 +366,7 @@ class Output(Section):
     """The run folder; a relative path starts where the command runs. Default: runs/NAME."""
 
     save_levels: Annotated[SavedLevels, checked(_save_levels)] = ()
-    """Terms whose draws are kept: names, or TERM: [ids] for some levels."""
+    """Terms whose draws are kept: names, or TERM: [ids] for some levels and TERM: all for every one."""
 
     probabilities: Annotated[tuple[str, ...], checked(list_of(a_name, "names of traits", empty=True))] = ()
     """Traits of which every animal gets the probability of each category, or its expected count."""
@@ -367,5 +374,5 @@ class Output(Section):
     save_marker_draws: Annotated[int | None, checked(whole_number(0))] = None
     """Draws of SNP effects to keep over all chains, at most. Default: 200 where the model has SNP effects."""
 
-    csv: Annotated[str, checked(one_of("auto", "always"))] = "auto"
-    """auto: solutions.csv up to a million rows; always: whatever its size."""
+    csv: Annotated[str, checked(one_of("auto", "always", "never"))] = "auto"
+    """auto: solutions.csv and decisions.csv up to a million rows; always: whatever their size; never: parquet alone."""

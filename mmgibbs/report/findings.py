@@ -11,10 +11,9 @@ import polars as pl
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import counted, known
 from mmgibbs.report.triangle import lower_triangle
+from mmgibbs.results.reliability import negative_reliabilities
 
 RHAT, ESS = 1.05, 100  # beyond these a number should not be used
-BELOW_ZERO = -0.005  # a reliability that is shown as negative
-ROUNDING = 1e-6  # of a reliability of 0 that was computed, not drawn
 SET_TO_0 = ("set to 0", "held at 0")  # in the words of this version and of older folders
 MIXING = (
     "by how far R-hat is above 1, or how low the smaller of the bulk and tail effective sample sizes (ESS) is, each "
@@ -75,7 +74,9 @@ def warnings(run: Finished) -> list[Finding]:
 def said_at_the_end(summary: pl.DataFrame, record: Mapping) -> list[str]:
     """The warnings that a run says in a line each when it ends, also one that is to be quiet."""
     chains = [f"{finding.title}: {finding.fact}" for finding in of_chains(summary, record)]
-    return [f"warning: {text}" for text in (*chains, *record.get("warnings", ()))]
+    negative = of_reliabilities(record.get("negative_reliabilities"), record)
+    last = [] if negative is None else [f"{negative.title}: {negative.fact}"]
+    return [f"warning: {text}" for text in (*chains, *record.get("warnings", ()), *last)]
 
 
 def remarks(run: Finished) -> list[Finding]:
@@ -143,42 +144,58 @@ def _of_few(of_bulk: int, of_all: int) -> str:
     )
 
 
-def _of_negative(run: Finished) -> str:
+def of_reliabilities(counted_as: Mapping | None, record: Mapping) -> Finding | None:
+    """Of the counts of results/reliability.py; None where none is shown as negative."""
+    if not counted_as:
+        return None
+    negative, of = counted_as["negative"], counted_as["of"]
+    return Finding(
+        "Negative reliabilities",
+        f"{negative:,} of {of:,} reliabilities of breeding values {'is' if negative == 1 else 'are'} below 0: "
+        f"the {spread_of(record)} of such a value is above the SD of the effect.",
+        _of_negative(record),
+    )
+
+
+def _of_negative(record: Mapping) -> str:
     """What may make the posterior SD of a value larger than the SD of its effect."""
-    own = run.record.get("analysis", {}).get("data", {}).get("groups") or {}
+    own = record.get("analysis", {}).get("data", {}).get("groups") or {}
     in_variance = own.get("effect") == "metafounders"  # the diagonal of their relationships has the founders' spread
-    groups = bool(run.record.get("data", {}).get("groups")) and not in_variance
+    groups = bool(record.get("data", {}).get("groups")) and not in_variance
     first = (
-        f"Values include those of the unknown-parent groups, whose uncertainty is in the {spread_of(run)} and not in "
-        "the SD of the effect. "
+        f"Values include those of the unknown-parent groups, whose uncertainty is in the {spread_of(record)} and not "
+        "in the SD of the effect. "
         if groups
         else ""
     )
-    if run.solved:
+    if _is_solved(record):
         error = "Monte Carlo error where PEVs were sampled (sampler.pev_samples)"
         return f"{first}It may also be {error}." if groups else f"That is {error}."
     error = "With little information {} Monte Carlo error, which more samples reduce; else the variance is uncertain."
     return first + error.format("it may also be" if groups else "that is")
 
 
-def spread_of(run: Finished) -> str:
+def spread_of(record: Mapping) -> str:
     """What the uncertainty of a value is called."""
-    return "standard error" if run.solved else "posterior SD"
+    return "standard error" if _is_solved(record) else "posterior SD"
+
+
+def _is_solved(record: Mapping) -> bool:
+    return record.get("method") in ("blup", "reml")
 
 
 def _levels(run: Finished) -> list[Finding]:
     related = [term for term, kind in run.relationships.items() if kind["related"]]
+    negative = of_reliabilities(negative_reliabilities(run.solutions, run.record), run.record)
+    last = [] if negative is None else [negative]
     if run.solutions is None or not related:
-        return []
+        return last
     values, out = run.solutions.lazy().filter(pl.col("term").is_in(related)), []
-    small, n, smallest, lowest, negative, of = (
+    small, n, smallest = (
         values.select(
             (pl.col("ess") < ESS).sum(),
             pl.col("ess").count().alias("n"),
             pl.col("ess").min().alias("least"),
-            pl.col("reliability").min().alias("lowest"),
-            (pl.col("reliability") < -ROUNDING).sum(),
-            pl.col("reliability").count().alias("of"),
         )
         .collect()
         .row(0)
@@ -193,13 +210,4 @@ def _levels(run: Finished) -> list[Finding]:
                 f"{called} whose values lie close together may change places in a longer run.",
             )
         )
-    if known(lowest) and lowest < BELOW_ZERO:  # then all are counted that are, as whoever filters the table does
-        out.append(
-            Finding(
-                "Negative reliabilities",
-                f"{negative:,} of {of:,} reliabilities of breeding values {'is' if negative == 1 else 'are'} below 0: "
-                f"the {spread_of(run)} of such a value is above the SD of the effect.",
-                _of_negative(run),
-            )
-        )
-    return out
+    return [*out, *last]

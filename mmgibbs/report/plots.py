@@ -168,10 +168,16 @@ def paint_trace(draws: np.ndarray) -> Painter:
 
 
 def rank_shares(draws: np.ndarray, bins: int = 20) -> np.ndarray:
-    """(chains, bins): share of each chain in every bin of the ranks of all draws; 1/bins where chains agree."""
-    from scipy.stats import rankdata
+    """(chains, bins): share of each chain in every bin of the ranks of all draws; 1/bins where chains agree.
 
-    ranks = (rankdata(draws, method="average").reshape(draws.shape) - 0.5) / draws.size
+    Equal draws, as of whole numbers, are put in order at random: their mean rank would leave most bins empty and fill
+    others, whatever the chains do.
+    """
+    values = draws.ravel()
+    order = np.lexsort((np.random.default_rng(0).permutation(values.size), values))
+    ranks = np.empty(values.size)
+    ranks[order] = np.arange(values.size)
+    ranks = (ranks.reshape(draws.shape) + 0.5) / draws.size
     return np.stack([np.histogram(r, bins, (0, 1))[0] / draws.shape[1] for r in ranks])
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from mmgibbs.report.findings import BELOW_ZERO, MIXING, ORDER, RHAT
+from mmgibbs.report.findings import MIXING, ORDER, RHAT
 from mmgibbs.report.html_tables import Column, Table, counted, counts, decimals, figure, interval, known, listed, number
 from mmgibbs.report.order import natural
 from mmgibbs.results.relationships import relationships_of
+from mmgibbs.results.reliability import SHOWN_AS_NEGATIVE
 
 ENGINES = {  # what each does, for readers who want breeding values; docs/engines.md says how
     "serial": "draws the levels of all effects one after another",
@@ -163,7 +164,7 @@ def genomic_reliability_words(record: dict, polygenic: str = "") -> str:
 
 def below_zero_words(reliabilities: Iterable[float | None], solved: bool, warned: bool) -> str:
     """Why reliabilities that are shown are negative; '' where none is. solved: by BLUP; warned: Warnings says why."""
-    if not any(known(r) and r < BELOW_ZERO for r in reliabilities):
+    if not any(known(r) and r < SHOWN_AS_NEGATIVE for r in reliabilities):
         return ""
     if warned:
         return "Reliabilities below 0 are explained under Warnings."

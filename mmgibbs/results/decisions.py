@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.posterior.decisions import Decided
-from mmgibbs.results.folder import CSV_ROWS
+from mmgibbs.results.folder import is_csv_wanted
 
 
 def candidates_frame(
@@ -61,7 +61,7 @@ def decision_files(
         if frame is None:
             continue
         files[f"{name}.parquet"] = frame.write_parquet
-        if csv == "always" or frame.height <= CSV_ROWS:
+        if is_csv_wanted(csv, frame.height):
             files[f"{name}.csv"] = frame.write_csv
     return files
 

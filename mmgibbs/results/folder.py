@@ -96,8 +96,8 @@ def write_run_folder(
 
     run: what run.json holds; the names of the files written are added as `files`, and a note where the csv of the
     solutions was left out. draws: the arguments of `chains.summary.write_draws` but its path. extra: file name ->
-    function that writes it. csv: 'auto' (solutions of at most a million rows) | 'always'. With `overwrite` an earlier
-    run is replaced once the new one is complete; checkpoints, the log, and files that are not of a run are kept.
+    function that writes it. csv: 'auto' (solutions of at most a million rows) | 'always' | 'never'. With `overwrite` an
+    earlier run is replaced once the new one is complete; checkpoints, the log, and files that are not of a run stay.
 
     Whatever goes wrong while writing, the new files are removed and an earlier run stays as it was.
     """
@@ -120,6 +120,11 @@ def write_run_folder(
     return path
 
 
+def is_csv_wanted(csv: str, rows: int) -> bool:
+    """csv: `output.csv`. Whether a table that is written as parquet is written as text too."""
+    return csv == "always" or (csv == "auto" and rows <= CSV_ROWS)
+
+
 def _write_files(
     work: Path,
     summary: pl.DataFrame,
@@ -134,9 +139,9 @@ def _write_files(
     summary.write_parquet(work / "summary.parquet")
     if solutions is not None:
         solutions.write_parquet(work / "solutions.parquet")
-        if csv == "always" or solutions.height <= CSV_ROWS:
+        if is_csv_wanted(csv, solutions.height):
             solutions.write_csv(work / "solutions.csv")
-        else:
+        elif csv != "never":
             notes.append(
                 f"solutions.csv was left out: {solutions.height:,} rows are above {CSV_ROWS:,}; "
                 "`output: {csv: always}` writes it, solutions.parquet holds the same"

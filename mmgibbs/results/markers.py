@@ -25,6 +25,7 @@ from mmgibbs.model.markers import Markers
 from mmgibbs.posterior.moments import PooledMoments
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, marker_name
 from mmgibbs.posterior.thinned import KeptDraws
+from mmgibbs.results.reliability import reliabilities
 from mmgibbs.results.tables import SOLUTION_COLUMNS
 
 FILE = "markers.parquet"
@@ -71,8 +72,7 @@ def breeding_value_columns(
     """The columns of the solutions; variance (n,): of each value under its prior, NaN where unknown."""
     n = len(mean)
     blank = np.full(n, np.nan)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        reliability = np.where(variance > 0, 1 - sd**2 / variance, np.nan)
+    reliability = reliabilities(sd**2, variance)
     text = lambda word: pl.repeat(word, n, dtype=pl.String, eager=True)
     columns: dict[str, Any] = {
         "term": text(term), "effect": text(effect), "trait": text(trait), "level": level,

@@ -7,7 +7,7 @@ sigma2_u is the posterior mean of the variance of that very component (of a rand
 the inbreeding coefficient that the model uses (0 under `inbreeding: ignore`, and for terms without a pedigree).
 Reliability is 1 - PEV / (K_ll variance): K_ll is 1 + F with a pedigree, the diagonal of G or H with genotypes.
 Reliability and accuracy are blank for a user's relationship file, whose diagonal is unknown, and for unknown-parent
-groups. A reliability that Monte Carlo error makes negative is reported as it is.
+groups. A reliability that Monte Carlo error makes negative is reported as it is (results/reliability.py).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.model.labels import numbered
 from mmgibbs.model.terms import Term
 from mmgibbs.posterior.moments import PooledMoments
+from mmgibbs.results.reliability import reliabilities
 
 SUMMARY_COLUMNS = ("parameter", "mean", "median", "sd", "mcse", "ess_bulk", "ess_tail", "rhat", "hpd_low", "hpd_high")
 SOLUTION_COLUMNS = (
@@ -126,7 +127,7 @@ def _term_frame(
             prior *= per_level(diagonal)
         elif labels.inbreeding is not None:
             prior *= 1.0 + numbers["inbreeding"]
-        reliability = 1.0 - numbers["pev"] / prior
+        reliability = reliabilities(numbers["pev"], prior)
         if labels.n_groups:
             reliability[per_level(labels.group)] = np.nan
         numbers |= {"reliability": reliability, "accuracy": np.sqrt(np.maximum(reliability, 0.0))}

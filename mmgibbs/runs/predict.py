@@ -41,6 +41,7 @@ from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.results.marker_draws import EffectDraws, read_marker_draws
 from mmgibbs.results.markers import FILE as MARKERS
 from mmgibbs.results.markers import GEBV, TOTAL, breeding_value_columns, ending_of, genotype_variances
+from mmgibbs.results.reliability import count_negative
 
 ANIMALS = 16_384  # at a time: their draws take 8 bytes x draws x terms each
 
@@ -134,9 +135,20 @@ def predict(
     notes = file.notes + found.notes
     if not effects.draws:
         notes += ("no sd: the run kept no draws of SNP effects (output.save_marker_draws)",)
+    notes += _notes_of_reliabilities(values)
     if output is not None:
         _write(values, Path(output))
     return Predicted(values, notes)
+
+
+def _notes_of_reliabilities(values: pl.DataFrame) -> tuple[str, ...]:
+    negative = count_negative(values["reliability"])
+    if negative is None:
+        return ()
+    return (
+        f"{negative['negative']:,} of {negative['of']:,} reliabilities are below 0: the deviation of such a value is "
+        "above that of its prior, by Monte Carlo error or because the variance is uncertain",
+    )
 
 
 def _finished(run: str | os.PathLike) -> Finished:

@@ -18,10 +18,12 @@ from mmgibbs.results.relationships import relationships_of
 from pedigree.tables import counted
 
 if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped]
     import xarray
 
     from mmgibbs.report.pictures import Picture
 
+TABLES = ("summary", "solutions", "decisions", "response")
 MOST_IN_MEMORY = 64 * 2**20  # bytes of draws.nc
 
 
@@ -106,6 +108,20 @@ class Result:
                 "and `solutions` have the estimates)"
             )
         return self._parameters
+
+    def to_pandas(self, table: str = "solutions") -> pandas.DataFrame:
+        """A table as a frame of pandas, which needs no pyarrow as `to_pandas` of Polars does.
+
+        table: 'summary', 'solutions', 'decisions' or 'response'. ConfigError for another name, and for a table that the
+        run does not have.
+        """
+        import pandas
+
+        frame = getattr(self, table, None) if table in TABLES else None
+        if frame is None:
+            has = [name for name in TABLES if getattr(self, name) is not None]
+            raise ConfigError(f"to_pandas: found {reprlib.repr(table)}, needed a table of this run: {', '.join(has)}")
+        return pandas.DataFrame({column.name: column.to_numpy() for column in frame})
 
     def breeding_values(self, term: str | None = None, trait: str | None = None) -> pl.DataFrame:
         """Solutions of the random effects whose levels are related, or of one term, best first.

@@ -14,6 +14,7 @@ from mmgibbs.errors import ConfigError, option
 from mmgibbs.machine.kernel_cache import garbage_waits
 from mmgibbs.results.folder import WORKING, write_run_folder
 from mmgibbs.results.reading import read_record, read_table, read_table_if_any
+from mmgibbs.results.reliability import negative_reliabilities
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.kernels import compiling_beside
 from mmgibbs.runs.local import LocalExecutor
@@ -85,6 +86,8 @@ def _solved(folder: RunFolder, console: Console, executor: Executor) -> Result:
     tables = problem.tables(found)
     clock.lap("summary")
     record = problem.record(found, clock.seconds) | {"run_id": folder.run_id}
+    negative = negative_reliabilities(tables.solutions, record)
+    record |= {} if negative is None else {"negative_reliabilities": negative}
     return written(folder, tables, record, console)
 
 

@@ -372,6 +372,23 @@ def test_text_stays_text(tmp_path):
     assert a.output.save_levels == {"herd": ("0123", "1.10", "yes", "10:30")}
 
 
+@pytest.mark.parametrize(
+    "given, saved",
+    [
+        ("{herd: all}", ("herd",)),
+        ("[{herd: all}, animal]", ("herd", "animal")),
+        ("{herd: all, animal: [a1]}", {"herd": None, "animal": ("a1",)}),
+        ("{herd: [all]}", {"herd": ("all",)}),
+        ("{herd: h1}", {"herd": ("h1",)}),
+    ],
+)
+def test_all_levels_of_a_term_are_saved(tmp_path, given, saved):
+    text = "data: {phenotypes: p.csv, pedigree: q.csv}\ntraits: [y]\n"
+    model = "model: {random: {herd: {}, animal: {relationship: pedigree}}}\n"
+    (tmp_path / "a.yaml").write_text(f"{text}{model}output: {{save_levels: {given}}}\n")
+    assert load_config(tmp_path / "a.yaml").output.save_levels == saved
+
+
 def test_positions_are_numbers_without_quotation_marks(tmp_path):
     text = "data: {phenotypes: p.csv, pedigree: q.csv, pedigree_columns: {id: %s}}\ntraits: [y]\n"
     assert load_text(tmp_path, text % "'1'").data.pedigree_columns.id == "1"

@@ -576,7 +576,7 @@ MISTAKES = [
         {"herd": {"a": 1}},
         "output.save_levels.herd: found a mapping with the keys a, needed a list of ids",
     ),
-    ("output.csv", "allways", "output.csv: found 'allways', needed auto or always; did you mean 'always'?"),
+    ("output.csv", "allways", "output.csv: found 'allways', needed auto, always or never; did you mean 'always'?"),
 ]
 
 

@@ -88,7 +88,7 @@ def changed(path: str, value) -> dict:
         ("variances.animal", {"start": "one"}),
         ("variances.animal", {"prior": {"df": 3}}),
         ("variances.residual", {"strukture": "full"}),
-        ("output.csv", "never"),
+        ("output.csv", "no"),
         ("decisions", {"top": [0]}),
     ],
 )  # fmt: skip

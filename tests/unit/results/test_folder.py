@@ -12,6 +12,7 @@ import xarray
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.results import folder
+from mmgibbs.results.decisions import decision_files
 from mmgibbs.results.folder import check_run_directory, plain, write_run_folder
 
 SUMMARY = pl.DataFrame({"parameter": ["h2[y]"], "mean": [1 / 3], "rhat": [None]}, schema_overrides={"rhat": pl.Float64})
@@ -67,6 +68,17 @@ def test_large_solutions_are_written_as_csv_only_on_request(tmp_path, monkeypatc
     assert "solutions.csv" not in names(auto) and "solutions.csv" in names(always)
     notes = json.loads((auto / "run.json").read_text())["notes"]
     assert notes[0] == "first" and "solutions.csv was left out: 2 rows" in notes[1]
+
+
+def test_csv_never_leaves_the_parquet_alone(tmp_path):
+    never = write(tmp_path / "never", csv="never")
+    assert "solutions.csv" not in names(never) and "solutions.parquet" in names(never)
+    assert not any("left out" in note for note in json.loads((never / "run.json").read_text())["notes"])
+    assert "solutions.csv" in names(write(tmp_path / "auto"))
+    frame = pl.DataFrame({"a": [1]})
+    files = {csv: sorted(decision_files(frame, frame, csv)) for csv in ("auto", "always", "never")}
+    assert files["never"] == ["decisions.parquet", "response.parquet"]
+    assert files["auto"] == files["always"] == sorted([*files["never"], "decisions.csv", "response.csv"])
 
 
 @pytest.mark.parametrize("error", [RuntimeError("broken"), KeyboardInterrupt()])

@@ -52,6 +52,21 @@ def test_a_model_is_its_analysis_file(model, tables, tmp_path):
     assert result.summary.equals(model.summary_) and result.solutions.equals(model.solutions_)
 
 
+def test_tables_of_pandas_need_no_pyarrow(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # importing it fails
+    result = model.result_
+    solutions, summary = result.to_pandas(), result.to_pandas("summary")
+    assert isinstance(solutions, pd.DataFrame) and list(solutions) == result.solutions.columns
+    assert list(summary["parameter"]) == result.summary["parameter"].to_list()
+    assert np.allclose(summary["mean"], result.summary["mean"])
+    assert solutions["pev"].isna().sum() == result.solutions["pev"].null_count() > 0
+    best = solutions[solutions.term == "animal"].sort_values("mean", ascending=False)
+    assert best.iloc[0].level == result.breeding_values()["level"][0]
+    for table in ("decisions", "draws", 3):
+        with pytest.raises(ConfigError, match="to_pandas: found .*, needed a table of this run: summary, solutions$"):
+            result.to_pandas(table)
+
+
 def test_words_and_keys_of_effects():
     model = mmgibbs.MixedModel(
         traits={"ease": {"type": "ordinal"}},
