@@ -34,7 +34,7 @@ from mmgibbs.config.fields import (
     whole_number,
 )
 from mmgibbs.config.genotypes import FREQUENCIES, a_frequency_choice, a_share
-from mmgibbs.config.text import show
+from mmgibbs.config.text import Plain, as_number, show
 from mmgibbs.errors import nearest
 
 if TYPE_CHECKING:
@@ -208,9 +208,15 @@ class Core(Section):
     seed: Annotated[int, checked(whole_number(0))] = 1
     """Seed of the random choice."""
 
+    short_forms: ClassVar = ({"type": "integer", "minimum": 1},)
+
     @classmethod
     def long_form(cls, value: object) -> object:
-        return {"size": value} if isinstance(value, int) and not isinstance(value, bool) else value
+        """A number is its size: from Python, or as text of a file."""
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if isinstance(value, Plain):
+            is_number = as_number(value) is not None
+        return {"size": value} if is_number else value
 
     @model_validator(mode="after")
     def _agree(self) -> Self:

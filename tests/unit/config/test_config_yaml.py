@@ -187,3 +187,27 @@ def test_true_in_a_file_asks_for_windows(tmp_path, word):
     )
     windows = load_config(tmp_path / "a.yaml").model.markers["snps"].windows
     assert windows is not None and windows.share == 0.01
+
+
+@pytest.mark.parametrize(("written", "size"), [("20", 20), ("{size: 20}", 20), ("5000", 5000)])
+def test_a_number_is_the_size_of_a_core(tmp_path, written, size):
+    for kind in ("genomic", "single_step"):
+        (tmp_path / "a.yaml").write_text(WITH_A_CORE.format(kind=kind, core=written))
+        core = load_config(tmp_path / "a.yaml").model.random["animal"].relationship.core
+        assert (core.size, core.explained, core.file, core.seed) == (size, None, None, 1)
+
+
+@pytest.mark.parametrize("written", ["0", "-3", "2.5", "many", "[20]", "true"])
+def test_what_is_no_size_of_a_core(tmp_path, written):
+    (tmp_path / "a.yaml").write_text(WITH_A_CORE.format(kind="genomic", core=written))
+    with pytest.raises(ConfigError, match=r"model.random.animal.relationship.core(.size)?: found .*, needed a"):
+        load_config(tmp_path / "a.yaml")
+
+
+WITH_A_CORE = """
+data: {{phenotypes: p.csv, pedigree: ped.csv, genotypes: g.bed}}
+traits: [y]
+model: {{random: {{animal: {{level: animal, relationship: {{kind: {kind}, core: {core}}}}}}}}}
+variances: {{animal: {{start: 1, fixed: true}}, residual: {{start: 1, fixed: true}}}}
+sampler: {{method: blup}}
+"""
