@@ -161,13 +161,13 @@ def parse_numbers(texts: pl.Series, decimal: Literal[".", ","] | None = None) ->
 
 def _with_decimal_point(text: pl.Series) -> pl.Series:
     """(n,) Float64; commas must divide groups of three digits."""
-    grouped = text.str.contains(r"^[-+]?[0-9]{1,3}(?:,[0-9]{3})+(?:[.][0-9]*)?$")
+    grouped = text.str.contains(r"^[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:[.][0-9]*)?$")
     return _to_finite(text.str.replace_all(",", "", literal=True).zip_with(grouped, text))
 
 
 def _with_decimal_comma(text: pl.Series) -> pl.Series:
     """(n,) Float64; points must divide groups of three digits."""
-    grouped = text.str.contains(r"^[-+]?[0-9]{1,3}(?:[.][0-9]{3})+(?:,[0-9]*)?$")
+    grouped = text.str.contains(r"^[-+]?[1-9][0-9]{0,2}(?:[.][0-9]{3})+(?:,[0-9]*)?$")
     text = text.str.replace_all(".", "", literal=True).zip_with(grouped, text)
     is_number = text.str.contains("^[^.]*$") & (text.str.count_matches(",", literal=True) <= 1)
     return _to_finite(text.str.replace(",", ".", literal=True)).set(~is_number, None)
