@@ -244,12 +244,17 @@ def _bytes_of(path: Path, name: str) -> bytes:
         content = path.read_bytes()
     except OSError as error:
         raise TableError(f"{shown}: cannot be read: {error.strerror or error}") from error
-    if content[:2] == b"\x1f\x8b":
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error) as error:
-            raise TableError(f"{name}: the gzip file is damaged or cut short: {error}") from error
-    return content
+    return unzip(content, name)
+
+
+def unzip(content: bytes, name: str) -> bytes:
+    """Return the content of a gzip file, any other content as it is. Raises TableError where it is damaged."""
+    if content[:2] != b"\x1f\x8b":
+        return content
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise TableError(f"{name}: the gzip file is damaged or cut short: {error}") from error
 
 
 def _text_table(content: bytes, name: str, separator: str | None, header: bool | Sequence[str], path: Path) -> Table:

@@ -2,6 +2,7 @@
 
 genotypes: geno.bed                                          .bim and .fam beside it
 genotypes: {file: geno.txt, map: map.txt}                    BLUPF90: id and a string of 0, 1, 2, 5
+genotypes: geno.hmp.txt                                      HapMap: letters, a row for each SNP
 genotypes: {file: dosages.parquet, quality: {maf: 0.05}}     a column of animals, a column for each SNP
 """
 
@@ -30,6 +31,7 @@ FORMATS = {  # how files of each are called; the first ending of those that belo
     "plink": (".bed",),
     "pgen": (".pgen",),
     "vcf": (".vcf", ".vcf.gz", ".bcf"),
+    "hapmap": (".hmp.txt", ".hmp.txt.gz", ".hmp"),
     "blupf90": (),  # any name: known by its lines
     "table": (".csv", ".tsv", ".parquet", ".arrow", ".feather"),
 }
@@ -110,7 +112,8 @@ class Genotypes(Section):
     """File of the animals. Default for .bed and .pgen: the .fam or .psam of the same name."""
 
     id: Annotated[str | None, checked(a_column)] = None
-    """Column of a table that has the ids of the animals. Default: the first."""
+    """Column of a table that has the ids of the animals. Default: the first, or IID where families (FID) or numbers of
+    rows stand before it."""
 
     separator: Annotated[str | None, checked(a_separator)] = None
     """Character between the columns of a table. Default: guessed."""
@@ -119,7 +122,7 @@ class Genotypes(Section):
         "",
         "NA",
     )
-    """Cells that mean an unknown genotype."""
+    """Cells that mean an unknown genotype, beside codes such as '.' and NaN; numbers are compared as numbers."""
 
     dosages: Annotated[str, checked(one_of("byte", "single"))] = "byte"
     """How real-valued dosages are stored: byte, in steps of 1/254, or single precision."""

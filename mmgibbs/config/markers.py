@@ -48,6 +48,7 @@ SHARES_OF_BAYES_R = (0.95, 0.03, 0.015, 0.005)
 HALF = (0.5, 0.5)  # of bayes_b and bayes_c, as BGLR starts
 COUNTS_OF_HALF = (5.0, 5.0)  # and its ten imaginary SNPs
 SIZE = 1_000_000.0  # of a window, in base pairs
+SIZES = {"bp": SIZE, "kb": 1e3, "Mb": 1.0, "cM": 1.0, "M": 0.01}  # of a window in each unit of a map
 SNPS = 100  # of a window where no map says where they are
 ACROSS_TRAITS = {  # how the effects of a SNP on several traits depend on each other -> priors that can
     "joint": ("rr", "bayes_c"),
@@ -140,7 +141,8 @@ class Windows(Section):
     short_forms: ClassVar = ({"const": True},)
 
     size: Annotated[float | None, checked(_positive)] = None
-    """Size of a window in the unit of the map. Default: 1,000,000 base pairs if there is a map."""
+    """Size of a window in the unit of the map. Default: 1,000,000 base pairs if there is a map; 1 if it is in Mb or
+    cM."""
 
     snps: Annotated[int | None, checked(whole_number(1))] = None
     """SNPs in each window. Default: 100 if there is no map."""

@@ -14,6 +14,7 @@ from mmgibbs.config.markers import MarkerEffects
 from mmgibbs.config.traits import Trait
 from mmgibbs.data.genotypes.chosen import chosen_snps, shared_or_in_none
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
+from mmgibbs.data.genotypes.windows import windows_notes
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes
 from mmgibbs.data.traits import Records
 from mmgibbs.errors import ConfigError, DataError
@@ -87,6 +88,9 @@ def marker_terms(
     on_traits = {name: section.traits or names for name, section in sections.items()}
     notes += shared_or_in_none(of_term, on_traits, genotypes.snps["snp"])
     for name, section in analysis.model.markers.items():
+        if section.windows is not None:
+            snps, path = genotypes.snps.filter(pl.Series(of_term[name])), f"model.markers.{name}.windows"
+            notes += windows_notes(path, snps, section.windows, genotypes.file.unit)
         ids = records.phenotypes.text(section.level, f"model.markers.{name}.level")
         of_record = pl.DataFrame({"animal": ids}).with_columns(pl.col("animal").cast(pl.String))
         kept = genotypes.animals["animal"]

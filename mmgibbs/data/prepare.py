@@ -84,7 +84,8 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
     if analysis.data.genotypes is not None:
         with stage("genotypes"):
             recorded = _recorded_ids(analysis, records)
-            genotypes = prepare_genotypes(analysis.data.genotypes, recorded, kin.pedigree if kin else None)
+            of_traits = {column for trait in analysis.traits for column, _ in response_columns(trait)}
+            genotypes = prepare_genotypes(analysis.data.genotypes, recorded, kin.pedigree if kin else None, of_traits)
             kin = kin and with_gamma(kin, analysis.data, genotypes)
             left, of_markers = without_records_of_others(analysis, records.phenotypes, genotypes)
             ungenotyped = len(records.phenotypes) - len(left)
@@ -148,6 +149,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
     if genotypes is not None:
         counts["genotypes"] = genotypes.counts
     warnings = (*phenotypes.warnings, *of_records, *warn_of_repeated_records(analysis, terms, records.observed))
+    warnings += () if genotypes is None else genotypes.warnings
     warnings += (*builder.warnings, *_strangers(analysis, records, kin), *_unused_pedigree(analysis, phenotypes, kin))
     return Prepared(
         design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings,

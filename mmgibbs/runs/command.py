@@ -148,12 +148,14 @@ def add_predict_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", default="gebv.csv", metavar="FILE", help="the table to write, .csv or .parquet (default: gebv.csv)"
     )
-    parser.add_argument("--format", help="plink, pgen, vcf, blupf90 or table, if the file does not show it")
+    parser.add_argument("--format", help="plink, pgen, vcf, hapmap, blupf90 or table, if the file does not show it")
     parser.add_argument("--map", metavar="FILE", help="file with the names of the SNPs, if the genotypes have none")
     parser.add_argument(
         "--animals", metavar="FILE", help="the .fam of a .bed or the .psam of a .pgen, if it has another name"
     )
-    parser.add_argument("--id", metavar="COLUMN", help="for a table: the column of the animals (default: the first)")
+    parser.add_argument(
+        "--id", metavar="COLUMN", help="for a table: the column of the animals (default: the first, or IID)"
+    )
 
 
 def predict_command(args: argparse.Namespace) -> None:

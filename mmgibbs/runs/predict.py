@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import re
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -119,10 +119,11 @@ def predict(
     sd, PEV and reliability are null if the run kept no draws (`output.save_marker_draws: 0`). Raises ConfigError for a
     run without SNP effects, DataError for the file.
     """
-    effects = _effects_of(_finished(run))
+    finished = _finished(run)
+    effects, traits = _effects_of(finished), finished.record["analysis"]["traits"]
     given = {"file": genotypes} | {key: value for key, value in options.items() if value is not None}
     section = _section({k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in given.items()})
-    file = _opened(section)
+    file = _opened(section, {trait.get("column") or name for name, trait in traits.items()})
     found = counterparts(effects.snps, effects.every, file, section.map is not None)
     frames = [
         _values(effects, file, found, first, min(first + ANIMALS, file.n_animals))
@@ -132,7 +133,7 @@ def predict(
     values = pl.concat(frames)
     order = pl.concat([order, values.filter(effect=TOTAL).select("term", "trait").unique(maintain_order=True)])
     values = pl.concat([values.filter(term=term, trait=trait) for term, trait in order.iter_rows()])
-    notes = file.notes + found.notes
+    notes = tuple(f"warning: {warning}" for warning in file.warnings) + file.notes + found.notes
     if not effects.draws:
         notes += ("no sd: the run kept no draws of SNP effects (output.save_marker_draws)",)
     notes += _notes_of_reliabilities(values)
@@ -170,10 +171,10 @@ def _section(options: dict[str, Any]) -> Genotypes:
         raise ConfigError("\n".join(f"predict: {'.'.join(at)}: {said}" for at, said in problems.found)) from None
 
 
-def _opened(section: Genotypes) -> GenotypeFile:
+def _opened(section: Genotypes, traits: Collection[str]) -> GenotypeFile:
     """Messages name the arguments of this command, not keys of an analysis that it does not have."""
     try:
-        return open_genotypes(section)
+        return open_genotypes(section, traits)
     except DataError as error:
         said = _OF_THE_FILE.sub("", str(error))
         raise DataError(

@@ -31,7 +31,7 @@ def files_of_windows(
         asked, trait = labels.section.windows, prepared.design.traits[m.trait]
         if m.key not in effects or not (asked or mapped) or not effects[m.key].number.size:
             continue
-        parts, draws = placed(snps, asked), effects[m.key].side_by_side
+        parts, draws = placed(snps, asked, prepared.genotypes.file.unit), effects[m.key].side_by_side
         values = m.genotypes.values(m.centre, m.scale, m.mean)
         found = realised_variances(m.genotypes, values, draws, parts.of_snp, parts.chromosome, m.n_genotyped)
         if asked:

@@ -6,7 +6,6 @@ Lines are read in place, so that a file of 50,000 animals and 50,000 SNPs needs 
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +13,13 @@ import polars as pl
 
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.file import GenotypeFile, snp_table
+from mmgibbs.data.genotypes.file_format import BYTE_ORDER_MARK, GZIP
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.reading import LINE_END, pack_digits, split_lines
 from mmgibbs.genotypes.store import PackedGenotypes, PackedSource, chunks_of
-from pedigree.tables import quoted
+from pedigree.errors import TableError
+from pedigree.tables import quoted, unzip
 
 
 def read(genotypes: Genotypes) -> GenotypeFile:
@@ -46,13 +47,20 @@ def read(genotypes: Genotypes) -> GenotypeFile:
 
 
 def _content(path: Path) -> np.ndarray:
-    """(bytes,) uint8 of the file, mapped into memory; gzipped ones are unpacked."""
+    """(bytes,) uint8 of the file, mapped into memory; gzipped ones are unpacked. Without a byte order mark."""
     with open(path, "rb") as file:
-        zipped = file.read(2) == b"\x1f\x8b"
-    if zipped:
-        with gzip.open(path) as file:
-            return np.frombuffer(file.read(), np.uint8)
-    return np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
+        head = file.read(len(BYTE_ORDER_MARK))
+    if head.startswith(GZIP):
+        try:
+            content = np.frombuffer(unzip(path.read_bytes(), path.name), np.uint8)
+        except TableError as error:
+            raise DataError(str(error)) from None
+    else:
+        content = np.memmap(path, np.uint8, "r") if head else np.empty(0, np.uint8)
+    head = content[:3].tobytes()
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise DataError(f"{path.name}: is UTF-16 text; needed UTF-8 or ASCII: save it so")
+    return content[len(BYTE_ORDER_MARK) :] if head == BYTE_ORDER_MARK else content
 
 
 def _text(content: np.ndarray, begin: int, end: int) -> str:
@@ -60,16 +68,19 @@ def _text(content: np.ndarray, begin: int, end: int) -> str:
 
 
 def _refuse_lines(name: str, content: np.ndarray, bounds: np.ndarray) -> None:
+    """DataError for lines that are no id and string, and for strings of another length than most have."""
     lengths = bounds[:, 3] - bounds[:, 2]
+    values, first, counts = np.unique(lengths, return_index=True, return_counts=True)
+    usual = np.lexsort((first, -counts))[0]  # of equals, the one that comes first
     for wrong, message in (
         (lengths <= 0, "found {text}; needed two fields, an id and a string of genotypes"),
-        (lengths != lengths[0], "found {length:,} genotypes; needed {first:,}, as in row {row}"),
+        (lengths != values[usual], "found {length:,} genotypes; needed {usual:,}, as in row {row}"),
     ):
         lines = [
             f"{name} row {bounds[i, 4]}: "
             + message.format(
-                text=quoted(_text(content, bounds[i, 0], bounds[i, 1])), length=int(lengths[i]), first=int(lengths[0]),
-                row=int(bounds[0, 4]),
+                text=quoted(_text(content, bounds[i, 0], bounds[i, 1])), length=int(lengths[i]),
+                usual=int(values[usual]), row=int(bounds[first[usual], 4]),
             )
             for i in np.flatnonzero(wrong)[:SHOWN]
         ]  # fmt: skip

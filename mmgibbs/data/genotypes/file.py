@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.config.genotypes import BESIDE, Genotypes
+from mmgibbs.data.genotypes.file_format import format_of_content
 from mmgibbs.data.genotypes.map_file import with_map
-from mmgibbs.data.phenotypes import SHOWN
+from mmgibbs.data.genotypes.places import known_chromosomes, unknown_chromosomes_note
+from mmgibbs.data.genotypes.snp_names import HOW, name_snps
+from mmgibbs.data.phenotypes import SHOWN, refuse_rows
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import GenotypeSource
 from pedigree.tables import counted, quoted
@@ -30,6 +32,7 @@ READERS = {  # format -> module here, whose `read(genotypes)` returns a Genotype
     "plink": "plink",
     "pgen": "pgen",
     "vcf": "vcf",
+    "hapmap": "hapmap",
     "blupf90": "blupf90",
     "table": "table",
 }
@@ -47,6 +50,8 @@ class GenotypeFile:
     source: GenotypeSource
     named: bool = True  # SNPs have names in the file; else a map may give them, in the order of the file
     notes: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = field(default=())  # of what changes results
+    unit: str | None = "bp"  # of the positions; None: the map does not say it
 
     @property
     def n_animals(self) -> int:
@@ -57,22 +62,36 @@ class GenotypeFile:
         return self.snps.height
 
 
-def open_genotypes(genotypes: Genotypes) -> GenotypeFile:
-    """The file of this section of an analysis, with its map.
+def open_genotypes(genotypes: Genotypes, traits: Collection[str] = ()) -> GenotypeFile:
+    """The file of this section of an analysis, with its map. traits: columns of a table that are records, no SNPs.
 
     Raises DataError: a file that is missing, damaged or of another format than it says, animals or SNPs that are there
     twice, a genotype that is none.
     """
-    if not genotypes.file.exists():
-        raise DataError(f"{genotypes.file}: no such file (data.genotypes.file)")
-    format = genotypes.chosen_format or _format_of_lines(genotypes.file)
-    read: Callable[[Genotypes], GenotypeFile] = import_module(f"mmgibbs.data.genotypes.{READERS[format]}").read
-    file = read(genotypes)
+    path = genotypes.file
+    if not path.exists():
+        raise DataError(f"{path}: no such file (data.genotypes.file)")
+    if not path.is_file():
+        raise DataError(f"{path}: is no file of genotypes but a folder or a device (data.genotypes.file)")
+    try:
+        file, format = _read(genotypes, traits)
+    except OSError as error:
+        raise DataError(f"{error.filename or path}: cannot be read: {error.strerror or error}") from None
     own_map = BESIDE.get(format, ("", ""))[0]  # read with the genotypes
     if genotypes.map is not None and genotypes.map.suffix != own_map:
         file = with_map(file, genotypes.map)
-    _refuse_twice(file.ids, file.id_rows, file.id_file, "animal", "data.genotypes")
-    return _with_names(file)
+    _refuse_animals(file)
+    return _with_names(_with_known_chromosomes(file))
+
+
+def _read(genotypes: Genotypes, traits: Collection[str]) -> tuple[GenotypeFile, str]:
+    """The file and its format."""
+    format = genotypes.chosen_format
+    if format is None or (format == "table" and genotypes.format == "auto"):
+        of_content = format_of_content(genotypes.file)
+        format = of_content if format is None or of_content == "hapmap" else format
+    read: Callable[..., GenotypeFile] = import_module(f"mmgibbs.data.genotypes.{READERS[format]}").read
+    return (read(genotypes, traits) if format == "table" else read(genotypes)), format
 
 
 def snp_table(**columns: Sequence | pl.Series | None) -> pl.DataFrame:
@@ -86,16 +105,6 @@ def snp_table(**columns: Sequence | pl.Series | None) -> pl.DataFrame:
     return pl.DataFrame(found)
 
 
-def _format_of_lines(path: Path) -> str:
-    """blupf90 where the first line is an id and a string of digits, plink by its first bytes, else a table."""
-    with open(path, "rb") as file:
-        head = file.read(1 << 24)
-    if head[:3] == b"\x6c\x1b\x01":
-        return "plink"
-    fields = head.split(b"\n", 1)[0].split()
-    return "blupf90" if len(fields) == 2 and fields[1].isdigit() else "table"
-
-
 def optional_library(name: str, extra: str, what: str) -> ModuleType:
     """The library that reads `what`; a DataError that says how to install it where it is not there."""
     try:
@@ -105,6 +114,14 @@ def optional_library(name: str, extra: str, what: str) -> ModuleType:
             f"{what} is read with {name}, which is not installed; needed pip install 'mmgibbs[{extra}]', or the "
             "genotypes as .bed (plink --make-bed)"
         ) from None
+
+
+def _refuse_animals(file: GenotypeFile) -> None:
+    """DataError for an animal without an id, or twice."""
+    void = np.flatnonzero((file.ids.is_null() | (file.ids == "")).to_numpy())
+    if len(void):
+        raise refuse_rows(file.id_file, file.id_rows[void], ["found no id"] * SHOWN, "the id of an animal")
+    _refuse_twice(file.ids, file.id_rows, file.id_file, "animal", "data.genotypes")
 
 
 def _refuse_twice(values: pl.Series, rows: np.ndarray, name: str, what: str, path: str) -> None:
@@ -119,17 +136,16 @@ def _refuse_twice(values: pl.Series, rows: np.ndarray, name: str, what: str, pat
         raise DataError("\n".join([*lines, *more, f"needed every {what} once ({path})"]))
 
 
+def _with_known_chromosomes(file: GenotypeFile) -> GenotypeFile:
+    """Chromosomes that mean unknown are null, whatever file they are from."""
+    chromosomes, codes = known_chromosomes(file.snps["chromosome"])
+    notes = (unknown_chromosomes_note(file.name, file.snps["chromosome"], codes),) if codes else ()
+    return replace(file, snps=file.snps.with_columns(chromosomes), notes=file.notes + notes)
+
+
 def _with_names(file: GenotypeFile) -> GenotypeFile:
-    """Every SNP with a name of its own: '.' means none in .bim and VCF; then chromosome:position is one."""
-    snps, notes = file.snps, file.notes
-    void = snps["snp"].is_null() | (snps["snp"] == ".")
-    if void.any():
-        of_place = pl.format("{}:{}", "chromosome", pl.col("position").cast(pl.Int64))
-        of_number = pl.format("snp{}", pl.int_range(1, pl.len() + 1))
-        name = pl.when(pl.lit(void)).then(pl.coalesce(of_place, of_number)).otherwise("snp")
-        snps = snps.with_columns(name.alias("snp"))
-        how = "chromosome:position, or snp and their number in the file"
-        if file.named:
-            notes += (f"{file.name}: {counted(int(void.sum()), 'SNP')} without a name, called {how}",)
+    """Every SNP with a name that no other has."""
+    snps, count = name_snps(file.snps)
+    notes = (f"{file.name}: {counted(count, 'SNP')} without a name, called {HOW}",) if count and file.named else ()
     _refuse_twice(snps["snp"], np.arange(1, snps.height + 1), f"{file.name}: SNPs in", "SNP", "data.genotypes")
-    return GenotypeFile(file.name, file.ids, file.id_rows, file.id_file, snps, file.source, file.named, notes)
+    return replace(file, snps=snps, notes=file.notes + notes)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
 
+from mmgibbs.data.genotypes.places import UNIT_OF_COLUMN, positions_of_plink
 from mmgibbs.data.phenotypes import SHOWN, read_any, refuse_rows
 from mmgibbs.errors import DataError
+from pedigree.spelling import are_unknown_codes, parse_numbers
 from pedigree.tables import counted, quoted
 
 if TYPE_CHECKING:
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
 NAMES = {  # column -> what headers call it, in lower case and without punctuation
     "snp": ("snp", "snpid", "snpname", "marker", "markerid", "markername", "name", "id", "rs", "rsid", "variant"),
     "chromosome": ("chromosome", "chrom", "chr", "chromosomenumber", "linkagegroup"),
-    "position": ("position", "pos", "bp", "bppos", "mb", "mbp", "basepair", "physicalposition", "cm"),
+    "position": tuple(UNIT_OF_COLUMN),
 }
-BIM = {"chromosome": 0, "snp": 1, "position": 3}
+BIM = {"chromosome": 0, "snp": 1, "centimorgan": 2, "position": 3}
 
 
 def with_map(file: GenotypeFile, path: Path) -> GenotypeFile:
@@ -30,22 +32,25 @@ def with_map(file: GenotypeFile, path: Path) -> GenotypeFile:
     Raises DataError for a map without such columns, a SNP twice, a position that is no number, or, without names, as
     many rows as there are not SNPs.
     """
-    table, rows, name = read_map(path)
+    table, rows, name, unit = read_map(path)
     if not file.named:
         if table.height != file.n_snps:
             raise DataError(
                 f"{name}: found {table.height:,} SNPs, but {file.name} has {file.n_snps:,}, without names; needed a "
                 "row for each, in the same order (data.genotypes.map)"
             )
-        return replace(file, snps=file.snps.with_columns(table.get_columns()))
+        return replace(file, snps=file.snps.with_columns(table.get_columns()), unit=unit)
+    has_name = ~are_unknown_codes(table["snp"], "value")
+    table, rows = table.filter(has_name), rows[has_name.to_numpy()]
     _refuse_repeated(table["snp"], rows, name)
     joined = file.snps.drop("chromosome", "position").join(table, on="snp", how="left", maintain_order="left")
     known = joined["snp"].is_in(table["snp"].implode())
     notes = file.notes
     if not known.any():
+        of_map = f"the map has {quoted(table['snp'][0])}" if table.height else "the map has no names"
         raise DataError(
             f"{name}: none of its {table.height:,} SNPs is one of {file.name}, which has {quoted(file.snps['snp'][0])} "
-            f"and others; the map has {quoted(table['snp'][0])} (data.genotypes.map)"
+            f"and others; {of_map} (data.genotypes.map)"
         )
     if not known.all():
         absent = file.snps["snp"].filter(~known)
@@ -54,11 +59,12 @@ def with_map(file: GenotypeFile, path: Path) -> GenotypeFile:
     if table.height > int(known.sum()):
         more = counted(table.height - int(known.sum()), "SNP")
         notes += (f"{name}: {more} of the map without genotypes in {file.name}",)
-    return replace(file, snps=joined.select(file.snps.columns), notes=notes)
+    return replace(file, snps=joined.select(file.snps.columns), notes=notes, unit=unit)
 
 
-def read_map(path: Path) -> tuple[pl.DataFrame, np.ndarray, str]:
-    """(frame of snp, chromosome and position, lines, name of the file)."""
+def read_map(path: Path) -> tuple[pl.DataFrame, np.ndarray, str, str | None]:
+    """(frame of snp, chromosome and position, lines, name of the file, unit of the positions, None: not said)."""
+    unit: str | None = "bp"
     if path.suffix in (".bim", ".map"):
         frame, _, rows, name = read_any(path, " ", header=False)
         if frame.width < 4:
@@ -66,18 +72,27 @@ def read_map(path: Path) -> tuple[pl.DataFrame, np.ndarray, str]:
         chosen = {key: frame.to_series(i) for key, i in BIM.items()}
     else:
         frame, _, rows, name = read_any(path)
-        chosen = {key: frame[_column(frame, key, name)] for key in NAMES}
+        columns = {key: _column(frame, key, name) for key in NAMES}
+        chosen, unit = {key: frame[c] for key, c in columns.items()}, UNIT_OF_COLUMN[_plain(columns["position"])]
     text = pl.DataFrame({k: s.cast(pl.String).str.strip_chars() for k, s in chosen.items()})
-    position = text["position"].cast(pl.Float64, strict=False)
-    wrong = np.flatnonzero((position.is_null() & text["position"].is_not_null()).to_numpy())
+    position = numbers_of(text["position"], rows, name, "position")
+    if "centimorgan" in text.columns:
+        position, unit = positions_of_plink(position, text["centimorgan"].cast(pl.Float64, strict=False))
+    return text.select("snp", "chromosome", position.alias("position")), rows, name, unit
+
+
+def numbers_of(text: pl.Series, rows: np.ndarray, name: str, what: str) -> pl.Series:
+    """(n,) Float64, null for a code for unknown. Raises DataError for a text that is no number, by its row."""
+    numbers = parse_numbers(text)
+    wrong = np.flatnonzero((numbers.is_null() & ~are_unknown_codes(text, "value")).to_numpy())
     if len(wrong):
-        found = [f"found {quoted(text['position'][int(i)])} as the position" for i in wrong[:SHOWN]]
+        found = [f"found {quoted(text[int(i)])} as the {what}" for i in wrong[:SHOWN]]
         raise refuse_rows(name, rows[wrong], found, "a number")
-    return text.select("snp", "chromosome", position.alias("position")), rows, name
+    return numbers
 
 
 def _column(frame: pl.DataFrame, key: str, name: str) -> str:
-    plain = {c: "".join(ch for ch in c.lower() if ch.isalnum()) for c in frame.columns}
+    plain = {c: _plain(c) for c in frame.columns}
     found = next((c for known in NAMES[key] for c, p in plain.items() if p == known), None)
     if found is None:
         raise DataError(
@@ -85,6 +100,10 @@ def _column(frame: pl.DataFrame, key: str, name: str) -> str:
             f"needed a header with one called {key} (or {', '.join(NAMES[key][1:4])}) (data.genotypes.map)"
         )
     return found
+
+
+def _plain(column: str) -> str:
+    return "".join(character for character in column.lower() if character.isalnum())
 
 
 def _refuse_repeated(snps: pl.Series, rows: np.ndarray, name: str) -> None:
@@ -107,7 +126,10 @@ def read_frequencies(path: Path, snps: pl.Series) -> np.ndarray:
             f"{name}: found {frame.width} columns; needed two, SNP and frequency (data.genotypes.frequencies)"
         )
     _refuse_repeated(frame[column].cast(pl.String), rows, name)
-    table = pl.DataFrame({"snp": frame[column].cast(pl.String), "p": frame[others[0]].cast(pl.Float64, strict=False)})
+    text = frame[others[0]].cast(pl.String)
+    has_comma, has_point = (bool(text.str.contains(mark, literal=True).any()) for mark in (",", "."))
+    decimal: Literal[",", "."] = "," if has_comma and not has_point else "."
+    table = pl.DataFrame({"snp": frame[column].cast(pl.String), "p": parse_numbers(text, decimal)})
     wrong = np.flatnonzero(~table["p"].is_between(0, 1).fill_null(False).to_numpy())
     if len(wrong):
         found = [f"found {quoted(frame[others[0]][int(i)])} as the frequency" for i in wrong[:SHOWN]]

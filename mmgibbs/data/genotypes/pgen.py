@@ -10,9 +10,12 @@ import polars as pl
 
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.file import GenotypeFile, optional_library, snp_table
+from mmgibbs.data.genotypes.map_file import numbers_of
+from mmgibbs.data.phenotypes import SHOWN, refuse_rows
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import GenotypeSource
-from pedigree.tables import counted
+from pedigree.errors import TableError
+from pedigree.tables import counted, quoted, unzip
 
 _MISSING = -9  # as pgenlib gives it
 
@@ -22,8 +25,8 @@ class PgenSource(GenotypeSource):
 
     real_valued = False
 
-    def __init__(self, reader: Any, n_animals: int, n_snps: int):
-        self.reader, self._n, self._p = reader, n_animals, n_snps
+    def __init__(self, name: str, reader: Any, n_animals: int, n_snps: int):
+        self.name, self.reader, self._n, self._p = name, reader, n_animals, n_snps
 
     @property
     def n_animals(self) -> int:
@@ -35,7 +38,12 @@ class PgenSource(GenotypeSource):
 
     def block(self, first: int, stop: int) -> np.ndarray:
         calls = np.empty((stop - first, self._n), np.int8)
-        self.reader.read_range(first, stop, calls)
+        try:
+            self.reader.read_range(first, stop, calls)
+        except (RuntimeError, ValueError) as error:
+            raise DataError(
+                f"{self.name}: is damaged or cut short: SNPs {first + 1:,} to {stop:,} cannot be read ({error})"
+            ) from None
         return np.where(calls == _MISSING, 3, calls).astype(np.uint8)
 
 
@@ -46,7 +54,7 @@ def read(genotypes: Genotypes) -> GenotypeFile:
     if pvar is None or pvar.suffix != ".pvar":
         pvar = pgen.with_suffix(".pvar")
     psam = genotypes.animals or pgen.with_suffix(".psam")
-    sites, animals = _rows(pvar, "#CHROM"), _rows(psam, "#FID", "#IID")
+    (sites, site_rows), (animals, animal_rows) = _rows(pvar, "#CHROM"), _rows(psam, "#FID", "#IID")
     id = "IID" if "IID" in animals.columns else "#IID"
     if id not in animals.columns or not {"POS", "ID", "REF", "ALT"} <= set(sites.columns):
         raise DataError(f"{psam.name}, {pvar.name}: needed the columns IID, and #CHROM, POS, ID, REF, ALT")
@@ -60,24 +68,63 @@ def read(genotypes: Genotypes) -> GenotypeFile:
         reader = pgenlib.PgenReader(str(pgen).encode(), raw_sample_ct=animals.height, variant_ct=sites.height)
     except (RuntimeError, ValueError) as error:
         raise DataError(
-            f"{pgen.name}: cannot be read with {animals.height:,} animals ({psam.name}) and {sites.height:,} SNPs "
-            f"({pvar.name}): {error}"
+            f"{pgen.name}: cannot be read with {counted(animals.height, 'animal')} ({psam.name}) and "
+            f"{counted(sites.height, 'SNP')} ({pvar.name}): {_first_line(error)}"
         ) from None
     snps = snp_table(
-        snp=sites["ID"], chromosome=sites["#CHROM"], position=sites["POS"].cast(pl.Float64, strict=False),
-        counted=sites["ALT"], other=sites["REF"],
+        snp=sites["ID"], chromosome=sites["#CHROM"], counted=sites["ALT"], other=sites["REF"],
+        position=numbers_of(sites["POS"], site_rows, pvar.name, "position"),
     )  # fmt: skip
-    source = PgenSource(reader, animals.height, sites.height)
-    return GenotypeFile(pgen.name, animals[id].alias("id"), np.arange(1, animals.height + 1), psam.name, snps, source)
+    source = PgenSource(pgen.name, reader, animals.height, sites.height)
+    return GenotypeFile(pgen.name, animals[id].alias("id"), animal_rows, psam.name, snps, source)
 
 
-def _rows(path: Path, *heads: str) -> pl.DataFrame:
-    """The table below lines that begin with ##, whose header begins with one of `heads`."""
+def _rows(path: Path, *heads: str) -> tuple[pl.DataFrame, np.ndarray]:
+    """The table below lines that begin with ##, whose header begins with one of `heads`, and the line of each row.
+
+    Fields are separated by tabs where the header has one, else by white space. Raises DataError for a row of more or
+    fewer fields than the header has.
+    """
     if not path.exists():
         raise DataError(f"{path}: no such file; needed the {path.suffix} that belongs to the .pgen (data.genotypes)")
-    with open(path, encoding="utf-8", errors="replace") as file:
-        lines = [line.rstrip("\n") for line in file if not line.startswith("##")]
-    if not lines or not lines[0].split()[:1] or lines[0].split()[0] not in heads:
+    lines = [(i, line) for i, line in enumerate(_lines(path), 1) if line.strip() and not line.startswith("##")]
+    if not lines or lines[0][1].split()[0] not in heads:
         raise DataError(f"{path.name}: needed a header that begins with {' or '.join(heads)}")
-    fields = [line.split() for line in lines if line.strip()]
-    return pl.DataFrame({name: [row[i] for row in fields[1:]] for i, name in enumerate(fields[0])})
+    separator = "\t" if "\t" in lines[0][1] else None
+    records = [(i, [field.strip() for field in line.split(separator)]) for i, line in lines]
+    (_, names), rows = records[0], records[1:]
+    if not rows:
+        raise DataError(f"{path.name}: has a header but no rows")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise DataError(f"{path.name}: found column {quoted(twice[0])} twice in the header; needed every column once")
+    numbers = np.array([i for i, _ in rows])
+    uneven = np.flatnonzero(np.array([len(fields) for _, fields in rows]) != len(names))
+    if len(uneven):
+        shown = [f"found {counted(len(rows[i][1]), 'field')}" for i in uneven[:SHOWN]]
+        raise refuse_rows(path.name, numbers[uneven], shown, f"{len(names)}, as in the header")
+    columns = zip(*(fields for _, fields in rows), strict=True)
+    return pl.DataFrame(
+        {name: pl.Series(name, column, pl.String) for name, column in zip(names, columns, strict=True)}
+    ), numbers
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        content = unzip(path.read_bytes(), path.name)
+    except TableError as error:
+        raise DataError(str(error)) from None
+    if content.startswith(b"\x28\xb5\x2f\xfd"):
+        raise DataError(f"{path.name}: is a zstd file; needed text: unzstd unpacks it")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        row = content.count(b"\n", 0, error.start) + 1
+        raise DataError(f"{path.name} row {row}: found bytes that are no UTF-8 text; is the file damaged?") from None
+    if "\0" in text:
+        row = text.count("\n", 0, text.index("\0")) + 1
+        raise DataError(f"{path.name} row {row}: found a zero byte; needed text: is the file damaged?")
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _first_line(error: Exception) -> str:
+    return quoted(next(iter(str(error).splitlines()), ""), 200)[1:-1]

@@ -14,16 +14,27 @@ import polars as pl
 
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.file import GenotypeFile, snp_table
+from mmgibbs.data.genotypes.map_file import numbers_of
+from mmgibbs.data.genotypes.places import positions_of_plink
 from mmgibbs.data.phenotypes import read_any
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.reading import decode_bed
 from mmgibbs.genotypes.store import GenotypeSource
+from pedigree.tables import counted, quoted
 
 MAGIC = b"\x6c\x1b"
 SNP_MAJOR = 1
 HEAD = 3  # bytes before the first SNP
 _CODES = np.array([2, 3, 1, 0], np.uint8)  # copies of A1, 3 = missing, for 00, 01, 10, 11
 BIM = ("chromosome", "snp", "centimorgan", "position", "counted", "other")
+# What programs call the columns of a .fam and a .bim where they write a header, in lower case without punctuation.
+_HEADER_WORDS = frozenset(
+    "fid iid id pat mat sex gender phenotype pheno phen family familyid individual individualid animal animalid sample"
+    " sampleid father fatherid mother motherid sire dam paternalid maternalid paternal maternal parent1 parent2 trait"
+    " chr chrom chromosome snp snpid snpname rs rsid name marker markerid variant variantid cm morgan morgans gendist"
+    " dist distance genetic pos position bp physpos allele allele1 allele2 a1 a2 ref alt".split()
+)
+_FEWEST_WORDS = 3  # of the six fields of a line that make it a header
 
 
 class BedSource(GenotypeSource):
@@ -56,27 +67,63 @@ def read(genotypes: Genotypes) -> GenotypeFile:
     if bim is None or bim.suffix != ".bim":
         bim = bed.with_suffix(".bim")  # the map is a file of its own, read later
     fam = genotypes.animals or bed.with_suffix(".fam")
-    snps, rows = _columns_of(bim, 6), _columns_of(fam, 6)
+    (snps, snp_rows), (animals, animal_rows) = _columns_of(bim, 6), _columns_of(fam, 6)
     table = snps.rename(dict(zip(snps.columns[:6], BIM, strict=True)))
-    chromosome = pl.when(table["chromosome"] != "0").then(table["chromosome"])
-    position = table["position"].cast(pl.Float64, strict=False)
-    columns = {name: table[name] for name in ("snp", "counted", "other")}
-    found = snp_table(**columns, chromosome=table.select(chromosome).to_series(), position=position)
-    _refuse_bytes(bed, fam, rows.height, bim, found.height)
-    ids = rows.to_series(1).alias("id")
-    return GenotypeFile(
-        bed.name, ids, np.arange(1, len(ids) + 1), fam.name, found, BedSource(bed, len(ids), found.height)
-    )
+    base_pairs = numbers_of(table["position"], snp_rows, bim.name, "position")
+    position, unit = positions_of_plink(base_pairs, table["centimorgan"].cast(pl.Float64, strict=False))
+    columns = {name: table[name] for name in ("snp", "chromosome", "counted", "other")}
+    found = snp_table(**columns, position=position)
+    _refuse_bytes(bed, fam, animals.height, bim, found.height)
+    _refuse_padding(bed, fam, animals.height, found["snp"])
+    ids = animals.to_series(1).alias("id")
+    source = BedSource(bed, len(ids), found.height)
+    return GenotypeFile(bed.name, ids, animal_rows, fam.name, found, source, unit=unit)
 
 
-def _columns_of(path: Path, width: int) -> pl.DataFrame:
-    """The rows of a .bim or .fam, as text."""
+def _columns_of(path: Path, width: int) -> tuple[pl.DataFrame, np.ndarray]:
+    """The rows of a .bim or .fam, as text, and their lines."""
     if not path.exists():
         raise DataError(f"{path}: no such file; needed the {path.suffix} that belongs to the .bed (data.genotypes)")
-    frame, _, _, name = read_any(path, " ", header=False)
+    frame, _, rows, name = read_any(path, " ", header=False)
     if frame.width < width:
         raise DataError(f"{name}: found {frame.width} columns; needed {width}, as in a PLINK {path.suffix}")
-    return frame
+    _refuse_lines_of_no_row(frame, rows, name, path.suffix)
+    return frame, rows
+
+
+def _refuse_lines_of_no_row(frame: pl.DataFrame, rows: np.ndarray, name: str, ending: str) -> None:
+    """DataError for a header and for comments: PLINK writes none, and each would be taken as an animal or a SNP."""
+    first = [str(field) for field in frame.row(0)]
+    words = ["".join(c for c in field.lower() if c.isalnum()) for field in first[:6]]
+    if sum(word in _HEADER_WORDS for word in words) >= _FEWEST_WORDS and not first[3].isdigit():
+        raise DataError(
+            f"{name} row {rows[0]}: found a header, {quoted(' '.join(first))}; needed no header, as in a PLINK "
+            f"{ending}: delete this line"
+        )
+    is_comment = frame.to_series(0).str.starts_with("#").fill_null(False)
+    if is_comment.any() and not is_comment.all():
+        at = int(is_comment.arg_max() or 0)
+        text = " ".join(str(field) for field in frame.row(at))
+        raise DataError(
+            f"{name} row {rows[at]}: found a comment, {quoted(text)}; needed no comments, as in a PLINK {ending}: "
+            f"delete {'this line' if is_comment.sum() == 1 else f'the {is_comment.sum()} lines that begin with #'}"
+        )
+
+
+def _refuse_padding(bed: Path, fam: Path, n: int, snps: pl.Series) -> None:
+    """DataError where the bits after the last animal are not 0: another animal may have its genotypes there."""
+    row, rest = -(-n // 4), n % 4
+    if rest == 0:
+        return
+    content = np.memmap(bed, np.uint8, "r", offset=HEAD, shape=(len(snps), row))
+    wrong = np.flatnonzero(content[:, -1] >> (2 * rest))
+    if len(wrong):
+        raise DataError(
+            f"{bed.name}: found genotypes after those of the {counted(n, 'animal')} of {fam.name}, at "
+            f"{counted(len(wrong), 'SNP')} such as {quoted(snps[int(wrong[0])])}; needed empty bits there: "
+            f"{fam.name} may lack rows or belong to another .bed (if it is complete, plink --make-bed writes the .bed "
+            "anew)"
+        )
 
 
 def _refuse_bytes(bed: Path, fam: Path, n: int, bim: Path, p: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,6 +67,11 @@ class PreparedGenotypes:
         return self.file.notes + self.matched.notes + self.checked.notes
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """Of what changes results."""
+        return self.file.warnings + self.matched.warnings
+
+    @property
     def counts(self) -> dict:
         """Plain numbers for run.json and `mmgibbs check`."""
         return {
@@ -119,12 +125,15 @@ class PreparedGenotypes:
         return found.hexdigest()[:16]
 
 
-def prepare_genotypes(section: Genotypes, recorded: pl.Series | None, pedigree: Pedigree | None) -> PreparedGenotypes:
-    """Read, match, check. recorded: ids of the records, None where no column of them names animals.
+def prepare_genotypes(
+    section: Genotypes, recorded: pl.Series | None, pedigree: Pedigree | None, traits: Collection[str] = ()
+) -> PreparedGenotypes:
+    """Read, match, check. recorded: ids of the records, None where no column of them names animals; traits: columns of
+    records, which are no SNPs.
 
     Raises DataError for what a reader, the matching or the quality control refuses.
     """
-    file = open_genotypes(section)
+    file = open_genotypes(section, traits)
     matched = match_ids(file, recorded, pedigree)
     every = np.arange(file.n_animals), np.arange(file.n_snps)
     store = store_genotypes(file.source, *every, kind=_kind(section, file))

@@ -80,9 +80,10 @@ class _Check:
         self.dropped.append((what, why, int(which.sum())))
         if not self.kept[what].any():
             counts = ", ".join(f"{n:,} by {reason}" for w, reason, n in self.dropped if w == what and n)
+            of_file = "".join(f"\n{warning}" for warning in self.file.warnings)  # may be the reason
             raise DataError(
                 f"{self.file.name}: none of the {len(which):,} {what} is left: {counts}; needed other limits "
-                "(data.genotypes.quality), or another file"
+                f"(data.genotypes.quality), or another file{of_file}"
             )
 
     def moments(self) -> np.ndarray:

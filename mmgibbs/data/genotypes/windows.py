@@ -7,7 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from mmgibbs.config.markers import SIZE, SNPS, Windows
+from mmgibbs.config.markers import SIZE, SIZES, SNPS, Windows
+from pedigree.tables import counted, in_full
+
+_FEWEST_WINDOWS = 10  # of one SNP each, of which is said that they are narrow
 
 
 @dataclass(frozen=True)
@@ -22,19 +25,22 @@ class Placed:
     chromosome: np.ndarray  # (windows,) int64 of each window, from 0
 
 
-def placed(snps: pl.DataFrame, asked: Windows | None) -> Placed:
-    """snps: snp, chromosome, position of each, in the order of the file. Without windows each chromosome is one."""
+def placed(snps: pl.DataFrame, asked: Windows | None, unit: str | None = None) -> Placed:
+    """snps: snp, chromosome, position of each, in the order of the file. Without windows each chromosome is one.
+
+    unit: of the positions, as GenotypeFile.unit has it.
+    """
     chromosomes = _in_order(snps["chromosome"])
     code = chromosomes.with_row_index("code").select("chromosome", "code")
     table = snps.select("snp", "chromosome", "position").with_row_index("row")
     table = table.join(code, on="chromosome", how="left", nulls_equal=True, maintain_order="left")
-    table = _steps(table, asked).sort("code", "step", "position", "row", nulls_last=True, maintain_order=True)
+    table = _steps(table, asked, unit).sort("code", "step", "position", "row", nulls_last=True, maintain_order=True)
     grouped = table.group_by("code", "step", maintain_order=True)
     windows = grouped.agg(
         pl.col("chromosome").first(), snps=pl.len(), first_snp=pl.col("snp").first(), last_snp=pl.col("snp").last()
     ).with_row_index("window")
     of = table.join(windows.select("code", "step", "window"), on=["code", "step"], how="left", nulls_equal=True)
-    size = asked.size or SIZE if asked is not None and _by_place(snps, asked) else None
+    size = window_size(asked, unit) if asked is not None and _by_place(snps, asked) else None
     start = pl.col("step") * size if size is not None else pl.lit(None)
     end = (pl.col("step") + 1) * size if size is not None else pl.lit(None)
     shown = windows.select(
@@ -50,12 +56,50 @@ def _by_place(snps: pl.DataFrame, asked: Windows) -> bool:
     return asked.snps is None and bool(known.any())
 
 
-def _steps(table: pl.DataFrame, asked: Windows | None) -> pl.DataFrame:
+def window_size(asked: Windows, unit: str | None) -> float:
+    """Width in the unit of the map: as asked, else what is a million base pairs or near it in that unit."""
+    return asked.size or (SIZE if unit is None else SIZES[unit])
+
+
+def windows_notes(name: str, snps: pl.DataFrame, asked: Windows, unit: str | None) -> list[str]:
+    """What is said of the windows of a term before a run: widths that the map makes too wide or too narrow.
+
+    name: YAML path of the windows; snps as for `placed`.
+    """
+    if asked.snps is not None:
+        return []
+    if not _by_place(snps, asked):
+        if asked.size is None:
+            return []
+        return [f"{name}: no SNP has a place, so that a window has {SNPS} SNPs: size needs a map (data.genotypes.map)"]
+    size, table = window_size(asked, unit), snps.filter(pl.col("chromosome").is_not_null())
+    table = table.filter(pl.col("position").is_not_null())
+    step = (pl.col("position") / size).floor()
+    of_chromosome = table.group_by("chromosome").agg(windows=step.n_unique(), places=pl.col("position").n_unique())
+    n_windows, n_chromosomes = int(of_chromosome["windows"].sum()), of_chromosome.height
+    low, high = (in_full(float(x)) for x in (table["position"].min(), table["position"].max()))  # type: ignore[arg-type]
+    width = in_full(size) + (f" {unit}" if unit is not None else " (the map does not say its unit)")
+    if n_windows == n_chromosomes and of_chromosome["places"].max() > 1:  # type: ignore[operator]
+        return [
+            f"{name}: a window is {width} wide, and positions lie from {low} to {high}, so that each chromosome is one "
+            "window: is the map in Mb or cM? then windows: {size: 1} asks for windows of 1 Mb or 1 cM"
+        ]
+    if n_windows == table.height >= _FEWEST_WINDOWS:
+        return [
+            f"{name}: a window is {width} wide, and positions lie from {low} to {high}, so that each of "
+            f"{counted(n_windows, 'window')} has one SNP: needed windows.size in the unit of the map"
+        ]
+    if asked.size is None and unit not in (None, "bp"):
+        return [f"{name}: a window is {width} wide, as positions of the map are in {unit}"]
+    return []
+
+
+def _steps(table: pl.DataFrame, asked: Windows | None, unit: str | None) -> pl.DataFrame:
     """With the column step: number of the window on its chromosome, null where a place is needed and unknown."""
     if asked is None:
         return table.with_columns(step=pl.lit(0, pl.Int64))
     if _by_place(table, asked):
-        at = (pl.col("position") / (asked.size or SIZE)).floor().cast(pl.Int64)
+        at = (pl.col("position") / window_size(asked, unit)).floor().cast(pl.Int64)
         return table.with_columns(step=pl.when(pl.col("chromosome").is_not_null()).then(at))
     ordered = table.sort("code", "position", "row", nulls_last=True)
     number = pl.int_range(pl.len()).over("code")

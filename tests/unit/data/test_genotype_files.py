@@ -1,108 +1,51 @@
 """Files of genotypes: every format gives the same animals, SNPs and genotypes; what is wrong is said by its place."""
 
-import gzip
 import sys
 
 import numpy as np
 import polars as pl
 import pytest
+from helpers.genotype_files import (
+    CHROMOSOMES,
+    CODES,
+    DOSAGES,
+    IDS,
+    MAP,
+    POSITIONS,
+    SNPS,
+    WRITERS,
+    N,
+    P,
+    lines_of_blupf90,
+    opened,
+    table_frame,
+    write_bed,
+    write_blupf90,
+    write_csv,
+    write_pgen,
+)
 from helpers.genotypes import bed_bytes, codes_and_dosages, write_plink
 from helpers.support import shared_data
 
-from mmgibbs.config.genotypes import Genotypes
-from mmgibbs.data.genotypes.file import open_genotypes
 from mmgibbs.errors import DataError
 
 CASES = "data/genomics/bedreader_cases"
-N, P = 13, 7
-CODES, DOSAGES = codes_and_dosages(P, N, seed=1, missing=0.2)
-IDS, SNPS = [f"a{i}" for i in range(N)], [f"m{j}" for j in range(P)]
-MAP = "chr position marker\n" + "".join(f"{1 + j // 4} {100 * j} m{j}\n" for j in range(P))
 
 
-def opened(file, **keys):
-    return open_genotypes(Genotypes.model_validate({"file": str(file)} | keys).completed())
-
-
-def lines_of_blupf90(codes=CODES, ids=IDS):
-    digits = np.array(list("0125"))[codes]
-    return [f"{id:<6}{''.join(digits[:, i])}" for i, id in enumerate(ids)]
-
-
-def table_frame():
-    columns = {snp: pl.Series(DOSAGES[j]).cast(pl.Int8, strict=False) for j, snp in enumerate(SNPS)}
-    return pl.DataFrame({"animal": IDS, **columns})
-
-
-def in_blupf90(folder):
-    (folder / "g.txt").write_text("\n".join(lines_of_blupf90()) + "\n")
-    (folder / "map.txt").write_text(MAP)
-    return opened(folder / "g.txt", map=str(folder / "map.txt"))
-
-
-def in_gzipped_blupf90(folder):
-    (folder / "map.txt").write_text(MAP)
-    (folder / "g.gz").write_bytes(gzip.compress("\r\n".join(["", *lines_of_blupf90()]).encode()))
-    return opened(folder / "g.gz", map=str(folder / "map.txt"), format="blupf90")
-
-
-def in_csv(folder):
-    table_frame().write_csv(folder / "g.csv", null_value="NA")
-    (folder / "map.txt").write_text(MAP)
-    return opened(folder / "g.csv", map=str(folder / "map.txt"))
-
-
-def in_parquet(folder):
-    table_frame().select(*SNPS, "animal").write_parquet(folder / "g.parquet")
-    (folder / "map.txt").write_text(MAP)
-    return opened(folder / "g.parquet", map=str(folder / "map.txt"), id="animal")
-
-
-def in_plink(folder):
-    write_plink(folder / "g.bed", CODES, IDS, SNPS, [1 + j // 4 for j in range(P)], [100 * j for j in range(P)])
-    return opened(folder / "g.bed")
-
-
-def in_vcf(folder):
-    pytest.importorskip("cyvcf2", reason="needs cyvcf2 (mmgibbs[genotypes])")
-    text = np.array(["0/0", "0|1", "1/1", "./."])[CODES]
-    head = '##fileformat=VCFv4.2\n##FORMAT=<ID=GT,Number=1,Type=String,Description="Genotype">\n##contig=<ID=1>\n'
-    head += "##contig=<ID=2>\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t" + "\t".join(IDS) + "\n"
-    rows = ["1\t3\tx\tA\tC,G\t.\t.\t.\tGT\t" + "\t".join(["0/2"] * N)]
-    for j in range(P):
-        rows.append(f"{1 + j // 4}\t{100 * j}\tm{j}\tC\tA\t.\t.\t.\tGT\t" + "\t".join(text[j]))
-    (folder / "g.vcf").write_text(head + "\n".join(rows) + "\n")
-    file = opened(folder / "g.vcf")
-    assert file.notes == ("g.vcf: 1 site with more than two alleles left out",)
-    return file
-
-
-def in_pgen(folder):
-    pgenlib = pytest.importorskip("pgenlib", reason="needs pgenlib (mmgibbs[genotypes])")
-    with pgenlib.PgenWriter(str(folder / "g.pgen").encode(), N, variant_ct=P, nonref_flags=False) as writer:
-        for row in CODES:
-            writer.append_biallelic(np.where(row == 3, -9, row.astype(np.int8)))
-    (folder / "g.psam").write_text("#IID\tSEX\n" + "".join(f"{id}\t0\n" for id in IDS))
-    rows = "".join(f"{1 + j // 4}\t{100 * j}\tm{j}\tC\tA\n" for j in range(P))
-    (folder / "g.pvar").write_text("##x\n#CHROM\tPOS\tID\tREF\tALT\n" + rows)
-    return opened(folder / "g.pgen")
-
-
-FORMATS = [in_blupf90, in_gzipped_blupf90, in_csv, in_parquet, in_plink, in_vcf, in_pgen]
-
-
-@pytest.mark.parametrize("written", FORMATS)
-def test_every_format_gives_the_same(written, tmp_path):
-    file = written(tmp_path)
+@pytest.mark.parametrize("write", WRITERS)
+def test_every_format_gives_the_same(write, tmp_path):
+    path, keys = write(tmp_path)
+    file = opened(path, **keys)
     assert file.ids.to_list() == IDS and file.snps["snp"].to_list() == SNPS
-    assert file.snps["chromosome"].to_list() == [str(1 + j // 4) for j in range(P)]
-    assert file.snps["position"].to_list() == [100.0 * j for j in range(P)]
+    assert file.snps["chromosome"].to_list() == [str(c) for c in CHROMOSOMES]
+    assert file.snps["position"].to_list() == POSITIONS
     assert np.array_equal(file.source.block(0, P), CODES) and np.array_equal(file.source.block(2, 5), CODES[2:5])
     assert not file.source.real_valued and (file.source.n_animals, file.source.n_snps) == (N, P)
+    assert file.notes == () and file.warnings == ()
 
 
 def test_alleles_of_plink_are_those_counted(tmp_path):
-    file = in_plink(tmp_path)
+    file = opened(write_bed(tmp_path)[0])
     assert file.snps["counted"].to_list() == ["A"] * P and file.snps["other"].to_list() == ["C"] * P
 
 
@@ -146,7 +89,7 @@ def test_genotypes_of_plink_are_those_that_another_program_reads():
 
 
 def test_a_file_that_holds_more_is_refused(tmp_path):
-    in_plink(tmp_path)
+    write_bed(tmp_path)
     (tmp_path / "g.bed").write_bytes(bed_bytes(CODES) + bytes(2 * -(-N // 4)))
     with pytest.raises(DataError, match="is longer than its .bim and .fam say.*with these animals it holds 9 SNPs"):
         opened(tmp_path / "g.bed")
@@ -156,7 +99,7 @@ def test_a_file_that_holds_more_is_refused(tmp_path):
 
 
 def test_files_that_belong_to_it_must_be_there(tmp_path):
-    in_plink(tmp_path)
+    write_bed(tmp_path)
     (tmp_path / "g.fam").unlink()
     with pytest.raises(DataError, match=r"g.fam: no such file; needed the .fam that belongs to the .bed"):
         opened(tmp_path / "g.bed")
@@ -182,7 +125,7 @@ def test_what_is_no_vcf_is_refused(content, tmp_path):
 
 
 def test_files_of_plink_2_that_do_not_fit_together(tmp_path):
-    in_pgen(tmp_path)
+    write_pgen(tmp_path)
     psam = tmp_path / "g.psam"
     psam.write_text(psam.read_text() + "more\t0\n")
     with pytest.raises(DataError, match=r"g.pgen: cannot be read with 14 animals \(g.psam\) and 7 SNPs \(g.pvar\)"):
@@ -236,7 +179,7 @@ def test_a_blupf90_file_over_several_chunks(tmp_path):
 
 
 def test_a_map_must_have_a_row_for_each_snp_without_a_name(tmp_path):
-    in_blupf90(tmp_path)
+    write_blupf90(tmp_path)
     (tmp_path / "map.txt").write_text(MAP + "3 5 extra\n")
     with pytest.raises(DataError, match="map.txt: found 8 SNPs, but g.txt has 7, without names"):
         opened(tmp_path / "g.txt", map=str(tmp_path / "map.txt"))
@@ -257,7 +200,8 @@ def test_real_valued_genotypes(tmp_path):
 
 def test_blocks_of_a_wide_table_fit_together(tmp_path, monkeypatch):
     monkeypatch.setattr("mmgibbs.data.genotypes.table.COLUMNS", 3)
-    file = in_csv(tmp_path)
+    path, keys = write_csv(tmp_path)
+    file = opened(path, **keys)
     assert np.array_equal(file.source.block(1, 7), CODES[1:7])
 
 

@@ -295,8 +295,8 @@ def test_paths_are_relative_to_the_analysis_and_what_lies_beside_is_found(tmp_pa
             "data.genotypes.frequencies: found 'all', needed genotyped, recorded, half or",
         ),
         (
-            {"format": "hapmap"},
-            "data.genotypes.format: found 'hapmap', needed auto, plink, pgen, vcf, blupf90",
+            {"format": "finalreport"},
+            "data.genotypes.format: found 'finalreport', needed auto, plink, pgen, vcf, hapmap, blupf90",
         ),
     ],
 )

@@ -1,0 +1,40 @@
+"""A name for every SNP: files write '.' where there is none."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pedigree.spelling import are_unknown_codes
+
+HOW = "chromosome:position, with its alleles where several share a place, or snp and their number in the file"
+
+
+def name_snps(snps: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """Return the SNPs with a name for each that has none, and how many had none.
+
+    The name is the first of these that no other SNP has: chromosome:position, chromosome:position:other:counted
+    allele, snp and the number in the file.
+    """
+    is_unnamed = are_unknown_codes(snps["snp"], "value")
+    if not is_unnamed.any():
+        return snps, 0
+    given = set(snps["snp"].filter(~is_unnamed))
+    unnamed = snps.with_row_index("number", offset=1).filter(is_unnamed)
+    position = pl.col("position")
+    is_whole = position == position.floor()
+    place = pl.format(
+        "{}:{}", "chromosome", pl.when(is_whole).then(position.cast(pl.Int64, strict=False).cast(pl.String))
+        .otherwise(position.cast(pl.String)),
+    )  # fmt: skip
+    of_number = pl.format("snp{}", "number")
+    names = pl.Series("snp", [None] * unnamed.height, pl.String)
+    for candidate in (place, pl.format("{}:{}:{}", place, "other", "counted"), of_number):
+        offered = unnamed.select(candidate.alias("snp")).to_series().set(names.is_not_null(), None)
+        is_free = offered.is_not_null() & offered.is_unique() & ~offered.is_in(list(given | set(names.drop_nulls())))
+        names = offered.zip_with(is_free, names)
+    while names.null_count():  # another SNP is called snp5
+        of_number = pl.concat_str(of_number, pl.lit("_"))
+        offered = unnamed.select(of_number.alias("snp")).to_series()
+        names = offered.zip_with(names.is_null() & ~offered.is_in(list(given)), names)
+    rows = is_unnamed.arg_true()
+    return snps.with_columns(snps["snp"].scatter(rows, names)), len(rows)

@@ -1,0 +1,169 @@
+"""VCF files: genotypes that are not two known alleles, and sites that cannot be used."""
+
+import gzip
+
+import numpy as np
+import pytest
+from helpers.genotype_files import (
+    CODES,
+    IDS,
+    PLACES,
+    SNPS,
+    N,
+    opened,
+    vcf_row,
+    vcf_rows,
+    vcf_text,
+    write_compressed_vcf,
+)
+
+from mmgibbs.data.genotypes.vcf import read_alleles
+from mmgibbs.errors import DataError
+
+pytest.importorskip("cyvcf2", reason="needs cyvcf2 (mmgibbs[genotypes])")
+WHOLE = ["0/0", "0/1", "1|1", "1|0"] + ["0/0"] * (N - 4)  # 0, 1, 2 and 1 copies
+
+
+def written(folder, *rows, ids=IDS, name="g.vcf"):
+    (folder / name).write_text(vcf_text(list(rows), ids))
+    return opened(folder / name)
+
+
+def with_genotypes(folder, genotypes):
+    """A file with these genotypes of the last animals at its second site."""
+    rows = vcf_rows()
+    rows[1] = vcf_row(1, 200, "m1", [*WHOLE[: N - len(genotypes)], *genotypes])
+    return written(folder, *rows)
+
+
+@pytest.mark.parametrize(
+    ("genotypes", "reason"),
+    [
+        (["./0", "./1", "1|."], "3 genotypes with one known allele of two, as in ./1, are taken as missing"),
+        (["0", "1"], "2 genotypes with one allele, as of males on X, are taken as missing"),
+        (["0/0/1", "1/1/1"], "2 genotypes with more than two alleles are taken as missing"),
+        (["0/0/1/1", "0|0|0|1"], "2 genotypes with more than two alleles are taken as missing"),
+        (["0/2", "2/2", "1/2"], "3 genotypes with an allele that the site does not name are taken as missing"),
+        (["./1/1"], "1 genotype with more than two alleles is taken as missing"),
+    ],
+)
+def test_genotypes_that_are_not_two_known_alleles_are_missing(genotypes, reason, tmp_path):
+    file = with_genotypes(tmp_path, genotypes)
+    found = file.source.block(0, file.n_snps)
+    assert found[1].tolist() == [0, 1, 2, 1, *[0] * (N - 4 - len(genotypes)), *[3] * len(genotypes)]
+    assert np.array_equal(np.delete(found, 1, axis=0), np.delete(CODES, 1, axis=0))
+    first = IDS[N - len(genotypes)]
+    assert file.warnings == (f"g.vcf: {reason}, the first of them that of '{first}' at 1:200",)
+
+
+@pytest.mark.parametrize("genotypes", [["./."], [".|."], ["."], ["./././."], [".", "./."]])
+def test_missing_genotypes_are_missing_without_a_word(genotypes, tmp_path):
+    file = with_genotypes(tmp_path, genotypes)
+    assert file.source.block(1, 2)[0].tolist() == [0, 1, 2, 1, *[0] * (N - 4 - len(genotypes)), *[3] * len(genotypes)]
+    assert file.warnings == () and file.notes == ()
+
+
+def test_every_reason_is_counted_over_sites(tmp_path):
+    file = written(tmp_path, *(vcf_row(1, j, ".", ["./1", "0", "0/0/0", "0/2", *WHOLE[4:]]) for j in (5, 6)))
+    assert [warning.split(" genotypes ")[0] for warning in file.warnings] == ["g.vcf: 2"] * 4
+    assert (file.source.block(0, 2)[:, :4] == 3).all() and (file.source.block(0, 2)[:, 4:] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("genotype", "reason"),
+    [("1", "with one allele"), ("0/0/0/1", "with more than two alleles"), ("./1", "with one known allele of two")],
+)
+def test_a_file_without_a_genotype_of_two_alleles_is_refused(genotype, reason, tmp_path):
+    with pytest.raises(
+        DataError, match=f"g.vcf: found no genotype with two known alleles, but 13 {reason}.*'a0' at 1:5"
+    ):
+        written(tmp_path, vcf_row(1, 5, "x", [genotype] * N))
+
+
+def test_alleles_as_arrays():
+    """Every row of the first block, whatever stands beside it."""
+    alleles = np.array([[0, 0], [0, 1], [1, 1], [-1, -1], [-1, 1], [0, -1], [1, -2], [-1, -2], [0, 2]])
+    codes = [0, 1, 2, 3, 3, 3, 3, 3, 3]
+    assert read_alleles(alleles)[0].tolist() == codes
+    wider = np.concatenate([np.hstack([alleles, np.full((9, 1), -2)]), [[0, 0, 1]]])
+    found, reasons = read_alleles(wider)
+    assert found.tolist() == [*codes, 3]
+    assert {reason: np.flatnonzero(rows).tolist() for reason, rows in reasons.items()} == {
+        "half": [4, 5], "haploid": [6], "polyploid": [9], "unnamed": [8],
+    }  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------ sites
+
+
+def test_sites_without_genotypes_are_left_out_and_counted(tmp_path):
+    rows = vcf_rows()
+    rows[2:2] = [vcf_row(1, 250, "ds", ["0.5"] * N, field="DS"), vcf_row(1, 260, "ds2", ["1.5"] * N, field="DS")]
+    file = written(tmp_path, *rows)
+    assert file.snps["snp"].to_list() == SNPS and np.array_equal(file.source.block(0, 7), CODES)
+    assert file.notes == ("g.vcf: 2 sites without genotypes (GT) left out, such as 1:250",)
+
+
+def test_genotypes_beside_dosages_are_read(tmp_path):
+    file = written(tmp_path, vcf_row(1, 5, "x", [f"0.5:{g}" for g in WHOLE], field="DS:GT"))
+    assert file.source.block(0, 1)[0, :4].tolist() == [0, 1, 2, 1] and file.notes == ()
+
+
+def test_sites_of_other_than_two_alleles_are_left_out_and_counted(tmp_path):
+    several = vcf_row(1, 5, "x", ["0/2"] * N, alt="A,G")
+    single = [vcf_row(1, x, "y", ["0/0"] * N, alt=".") for x in (6, 7)]
+    assert written(tmp_path, several, *single, *vcf_rows()).notes == (
+        "g.vcf: 1 site with more than two alleles left out",
+        "g.vcf: 2 sites without an alternative allele left out",
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (vcf_row(1, 5, "x", ["0.5"] * N, field="DS"), "1 site has no GT"),
+        (vcf_row(1, 5, "x", ["0/2"] * N, alt="A,G"), "1 site has more than two alleles"),
+        (vcf_row(1, 5, "x", ["0/0"] * N, alt="."), "1 site has no alternative allele"),
+    ],
+)
+def test_a_file_without_a_site_that_can_be_used_says_why(row, why, tmp_path):
+    with pytest.raises(DataError, match=rf"g.vcf: found no SNP with two alleles and genotypes \(GT\): {why}"):
+        written(tmp_path, row)
+
+
+# ------------------------------------------------------------------------------------------------ damage
+
+
+def test_a_sample_twice_is_named(tmp_path):
+    for ids in (["a0", *IDS[:-1]], [*IDS[:-1], "a3"]):
+        with pytest.raises(DataError, match=f"g.vcf: cannot be read as VCF: sample '{ids[-1]}|a0' is there twice"):
+            written(tmp_path, *vcf_rows(), ids=ids)
+
+
+def test_a_byte_order_mark_is_named(tmp_path):
+    (tmp_path / "g.vcf").write_text("\ufeff" + vcf_text(vcf_rows()))
+    with pytest.raises(DataError, match="g.vcf: begins with a byte order mark"):
+        opened(tmp_path / "g.vcf")
+
+
+def test_the_place_of_damage_is_said(tmp_path, capfd):
+    text = vcf_text(vcf_rows())
+    (tmp_path / "g.vcf").write_text(text[: text.index("\tm3\t") + 20])
+    with pytest.raises(DataError, match="g.vcf: cannot be read as VCF: site 4, after 1:300, is damaged or cut short"):
+        opened(tmp_path / "g.vcf")
+    assert capfd.readouterr().err == "", "htslib's own lines are not shown"
+
+
+def test_a_file_cut_between_its_blocks_is_refused(tmp_path):
+    """Where only the mark at its end says it."""
+    path, _ = write_compressed_vcf(tmp_path)
+    path.write_bytes(path.read_bytes()[:-28])
+    with pytest.raises(DataError, match=r"g.vcf.gz: is cut short: the mark at its end is missing"):
+        opened(path)
+
+
+def test_a_vcf_is_known_by_its_first_line(tmp_path):
+    (tmp_path / "g.txt").write_text(vcf_text(vcf_rows()))
+    (tmp_path / "z").write_bytes(gzip.compress(vcf_text(vcf_rows()).encode()))
+    for name in ("g.txt", "z"):
+        assert opened(tmp_path / name).snps["snp"].to_list() == [snp for _, _, snp in PLACES]
