@@ -53,6 +53,7 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
     data = _with_absolute_paths(analysis.data, folder)
     model = with_default_priors(analysis, _complete_model(analysis, folder, problems))
     check_types(analysis, problems)
+    _check_references(model, [trait.name for trait in analysis.traits], problems)
     if not model.fixed and not model.random and not model.markers and model.intercept is False and model.plugin is None:
         problems.add(("model",), "found no effect and intercept: false, needed at least one effect")
     _check_pedigree(data, model, problems)
@@ -84,6 +85,26 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
         "decisions": decisions,
     }
     return analysis.model_copy(update=parts | {"name": name, "path": path})
+
+
+def _check_references(model: Model, traits: Sequence[str], problems: Problems) -> None:
+    """A reference level needs a flat prior, and something beside it that contains the mean of each trait."""
+    classes = {name: effect for name, effect in model.fixed.items() if effect.kind == "class"}
+    for name, effect in classes.items():
+        if effect.reference is not None and not any(effect.is_flat(trait) for trait in effect.traits):
+            problems.add(
+                ("model", "fixed", name, "reference"),
+                "found with a normal prior, under which no level is set to 0 (traits in categories have one by "
+                "default); needed prior: flat, or no reference",
+            )
+    for trait in traits if model.intercept is False else ():
+        flat = [effect for effect in classes.values() if effect.is_flat(trait)]
+        if flat and all(effect.reference is not None for effect in flat):
+            problems.add(
+                ("model", "intercept"),
+                f"found false, and a reference in every class effect on {trait}, so that none contains its mean; "
+                "needed auto, or a class effect without reference",
+            )
 
 
 def absolute(path: Path, folder: Path) -> Path:

@@ -121,6 +121,11 @@ class Fixed(Section):
     ] = None
     """flat, or {variance: V}: a normal prior with mean 0 and variance V, also V by trait."""
 
+    reference: Annotated[str | None, checked(a_cell)] = None
+    """Level of a class that is set to 0, so that the other levels are differences from it. Default: the first level,
+    numbers by their values; the first class effect without a reference keeps all its levels, which contain the mean,
+    if there is no intercept."""
+
     @model_validator(mode="after")
     def _agree(self) -> Self:
         problems = Problems()
@@ -132,6 +137,8 @@ class Fixed(Section):
             problems.add(
                 ("degree",), "cannot be combined with legendre, which has a degree of its own; needed one of them"
             )
+        if self.kind != "class" and self.reference is not None:
+            problems.add(("reference",), "cannot be combined with kind: covariate; it belongs to a class")
         problems.refuse()
         return self
 
@@ -140,11 +147,14 @@ class Fixed(Section):
         return self.prior_variance.get(trait) if isinstance(self.prior_variance, dict) else self.prior_variance
 
     def as_file(self) -> dict:
-        of_a_covariate = (
-            {"degree"} if self.legendre else set() if self.kind == "covariate" else {"degree", "legendre", "by"}
-        )
+        of_a_covariate = {"degree", "legendre", "by"}
+        unused = of_a_covariate if self.kind == "class" else {"reference", *(("degree",) if self.legendre else ())}
         prior = "flat" if self.prior_variance is None else {"variance": self.prior_variance}
-        return {key: v for key, v in super().as_file().items() if key not in of_a_covariate} | {"prior": prior}
+        return {key: v for key, v in super().as_file().items() if key not in unused} | {"prior": prior}
+
+    def is_flat(self, trait: str) -> bool:
+        """Whether the effect acts on the trait with a flat prior."""
+        return trait in self.traits and self.prior_of(trait) is None
 
 
 @accepts({"type": "object"})
@@ -253,7 +263,8 @@ class Model(Section):
     """The effects, or (`plugin`) a regression."""
 
     intercept: Annotated[str | bool, checked(auto_or_boolean)] = "auto"
-    """auto: an intercept for each trait unless a fixed class effect takes its place; true or false."""
+    """auto: an intercept for each trait unless a fixed class effect without `reference` takes its place; true or
+    false."""
 
     fixed: Annotated[dict[str, Fixed], checked(mapping_of(Fixed, "fixed effect"))] = {}
     """Fixed effects: name of each -> its keys. An empty entry is a class effect of the column of that name."""

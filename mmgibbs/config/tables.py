@@ -90,9 +90,17 @@ class Groups(Section):
     """Relationships of metafounders: a number (of each with itself; none between them), a table with columns of two
     metafounders and their relationship, or genotypes (estimated from them)."""
 
+    reference: Annotated[str | None, checked(a_cell)] = None
+    """With fixed groups: the group whose effect is set to 0, the base of the breeding values. Default: the group with
+    the oldest animals (by their births, or by the number of generations after them)."""
+
     @model_validator(mode="after")
     def _agree(self) -> Self:
         problems = Problems()
+        if self.effect != "fixed" and self.reference is not None:
+            problems.add(
+                ("reference",), f"cannot be combined with effect: {self.effect}, whose base is its mean; needed fixed"
+            )
         if self.effect == "metafounders" and self.gamma is None:
             problems.add(("gamma",), "missing, needed a number, the path of a table, or genotypes (estimates it)")
         if self.effect != "metafounders" and self.gamma is not None:

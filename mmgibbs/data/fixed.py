@@ -3,16 +3,24 @@
 A *carrier* of a trait is a flat-prior intercept or class effect whose columns for this trait are all in force: its
 levels sum to 1 on every record, so a constant can move into it. Traits and covariates are centred where there is one,
 and only there.
+
+Reference levels. On the user's scale the first intercept or class effect without a stated reference contains the mean
+of the trait; every other class effect is differences from its reference level. This does not depend on how many levels
+there are, so that a new level moves no other. The equations keep all levels of the largest class instead, which with
+the others as differences from a level of few records would be far slower to sample; `Design.base` moves its reference
+level into the effect that contains the mean.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from mmgibbs.data.covariates import Basis
+from mmgibbs.data.natural_order import in_natural_order
 from mmgibbs.data.rank import Columns, Rank, independent_columns
 from mmgibbs.errors import ModelError
 from mmgibbs.model.design import CentringShift, Rescale
@@ -31,6 +39,18 @@ class ClassEffect:
     level: np.ndarray  # (n,) int32
     ids: Sequence[str]  # (q,) labels, for notes
     prior_variances: tuple[float | None, ...] = ()  # of each trait, None: flat; (): flat for all
+    reference: int | None = None  # level that the user names; None: the first in natural order
+
+    @cached_property
+    def _natural_order(self) -> np.ndarray:
+        return np.array(in_natural_order(self.ids), np.int64)
+
+    def reference_among(self, levels: np.ndarray) -> int:
+        """Return the reference level where only these, (q,) bool, have records of a trait; 0 where none has any."""
+        if self.reference is not None and levels[self.reference]:
+            return self.reference
+        order = self._natural_order
+        return int(order[np.argmax(levels[order])]) if levels.any() else 0
 
     def is_flat(self, trait: int) -> bool:
         """The effect acts on the trait, with a flat prior."""
@@ -81,6 +101,17 @@ class GroupColumns:
     component: int
     trait: int
     values: np.ndarray  # (n, g) z_ra times the expected group composition
+    label: str = ""  # of the component, where it is not that of the trait alone
+    order: np.ndarray | None = None  # (g,) the group that is set to 0 first, the next one, ...; None: 0, 1, ...
+
+    @property
+    def reference(self) -> int:
+        return 0 if self.order is None else int(self.order[0])
+
+    @property
+    def kept_order(self) -> np.ndarray:
+        """(g,) groups in the order in which their columns are kept."""
+        return (np.arange(self.values.shape[1]) if self.order is None else self.order)[::-1]
 
 
 @dataclass(frozen=True)
@@ -91,6 +122,9 @@ class FixedDesign:
     offsets: tuple[tuple[int, int, float], ...]
     groups_active: dict[tuple[str, int], np.ndarray]  # (term, component) -> (g,) bool
     notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    base: tuple[CentringShift, ...] = ()
+    references: dict = field(default_factory=dict)  # for run.json
 
 
 @dataclass(frozen=True)
@@ -133,8 +167,19 @@ def resolve(
             rescale += matrices
     offsets = tuple((c, effects[c].traits.index(t), float(y_mean[t])) for t, c in enumerate(carriers) if c is not None)
     active = {(g.term, g.component): ranks[g.trait].group_columns[n] for n, g in enumerate(groups)}
-    notes = _notes(effects, flat, parts, ranks, trait_names, groups, group_names)
-    return FixedDesign(tuple(terms), tuple(rescale), tuple(shifts), offsets, active, tuple(notes))
+    with_means = [_effect_of_the_mean(effects, flat, rank, t) for t, rank in enumerate(ranks)]
+    base = [
+        shift
+        for t, (carrier, mean) in enumerate(zip(carriers, with_means, strict=True))
+        if carrier is not None and mean is not None and carrier != mean
+        for shift in _base_shifts(effects, ranks[t], t, carrier, mean)
+    ]
+    levels = Dropped(effects, flat, ranks, carriers, with_means, trait_names, groups, group_names)
+    notes = [*levels.notes(), *_notes(effects, parts, ranks, trait_names)]
+    return FixedDesign(
+        tuple(terms), tuple(rescale), tuple(shifts), offsets, active, tuple(notes), tuple(levels.warnings()),
+        tuple(base), levels.references(),
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------ working columns
@@ -242,6 +287,10 @@ class _TraitRank:
     group_columns: dict[int, np.ndarray]  # entry of `groups` -> (g,) bool
     apart: tuple[int, ...]  # flat class effects and parts that were checked against the largest class alone
 
+    def dropped(self, effect: int) -> np.ndarray:
+        """(q,) bool: levels of a class that have records of the trait and no equation."""
+        return self.class_records[effect] & ~self.class_columns[effect]
+
 
 def _rank_by_trait(
     effects: Effects, flat: Sequence[int], parts: Sequence[_Part], groups: Sequence[GroupColumns], observed: np.ndarray
@@ -270,26 +319,39 @@ def _rank_by_trait(
         def take(a: np.ndarray, rows: np.ndarray = rows, everything: bool = everything) -> np.ndarray:
             return a if everything else a[rows]
 
-        columns = [Columns(take(_class(effects, i).level), len(effects[i].ids)) for i in classes]
+        columns = [_class_columns(_class(effects, i), take(_class(effects, i).level)) for i in classes]
         columns += [
             Columns(take(basis.level), basis.n_levels, take(parts[n].Z))
             for n in slopes
             for basis in [_covariate(effects, parts[n].effect).basis]
         ]
-        columns += [Columns(np.zeros(len(rows), np.int32), 1, take(groups[n].values)) for n in gene_groups]
+        columns += [
+            Columns(np.zeros(len(rows), np.int32), 1, take(groups[n].values)[:, groups[n].kept_order])
+            for n in gene_groups
+        ]
         intercept = next((j for j, i in enumerate(classes) if effects[i].name == INTERCEPT), None)
         rank = independent_columns(columns, intercept)
-        ranks.append(_sort_out(rank, classes, slopes, gene_groups))
+        kept_orders = [groups[n].kept_order for n in gene_groups]
+        ranks.append(_sort_out(rank, classes, slopes, dict(zip(gene_groups, kept_orders, strict=True))))
     return ranks
 
 
-def _sort_out(rank: Rank, classes: Sequence[int], slopes: Sequence[int], gene_groups: Sequence[int]) -> _TraitRank:
+def _class_columns(effect: ClassEffect, level: np.ndarray) -> Columns:
+    """level: (n,) of the records of a trait."""
+    with_records = np.bincount(level[level >= 0], minlength=len(effect.ids)) > 0
+    return Columns(level, len(effect.ids), reference=effect.reference_among(with_records))
+
+
+def _sort_out(
+    rank: Rank, classes: Sequence[int], slopes: Sequence[int], gene_groups: Mapping[int, np.ndarray]
+) -> _TraitRank:
+    """gene_groups: entry of `groups` -> the order of its columns."""
     a, b = len(classes), len(classes) + len(slopes)
     return _TraitRank(
         {i: rank.independent[j][:, 0] for j, i in enumerate(classes)},
         {i: rank.with_records[j][:, 0] for j, i in enumerate(classes)},
         {n: rank.independent[a + j] for j, n in enumerate(slopes)},
-        {n: rank.independent[b + j][0] for j, n in enumerate(gene_groups)},
+        {n: rank.independent[b + j][0][np.argsort(order)] for j, (n, order) in enumerate(gene_groups.items())},
         rank.checked_apart,
     )
 
@@ -304,6 +366,39 @@ def _carrier(effects: Effects, flat: Sequence[int], rank: _TraitRank, t: int) ->
         ):
             return i
     return None
+
+
+def _effect_of_the_mean(effects: Effects, flat: Sequence[int], rank: _TraitRank, t: int) -> int | None:
+    """The intercept or class effect that contains the mean of trait t on the user's scale: the first without a stated
+    reference that has no more than one level depending on other effects, as nested classes have."""
+    for i in flat:
+        if not effects[i].is_flat(t) or _class(effects, i).reference is not None:
+            continue
+        if np.any(rank.class_records[i]) and np.count_nonzero(rank.dropped(i)) <= 1:
+            return i
+    return None
+
+
+def _base_shifts(effects: Effects, rank: _TraitRank, t: int, carrier: int, mean: int) -> list[CentringShift]:
+    """The reference level r of the carrier moves into the effect with the mean: m_l += c_r, c_l -= c_r, c_r = 0.
+
+    Every record has a level of both, so that it is the same fit. c_r is subtracted from itself last, by itself.
+    """
+    of_carrier, of_mean = (rank.class_records[i] for i in (carrier, mean))
+    r = _class(effects, carrier).reference_among(of_carrier)
+    is_reference = np.arange(len(of_carrier)) == r
+    components = tuple(effects[i].traits.index(t) for i in (mean, carrier))
+
+    def shift(target: int, component: int, sign: float, moved: np.ndarray) -> CentringShift:
+        sources = np.full(len(effects[target].ids), r, np.int32)
+        means = np.full((len(of_carrier), 1), sign)
+        return CentringShift(target, component, carrier, (components[1],), sources, means, moved)
+
+    return [
+        shift(mean, components[0], -1.0, of_mean),
+        shift(carrier, components[1], 1.0, of_carrier & ~is_reference),
+        shift(carrier, components[1], 1.0, is_reference),
+    ]
 
 
 # ------------------------------------------------------------------------------------------------ terms
@@ -350,25 +445,101 @@ def _covariate_term(
 # ------------------------------------------------------------------------------------------------ notes
 
 
+@dataclass(frozen=True)
+class Dropped:
+    """The levels that are set to 0 on the user's scale, and why: as references, or as aliased with others."""
+
+    effects: Effects
+    flat: Sequence[int]
+    ranks: Sequence[_TraitRank]
+    carriers: Sequence[int | None]  # by trait
+    with_means: Sequence[int | None]  # by trait: the effect that contains its mean
+    trait_names: Sequence[str]
+    groups: Sequence[GroupColumns]
+    group_names: Sequence[str]
+
+    def _set_to_0(self, i: int, t: int) -> tuple[int | None, list[int]]:
+        """(reference level, aliased levels) of class effect i on trait t."""
+        effect, rank = _class(self.effects, i), self.ranks[t]
+        dropped, mean = rank.dropped(i), self.with_means[t]
+        reference = effect.reference_among(rank.class_records[i])
+        if mean is not None and mean != self.carriers[t]:
+            dropped = np.zeros(len(dropped), bool) if i == mean else dropped
+            dropped[reference] |= i == self.carriers[t]
+        levels = np.flatnonzero(dropped).tolist()
+        if len(levels) == np.count_nonzero(rank.class_records[i]) > 1:
+            return None, levels  # aliased with other effects altogether
+        return (reference if reference in levels else None), [level for level in levels if level != reference]
+
+    def references(self) -> dict:
+        """Term -> trait -> reference level; {'fixed': ..., 'groups': ..., 'means': trait -> effect with its mean}."""
+        fixed: dict[str, dict[str, str]] = {}
+        of_groups: dict[str, dict[str, str]] = {}
+        for t, i in ((t, i) for t, rank in enumerate(self.ranks) for i in rank.class_columns):
+            if (level := self._set_to_0(i, t)[0]) is not None:
+                fixed.setdefault(self.effects[i].name, {})[self.trait_names[t]] = self.effects[i].ids[level]
+        for n, group in enumerate(self.groups):
+            if not self.ranks[group.trait].group_columns[n][group.reference]:
+                label = self.trait_names[group.trait] if group.label == "" else group.label
+                of_groups.setdefault(group.term, {})[label] = self.group_names[group.reference]
+        named = {self.trait_names[t]: self.effects[i].name for t, i in enumerate(self.with_means) if i is not None}
+        return {"fixed": fixed, "groups": of_groups, "means": named}
+
+    def notes(self) -> list[str]:
+        found, notes = self.references(), []
+        for term, levels in found["fixed"].items():
+            notes += _reference_notes(f"reference level of {term}", levels)
+        for term, levels in found["groups"].items():
+            notes += _reference_notes(f"reference of the unknown-parent groups of {term}", levels)
+        for t, trait in enumerate(self.trait_names):
+            rank = self.ranks[t]
+            for i in rank.class_columns:
+                ids = self.effects[i].ids
+                what, empty = f"{self.effects[i].name}, {trait}", np.flatnonzero(~rank.class_records[i]).tolist()
+                notes += _held(what, [ids[j] for j in empty], "no records")
+                notes += _held(what, [ids[j] for j in self._set_to_0(i, t)[1]], ALIASED)
+            for n, columns in rank.group_columns.items():
+                group = self.groups[n]
+                also = [j for j in np.flatnonzero(~columns).tolist() if j != group.reference]
+                notes += _held(
+                    f"unknown-parent groups of {group.term} (component {group.component + 1}), {trait}",
+                    [self.group_names[j] for j in also],
+                    "aliased: the records cannot tell them from fixed effects and other groups",
+                )
+        return notes
+
+    def warnings(self) -> list[str]:
+        """References that the user names and that have no records of a trait."""
+        out = []
+        for t, trait in enumerate(self.trait_names):
+            for i, records in self.ranks[t].class_records.items():
+                effect = _class(self.effects, i)
+                if effect.reference is not None and not records[effect.reference] and records.any():
+                    level, instead = effect.ids[effect.reference], effect.ids[effect.reference_among(records)]
+                    out.append(
+                        f"model.fixed.{effect.name}.reference: level '{level}' has no records of {trait}; its "
+                        f"solutions are differences from '{instead}'"
+                    )
+        return out
+
+
+ALIASED = "aliased: the records cannot tell them from other fixed effects"
+
+
+def _reference_notes(what: str, levels: Mapping[str, str]) -> list[str]:
+    """One note where all traits have the same reference level."""
+    if len(set(levels.values())) == 1:
+        return [f"{what}: {next(iter(levels.values()))}"]
+    return [f"{what}, {trait}: {level}" for trait, level in levels.items()]
+
+
 def _notes(
-    effects: Effects,
-    flat: Sequence[int],
-    parts: Sequence[_Part],
-    ranks: Sequence[_TraitRank],
-    trait_names: Sequence[str],
-    groups: Sequence[GroupColumns],
-    group_names: Sequence[str],
+    effects: Effects, parts: Sequence[_Part], ranks: Sequence[_TraitRank], trait_names: Sequence[str]
 ) -> list[str]:
-    """What was set to 0, and why."""
+    """Which columns of covariates were set to 0, and which effects were not checked in full."""
     notes = []
     for t, trait in enumerate(trait_names):
         rank = ranks[t]
-        for i in rank.class_columns:
-            what, ids = f"{effects[i].name}, {trait}", effects[i].ids
-            empty, dropped = ~rank.class_records[i], rank.class_records[i] & ~rank.class_columns[i]
-            notes += _held(what, [ids[j] for j in np.flatnonzero(empty).tolist()], "no records") + _held(
-                what, [ids[j] for j in np.flatnonzero(dropped).tolist()], "not separable from the other fixed effects"
-            )
         for n, columns in rank.part_columns.items():
             effect, part = _covariate(effects, parts[n].effect), parts[n]
             labels = effect.basis.labels(part.first)
@@ -378,13 +549,6 @@ def _notes(
                 for a, b in zip(levels.tolist(), coefficients.tolist(), strict=False)
             ]
             notes += _held(f"{effect.name}, {trait}", names, "not separable from the other fixed effects")
-        for n, columns in rank.group_columns.items():
-            names = [group_names[j] for j in np.flatnonzero(~columns).tolist()]
-            notes += _held(
-                f"unknown-parent groups of {groups[n].term} (component {groups[n].component + 1}), {trait}",
-                names,
-                "not separable from fixed effects and other groups",
-            )
         if rank.apart:
             every = [effects[i].name for i in rank.class_columns] + [
                 effects[parts[n].effect].name for n in rank.part_columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -22,6 +22,7 @@ from mmgibbs.data.ids_as_numbers import refuse_ids_as_numbers, warn_of_ids_as_nu
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.markers import MarkerLabels, marker_terms, without_records_of_others
 from mmgibbs.data.metafounders import with_gamma
+from mmgibbs.data.natural_order import in_natural_order
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.data.random import (
@@ -45,10 +46,15 @@ from mmgibbs.data.similar_levels import warn_of_similar_levels
 from mmgibbs.data.traits import Records, missing_patterns, observing, read_records
 from mmgibbs.errors import DataError
 from mmgibbs.model.design import Design
+from mmgibbs.model.labels import component_labels
 from mmgibbs.model.markers import Markers
 from mmgibbs.model.residual import fold_classes
 from mmgibbs.model.terms import Term
+from pedigree.groups import groups_by_age
+from pedigree.spelling import find_respelled
 from pedigree.tables import agreeing, quoted
+
+SHOWN_LEVELS = 10  # of an effect, where a reference is none of them
 
 
 def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -> Prepared:
@@ -116,8 +122,8 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
                 for term, label in built
             ]
     with stage("rank"):
-        groups = _group_columns([term for term, _ in built])
         names = [t.name for t in analysis.traits]
+        groups = _group_columns([term for term, _ in built], names, lambda: _group_order(analysis, kin))
         fixed = resolve(
             effects, records.observed, records.mean, records.weight, names, groups, kin.pedigree.groups if kin else ()
         )
@@ -138,8 +144,9 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         if trait in responses:
             responses[trait] = responses[trait].shifted(value)
     design = Design(
-        tuple(names), y, pattern, patterns, records.weight, terms, fixed.rescale, fixed.shifts, fixed.offsets, notes,
-        () if classes is None else classes[0], pattern_class, tuple(responses.values()), tuple(markers),
+        tuple(names), y, pattern, patterns, records.weight, terms, fixed.rescale, fixed.shifts, fixed.offsets,
+        fixed.base, notes, () if classes is None else classes[0], pattern_class, tuple(responses.values()),
+        tuple(markers),
     )  # fmt: skip
     labels = tuple(fixed_labels) + tuple(label for _, label in built)
     counts = _counts(analysis, records, kin, design, ungenotyped) | {"missing_patterns": n_patterns}
@@ -150,10 +157,11 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         counts["genotypes"] = genotypes.counts
     warnings = (*phenotypes.warnings, *of_records, *warn_of_repeated_records(analysis, terms, records.observed))
     warnings += () if genotypes is None else genotypes.warnings
-    warnings += (*builder.warnings, *_strangers(analysis, records, kin), *_unused_pedigree(analysis, phenotypes, kin))
+    warnings += (*builder.warnings, *fixed.warnings)
+    warnings += (*_strangers(analysis, records, kin), *_unused_pedigree(analysis, phenotypes, kin))
     return Prepared(
         design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings,
-        warnings, genotypes, tuple(marker_labels),
+        warnings, genotypes, tuple(marker_labels), fixed.references,
     )  # fmt: skip
 
 
@@ -292,24 +300,51 @@ def _unused_pedigree(analysis: Analysis, phenotypes: Phenotypes, kin: Kin | None
     )
 
 
-def _group_columns(terms: list[Term]) -> list[GroupColumns]:
+def _group_columns(
+    terms: list[Term], traits: Sequence[str], group_order: Callable[[], np.ndarray]
+) -> list[GroupColumns]:
     """The columns of fixed unknown-parent groups by component: covariate times expected share of each group."""
     out = []
-    composition = None
+    composition = order = None
     for term in terms:
         if not term.groups_fixed:
             continue
         if composition is None:
-            composition = term.relationship.group_shares()
+            composition, order = term.relationship.group_shares(), group_order()
+        labels = component_labels(term, traits)
         component = 0
         for effect in term.effects:
             share = np.where(effect.level[:, None] >= 0, composition[effect.level], 0.0).astype(np.float64)
             for trait in effect.traits:
                 for j in range(effect.n_regressors):
                     values = share if effect.covariates is None else share * effect.covariates[:, j : j + 1]
-                    out.append(GroupColumns(term.name, component, trait, values))
+                    out.append(GroupColumns(term.name, component, trait, values, labels[component], order))
                     component += 1
     return out
+
+
+def _group_order(analysis: Analysis, kin: Kin | None) -> np.ndarray:
+    """(g,) groups in the order in which they are the reference: the one that the analysis names, then by age."""
+    assert kin is not None and analysis.data.groups is not None, "groups are of a pedigree"
+    read, reference = kin.pedigree, analysis.data.groups.reference
+    order = groups_by_age(read.sire, read.dam, read.birth, in_natural_order(read.groups))
+    if reference is None:
+        return order
+    first = _stated_level(reference, pl.Series(read.groups), "data.groups.reference", "the groups are")
+    return np.concatenate([[first], order[order != first]])
+
+
+def _stated_level(reference: str, ids: pl.Series, path: str, what: str) -> int:
+    """The code of a reference level, also where it is spelled in another way; DataError where it is none."""
+    exact = (ids == reference).arg_true()
+    if len(exact):
+        return int(exact[0])
+    respelled = find_respelled(pl.Series([reference]), ids)
+    if respelled.height and respelled["n_ids"][0] == 1:
+        return int((ids == respelled["id"][0]).arg_true()[0])
+    shown = [quoted(ids[i]) for i in in_natural_order(ids)[:SHOWN_LEVELS]]
+    more = f" and {len(ids) - SHOWN_LEVELS:,} more" if len(ids) > SHOWN_LEVELS else ""
+    raise DataError(f"{path}: found {quoted(reference)}, which is not a level; {what} {', '.join(shown)}{more}")
 
 
 def _hold_groups(term: Term, groups_active: dict) -> Term:
@@ -350,7 +385,11 @@ def _fixed_effects(
         needed = observing(observed, traits)
         if fixed.kind == "class":
             ids, level = class_levels(fixed.column, f"model.fixed.{name}", traits, fixed.missing)
-            effects.append(ClassEffect(name, fixed.column, traits, level, ids.to_list(), priors))
+            reference = None
+            if fixed.reference is not None:
+                path = f"model.fixed.{name}.reference"
+                reference = _stated_level(fixed.reference, ids, path, "the levels are")
+            effects.append(ClassEffect(name, fixed.column, traits, level, ids.to_list(), priors, reference))
             labels.append(LevelLabels(ids, np.arange(len(ids))))
             continue
         path = f"model.fixed.{name}"
@@ -406,13 +445,14 @@ def _class_levels(
 
 
 def _intercept_traits(analysis: Analysis, effects: Effects) -> tuple[int, ...]:
-    """`auto`: the traits that no flat-prior class effect spans."""
+    """`auto`: the traits that no flat-prior class effect spans, unless one has a reference: its mean is elsewhere."""
     choice, every = analysis.model.intercept, range(len(analysis.traits))
     if choice is False:
         return ()
     if choice is True:
         return tuple(every)
-    return tuple(t for t in every if not any(isinstance(e, ClassEffect) and e.is_flat(t) for e in effects))
+    classes = [e for e in effects if isinstance(e, ClassEffect) and e.reference is None]
+    return tuple(t for t in every if not any(e.is_flat(t) for e in classes))
 
 
 # ------------------------------------------------------------------------------------------------ counts

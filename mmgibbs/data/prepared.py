@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -62,6 +62,7 @@ class Prepared:
     warnings: tuple[str, ...] = ()  # of the tables
     genotypes: PreparedGenotypes | None = None
     markers: tuple[MarkerLabels, ...] = ()  # one per term of SNP effects
+    references: dict = field(default_factory=dict)  # reference levels and groups, for run.json
 
     def codes(self, term_name: str, ids: Sequence[str]) -> np.ndarray:
         """(len(ids),) int64 level codes of a term; a ConfigError names an unknown term or the first unknown id."""

@@ -5,9 +5,10 @@ columns that the Cholesky factor of the Schur complement
 
     S = Z'Z - Z'C D^-1 C'Z
 
-takes in their order: classes in the order of the model, then covariates, then unknown-parent groups. A column whose
-pivot is at most 1e-10 of its own sum of squares depends on the columns before it. Weights are positive and do not
-change a rank, so all records count alike.
+takes in their order: classes in the order of the model, then covariates, then unknown-parent groups; of a class the
+last level first and the reference level last. A column whose pivot is at most 1e-10 of its own sum of squares depends
+on the columns before it, so that a class without further dependencies loses its reference level alone. Weights are
+positive and do not change a rank, so all records count alike.
 """
 
 from __future__ import annotations
@@ -35,6 +36,14 @@ class Columns:
     level: np.ndarray  # (n,) int32; -1: no entry in this row
     n_levels: int
     covariates: np.ndarray | None = None  # (n, m); None: the constant 1
+    reference: int = 0  # level of a class that is the first to be dropped where its levels depend on other columns
+
+    @property
+    def order(self) -> np.ndarray:
+        """(size,) the columns in the order in which they are kept."""
+        if self.covariates is not None:
+            return np.arange(self.size)
+        return np.append(np.delete(np.arange(self.size), self.reference)[::-1], self.reference)
 
     @property
     def width(self) -> int:
@@ -44,10 +53,14 @@ class Columns:
     def size(self) -> int:
         return self.n_levels * self.width
 
+    def first_dropped(self, among: np.ndarray) -> int:
+        """Return which of these levels, (n_levels,) bool, goes first: the reference, or the first of them."""
+        return self.reference if among[self.reference] else int(np.argmax(among))
+
     def part(self, rows: slice) -> Columns:
         """The columns of some records."""
         covariates = None if self.covariates is None else self.covariates[rows]
-        return Columns(self.level[rows], self.n_levels, covariates)
+        return Columns(self.level[rows], self.n_levels, covariates, self.reference)
 
 
 @dataclass(frozen=True)
@@ -60,7 +73,8 @@ class Rank:
 def independent_columns(effects: Sequence[Columns], intercept: int | None = None) -> Rank:
     """The columns to keep; `effects` stand in order of preference.
 
-    intercept: its place among the effects. Where it depends on the absorbed class it replaces that class's last level.
+    intercept: its place among the effects. Where it depends on the absorbed class it replaces a level of that class,
+    the reference where that has records.
     """
     classes = [i for i, e in enumerate(effects) if e.covariates is None]
     absorbed = max(classes, key=lambda i: effects[i].n_levels, default=None)
@@ -82,7 +96,10 @@ def independent_columns(effects: Sequence[Columns], intercept: int | None = None
         independent[i] = against_one(effects[i], against)
     if rest:
         S, squares = _schur([effects[i] for i in rest], None if absorbed is None else effects[absorbed], counts)
-        keep = cholesky_pivots(S, squares)
+        starts = np.cumsum([0] + [effects[i].size for i in rest])
+        order = np.concatenate([start + effects[i].order for start, i in zip(starts, rest, strict=False)])
+        keep = np.zeros(len(squares), bool)
+        keep[order] = cholesky_pivots(S[np.ix_(order, order)], squares[order])
         start = 0
         for i in rest:
             independent[i] = keep[start : start + effects[i].size].reshape(effects[i].n_levels, effects[i].width)
@@ -96,16 +113,16 @@ def independent_columns(effects: Sequence[Columns], intercept: int | None = None
     ):
         # 1 = the sum of all levels of the absorbed class, so either may represent the other.
         independent[intercept][0, 0] = True
-        independent[absorbed][np.flatnonzero(with_records[absorbed][:, 0])[-1], 0] = False
+        independent[absorbed][effects[absorbed].first_dropped(with_records[absorbed][:, 0]), 0] = False
     return Rank(independent, with_records, tuple(sorted(apart)))
 
 
 def against_one(effect: Columns, absorbed: Columns | None) -> np.ndarray:
     """(n_levels, m) bool for an effect too large for S: independent of the absorbed class, and within itself.
 
-    Two classes: in each connected part of their graph the levels of both sum to the same vector, so the last level of
-    each part goes. Not where a record has a level of one of them alone: the sums differ in it, and no level of its part
-    depends on the others.
+    Two classes: in each connected part of their graph the levels of both sum to the same vector, so one level of each
+    part goes: the reference level, or the first. Not where a record has a level of one of them alone: the sums differ
+    in it, and no level of its part depends on the others.
 
     Nested slopes: the columns of one level among themselves (they are centred already where their class is in the
     model).
@@ -123,7 +140,8 @@ def against_one(effect: Columns, absorbed: Columns | None) -> np.ndarray:
     differs = np.zeros(len(part), bool)
     differs[part[of_effect[of_effect >= 0]]] = True
     differs[part[of_absorbed[of_absorbed >= 0] + effect.n_levels]] = True
-    present = np.flatnonzero(keep[:, 0] & ~differs[part[: effect.n_levels]])[::-1]
+    present = np.flatnonzero(keep[:, 0] & ~differs[part[: effect.n_levels]])
+    present = present[np.argsort(present != effect.reference, kind="stable")]
     _, first = np.unique(part[present], return_index=True)
     keep[present[first], 0] = False
     return keep

@@ -24,11 +24,12 @@ from pedigree.kernel_options import LOOP
 
 @dataclass(frozen=True)
 class CentringShift:
-    """Undo a centring on the original scale: Theta[target][l, c] -= sum_j mean[l, j] Theta[source][s(l),
+    """Undo a centring on the original scale: Theta[target][l, c] -= sum_j mean[s(l), j] Theta[source][s(l),
     source_components[j]].
 
     Centring a covariate about its mean moves a constant into the term that spans the constant (an intercept or a class
-    effect), trait by trait.
+    effect), trait by trait. So does a reference level: it is subtracted from its class, whose constant another term
+    then contains (`Design.base`).
     """
 
     target: int  # term that carries the constant
@@ -37,6 +38,7 @@ class CentringShift:
     source_components: tuple[int, ...]  # its components of the same trait
     source_level: np.ndarray  # (q_target,) int32 level of the source for each level of the target
     means: np.ndarray  # (q_source, m) float64 means on the original scale, one per source component
+    moved: np.ndarray | None = None  # (q_target,) bool: the levels that it moves; None: those in force
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ class Rescale:
 @dataclass(frozen=True)
 class Design:
     """Records, terms and traits. Covariates are already centred and orthonormal;
-    `rescale`, then `shifts`, then `offsets` undo it for reports.
+    `rescale`, then `shifts`, then `offsets` undo it for reports, and `base` sets reference levels to 0 that the sampler
+    keeps, for a class with many levels should not depend on the few records of one of them.
     """
 
     traits: tuple[str, ...]
@@ -67,6 +70,7 @@ class Design:
     offsets: tuple[
         tuple[int, int, float], ...
     ] = ()  # (term, component, value): value added to every active level of that component
+    base: tuple[CentringShift, ...] = ()  # applied last
     notes: tuple[str, ...] = field(default=())  # choices made on the way, for run.json and the user
     residual_classes: tuple[str, ...] = ()  # names of the classes of the residuals; none: one R for all records
     pattern_class: np.ndarray | None = None  # (n_patterns,) int64 class of each row of `patterns`; None: one for all
@@ -104,12 +108,33 @@ class Design:
             columns = list(r.components)
             out[r.term][:, columns] = out[r.term][:, columns] @ r.matrix.T
         for s in self.shifts:
-            source = out[s.source][:, list(s.source_components)]
-            shift = np.einsum("lj,lj->l", s.means, source)[s.source_level]
-            out[s.target][:, s.component] -= _where_active(self.terms[s.target], s.component, shift)
+            self._shift(out, s)
         for term, component, value in self.offsets:
             out[term][:, component] += _where_active(self.terms[term], component, value)
+        for s in self.base:
+            self._shift(out, s)
         return out
+
+    def _shift(self, theta: list[np.ndarray], s: CentringShift) -> None:
+        source = theta[s.source][:, list(s.source_components)]
+        shift = np.einsum("lj,lj->l", s.means, source)[s.source_level]
+        if s.moved is None:
+            theta[s.target][:, s.component] -= _where_active(self.terms[s.target], s.component, shift)
+        else:
+            theta[s.target][:, s.component] -= np.where(s.moved, shift, 0.0)
+
+    def estimated(self, term: int) -> np.ndarray | None:
+        """(q, k) bool: which levels x components of a term have a solution on the original scale, the others being set
+        to 0; None: all. Where `base` moves the term these are not the equations in force."""
+        active = self.terms[term].active
+        for s in self.base:
+            if s.target == term and s.moved is not None:
+                t = self.terms[term]
+                active = np.ones((t.n_levels, t.n_components), bool) if active is None else active.copy()
+                active[s.moved, s.component] = True
+                if s.source == term:  # the reference level, less itself
+                    active[s.moved & (s.source_level == np.arange(t.n_levels)), s.component] = False
+        return active
 
 
 def _where_active(term: Term, component: int, value: np.ndarray | float) -> np.ndarray | float:

@@ -87,8 +87,14 @@ def remarks(run: Finished) -> list[Finding]:
         if n and not any(note.endswith(f"left out: {reason}") for note in notes):
             out.append(Finding("Records left out", f"{counted(n, 'record')}: {reason}."))
     for note in notes:
-        out.append(Finding("Levels set to 0" if any(words in note for words in SET_TO_0) else "Note", note))
+        out.append(Finding(_title(note), note))
     return out
+
+
+def _title(note: str) -> str:
+    if note.startswith(("reference level of", "reference of the unknown-parent groups")):
+        return "Reference levels"
+    return "Levels set to 0" if any(words in note for words in SET_TO_0) else "Note"
 
 
 def of_chains(summary: pl.DataFrame, record: Mapping) -> list[Finding]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import polars as pl
 
+from mmgibbs.data.natural_order import in_natural_order
 from mmgibbs.report import words
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
@@ -22,7 +23,6 @@ from mmgibbs.report.html_tables import (
     known,
     numbers,
 )
-from mmgibbs.report.order import in_natural_order
 from mmgibbs.results.markers import GEBV, TOTAL
 
 FIXED = "Fixed effects"
@@ -36,7 +36,8 @@ def fixed_effects(run: Finished) -> list[Table]:
     out = []
     for of_groups, term, frame in _shown(run):
         caption = f"{term}: unknown-parent groups" if of_groups else term
-        out.append(_table(caption, frame, run.solved, _groups_words(run.record, term) if of_groups else ""))
+        references = _references(run.record, term, of_groups)
+        out.append(_table(caption, frame, run.solved, _groups_words(run.record, term) if of_groups else "", references))
     return out
 
 
@@ -80,8 +81,18 @@ def _groups_words(record: Mapping, term: str) -> str:
     }.get(_groups_effect(record), "")
 
 
-def _table(caption: str, frame: pl.DataFrame, solved: bool, of_all: str = "") -> Table:
-    """solved: by BLUP, so that errors are standard errors. of_all: a sentence on all levels, for the note."""
+def _references(record: Mapping, term: str, of_groups: bool) -> set[str]:
+    """Levels or groups of a term that the others are differences from."""
+    found = record.get("reference_levels", {}).get("groups" if of_groups else "fixed", {})
+    return set(found.get(term, {}).values())
+
+
+def _table(
+    caption: str, frame: pl.DataFrame, solved: bool, of_all: str = "", references: Collection[str] = ()
+) -> Table:
+    """solved: by BLUP, so that errors are standard errors. of_all: a sentence on all levels, for the note. references:
+    levels that the others are differences from.
+    """
     spread = "SE" if solved else "SD"
     cut = pl.concat([_extremes(part) for _, part in frame.group_by(["trait"], maintain_order=True)])
     several = frame["trait"].n_unique() > 1
@@ -128,7 +139,8 @@ def _table(caption: str, frame: pl.DataFrame, solved: bool, of_all: str = "") ->
                 highs,
             )
         ]
-        shown[0] = [Number("set to 0", 0.0) if h else cell for cell, h in zip(shown[0], held, strict=True)]
+        said = ["reference, 0" if level in references else "set to 0" for level in part["level"]]
+        shown[0] = [Number(s, 0.0) if h else cell for cell, s, h in zip(shown[0], said, held, strict=True)]
         drawn, own = _bars(part["level"].to_list(), part["mean"].to_list(), lows, highs, any(held))
         every_bar += drawn
         called = {", ".join(filter(None, (name, str(trait) if several else ""))): ends for name, ends in own.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from mmgibbs.data.natural_order import in_natural_order
 from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
@@ -18,7 +19,6 @@ from mmgibbs.report.html_tables import (
     numbers,
     where_marked,
 )
-from mmgibbs.report.order import in_natural_order
 
 
 def other_traits(run: Finished, figures: plots.Figures) -> list[dict]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from mmgibbs.data.natural_order import natural
 from mmgibbs.report.findings import MIXING, ORDER, RHAT
 from mmgibbs.report.html_tables import Column, Table, counted, counts, decimals, figure, interval, known, listed, number
-from mmgibbs.report.order import natural
 from mmgibbs.results.relationships import relationships_of
 from mmgibbs.results.reliability import SHOWN_AS_NEGATIVE
 

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.data.prepared import LevelLabels, Prepared
+from mmgibbs.model.design import Design
 from mmgibbs.model.labels import numbered
 from mmgibbs.model.terms import Term
 from mmgibbs.posterior.moments import PooledMoments
@@ -66,9 +67,9 @@ def solutions_frame(
     which come last.
     """
     frames = [
-        _term_frame(prepared.design.traits, term, labels, mean, sd, mcse, ess, variances.get(term.name))
-        for term, labels, mean, sd, mcse, ess in zip(
-            prepared.design.terms, prepared.levels, pooled.mean, pooled.sd, pooled.mcse, pooled.ess, strict=True
+        _term_frame(prepared.design, i, labels, mean, sd, mcse, ess, variances.get(prepared.design.terms[i].name))
+        for i, (labels, mean, sd, mcse, ess) in enumerate(
+            zip(prepared.levels, pooled.mean, pooled.sd, pooled.mcse, pooled.ess, strict=True)
         )
     ]
     frames = [_with_columns(i, f, prepared, more) for i, f in enumerate(frames) if f.height]
@@ -76,8 +77,8 @@ def solutions_frame(
 
 
 def _term_frame(
-    traits: Sequence[str],
-    term: Term,
+    design: Design,
+    number: int,
     labels: LevelLabels,
     mean: np.ndarray,
     sd: np.ndarray,
@@ -85,9 +86,10 @@ def _term_frame(
     ess: np.ndarray,
     variance: np.ndarray | None,
 ) -> pl.DataFrame:
+    traits, term, estimated = design.traits, design.terms[number], design.estimated(number)
     order, k = np.asarray(labels.order), term.n_components
     components = _reported_components(term, labels)
-    held = None if term.active is None else ~_in_rows(term.active, order, components)
+    held = None if estimated is None else ~_in_rows(estimated, order, components)
 
     def unless_held(values: np.ndarray, instead: float) -> np.ndarray:
         rows = _in_rows(values, order, components)

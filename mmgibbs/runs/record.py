@@ -78,6 +78,7 @@ def model_record(
         "block_kinds": {t.name: block_kind(t) for t in design.terms},
         "relationships": {t.name: described_relationship(t) for t in design.terms if t.kind == "random"},
         "levels": {t.name: t.n_levels for t in design.terms},
+        "reference_levels": prepared.references,
         **({"markers": described_markers(design)} if design.markers else {}),
         "partition": equations.partition.kind,
         "blocks": len(equations.partition.blocks),

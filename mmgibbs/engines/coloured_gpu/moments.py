@@ -27,7 +27,7 @@ class UserScale:
         self.engine, design = engine, engine.equations.design
         touched = (
             {r.term for r in design.rescale}
-            | {i for s in design.shifts for i in (s.target, s.source)}
+            | {i for s in (*design.shifts, *design.base) for i in (s.target, s.source)}
             | {t for t, _, _ in design.offsets}
         )
         columns = [(r.term, c) for r in design.rescale for c in r.components]
@@ -43,13 +43,21 @@ class UserScale:
             (r.term, queue.upload(np.array(r.components, np.int32)), len(r.components), queue.upload(r.matrix))
             for r in design.rescale
         ]
-        self._shifts = [(self._column(s.target, s.component), *self._shift(s)) for s in design.shifts]
+        self._masks: list = []  # kept, as kernels know their addresses alone
+        self._shifts, self._base = (
+            [(self._column(s.target, s.component, s.moved), *self._shift(s)) for s in shifts]
+            for shifts in (design.shifts, design.base)
+        )
         self._offsets = [(self._column(t, c), np.float64(value)) for t, c, value in design.offsets]
 
-    def _column(self, term: int, component: int) -> np.ndarray:
-        """struct Column."""
+    def _column(self, term: int, component: int, moved: np.ndarray | None = None) -> np.ndarray:
+        """struct Column; moved: (q,) bool in model order, in place of the levels in force."""
         q, k = self.shapes[term]
         active = int(self.engine.resident.terms[term].struct["active"][0])
+        if moved is not None:
+            levels = moved[self.engine.equations.terms[term].code].astype(np.uint8)
+            self._masks.append(self.engine.queue.upload(np.repeat(levels[:, None], k, axis=1)))
+            active = self.engine.queue.address(self._masks[-1])
         return struct(
             theta=self.engine.queue.address(self.buffers[term]),
             active=active,
@@ -98,6 +106,8 @@ class UserScale:
             launch(kernel("recentre"), int(column["n"][0]), column, *arguments)
         for column, value in self._offsets:
             launch(kernel("add_offset"), int(column["n"][0]), column, value)
+        for column, *arguments in self._base:
+            launch(kernel("recentre"), int(column["n"][0]), column, *arguments)
 
     def value(self, term: int) -> str:
         """The type of a term's buffer, as C++ writes it."""

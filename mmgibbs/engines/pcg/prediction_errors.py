@@ -198,7 +198,7 @@ class _Sums:
         self.of_errors = np.zeros(solver.bounds[-1])  # m^2
         self.drawn = drawn
         self.of_solutions = [np.zeros(shape if d else (0, 0)) for shape, d in zip(solver.shapes, drawn, strict=True)]
-        touched = {r.term for r in design.rescale} | {s.target for s in design.shifts}
+        touched = {r.term for r in design.rescale} | {s.target for s in (*design.shifts, *design.base)}
         self.on_scale = {i: np.zeros(solver.shapes[i]) for i in sorted(touched)}  # model order
         self._zero = design.to_original_scale([np.zeros(shape) for shape in solver.shapes])
 
@@ -273,7 +273,8 @@ def _on_scale(
     design = solver.equations.design
     normals = [np.random.default_rng(0).standard_normal(shape) for shape in solver.shapes]
     moved = design.to_original_scale(normals)[i] - halves[0]._zero[i] != normals[i]
-    if solver.equations.design.terms[i].active is not None:
-        moved &= design.terms[i].active
+    if (estimated := design.estimated(i)) is not None:
+        moved &= estimated
+        found, error = np.where(estimated, found, 0.0), np.where(estimated, error, 0.0)
     squares = sum(own.on_scale[i] for own in halves) / n
     return np.where(moved, squares, found), np.where(moved, np.sqrt(2 / n) * squares, error)

@@ -54,26 +54,30 @@ def test_kept_columns_are_a_basis(effects):
     check(effects)
 
 
-def test_the_largest_class_keeps_its_levels_and_later_levels_of_the_others_go():
+def test_the_largest_class_keeps_its_levels_and_the_reference_levels_of_the_others_go():
     rng = np.random.default_rng(2)
     sex, herd, year = (Columns(rng.integers(0, q, 200).astype(np.int32), q) for q in (2, 20, 5))
     result = check([sex, herd, year])
+    assert result.independent[0].ravel().tolist() == [False, True]
+    assert result.independent[1].all()
+    assert result.independent[2].ravel().tolist() == [False] + [True] * 4
+    result = check([replace(sex, reference=1), replace(herd, reference=7), replace(year, reference=3)])
     assert result.independent[0].ravel().tolist() == [True, False]
     assert result.independent[1].all()
-    assert result.independent[2].ravel().tolist() == [True] * 4 + [False]
+    assert result.independent[2].ravel().tolist() == [True, True, True, False, True]
 
 
-def test_an_intercept_takes_the_place_of_the_last_level():
+def test_an_intercept_takes_the_place_of_the_reference_level():
     rng = np.random.default_rng(2)
     level = rng.integers(0, 4, 50).astype(np.int32)
-    level[level == 3] = 2  # the last level has no records, so the one before it goes
+    level[level == 0] = 2  # the first level has no records, so the one after it goes
     result = check(
         [Columns(np.zeros(50, np.int32), 1), Columns(level, 4), Columns(rng.integers(0, 3, 50).astype(np.int32), 3)],
         intercept=0,
     )
     assert result.independent[0].all()
-    assert result.independent[1].ravel().tolist() == [True, True, False, False]
-    assert result.independent[2].ravel().tolist() == [True, True, False]
+    assert result.independent[1].ravel().tolist() == [False, False, True, True]
+    assert result.independent[2].ravel().tolist() == [False, True, True]
 
 
 def test_disconnected_classes_lose_a_level_each():
@@ -98,6 +102,16 @@ def test_a_class_too_large_for_the_full_check(seed, n, q):
     finally:
         rank.DENSE_COLUMNS = limit
     assert result.checked_apart == (1,)
+
+
+def test_one_level_of_each_part_of_a_large_class_goes(monkeypatch):
+    """Herds 0 and 1 with years 0-2, herds 2 and 3 with years 3-5: the reference, and the first of the other part."""
+    monkeypatch.setattr(rank, "DENSE_COLUMNS", 1)
+    herd = np.repeat(np.arange(8), 6).astype(np.int32)
+    year = np.concatenate([np.tile([0, 1, 2], 8), np.tile([3, 4, 5], 8)]).astype(np.int32)
+    for reference, dropped in ((0, [0, 3]), (1, [1, 3]), (5, [0, 5])):
+        result = check([Columns(herd, 8), Columns(year, 6, reference=reference)])
+        assert np.flatnonzero(~result.independent[1][:, 0]).tolist() == dropped
 
 
 def in_force(effect, keep):

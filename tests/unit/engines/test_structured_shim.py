@@ -229,6 +229,7 @@ def on_another_scale(example):
     """A rescaling, a centring and an offset, as covariates bring them."""
     design = example.design
     means = np.random.default_rng(4).normal(size=(4, 2))
+    one, is_2, every = np.ones((4, 1)), np.arange(4) == 2, [np.ones(t.n_levels, bool) for t in design.terms]
     return replace(
         design,
         rescale=(
@@ -241,6 +242,11 @@ def on_another_scale(example):
             CentringShift(3, 1, 2, (0,), np.zeros(3, np.int32), means[:1, :1]),
         ),
         offsets=((0, 0, 12.5), (3, 1, -4.0)),
+        base=(  # level 2 of term 0 moves into term 3
+            CentringShift(3, 0, 0, (0,), np.full(design.terms[3].n_levels, 2, np.int32), -one, every[3]),
+            CentringShift(0, 0, 0, (0,), np.full(4, 2, np.int32), one, is_2 == 0),
+            CentringShift(0, 0, 0, (0,), np.full(4, 2, np.int32), one, is_2 == 1),
+        ),
     )
 
 

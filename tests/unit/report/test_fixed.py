@@ -7,11 +7,11 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from mmgibbs.data.natural_order import in_natural_order
 from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.fixed import _table, bar_scale, fixed_effects, fixed_scale_words, fixed_title
 from mmgibbs.report.html_tables import Bar, bars
-from mmgibbs.report.order import in_natural_order
 from mmgibbs.report.other_traits import other_traits
 from mmgibbs.report.words import _by_class
 
@@ -52,6 +52,15 @@ def test_solutions_that_are_not_on_the_scale_of_records_say_so(traits, said):
     frame = frame.with_columns(term=pl.lit("herd"), effect=pl.lit(""))
     run = Finished(Path("."), {"analysis": {"traits": traits}}, pl.DataFrame(), frame)
     assert fixed_scale_words(run) == said
+
+
+def test_reference_levels_are_told_from_others_at_0():
+    frame = solutions(["a", "b", "c"], [0.0, 2.0, 0.0], [0.0, 0.1, 0.0]).with_columns(
+        term=pl.lit("herd"), effect=pl.lit("")
+    )
+    record = {"reference_levels": {"fixed": {"herd": {"weight": "a"}}, "groups": {}}}
+    (table,) = fixed_effects(Finished(Path("."), record, pl.DataFrame(), frame))
+    assert [row[1].text for row in table.rows if row[1].value == 0] == ["reference, 0", "set to 0"]
 
 
 def test_one_wide_interval_does_not_set_the_scale():

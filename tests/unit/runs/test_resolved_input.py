@@ -117,7 +117,8 @@ def test_a_rank_deficient_design_is_resolved_and_reported(folder):
     assert outcome.code == 0, outcome.err
     dropped = outcome.solutions.filter(pl.col("term") == "district")
     assert dropped["mean"].to_list() == dropped["sd"].to_list() == [0.0] * 4
-    note = "district, weaning_weight: 2 levels set to 0 (not separable from the other fixed effects): north, south"
+    aliased = "aliased: the records cannot tell them from other fixed effects"
+    note = f"district, weaning_weight: 2 levels set to 0 ({aliased}): north, south"
     assert note in outcome.record["notes"] and note in outcome.err
     kept = outcome.solutions.filter(pl.col("term") != "district")
     expected = pl.read_parquet(plain / "solutions.parquet")
