@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import zipfile
+import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -16,7 +17,7 @@ import polars as pl
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.results.markers import TOTAL
-from mmgibbs.results.reading import read_record, read_table, read_table_if_any
+from mmgibbs.results.reading import RunFiles, refuse_outside_storage
 from mmgibbs.results.relationships import relationships_of
 
 OF_ANIMALS = ("A", "G", "D", "H")  # symbols of relationships by a pedigree, genotypes or both
@@ -123,9 +124,10 @@ class Finished:
 
 
 def read_finished(directory: str | os.PathLike, solutions: pl.DataFrame | None = None) -> Finished:
-    """The finished run in `directory`; ConfigError where it is none, or one of its files cannot be read.
+    """The finished run in `directory`; ConfigError where it is none, or one of its files is damaged or missing.
 
-    solutions: the same table as in its file, where it is in memory: it may have gigabytes."""
+    solutions: the same table as in its file, where it is in memory: it may have gigabytes.
+    """
     path = Path(directory)
     for name in ("run.json", "summary.parquet"):
         if not (path / name).is_file():
@@ -133,21 +135,22 @@ def read_finished(directory: str | os.PathLike, solutions: pl.DataFrame | None =
                 f"{ASKED}'{directory}' is not the folder of a finished run: found no {name}; needed what `mmgibbs "
                 "run` writes"
             )
-    record = read_record(path, ASKED)
-    table = lambda name: read_table_if_any(path / f"{name}.parquet", ASKED)
-    draws, trends = _draws(path / "draws.nc")
+    files = RunFiles(path, ASKED)
+    table = lambda name: files.table_if_any(f"{name}.parquet")
+    path_of_draws = files.path("draws.nc")
+    draws, trends = _draws(path_of_draws) if path_of_draws is not None else ({}, {})
     return Finished(
         directory=path.resolve(),
-        record=record,
-        summary=read_table(path / "summary.parquet", ASKED),
+        record=files.record,
+        summary=files.table("summary.parquet"),
         solutions=table("solutions") if solutions is None else solutions,
         animals=table("animals"),
         decisions=table("decisions"),
         response=table("response"),
         markers=table("markers"),
         windows=table("windows"),
-        chromosomes=_csv_if_any(path / "chromosomes.csv"),
-        marker_draws=_marker_draws(path, record),
+        chromosomes=files.table_if_any("chromosomes.csv"),
+        marker_draws=_marker_draws(files),
         genotyped=table("genotyped"),
         relationship_sample=table("relationship_sample"),
         predicted=table("predicted_classes"),
@@ -156,27 +159,20 @@ def read_finished(directory: str | os.PathLike, solutions: pl.DataFrame | None =
     )
 
 
-def _csv_if_any(path: Path) -> pl.DataFrame | None:
-    """Names of chromosomes stay text."""
-    if not path.exists():
-        return None
-    try:
-        return pl.read_csv(path, schema_overrides=dict.fromkeys(("term", "trait", "chromosome"), pl.String))
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise ConfigError(f"{ASKED}'{path}' cannot be read: {str(error).splitlines()[0]}") from None
-
-
-def _marker_draws(path: Path, record: dict) -> int | None:
-    """Draws of the SNP effects that the run kept, of all chains; None where it kept none or cannot be asked.
+def _marker_draws(files: RunFiles) -> int | None:
+    """Draws of the SNP effects that the run kept, of all chains; None where it kept none.
 
     Only their numbers are read: the effects themselves may take gigabytes.
     """
-    chains = record.get("analysis", {}).get("sampler", {}).get("chains")
-    try:
-        with np.load(path / "marker_draws.npz", allow_pickle=False) as file:
-            return len(file["number"]) * chains if chains else None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    path = files.path("marker_draws.npz", content=False)
+    chains = files.record.get("analysis", {}).get("sampler", {}).get("chains")
+    if path is None or not chains:
         return None
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return len(file["number"]) * chains
+    except (OSError, ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+        raise ConfigError(f"{ASKED}'{path}' cannot be read: {error}") from None
 
 
 def _elements(name: str, values: np.ndarray, labels: list[list]) -> dict[str, np.ndarray]:
@@ -188,8 +184,7 @@ def _elements(name: str, values: np.ndarray, labels: list[list]) -> dict[str, np
 
 def _draws(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Trend]]:
     """({parameter: (chains, draws)}, trends); draws of chosen levels are left alone."""
-    if not path.exists():
-        return {}, {}
+    refuse_outside_storage(path, ASKED)
     import h5netcdf  # xarray, which reads the same, takes a second longer to import
 
     parameters, trends = {}, {}
@@ -209,6 +204,6 @@ def _draws(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Trend]]:
                 elif known.startswith("trend["):
                     years, components = labels(variable)
                     trends[known[6:-1]] = Trend(np.array(years, np.int64), [str(c) for c in components], variable[...])
-    except (OSError, KeyError, ValueError) as error:
+    except (OSError, KeyError, ValueError, RuntimeError) as error:
         raise ConfigError(f"{ASKED}'{path}' cannot be read: {error}") from None
     return parameters, trends

@@ -245,13 +245,17 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
         + (f" in {record['bytes'] / 1e6:,.1f} MB" if record.get("bytes") else "")
         if "equations" in record
         else None,
-        "Device": f"{record['device']}, {counted(record.get('threads', 1), 'thread')}" if "device" in record else None,
+        "Device": _device(record) if "device" in record else None,
         "Time": _time(seconds),
         "Versions": ", ".join(f"{name} {v}" for name, v in record.get("versions", {}).items() if v != "not installed")
         or None,
     }
     groups = (("Data", held), ("Choices", chosen), ("Work", done))
     return [(title, [(k, v) for k, v in items.items() if v]) for title, items in groups if any(items.values())]
+
+
+def _device(record: dict) -> str:
+    return f"{record['device']}, {counted(record.get('threads') or 1, 'thread')}"
 
 
 def _weights(column: str, scales: Mapping[str, Mapping[str, str]]) -> str:

@@ -18,7 +18,9 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.errors import ConfigError, option
+from mmgibbs.machine.files import flush_and_hash, flush_file, flush_folder, move_all
 from mmgibbs.posterior.summary import write_draws
+from mmgibbs.results.checksums import CHECKSUMS, record_with_checksum
 
 CSV_ROWS = 1_000_000  # larger solutions are written as csv only on request
 CONTENTS = frozenset(
@@ -50,6 +52,7 @@ CONTENTS = frozenset(
     }
 )
 WORKING = frozenset({"checkpoint", "run.log", ".writing"})  # what a run keeps while it works; the rest are its results
+LOCK = ".lock"  # of the run that writes the folder; a run that was killed leaves it, and it means nothing then
 
 
 def check_run_directory(directory: str | os.PathLike, overwrite: bool = False) -> Path:
@@ -60,7 +63,8 @@ def check_run_directory(directory: str | os.PathLike, overwrite: bool = False) -
     """
     path = Path(directory).resolve()
     if path.is_dir():
-        entries = {p.name for p in path.iterdir()}
+        _refuse_links(path, directory)
+        entries = {p.name for p in path.iterdir()} - {LOCK}
         if entries and not entries & CONTENTS:
             raise ConfigError(
                 f"output.directory: '{directory}' holds files that are not of a run ({_first(entries)}); "
@@ -81,6 +85,16 @@ def check_run_directory(directory: str | os.PathLike, overwrite: bool = False) -
     return path
 
 
+def _refuse_links(path: Path, directory: str | os.PathLike) -> None:
+    """A run would write to where a link leads, which someone else may have chosen."""
+    for name in sorted((*CONTENTS, LOCK)):
+        if (path / name).is_symlink():
+            raise ConfigError(
+                f"output.directory: '{directory}' has a link in place of {name}, and a run writes to where it leads; "
+                "needed a directory without links"
+            )
+
+
 def write_run_folder(
     directory: str | os.PathLike,
     *,
@@ -94,10 +108,11 @@ def write_run_folder(
 ) -> Path:
     """Write summary, solutions, draws.nc and run.json into `directory`, and return its absolute path.
 
-    run: what run.json holds; the names of the files written are added as `files`, and a note where the csv of the
-    solutions was left out. draws: the arguments of `chains.summary.write_draws` but its path. extra: file name ->
-    function that writes it. csv: 'auto' (solutions of at most a million rows) | 'always' | 'never'. With `overwrite` an
-    earlier run is replaced once the new one is complete; checkpoints, the log, and files that are not of a run stay.
+    run: what run.json holds; the names of the files written are added as `files`, their checksums as `checksums`, and
+    a note where the csv of the solutions was left out. draws: the arguments of `chains.summary.write_draws` but its
+    path. extra: file name -> function that writes it. csv: 'auto' (solutions of at most a million rows) | 'always' |
+    'never'. With `overwrite` an earlier run is replaced once the new one is complete; checkpoints, the log, and files
+    that are not of a run are kept.
 
     Whatever goes wrong while writing, the new files are removed and an earlier run stays as it was.
     """
@@ -150,32 +165,32 @@ def _write_files(
         write_draws(work / "draws.nc", **draws)
     for name, write in extra.items():
         write(work / name)
-    files = sorted([*(p.name for p in work.iterdir()), "run.json"])
-    record = plain({**run, "notes": notes, "files": files})
-    (work / "run.json").write_text(
-        json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"
-    )
+    results = sorted(work.iterdir())
+    files = sorted([*(path.name for path in results), "run.json"])
+    record = plain({**run, "notes": notes, "files": files, CHECKSUMS: flush_and_hash(results)})
+    text = json.dumps(record_with_checksum(record), indent=2, ensure_ascii=False, allow_nan=False)
+    (work / "run.json").write_text(f"{text}\n", encoding="utf-8")
+    flush_file(work / "run.json")
+    flush_folder(work)
 
 
 def _take_place(work: Path, path: Path) -> None:
     """Move what is in `work` up to `path`, run.json last; results of an earlier run, which step aside first, come back
     where that fails.
     """
-    aside, new = (
-        work / "replaced",
-        sorted((p.name for p in work.iterdir()), key=lambda name: (name == "run.json", name)),
-    )
+    aside = work / "replaced"
+    new = sorted((p.name for p in work.iterdir()), key=lambda name: (name == "run.json", name))
     aside.mkdir()
     old = sorted((name for name in CONTENTS - WORKING if (path / name).exists()), key=lambda name: name != "run.json")
-    moved = []
+    results = [*((path / n, aside / n) for n in old), *((work / n, path / n) for n in new[:-1])]
+    move_all(results)
     try:
-        for source, target in [*((path / n, aside / n) for n in old), *((work / n, path / n) for n in new)]:
-            source.rename(target)
-            moved.append((source, target))
-    except OSError:
-        for source, target in reversed(moved):
-            target.rename(source)
+        flush_folder(path)  # the results have their names on the disk before run.json says that they are complete
+        move_all([(work / "run.json", path / "run.json")])
+    except BaseException:
+        move_all([(target, source) for source, target in reversed(results)])
         raise
+    flush_folder(path)
     shutil.rmtree(work)
 
 

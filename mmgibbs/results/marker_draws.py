@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, marker_name
 from mmgibbs.posterior.thinned import KeptDraws
+from mmgibbs.results.reading import RunFiles
 
 FILE = "marker_draws.npz"
 
@@ -84,10 +86,10 @@ def _at(place: np.ndarray, values: np.ndarray, q: int) -> np.ndarray:
     return out
 
 
-def read_marker_draws(run: Path) -> list[EffectDraws]:
-    """Of each term; [] where the run kept none. ConfigError for a file that is damaged."""
-    path = run / FILE
-    if not path.exists():
+def read_marker_draws(run: RunFiles) -> list[EffectDraws]:
+    """Draws of each term; [] where the run kept none. ConfigError for a file that is damaged or missing."""
+    path = run.path(FILE)
+    if path is None:
         return []
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -103,5 +105,5 @@ def read_marker_draws(run: Path) -> list[EffectDraws]:
                 )
                 for i, effects in enumerate(each)
             ]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}; needed the file that the run wrote") from None
+    except (OSError, ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+        raise ConfigError(f"{run.asked}'{path}' cannot be read: {error}; needed the file that the run wrote") from None

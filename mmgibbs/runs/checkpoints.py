@@ -28,6 +28,8 @@ from typing import Any
 
 import numpy as np
 
+from mmgibbs.machine.files import flush_folder
+
 FORMAT = 1  # of what a file holds; another one is not read
 FIRST_MINUTES = 1.0  # to the first checkpoint of a run, where the time between two is longer
 
@@ -73,7 +75,7 @@ class Checkpoints:
             with suppress(FileNotFoundError):
                 os.replace(self.path(name), self.previous(name))
             os.replace(new, self.path(name))
-            fsync_folder(self.folder)
+            flush_folder(self.folder)
         except BaseException:
             new.unlink(missing_ok=True)
             raise
@@ -179,16 +181,3 @@ def _digest(arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> st
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(array.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
-
-
-def fsync_folder(folder: Path) -> None:
-    """Names too reach the disk: without this a rename may be lost with the power. Not on Windows, which opens no
-    folder."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except PermissionError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

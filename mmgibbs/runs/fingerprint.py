@@ -71,6 +71,22 @@ def _tables(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[str, Path
             yield from _tables(getattr(value, name), place if one else (*place, name))
 
 
+def states_of_files(analysis: Analysis) -> dict[Path, tuple[int, ...] | None]:
+    """What tells whether a data file has been written or replaced since; None where there is no file.
+
+    The time of the last change (`st_ctime_ns`) is set by the system: no program can put it back.
+    """
+    states: dict[Path, tuple[int, ...] | None] = {}
+    for _, table in _tables(analysis):
+        if isinstance(table, Path):
+            try:
+                found = table.stat()
+                states[table] = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            except OSError:
+                states[table] = None
+    return states
+
+
 def _sha256(table: Path | pl.DataFrame) -> str:
     if not isinstance(table, Path):
         buffer = io.BytesIO()

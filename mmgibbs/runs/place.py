@@ -6,7 +6,7 @@
         ...                                                   # sample with place.checkpoints, write the results
         place.end(samples)
 
-While a run works its folder holds `run.log`, which is the lock too, and `checkpoint/`: a file for each chain and
+While a run works its folder holds the lock, `run.log` and `checkpoint/`: a file for each chain and
 `run.npz`, which says what is being run. `run.json`, written last, names the run that it is of (`run_id`): so a folder
 is complete where the two agree, whenever a run was killed.
 """
@@ -27,11 +27,13 @@ from types import TracebackType
 
 from mmgibbs.config import Analysis
 from mmgibbs.errors import ConfigError, MmgibbsError, OtherVersion, Stopped, option, option_name
+from mmgibbs.results.checksums import CHECKSUMS, damage_of_file
 from mmgibbs.results.folder import WORKING, check_run_directory
+from mmgibbs.results.reading import read_record
 from mmgibbs.runs.checkpoints import Checkpoints
-from mmgibbs.runs.fingerprint import changes, settings, what_is_run
+from mmgibbs.runs.fingerprint import changes, settings, states_of_files, what_is_run
 from mmgibbs.runs.live import LivePage
-from mmgibbs.runs.log import NAME as LOG
+from mmgibbs.runs.lock import FolderLock
 from mmgibbs.runs.log import RunLog
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import versions
@@ -81,7 +83,9 @@ class RunFolder:
         self.begun_with: str | None = None
         self.engine: str | None = None
         self.run_id = f"{datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')}-{secrets.token_hex(4)}"
-        self._log = RunLog(self.path) if (self.path / LOG).exists() else None
+        self._states = states_of_files(analysis)
+        self._lock = FolderLock(self.path) if self.path.is_dir() else None
+        self._log: RunLog | None = None
         self._made: list[Path] = []  # folders, innermost first
         self._started = False
         self._runs = Checkpoints(self.path / "checkpoint", RUN)
@@ -109,6 +113,8 @@ class RunFolder:
         found, useless = self._runs.read(RUN)
         facts = found.facts if found else None
         complete = record is not None and (facts is None or record.get("run_id") == facts["run_id"])
+        if complete and (resume or extend):
+            complete = self._results_are_good(record)
         begun = not complete and (facts is not None or any((self.path / name).exists() for name in WORKING))
         if not (resume or extend or self.overwrite):
             if begun:
@@ -149,6 +155,15 @@ class RunFolder:
                 self.begun_with = self._engine_of(kept)
         else:
             self.console.say(f"{shown} holds no checkpoint: the run starts from the beginning")
+
+    def _results_are_good(self, record: dict | None) -> bool:
+        """Whether every result file is as the run wrote it. One that is not is reported."""
+        for name, expected in ((record or {}).get(CHECKSUMS) or {}).items():
+            damage = damage_of_file(self.path / name, expected)
+            if damage is not None:
+                self.console.say(f"warning: '{self.path / name}' {damage}; the results have to be written again")
+                return False
+        return True
 
     def _refuse_changes(self, facts: dict | None, record: dict | None) -> None:
         """ConfigError where the analysis or a data file is not that of the run that is there."""
@@ -224,12 +239,13 @@ class RunFolder:
     def start(self) -> None:
         """Make and lock the folder, and say in it what is being run. What was said so far goes to the log."""
         try:
-            if self._log is None:
+            if self._lock is None:
                 self._made = [p for p in (self.path, *self.path.parents) if not p.exists()]
                 self.path.mkdir(parents=True, exist_ok=True)
-                self._log = RunLog(self.path)
+                self._lock = FolderLock(self.path)
                 if self.kind == NEW:  # someone may have been quicker
                     check_run_directory(self.path, self.overwrite or not (self.path / "run.json").exists())
+            self._log = RunLog(self.path)
             self._started = True
             self._log.begin(self.console.lines)
             self.console.log = self._log
@@ -237,7 +253,10 @@ class RunFolder:
             if self.kind == NEW and folder.exists():
                 shutil.rmtree(folder)
             if self.checkpoints is None:
+                self._refuse_changed_files()
                 return
+            _ = self._what  # reads the data files, unless that is done
+            self._refuse_changed_files()
             folder.mkdir(exist_ok=True)
             self._runs.clear_unfinished()
             if self.kind == NEW:
@@ -246,6 +265,18 @@ class RunFolder:
                 self._say_what(self.samples or self.analysis.sampler.samples)
         except OSError as error:
             raise ConfigError(f"output.directory: cannot write '{self.path}': {error.strerror or error}") from error
+
+    def _refuse_changed_files(self) -> None:
+        """ConfigError where a data file is not the one that was there before the first was read: the checkpoints would
+        go by the name of data that the run has not read, or continue with other data.
+        """
+        now = states_of_files(self.analysis)
+        changed = [str(path) for path, state in self._states.items() if now[path] != state]
+        if changed:
+            raise ConfigError(
+                f"{changed[0]}: was changed while the run read its data; needed files that stay as they are: start the "
+                "run again"
+            )
 
     def _say_what(self, samples: int) -> None:
         facts = {
@@ -297,6 +328,8 @@ class RunFolder:
     def _remove(self) -> None:
         """Nothing of the run is worth keeping: leave no trace of it."""
         shutil.rmtree(self._runs.folder, ignore_errors=True)
+        if self._lock is not None:
+            self._lock.release()
         if self._log is not None and self._log.made:
             self._log.path.unlink(missing_ok=True)
         for folder in self._made:
@@ -307,6 +340,8 @@ class RunFolder:
         self.console.log = None
         if self._log is not None:
             self._log.close()
+        if self._lock is not None:
+            self._lock.release()
 
 
 def seed_of_run(path: Path) -> int | None:
@@ -318,10 +353,11 @@ def seed_of_run(path: Path) -> int | None:
 
 
 def _record(path: Path) -> dict | None:
-    with suppress(OSError, ValueError):
-        record = json.loads((path / "run.json").read_text(encoding="utf-8"))
-        return record if isinstance(record, dict) else None
-    return None
+    """run.json; None where there is none that is as a run wrote it."""
+    try:
+        return read_record(path)
+    except ConfigError:
+        return None
 
 
 def _sweeps(extend: object) -> int:

@@ -41,6 +41,7 @@ from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.results.marker_draws import EffectDraws, read_marker_draws
 from mmgibbs.results.markers import FILE as MARKERS
 from mmgibbs.results.markers import GEBV, TOTAL, breeding_value_columns, ending_of, genotype_variances
+from mmgibbs.results.reading import RunFiles
 from mmgibbs.results.reliability import count_negative
 
 ANIMALS = 16_384  # at a time: their draws take 8 bytes x draws x terms each
@@ -194,12 +195,11 @@ def _write(values: pl.DataFrame, path: Path) -> None:
 
 
 def _effects_of(finished: Finished) -> _Effects:
-    path = finished.directory / MARKERS
-    if not path.exists():
+    if finished.markers is None:
         raise ConfigError(
             f"predict: '{finished.directory}' has no {MARKERS}; needed a finished run with SNP effects (model.markers)"
         )
-    table = pl.read_parquet(path).with_row_index("number")
+    table = finished.markers.with_row_index("number")
     kept = table.filter("kept")
     terms = finished.record["analysis"]["model"]["markers"]
     traits = list(finished.record["analysis"]["traits"])
@@ -208,7 +208,7 @@ def _effects_of(finished: Finished) -> _Effects:
     of_terms = lambda what: kept.select(
         pl.col(f"{what}_{e}").fill_null(0.0) for e in endings
     ).to_numpy()  # null: no SNP
-    draws = {(d.term, d.trait): d for d in read_marker_draws(finished.directory)}
+    draws = {(d.term, d.trait): d for d in read_marker_draws(RunFiles(finished.directory, "predict: "))}
     return _Effects(
         names,
         kept.select("snp", "counted", "other", "number"),

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.errors import ConfigError
+from mmgibbs.results.reading import RunFiles, refuse_outside_storage
 from mmgibbs.results.relationships import relationships_of
 from pedigree.tables import counted
 
@@ -72,8 +73,7 @@ class Result:
     def _draws_in_memory(self) -> xarray.DataTree | None:
         import xarray
 
-        self._check_draws_are_there()
-        if (self.directory / "draws.nc").stat().st_size > MOST_IN_MEMORY:
+        if self._draws_file.stat().st_size > MOST_IN_MEMORY:
             return None
         with self._open_draws() as tree:
             return xarray.DataTree.from_dict({node.path: node.to_dataset().load() for node in tree.subtree})
@@ -81,7 +81,18 @@ class Result:
     def _open_draws(self) -> xarray.DataTree:
         import xarray
 
-        return xarray.open_datatree(self.directory / "draws.nc", engine="h5netcdf")
+        self._check_draws_are_there()
+        return xarray.open_datatree(self._draws_file, engine="h5netcdf")
+
+    @cached_property
+    def _draws_file(self) -> Path:
+        """The path of draws.nc, which is as the run wrote it."""
+        self._check_draws_are_there()
+        path = RunFiles(self.directory, "draws: ").path("draws.nc")
+        if path is None:
+            raise ConfigError(f"draws: the run in '{self.directory}' wrote no draws.nc")
+        refuse_outside_storage(path, "draws: ")
+        return path
 
     def _check_draws_are_there(self) -> None:
         """ConfigError where the folder of the run was moved or deleted, as a temporary one is with its result."""

@@ -13,7 +13,7 @@ from mmgibbs.config.load import listed_overrides
 from mmgibbs.errors import ConfigError, option
 from mmgibbs.machine.kernel_cache import garbage_waits
 from mmgibbs.results.folder import WORKING, write_run_folder
-from mmgibbs.results.reading import read_record, read_table, read_table_if_any
+from mmgibbs.results.reading import RunFiles
 from mmgibbs.results.reliability import negative_reliabilities
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.kernels import compiling_beside
@@ -118,7 +118,7 @@ def written(folder: RunFolder, tables: Tables, record: dict, console: Console) -
         overwrite=True,  # whether it may be is settled, and the folder is locked
     )
     folder.live = None  # nothing is at work; and it holds the data, which the page at the end has no use for
-    info = read_record(path)  # with the files and what the folder adds
+    info = json.loads((path / "run.json").read_text(encoding="utf-8"))  # with the files and what the folder adds
     console.finish(tables.summary, path, info)
     return Result(tables.summary, tables.solutions, info, path, tables.decisions, tables.response)
 
@@ -130,7 +130,7 @@ def open_run(directory: str | os.PathLike) -> Result:
     read when you use them. While a finished run is being extended or replaced, its folder still has the earlier
     results, and these are returned.
 
-    Raises ConfigError if there is no finished run in the folder, or if one of its files cannot be read.
+    Raises ConfigError if there is no finished run in the folder, or if one of its files is damaged or missing.
     """
     if not isinstance(directory, (str, os.PathLike)):
         raise ConfigError(f"open_run: found {reprlib.repr(directory)}, needed the folder of a finished run")
@@ -158,12 +158,12 @@ def _what_is_there(path: Path) -> str:
 
 
 def finished_result(path: Path) -> Result:
-    """The result of a finished run, from its folder. ConfigError where a file cannot be read."""
-    record = read_record(path)
+    """The result of a finished run, from its folder. ConfigError where a file is damaged or missing."""
+    files = RunFiles(path)
     solutions, decisions, response = (
-        read_table_if_any(path / f"{name}.parquet") for name in ("solutions", "decisions", "response")
+        files.table_if_any(f"{name}.parquet") for name in ("solutions", "decisions", "response")
     )
-    return Result(read_table(path / "summary.parquet"), solutions, record, path, decisions, response)
+    return Result(files.table("summary.parquet"), solutions, files.record, path, decisions, response)
 
 
 def check(config: str | os.PathLike | dict, overrides: Sequence[str] = ()) -> dict:

@@ -33,7 +33,7 @@ ROOMS = {
     "regressions": {"draws", "machine", "posterior"},
     "data": {"config", "genotypes", "model", "pedigree"},
     "reml": {"engines", "equations", "model", "machine"},
-    "results": {"posterior", "data", "model", "pedigree"},
+    "results": {"posterior", "data", "model", "machine", "pedigree"},
     "report": {"results", "data"},
 }
 ROOMS["runs"] = set(ROOMS) - {"errors"} | {"pedigree"}

@@ -1,6 +1,7 @@
 """The run folder: all of it or nothing."""
 
 import datetime
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -49,7 +50,12 @@ def test_the_folder_holds_the_files_of_the_contract(tmp_path):
     read = pl.read_csv(path / "summary.csv")
     assert read["mean"][0] == 1 / 3 and read["rhat"].null_count() == 1  # full precision; a blank, not NaN
     record = json.loads((path / "run.json").read_text())
-    assert record == {"seed": 1, "notes": [], "files": expected}
+    checksums, of_record = record.pop("checksums"), record["sha256"]
+    assert record == {"seed": 1, "notes": [], "files": expected, "sha256": of_record}
+    assert sorted([*checksums, "run.json"]) == expected
+    for name, of in checksums.items():
+        content = (path / name).read_bytes()
+        assert of == {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     with xarray.open_datatree(path / "draws.nc") as tree:
         assert tree["/posterior/h2[y]"].shape == (2, 5) and tree["/sample_stats/accepted"].shape == (2, 5)
 

@@ -27,9 +27,15 @@ from helpers.kept_runs import (
 from helpers.small_analysis import PHENOTYPES, assert_readable, command, contents, refused
 from helpers.support import ROOT
 
+import mmgibbs.runs.run
+from mmgibbs.config import load_config
+from mmgibbs.errors import ConfigError
+from mmgibbs.results.folder import LOCK
 from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.runs.fingerprint import changes
-from mmgibbs.runs.log import RunLog
+from mmgibbs.runs.lock import FolderLock
+from mmgibbs.runs.place import RunFolder
+from mmgibbs.runs.progress import Console
 
 pytestmark = pytest.mark.usefixtures("one_core")
 
@@ -491,17 +497,128 @@ def test_a_folder_without_permission(folder, monkeypatch, tmp_path):
     assert "cannot be written: no permission to write in" in refused(folder)
 
 
-def test_a_log_in_use_and_a_log_that_is_gone(tmp_path):
-    from mmgibbs.errors import ConfigError
+# ------------------------------------------------------------------------------------------------ data that change
 
-    log = RunLog(tmp_path)
-    log.begin([(0.0, "said before")])
+
+def replaced_beside(path, content):
+    """As editors and copying programs do: another file takes the place of this one."""
+    path.with_name("new").write_bytes(content)
+    os.replace(path.with_name("new"), path)
+
+
+def written_over(path, content):
+    """In place, and the time of the last change put back."""
+    before = path.stat()
+    path.write_bytes(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("name", ["phenotypes.csv", "pedigree.csv"])
+@pytest.mark.parametrize("change", [replaced_beside, written_over])
+@pytest.mark.parametrize("resumed", [False, True])
+def test_data_that_change_while_they_are_read_are_refused(folder, monkeypatch, name, change, resumed):
+    """Else the checkpoints would go by the name of data that the run has not read, and be continued with them."""
+    if resumed:
+        stop_at(monkeypatch, folder, 30)
+    read, path = mmgibbs.runs.run.read_problem, folder / name
+
+    def read_and_change(*arguments):
+        problem = read(*arguments)
+        time.sleep(0.02)  # the clock of file systems has steps of some milliseconds
+        change(path, path.read_bytes().replace(b"c1,", b"c2,") + b"\n")
+        return problem
+
+    before = contents(folder / "run") if resumed else None
+    with monkeypatch.context() as patch:
+        patch.setattr(mmgibbs.runs.run, "read_problem", read_and_change)
+        outcome = command(folder, *RUN, *(["--resume"] if resumed else []))
+    assert outcome.code == 2 and "Traceback" not in outcome.err, outcome
+    assert outcome.err.startswith(f"{path}: was changed while the run read its data; needed files that stay")
+    if resumed:
+        now = contents(folder / "run")
+        assert {k: v for k, v in now.items() if k != "run.log"} == {k: v for k, v in before.items() if k != "run.log"}
+    else:
+        assert not (folder / "run").exists()
+
+
+def test_data_that_are_only_read_by_others_are_no_change(folder, monkeypatch):
+    read = mmgibbs.runs.run.read_problem
+
+    def read_again(*arguments):
+        problem = read(*arguments)
+        for name in ("phenotypes.csv", "pedigree.csv"):
+            (folder / name).read_bytes()
+        shutil.copy(folder / "pedigree.csv", folder / "copy.csv")
+        return problem
+
+    monkeypatch.setattr(mmgibbs.runs.run, "read_problem", read_again)
+    assert command(folder, *RUN).code == 0
+
+
+def test_a_lock_in_use_and_a_lock_that_is_gone(tmp_path):
+    lock = FolderLock(tmp_path)
     with pytest.raises(ConfigError, match=rf"another run is writing .*\(process {os.getpid()} on .* since "):
-        RunLog(tmp_path)
-    (tmp_path / "run.log").unlink()
-    RunLog(tmp_path).close()  # another file of this name is not the one that is locked
-    log.close()
-    RunLog(tmp_path).close()
+        FolderLock(tmp_path)
+    (tmp_path / LOCK).unlink()
+    FolderLock(tmp_path).release()  # another file of this name is not the one that is locked
+    lock.release()
+    lock.release()
+    FolderLock(tmp_path).release()
+    assert not (tmp_path / LOCK).exists()
+
+
+def test_the_log_may_be_removed_while_a_run_works(folder, monkeypatch):
+    """It is not the lock: log files are rotated and tidied away."""
+    said = []
+
+    def act():
+        (folder / "run" / "run.log").unlink()
+        with pytest.raises(ConfigError, match="another run is writing"):
+            RunFolder(load_config(folder / "analysis.yaml"), Console(False), overwrite=True)
+        said.append("refused")
+
+    at_sweep(monkeypatch, 3, act)
+    monkeypatch.chdir(folder)
+    assert command(folder, *RUN).code == 0
+    assert said == ["refused"] and not (folder / "run" / LOCK).exists()
+
+
+def test_a_lock_that_a_killed_run_has_left_means_nothing(folder):
+    (folder / "run").mkdir()
+    (folder / "run" / LOCK).write_text("1 on elsewhere\n")
+    assert command(folder, *RUN).code == 0 and not (folder / "run" / LOCK).exists()
+
+
+def test_a_lock_does_not_make_a_run_folder(folder):
+    (folder / "run").mkdir()
+    (folder / "run" / "thesis.txt").write_text("mine")
+    assert "holds files that are not of a run (thesis.txt)" in refused(folder, "--overwrite")
+    assert contents(folder / "run") == {"thesis.txt": b"mine"}
+
+
+@pytest.mark.parametrize("name", ["run.log", "checkpoint", "run.json", "summary.csv", "report.html", ".writing", LOCK])
+@pytest.mark.parametrize("flag", ["--overwrite", "--resume"])
+def test_a_link_in_the_run_folder_is_not_followed(folder, name, flag, tmp_path):
+    """A folder from someone else: the run would write to where it leads."""
+    target = tmp_path / "mine"
+    if name in ("checkpoint", ".writing"):
+        target.mkdir()
+        (target / "kept").write_text("mine")
+    else:
+        target.write_text("mine")
+    (folder / "run").mkdir()
+    (folder / "run" / name).symlink_to(target)
+    outcome = command(folder, *RUN, flag)
+    assert outcome.code == 2 and outcome.err.count("\n") == 1, outcome
+    assert f"has a link in place of {name}" in outcome.err and "needed a directory without links" in outcome.err
+    assert (target / "kept" if target.is_dir() else target).read_text() == "mine"
+
+
+def test_a_run_folder_may_itself_be_a_link(folder, tmp_path):
+    (tmp_path / "big disk").mkdir()
+    (folder / "run").symlink_to(tmp_path / "big disk")
+    assert command(folder, *RUN).code == 0
+    assert (tmp_path / "big disk" / "run.json").is_file()
 
 
 def test_a_run_of_an_earlier_version_is_known_again():
