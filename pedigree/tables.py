@@ -72,15 +72,19 @@ class Table:
         """The same text file with its first line taken as the names of its columns."""
         assert self.first_record is not None, "a frame's columns always have names"
         names = tuple(f or f"column {i}" for i, f in enumerate(self.first_record, 1))
-        for i, column in enumerate(names):
-            if column in names[:i]:
-                raise TableError(
-                    f"{self.name}: columns {names.index(column) + 1} and {i + 1} are both named {quoted(column)}"
-                )
+        first: dict[str, int] = {}
+        for i, column in enumerate(names, 1):
+            if first.setdefault(column, i) != i:
+                raise TableError(f"{self.name}: columns {first[column]} and {i} are both named {quoted(column)}")
         if self.n_rows == 1:
             raise TableError(f"{self.name}: has a header line but no rows")
         lines = None if self._lines is None else self._lines[1:]
         return replace(self, names=names, has_header=True, n_rows=self.n_rows - 1, _lines=lines)
+
+    @property
+    def separator(self) -> str:
+        """Between the columns of a text file, a tab where any white space is; '' of other sources."""
+        return self._separator
 
     def column(self, wanted: str | int) -> str:
         """A column's name, given that or its position (1 is the first). Raises TableError with the nearest names."""
@@ -98,11 +102,13 @@ class Table:
         all_strings: every column as String, integral floating numbers without their '.0' (pandas writes integer ids
         with gaps that way). Without it parquet and arrow columns keep their types; text files are String in any case.
         """
-        names = list(self.names) if columns is None else [self.column(c) for c in columns]
+        known = set(self.names)
+        names = list(self.names) if columns is None else [c if c in known else self.column(c) for c in columns]
         if isinstance(self._content, pl.DataFrame):
             frame = self._content.select(names)
             return frame.select(_as_text(frame[c], self.name) for c in names) if all_strings else frame
         unique = list(dict.fromkeys(names))
+        place = {column: i for i, column in enumerate(self.names)}
         try:
             frame = pl.read_csv(
                 self._content,
@@ -110,7 +116,7 @@ class Table:
                 skip_rows=int(self.has_header),
                 separator=self._separator,
                 schema=dict.fromkeys(self.names, pl.String),
-                columns=[self.names.index(c) for c in unique],
+                columns=[place[c] for c in unique],
             )
         except pl.exceptions.NoDataError:
             frame = pl.DataFrame(schema=dict.fromkeys(unique, pl.String))

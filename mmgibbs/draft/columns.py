@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
+from mmgibbs.config.complete import RESERVED, J
+from mmgibbs.config.fields import NOT_IN_A_NAME
 from mmgibbs.data.dates import are_dates
 from mmgibbs.data.decimal_commas import with_points
+from mmgibbs.data.number_format import Decimal, parse_column
 from pedigree.tables import agreeing, counted, in_full
 
 MISSING = ("", "NA")  # what an analysis takes for a missing value where it says nothing else
 # What other programs write for a missing value; taken for one in a column whose other values are numbers.
 ALSO_MISSING = (".", "*", "?", "-", "NaN", "nan", "null", "NULL", "N/A", "n/a", "None", "none", "na")
+# The terms that `init` itself writes.
+TERMS = ("genetic", "permanent_environment", "maternal_environment", "snps")
 FEW = 20  # whole numbers of at most so many values may be codes of classes
 _MOST_ODD, _FEW_ODD = 100, 0.05  # values, and their share, that may be slips of the pen in a column of numbers
+_CHANCE = 0.01  # that records with a common value agree in another column
 _LARGE = 1e5  # from here six figures would lose the unit
 _REPEATED = 0.7  # and of at most this share of the records
 
@@ -36,6 +42,8 @@ class Column:
     levels: int  # distinct values
     missing: int  # records without a value
     commas: bool = False  # the numbers have decimal commas
+    label: str = ""  # of its trait or effect in the analysis file
+    ambiguous: str = ""  # a cell whose comma may be decimal or separate thousands, where no other says so
     odd: pl.Series | None = None  # (n,) Boolean: the few values that are no finite numbers where all others are
 
     @property
@@ -121,17 +129,39 @@ def missing_tokens(frame: pl.DataFrame) -> tuple[str, ...]:
     return tuple(found)
 
 
-def look_at(frame: pl.DataFrame, missing: Iterable[str]) -> list[Column]:
-    """Every column of a frame of text."""
+def look_at(frame: pl.DataFrame, missing: Iterable[str], decimal: Decimal = None) -> list[Column]:
+    """Every column of a frame of text; decimal: the mark of numbers that can be read in two ways."""
     absent = [m for m in missing if m != ""]
-    return [_column(name, frame[name], absent) for name in frame.columns]
+    labels = _labels(frame.columns)
+    return [_column(name, frame[name], absent, decimal, labels[name]) for name in frame.columns]
 
 
-def _column(name: str, text: pl.Series, absent: list[str]) -> Column:
+def _labels(names: Sequence[str]) -> dict[str, str]:
+    """Column -> the name of its trait or effect: its name where an analysis file takes it and no other column and no
+    term of `init` has it.
+    """
+    labels: dict[str, str] = {}
+    taken = {*RESERVED, J, *TERMS}
+    clean = {n: "".join("_" if x in NOT_IN_A_NAME or not x.isprintable() else x for x in n).strip() for n in names}
+    for name in sorted(names, key=lambda n: clean[n] != n):  # those that can keep their name come first
+        label = f"{clean[name]}_effect" if clean[name] in taken else clean[name] or "column"
+        number = 2
+        while label in taken:
+            label, number = f"{clean[name]}_{number}", number + 1
+        taken.add(label)
+        labels[name] = label
+    return labels
+
+
+def _column(name: str, text: pl.Series, absent: list[str], decimal: Decimal, label: str) -> Column:
     text = text.to_frame().select(pl.when(~pl.col(name).is_in(absent)).then(pl.col(name))).to_series()
-    numbers = text.cast(pl.Float64, strict=False)
-    points = with_points(text, ()) if numbers.null_count() > text.null_count() else None
-    numbers = numbers if points is None else points.cast(pl.Float64, strict=False)
+    numbers, plain, _ = parse_column(text, (), None)
+    ambiguous = ""
+    if decimal is not None and numbers.null_count() > text.null_count():
+        stated, plain_if_stated, _ = parse_column(text, (), decimal)
+        if stated.null_count() == text.null_count():
+            numbers, plain = stated, plain_if_stated
+            ambiguous = str(text.filter(text.str.contains(",")).first() or "")
     wrong = text.is_not_null() & ~numbers.is_finite().fill_null(False)
     numeric = not wrong.any()
     few = 0 < int(wrong.sum()) <= min(_MOST_ODD, _FEW_ODD * (len(text) - text.null_count()))
@@ -142,7 +172,9 @@ def _column(name: str, text: pl.Series, absent: list[str]) -> Column:
         numbers=numbers.to_numpy().astype(float) if numeric else None,
         levels=text.drop_nulls().n_unique(),
         missing=text.null_count(),
-        commas=points is not None,
+        commas=bool((plain != text).any()),
+        label=label,
+        ambiguous=ambiguous,
         odd=wrong if few else None,
     )
 
@@ -158,6 +190,13 @@ def words_of(name: str) -> list[str]:
 
 
 def determines(fine: Column, coarse: Column) -> bool:
-    """Every value of `fine` is found with one value of `coarse` alone, as each herd-year lies in one herd."""
+    """Every value of `fine` is found with one value of `coarse` alone, as each herd-year lies in one herd, and records
+    that share a value of `fine` are so many that this is no chance.
+    """
     pair = pl.DataFrame({"fine": fine.text, "coarse": coarse.text}).drop_nulls()
-    return pair.height > 0 and pair.n_unique() == pair["fine"].n_unique()
+    levels = pair["fine"].n_unique()
+    if pair.height == levels or pair.n_unique() != levels:
+        return False
+    shares = pair["coarse"].value_counts(normalize=True)["proportion"]
+    chance_of_a_pair = float((shares**2).sum())
+    return chance_of_a_pair ** (pair.height - levels) < _CHANCE

@@ -9,11 +9,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from mmgibbs.data.genotypes.file_format import format_of_content
+from mmgibbs.data.number_format import Decimal
+from mmgibbs.data.self_explained import is_linear_function
 from mmgibbs.draft.animals import Animals, find_animals, recognised
 from mmgibbs.draft.columns import MISSING, Column, determines, look_at, missing_tokens
 from mmgibbs.draft.grandsires import grandsire_column, what_to_do
 from mmgibbs.draft.pairs import CasesOfSize, TimeAndStatus, cases_of_size, time_and_status
 from mmgibbs.draft.roles import COUNTS, Role, has_slips, hint, named_for, roles, status_of, type_of
+from mmgibbs.draft.wide import SetAside, split_columns
 from mmgibbs.errors import ConfigError, DataError, option_name
 from pedigree.errors import PedigreeError, TableError, UnknownColumns
 from pedigree.read import Pedigree, read_pedigree
@@ -39,6 +43,7 @@ class Guess:
     unknown_parent: tuple[str, ...] = ()  # beside the usual ones
     selfing: str | None = None  # column of the pedigree
     genotypes: Path | None = None
+    kind_of_genotypes: str = ""  # 'HapMap', where the file shows it
     genotyped: tuple[int, int] = (0, 0)  # of the animals with records: with genotypes, all
     traits: list[Column] = field(default_factory=list)  # the first is analysed, the others are offered
     n_traits: int = 1
@@ -49,6 +54,9 @@ class Guess:
     odd: dict[str, int] = field(default_factory=dict)  # column of numbers -> the first line with a value that is none
     again: pl.Series | None = None  # (n,) Boolean: these lines
     unused_pedigree: list[str] = field(default_factory=list)  # why a pedigree is not used, and what to do
+    decimal: Decimal = None  # where a comma of some column may be decimal or separate thousands
+    names: list[str] = field(default_factory=list)  # of every column of the table
+    aside: list[SetAside] = field(default_factory=list)  # columns that are not among `columns`
 
     def of_use(self, use: str) -> list[Column]:
         return [c for c in self.columns if self.roles[c.name].use == use]
@@ -80,9 +88,13 @@ def guess(
     Raises DataError for a table that cannot be read, ConfigError for a trait that is no column or has no values and for
     a table without a column that could be a trait.
     """
-    frame, lines, named = _records(phenotypes)
+    _refuse_genotypes(phenotypes)
+    frame, lines, named, separator = _records(phenotypes)
+    every, (chosen, aside) = frame, split_columns(frame, traits)
+    frame = every.select(chosen)
     missing = missing_tokens(frame)
-    columns = look_at(frame, (*MISSING, *missing))
+    guessed: Decimal = "." if separator == "," else ","
+    columns = look_at(frame, (*MISSING, *missing), guessed)
     grandsire = None if pedigree_file is None else grandsire_column(pedigree_file)
     unused = [] if pedigree_file is None or grandsire is None else what_to_do(pedigree_file, grandsire)
     pedigree_file = None if unused else pedigree_file
@@ -96,33 +108,49 @@ def guess(
     found |= dict.fromkeys(ids, Role("left out", "its name says that it has ids"))
     found |= _of_each_animal(columns, animals, found, traits)
     out = Guess(phenotypes, columns, named, missing, animals, found, pedigree_file, kin, unknown, selfing)
-    out.unused_pedigree = unused
+    out.decimal = guessed if any(c.ambiguous for c in columns) else None
+    out.unused_pedigree, out.names, out.aside = unused, every.columns, aside
     out.odd = {c.name: int(lines[c.odd.to_numpy()][0]) for c in columns if c.odd is not None}
     if animals.animal is not None:
-        out.again = ~frame.select(pl.struct(pl.all()).is_first_distinct()).to_series()
+        out.again = ~every.select(pl.struct(pl.all()).is_first_distinct()).to_series()
         out.twice = tuple(lines[out.again.to_numpy()].tolist())
     _look_at_pairs(out, traits)
+    _leave_out_powers(out, traits)
     _choose_traits(out, traits)
     _leave_out_repetitions(out)
     _random_for_liabilities(out)
     if genotyped is not None:
         out.genotypes, out.genotyped = genotypes, _count_genotyped(genotyped, animals)
+        out.kind_of_genotypes = "" if genotypes is None else _GENOTYPES.get(format_of_content(genotypes), "")
     return out
 
 
 # ------------------------------------------------------------------------------------------------ tables
 
 
-def _records(path: Path) -> tuple[pl.DataFrame, np.ndarray, bool]:
-    """The records as text, their lines in the file, and whether the first line holds names: it does not where one of
-    them is a number.
+_GENOTYPES = {"hapmap": "HapMap", "vcf": "VCF", "plink": "PLINK", "pgen": "PLINK 2"}  # known by their first bytes
+
+
+def _refuse_genotypes(path: Path) -> None:
+    """DataError where the table of records is a file of genotypes."""
+    kind = _GENOTYPES.get(format_of_content(path)) if path.is_file() else None
+    if kind is not None:
+        raise DataError(
+            f"{path.name}: is a {kind} file of genotypes, needed the table of records; genotypes are named by "
+            f"{option_name('genotypes')}"
+        )
+
+
+def _records(path: Path) -> tuple[pl.DataFrame, np.ndarray, bool, str]:
+    """The records as text, their lines in the file, whether the first line holds names: it does not where one of them
+    is a number; and the separator of columns.
     """
     try:
         first = open_table(path, header=False).first_record or ()  # none in parquet, which has names
         named = not any(_is_number(name) for name in first)
         header = True if named else [f"column{i}" for i in range(1, len(first) + 1)]
         table = open_table(path, header=header)
-        return table.read(), table.lines(), named
+        return table.read(), table.lines(), named, table.separator
     except TableError as error:
         raise DataError(str(error)) from None
 
@@ -264,6 +292,35 @@ def _choose_traits(g: Guess, wanted: Sequence[str]) -> None:
         g.traits = [c for c in g.traits if c is not g.censored[0]]
 
 
+def _leave_out_powers(g: Guess, wanted: Sequence[str]) -> None:
+    """Columns that are the square or the cube of a covariate, or the covariate in another unit."""
+    kept: list[Column] = []
+    for c in sorted(g.of_use("covariate"), key=lambda c: _is_named_for_power(c.name)):
+        kept += [] if _leave_out_power(g, c, kept) else [c]
+    for c in g.of_use("trait"):
+        if c.name not in wanted and _is_named_for_power(c.name):
+            _leave_out_power(g, c, kept)
+
+
+_POWERS = ("square", "squared", "sq", "sqr", "quadratic", "cube", "cubed", "cubic")
+
+
+def _is_named_for_power(name: str) -> bool:
+    return named_for(name, _POWERS) or name.endswith(("2", "3", "sq", "\u00b2", "\u00b3"))
+
+
+def _leave_out_power(g: Guess, c: Column, kept: Sequence[Column]) -> bool:
+    """Whether the column is left out as a power of one of `kept`."""
+    for of in kept:
+        for degree, what in ((2, "the square"), (3, "the cube"), (1, "another unit")):
+            if c.numbers is None or of.numbers is None or not is_linear_function(c.numbers, [of.numbers**degree]):
+                continue
+            instead = f": write degree: {degree} there instead" if degree > 1 else ""
+            g.roles[c.name] = Role("left out", f"{what} of {of.name}{instead}")
+            return True
+    return False
+
+
 def like_codes(c: Column) -> bool:
     """Words, few whole numbers, or few others (doses of 0.5 and 1.5) that no name says are records."""
     return c.numbers is None or c.few or (c.of_few_values and hint(c.name) is None)
@@ -271,7 +328,7 @@ def like_codes(c: Column) -> bool:
 
 def _look_at_pairs(g: Guess, wanted: Sequence[str]) -> None:
     """A time with its status and cases of sizes, which are offered: a status or a size alone is no trait."""
-    rest = [c for c in g.columns if g.roles[c.name].use not in ("animal", "parent", "one of many")]
+    rest = [c for c in g.columns if g.roles[c.name].use not in ("animal", "parent")]
     g.of_time, g.of_size = time_and_status(rest), cases_of_size(rest)
     reasons = {}
     if g.of_time is not None and g.roles[g.of_time.status.name].use == "left out":

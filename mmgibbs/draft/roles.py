@@ -18,7 +18,7 @@ CLASSES = """sex gender herd flock farm year yr yob byear birthyear season month
     group batch pen block breed housing parity lactation lact treatment trt station technician region location site
     environment env rep replicate feed cohort class ward mob generation type stall milking""".split()
 OF_RANDOM = """nest litter cage family plot tank fosternest room brood clutch judge observer operator photo
-    respondent subject""".split()
+    respondent subject row col column rowno colno""".split()
 COVARIATES = """age dim day days date time temperature temp thi inbreeding latitude longitude depth months interval
     heterozygosity""".split()
 TRAITS = """weight weights wt bwt yield milk fat prot protein gain score length height tarsus fleece backfat trait
@@ -65,22 +65,11 @@ def hint(name: str) -> str | None:
 def roles(columns: Sequence[Column], named: bool) -> dict[str, Role]:
     """Column -> what it is for; `named`: the table has names of columns."""
     found = {c.name: _role(c, named) for c in columns}
-    markers = [c.name for c in columns if c.whole and c.levels <= 3 and _of_a_series(c, columns)]
-    if len(markers) >= _SERIES:
-        found |= dict.fromkeys(markers, Role("one of many", "columns of 0, 1 and 2 with similar names: genotypes?"))
     reasons = _results(columns) | _of_classes_alone(columns, found) | _numbers_of_records(columns)
     found |= {name: Role("left out", why) for name, why in reasons.items() if found[name].use == "trait"}
     if not any(role.use == "trait" for role in found.values()):
         found |= _trait_of_last_resort(columns, found)
     return found
-
-
-_SERIES = 10  # columns of genotypes
-
-
-def _of_a_series(column: Column, columns: Sequence[Column]) -> bool:
-    stem = column.name.rstrip("0123456789")
-    return stem != column.name and sum(c.name.rstrip("0123456789") == stem for c in columns) >= _SERIES
 
 
 def _results(columns: Sequence[Column]) -> dict[str, str]:

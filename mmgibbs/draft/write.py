@@ -12,15 +12,14 @@ from pathlib import Path
 
 import polars as pl
 
-from mmgibbs.config.complete import RESERVED
-from mmgibbs.config.fields import NOT_IN_A_NAME
 from mmgibbs.config.schema import MODELINE
 from mmgibbs.data.missing_codes import find_missing_codes, written_codes
+from mmgibbs.data.number_format import find_points_of_thousands
 from mmgibbs.data.similar_levels import describe_alike, describe_unknown
 from mmgibbs.draft.columns import MISSING, Column
 from mmgibbs.draft.guess import UNKNOWN_PARENT, Guess, like_codes
 from mmgibbs.draft.roles import hint, named_for, type_of
-from pedigree.tables import counted
+from pedigree.tables import counted, quoted
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _WORDS = {"yes", "no", "on", "off", "true", "false", "null", "y", "n", "none"}
@@ -53,12 +52,10 @@ def what_was_guessed(g: Guess) -> list[str]:
     """A line for each column and for what was seen across columns: the head of the file, and what the command says."""
     width = max(len(c.name) for c in g.columns)
     lines = [f"{g.phenotypes.name}: {g.columns[0].n:,} records"]
-    many = g.of_use("one of many")
-    for c in g.columns:
-        if c not in many:
-            lines.append(f"  {c.name:<{width}}  {c.describe(g.slips(c))}: {_use(g, c)}")
-        elif c is many[0]:
-            lines.append(f"  {c.name} and {len(many) - 1} more: left out ({g.roles[c.name].why})")
+    lines += [f"  {c.name:<{width}}  {c.describe(g.slips(c))}: {_use(g, c)}" for c in g.columns]
+    for aside in g.aside:
+        more = f" and {aside.n - 1:,} more" if aside.n > 1 else ""
+        lines.append(f"  {aside.first}{more}: left out ({aside.why})")
     return lines + _across(g)
 
 
@@ -100,15 +97,20 @@ def _across(g: Guess) -> list[str]:
         cases, size = g.of_size
         out.append(f"{cases.name} is never above {size.name}: cases of so many? (see traits)")
     if g.genotypes is not None:
-        out.append(
-            f"{g.genotypes.name}: genotypes of {g.genotyped[0]:,} of the {g.genotyped[1]:,} animals with records"
-        )
+        kind = f"{g.kind_of_genotypes} genotypes" if g.kind_of_genotypes else "genotypes"
+        out.append(f"{g.genotypes.name}: {kind} of {g.genotyped[0]:,} of the {g.genotyped[1]:,} animals with records")
     for c in g.columns:
         if g.slips(c):
             out.append(
                 f"warning: {c.name} has numbers, and {c.odd_ones}, the first in row {g.odd[c.name]}: correct what is "
                 "wrong, or write it into data.missing if it means a missing value"
             )
+    if g.decimal is not None:
+        out.append(f"warning: it is a guess that {_where_commas(g)} (see data.decimal)")
+    for c in g.columns:
+        points = None if c.numbers is None or c.commas else find_points_of_thousands(c.text, ())
+        if points is not None:
+            out.append(f"warning: {points.describe(f'column {quoted(c.name)}')}")
     for c in g.columns:
         if g.roles[c.name].use in ("class", "random"):
             odd = (describe_alike(c.text, c.name), describe_unknown(c.text, c.name, partial(_advise, g, c)))
@@ -216,9 +218,12 @@ def _head(g: Guess, path: Path) -> list[str]:
 def _data(g: Guess, folder: Path) -> list[str]:
     lines = ["data:", f"  phenotypes: {_yaml(_relative(g.phenotypes, folder))}"]
     if not g.named:
-        names = ", ".join(_yaml(c.name) for c in g.columns)
+        names = ", ".join(_yaml(name) for name in g.names)
         lines.append("  # The file has no line of names: give the columns meaningful names.")
         lines.append(f"  header: [{names}]")
+    if g.decimal is not None:
+        other = "." if g.decimal == "," else ","
+        lines.append(f"  decimal: {json.dumps(g.decimal)}  # {_where_commas(g)}: write {json.dumps(other)} if not")
     if g.missing:
         lines.append(f"  missing: {_list([*MISSING, *g.missing])}")
     if g.pedigree_file is not None:
@@ -234,6 +239,13 @@ def _data(g: Guess, folder: Path) -> list[str]:
         lines.append(f"  genotypes: {_yaml(_relative(g.genotypes, folder))}")
         lines.append("  # genotypes: {file: ..., quality: {maf: 0.05, call_rate: 0.95}}")
     return lines
+
+
+def _where_commas(g: Guess) -> str:
+    """'the comma of 115,763 (y) is decimal'."""
+    column = next(c for c in g.columns if c.ambiguous)
+    means = "is decimal" if g.decimal == "," else "separates thousands"
+    return f"the comma of {column.ambiguous} ({column.name}) {means}"
 
 
 def _traits(g: Guess) -> list[str]:
@@ -454,8 +466,7 @@ def _entry(c: Column, body: str, key: str = "column") -> str:
 
 def _name(c: Column) -> str:
     """The name of the trait or effect of a column: the column's own where an analysis file takes it."""
-    name = "".join("_" if x in NOT_IN_A_NAME or not x.isprintable() else x for x in c.name).strip()
-    return f"{name}_effect" if name in RESERVED else name
+    return c.label
 
 
 def _yaml(text: str) -> str:
