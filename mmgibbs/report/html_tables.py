@@ -15,11 +15,15 @@ NORMAL_95 = 1.96  # half width of a 95 % interval in posterior standard deviatio
 
 @dataclass(frozen=True)
 class Number:
-    """A number as shown, and as sorted by; None sorts last. alert: beyond what it should be."""
+    """A number as shown, and as sorted by; None sorts last.
+
+    alert: beyond what it should be. heat: from -1 to 1, the colour of its cell.
+    """
 
     text: str
     value: float | None
     alert: bool = False
+    heat: float | None = None
 
 
 @dataclass(frozen=True)

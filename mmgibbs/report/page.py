@@ -41,6 +41,7 @@ from mmgibbs.report.html_tables import (
     numbers,
 )
 from mmgibbs.report.inputs import input_files
+from mmgibbs.report.matrices import correlation_tables
 from mmgibbs.report.other_traits import extreme_words, other_traits, other_traits_words
 from mmgibbs.report.render import render
 from mmgibbs.report.triangle import lower_triangle
@@ -90,6 +91,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "facts": facts(run.record),
         "counted": run.record.get("variances_counted", {}),
         "parameters": parameter_tables(run),
+        "correlations": correlation_tables(run.summary),
         "curves": curves_of_variance(run, figures),
         "estimated": run.summary["hpd_low"].count() > 0,
         "reml": run.record.get("method") == "reml",

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import polars as pl
 
 from mmgibbs.report.boundary import bound_as_0
-from mmgibbs.report.html_tables import decimals, decimals_of
+from mmgibbs.report.html_tables import decimals, decimals_of, figure
+from mmgibbs.results.matrices import CovarianceMatrix, covariance_matrices
 from mmgibbs.results.tables import was_drawn
 
+MAX_COMPONENTS, MAX_MATRICES = 10, 12  # of the matrices that a terminal shows
 MOST_OF_ERRORS = 8  # decimals; smaller numbers are shown in powers of ten
 ESTIMATED = {"mean": "estimate", "sd": "standard error"}  # what these columns hold where nothing was drawn
 SHOWN = ("parameter", "mean", "sd", "mcse", "ess_bulk", "rhat", "hpd_low", "hpd_high")
@@ -31,6 +33,36 @@ def summary_as_text(summary: pl.DataFrame) -> str:
     places = {"ess_bulk": [0] * shown.height, "rhat": [3] * shown.height}
     places["mcse"] = [decimals(error) for error in shown["mcse"]]
     return table_as_text(shown, "mean", "sd", places)
+
+
+def matrices_as_text(summary: pl.DataFrame) -> list[str]:
+    """The covariance matrices of several components, each as a matrix; of some with very many components none."""
+    matrices = [m for m in covariance_matrices(summary) if len(m.labels) <= MAX_COMPONENTS]
+    return [_matrix_as_text(m) for m in matrices[:MAX_MATRICES]]
+
+
+def _matrix_as_text(matrix: CovarianceMatrix) -> str:
+    """Variances on the diagonal, covariances below it, correlations above; blank where the model has none."""
+    k = len(matrix.labels)
+    cells = [
+        [
+            with_decimals(float(matrix.correlations[i, j]), 2)
+            if j > i
+            else figure(float(matrix.covariances[i, j])).replace("\u2212", "-")
+            if not math.isnan(matrix.covariances[i, j])
+            else ""
+            for j in range(k)
+        ]
+        for i in range(k)
+    ]
+    widths = [max(len(label), *(len(row[j]) for row in cells)) for j, label in enumerate(matrix.labels)]
+    first = max(map(len, matrix.labels))
+    lines = [" " * first] + [label.ljust(first) for label in matrix.labels]
+    for j, (label, width) in enumerate(zip(matrix.labels, widths, strict=True)):
+        column = [label, *(row[j] for row in cells)]
+        lines = [f"{line}  {text.rjust(width)}" for line, text in zip(lines, column, strict=True)]
+    head = f"{matrix.name}: variances on the diagonal, covariances below it, correlations above"
+    return "\n".join([head, *(line.rstrip() for line in lines)])
 
 
 def table_as_text(

@@ -86,10 +86,11 @@ class Console:
     def finish(self, summary: pl.DataFrame, path: Path, record: Mapping) -> None:
         """The summary, of a long one the clearest parameters, the warnings, and where it all is."""
         from mmgibbs.report.findings import said_at_the_end
-        from mmgibbs.report.terminal import summary_as_text
+        from mmgibbs.report.terminal import matrices_as_text, summary_as_text
 
         long = summary.height > TABLE
         self.say(summary_as_text(clearest(summary) if long else summary))
+        self.say_all(matrices_as_text(summary))
         self.say_all(said_at_the_end(summary, record))
         self.say(f"written to {path}")
         if long:
