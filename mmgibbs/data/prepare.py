@@ -155,6 +155,8 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         counts["residual_classes"] = dict(zip(classes[0], in_class.tolist(), strict=True))
     if genotypes is not None:
         counts["genotypes"] = genotypes.counts
+    if builder.ranges:
+        counts["legendre_ranges"] = builder.ranges
     warnings = (*phenotypes.warnings, *of_records, *warn_of_repeated_records(analysis, terms, records.observed))
     warnings += () if genotypes is None else genotypes.warnings
     warnings += (*builder.warnings, *fixed.warnings)

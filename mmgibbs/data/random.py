@@ -105,6 +105,7 @@ class RandomTerms:
         self.genotypes = genotypes
         self.notes: list[str] = []
         self.warnings: list[str] = []
+        self.ranges: dict[str, list[float]] = {}  # 'TERM.EFFECT' -> of its Legendre polynomials
         self._record_animals: np.ndarray | None = None
         self._animal_column = ""
 
@@ -300,6 +301,7 @@ class RandomTerms:
                 self.phenotypes, effect.legendre.column, path, x, level >= 0, effect.legendre.range
             )
             X = legendre(x, effect.legendre.degree, low, high)
+            self.ranges[f"{term}.{effect_name}"] = [low, high]
         else:
             return Effect(effect_name, level, traits)
         # G lives on the scale of these covariates: they are neither centred nor made orthonormal.

@@ -162,9 +162,22 @@ _PREDICTED = {
     "low": "2.5 % of these draws are smaller",
     "high": "97.5 % of these draws are smaller",
 }
+_CURVES = {
+    "term": "name of the random regression",
+    "trait": "name of the trait",
+    "quantity": "`variance` of the term at this point, or `heritability`, its share of all variances there",
+    "covariate": "column of the covariate",
+    "at": "value of the covariate",
+    "mean": "posterior mean; with method reml the estimate",
+    "sd": "posterior standard deviation, empty with method reml",
+    "mcse": "Monte Carlo standard error of the mean",
+    "hpd_low": "lower end of the shortest interval that contains 95 % of the draws",
+    "hpd_high": "upper end of that interval",
+}
 OUTPUTS = {
     "summary.csv": Output("a variance component or another parameter of the model", _SUMMARY),
     "solutions.csv": Output("a level of an effect on a trait", _SOLUTIONS),
+    "curves.csv": Output("a point of the curve of a random regression, evenly spaced over its range", _CURVES),
     "decisions.csv": Output("a candidate for selection, by each criterion", _DECISIONS),
     "response.csv": Output("a criterion and a share of selected candidates", _RESPONSE),
     "animals.parquet": Output("an animal of the pedigree", _ANIMALS),

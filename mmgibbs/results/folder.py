@@ -39,6 +39,8 @@ CONTENTS = frozenset(
         "chromosomes.csv",
         "genotyped.parquet",
         "relationship_sample.parquet",
+        "curves.csv",
+        "curves.parquet",
         "decisions.csv",
         "decisions.parquet",
         "response.csv",

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from mmgibbs.config import load_config
 from mmgibbs.config.load import listed_overrides
 from mmgibbs.errors import ConfigError, option
 from mmgibbs.machine.kernel_cache import garbage_waits
+from mmgibbs.results.curves import curve_files
 from mmgibbs.results.folder import WORKING, write_run_folder
 from mmgibbs.results.reading import RunFiles
 from mmgibbs.results.reliability import negative_reliabilities
@@ -113,7 +115,7 @@ def written(folder: RunFolder, tables: Tables, record: dict, console: Console) -
         solutions=tables.solutions,
         run=record,
         draws=tables.draws,
-        extra=tables.files,
+        extra=dict(tables.files) | _files_of_curves(tables, record, folder.analysis.output.csv),
         csv=folder.analysis.output.csv,
         overwrite=True,  # whether it may be is settled, and the folder is locked
     )
@@ -121,6 +123,11 @@ def written(folder: RunFolder, tables: Tables, record: dict, console: Console) -
     info = json.loads((path / "run.json").read_text(encoding="utf-8"))  # with the files and what the folder adds
     console.finish(tables.summary, path, info)
     return Result(tables.summary, tables.solutions, info, path, tables.decisions, tables.response)
+
+
+def _files_of_curves(tables: Tables, record: dict, csv: str) -> dict[str, Callable[[Path], None]]:
+    draws: Any = (tables.draws or {}).get("parameters", {})
+    return curve_files(record, draws, csv) if draws else {}
 
 
 def open_run(directory: str | os.PathLike) -> Result:

@@ -1,0 +1,204 @@
+"""Variances along the covariate of a random regression: from the covariances of the coefficients of its curves.
+
+With phi(x) the Legendre polynomials at x and G the covariance matrix of the coefficients, the variance at x is
+phi(x)' G phi(x), in every draw. Of the one term with breeding values of the animals themselves its share of the sum of
+all variances at x is the heritability there. curves.csv and curves.parquet have both at POINTS values of x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.data.covariates import legendre
+from mmgibbs.posterior.summary import summary_table
+from mmgibbs.results.relationships import relationships_of
+
+FILE = "curves"
+POINTS = 61  # of a curve
+ADDITIVE = ("A", "G", "H")  # symbols of relationships by which the variance of animals is a genetic one
+PARENTS = ("sire", "father", "dam", "mother")  # level columns, whose variance is a part of that, or a maternal one
+CURVE_COLUMNS = ("term", "trait", "quantity", "covariate", "at", "mean", "sd", "mcse", "hpd_low", "hpd_high")
+
+
+@dataclass(frozen=True)
+class LegendreCurve:
+    """Legendre polynomials of one covariate, on one trait."""
+
+    term: str
+    effect: str  # '' without a name
+    trait: str
+    column: str
+    degree: int
+    low: float
+    high: float
+
+    def along(self, draws: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray | None:
+        """(draws, points) variances at x; None where a variance of a coefficient is not known."""
+        labels = [f"{self.effect}.{j}:{self.trait}" for j in range(self.degree + 1)]
+        phi = legendre(x, self.degree, self.low, self.high)
+        out: np.ndarray | None = None
+        for (i, a), (j, b) in product(enumerate(labels), repeat=2):
+            element = _element(draws, self.term, a, b)
+            if element is None:
+                if i == j:
+                    return None
+                continue  # structure: diagonal
+            part = element[:, None] * (phi[:, i] * phi[:, j])
+            out = part if out is None else out + part
+        return out
+
+
+@dataclass(frozen=True)
+class VarianceCurve:
+    """What the draws say of one curve at the points x."""
+
+    curve: LegendreCurve
+    x: np.ndarray  # (points,)
+    is_genetic: bool  # of the animals themselves, by relationships
+    variance: np.ndarray  # (draws, points)
+    heritability: np.ndarray | None  # (draws, points)
+    counted: list[str]  # terms whose variances make up the phenotypic one
+
+
+def variance_curves(record: Mapping[str, Any], draws: Mapping[str, np.ndarray]) -> list[VarianceCurve]:
+    """Per trait and term with relationships and one curve, whose range the analysis or the data state.
+
+    record: of the run; draws: (draws,) of each parameter.
+    """
+    analysis, relationships = record.get("analysis", {}), relationships_of(record)
+    model, out = analysis.get("model", {}), []
+    ranges = record.get("data", {}).get("legendre_ranges", {})
+    for trait in analysis.get("traits", {}):
+        of_animals = [term for term in relationships if _of_animals(model, relationships, term, trait)]
+        for term, kind in relationships.items():
+            effects = effects_of_term(model["random"][term], term, trait, ranges)
+            if not kind["related"] or len(effects) != 1 or not isinstance(effects[0], LegendreCurve):
+                continue
+            curve = effects[0]
+            x = np.linspace(curve.low, curve.high, POINTS)
+            variance = curve.along(draws, x)
+            if variance is not None:
+                total = _total(model, ranges, draws, trait, curve, x)
+                share = variance / total[0] if total is not None and of_animals == [term] else None
+                out.append(VarianceCurve(curve, x, term in of_animals, variance, share, total[1] if total else []))
+    return out
+
+
+def curves_frame(record: Mapping[str, Any], draws: Mapping[str, np.ndarray]) -> pl.DataFrame:
+    """A row for each curve, quantity and point. draws: (chains, draws) of each parameter."""
+    chains = len(next(iter(draws.values()), ()))
+    flat = {name: np.asarray(values).reshape(-1) for name, values in draws.items()}
+    texts = set(CURVE_COLUMNS[:4])
+    frames = [pl.DataFrame(schema={name: pl.String if name in texts else pl.Float64 for name in CURVE_COLUMNS})]
+    for found in variance_curves(record, flat):
+        frames.append(_frame(found, "variance", found.variance, chains))
+        if found.heritability is not None:
+            frames.append(_frame(found, "heritability", found.heritability, chains))
+    return pl.concat(frames)
+
+
+def _frame(found: VarianceCurve, quantity: str, values: np.ndarray, chains: int) -> pl.DataFrame:
+    """values: (chains x draws, points)."""
+    of_points = values.reshape(chains, -1, len(found.x))
+    moments = summary_table({str(i): of_points[:, :, i] for i in range(len(found.x))})
+    numbers = {"at": found.x} | {name: moments[name] for name in CURVE_COLUMNS[5:]}
+    return pl.DataFrame(
+        {name: pl.Series(values, dtype=pl.Float64, nan_to_null=True) for name, values in numbers.items()}
+    ).select(
+        pl.lit(found.curve.term).alias("term"),
+        pl.lit(found.curve.trait).alias("trait"),
+        pl.lit(quantity).alias("quantity"),
+        pl.lit(found.curve.column).alias("covariate"),
+        *numbers,
+    )
+
+
+def curve_files(
+    record: Mapping[str, Any], draws: Mapping[str, np.ndarray], csv: str
+) -> dict[str, Callable[[Path], None]]:
+    """File name -> its writer, for `folder.write_run_folder`; nothing without a random regression."""
+    frame = curves_frame(record, draws)
+    if frame.is_empty():
+        return {}
+    files: dict[str, Callable[[Path], None]] = {f"{FILE}.parquet": frame.write_parquet}
+    return files if csv == "never" else files | {f"{FILE}.csv": frame.write_csv}
+
+
+def _element(draws: Mapping[str, np.ndarray], term: str, a: str, b: str) -> np.ndarray | None:
+    """(draws,) of a variance, or of a covariance, which the draws have once."""
+    names = [f"{term}.var[{a}]"] if a == b else [f"{term}.cov[{a},{b}]", f"{term}.cov[{b},{a}]"]
+    return next((draws[name] for name in names if name in draws), None)
+
+
+def _on(random: Mapping[str, Any], trait: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(name, keys) of the effects of a random term on the trait."""
+    for effect, spec in (random.get("effects") or {"": random}).items():
+        if trait in (spec.get("traits") or [trait]):
+            yield effect, spec
+
+
+def _of_animals(model: Mapping[str, Any], relationships: Mapping[str, Any], term: str, trait: str) -> bool:
+    """The term has breeding values of the animals themselves: one such term alone has the heritability."""
+    levels = [str(spec.get("level") or term) for _, spec in _on(model["random"][term], trait)]
+    return relationships[term]["symbol"] in ADDITIVE and any(level.lower() not in PARENTS for level in levels)
+
+
+def effects_of_term(
+    random: Mapping[str, Any], term: str, trait: str, ranges: Mapping[str, Any]
+) -> list[LegendreCurve | str | None]:
+    """What a random term has on the trait: a curve, the label of a plain effect, or None for what has neither.
+
+    ranges: 'TERM.EFFECT' -> of the data.
+    """
+    out: list[LegendreCurve | str | None] = []
+    for effect, spec in _on(random, trait):
+        of = spec.get("legendre")
+        span = of and (of.get("range") or ranges.get(f"{term}.{effect}"))
+        if of and span:
+            out.append(LegendreCurve(term, effect, trait, of["column"], of["degree"], *map(float, span)))
+        elif of or spec.get("covariates"):
+            out.append(None)
+        else:
+            out.append(f"{effect}:{trait}".removeprefix(":"))
+    return out
+
+
+def _total(
+    model: Mapping[str, Any],
+    ranges: Mapping[str, Any],
+    draws: Mapping[str, np.ndarray],
+    trait: str,
+    curve: LegendreCurve,
+    x: np.ndarray,
+) -> tuple[np.ndarray, list[str]] | None:
+    """(the sum of all variances of a record at x (draws, points), names of its terms).
+
+    None where it is no such sum: several effects of one term, curves along something else, SNP effects, residual
+    variances by class.
+    """
+    names = []
+    residual = draws.get(f"residual.var[{trait}]")
+    if residual is None or any(trait in (m.get("traits") or [trait]) for m in (model.get("markers") or {}).values()):
+        return None
+    total = np.broadcast_to(residual[:, None], (len(residual), len(x)))
+    for term, random in model["random"].items():
+        effects = effects_of_term(random, term, trait, ranges)
+        if not effects:
+            continue
+        first = effects[0]
+        if len(effects) > 1 or first is None or (isinstance(first, LegendreCurve) and first.column != curve.column):
+            return None
+        is_curve = isinstance(first, LegendreCurve)
+        part = first.along(draws, x) if isinstance(first, LegendreCurve) else _element(draws, term, first, first)
+        if part is None:
+            return None
+        total = total + (part if is_curve else part[:, None])
+        names.append(term)
+    return total, [*names, "residual"]

@@ -1,0 +1,89 @@
+"""Curves of a random regression as a table: variances and heritabilities with their errors."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import mmgibbs
+from mmgibbs.data.covariates import legendre
+from mmgibbs.results.columns import meaning
+from mmgibbs.results.curves import CURVE_COLUMNS, POINTS, curve_files, curves_frame
+
+RNG = np.random.default_rng(6)
+DRAWS = {
+    "genetic.var[rr.0:weight]": RNG.uniform(20, 30, (2, 50)),
+    "genetic.var[rr.1:weight]": RNG.uniform(3, 4, (2, 50)),
+    "genetic.cov[rr.0:weight,rr.1:weight]": RNG.uniform(1, 2, (2, 50)),
+    "litter.var[weight]": RNG.uniform(2, 3, (2, 50)),
+    "residual.var[weight]": RNG.uniform(9, 10, (2, 50)),
+}
+
+
+def record(legendre_of=None):
+    rr = {"level": "animal", "legendre": legendre_of or {"column": "age", "degree": 1, "range": [1.0, 6.0]}}
+    random = {
+        "genetic": {"relationship": "pedigree", "effects": {"rr": rr | {"traits": ["weight"]}}},
+        "litter": {"relationship": "identity", "level": "litter", "traits": ["weight"]},
+    }
+    return {"analysis": {"traits": {"weight": {}}, "model": {"random": random, "markers": {}}}}
+
+
+def test_every_point_has_the_moments_of_its_draws():
+    found = curves_frame(record(), DRAWS)
+    assert found.columns == list(CURVE_COLUMNS) and found.height == 2 * POINTS
+    assert [meaning("curves.csv", c) is None for c in found.columns] == [False] * len(CURVE_COLUMNS)
+    assert set(found.select("term", "trait", "covariate").unique().row(0)) == {"genetic", "weight", "age"}
+    phi = legendre(found["at"].to_numpy()[:POINTS], 1, 1.0, 6.0)
+    v0, v1, c = (DRAWS[f"genetic.{name}"].ravel()[:, None] for name in
+                 ("var[rr.0:weight]", "var[rr.1:weight]", "cov[rr.0:weight,rr.1:weight]"))  # fmt: skip
+    variance = v0 * phi[:, 0] ** 2 + v1 * phi[:, 1] ** 2 + 2 * c * phi[:, 0] * phi[:, 1]
+    of_variance = found.filter(quantity="variance")
+    np.testing.assert_allclose(of_variance["mean"], variance.mean(axis=0))
+    np.testing.assert_allclose(of_variance["sd"], variance.std(axis=0, ddof=1))
+    total = variance + DRAWS["litter.var[weight]"].ravel()[:, None] + DRAWS["residual.var[weight]"].ravel()[:, None]
+    share = found.filter(quantity="heritability")
+    np.testing.assert_allclose(share["mean"], (variance / total).mean(axis=0))
+    assert (share["hpd_low"] < share["mean"]).all() and (share["mean"] < share["hpd_high"]).all()
+    assert (found["mcse"] < found["sd"]).all() and (found["mcse"] > 0).all()
+
+
+def test_estimates_have_no_errors():
+    found = curves_frame(record(), {name: values[:1, :1] for name, values in DRAWS.items()})
+    assert found["mean"].null_count() == 0 and found["sd"].null_count() == found.height
+
+
+@pytest.mark.parametrize("given", [{"column": "age", "degree": 1, "range": None}, None])
+def test_no_curve_no_file(given, tmp_path):
+    of = record(given)
+    if given is None:
+        of["analysis"]["model"]["random"].pop("genetic")
+    assert curve_files(of, DRAWS, "auto") == {} and curves_frame(of, DRAWS).height == 0
+    assert sorted(curve_files(record(), DRAWS, "auto")) == ["curves.csv", "curves.parquet"]
+    assert sorted(curve_files(record(), DRAWS, "never")) == ["curves.parquet"]
+
+
+def test_a_run_writes_them(tmp_path):
+    rng = np.random.default_rng(3)
+    n = 200
+    records = pl.DataFrame(
+        {"animal": [f"a{i % 40}" for i in range(n)], "age": rng.uniform(1, 6, n).round(2), "y": rng.normal(size=n)}
+    )
+    pedigree = pl.DataFrame({"id": [f"a{i}" for i in range(40)], "sire": [None] * 10 + ["a1"] * 30, "dam": [None] * 40})
+    analysis = {
+        "data": {"phenotypes": records, "pedigree": pedigree},
+        "traits": ["y"],
+        "model": {
+            "random": {
+                "genetic": {
+                    "relationship": "pedigree",
+                    "effects": {"rr": {"level": "animal", "legendre": {"column": "age", "degree": 1}}},
+                }
+            }
+        },
+        "sampler": {"chains": 2, "burn_in": 5, "samples": 20, "thin": 1, "seed": 2},
+    }
+    result = mmgibbs.run(analysis, directory=tmp_path / "run", progress=False)
+    table = pl.read_csv(tmp_path / "run" / "curves.csv")
+    assert table.height == 2 * POINTS and {"curves.csv", "curves.parquet"} <= set(result.info["files"])
+    assert table.filter(quantity="heritability")["mean"].is_between(0, 1).all()
+    assert table["at"].min() == pytest.approx(records["age"].min())
