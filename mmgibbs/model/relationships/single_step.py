@@ -33,11 +33,12 @@ from mmgibbs.model.relationships.core import CoreBlock
 from mmgibbs.model.relationships.genotyped_by_core import GenotypedByCore
 from mmgibbs.model.relationships.inverse import inverse_of
 from mmgibbs.model.relationships.pedigree import Pedigree, mendelian_noise
+from pedigree.conditional_means import ConditionalMeans
 from pedigree.partitioned import InverseAmong, Partitioned, inverse_among, partitioned
 from pedigree.relationship import a_among, group_composition
 
 COLUMNS = 64  # right-hand sides at once
-EXACT_UP_TO = 2e9  # others x genotyped: some minutes of sparse solutions; beyond, the others' diagonal is estimated
+EXACT_UP_TO = 2e9  # others x genotyped: a minute; beyond, the others' diagonal is estimated
 DRAWS = 1024  # for that
 NOT_DEFINITE = (
     "the single-step relationships are not positive definite: omega A22^-1 subtracts more than the rest adds; needed "
@@ -154,6 +155,10 @@ class SingleStep(Pedigree):
         return out
 
     @cached_property
+    def _means(self) -> ConditionalMeans:
+        return ConditionalMeans(self.relatives, self.block.levels)
+
+    @cached_property
     def diagonal(self) -> np.ndarray:
         """(q,) diagonal of H, from 1 + F of the pedigree (1 without genotypes where inbreeding is ignored) and what
         genotypes change of it:
@@ -165,39 +170,53 @@ class SingleStep(Pedigree):
         """
         if self._by_core is not None:
             return self._diagonal_by_core(self._by_core)
-        parts = self._parts
         own = inverse_of(self._M).values
         of_pedigree = self._of_pedigree()
-        out = np.concatenate([1.0 + self.relatives.inbreeding, np.ones(self.n_groups)])
-        out[parts.chosen] = own.diagonal()
-        if float(parts.others.size) * parts.chosen.size <= EXACT_UP_TO:
-            out[parts.others] += self._changed(own - of_pedigree)
+        out = self._diagonal_of_pedigree()
+        if self._is_exact:
+            difference = own - of_pedigree
+            for columns in self._means.columns(COLUMNS):
+                out += self._means.quadratic(columns, difference[:, columns])
         else:
             roots = [np.linalg.cholesky(of) for of in (own, of_pedigree)]
-            out[parts.others] += self._changed_in_draws(parts.chosen.size, lambda z: (roots[0] @ z, roots[1] @ z))
+            out += self._changed_in_draws(len(own), lambda z: (roots[0] @ z, roots[1] @ z))
+        out[self.block.levels] = own.diagonal()
         return out
+
+    @property
+    def _is_exact(self) -> bool:
+        """Whether the diagonal is computed column by column."""
+        m = self.block.levels.size
+        return float(self.n_levels - m) * m <= EXACT_UP_TO
+
+    @property
+    def diagonal_operations(self) -> float:
+        """Multiplications that the diagonal takes, roughly."""
+        m = self.block.levels.size
+        return 4.0 * m**3 + 4.0 * self.n_levels * (m if self._is_exact else DRAWS)
+
+    def _diagonal_of_pedigree(self) -> np.ndarray:
+        return np.concatenate([1.0 + self.relatives.inbreeding, np.ones(self.n_groups)])
 
     def _diagonal_by_core(self, M: GenotypedByCore) -> np.ndarray:
         """The same from columns of M^-1 and A22, some at a time."""
-        parts, kin = self._parts, self.relatives
-        m, out, changed = parts.chosen.size, 1.0 + kin.inbreeding, np.zeros(parts.others.size)
-        exact = float(parts.others.size) * m <= EXACT_UP_TO
-        for first in range(0, m, COLUMNS):
-            columns = np.arange(first, min(m, first + COLUMNS))
-            own = M.columns_of_inverse(columns)
-            out[parts.chosen[columns]] = own[columns, np.arange(columns.size)]
-            if exact:
-                A22 = a_among(kin.sire, kin.dam, kin.inbreeding, parts.chosen, columns)
-                changed += self._changed_by(columns, own - A22)
-        if not exact:
-            n = self.n_levels + (m if M.left_of_pedigree else 0)
-            changed = self._changed_in_draws(n, partial(self._draws_by_core, M))
-        out[parts.others] += changed
+        kin, chosen = self.relatives, self.block.levels.astype(np.int64)
+        out, own = self._diagonal_of_pedigree(), np.empty(chosen.size)
+        for columns in self._means.columns(COLUMNS):
+            inverse = M.columns_of_inverse(columns)
+            own[columns] = inverse[columns, np.arange(columns.size)]
+            if self._is_exact:
+                A22 = a_among(kin.sire, kin.dam, kin.inbreeding, chosen, columns)
+                out += self._means.quadratic(columns, inverse - A22)
+        if not self._is_exact:
+            n = self.n_levels + (chosen.size if M.left_of_pedigree else 0)
+            out += self._changed_in_draws(n, partial(self._draws_by_core, M))
+        out[chosen] = own
         return out
 
     def _draws_by_core(self, M: GenotypedByCore, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """u of covariance M^-1 and v of A22, (m, k) each, from normals z: (q, k), and m more where v is a part of u."""
-        q, own = self.n_levels, self._parts.chosen
+        q, own = self.n_levels, self.block.levels
         v = super().draw(z[:q])[own]
         return M.draw(z[q:] if M.left_of_pedigree else z[own], v), v
 
@@ -210,33 +229,13 @@ class SingleStep(Pedigree):
         inverse[-g:, -g:] += self.block.values[-g:, -g:]
         return inverse_of(inverse).values
 
-    def _changed(self, difference: np.ndarray) -> np.ndarray:
-        """(others,) diagonal of B difference B'."""
-        m, out = self._parts.chosen.size, np.zeros(self._parts.others.size)
-        for first in range(0, m, COLUMNS):
-            columns = np.arange(first, min(m, first + COLUMNS))
-            out += self._changed_by(columns, difference[:, columns])
-        return out
-
-    def _changed_by(self, columns: np.ndarray, difference: np.ndarray) -> np.ndarray:
-        """(others,) what these columns of the difference, (m, w), add to the diagonal of B difference B'."""
-        parts, across = self._parts, self._across_down
-        unit = np.zeros(difference.shape)
-        unit[columns, np.arange(columns.size)] = 1.0
-        return np.sum(parts.solve(across @ unit) * parts.solve(across @ difference), axis=1)
-
-    @cached_property
-    def _across_down(self) -> Any:
-        """A^12 by rows."""
-        return self._parts.across.T.tocsr()
-
     def _changed_in_draws(self, n: int, draws: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        """draws: u and v, (m, k) each, from normals (n, k)."""
-        parts, random = self._parts, np.random.Generator(np.random.Philox(key=0))
-        out = np.zeros(parts.others.size)
+        """(q,) the mean of (b_i'u)^2 - (b_i'v)^2; draws: u and v, (m, k) each, from normals (n, k)."""
+        random = np.random.Generator(np.random.Philox(key=0))
+        out = np.zeros(self.n_levels)
         for _ in range(0, DRAWS, COLUMNS):
-            u, v = (parts.solve(parts.across.T @ of) for of in draws(random.standard_normal((n, COLUMNS))))
-            out += np.sum(u**2 - v**2, axis=1)
+            u, v = draws(random.standard_normal((n, COLUMNS)))
+            out += self._means.products(u - v, u + v)
         return out / DRAWS
 
     def spread(self, levels: np.ndarray) -> float:
