@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pedigree.errors import PedigreeError, UnknownColumns
-from pedigree.tables import Source, Table, counted, open_table, quoted
+from pedigree.tables import Separator, Source, Table, counted, open_table, quoted
 
 _ROLES = ("id", "sire", "dam", "birth")
 _SHOWN = 8  # columns named one by one
@@ -36,7 +36,7 @@ def choose_columns(
     source: Source,
     columns: Mapping[str, str | int | None] | None,
     header: bool | None,
-    separator: str | None,
+    separator: Separator,
     unknown: tuple[str, ...],
     name: str | None,
 ) -> tuple[Table, PedigreeColumns]:
@@ -61,7 +61,7 @@ def _given(
     source: Source,
     columns: Mapping[str, str | int | None],
     header: bool | None,
-    separator: str | None,
+    separator: Separator,
     name: str | None,
 ) -> tuple[Table, PedigreeColumns]:
     for role in columns:

@@ -12,7 +12,7 @@ from pedigree.columns import PedigreeColumns, choose_columns
 from pedigree.errors import PedigreeError
 from pedigree.groups import group_codes
 from pedigree.recode import IdIndex, parents_first, parents_first_order, recode
-from pedigree.tables import Source, Table, counted, quoted
+from pedigree.tables import Separator, Source, Table, counted, quoted
 
 # What other programs write for an unknown parent: named in a note where it stands among the parents without a row.
 LOOKS_UNKNOWN = (
@@ -78,7 +78,7 @@ def read_pedigree(
     *,
     columns: Mapping[str, str | int | None] | None = None,
     header: bool | None = None,
-    separator: str | None = None,
+    separator: Separator = None,
     unknown: tuple[str, ...] = ("", "NA", "0"),
     group_column: str | int | None = None,
     founders: Iterable[str] | None = None,

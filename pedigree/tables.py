@@ -20,10 +20,13 @@ import numpy as np
 import polars as pl
 
 from pedigree.errors import TableError
+from pedigree.fixed_width import split_lines
 from pedigree.scan import WRONG, scan
 
 Source = str | os.PathLike[str] | pl.DataFrame  # what a table is read from
 
+# Between the columns of a text file: a character, the widths of columns, or None for a guess.
+Separator = str | Sequence[int] | None
 WHITESPACE = " "  # as a separator: any run of blanks and tabs
 _COMMON_SEPARATORS = ("\t", ",", ";", "|")
 _LINES_FOR_GUESS = 50
@@ -79,7 +82,17 @@ class Table:
         if self.n_rows == 1:
             raise TableError(f"{self.name}: has a header line but no rows")
         lines = None if self._lines is None else self._lines[1:]
-        return replace(self, names=names, has_header=True, n_rows=self.n_rows - 1, _lines=lines)
+        below = replace(self, has_header=True, n_rows=self.n_rows - 1, _lines=lines)
+        if isinstance(self._content, pl.DataFrame):  # of columns of fixed widths
+            below = replace(below, _content=self._content[1:])
+        return below.renamed(names)
+
+    def renamed(self, names: tuple[str, ...]) -> Table:
+        """The same table with these names of its columns."""
+        content = self._content
+        if isinstance(content, pl.DataFrame):
+            content = content.rename(dict(zip(content.columns, names, strict=True)))
+        return replace(self, names=names, _content=content)
 
     @property
     def separator(self) -> str:
@@ -133,14 +146,14 @@ class Table:
 
 
 def open_table(
-    source: Source, separator: str | None = None, header: bool | Sequence[str] = True, name: str | None = None
+    source: Source, separator: Separator = None, header: bool | Sequence[str] = True, name: str | None = None
 ) -> Table:
     """Open a path or a pl.DataFrame.
 
-    separator: one character, ' ' for any white space, None to guess. header: True (the first line holds the names),
-    False (no such line) or the names themselves (no such line). name: what errors call it (default: the file's name).
-    Raises TableError: missing, not a regular file, empty, not UTF-8, ragged rows, an open quotation mark, twice the
-    same name.
+    separator: one character, ' ' for any white space, the widths of the columns in characters, None to guess. header:
+    True (the first line holds the names), False (no such line) or the names themselves (no such line). name: what
+    errors call it (default: the file's name). Raises TableError: missing, not a regular file, empty, not UTF-8, ragged
+    rows, an open quotation mark, twice the same name.
     """
     if isinstance(source, pl.DataFrame):
         return _frame_table(source, name or "table")
@@ -160,7 +173,7 @@ def open_table(
 
 def read_table(
     source: Source,
-    separator: str | None = None,
+    separator: Separator = None,
     header: bool | Sequence[str] = True,
     columns: Sequence[str | int] | None = None,
     all_strings: bool = True,
@@ -263,7 +276,7 @@ def unzip(content: bytes, name: str) -> bytes:
         raise TableError(f"{name}: the gzip file is damaged or cut short: {error}") from error
 
 
-def _text_table(content: bytes, name: str, separator: str | None, header: bool | Sequence[str], path: Path) -> Table:
+def _text_table(content: bytes, name: str, separator: Separator, header: bool | Sequence[str], path: Path) -> Table:
     if content[:3] == b"\xef\xbb\xbf":
         content = content[3:]
     _check_text(content, name)
@@ -273,6 +286,8 @@ def _text_table(content: bytes, name: str, separator: str | None, header: bool |
         content = content.replace(b"\r\r\n", b"\r\n")
     if not content[: 1 << 16].strip() and not content.strip():
         raise TableError(f"{name}: is empty")
+    if separator is not None and not isinstance(separator, str):
+        return _fixed_width_table(content, name, separator, header)
     if separator is None:
         separator = _guess_separator(content, path)
     separator = {"whitespace": WHITESPACE, "tab": "\t", "\\t": "\t"}.get(separator, separator)
@@ -305,14 +320,28 @@ def _text_table(content: bytes, name: str, separator: str | None, header: bool |
     first = tuple(f.strip() for f in record)
     names = tuple(str(i + 1) for i in range(found.n_fields))
     if not isinstance(header, bool):
-        names = tuple(header)
-        if len(names) != found.n_fields:
-            raise TableError(
-                f"{name}: found {counted(found.n_fields, 'column')}, "
-                f"needed {len(names)} for the given header ({', '.join(names)})"
-            )
+        names = _checked_names(header, found.n_fields, name)
     table = Table(name, names, False, first, found.n_records, content, separator, found.padded, lines)
     return table.with_header() if header is True else table
+
+
+def _fixed_width_table(content: bytes, name: str, widths: Sequence[int], header: bool | Sequence[str]) -> Table:
+    frame, lines = split_lines(content, widths, name)
+    first = tuple(field or "" for field in frame.row(0))
+    table = Table(name, tuple(frame.columns), False, first, frame.height, frame, "", False, lines)
+    if header is True:
+        return table.with_header()
+    return table if header is False else table.renamed(_checked_names(header, frame.width, name))
+
+
+def _checked_names(header: Sequence[str], n_columns: int, name: str) -> tuple[str, ...]:
+    names = tuple(header)
+    if len(names) != n_columns:
+        raise TableError(
+            f"{name}: found {counted(n_columns, 'column')}, needed {len(names)} for the given header "
+            f"({', '.join(names)})"
+        )
+    return names
 
 
 def counted(n: int, noun: str, verb: str = "") -> str:

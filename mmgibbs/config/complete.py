@@ -36,7 +36,7 @@ OF_EVERY_SAMPLER = {
     "method", "chains", "burn_in", "samples", "thin", "seed", "device", "threads", "precision", "checkpoint_every",
     "stop",
 }  # fmt: skip
-OF_A_TABLE = {"phenotypes", "separator", "header", "missing", "decimal"}
+OF_A_TABLE = {"phenotypes", "separator", "widths", "header", "missing", "decimal"}
 J = "J"  # name of the fixed regression that single_step adds
 _SYMMETRIC = 1e-8  # relative
 _SINGULAR = 1e-12  # smallest eigenvalue of a correlation matrix

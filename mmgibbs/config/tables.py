@@ -24,11 +24,13 @@ from mmgibbs.config.fields import (
     name_or_position,
     number,
     one_of,
+    whole_number,
     wrong,
 )  # fmt: skip
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.config.text import as_number
 
+_widths = list_of(whole_number(1), "the width of each column in characters", unique=False)
 _cells = list_of(a_cell, "a list of values as they are in the table", empty=True)
 
 
@@ -124,6 +126,12 @@ class Data(Section):
     pedigree_separator: Annotated[str | None, checked(a_separator)] = None
     """Character between the columns of the pedigree, or whitespace. Default: guessed."""
 
+    widths: Annotated[tuple[int, ...] | None, checked(_widths)] = None
+    """Widths of the columns of the records in characters, where they are fixed and no character is between them."""
+
+    pedigree_widths: Annotated[tuple[int, ...] | None, checked(_widths)] = None
+    """Widths of the columns of the pedigree in characters, where they are fixed."""
+
     header: Annotated[tuple[str, ...] | None, checked(list_of(a_column, "the names of the columns"))] = None
     """Names of the columns of records without a header line."""
 
@@ -162,9 +170,16 @@ class Data(Section):
     def _agree(self) -> Self:
         problems = Problems()
         if self.pedigree is None:
-            for key in ("pedigree_separator", "pedigree_columns", "pedigree_header", "groups"):
+            for key in ("pedigree_separator", "pedigree_widths", "pedigree_columns", "pedigree_header", "groups"):
                 if getattr(self, key) is not None:
                     problems.add((key,), "found without a pedigree, needed data.pedigree")
+        for key in ("", "pedigree_"):
+            if getattr(self, f"{key}widths") is not None and getattr(self, f"{key}separator") is not None:
+                problems.add(
+                    (f"{key}widths",),
+                    f"cannot be combined with {key}separator; needed one of them: columns have fixed "
+                    "widths or a character between them",
+                )
         if self.groups is not None and self.groups.effect == "metafounders":
             if self.inbreeding == "ignore":
                 problems.add(

@@ -14,7 +14,7 @@ from mmgibbs.data.decimal_commas import commas_as_points
 from mmgibbs.data.number_format import Decimal, explain_no_number, find_points_of_thousands, parse_column
 from mmgibbs.errors import DataError
 from pedigree.errors import TableError
-from pedigree.tables import Source, nearest, open_table, quoted
+from pedigree.tables import Separator, Source, nearest, open_table, quoted
 
 SHOWN = 5  # rows named one by one in a message
 MOST = 1e18  # largest trait, covariate or weight: its square must not overflow, in float32 too
@@ -166,13 +166,13 @@ def read_phenotypes(data: Data, wanted: Sequence[str] | None = None) -> Phenotyp
     the file.
     """
     header = True if data.header is None else list(data.header)
-    frame, columns, rows, name = read_any(data.phenotypes, data.separator, header, wanted, "phenotypes")
+    frame, columns, rows, name = read_any(data.phenotypes, data.widths or data.separator, header, wanted, "phenotypes")
     return Phenotypes(frame, columns, name, rows, tuple(data.missing), data.decimal)
 
 
 def read_any(
     source: Source,
-    separator: str | None = None,
+    separator: Separator = None,
     header: bool | list[str] = True,
     wanted: Sequence[str] | None = None,
     frame_name: str = "table",

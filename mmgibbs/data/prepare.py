@@ -227,7 +227,7 @@ def _kin(analysis: Analysis, records: Records) -> Kin | None:
             data.pedigree,
             columns=None if data.pedigree_columns is None else dict(data.pedigree_columns.given),
             header=data.pedigree_header,
-            separator=data.pedigree_separator,
+            separator=data.pedigree_widths or data.pedigree_separator,
             unknown=tuple(data.unknown_parent),
             group_column=None if data.groups is None else data.groups.column,
             founders=ids_with_records(analysis, records.phenotypes, records.observed)

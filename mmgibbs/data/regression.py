@@ -44,7 +44,10 @@ def read_regression(analysis: Analysis) -> RegressionTable:
     data, model = analysis.data, analysis.model
     header = True if data.header is None else list(data.header)
     columns = open_table(
-        data.phenotypes, data.separator, header, "phenotypes" if isinstance(data.phenotypes, pl.DataFrame) else None
+        data.phenotypes,
+        data.widths or data.separator,
+        header,
+        "phenotypes" if isinstance(data.phenotypes, pl.DataFrame) else None,
     ).names
     names = _matching(model, columns, data.phenotypes)
     others = [*model.response, *([model.groups] if model.groups else []), *model.group_predictors]

@@ -14,6 +14,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--genotypes", metavar="FILE", help="the file of genotypes: .bed, .pgen, .vcf, HapMap, BLUPF90 or table"
     )
+    for option, table in (("--widths", "records"), ("--pedigree-widths", "pedigree")):
+        parser.add_argument(
+            option,
+            metavar="N,N,...",
+            help=f"widths of the columns of the {table} in characters, where they are fixed",
+        )
     parser.add_argument(
         "--traits", metavar="A,B,...", help="columns to analyse, with commas between them (default: guessed)"
     )
@@ -28,7 +34,12 @@ def main(args: argparse.Namespace) -> int:
     from mmgibbs.draft.make import draft
 
     wanted = tuple(name.strip() for name in (args.traits or "").split(",") if name.strip())
-    made = draft(args.phenotypes, args.pedigree, args.genotypes, wanted, args.output, overwrite=args.overwrite)
+    made = draft(
+        args.phenotypes, args.pedigree, args.genotypes, wanted, args.output,
+        overwrite=args.overwrite,
+        widths=_widths(args.widths, "widths"),
+        pedigree_widths=_widths(args.pedigree_widths, "pedigree_widths"),
+    )  # fmt: skip
     print("\n".join(made.said))
     print(f"\nwritten to {made.path}")
     path = shlex.quote(str(made.path))
@@ -38,6 +49,18 @@ def main(args: argparse.Namespace) -> int:
         return BAD_INPUT
     print(f"next: read it, then mmgibbs run {path}")
     return 0
+
+
+def _widths(text: str | None, name: str) -> tuple[int, ...] | None:
+    """The numbers of '8,8,6'."""
+    from mmgibbs.errors import ConfigError, option_name
+
+    if text is None:
+        return None
+    numbers = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) > 0 for part in numbers):
+        raise ConfigError(f"init: {option_name(name)}: found '{text}', needed whole numbers such as 8,8,6")
+    return tuple(map(int, numbers))
 
 
 COMMANDS = {"init": (add_arguments, main)}

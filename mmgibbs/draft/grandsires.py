@@ -12,16 +12,16 @@ from pathlib import Path
 
 from mmgibbs.draft.animals import recognised
 from pedigree.errors import TableError
-from pedigree.tables import open_table
+from pedigree.tables import Separator, open_table
 
 GRANDSIRES = """mgs mgsire matgs maternalgrandsire maternalgsire matgrandsire damsire damssire siredam sireofdam
     grandsire maternalgrandfather mothersfather fatherofmother""".split()
 
 
-def grandsire_column(path: Path) -> str | None:
+def grandsire_column(path: Path, widths: Separator = None) -> str | None:
     """The column of maternal grandsires of a pedigree that has sires and no dams."""
     try:
-        names = open_table(path).names
+        names = open_table(path, widths).names
     except TableError:
         return None  # whoever reads the pedigree says what is wrong
     if any(recognised(name, "dam") for name in names) or not any(recognised(name, "sire") for name in names):

@@ -21,7 +21,7 @@ from mmgibbs.draft.wide import SetAside, split_columns
 from mmgibbs.errors import ConfigError, DataError, option_name
 from pedigree.errors import PedigreeError, TableError, UnknownColumns
 from pedigree.read import Pedigree, read_pedigree
-from pedigree.tables import nearest, open_table
+from pedigree.tables import Separator, nearest, open_table
 
 _REPEATED = 1.5  # records of an animal
 _MOST_FIXED, _OF_A_LEVEL = 10, 20.0  # levels, and records in each, of a fixed class of a trait that is not normal
@@ -56,6 +56,8 @@ class Guess:
     unused_pedigree: list[str] = field(default_factory=list)  # why a pedigree is not used, and what to do
     decimal: Decimal = None  # where a comma of some column may be decimal or separate thousands
     names: list[str] = field(default_factory=list)  # of every column of the table
+    widths: Separator = None  # of columns of fixed widths
+    pedigree_widths: Separator = None
     aside: list[SetAside] = field(default_factory=list)  # columns that are not among `columns`
 
     def of_use(self, use: str) -> list[Column]:
@@ -81,7 +83,12 @@ class Guess:
 
 
 def guess(
-    phenotypes: Path, pedigree_file: Path | None = None, genotypes: Path | None = None, traits: Sequence[str] = ()
+    phenotypes: Path,
+    pedigree_file: Path | None = None,
+    genotypes: Path | None = None,
+    traits: Sequence[str] = (),
+    widths: Separator = None,
+    pedigree_widths: Separator = None,
 ) -> Guess:
     """Look at the tables. `traits`: columns to analyse, where they are not to be guessed.
 
@@ -89,18 +96,20 @@ def guess(
     a table without a column that could be a trait.
     """
     _refuse_genotypes(phenotypes)
-    frame, lines, named, separator = _records(phenotypes)
+    frame, lines, named, separator = _records(phenotypes, widths)
     every, (chosen, aside) = frame, split_columns(frame, traits)
     frame = every.select(chosen)
     missing = missing_tokens(frame)
     guessed: Decimal = "." if separator == "," else ","
     columns = look_at(frame, (*MISSING, *missing), guessed)
-    grandsire = None if pedigree_file is None else grandsire_column(pedigree_file)
+    grandsire = None if pedigree_file is None else grandsire_column(pedigree_file, pedigree_widths)
     unused = [] if pedigree_file is None or grandsire is None else what_to_do(pedigree_file, grandsire)
     pedigree_file = None if unused else pedigree_file
-    kin, unknown, selfing = (None, (), None) if pedigree_file is None else _pedigree(pedigree_file)
+    kin, unknown, selfing = (None, (), None) if pedigree_file is None else _pedigree(pedigree_file, pedigree_widths)
     genotyped = None if genotypes is None else _genotyped(genotypes)
-    animals = find_animals(columns, kin, genotyped, None if pedigree_file is None else _id_column(pedigree_file))
+    animals = find_animals(
+        columns, kin, genotyped, None if pedigree_file is None else _id_column(pedigree_file, pedigree_widths)
+    )
     found = {c.name: Role("left out", "") for c in columns}
     rest = [c for c in columns if all(c is not a for a in animals.all)]
     ids = [c.name for c in rest if recognised(c.name, "id")]
@@ -109,6 +118,7 @@ def guess(
     found |= _of_each_animal(columns, animals, found, traits)
     out = Guess(phenotypes, columns, named, missing, animals, found, pedigree_file, kin, unknown, selfing)
     out.decimal = guessed if any(c.ambiguous for c in columns) else None
+    out.widths, out.pedigree_widths = widths, pedigree_widths
     out.unused_pedigree, out.names, out.aside = unused, every.columns, aside
     out.odd = {c.name: int(lines[c.odd.to_numpy()][0]) for c in columns if c.odd is not None}
     if animals.animal is not None:
@@ -141,15 +151,15 @@ def _refuse_genotypes(path: Path) -> None:
         )
 
 
-def _records(path: Path) -> tuple[pl.DataFrame, np.ndarray, bool, str]:
+def _records(path: Path, widths: Separator) -> tuple[pl.DataFrame, np.ndarray, bool, str]:
     """The records as text, their lines in the file, whether the first line holds names: it does not where one of them
     is a number; and the separator of columns.
     """
     try:
-        first = open_table(path, header=False).first_record or ()  # none in parquet, which has names
+        first = open_table(path, widths, header=False).first_record or ()  # none in parquet, which has names
         named = not any(_is_number(name) for name in first)
         header = True if named else [f"column{i}" for i in range(1, len(first) + 1)]
-        table = open_table(path, header=header)
+        table = open_table(path, widths, header=header)
         return table.read(), table.lines(), named, table.separator
     except TableError as error:
         raise DataError(str(error)) from None
@@ -163,18 +173,22 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _pedigree(path: Path) -> tuple[Pedigree, tuple[str, ...], str | None]:
+def _pedigree(path: Path, widths: Separator) -> tuple[Pedigree, tuple[str, ...], str | None]:
     """The pedigree, what it writes for an unknown parent, and its column of generations of selfing."""
-    unknown = _unknown_parents(path)
+    unknown = _unknown_parents(path, widths)
     try:
         try:
-            return read_pedigree(path, unknown=(*UNKNOWN_PARENT, *unknown)), unknown, None
+            return read_pedigree(path, separator=widths, unknown=(*UNKNOWN_PARENT, *unknown)), unknown, None
         except PedigreeError:
-            selfing = _selfing_column(path)
+            selfing = _selfing_column(path, widths)
             if selfing is None:
                 raise
             every = (*UNKNOWN_PARENT, *unknown)
-            return read_pedigree(path, unknown=every, hermaphrodites=True, more=(selfing,)), unknown, selfing
+            return (
+                read_pedigree(path, separator=widths, unknown=every, hermaphrodites=True, more=(selfing,)),
+                unknown,
+                selfing,
+            )
     except UnknownColumns as error:
         needed = "needed such names, or an analysis file of your own with data.pedigree_columns: {id: COLUMN, ...}"
         raise DataError(f"{error}\n{needed}") from None
@@ -182,13 +196,13 @@ def _pedigree(path: Path) -> tuple[Pedigree, tuple[str, ...], str | None]:
         raise DataError(str(error)) from None
 
 
-def _unknown_parents(path: Path) -> tuple[str, ...]:
+def _unknown_parents(path: Path, widths: Separator) -> tuple[str, ...]:
     """Texts such as '.' that are parents of many and animals of no row."""
     from pedigree.columns import choose_columns
     from pedigree.read import LOOKS_UNKNOWN
 
     try:
-        table, chosen = choose_columns(path, None, None, None, UNKNOWN_PARENT, None)
+        table, chosen = choose_columns(path, None, None, widths, UNKNOWN_PARENT, None)
         frame = table.read([chosen.id, chosen.sire, chosen.dam])
     except (PedigreeError, TableError):
         return ()  # read_pedigree says what is wrong
@@ -197,20 +211,20 @@ def _unknown_parents(path: Path) -> tuple[str, ...]:
     return tuple(sorted(odd.filter(~odd.is_in(frame[chosen.id].drop_nulls().unique().to_list()))))
 
 
-def _id_column(path: Path) -> str | None:
+def _id_column(path: Path, widths: Separator) -> str | None:
     """Name of the column of a pedigree that has the ids: a column of the records may have it too."""
     from pedigree.columns import choose_columns
 
     try:
-        table, chosen = choose_columns(path, None, None, None, UNKNOWN_PARENT, None)
+        table, chosen = choose_columns(path, None, None, widths, UNKNOWN_PARENT, None)
     except (PedigreeError, TableError):
         return None
     return chosen.id if table.has_header or table.first_record is None else None
 
 
-def _selfing_column(path: Path) -> str | None:
+def _selfing_column(path: Path, widths: Separator) -> str | None:
     try:
-        return next((name for name in open_table(path).names if "self" in name.lower()), None)
+        return next((name for name in open_table(path, widths).names if "self" in name.lower()), None)
     except TableError:
         return None
 

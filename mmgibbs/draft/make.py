@@ -29,18 +29,21 @@ def draft(
     output: str | os.PathLike = "analysis.yaml",
     *,
     overwrite: bool = False,
+    widths: Sequence[int] | None = None,
+    pedigree_widths: Sequence[int] | None = None,
 ) -> Draft:
     """Look at the tables and write a commented analysis file, with its schema beside it.
 
     The file is checked against the tables before it takes its place. Raises ConfigError where the file exists (unless
     `overwrite`) or is one of the tables, and for tables without anything that could be a trait; DataError for tables
-    that cannot be read.
+    that cannot be read. widths, pedigree_widths: of the columns in characters, where they are fixed.
     """
     path = Path(output)
     tables = [Path(table) for table in (phenotypes, pedigree, genotypes) if table is not None]
     _refuse(path, tables, overwrite)
     of_animals = None if pedigree is None else Path(pedigree)
-    found = guess(Path(phenotypes), of_animals, None if genotypes is None else Path(genotypes), traits)
+    of_genotypes = None if genotypes is None else Path(genotypes)
+    found = guess(Path(phenotypes), of_animals, of_genotypes, traits, widths, pedigree_widths)
     new = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

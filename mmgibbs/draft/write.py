@@ -217,6 +217,8 @@ def _head(g: Guess, path: Path) -> list[str]:
 
 def _data(g: Guess, folder: Path) -> list[str]:
     lines = ["data:", f"  phenotypes: {_yaml(_relative(g.phenotypes, folder))}"]
+    if g.widths is not None:
+        lines.append(f"  widths: {list(g.widths)}")
     if not g.named:
         names = ", ".join(_yaml(name) for name in g.names)
         lines.append("  # The file has no line of names: give the columns meaningful names.")
@@ -228,6 +230,8 @@ def _data(g: Guess, folder: Path) -> list[str]:
         lines.append(f"  missing: {_list([*MISSING, *g.missing])}")
     if g.pedigree_file is not None:
         lines.append(f"  pedigree: {_yaml(_relative(g.pedigree_file, folder))}")
+        if g.pedigree_widths is not None:
+            lines.append(f"  pedigree_widths: {list(g.pedigree_widths)}")
     if g.unknown_parent:
         lines.append(f"  unknown_parent: {_list([*UNKNOWN_PARENT, *g.unknown_parent])}")
     absent = g.animals.distinct - g.animals.known

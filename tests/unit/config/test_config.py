@@ -114,6 +114,8 @@ def test_every_default(tmp_path, monkeypatch):
             "pedigree": None,
             "separator": None,
             "pedigree_separator": None,
+            "widths": None,
+            "pedigree_widths": None,
             "header": None,
             "missing": ["", "NA"],
             "decimal": None,
