@@ -78,7 +78,10 @@ class Table:
         first: dict[str, int] = {}
         for i, column in enumerate(names, 1):
             if first.setdefault(column, i) != i:
-                raise TableError(f"{self.name}: columns {first[column]} and {i} are both named {quoted(column)}")
+                raise TableError(
+                    f"{self.name}: columns {first[column]} and {i} are both named {quoted(column)}"
+                    + (": is the first line a row of the table?" if column.isdigit() else "")
+                )
         if self.n_rows == 1:
             raise TableError(f"{self.name}: has a header line but no rows")
         lines = None if self._lines is None else self._lines[1:]
@@ -205,6 +208,7 @@ def in_full(value: float) -> str:
 
 
 _EXACT = 2.0**53  # below it float64 has every whole number
+_EXACT_OF_TYPE = {pl.Float64: _EXACT, pl.Float32: 2.0**24, pl.Float16: 2.0**11}
 
 
 def _first_line(error: BaseException) -> str:
@@ -221,15 +225,32 @@ def _as_text(column: pl.Series, where: str) -> pl.Series:
     kind = column.dtype
     if kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Duration):
         raise TableError(f"{where} column '{column.name}': found values of type {kind}, needed text or numbers")
-    if kind.is_float():
-        column = column.fill_nan(None)
-        # 2**53: beyond it floating numbers no longer tell integers apart
-        if ((column == column.floor()) & (column.abs() < 2.0**53)).all():
-            column = column.cast(pl.Int64)
     if kind != pl.String:
-        return column.cast(pl.String)
+        return ids_as_text(column, where)
     stripped = column.to_frame().select(_stripped(pl.all())).to_series()
     return column if stripped.equals(column) else stripped  # the same memory where nothing goes
+
+
+def ids_as_text(column: pl.Series, where: str) -> pl.Series:
+    """Ids or levels of any type as text: whole numbers without '.0', null where NaN.
+
+    TableError for floating numbers that are too large to tell whole numbers apart: two ids may have become one.
+    """
+    kind = column.dtype
+    if kind.is_float():
+        column = column.fill_nan(None)
+        limit = next(exact for of_type, exact in _EXACT_OF_TYPE.items() if kind == of_type)
+        large = (column.abs() >= limit).fill_null(False)
+        if large.any():
+            raise TableError(
+                f"{where} column '{column.name}': found {column.filter(large)[0]:.0f} as a floating number ({kind}), "
+                f"which from {limit:.0f} on does not tell whole numbers apart: digits of ids may be lost; needed ids "
+                "as text or whole numbers (in pandas Int64 or str)"
+            )
+        if (column == column.floor()).all():
+            column = column.cast(pl.Int64)
+    text = column.cast(pl.String)
+    return text.str.replace(r"\.0+$", "") if kind.is_decimal() else text
 
 
 def _frame_table(frame: pl.DataFrame, name: str) -> Table:

@@ -74,20 +74,37 @@ def _names(table: Any) -> list[str]:
 
 def _column(name: str, column: Any) -> pl.Series:
     """Missing values are null. Whole numbers that became float because one of them is missing, as pandas does it, are
-    whole again: ids would be other texts.
+    whole again: ids would be other texts. Integers stay integers, of any number of digits.
     """
     import polars as pl
 
     missing = column.isna().to_numpy(bool)
-    values = column.to_numpy()
-    if values.dtype.kind in "iub":
-        return pl.Series(name, values)
-    if values.dtype.kind == "f":
+    kind = getattr(column.dtype, "kind", "O")
+    if kind in "iu":
+        # in pandas' own types for integers with gaps `to_numpy()` gives floats
+        values = column.to_numpy(dtype="uint64" if kind == "u" else "int64", **_na_value(missing, 0))
+        return pl.Series(name, values).set(pl.Series(missing), None)
+    if kind == "f":
+        values = column.to_numpy(dtype="float64", **_na_value(missing, np.nan))
         known = values[~missing]
+        if column.dtype.itemsize < 8:  # the limits of exact whole numbers are those of the type
+            return pl.Series(name, values.astype(f"float{8 * column.dtype.itemsize}")).fill_nan(None)
         if missing.any() and (np.abs(known) < 2**53).all() and (known == np.floor(known)).all():
-            whole = [None if lost else int(v) for v, lost in zip(values, missing, strict=True)]
-            return pl.Series(name, whole, pl.Int64)
-        return pl.Series(name, values.astype(np.float64)).fill_nan(None)
-    found = [None if lost else v for v, lost in zip(column.tolist(), missing.tolist(), strict=True)]
-    kinds = {type(v) for v in found if v is not None}
-    return pl.Series(name, found if len(kinds) <= 1 else [None if v is None else str(v) for v in found])
+            return pl.Series(name, np.where(missing, 0, values).astype(np.int64)).set(pl.Series(missing), None)
+        return pl.Series(name, values).fill_nan(None)
+    if kind == "b" and not missing.any():
+        return pl.Series(name, column.to_numpy(dtype=bool))
+    cells = [None if lost else v for v, lost in zip(column.tolist(), missing.tolist(), strict=True)]
+    kinds = {type(v) for v in cells if v is not None}
+    return pl.Series(name, cells if len(kinds) <= 1 else [None if v is None else _as_written(v) for v in cells])
+
+
+def _na_value(missing: np.ndarray, value: float) -> dict[str, float]:
+    return {"na_value": value} if missing.any() else {}
+
+
+def _as_written(value: Any) -> str:
+    """Text of a value of a column of mixed types: 5.0 is 5, as among integers."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return str(value)

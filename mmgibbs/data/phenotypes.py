@@ -14,20 +14,22 @@ from mmgibbs.data.decimal_commas import commas_as_points
 from mmgibbs.data.number_format import Decimal, explain_no_number, find_points_of_thousands, parse_column
 from mmgibbs.errors import DataError
 from pedigree.errors import TableError
-from pedigree.tables import Separator, Source, nearest, open_table, quoted
+from pedigree.tables import Separator, Source, ids_as_text, nearest, open_table, quoted
 
 SHOWN = 5  # rows named one by one in a message
 MOST = 1e18  # largest trait, covariate or weight: its square must not overflow, in float32 too
 
 
-def refuse_rows(name: str, rows: np.ndarray, found: Sequence[str], needed: str) -> DataError:
-    """The error for rows that cannot be used: `NAME row 812: FOUND; needed NEEDED` for the first few, then a count."""
+def refuse_rows(name: str, rows: np.ndarray, found: Sequence[str], needed: str, hint: str | None = None) -> DataError:
+    """The error for rows that cannot be used: `NAME row 812: FOUND; needed NEEDED` for the first few, then a count and
+    a hint.
+    """
     lines = [
         f"{name} row {row}: {what}; needed {needed}" for row, what in zip(rows[:SHOWN], found[:SHOWN], strict=False)
     ]
     if len(rows) > SHOWN:
         lines.append(f"... and {len(rows) - SHOWN} more rows, the last of them row {rows[-1]}")
-    return DataError("\n".join(lines))
+    return DataError("\n".join([*lines, *([] if hint is None else [hint])]))
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Phenotypes:
 
     def text(self, column: str, path: str, unknown: Iterable[str] = ()) -> pl.Series:
         """(n,) String: ids or class levels without outer blanks, null where missing or in `unknown`."""
-        return text_of(self._column(column, path), {"", *self.missing, *unknown})
+        return text_of(self._column(column, path), {"", *self.missing, *unknown}, self.name)
 
     def numbers(self, column: str, path: str, missing: Iterable[str] = ()) -> np.ndarray:
         """(n,) float64, NaN where missing: the text is a missing value, or its number equals one ('0.0' where '0' is).
@@ -198,14 +200,12 @@ def refuse_type(series: pl.Series, name: str, where: str) -> pl.Series:
     return series
 
 
-def text_of(series: pl.Series, absent: Iterable[str]) -> pl.Series:
-    """String ids: whole numbers without '.0', blanks cut off, null where the value is in `absent`."""
-    if series.dtype.is_float():
-        # pandas turns whole numbers with gaps into floats with NaN.
-        series = series.fill_nan(None)
-        if ((series % 1 == 0) & (series.abs() < 2.0**53)).all():
-            series = series.cast(pl.Int64)
-    text = series.cast(pl.String).str.strip_chars()
+def text_of(series: pl.Series, absent: Iterable[str], name: str) -> pl.Series:
+    """String ids: whole numbers without '.0', blanks cut off, null where the value is in `absent`. name: the file."""
+    try:
+        text = ids_as_text(series, name).str.strip_chars()
+    except TableError as error:
+        raise DataError(str(error)) from None
     return text.to_frame("id").select(pl.when(~pl.col("id").is_in(list(absent))).then(pl.col("id"))).to_series()
 
 

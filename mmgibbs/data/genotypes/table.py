@@ -74,7 +74,8 @@ def read(genotypes: Genotypes, traits: Collection[str] = ()) -> GenotypeFile:
 
 
 def _ids(table: Table, column: str) -> pl.Series:
-    ids = text_of(refuse_type(table.read([column], False).to_series(), table.name, column), {"", "NA"})
+    values = refuse_type(table.read([column], False).to_series(), table.name, column)
+    ids = text_of(values, {"", "NA"}, table.name)
     void = np.flatnonzero(ids.is_null().to_numpy())
     if len(void):
         found = [f"found no animal in column {quoted(column)}"] * SHOWN
