@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
 
-from pedigree.columns import PedigreeColumns, choose_columns
-from pedigree.errors import PedigreeError
+from pedigree.columns import PedigreeColumns, choose_columns, question_ids
+from pedigree.errors import PedigreeError, UnknownColumns
 from pedigree.groups import group_codes
+from pedigree.parents import UNKNOWN_VALUES, find_rows, place_parents, question_founders
 from pedigree.recode import IdIndex, parents_first, parents_first_order, recode
+from pedigree.spelling import are_unknown_codes
 from pedigree.tables import Separator, Source, Table, counted, quoted
-
-# What other programs write for an unknown parent: named in a note where it stands among the parents without a row.
-LOOKS_UNKNOWN = (
-    ".",
-    "-",
-    "*",
-    "?",
-    "nan",
-    "none",
-    "null",
-    "na",
-    "n/a",
-    "unknown",
-    "unk",
-    "-1",
-    "-9",
-    "-99",
-    "-999",
-    "-9999",
-)
 
 
 @dataclass(frozen=True)
@@ -42,8 +24,8 @@ class Pedigree:
     ids: (n,) String. sire, dam: (n,) int32 codes; -1 unknown; n .. n + g - 1 unknown-parent groups. birth: (n,)
     float64, NaN where unknown, or None without a birth column. row: (n,) int64 line of the file (see Table.line), -1
     for an animal without a row. file_order: (n,) int32 codes in the order of the file, then the founders
-    added. notes: decisions that reading has made. more: other columns that were asked for, (n,) String by code, null
-    where empty. name: of the file, for messages.
+    added. notes: decisions that reading has made. warnings: what may be wrong and changes results. more: other columns
+    that were asked for, (n,) String by code, null where empty. name: of the file, for messages.
     """
 
     ids: pl.Series
@@ -56,6 +38,7 @@ class Pedigree:
     notes: tuple[str, ...]
     more: Mapping[str, pl.Series] = field(default_factory=dict)
     name: str = "pedigree"
+    warnings: tuple[str, ...] = ()
 
     @property
     def n_animals(self) -> int:
@@ -65,9 +48,15 @@ class Pedigree:
     def n_groups(self) -> int:
         return len(self.groups)
 
+    def spelled(self, ids: pl.Series) -> pl.Series:
+        """The ids as the pedigree writes them where it has them, the others as they are."""
+        code = pl.DataFrame({"code": find_rows(IdIndex(self.ids), ids)})["code"]
+        known = code >= 0
+        return self.ids.gather(code.clip(0)).zip_with(known, ids).alias(ids.name) if known.any() else ids
+
     def codes(self, ids: pl.Series) -> pl.Series:
-        """Int32 codes of the ids, null where an id is null or unknown to the pedigree."""
-        code = IdIndex(self.ids).find(ids.cast(pl.String))
+        """Int32 codes of the ids, null where an id is null or unknown to the pedigree. '5.0' is '5' (see find_rows)."""
+        code = find_rows(IdIndex(self.ids), ids.cast(pl.String))
         return (
             pl.DataFrame({"code": code}).select(pl.when(pl.col("code") >= 0).then("code").alias(ids.name)).to_series()
         )
@@ -85,25 +74,36 @@ def read_pedigree(
     hermaphrodites: bool = False,
     more: Sequence[str] = (),
     name: str | None = None,
+    recorded: Callable[[], pl.Series] | None = None,
 ) -> Pedigree:
     """Read and check a pedigree.
 
     source: path (csv, tsv, white space, parquet, arrow; .gz) or pl.DataFrame. columns: {'id', 'sire', 'dam'[,
-    'birth']} -> column name or 1-based position; None: recognised names, or, of a file without names, the first three
-    columns (a note says so). header: whether the first line holds names; None: yes where columns are names, no where
-    they are positions, else as the line looks (a note says so). unknown: values that mean an unknown parent.
+    'birth']} -> column name or 1-based position, or None for a sire or dam that the table does not have. What is not
+    given is found by recognised names, and the ids, where names do not tell, by their values; in a file without names,
+    the first three columns are taken (a note says so). header: whether the first line holds names; None: yes where
+    columns are names, else as the line looks (a note says so). unknown: values that mean an unknown parent.
     group_column: the group of each animal's unknown parents. founders: ids to add as animals without parents where
     they have no row. hermaphrodites: an id may be both sire and dam. more: columns to keep unchanged. name: the
-    file's name in errors.
+    file's name in errors. recorded: makes the ids of other tables, which say where two columns may be the ids.
 
-    Ids are strings and stay strings ('007' is not '7'). Parents without a row become founders, counted in
-    the notes. Raises TableError (cannot be read), UnknownColumns (named columns, none recognised as a parent),
-    PedigreeError (duplicate animal, loop, own parent, both sire and dam, parent younger than progeny, no id, no
-    group).
+    Ids are strings and stay strings ('007' is not '7'), but that '5.0' is '5' where it has no row itself. Parents
+    without a row become founders, counted in the notes. A code for unknown among them ('.', 'UNK', '00', '-9') is an
+    unknown parent, with a warning if it is none of `unknown`, unless `unknown` is empty. Raises TableError (cannot be
+    read), UnknownColumns (named columns, none recognised as a parent, or two that may be the ids), PedigreeError
+    (duplicate animal, loop, own parent, both sire and dam, parent younger than progeny, no id, no group, most parents
+    spelled unlike the ids).
     """
     unknown = tuple(str(value) for value in unknown)
-    table, chosen = choose_columns(source, columns, header, separator, unknown, name)
-    return _check(table, chosen, unknown, group_column, founders, hermaphrodites, more)
+    table, chosen = choose_columns(source, columns, header, separator, unknown, name, recorded)
+    try:
+        return _check(table, chosen, unknown, group_column, founders, hermaphrodites, more)
+    except UnknownColumns:
+        raise
+    except PedigreeError as error:
+        if chosen.guessed:
+            raise PedigreeError(f"{error} (columns taken: {chosen.described}; name them if that is wrong)") from None
+        raise
 
 
 def _check(
@@ -115,28 +115,33 @@ def _check(
     hermaphrodites: bool,
     more: Sequence[str],
 ) -> Pedigree:
-    notes = list(chosen.notes)
-    if len({chosen.id, chosen.sire, chosen.dam}) < 3:
-        found = f"{chosen.id}, {chosen.sire}, {chosen.dam}"
+    notes, warnings = list(chosen.notes), list(chosen.warnings)
+    if len({chosen.id, *chosen.parents}) < 1 + len(chosen.parents):
+        found = ", ".join((chosen.id, *chosen.parents))
         raise PedigreeError(f"{table.name}: id, sire and dam must be three columns, found {found}")
     group = None if group_column is None else table.column(group_column)
-    used = [chosen.id, chosen.sire, chosen.dam, chosen.birth, group, *(table.column(c) for c in more)]
+    used = [chosen.id, *chosen.parents, chosen.birth, group, *(table.column(c) for c in more)]
     frame = table.read(list(dict.fromkeys(c for c in used if c is not None)))
     _refuse_header_again(table, frame, chosen)
     ids, parents = _id_columns(table, frame, chosen, unknown)
     index = IdIndex(ids)
     _refuse_duplicates(table, ids, index.first)
     n_rows = len(ids)
-    sire, dam = (index.find(p) for p in parents)
+    placed = place_parents(table.name, ids, index, parents, unknown)
     del index
-    added, sire, dam = _parents_without_row(parents, sire, dam, n_rows)
+    notes += placed.notes
+    warnings += placed.warnings
+    parents, added, (sire, dam) = placed.texts, placed.added, placed.rows
     if len(added):
-        notes.append(_founder_note(added, sire, dam, n_rows))
+        notes.append(_founder_note(added))
+        warnings += _question_columns(table, frame, chosen, unknown, placed.rows, len(added))
+        if not hermaphrodites:
+            warnings += question_founders(table.name, added, placed.rows, ids)
     _refuse_own_parents(table, ids, sire, dam)
     if not hermaphrodites:
         _refuse_one_parent_as_both(table, ids, parents, sire, dam)
-        _refuse_both_sexes(table, pl.concat([ids, added]), sire, dam)
-    extra = _extra_founders(founders, pl.concat([ids, added]), unknown)
+        _refuse_both_sexes(table, pl.concat([ids, added]), sire, dam, n_rows)
+    extra = _extra_founders(founders, pl.concat([ids, added]) if founders is not None else ids, unknown)
     if len(extra):
         notes.append(
             f"{counted(len(extra), 'animal')} without a row in {table.name} added as founders "
@@ -171,6 +176,7 @@ def _check(
         notes=tuple(notes),
         more={c: frame[c].extend_constant(None, n - n_rows).gather(order) for c in more},
         name=table.name,
+        warnings=tuple(warnings),
     )
     return pedigree if group is None else _with_groups(pedigree, table, frame[group], order, unknown)
 
@@ -187,17 +193,21 @@ def _id_columns(
         raise PedigreeError(
             f"{table.name} row {table.line(missing)}: column '{chosen.id}' has {found}; needed an animal's id"
         )
-    known = pl.col(chosen.sire, chosen.dam)
+    known = pl.col(chosen.parents)
     if named:
         frame = frame.select(pl.when(known.is_in(named)).then(None).otherwise(known).name.keep())
-    return ids, [frame[chosen.sire], frame[chosen.dam]]
+    parents = [
+        pl.Series(role, [None], pl.String).new_from_index(0, len(ids)) if column is None else frame[column]
+        for role, column in (("sire", chosen.sire), ("dam", chosen.dam))
+    ]
+    return ids, parents
 
 
 def _refuse_header_again(table: Table, frame: pl.DataFrame, chosen: PedigreeColumns) -> None:
     """Two files put together leave a second header line, which would be an animal called 'id' of sire 'sire'."""
     if not table.has_header:
         return
-    roles = (chosen.id, chosen.sire, chosen.dam)
+    roles = (chosen.id, *chosen.parents)
     again = frame.select(pl.all_horizontal(pl.col(c).eq_missing(c) for c in roles)).to_series().arg_true()
     if len(again):
         raise PedigreeError(
@@ -217,30 +227,29 @@ def _refuse_duplicates(table: Table, ids: pl.Series, first: np.ndarray) -> None:
         )
 
 
-def _parents_without_row(
-    parents: list[pl.Series], sire: np.ndarray, dam: np.ndarray, n_rows: int
-) -> tuple[pl.Series, np.ndarray, np.ndarray]:
-    """Ids of parents that have no row, in the order of the file; sire and dam with rows n_rows, ... for them."""
-    absent = [pl.Series((row < 0) & p.is_not_null().to_numpy()) for p, row in zip(parents, (sire, dam), strict=False)]
-    rows = np.concatenate([a.arg_true().to_numpy() for a in absent])
-    if not rows.size:
-        return pl.Series("id", [], pl.String), sire, dam
-    ids = pl.concat([p.filter(a).alias("id") for p, a in zip(parents, absent, strict=False)])
-    by_row = np.argsort(rows, kind="stable")
-    added = ids.gather(by_row).unique(maintain_order=True)
-    index = IdIndex(added)
-    for p, a, row in zip(parents, absent, (sire, dam), strict=False):
-        row[a.to_numpy()] = index.find(p.filter(a)) + n_rows
-    return added, sire, dam
+def _founder_note(added: pl.Series) -> str:
+    return f"{counted(len(added), 'parent')} without a row of their own became founders (the first: {quoted(added[0])})"
 
 
-def _founder_note(added: pl.Series, sire: np.ndarray, dam: np.ndarray, n_rows: int) -> str:
-    note = f"{counted(len(added), 'parent')} without a row of their own became founders (the first: {quoted(added[0])})"
-    for _i, parent in enumerate(added.str.to_lowercase().is_in(LOOKS_UNKNOWN).arg_true().head(3)):
-        times = int(np.count_nonzero(sire == n_rows + parent) + np.count_nonzero(dam == n_rows + parent))
-        note += f"; {quoted(added[parent])} is one of them, {counted(times, 'time')} a parent: "
-        note += "if it means unknown, add it to the values for an unknown parent"
-    return note
+def _question_columns(
+    table: Table,
+    frame: pl.DataFrame,
+    chosen: PedigreeColumns,
+    unknown: tuple[str, ...],
+    parents: Sequence[np.ndarray],
+    n_added: int,
+) -> list[str]:
+    """Where most parents have no row, another column may have them: UnknownColumns if the ids were guessed, else a
+    warning."""
+    with_row = sum(np.unique(p[(p >= 0) & (p < frame.height)]).size for p in parents)
+    if with_row >= n_added:
+        return []
+    question = question_ids(table, frame, chosen, unknown)
+    if question is None:
+        return []
+    if chosen.asked:
+        return [f"{table.name}: {question}"]
+    raise UnknownColumns(f"{table.name}: {question}")
 
 
 def _refuse_own_parents(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.ndarray) -> None:
@@ -262,11 +271,18 @@ def _refuse_one_parent_as_both(
         i = int(same[0])
         raise PedigreeError(
             f"{table.name} row {table.line(i)}: {quoted(parents[0][i])} is both sire and dam of {quoted(ids[i])}; "
-            "needed two parents"
+            f"needed two parents{_or_unknown(int(sire[i]), ids)}"
         )
 
 
-def _refuse_both_sexes(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.ndarray) -> None:
+def _or_unknown(row: int, ids: pl.Series) -> str:
+    """What else a parent without a row may be."""
+    if row < len(ids):
+        return ""
+    return f"; it has no row of its own: if it means an unknown parent, add it to {UNKNOWN_VALUES}"
+
+
+def _refuse_both_sexes(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.ndarray, n_rows: int) -> None:
     first = []  # of each id, the first row as a sire and as a dam, -1 for none: the last one written is the first row
     for parent in (sire, dam):
         rows = np.flatnonzero(parent >= 0)[::-1]
@@ -281,6 +297,7 @@ def _refuse_both_sexes(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.n
         raise PedigreeError(
             f"{table.name} row {table.line(max(s, d))}: {quoted(ids[b])} is a sire in row {table.line(s)} "
             f"and a dam in row {table.line(d)}; needed one or the other{more}"
+            f"{_or_unknown(b, ids.head(n_rows))}"
         )
 
 
@@ -289,7 +306,8 @@ def _extra_founders(founders: Iterable[str] | None, known: pl.Series, unknown: t
         return pl.Series("id", [], pl.String)
     wanted = pl.Series("id", founders).cast(pl.String).drop_nulls().unique(maintain_order=True)
     wanted = wanted.filter(~wanted.is_in(list(unknown)))
-    return wanted.filter(pl.Series(IdIndex(known).find(wanted) < 0))
+    wanted = wanted.filter(pl.Series(find_rows(IdIndex(known), wanted) < 0))
+    return wanted.filter(~are_unknown_codes(wanted)) if unknown else wanted
 
 
 def _loop_message(table: Table, ids: pl.Series, loop: np.ndarray, sire: np.ndarray) -> str:
@@ -323,6 +341,12 @@ def _births(
     text = text.set(text.is_in([*unknown, "NA"]), None)
     number = birth_numbers(text)
     bad = (number.is_null() & text.is_not_null()).arg_true()
+    if len(bad):
+        means_unknown = are_unknown_codes(text.gather(bad), "value") | text.gather(bad).str.contains(_NO_DATE)
+        text = text.clone().scatter(bad.filter(means_unknown), None)
+        bad = bad.filter(~means_unknown)
+    if "0" in unknown and (zero := (number == 0).fill_null(False)).any():  # also '0.0'
+        number = number.set(zero, None)
     if len(bad):
         problem = (
             f"{table.name} row {table.line(bad[0])}: column '{chosen.birth}' has {quoted(text[bad[0]])}, "
@@ -368,6 +392,7 @@ def birth_numbers(text: pl.Series) -> pl.Series:
 
 # of the text, without a time that may follow; %Y alone takes 99 for the year 99
 _YEAR_FIRST = r"^(\d{4}-\d{1,2}-\d{1,2})(?:\D|$)"
+_NO_DATE = r"^[0./\- :]+$"  # 0000-00-00 of databases
 _DAY_FIRST = r"^(\d{1,2}\.\d{1,2}\.\d{4})(?:\D|$)"
 
 

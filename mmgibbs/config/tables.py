@@ -35,27 +35,34 @@ _cells = list_of(a_cell, "a list of values as they are in the table", empty=True
 
 
 class PedigreeColumns(Section):
-    """Columns of the pedigree, by name or by position from 1. Those that are not given are found by their names."""
+    """Columns of the pedigree, by name or by position from 1. Those that are not given are found by their names; null
+    for the sire or the dam of a pedigree without sires or without dams.
+    """
 
     id: Annotated[str | int | None, checked(name_or_position)] = None
     """Column of the animal, by name or by position from 1."""
 
     sire: Annotated[str | int | None, checked(name_or_position)] = None
-    """Column of the sire."""
+    """Column of the sire; null for a pedigree without sires."""
 
     dam: Annotated[str | int | None, checked(name_or_position)] = None
-    """Column of the dam."""
+    """Column of the dam; null for a pedigree without dams."""
 
     birth: Annotated[str | int | None, checked(name_or_position)] = None
     """Column of the year or date of birth (2011, 2011-03-04 or 04.03.2011)."""
 
     @property
-    def given(self) -> dict[str, str | int]:
-        return {key: getattr(self, key) for key in ("id", "sire", "dam", "birth") if getattr(self, key) is not None}
+    def given(self) -> dict[str, str | int | None]:
+        """Column by role; None for a parent that the pedigree does not have."""
+        without = [key for key in ("sire", "dam") if key in self.model_fields_set and getattr(self, key) is None]
+        columns = {key: getattr(self, key) for key in ("id", "sire", "dam", "birth")}
+        return {key: column for key, column in columns.items() if column is not None or key in without}
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        columns = list(self.given.values())
+        if {"sire", "dam"} <= self.given.keys() and self.sire is None and self.dam is None:
+            raise wrong("found neither a sire nor a dam, needed one of them at least")
+        columns = [c for c in self.given.values() if c is not None]
         if len({type(c) for c in columns}) > 1:
             raise wrong("names cannot be combined with positions; needed either names or positions")
         if len(set(columns)) < len(columns):

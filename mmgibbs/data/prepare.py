@@ -23,6 +23,7 @@ from mmgibbs.data.levels import code_levels
 from mmgibbs.data.markers import MarkerLabels, marker_terms, without_records_of_others
 from mmgibbs.data.metafounders import with_gamma
 from mmgibbs.data.natural_order import in_natural_order
+from mmgibbs.data.parents_of_records import warn_of_other_parents
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.data.random import (
@@ -51,6 +52,7 @@ from mmgibbs.model.markers import Markers
 from mmgibbs.model.residual import fold_classes
 from mmgibbs.model.terms import Term
 from pedigree.groups import groups_by_age
+from pedigree.parents import UNKNOWN_VALUES
 from pedigree.spelling import find_respelled
 from pedigree.tables import agreeing, quoted
 
@@ -89,7 +91,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
     marker_labels: list[MarkerLabels] = []
     if analysis.data.genotypes is not None:
         with stage("genotypes"):
-            recorded = _recorded_ids(analysis, records)
+            recorded = _recorded_ids(analysis, records, kin)
             of_traits = {column for trait in analysis.traits for column, _ in response_columns(trait)}
             genotypes = prepare_genotypes(analysis.data.genotypes, recorded, kin.pedigree if kin else None, of_traits)
             kin = kin and with_gamma(kin, analysis.data, genotypes)
@@ -128,7 +130,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
             effects, records.observed, records.mean, records.weight, names, groups, kin.pedigree.groups if kin else ()
         )
     terms = fixed.terms + tuple(_hold_groups(term, fixed.groups_active) for term, _ in built)
-    of_pedigree = tuple(kin.pedigree.notes) if kin else ()
+    of_pedigree = tuple(_with_keys(note) for note in kin.pedigree.notes) if kin else ()
     used = markers or any(r.relationship.of_genotypes for r in analysis.model.random.values())
     unused = () if used else ("no term of the model uses the genotypes",)
     of_genotypes = () if genotypes is None else (*genotypes.notes, *of_markers, *unused)
@@ -158,6 +160,9 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
     if builder.ranges:
         counts["legendre_ranges"] = builder.ranges
     warnings = (*phenotypes.warnings, *of_records, *warn_of_repeated_records(analysis, terms, records.observed))
+    if kin is not None:
+        warnings += tuple(_with_keys(warning) for warning in kin.pedigree.warnings)
+        warnings += warn_of_other_parents(analysis, records.phenotypes, kin.pedigree)
     warnings += () if genotypes is None else genotypes.warnings
     warnings += (*builder.warnings, *fixed.warnings)
     warnings += (*_strangers(analysis, records, kin), *_unused_pedigree(analysis, phenotypes, kin))
@@ -236,6 +241,7 @@ def _kin(analysis: Analysis, records: Records) -> Kin | None:
             hermaphrodites=not all(spec.one_sex for spec in specs),
             more=tuple(column for spec in specs for column in spec.pedigree_columns.values()),
             name="pedigree" if isinstance(data.pedigree, pl.DataFrame) else None,
+            recorded=lambda: ids_with_records(analysis, records.phenotypes, records.observed),
         )
         kin = Kin(pedigree, data)
         for spec in specs if data.groups is None or data.groups.effect != "metafounders" else ():
@@ -243,47 +249,66 @@ def _kin(analysis: Analysis, records: Records) -> Kin | None:
     except UnknownColumns as error:
         needed = (
             "needed such names (case and punctuation do not count), or data.pedigree_columns: {id: COLUMN, "
-            "sire: COLUMN, dam: COLUMN}"
+            "sire: COLUMN, dam: COLUMN}, with sire: null in a pedigree without sires"
         )
         if not isinstance(data.pedigree, pl.DataFrame):
             needed += "; where the first line is an animal, data.pedigree_header: false"
         raise DataError(f"{error}\n{needed}") from None
     except (PedigreeError, TableError) as error:
-        raise DataError(str(error)) from None
+        raise DataError(_with_keys(str(error))) from None
     return kin
 
 
-def _recorded_ids(analysis: Analysis, records: Records) -> pl.Series | None:
-    """Ids of the animals with records, None where no column is known to name them."""
+def _with_keys(message: str) -> str:
+    """A message of the pedigree with the keys of the analysis file that it speaks of."""
+    message = message.replace("name the columns if", "write data.pedigree_columns: {id: COLUMN, ...} if")
+    return message.replace(UNKNOWN_VALUES, "data.unknown_parent")
+
+
+def _recorded_ids(analysis: Analysis, records: Records, kin: Kin | None) -> pl.Series | None:
+    """Ids of the animals with records as the pedigree writes them, None where no column is known to name them."""
     genomic = (
         r for r in analysis.model.random.values() if r.relationship.of_genotypes and not r.relationship.of_pedigree
     )
     levels = [m.level for m in analysis.model.markers.values()] + [e.level for r in genomic for e in r.effects.values()]
     named = next((level for level in levels if records.phenotypes.has(level)), None)
     column = named or animal_column(analysis.model.random, records.phenotypes)
-    return None if column is None else records.phenotypes.text(column, "level", analysis.data.unknown_parent)
+    if column is None:
+        return None
+    ids = records.phenotypes.text(column, "level", analysis.data.unknown_parent)
+    return ids if kin is None else kin.pedigree.spelled(ids)
 
 
 def _strangers(analysis: Analysis, records: Records, kin: Kin | None) -> tuple[str, ...]:
-    """A warning where most animals of the records were added to the pedigree:
-    then their ids are hardly written alike.
+    """A warning where animals of the records were added to the pedigree that it has in another spelling, or most of
+    them: then their ids are hardly written alike.
     """
     if kin is None or not analysis.data.add_missing_animals:
         return ()
     pedigree, named = kin.pedigree, ids_with_records(analysis, records.phenotypes, records.observed)
-    own = np.asarray(pedigree.row) >= 0
+    known = np.asarray(pedigree.row) >= 0
     for parent in (pedigree.sire, pedigree.dam):
-        own[parent[(parent >= 0) & (parent < own.size)]] = True  # of these it knows the progeny
-    strange = named.filter(pl.Series(~own).gather(pedigree.codes(named)))
+        known[parent[(parent >= 0) & (parent < known.size)]] = True  # of these it knows the progeny
+    codes = pedigree.codes(named)
+    strange = named.filter(pl.Series(~known).gather(codes.fill_null(0)) | codes.is_null())
+    if not len(strange):
+        return ()
+    respelled = find_respelled(strange, pedigree.ids.filter(pl.Series(known)))
+    start = (
+        f"data.add_missing_animals: {len(strange):,} of the {len(named):,} animals with records "
+        f"{agreeing(len(strange), 'is')} not in the pedigree and {agreeing(len(strange), 'was')} added without "
+        "parents, with unknown relationships"
+    )
+    if respelled.height:
+        text, animal, _ = respelled.row(0)
+        return (
+            f"{start}; the pedigree has {respelled.height:,} of them in another spelling, such as {quoted(animal)} for "
+            f"{quoted(text)}: write each id in one way",
+        )
     if 2 * len(strange) <= len(named):
         return ()
-    one = agreeing(len(strange), "is")
-    return (
-        f"data.add_missing_animals: {len(strange):,} of the {len(named):,} animals with records {one} not in the "
-        f"pedigree and {agreeing(len(strange), 'was')} added without parents, with unknown relationships. Are ids "
-        f"written in the same way? Records have {quoted(strange[0])}, the pedigree "
-        f"{quoted(pedigree.ids[int(np.flatnonzero(own)[0])])}",
-    )
+    example = quoted(pedigree.ids[int(np.flatnonzero(known)[0])])
+    return (f"{start}. Are ids written in the same way? Records have {quoted(strange[0])}, the pedigree {example}",)
 
 
 def _unused_pedigree(analysis: Analysis, phenotypes: Phenotypes, kin: Kin | None) -> tuple[str, ...]:

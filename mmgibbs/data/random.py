@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis, Data, Random, RandomEffect
+from mmgibbs.data.animal_ids import codes_for_unknown, explain_respelled, parent_of
 from mmgibbs.data.covariates import legendre
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
 from mmgibbs.data.levels import code_levels, lookup
@@ -25,7 +26,8 @@ from mmgibbs.data.traits import observing
 from mmgibbs.errors import DataError
 from mmgibbs.model.terms import Effect, Levels, Related, Term
 from pedigree.read import Pedigree
-from pedigree.tables import counted, in_full, quoted
+from pedigree.spelling import normal_forms
+from pedigree.tables import agreeing, counted, in_full, quoted
 
 ANIMAL_COLUMNS = ("animal", "id")
 PARENT_COLUMNS = ("sire", "dam", "father", "mother")
@@ -39,7 +41,7 @@ def animal_column(random: Mapping[str, Random], phenotypes: Phenotypes) -> str |
         for r in random.values()
         if r.relationship.of_pedigree
         for e in r.effects.values()
-        if e.level not in PARENT_COLUMNS
+        if parent_of(e.level) is None
     )
     there = [c for c in columns if c in phenotypes.columns]
     if len(there) == 1:
@@ -49,7 +51,7 @@ def animal_column(random: Mapping[str, Random], phenotypes: Phenotypes) -> str |
 
 def unknown_values(effect: RandomEffect, of_pedigree: bool, data: Data) -> tuple[str, ...]:
     """Cells that mean an unknown level: those of the effect, and the pedigree's wherever a column holds animals."""
-    holds_animals = of_pedigree or effect.level in PARENT_COLUMNS
+    holds_animals = of_pedigree or parent_of(effect.level) is not None
     return (*effect.missing, *(data.unknown_parent if holds_animals else ()))
 
 
@@ -142,10 +144,16 @@ class RandomTerms:
             unknown = unknown_values(effect, of_pedigree, self.analysis.data)
             ids = self.phenotypes.text(effect.level, path, unknown)
             ids = pl.DataFrame({"id": ids, "needed": needed}).select(pl.when("needed").then("id")).to_series()
+            if of_pedigree or parent_of(effect.level) is not None:
+                ids = self._without_codes(ids, effect.level, path)
             absent = needed & ids.is_null().to_numpy()
-            self._accept_unknown(
-                absent, effect, path, [f"found no known level in column '{effect.level}' ({path})"] * SHOWN
-            )
+            as_written = self.phenotypes.text(effect.level, path)
+            found = [
+                f"found no known level in column '{effect.level}' ({path})"
+                + (f", but {quoted(as_written[int(i)])} for unknown" if as_written[int(i)] is not None else "")
+                for i in np.flatnonzero(absent)[:SHOWN]
+            ]
+            self._accept_unknown(absent, effect, path, found)
             return ids
         if effect.level not in _FROM_PEDIGREE or self.kin is None:
             if effect.level in _FROM_PEDIGREE:
@@ -166,6 +174,25 @@ class RandomTerms:
         ]
         self._accept_unknown(needed & (codes < 0), effect, path, found)
         return codes
+
+    def _without_codes(self, ids: pl.Series, column: str, path: str) -> pl.Series:
+        """The ids, null where a code for unknown; a warning says which, but for a user's code in another spelling."""
+        pedigree = self.kin.pedigree if self.kin is not None else None
+        codes = codes_for_unknown(ids, self.analysis.data, pedigree)
+        if not codes.height:
+            return ids
+        named = normal_forms(pl.Series(self.analysis.data.unknown_parent, dtype=pl.String))
+        is_named = normal_forms(codes["id"]).is_in(named.implode())
+        for chosen, said in ((codes.filter(is_named), self.notes), (codes.filter(~is_named), self.warnings)):
+            if chosen.height:
+                listed = ", ".join(f"{quoted(i)} ({counted(n, 'record')})" for i, n in chosen.head(SHOWN).iter_rows())
+                said.append(
+                    f"{self.phenotypes.name}: column '{column}' ({path}): {listed}"
+                    f"{f' and {chosen.height - SHOWN} more' if chosen.height > SHOWN else ''} "
+                    f"{agreeing(chosen.height, 'is')} taken for an unknown animal"
+                    + (": add such codes to data.unknown_parent" if said is self.warnings else "")
+                )
+        return pl.DataFrame({"id": ids}).select(pl.when(~pl.col("id").is_in(codes["id"].implode())).then("id"))["id"]
 
     def _accept_unknown(self, absent: np.ndarray, effect: RandomEffect, path: str, found: Sequence[str]) -> None:
         if not absent.any():
@@ -214,15 +241,18 @@ class RandomTerms:
         codes = self._pedigree.codes(ids)
         strange = (codes.is_null() & ids.is_not_null()).to_numpy()
         if strange.any():
+            absent = ids.filter(pl.Series(strange))
             found = [
-                f"animal {quoted(ids[int(i)])} (column '{column}') is not in the pedigree"
-                for i in np.flatnonzero(strange)[:SHOWN]
+                f"animal {quoted(i)} (column '{column}') is not in the pedigree" for i in absent.head(SHOWN).to_list()
             ]
+            respelled = explain_respelled(absent, self._pedigree.ids, self._pedigree.name)
+            needed = "a pedigree row for it, or 'data.add_missing_animals: true'"
             raise refuse_rows(
                 self.phenotypes.name,
                 self.phenotypes.rows[strange],
                 found,
-                "a pedigree row for it, or 'data.add_missing_animals: true'",
+                needed if respelled is None else "ids written as in the pedigree",
+                respelled,
             )
         return codes.fill_null(-1).cast(pl.Int32).to_numpy().copy()
 
@@ -232,15 +262,14 @@ class RandomTerms:
         codes = lookup(column, ids)
         strange = (codes.is_null() & column.is_not_null()).to_numpy()
         if strange.any():
-            found = [
-                f"{quoted(column[int(i)])} (column '{effect.level}') is not in {source.name}"
-                for i in np.flatnonzero(strange)[:SHOWN]
-            ]
+            absent = column.filter(pl.Series(strange))
+            found = [f"{quoted(i)} (column '{effect.level}') is not in {source.name}" for i in absent.head(SHOWN)]
             raise refuse_rows(
                 self.phenotypes.name,
                 self.phenotypes.rows[strange],
                 found,
                 f"an id of the relationship file of model.random.{term}",
+                explain_respelled(absent, ids, source.name),
             )
         return codes.fill_null(-1).to_numpy().copy()
 

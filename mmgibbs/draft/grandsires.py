@@ -11,11 +11,9 @@ import re
 from pathlib import Path
 
 from mmgibbs.draft.animals import recognised
+from pedigree.columns import GRANDSIRES
 from pedigree.errors import TableError
 from pedigree.tables import Separator, open_table
-
-GRANDSIRES = """mgs mgsire matgs maternalgrandsire maternalgsire matgrandsire damsire damssire siredam sireofdam
-    grandsire maternalgrandfather mothersfather fatherofmother""".split()
 
 
 def grandsire_column(path: Path, widths: Separator = None) -> str | None:

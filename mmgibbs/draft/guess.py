@@ -21,6 +21,7 @@ from mmgibbs.draft.wide import SetAside, split_columns
 from mmgibbs.errors import ConfigError, DataError, option_name
 from pedigree.errors import PedigreeError, TableError, UnknownColumns
 from pedigree.read import Pedigree, read_pedigree
+from pedigree.spelling import are_unknown_codes
 from pedigree.tables import Separator, nearest, open_table
 
 _REPEATED = 1.5  # records of an animal
@@ -199,15 +200,14 @@ def _pedigree(path: Path, widths: Separator) -> tuple[Pedigree, tuple[str, ...],
 def _unknown_parents(path: Path, widths: Separator) -> tuple[str, ...]:
     """Texts such as '.' that are parents of many and animals of no row."""
     from pedigree.columns import choose_columns
-    from pedigree.read import LOOKS_UNKNOWN
 
     try:
         table, chosen = choose_columns(path, None, None, widths, UNKNOWN_PARENT, None)
-        frame = table.read([chosen.id, chosen.sire, chosen.dam])
+        frame = table.read([chosen.id, *chosen.parents])
     except (PedigreeError, TableError):
         return ()  # read_pedigree says what is wrong
-    parents = pl.concat([frame[c].rename("id") for c in (chosen.sire, chosen.dam)]).drop_nulls().unique()
-    odd = parents.filter(parents.str.to_lowercase().is_in(list(LOOKS_UNKNOWN)) & ~parents.is_in(list(UNKNOWN_PARENT)))
+    parents = pl.concat([frame[c].rename("id") for c in chosen.parents]).drop_nulls().unique()
+    odd = parents.filter(are_unknown_codes(parents) & ~parents.is_in(list(UNKNOWN_PARENT)))
     return tuple(sorted(odd.filter(~odd.is_in(frame[chosen.id].drop_nulls().unique().to_list()))))
 
 

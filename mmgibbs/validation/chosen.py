@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -42,6 +42,8 @@ class Chosen:
 
 def choose(records: Recorded, prepared: Prepared, plan: Plan) -> Chosen:
     """Everything is checked before the first of many solutions."""
+    if prepared.pedigree is not None:
+        records = replace(records, animal=prepared.pedigree.spelled(records.animal))
     codes = codes_of(records.animal, None if prepared.pedigree is None else prepared.pedigree.ids)
     folds = chosen_folds(records, plan, codes, prepared) if plan.method in ("kfold", "both") else []
     return Chosen(folds, chosen_focal(records, prepared, plan, codes) if plan.method in ("lr", "both") else None)

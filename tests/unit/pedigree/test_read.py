@@ -71,19 +71,12 @@ def test_founders_added_on_request(tmp_path):
 
 
 def test_unknown_values_are_a_choice(tmp_path):
-    text = "id,sire,dam\nc,.,0\nd,c,-9\n"
-    p = read(tmp_path, text, unknown=(".", "-9"))
-    assert as_names(p) == {"c": (None, "0"), "d": ("c", None), "0": (None, None)}
-    assert as_names(read(tmp_path, text, unknown=(".", -9, 0))) == {"c": (None, None), "d": ("c", None)}
+    text = "id,sire,dam\nc,.,X9\nd,c,-9\n"
+    p = read(tmp_path, text, unknown=("X9",))
+    assert as_names(p) == {"c": (None, None), "d": ("c", None)} and "X9" not in "".join((*p.notes, *p.warnings))
+    p = read(tmp_path, text, unknown=(".", -9))
+    assert as_names(p) == {"c": (None, "X9"), "d": ("c", None), "X9": (None, None)} and not p.warnings
     assert as_names(read(tmp_path, "id,sire,dam\nc,NA,0\n", unknown=()))["c"] == ("NA", "0")
-
-
-def test_a_note_where_a_founder_looks_like_an_unknown_value(tmp_path):
-    p = read(tmp_path, "id,sire,dam\nc,.,d\ne,.,d\n")
-    assert (
-        "'.' is one of them, 2 times a parent: if it means unknown, add it to the values for an unknown parent"
-        in p.notes[-1]
-    )
 
 
 FORMATS = {
@@ -240,7 +233,12 @@ def test_columns_by_position_and_name(tmp_path):
         (
             "a,b,c\n1,0,0\n",
             {"id": "a", "sire": "b"},
-            "columns of the pedigree: 'dam' is missing; needed id, sire and dam",
+            "pedigree.csv: which column is the dam\\? It may be 'c'; where there are no dams, state dam: null. ",
+        ),
+        (
+            "1,0,0\n",
+            {"id": 1, "sire": 2},
+            "columns of the pedigree: 'dam' is missing; needed id, sire and dam \\(dam: null for",
         ),
         (
             "a,b,c\n1,0,0\n",
@@ -253,9 +251,10 @@ def test_columns_by_position_and_name(tmp_path):
             "pedigree.csv: id, sire and dam must be three columns, found a, b, b",
         ),
         (
-            "id,sire\n1,0\n",
+            "id,sire,cow\n1,0,0\n2,1,3\n3,0,0\n",
             None,
-            "pedigree.csv: which column is the dam\\? Its columns are 'id', 'sire'\nrecognised as the dam: dam, damid",
+            "pedigree.csv: which column is the dam\\? It may be 'cow'; where there are no dams, state "
+            "dam: null. Its columns are 'id', 'sire', 'cow'\nrecognised as the dam: dam, damid",
         ),
         ("1,0\n2,0\n", None, "pedigree.csv: found 2 columns, needed id, sire and dam"),
     ],
@@ -266,6 +265,8 @@ def test_columns_that_cannot_be(tmp_path, text, columns, message):
 
 
 # ------------------------------------------------------------------------------------------------ refusals
+
+OR_UNKNOWN = "; it has no row of its own: if it means an unknown parent, add it to the values for an unknown parent"
 
 
 @pytest.mark.parametrize(
@@ -291,16 +292,20 @@ def test_columns_that_cannot_be(tmp_path, text, columns, message):
             "pedigree.csv row 2: 'x' is its own ancestor: 'x' -> 'y' -> 'z' -> 'x' (each followed by a parent); "
             "needed parents older than their progeny",
         ),
-        ("c,a,b\nd,c,a\n", "pedigree.csv row 3: 'a' is a sire in row 2 and a dam in row 3; needed one or the other"),
+        (
+            "c,a,b\nd,c,a\n",
+            "pedigree.csv row 3: 'a' is a sire in row 2 and a dam in row 3; needed one or the other" + OR_UNKNOWN,
+        ),
         (
             "d,,c\ne,,c\nf,c,\n",
-            "pedigree.csv row 4: 'c' is a sire in row 4 and a dam in row 2; needed one or the other",
+            "pedigree.csv row 4: 'c' is a sire in row 4 and a dam in row 2; needed one or the other" + OR_UNKNOWN,
         ),
         (
             "c,a,b\nd,b,a\n",
-            "pedigree.csv row 3: 'a' is a sire in row 2 and a dam in row 3; needed one or the other (2 such ids)",
+            "pedigree.csv row 3: 'a' is a sire in row 2 and a dam in row 3; needed one or the other (2 such ids)"
+            + OR_UNKNOWN,
         ),
-        ("d,c,b\ne,a,a\n", "pedigree.csv row 3: 'a' is both sire and dam of 'e'; needed two parents"),
+        ("d,c,b\ne,a,a\n", "pedigree.csv row 3: 'a' is both sire and dam of 'e'; needed two parents" + OR_UNKNOWN),
         ("c,a,b\n,a,b\n", "pedigree.csv row 3: column 'id' has an empty value; needed an animal's id"),
         (
             "c,a,b\n NA,a,b\n",

@@ -1,0 +1,216 @@
+"""Parents without a row as they are written: codes for unknown, other spellings, founders that are asked about."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import pedigree.parents
+from pedigree.errors import PedigreeError
+from pedigree.read import read_pedigree
+
+FOUNDERS, N = 8, 44
+
+
+def herd(name=lambda i: f"F{i}", sire=None, dam=None, unknown=("", "")):
+    """Eight founders and their descendants; sire, dam: how parents are written, as functions of the id."""
+    rng = np.random.default_rng(5)
+    rows = [(name(i), *unknown) for i in range(1, FOUNDERS + 1)]
+    for i in range(FOUNDERS + 1, N + 1):
+        s, d = 2 * int(rng.integers(0, i // 2)) + 1, 2 * int(rng.integers(1, i // 2)) if i > 4 else 2
+        rows.append((name(i), (sire or str)(name(s)), (dam or sire or str)(name(d))))
+    return rows
+
+
+def read(tmp_path, rows, **options):
+    path = tmp_path / "pedigree.csv"
+    path.write_text(
+        "id,sire,dam\n" + "".join(",".join(f'"{v}"' if "," in v else v for v in row) + "\n" for row in rows)
+    )
+    return read_pedigree(path, **options)
+
+
+def assert_same(p, tmp_path, **options):
+    """The pedigree is that of the same herd with empty cells and ids in one spelling."""
+    clean = read(tmp_path, herd(**options))
+    assert p.ids.to_list() == clean.ids.to_list()
+    assert p.sire.tolist() == clean.sire.tolist() and p.dam.tolist() == clean.dam.tolist()
+
+
+# ------------------------------------------------------------------------------------------------ codes for unknown
+
+
+@pytest.mark.parametrize(
+    "unknown", [("0", "0"), ("0.0", "00"), ("NA", "na"), ("0,0", "000"), ("\u00a00", "-0"), ("Na", ""), ("0", "0.00")]
+)
+def test_the_usual_codes_in_any_spelling(tmp_path, unknown):
+    p = read(tmp_path, herd(unknown=unknown))
+    assert_same(p, tmp_path)
+    assert not p.warnings
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [(".", "."), ("-", "-"), ("*", "?"), ("UNK", "UNK"), ("Unknown", "unknown "), ("-9", "-9"), ("-999", "-1"),
+     ("NaN", "nan"), ("None", "NULL"), ("#N/A", "N/A"), ("\u2013", "\u2212"), ("", "UNK"), ("Unbekannt", "--")],
+)  # fmt: skip
+def test_other_codes_are_unknown_with_a_warning(tmp_path, unknown):
+    p = read(tmp_path, herd(unknown=unknown))
+    assert_same(p, tmp_path)
+    (warning,) = p.warnings
+    assert "taken for an unknown parent: add" in warning and all(
+        repr(u.strip()) in warning for u in unknown if u < "\u2000" and u
+    )
+    assert not read(tmp_path, herd(unknown=unknown), unknown=("", *(u.strip() for u in unknown))).warnings
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(["unk", "na", "n/a", "none", "null", "nan", "missing", "0", ".", "?", "-9"]),
+    st.sampled_from([str, str.upper, str.title, lambda c: f" {c}", lambda c: f"{c}\u00a0", lambda c: f"\u200b{c}"]),
+)
+def test_codes_in_any_spelling(tmp_path, code, spell):
+    assert_same(read(tmp_path, herd(unknown=(spell(code), spell(code)))), tmp_path)
+
+
+@pytest.mark.parametrize("code", ["UNK", "none", "Unknown"])
+def test_an_animal_with_a_row_is_an_animal(tmp_path, code):
+    """Whatever its name: also where it is a parent."""
+    p = read(tmp_path, [(code, "", ""), ("a", "", ""), ("b", "a", code), ("c", "a", code)])
+    assert p.n_animals == 4 and not p.warnings
+    assert p.ids[int(p.dam[p.codes(pl.Series(["c"]))[0]])] == code
+
+
+def test_without_codes_every_text_is_an_animal(tmp_path):
+    p = read(tmp_path, [("a", ".", "0")], unknown=())
+    assert set(p.ids) == {"a", ".", "0"}
+
+
+def test_recorded_animals_of_a_code_are_not_added(tmp_path):
+    p = read(tmp_path, herd(), founders=["UNK", ".", "F1", "new", "0.0"])
+    assert set(p.ids) - {f"F{i}" for i in range(1, N + 1)} == {"new"}
+
+
+@pytest.mark.parametrize("code", ["X", "XX", "999", "99999", "FOUNDER", "FREMD"])
+def test_a_founder_that_may_be_a_code_is_questioned(tmp_path, code):
+    p = read(tmp_path, herd(unknown=("", code)))
+    (warning,) = p.warnings
+    assert f"'{code}' has no row and is the dam of 8 animals" in warning and "mean an unknown parent?" in warning
+
+
+def test_a_parent_without_a_row_with_many_mates_is_questioned(tmp_path):
+    rows = [(f"F{i}", "", "") for i in range(1, 31)]
+    rows += [(f"G{i}", f"F{i % 12 + 1}", f"F{13 + i % 18}") for i in range(60)]
+    rows += [(f"H{i}", f"F{i % 12 + 1}", "F777") for i in range(40)]
+    (warning,) = read(tmp_path, rows).warnings
+    assert "'F777' has no row and is the dam of 40 animals, with 12 mates" in warning
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        # parents without rows, as in many pedigrees of records: sires of a sire model, a flock with one ram
+        [(f"K{i}", f"S{i % 7}", f"D{i}") for i in range(60)],
+        [(f"K{i}", "S1", f"D{i}") for i in range(60)],
+        [(str(i), str(900 + i % 7), str(1000 + i)) for i in range(1, 60)],
+        [(str(i), "999" if i % 3 else "998", str(1000 + i)) for i in range(1, 1999) if i not in (998, 999)],
+        [(f"K{i}", ("Apollo", "Bacchus", "Castor", "Donar", "Eros", "Frey")[i % 6], f"D{i}") for i in range(60)],
+        [(f"lamb {i}", "", f"ewe {i // 2}") for i in range(60)],
+    ],
+)
+def test_founders_without_rows_are_not_questioned(tmp_path, rows):
+    p = read(tmp_path, rows)
+    assert not p.warnings and "without a row of their own became founders" in p.notes[-1]
+
+
+@pytest.mark.parametrize("hint", ["both sire and dam", "is a sire in row"])
+def test_an_animal_of_both_sexes_without_a_row_may_be_a_code(tmp_path, hint):
+    rows = [("a", "X1", "X1")] if hint.startswith("both") else [("a", "X1", "d"), ("b", "s", "X1")]
+    with pytest.raises(PedigreeError, match=f"{hint}.*if it means an unknown parent, add it to"):
+        read(tmp_path, rows)
+
+
+# ------------------------------------------------------------------------------------------------ spellings
+
+
+@pytest.mark.parametrize("spell", [lambda i: f"{i}.0", lambda i: f"{i}.00"])
+@pytest.mark.parametrize("columns", ["both", "sire", "dam"])
+def test_whole_numbers_written_as_floats(tmp_path, spell, columns):
+    """As pandas writes a column of integers with gaps: the same animals, also where one column has no gaps."""
+    plain = str
+    options = {"sire": plain if columns == "dam" else spell, "dam": plain if columns == "sire" else spell}
+    p = read(tmp_path, herd(name=lambda i: f"{1000 + i}", **options))
+    assert_same(p, tmp_path, name=lambda i: f"{1000 + i}")
+    assert not p.warnings and any("written as a number with '.0'" in note for note in p.notes)
+
+
+SPELLINGS = [
+    str.lower,
+    str.upper,
+    lambda i: i.replace("-", "\u2013"),
+    lambda i: i.replace("-", " - "),
+    lambda i: f"\ufeff{i}",
+]
+SPELLINGS += [lambda i: i[0] + "\u200b" + i[1:], lambda i: "".join(chr(ord(c) + 0xFEE0) for c in i)]
+
+
+@pytest.mark.parametrize("spell", SPELLINGS)
+def test_parents_in_another_spelling_are_refused(tmp_path, spell):
+    rows = herd(name=lambda i: f"De-{i:03d}", sire=spell)
+    with pytest.raises(
+        PedigreeError, match="72 of 72 known sires and dams have no row as they are written, and one in"
+    ):
+        read(tmp_path, rows)
+
+
+@pytest.mark.parametrize(("name", "spell"), [(str, lambda i: f"00{i}"), (lambda i: f"0{i}", lambda i: i.lstrip("0"))])
+def test_parents_with_other_zeros_are_refused(tmp_path, name, spell):
+    with pytest.raises(PedigreeError, match="have no row as they are written, and one in another spelling, such as"):
+        read(tmp_path, herd(name=name, sire=spell))
+
+
+@pytest.mark.parametrize("most", [100_000, 1])
+def test_a_few_parents_in_another_spelling_are_warned_of(tmp_path, monkeypatch, most):
+    """Also by the usual spellings alone, as in large pedigrees."""
+    monkeypatch.setattr(pedigree.parents, "_MAX_IDS_RESPELLED", most)
+    rows = herd(name=lambda i: f"DE{i}")
+    rows[-1] = (rows[-1][0], rows[-1][1].lower(), rows[-1][2])
+    p = read(tmp_path, rows)
+    (warning,) = p.warnings
+    assert warning.startswith(
+        "pedigree.csv: 1 parent without a row is taken for a founder (1 time a sire or dam), and has"
+    )
+    assert repr(rows[-1][1]) in warning
+
+
+def test_007_and_7_are_two_animals(tmp_path):
+    p = read(tmp_path, [("007", "", ""), ("7", "", ""), ("07", "", ""), ("a", "007", "7"), ("b", "007", "07")])
+    assert p.n_animals == 5 and not p.warnings and len(p.notes) == 1
+
+
+@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sets(st.text("ABab01 -", min_size=1, max_size=4).map(str.strip).filter(bool), min_size=4, max_size=12))
+def test_ids_that_all_have_rows_are_never_questioned(tmp_path, ids):
+    """However alike they are."""
+    from pedigree.spelling import are_unknown_codes
+
+    ids = sorted(ids)
+    if are_unknown_codes(pl.Series(ids)).any():
+        return
+    rows = [(i, "", "") for i in ids[:2]] + [(i, ids[0], ids[1]) for i in ids[2:]]
+    p = read(tmp_path, rows, columns={"id": "id", "sire": "sire", "dam": "dam"})
+    assert p.n_animals == len(ids) and not p.warnings
+
+
+# ------------------------------------------------------------------------------------------------ codes of ids
+
+
+def test_ids_with_and_without_the_zero_of_a_float(tmp_path):
+    p = read(tmp_path, herd(name=str))
+    ids = pl.Series("animal", ["9.0", "9", None, "9.5", "77.0", "10.00"])
+    found = p.codes(ids).to_list()
+    assert [None if c is None else p.ids[c] for c in found] == ["9", "9", None, None, None, "10"]
+    assert p.spelled(ids).to_list() == ["9", "9", None, "9.5", "77.0", "10"]
+    q = read(tmp_path, [("5", "", ""), ("5.0", "", "")])  # two animals
+    assert [q.ids[c] for c in q.codes(pl.Series(["5", "5.0"]))] == ["5", "5.0"]
