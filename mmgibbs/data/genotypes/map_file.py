@@ -84,6 +84,8 @@ def read_map(path: Path) -> tuple[pl.DataFrame, np.ndarray, str, str | None]:
 def numbers_of(text: pl.Series, rows: np.ndarray, name: str, what: str) -> pl.Series:
     """(n,) Float64, null for a code for unknown. Raises DataError for a text that is no number, by its row."""
     numbers = parse_numbers(text)
+    if not numbers.null_count():
+        return numbers
     wrong = np.flatnonzero((numbers.is_null() & ~are_unknown_codes(text, "value")).to_numpy())
     if len(wrong):
         found = [f"found {quoted(text[int(i)])} as the {what}" for i in wrong[:SHOWN]]

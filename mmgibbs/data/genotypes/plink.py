@@ -34,6 +34,7 @@ _HEADER_WORDS = frozenset(
     " chr chrom chromosome snp snpid snpname rs rsid name marker markerid variant variantid cm morgan morgans gendist"
     " dist distance genetic pos position bp physpos allele allele1 allele2 a1 a2 ref alt".split()
 )
+_FEWEST_SNPS = 20  # of which one animal has all genotypes alike by chance with a probability of nearly nothing
 _FEWEST_WORDS = 3  # of the six fields of a line that make it a header
 
 
@@ -74,10 +75,12 @@ def read(genotypes: Genotypes) -> GenotypeFile:
     columns = {name: table[name] for name in ("snp", "chromosome", "counted", "other")}
     found = snp_table(**columns, position=position)
     _refuse_bytes(bed, fam, animals.height, bim, found.height)
-    _refuse_padding(bed, fam, animals.height, found["snp"])
     ids = animals.to_series(1).alias("id")
+    last_bytes = np.memmap(bed, np.uint8, "r", offset=HEAD, shape=(found.height, -(-len(ids) // 4)))[:, -1]
+    _refuse_padding(bed, fam, len(ids), found["snp"], last_bytes)
+    warnings = _warn_of_last_animal(bed, fam, ids, last_bytes)
     source = BedSource(bed, len(ids), found.height)
-    return GenotypeFile(bed.name, ids, animal_rows, fam.name, found, source, unit=unit)
+    return GenotypeFile(bed.name, ids, animal_rows, fam.name, found, source, warnings=warnings, unit=unit)
 
 
 def _columns_of(path: Path, width: int) -> tuple[pl.DataFrame, np.ndarray]:
@@ -110,13 +113,12 @@ def _refuse_lines_of_no_row(frame: pl.DataFrame, rows: np.ndarray, name: str, en
         )
 
 
-def _refuse_padding(bed: Path, fam: Path, n: int, snps: pl.Series) -> None:
-    """DataError where the bits after the last animal are not 0: another animal may have its genotypes there."""
-    row, rest = -(-n // 4), n % 4
-    if rest == 0:
-        return
-    content = np.memmap(bed, np.uint8, "r", offset=HEAD, shape=(len(snps), row))
-    wrong = np.flatnonzero(content[:, -1] >> (2 * rest))
+def _refuse_padding(bed: Path, fam: Path, n: int, snps: pl.Series, last_bytes: np.ndarray) -> None:
+    """DataError where the bits after the last animal are not 0: another animal may have its genotypes there.
+
+    last_bytes: (SNPs,) uint8, those of the last animals.
+    """
+    wrong = np.flatnonzero(last_bytes >> (2 * (n % 4))) if n % 4 else np.empty(0, int)
     if len(wrong):
         raise DataError(
             f"{bed.name}: found genotypes after those of the {counted(n, 'animal')} of {fam.name}, at "
@@ -124,6 +126,20 @@ def _refuse_padding(bed: Path, fam: Path, n: int, snps: pl.Series) -> None:
             f"{fam.name} may lack rows or belong to another .bed (if it is complete, plink --make-bed writes the .bed "
             "anew)"
         )
+
+
+def _warn_of_last_animal(bed: Path, fam: Path, ids: pl.Series, last_bytes: np.ndarray) -> tuple[str, ...]:
+    """A warning where all genotypes of the last animal are empty bits, which read as two copies of A1.
+
+    An animal that is the first in its byte has that byte to itself: with a row too many the .bed would be too short.
+    """
+    place = (len(ids) - 1) % 4
+    if place == 0 or len(last_bytes) < _FEWEST_SNPS or ((last_bytes >> (2 * place)) & 3).any():
+        return ()
+    return (
+        f"{bed.name}: the last animal of {fam.name}, {quoted(ids[-1])}, has two copies of the counted allele at all "
+        f"{len(last_bytes):,} SNPs, as empty bits read: has {fam.name} a row too many, so that ids are shifted?",
+    )
 
 
 def _refuse_bytes(bed: Path, fam: Path, n: int, bim: Path, p: int) -> None:

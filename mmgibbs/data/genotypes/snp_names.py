@@ -15,7 +15,9 @@ def name_snps(snps: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     The name is the first of these that no other SNP has: chromosome:position, chromosome:position:other:counted
     allele, snp and the number in the file.
     """
-    is_unnamed = are_unknown_codes(snps["snp"], "value")
+    is_unnamed = ~snps["snp"].str.contains("[0-9]").fill_null(False)  # no code has a digit
+    rows = is_unnamed.arg_true()
+    is_unnamed = is_unnamed.scatter(rows, are_unknown_codes(snps["snp"].gather(rows), "value"))
     if not is_unnamed.any():
         return snps, 0
     given = set(snps["snp"].filter(~is_unnamed))
@@ -36,5 +38,4 @@ def name_snps(snps: pl.DataFrame) -> tuple[pl.DataFrame, int]:
         of_number = pl.concat_str(of_number, pl.lit("_"))
         offered = unnamed.select(of_number.alias("snp")).to_series()
         names = offered.zip_with(names.is_null() & ~offered.is_in(list(given)), names)
-    rows = is_unnamed.arg_true()
-    return snps.with_columns(snps["snp"].scatter(rows, names)), len(rows)
+    return snps.with_columns(snps["snp"].scatter(is_unnamed.arg_true(), names)), unnamed.height

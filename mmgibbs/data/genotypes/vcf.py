@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +22,19 @@ from mmgibbs.genotypes.store import BLOCK, PackedGenotypes, PackedSource, chunks
 from pedigree.tables import agreeing, counted, quoted
 
 MISSING = 3
-_MISSING_ALLELE, _NO_ALLELE = -1, -2  # as cyvcf2 gives them: '.', and after the last allele of a shorter genotype
+_NO_ALLELE = -2  # as cyvcf2 has it after the last allele of a shorter genotype; -1 is '.'
 _END_MARK = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")  # of a file in BGZF
 _BGZF = bytes.fromhex("1f8b0804")
 _WARNING = 3  # the level of htslib's messages unless a program changes it
-_REASONS = {  # genotypes that are there and are taken as missing
-    "half": "with one known allele of two, as in ./1,",
-    "haploid": "with one allele, as of males on X,",
-    "polyploid": "with more than two alleles",
-    "unnamed": "with an allele that the site does not name",
-}
+_UNNAMED = 2  # and above: alleles that a site of two alleles does not name
+_N_ALLELES = _UNNAMED - _NO_ALLELE + 1
+_REASONS = (  # genotypes that are there and are taken as missing
+    "with one known allele of two, as in ./1,",
+    "with one allele, as of males on X,",
+    "with more than two alleles",
+    "with an allele that the site does not name",
+)
+_HALF, _HAPLOID, _POLYPLOID, _WITH_UNNAMED = 1, 2, 3, 4  # their places, from 1
 
 
 def read(genotypes: Genotypes) -> GenotypeFile:
@@ -63,25 +67,40 @@ def read(genotypes: Genotypes) -> GenotypeFile:
     )
 
 
-def read_alleles(alleles: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return (n,) uint8 copies of allele 1, 3 = missing, and which genotypes each of _REASONS makes missing.
+def read_alleles(alleles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return (n,) uint8 copies of allele 1, 3 = missing, and (n,) uint8 why a genotype that is there is missing: the
+    place in _REASONS, from 1; 0 where it is none of these.
 
-    alleles: (n, ploidy) numbers of alleles, 0 the reference; -1 is '.', and -2 stands after the last one.
+    alleles: (n, ploidy) integers, 0 the reference; -1 is '.', and -2 stands after the last one.
     """
-    if alleles.shape[1] == 2 and ((alleles == 0) | (alleles == 1)).all():
-        return alleles.sum(axis=1, dtype=np.uint8), {}
-    n_alleles, n_known = (alleles != _NO_ALLELE).sum(axis=1), (alleles >= 0).sum(axis=1)
-    is_named = alleles.max(axis=1) <= 1
-    is_whole = (n_alleles == 2) & (n_known == 2)
-    codes = np.full(len(alleles), MISSING, np.uint8)
-    known = is_whole & is_named
-    codes[known] = (alleles[known] == 1).sum(axis=1)
-    return codes, {
-        "half": (n_alleles == 2) & (n_known == 1),
-        "haploid": (n_alleles == 1) & (n_known == 1),
-        "polyploid": (n_alleles > 2) & (n_known > 0),
-        "unnamed": is_whole & ~is_named,
-    }
+    first = np.minimum(alleles[:, 0], _UNNAMED)
+    second = np.minimum(alleles[:, 1], _UNNAMED) if alleles.shape[1] > 1 else np.full(len(alleles), _NO_ALLELE)
+    pair = _N_ALLELES * first + (second - (_N_ALLELES + 1) * _NO_ALLELE)
+    codes, reasons = _CODE_OF_PAIR[pair], _REASON_OF_PAIR[pair]
+    if alleles.shape[1] > 2:
+        has_more = (alleles[:, 2:] != _NO_ALLELE).any(axis=1)
+        codes[has_more] = MISSING
+        reasons[has_more] = np.where((alleles[has_more] >= 0).any(axis=1), _POLYPLOID, 0)
+    return codes, reasons
+
+
+def _tables_of_pairs() -> tuple[np.ndarray, np.ndarray]:
+    """Code and reason of each pair of alleles from _NO_ALLELE to _UNNAMED."""
+    codes = np.full((_N_ALLELES, _N_ALLELES), MISSING, np.uint8)
+    reasons = np.zeros((_N_ALLELES, _N_ALLELES), np.uint8)
+    for first, second in product(range(_NO_ALLELE, _UNNAMED + 1), repeat=2):
+        at = first - _NO_ALLELE, second - _NO_ALLELE
+        n_known = (first >= 0) + (second >= 0)
+        if n_known == 2 and max(first, second) < _UNNAMED:
+            codes[at] = first + second
+        elif n_known == 2:
+            reasons[at] = _WITH_UNNAMED
+        elif n_known == 1:
+            reasons[at] = _HAPLOID if second == _NO_ALLELE else _HALF
+    return codes.ravel(), reasons.ravel()
+
+
+_CODE_OF_PAIR, _REASON_OF_PAIR = _tables_of_pairs()
 
 
 @dataclass
@@ -94,7 +113,7 @@ class _Sites:
     n_several: int = 0  # sites of more than two alleles
     n_single: int = 0  # sites without an alternative allele
     without_gt: list[str] = field(default_factory=list)  # places
-    n_missing: Counter[str] = field(default_factory=Counter)  # genotypes by reason
+    n_missing: Counter[str] = field(default_factory=Counter)  # genotypes by _REASONS
     n_known: int = 0  # genotypes
     example: dict[str, str] = field(default_factory=dict)
     _codes: list[np.ndarray] = field(default_factory=list)
@@ -112,15 +131,20 @@ class _Sites:
             self.without_gt.append(place)
             return
         codes, reasons = read_alleles(np.asarray(site.genotype.array())[:, :-1])  # the last column: phased or not
-        for reason, is_missing in reasons.items():
-            if is_missing.any():
-                self.n_missing[reason] += int(is_missing.sum())
-                self.example.setdefault(reason, f"that of {quoted(self.samples[int(is_missing.argmax())])} at {place}")
+        if reasons.any():
+            self._count(reasons, place)
         self.n_known += int(np.count_nonzero(codes != MISSING))
         self.snps.append((site.ID, site.CHROM, float(site.POS), site.ALT[0], site.REF))
         self._codes.append(codes)
         if len(self._codes) == BLOCK:
             self._pack()
+
+    def _count(self, reasons: np.ndarray, place: str) -> None:
+        for reason, text in enumerate(_REASONS, 1):
+            rows = np.flatnonzero(reasons == reason)
+            if len(rows):
+                self.n_missing[text] += len(rows)
+                self.example.setdefault(text, f"that of {quoted(self.samples[int(rows[0])])} at {place}")
 
     def _pack(self) -> None:
         n = len(self.samples)
@@ -148,7 +172,7 @@ class _Sites:
         if reason is not None and not self.n_known:
             raise DataError(
                 f"{self.name}: found no genotype with two known alleles, but {self.n_missing[reason]:,} "
-                f"{_REASONS[reason].rstrip(',')}, the first of them {self.example[reason]}; needed 0/0, 0/1 or 1/1"
+                f"{reason.rstrip(',')}, the first of them {self.example[reason]}; needed 0/0, 0/1 or 1/1"
             )
 
     @property
@@ -166,10 +190,10 @@ class _Sites:
     @property
     def warnings(self) -> tuple[str, ...]:
         return tuple(
-            f"{self.name}: {counted(self.n_missing[reason], 'genotype')} {text} "
-            f"{agreeing(self.n_missing[reason], 'is')} taken as missing, the first of them {self.example[reason]}"
-            for reason, text in _REASONS.items()
-            if self.n_missing[reason]
+            f"{self.name}: {counted(self.n_missing[text], 'genotype')} {text} {agreeing(self.n_missing[text], 'is')} "
+            f"taken as missing, the first of them {self.example[text]}"
+            for text in _REASONS
+            if self.n_missing[text]
         )
 
 

@@ -80,6 +80,21 @@ def test_a_row_too_few_is_seen_in_the_bits_after_the_last_animal(n, tmp_path):
         opened(tmp_path / "g.bed")
 
 
+@pytest.mark.parametrize("n", [5, 6, 7])
+def test_a_row_too_many_is_seen_in_the_last_animal(n, tmp_path):
+    """n animals and n + 1 rows: the last reads empty bits, which are two copies of A1."""
+    codes, _ = codes_and_dosages(20, n, seed=n)
+    ids = [f"x{i}" for i in range(n)]
+    write_plink(tmp_path / "g.bed", codes, ids, [f"s{j}" for j in range(20)], [1] * 20, range(1, 21))
+    assert opened(tmp_path / "g.bed").warnings == ()
+    fam = (tmp_path / "g.fam").read_text()
+    (tmp_path / "g.fam").write_text("new new 0 0 0 -9\n" + fam)
+    (warning,) = opened(tmp_path / "g.bed").warnings
+    assert warning.startswith(
+        f"g.bed: the last animal of g.fam, 'x{n - 1}', has two copies of the counted allele at all 20"
+    )
+
+
 def test_padding_of_real_files_is_empty():
     folder = shared_data("data/genomics/bedreader_cases")
     for name in ("small", "sparse", "some_missing", "plink_sim_10s_100v_10pmiss"):

@@ -87,10 +87,9 @@ def test_alleles_as_arrays():
     assert read_alleles(alleles)[0].tolist() == codes
     wider = np.concatenate([np.hstack([alleles, np.full((9, 1), -2)]), [[0, 0, 1]]])
     found, reasons = read_alleles(wider)
-    assert found.tolist() == [*codes, 3]
-    assert {reason: np.flatnonzero(rows).tolist() for reason, rows in reasons.items()} == {
-        "half": [4, 5], "haploid": [6], "polyploid": [9], "unnamed": [8],
-    }  # fmt: skip
+    assert found.tolist() == [*codes, 3] and reasons.tolist() == [0, 0, 0, 0, 1, 1, 2, 0, 4, 3]
+    assert read_alleles(alleles[:, :1])[1].tolist() == [2, 2, 2, 0, 0, 2, 2, 0, 2]
+    assert read_alleles(np.array([[-1, -1, -1], [0, 1, -1]]))[1].tolist() == [0, 3]
 
 
 # ------------------------------------------------------------------------------------------------ sites

@@ -70,6 +70,30 @@ def test_no_genotyped_animal_that_anything_else_knows(tmp_path):
         prepared(tmp_path, clean(), ["A0", "A1"])
 
 
+def test_ids_of_records_in_another_spelling_are_named(tmp_path):
+    said = "in the records in another spelling only, such as"
+    with pytest.raises(DataError, match=f"g.fam: 60 genotyped animals are {said} 'a0' = 'A0', 'a1' = 'A1'"):
+        prepared(tmp_path, clean(), [i.upper() for i in IDS])
+    (warning,) = prepared(tmp_path, clean(), [" A0", *IDS[1:]]).warnings
+    assert warning.startswith(f"g.fam: 1 genotyped animal is {said} 'a0' = ' A0'")
+
+
+def test_ids_of_the_pedigree_in_another_spelling_are_named(tmp_path):
+    pedigree = read_pedigree(pl.DataFrame({"id": [*IDS[:-1], "A59"], "sire": ["0"] * N, "dam": ["0"] * N}))
+    (warning,) = prepared(tmp_path, clean(), IDS, pedigree).warnings
+    assert warning == (
+        "g.fam: 1 genotyped animal is in the pedigree in another spelling only, such as 'a59' = 'A59': these count as "
+        "other animals; needed each id in one spelling"
+    )
+
+
+def test_animals_whose_ids_differ_in_zeros_alone_are_two(tmp_path):
+    ids = ["07", "7", *IDS[2:]]
+    pedigree = read_pedigree(pl.DataFrame({"id": ids, "sire": ["0"] * N, "dam": ["0"] * N}))
+    assert prepared(tmp_path, clean(), ["07", *IDS[2:]], pedigree, ids).warnings == ()
+    assert prepared(tmp_path, clean(), ids, pedigree, ids).warnings == ()
+
+
 def test_genotyped_animals_of_the_pedigree_need_no_record(tmp_path):
     found = prepared(tmp_path, clean(), ["a0x"], a_pedigree({}))
     assert found.counts["matched"]["with_records"] == 0
