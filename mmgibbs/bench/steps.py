@@ -27,6 +27,7 @@ from mmgibbs.sampler.predictive import PredictedRecords
 from mmgibbs.sampler.recorder import Recorder
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import Step, gibbs_steps
+from mmgibbs.sampler.trait_moments import TraitMomentsStep
 
 WORDS: dict[type, str] = {
     Locations: "location effects",
@@ -35,6 +36,7 @@ WORDS: dict[type, str] = {
     ResidualCovariance: "residual covariance",
     ObservedValues: "variances on the observed scale",
     PredictedRecords: "predicted records",
+    TraitMomentsStep: "means of traits",
 }
 WARM = 2  # sweeps that are not timed: the first compiles, and a device records
 

@@ -371,6 +371,9 @@ class Output(Section):
     probabilities: Annotated[tuple[str, ...], checked(list_of(a_name, "names of traits", empty=True))] = ()
     """Traits of which every animal gets the probability of each category, or its expected count."""
 
+    moments: Annotated[tuple[str, ...], checked(list_of(a_name, "names of traits", empty=True))] = ()
+    """Traits of which mean, variance of the fixed effects, CV_A and evolvability are reported."""
+
     save_marker_draws: Annotated[int | None, checked(whole_number(0))] = None
     """Draws of SNP effects to keep over all chains, at most. Default: 200 where the model has SNP effects."""
 

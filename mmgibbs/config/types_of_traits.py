@@ -24,6 +24,7 @@ PRIOR_VARIANCE = 10.0
 def check_types(analysis: Analysis, problems: Problems) -> None:
     """Refuse what has no meaning with such traits."""
     _check_probabilities(analysis, problems)
+    _check_moments(analysis, problems)
     for trait in analysis.traits:
         if trait.type == "normal":
             continue
@@ -56,6 +57,20 @@ def _check_missing(analysis: Analysis, problems: Problems) -> None:
                     ("data", "missing"),
                     f"found {cell!r}, which is a category of traits.{trait.name} too; needed it to mean one thing",
                 )
+
+
+def _check_moments(analysis: Analysis, problems: Problems) -> None:
+    types, where = {t.name: t.type for t in analysis.traits}, ("output", "moments")
+    if analysis.output.moments and analysis.model.plugin is not None:
+        problems.add(where, "cannot be combined with model.plugin; needed a mixed model")
+    elif analysis.output.moments and analysis.sampler.method != "gibbs":
+        problems.add(where, f"cannot be combined with method: {analysis.sampler.method}; needed method: gibbs")
+    else:
+        for name in analysis.output.moments:
+            if name not in types:
+                problems.add(where, f"{show(name)} is not a trait; {nearest(name, types, 'the traits are')}")
+            elif types[name] != "normal":
+                problems.add(where, f"found {name}, whose type is {types[name]}; needed a normal trait")
 
 
 def _check_probabilities(analysis: Analysis, problems: Problems) -> None:

@@ -10,6 +10,7 @@ no name):
     SNPS.var[trait]    SNPS.effect_var[trait]    SNPS.pi[trait:class]    SNPS.in_class[trait:class]
     SNPS.cov[trait,trait]    SNPS.corr[trait,trait]    SNPS.effect_cov[trait,trait]    SNPS.effect_corr[trait,trait]
     SNPS.pi[state]    SNPS.in_class[state]
+    mean[trait]    fixed_var[trait]    cv_a[trait]    i_a[trait]    (trait_moments.py, where they were asked for)
 
 with SNPS a term of SNP effects: var, cov and corr are those of the genomic breeding values among the genotyped animals,
 effect_... those of the effect of a SNP under the prior; the second and third line of them where the effects on several
@@ -38,11 +39,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mmgibbs.model.labels import parameter_labels
 from mmgibbs.model.terms import Term
+
+if TYPE_CHECKING:
+    from mmgibbs.posterior.trait_moments import TraitMoments
 
 SIRE_COLUMNS, DAM_COLUMNS = ("sire", "father"), ("dam", "mother")  # level columns of this name are the parent's
 MEAN_VARIANCE = "mean_variance"  # of the prior of SNP effects as it is: for reliabilities
@@ -77,6 +82,11 @@ def observed_name(trait: int, residual_class: int = 0) -> str:
 def liability_name(trait: int, residual_class: int = 0) -> str:
     """What the draws of the moments of a liability are called (observed_scale.OF_LIABILITY)."""
     return f"liability.{trait}.{residual_class}"
+
+
+def trait_moments_name(trait: int) -> str:
+    """What the draws of the mean of a trait and the variance of its fixed effects are called (trait_moments.py)."""
+    return f"moments.{trait}"
 
 
 def predicted_name(trait: int) -> str:
@@ -214,6 +224,7 @@ class ResidualInfo:
     unit: tuple[tuple[int, ...], ...] = ((),)  # per class: traits whose variance is 1 by convention
     thresholds: tuple[ThresholdInfo, ...] = ()  # of the ordinal traits
     observed: tuple[ObservedInfo, ...] = ()  # of traits in categories and counts
+    moments: tuple[TraitMoments, ...] = ()  # traits whose mean and fixed effects are reported
 
     def matrices(self, R: np.ndarray) -> list[tuple[str, TermInfo, np.ndarray]]:
         """(ending of its names, info, draws (..., T, T)) per class."""
@@ -307,9 +318,13 @@ def named_parameters(
     for followed in each:
         if followed.draws in matrices:
             draws.update(followed.named(matrices[followed.draws]))
+    notes = [share.note for share in shares]
+    for moments in residual.moments:
+        additive = next(share.additive for share in shares if share.trait == moments.trait)
+        draws.update(moments.named(matrices, additive))
+        notes.append(moments.note(additive))
     counted = {share.name: share.counted for share in shares if share.counted}
-    notes = dict.fromkeys(share.note for share in shares if share.note)
-    return NamedParameters(draws, frozenset(fixed), counted, tuple(notes))
+    return NamedParameters(draws, frozenset(fixed), counted, tuple(dict.fromkeys(filter(None, notes))))
 
 
 def _covarying_pairs(info: TermInfo) -> list[tuple[int, int]]:
@@ -352,7 +367,8 @@ class _Shares:
         R: np.ndarray,
         markers: Sequence[MarkerInfo] = (),
     ):
-        self.name, self.ending, self.note = f"{trait}{ending}", ending, ""
+        self.name, self.trait, self.ending, self.note = f"{trait}{ending}", trait, ending, ""
+        self.additive: np.ndarray | None = None  # V_A
         self.heritability: dict[str, np.ndarray] = {}
         self.ratios: dict[str, np.ndarray] = {}
         self.counted: dict = {}
@@ -384,7 +400,8 @@ class _Shares:
         sums.append(f"residual.var[{self.name}]")
         additive = list(genomic.values()) + ([] if direct is None else [_component(terms, matrices, *direct)])
         if additive:
-            self.heritability[f"h2[{self.name}]"] = sum(additive[1:], additive[0]) / phenotypic
+            self.additive = sum(additive[1:], additive[0])
+            self.heritability[f"h2[{self.name}]"] = self.additive / phenotypic
             if len(additive) > 1:
                 shares = zip(markers, genomic.values(), strict=True)
                 self.ratios |= {f"ratio[{m.name}:{self.name}]": variance / phenotypic for m, variance in shares}

@@ -200,6 +200,10 @@ PARAMETERS = {
     "threshold[TRAIT:A|B]": "threshold between two neighbouring categories of an ordinal trait",
     "incidence[TRAIT:CATEGORY]": "share of the category among unrelated animals; `incidence[TRAIT]` of a binary trait",
     "h2_observed[TRAIT]": "heritability on the scale of the records; `h2_observed[TRAIT:CATEGORY]` of one category",
+    "mean[TRAIT]": "mean of the trait over its records (`output.moments`)",
+    "fixed_var[TRAIT]": "variance by the fixed effects among the records",
+    "cv_a[TRAIT]": "100 sqrt(V_A) / mean, the additive genetic coefficient of variation, if all records are above 0",
+    "i_a[TRAIT]": "V_A / mean^2, the evolvability, if all records are above 0",
     "TERM.QUANTITY[TRAIT]": "parameters of the prior of SNP effects, such as their variance, scale or shares",
     "QUANTITY": "parameter of a regression, such as `beta[PREDICTOR]`",
 }  # fmt: skip

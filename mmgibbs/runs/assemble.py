@@ -41,6 +41,7 @@ from mmgibbs.runs.predictive import predicted_classes
 from mmgibbs.runs.priors import covariance_model, prior_of, refuse_flat, warn_of_few_levels
 from mmgibbs.runs.residual import residual_model
 from mmgibbs.runs.separation import refuse_separation
+from mmgibbs.runs.trait_moments import trait_moments
 from mmgibbs.sampler.mixed_model import MixedModel
 
 
@@ -108,7 +109,8 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
     levels = [labels.section.level for labels in prepared.markers]
     scales = observed_scales(design, infos, levels, diagonals_left(prepared))
     observed = tuple(ObservedInfo(scale.names, scale.draws) for scale in scales)
-    info = ResidualInfo(design.traits, joined, fixed, residual.classes, unit, thresholds, observed)
+    moments = trait_moments(analysis.output.moments, prepared, infos)
+    info = ResidualInfo(design.traits, joined, fixed, residual.classes, unit, thresholds, observed, moments)
     model = MixedModel(
         design,
         tuple(covariances),
@@ -116,6 +118,7 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         saved,
         marker_draws=analysis.output.save_marker_draws or 0,
         observed=scales,
+        moments=moments,
         predicted=predicted_classes(prepared),
     )
     return Assembled(model, tuple(infos), info, tuple(notes), marker_infos(design))

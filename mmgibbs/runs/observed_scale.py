@@ -205,8 +205,19 @@ def population(
 ) -> Population:
     """The chosen records, those that agree in everything that matters joined to one row. diagonals: as of
     observed_scales."""
-    t = response.trait
     exposure = np.log(response.exposure[records]) if isinstance(response, Count) else np.zeros(records.size)
+    return population_of_trait(design, terms, response.trait, records, exposure, diagonals)
+
+
+def population_of_trait(
+    design: Design,
+    terms: Sequence[TermInfo],
+    t: int,
+    records: np.ndarray,
+    exposure: np.ndarray,
+    diagonals: Mapping[str, np.ndarray] | None = None,
+) -> Population:
+    """The same of a trait of any type; exposure: (records,) on the scale of the logarithm, 0 of all but counts."""
     parts = [_fixed_part(design, i, e, t, records) for i, e in _fixed_effects(design, t)]
     products = [(info.matrix, _products(design, terms, n, t, records)) for n, info in enumerate(terms)]
     for n, info in enumerate(terms):

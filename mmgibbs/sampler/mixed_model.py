@@ -17,6 +17,7 @@ from mmgibbs.posterior.parameters import RESIDUAL, class_matrix_name, matrix_nam
 from mmgibbs.posterior.predictive import PredictedClasses
 from mmgibbs.posterior.probabilities import Probabilities
 from mmgibbs.posterior.totals import TotalValues
+from mmgibbs.posterior.trait_moments import TraitMoments
 
 
 class MatrixUnderScalePrior(NamedTuple):
@@ -43,6 +44,7 @@ class MixedModel:
     totals: tuple[TotalValues, ...] = ()  # breeding values from SNPs and pedigree together
     marker_draws: int = 0  # draws of SNP effects that are kept at most, over all chains
     observed: tuple[ObservedScale, ...] = ()  # incidences and heritabilities that are computed in every draw
+    moments: tuple[TraitMoments, ...] = ()  # traits whose mean and fixed effects are followed
     predicted: tuple[PredictedClasses, ...] = ()  # classes whose records are drawn anew in every draw
     probabilities: tuple[Probabilities, ...] = ()  # of categories, for every level of a term
 

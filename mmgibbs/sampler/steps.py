@@ -27,6 +27,7 @@ from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.observed_scale import ObservedValues
 from mmgibbs.sampler.predictive import PredictedRecords
 from mmgibbs.sampler.schedule import Schedule
+from mmgibbs.sampler.trait_moments import TraitMomentsStep
 
 
 class Step(Protocol):
@@ -68,7 +69,8 @@ def gibbs_steps(
     integrated: Integrated | None = getattr(engine, "integrated", None)
     if integrated is not None:
         variances = MarginalVariances(model, integrated, matrices, schedule.burn_in, key)
-        return [variances, KeptLocations(engine, schedule, key)]
+        moments = (TraitMomentsStep(of, engine) for of in model.moments)
+        return [variances, KeptLocations(engine, schedule, key), *moments]
     competing: list[Step] = []
     if schedule.competing:
         assert isinstance(engine, HostState), "for other engines the schedule has none"
@@ -102,4 +104,5 @@ def gibbs_steps(
         ResidualCovariance(model, engine, matrices, key),
         *(Auxiliaries(which, matrices, key) for which in model.scale_priors),
         *observed,
+        *(TraitMomentsStep(of, engine, effects_of(markers)) for of in model.moments),
     ]

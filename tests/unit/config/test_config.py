@@ -162,6 +162,7 @@ def test_every_default(tmp_path, monkeypatch):
             "directory": str(tmp_path / "runs" / "analysis"),
             "save_levels": [],
             "probabilities": [],
+            "moments": [],
             "save_marker_draws": None,
             "csv": "auto",
         },
