@@ -11,17 +11,18 @@ import polars as pl
 from pedigree.errors import PedigreeError
 from pedigree.recode import IdIndex
 from pedigree.spelling import are_unknown_codes, find_respelled, normal_forms
-from pedigree.tables import agreeing, counted, quoted
+from pedigree.tables import Table, agreeing, counted, quoted
 
 UNKNOWN_VALUES = "the values for an unknown parent"  # what messages call the argument `unknown`
 _SHOWN = 3  # ids named one by one
 _MAX_IDS_RESPELLED = 100_000  # up to so many ids every spelling of each is compared ...
 _MIN_SHARE = 0.2  # ... and of more, where this share of the known parents has no row
-_WHOLE_AS_FLOAT = r"^[0-9]+\.0+$"
+WHOLE_AS_FLOAT = r"^[0-9]+\.0+$"  # 5.0
 # Of a parent without a row: progeny and mates from which its number is asked about, and how many times the progeny of
 # the next parent of the same sex it has.
 _MIN_PROGENY, _MIN_MATES, _MIN_PARENTS = 20, 10, 5
 _MIN_TIMES = {"sire": 10, "dam": 5}
+_CODES_WITHOUT_LETTERS = ". .. - -- * ? 0 00 000 0000 0.0 0,0 -1 -9 -99 -999 -9999 NaN".split()
 _MIN_PROGENY_OF_ODD = 3  # of a parent whose id is unlike the others: '999', 'X', a word among numbers
 _LIKE_A_CODE = "^(?:x+|(?:founder|base|dummy|phantom|other|foreign|herd|any)s?)$"
 _NINES = "^9{2,18}$"
@@ -47,7 +48,7 @@ def find_rows(index: IdIndex, ids: pl.Series) -> np.ndarray:
     a column of whole numbers with gaps becomes floating numbers on its way through other programs.
     """
     rows = index.find(ids)
-    absent = (pl.Series(rows < 0) & ids.str.contains(_WHOLE_AS_FLOAT)).arg_true().to_numpy()
+    absent = (pl.Series(rows < 0) & ids.str.contains(WHOLE_AS_FLOAT)).arg_true().to_numpy()
     if absent.size:
         rows[absent] = index.find(ids.gather(absent).str.replace(r"\.0+$", ""))
     return rows
@@ -180,6 +181,19 @@ def _usual_respelled(texts: pl.Series, ids: pl.Series, index: IdIndex) -> pl.Dat
 
 
 # ------------------------------------------------------------------------------------------------ questions
+
+
+def question_codes_as_ids(table: Table, ids: pl.Series, index: IdIndex, parents: Sequence[np.ndarray]) -> list[str]:
+    """A warning for each id such as '.' or '00' that has a row and is a parent: it is an animal because of that row."""
+    out = []
+    for row in index.find(pl.Series(_CODES_WITHOUT_LETTERS)):
+        times = sum(int(np.count_nonzero(p == row)) for p in parents) if row >= 0 else 0
+        if times:
+            out.append(
+                f"{table.name} row {table.line(int(row))}: {quoted(ids[int(row)])} has a row and is thus an animal, "
+                f"{counted(times, 'time')} a parent: if it means an unknown parent, delete its row"
+            )
+    return out
 
 
 def question_founders(name: str, added: pl.Series, parents: Sequence[np.ndarray], ids: pl.Series) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,10 +12,10 @@ import polars as pl
 from pedigree.columns import PedigreeColumns, choose_columns, question_ids
 from pedigree.errors import PedigreeError, UnknownColumns
 from pedigree.groups import group_codes
-from pedigree.parents import UNKNOWN_VALUES, find_rows, place_parents, question_founders
+from pedigree.parents import UNKNOWN_VALUES, find_rows, place_parents, question_codes_as_ids, question_founders
 from pedigree.recode import IdIndex, parents_first, parents_first_order, recode
-from pedigree.spelling import are_unknown_codes
-from pedigree.tables import Separator, Source, Table, counted, quoted
+from pedigree.spelling import are_unknown_codes, normal_forms
+from pedigree.tables import Separator, Source, Table, agreeing, counted, quoted
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,7 @@ def _check(
     _refuse_duplicates(table, ids, index.first)
     n_rows = len(ids)
     placed = place_parents(table.name, ids, index, parents, unknown)
+    warnings += question_codes_as_ids(table, ids, index, placed.rows)
     del index
     notes += placed.notes
     warnings += placed.warnings
@@ -193,6 +195,7 @@ def _id_columns(
         raise PedigreeError(
             f"{table.name} row {table.line(missing)}: column '{chosen.id}' has {found}; needed an animal's id"
         )
+    _refuse_lost_digits(table, ids)
     known = pl.col(chosen.parents)
     if named:
         frame = frame.select(pl.when(known.is_in(named)).then(None).otherwise(known).name.keep())
@@ -201,6 +204,22 @@ def _id_columns(
         for role, column in (("sire", chosen.sire), ("dam", chosen.dam))
     ]
     return ids, parents
+
+
+def _refuse_lost_digits(table: Table, ids: pl.Series) -> None:
+    """A spreadsheet writes 123456789012 as 1.23457E+11: several ids have become one."""
+    likely = (ids.str.contains("E+", literal=True) | ids.str.contains("e+", literal=True)).arg_true()
+    for row in likely:
+        if match := _ROUNDED.fullmatch(ids[row]):
+            if len(match[1]) < int(match[2]):
+                raise PedigreeError(
+                    f"{table.name} row {table.line(row)}: the id {quoted(ids[row])} is a number that has lost digits; "
+                    "needed all of them (in the spreadsheet, format the column as text or as a number without "
+                    "decimals before it is saved)"
+                )
+
+
+_ROUNDED = re.compile(r"[0-9][.,]([0-9]+)[eE][+]([0-9]{1,3})")
 
 
 def _refuse_header_again(table: Table, frame: pl.DataFrame, chosen: PedigreeColumns) -> None:
@@ -420,4 +439,33 @@ def _with_groups(
             f"{table.name} row {line}: {animal} has an unknown parent but no group in column '{column}'; "
             f"needed a group{more}"
         )
-    return replace(pedigree, sire=sire, dam=dam, groups=groups)
+    warnings = (*pedigree.warnings, *_question_groups(pedigree, table, groups, column))
+    return replace(pedigree, sire=sire, dam=dam, groups=groups, warnings=warnings)
+
+
+def _question_groups(pedigree: Pedigree, table: Table, groups: tuple[str, ...], column: str) -> list[str]:
+    """Warnings of groups that have the name of an animal, of another group in another spelling, or mean unknown."""
+    names = pl.Series("group", groups, pl.String)
+    out = []
+    animals = names.filter(names.is_in(pedigree.ids.implode()))
+    if len(animals):
+        shown = ", ".join(quoted(a) for a in animals.head(3))
+        out.append(
+            f"{table.name}: column '{column}': {counted(len(animals), 'group')} of unknown parents "
+            f"{agreeing(len(animals), 'has')} the id of an animal ({shown}): the solutions have two rows of this "
+            "level, of the animal and of the group. Give the groups other names"
+        )
+    alike = pl.DataFrame({"group": names, "form": normal_forms(names)}).group_by("form", maintain_order=True).all()
+    for pair in alike.filter(pl.col("group").list.len() > 1)["group"].head(3).to_list():
+        out.append(
+            f"{table.name}: column '{column}': {' and '.join(quoted(g) for g in pair)} are groups of their own, but "
+            "may be one in different spellings: write each group in one way"
+        )
+    codes = names.filter(are_unknown_codes(names, "level"))
+    if len(codes) and len(names) > 1:
+        shown = ", ".join(quoted(c) for c in codes.head(3))
+        out.append(
+            f"{table.name}: column '{column}': {shown} {agreeing(len(codes), 'counts')} as any other group of unknown "
+            "parents: if it means no group, give these animals the group that their parents come from"
+        )
+    return out

@@ -21,7 +21,7 @@ import polars as pl
 
 from pedigree.errors import TableError
 from pedigree.fixed_width import split_lines
-from pedigree.scan import WRONG, scan
+from pedigree.scan import WRONG, Scan, scan
 
 Source = str | os.PathLike[str] | pl.DataFrame  # what a table is read from
 
@@ -324,7 +324,7 @@ def _text_table(content: bytes, name: str, separator: Separator, header: bool | 
         unit = {WHITESPACE: "white space", "\t": "tabs"}.get(separator, f"'{separator}'")
         raise TableError(
             f"{name} row {found.uneven_line}: found {counted(found.uneven_fields, 'field')} separated by {unit}, "
-            f"needed {found.n_fields} as in row {found.first_line}"
+            f"needed {found.n_fields} as in row {found.first_line}" + _without_row_names(content, found)
         )
     lines = None
     if found.n_blank or found.multiline:
@@ -363,6 +363,15 @@ def _checked_names(header: Sequence[str], n_columns: int, name: str) -> tuple[st
             f"({', '.join(names)})"
         )
     return names
+
+
+def _without_row_names(content: bytes, found: Scan) -> str:
+    """What R's write.table leaves: names of rows in every line, and no name of theirs in the first."""
+    lines = content[: 1 << 20].split(b"\n")[found.first_line - 1 :][:2]
+    one_more = found.uneven_line == found.first_line + 1 and found.uneven_fields == found.n_fields + 1
+    if not one_more or any(c in b"0123456789" for c in lines[0]) or not lines[1].lstrip(b'"')[:1].isdigit():
+        return ""
+    return "; has the first column no name? (in R, write.table(..., row.names = FALSE) leaves out the names of rows)"
 
 
 def counted(n: int, noun: str, verb: str = "") -> str:

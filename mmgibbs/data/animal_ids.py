@@ -7,6 +7,7 @@ import polars as pl
 from mmgibbs.config import Data
 from mmgibbs.data.phenotypes import SHOWN
 from pedigree.columns import is_named_for
+from pedigree.parents import UNKNOWN_VALUES
 from pedigree.read import Pedigree
 from pedigree.spelling import are_unknown_codes, find_respelled
 from pedigree.tables import quoted
@@ -41,3 +42,9 @@ def explain_respelled(absent: pl.Series, ids: pl.Series, name: str) -> str | Non
         f"{name} has {pairs.height:,} of {n:,} such {'id' if n == 1 else 'ids'} in another spelling: {shown}; write "
         "ids in one way in both tables"
     )
+
+
+def name_keys(message: str) -> str:
+    """A message of the pedigree with the keys of the analysis file that it speaks of."""
+    message = message.replace("name the columns if", "write data.pedigree_columns: {id: COLUMN, ...} if")
+    return message.replace(UNKNOWN_VALUES, "data.unknown_parent")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mmgibbs.config import Analysis
+from mmgibbs.data.animal_ids import parent_of
 from mmgibbs.data.phenotypes import Phenotypes
-from mmgibbs.data.random import ANIMAL_COLUMNS, PARENT_COLUMNS
+from mmgibbs.data.random import ANIMAL_COLUMNS
 from mmgibbs.data.responses import response_columns
 from mmgibbs.errors import DataError
 from pedigree.tables import quoted
@@ -29,7 +30,7 @@ def warn_of_ids_as_numbers(analysis: Analysis, phenotypes: Phenotypes) -> tuple[
     return tuple(
         f"{phenotypes.name}: {path}: column {quoted(column)} has ids, by its name: are its numbers those of a {what}?"
         for column, path, what in _numbers(analysis)
-        if column in (*ANIMAL_COLUMNS, *PARENT_COLUMNS)
+        if column in ANIMAL_COLUMNS or parent_of(column) is not None
     )
 
 

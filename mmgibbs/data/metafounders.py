@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from mmgibbs.data.animal_ids import explain_respelled
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
-from mmgibbs.data.phenotypes import SHOWN, read_any, refuse_rows
+from mmgibbs.data.phenotypes import SHOWN, read_any, refuse_rows, text_of
 from mmgibbs.errors import DataError
 from pedigree.errors import PedigreeError
 from pedigree.inbreeding import inbreeding
@@ -57,12 +58,14 @@ def with_gamma(kin: Kin, data: Data, genotypes: PreparedGenotypes | None) -> Kin
 
 def read_gamma(path: Path, names: tuple[str, ...]) -> np.ndarray:
     """(m, m) from a table of three columns, two metafounders and their relationship; each pair once, or twice alike."""
-    frame, _, rows, name = read_any(path)
+    frame, _, rows, name = read_any(path, header=False)
     if frame.width != 3:
         raise DataError(
             f"{name}: found {frame.width} columns; needed two metafounders and their relationship ({GAMMA})"
         )
-    first, second = (frame.to_series(i).cast(pl.String).str.strip_chars() for i in (0, 1))
+    if len(frame) and frame.to_series(2).head(1).cast(pl.Float64, strict=False)[0] is None:
+        frame, rows = frame[1:], rows[1:]  # the first line is a header
+    first, second = (text_of(frame.to_series(i), (), name) for i in (0, 1))
     value = frame.to_series(2).cast(pl.Float64, strict=False)
     wrong = np.flatnonzero((~value.is_finite()).fill_null(True).to_numpy())
     if wrong.size:
@@ -80,9 +83,11 @@ def read_gamma(path: Path, names: tuple[str, ...]) -> np.ndarray:
     absent = np.argwhere(np.isnan(out))
     if absent.size:
         i, j = absent[0]
+        in_table = pl.concat([first.rename("id"), second.rename("id")]).drop_nulls()
+        hint = explain_respelled(in_table.filter(~in_table.is_in(list(names))), pl.Series(names), "the pedigree")
         raise DataError(
             f"{name}: found no relationship of {names[i]} and {names[j]}; needed one for each pair of metafounders of "
-            f"the pedigree, and of each with itself ({GAMMA})"
+            f"the pedigree, and of each with itself ({GAMMA})" + ("" if hint is None else f"\n{hint}")
         )
     return out
 

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis
+from mmgibbs.data.animal_ids import name_keys
 from mmgibbs.data.covariate_codes import warn_of_codes
 from mmgibbs.data.covariates import Basis
 from mmgibbs.data.doubles import warn_of_doubles
@@ -52,7 +53,6 @@ from mmgibbs.model.markers import Markers
 from mmgibbs.model.residual import fold_classes
 from mmgibbs.model.terms import Term
 from pedigree.groups import groups_by_age
-from pedigree.parents import UNKNOWN_VALUES
 from pedigree.spelling import find_respelled
 from pedigree.tables import agreeing, quoted
 
@@ -130,7 +130,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
             effects, records.observed, records.mean, records.weight, names, groups, kin.pedigree.groups if kin else ()
         )
     terms = fixed.terms + tuple(_hold_groups(term, fixed.groups_active) for term, _ in built)
-    of_pedigree = tuple(_with_keys(note) for note in kin.pedigree.notes) if kin else ()
+    of_pedigree = tuple(name_keys(note) for note in kin.pedigree.notes) if kin else ()
     used = markers or any(r.relationship.of_genotypes for r in analysis.model.random.values())
     unused = () if used else ("no term of the model uses the genotypes",)
     of_genotypes = () if genotypes is None else (*genotypes.notes, *of_markers, *unused)
@@ -161,7 +161,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         counts["legendre_ranges"] = builder.ranges
     warnings = (*phenotypes.warnings, *of_records, *warn_of_repeated_records(analysis, terms, records.observed))
     if kin is not None:
-        warnings += tuple(_with_keys(warning) for warning in kin.pedigree.warnings)
+        warnings += tuple(name_keys(warning) for warning in kin.pedigree.warnings)
         warnings += warn_of_other_parents(analysis, records.phenotypes, kin.pedigree)
     warnings += () if genotypes is None else genotypes.warnings
     warnings += (*builder.warnings, *fixed.warnings)
@@ -255,14 +255,8 @@ def _kin(analysis: Analysis, records: Records) -> Kin | None:
             needed += "; where the first line is an animal, data.pedigree_header: false"
         raise DataError(f"{error}\n{needed}") from None
     except (PedigreeError, TableError) as error:
-        raise DataError(_with_keys(str(error))) from None
+        raise DataError(name_keys(str(error))) from None
     return kin
-
-
-def _with_keys(message: str) -> str:
-    """A message of the pedigree with the keys of the analysis file that it speaks of."""
-    message = message.replace("name the columns if", "write data.pedigree_columns: {id: COLUMN, ...} if")
-    return message.replace(UNKNOWN_VALUES, "data.unknown_parent")
 
 
 def _recorded_ids(analysis: Analysis, records: Records, kin: Kin | None) -> pl.Series | None:

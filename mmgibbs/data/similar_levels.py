@@ -15,6 +15,7 @@ import polars as pl
 
 from mmgibbs.config import Analysis
 from mmgibbs.config.relationships import Identity
+from mmgibbs.data.animal_ids import parent_of
 from mmgibbs.data.covariate_codes import advise_on_fixed
 from mmgibbs.data.missing_codes import find_score_codes, written_codes
 from mmgibbs.data.phenotypes import SHOWN
@@ -155,8 +156,8 @@ def _class_columns(analysis: Analysis, missing: Sequence[str]) -> list[_ClassCol
     found: list[_ClassColumn] = []
     ids = {*ANIMAL_COLUMNS, *PARENT_COLUMNS, *(m.level for m in model.markers.values())}
     for random in model.random.values():
-        if not isinstance(random.relationship, Identity):
-            ids |= {effect.level for effect in random.effects.values()}
+        related = not isinstance(random.relationship, Identity)
+        ids |= {e.level for e in random.effects.values() if related or parent_of(e.level) is not None}
     for name, fixed in model.fixed.items():
         path, traits = f"model.fixed.{name}", tuple(fixed.traits)
         if fixed.kind == "class":

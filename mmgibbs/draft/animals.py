@@ -10,7 +10,9 @@ import polars as pl
 
 from mmgibbs.draft.columns import Column
 from pedigree.columns import RECOGNISED
+from pedigree.parents import WHOLE_AS_FLOAT
 from pedigree.read import Pedigree
+from pedigree.spelling import find_respelled
 
 # Without a pedigree, what else may be one level per plant or line.
 OF_PLANTS = ("line", "genotype", "entry", "variety", "cultivar", "hybrid", "clone", "accession", "tree", "plant")
@@ -57,6 +59,15 @@ class Animals:
 
 def recognised(name: str, role: str) -> bool:
     return "".join(c for c in name.lower() if c.isalnum()) in RECOGNISED[role]
+
+
+def ids_of(column: Column) -> pl.Series:
+    """(n,) String: the values as ids, without the '.0' that all of them have where whole numbers became floats."""
+    start = column.text.drop_nulls().head(1)
+    if not len(start) or not start[0].endswith(".0"):
+        return column.text
+    is_whole = column.text.str.contains(WHOLE_AS_FLOAT)
+    return column.text.str.replace(r"\.0+$", "") if is_whole.all() else column.text
 
 
 def find_animals(
@@ -126,7 +137,7 @@ def _parents_of(pedigree: Pedigree) -> pl.DataFrame:
 
 def _score(column: Column, columns: Sequence[Column], parents: pl.DataFrame, id_column: str | None) -> float:
     """How well a column names the animals: its name, parents that agree with the pedigree, how many ids it has."""
-    ids = column.text.drop_nulls().unique()
+    ids = ids_of(column).drop_nulls().unique()
     share = float(ids.is_in(parents["id"].to_list()).mean() or 0)  # type: ignore[arg-type]
     if share < _MOST_IDS or recognised(column.name, "sire") or recognised(column.name, "dam"):
         return 0.0
@@ -143,7 +154,7 @@ def _agreeing(animal: Column, columns: Sequence[Column], parents: pl.DataFrame, 
     A column that is named for the other parent agrees with both where plants are selfed, and keeps the role of its
     name; a few known parents may agree by chance.
     """
-    records = pl.DataFrame({"id": animal.text}).join(parents, on="id", how="left", maintain_order="left")
+    records = pl.DataFrame({"id": ids_of(animal)}).join(parents, on="id", how="left", maintain_order="left")
     agreeing = [c for c in columns if c is not animal and _agrees(c, records[role])]
     own = next((c for c in agreeing if recognised(c.name, role)), None)
     if own is not None:
@@ -160,28 +171,22 @@ def _agreeing(animal: Column, columns: Sequence[Column], parents: pl.DataFrame, 
 
 def _agrees(column: Column, there: pl.Series) -> bool:
     """The column has these parents, (n,) ids, wherever both are known."""
-    pair = pl.DataFrame({"here": column.text, "there": there}).drop_nulls()
+    pair = pl.DataFrame({"here": ids_of(column), "there": there}).drop_nulls()
     return pair.height > 0 and float((pair["here"] == pair["there"]).mean() or 0) >= _AGREE  # type: ignore[arg-type]
 
 
 def _known(column: Column, ids: pl.Series) -> tuple[int, int]:
     """(ids of the column that are among `ids`, all its ids)."""
-    own = column.text.drop_nulls().unique()
+    own = ids_of(column).drop_nulls().unique()
     return int(own.is_in(ids.to_list()).sum()), len(own)
 
 
 def _absent(animal: Column, parents: pl.DataFrame) -> Absent:
-    own = animal.text.drop_nulls().unique(maintain_order=True)
+    own = ids_of(animal).drop_nulls().unique(maintain_order=True)
     missing = own.filter(~own.is_in(parents["id"].to_list()))
-    plain = {_plainly(i): i for i in parents["id"].to_list()}
-    pairs = ((i, plain.get(_plainly(i))) for i in missing.to_list())
-    example, alike = next((pair for pair in pairs if pair[1] is not None), (str(missing[0]), None))
+    pairs = find_respelled(missing, parents["id"])
+    example, alike = pairs.row(0)[:2] if pairs.height else (str(missing[0]), None)
     return Absent(animal.name, len(own) - len(missing), len(own), example, alike)
-
-
-def _plainly(id: str) -> str:
-    """An id in capitals, without blanks, leading zeros and the '.0' of a spreadsheet: '007.0' and '7' are alike."""
-    return id.removesuffix(".0").replace(" ", "").lstrip("0").upper()
 
 
 def _of_sires(animal: Column | None, sire: Column | None, dam: Column | None, parents: pl.DataFrame) -> Animals:

@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from mmgibbs.config.schema import MODELINE
+from mmgibbs.data.animal_ids import name_keys
 from mmgibbs.data.missing_codes import find_missing_codes, written_codes
 from mmgibbs.data.number_format import find_points_of_thousands
 from mmgibbs.data.similar_levels import describe_alike, describe_unknown
@@ -72,6 +73,7 @@ def _across(g: Guess) -> list[str]:
     if g.pedigree is not None and g.pedigree_file is not None:
         founders = int(((g.pedigree.sire < 0) & (g.pedigree.dam < 0)).sum())
         out.append(f"{g.pedigree_file.name}: {g.pedigree.n_animals:,} animals, {founders:,} of them without parents")
+        out += [f"warning: {name_keys(warning)}" for warning in g.pedigree.warnings]
     if g.repeated:
         out.append(f"{counted(g.repeated, 'animal', 'has')} several records of {g.traits[0].name}")
     if g.twice:

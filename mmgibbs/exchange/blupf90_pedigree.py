@@ -15,6 +15,7 @@ import polars as pl
 from mmgibbs.errors import DataError
 from mmgibbs.exchange.blupf90_context import Context
 from mmgibbs.exchange.blupf90_read import StatedEffect
+from pedigree.spelling import find_respelled
 from pedigree.tables import Table, quoted
 
 PHANTOM = "unknown_sire_of_"
@@ -103,16 +104,28 @@ def _hold_against_the_data(
         raise context.refuse(
             line,
             f"FILE: found none {of_the_data} ({_some(recorded)}) among the animals of {where} ({_some(animals)}), "
-            "needed "
-            "the same ids in both: is one of the positions wrong?",
+            f"needed the same ids in both: {_respelled(recorded, animals) or 'is one of the positions wrong?'}",
         )
     if 2 * has_row.sum() < len(recorded):
         context.note(
             line,
             f"{WARNING}only {has_row.sum():,} {of_the_data} have a row in {where}; the others "
             f"({_some(recorded.filter(~has_row))}) "
-            "are founders without parents here: are the positions right, and the ids the same in both?",
+            "are founders without parents here: "
+            + (
+                _respelled(recorded.filter(~has_row), animals)
+                or "are the positions right, and the ids the same in both?"
+            ),
         )
+
+
+def _respelled(ids: pl.Series, animals: pl.Series) -> str | None:
+    """What to say of ids that the animals have in another spelling; None where there are none."""
+    pairs = find_respelled(ids, animals.drop_nulls())
+    if not pairs.height:
+        return None
+    text, animal, _ = pairs.row(0)
+    return f"{pairs.height:,} are there in another spelling, such as {quoted(animal)} for {quoted(text)}"
 
 
 def _some(ids: pl.Series) -> str:

@@ -12,8 +12,8 @@ import polars as pl
 from mmgibbs.config import Analysis, component_names, criteria
 from mmgibbs.config import Decisions as Asked
 from mmgibbs.config.decisions import on_records
+from mmgibbs.data.animal_ids import explain_respelled
 from mmgibbs.data.births import birth_years
-from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.posterior.decisions import EXACT, RELATIVE, Decided, Decisions
@@ -23,7 +23,9 @@ from mmgibbs.posterior.totals import TotalValues
 from mmgibbs.runs.assemble import Assembled
 from mmgibbs.runs.observed_scale import probabilities_of
 from mmgibbs.runs.totals import total_of
+from pedigree.parents import find_rows
 from pedigree.read import Pedigree
+from pedigree.recode import IdIndex
 from pedigree.tables import counted, quoted
 
 SHOWN = 5  # unknown ids named one by one
@@ -227,8 +229,8 @@ def _candidates(asked: Asked, labels: LevelLabels, pedigree: Pedigree | None) ->
 def _codes(ids: Sequence[str], named: Sequence[str], where: str, labels: LevelLabels, term: str) -> np.ndarray:
     """named: each id as a message shows it."""
     known, groups = labels.ids.head(len(labels.ids) - labels.n_groups), labels.ids.tail(labels.n_groups).to_list()
-    codes = lookup(pl.Series(ids, dtype=pl.String), known)
-    unknown = [i for i, missing in enumerate(codes.is_null()) if missing]
+    codes = find_rows(IdIndex(known), pl.Series(ids, dtype=pl.String))
+    unknown = np.flatnonzero(codes < 0).tolist()
     if unknown:
         more = f" and {len(unknown) - SHOWN:,} more" if len(unknown) > SHOWN else ""
         found = ", ".join(named[i] for i in unknown[:SHOWN])
@@ -240,8 +242,12 @@ def _codes(ids: Sequence[str], named: Sequence[str], where: str, labels: LevelLa
             ),
             "",
         )
-        raise ConfigError(f"{where}: found {found}{more}, needed ids among the {len(known):,} levels of {term}{none}")
-    return codes.to_numpy().astype(np.int64)
+        hint = explain_respelled(pl.Series([ids[i] for i in unknown]), known, term)
+        raise ConfigError(
+            f"{where}: found {found}{more}, needed ids among the {len(known):,} levels of {term}{none}"
+            + ("" if hint is None else f"; {hint}")
+        )
+    return codes.astype(np.int64)
 
 
 def _ids_of(path: Path, where: str) -> list[tuple[int, str]]:

@@ -12,11 +12,12 @@ import polars as pl
 from mmgibbs.config import Analysis
 from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.config.variances import Variances
+from mmgibbs.data.animal_ids import parent_of
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.phenotypes import Phenotypes, read_phenotypes
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
-from mmgibbs.data.random import ANIMAL_COLUMNS, PARENT_COLUMNS, animal_column
+from mmgibbs.data.random import ANIMAL_COLUMNS, animal_column
 from mmgibbs.data.residual_classes import PATH as RESIDUAL_PATH
 from mmgibbs.data.traits import read_records
 from mmgibbs.engines.direct.coefficients import Order
@@ -145,7 +146,7 @@ def recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
         for r in analysis.model.random.values()
         if r.relationship.related
         for e in r.effects.values()
-        if e.level not in PARENT_COLUMNS
+        if parent_of(e.level) is None
     ] + [m.level for m in analysis.model.markers.values()]
     column = animal_column(analysis.model.random, phenotypes) or next(iter(related), None)
     if column is None or not phenotypes.has(column):

@@ -272,6 +272,14 @@ def test_a_relationship_file(tmp_path):
     assert ids_of_records(p, "line") == ["b", "a", "b"] and labels(p, "line").inbreeding is None
 
 
+@pytest.mark.parametrize("level", ["A ", "\ufeffa", "\uff41"])
+def test_ids_spelled_unlike_a_relationship_file_are_told(tmp_path, level):
+    (tmp_path / "kinv.txt").write_text("a a 2\nb b 2\n")
+    frame = pl.DataFrame({"line": [level, "b", "z", "b"], "y": [1.0, 2, 3, 4]})
+    with pytest.raises(DataError, match="kinv.txt has 1 of 2 such ids in another spelling: 'a' for '.*'; write ids in"):
+        prepare(analysis(frame, ["y"], random={"line": random(tmp_path / "kinv.txt", _=effect("line", traits=["y"]))}))
+
+
 def test_a_relationship_file_that_is_not_inverted(tmp_path):
     """Two families of five: their matrix has no negative value, its inverse has."""
     A = np.kron(np.eye(2), np.full((5, 5), 0.5) + 0.5 * np.eye(5))

@@ -93,7 +93,7 @@ def test_ids_under_the_name_that_the_pedigree_has_for_them(tmp_path):
     assert {"genetic", "family"} == set(load_config(made.path).model.random)
 
 
-@pytest.mark.parametrize("spelling", ["00{}", "{}.0", "COW{}"])
+@pytest.mark.parametrize("spelling", ["00{}", "\ufeff{}", "'{}", "COW{}"])
 def test_animals_that_the_pedigree_spells_otherwise(spelling, tmp_path):
     """The sires alone agree: a sire model, which must not come without a word."""
     cows = range(100, 160)
@@ -108,6 +108,29 @@ def test_animals_that_the_pedigree_spells_otherwise(spelling, tmp_path):
         assert f"0 of the 60 ids in animal (the records have '{first}', which the pedigree lacks)" in said
     else:
         assert said.startswith("warning: ") and f"the records have '{first}', the pedigree '100')" in said
+
+
+def test_animals_with_the_zero_of_a_float_are_those_of_the_pedigree(tmp_path):
+    """As a run takes them: an animal model."""
+    rows = [f"{c}.0,{1 + c % 3}.0,{20 + c / 7:g}" for c in range(100, 160)]
+    (tmp_path / "records.csv").write_text("animal,sire,milk\n" + "\n".join(rows))
+    kin = [f"{s},0,0" for s in (1, 2, 3)] + [f"{c},{1 + c % 3},0" for c in range(100, 160)]
+    (tmp_path / "pedigree.csv").write_text("id,sire,dam\n" + "\n".join(kin))
+    made = draft(tmp_path / "records.csv", tmp_path / "pedigree.csv", output=tmp_path / "analysis.yaml")
+    assert any("60 of its 60 ids are in the pedigree" in line for line in made.said)
+    effects = accepted(made).model.random["genetic"].effects
+    assert [e.level for e in effects.values()] == ["animal"]
+
+
+def test_what_is_questioned_of_a_pedigree_is_said(tmp_path):
+    records = "animal,sex,herd,weight\n" + "\n".join(ROWS)
+    kin = "nr,name,sire,dam\n" + "".join(f"{i + 1},a{39 - i},,\n" for i in range(36)) + "37,a0,a5,a6\n38,a1,a5,a6\n"
+    made = draft(*write(tmp_path, records, kin.replace("nr,", ",", 1)), output=tmp_path / "a.yaml")
+    assert not any("which column is the id" in line for line in made.said)  # no row number is a parent
+    kin = kin.replace("37,a0,a5,a6", "37,a0,XXX,a6").replace("38,a1,a5,a6", "38,a1,XXX,a6\n39,a2,XXX,\n40,a3,a7,a8")
+    kin += "41,q1,a9,a10\n42,q2,a11,a12\n43,q3,a13,a12\n"
+    made = draft(*write(tmp_path, records, kin), output=tmp_path / "b.yaml")
+    assert any(line.startswith("warning: p.csv: 'XXX' has no row and is the sire of 3") for line in made.said)
 
 
 def test_a_pedigree_whose_columns_are_not_known_says_what_is_needed(tmp_path):

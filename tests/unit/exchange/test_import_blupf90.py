@@ -184,6 +184,17 @@ def test_a_pedigree_that_knows_none_of_the_recorded_animals_is_refused(name, tmp
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize("spelling", [str.upper, lambda i: i + "\u200b"])
+def test_a_pedigree_that_spells_the_recorded_animals_otherwise_is_refused(spelling, tmp_path, capsys):
+    path = write_files(tmp_path, CASES["animal model"])
+    pedigree().with_columns(pl.col("id", "sire", "dam").map_elements(spelling, pl.String)).write_csv(
+        tmp_path / "ped.txt", separator=" ", include_header=False
+    )
+    assert main(["import-blupf90", str(path)]) == 2
+    said = "needed the same ids in both: 30 are there in another spelling, such as"
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("kept", "told"), [(14, True), (15, False)])
 def test_a_pedigree_without_rows_for_most_recorded_animals_is_told_of_first(kept, told, tmp_path):
     path = write_files(tmp_path, CASES["animal model"])

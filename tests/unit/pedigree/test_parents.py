@@ -1,5 +1,7 @@
 """Parents without a row as they are written: codes for unknown, other spellings, founders that are asked about."""
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -214,3 +216,53 @@ def test_ids_with_and_without_the_zero_of_a_float(tmp_path):
     assert p.spelled(ids).to_list() == ["9", "9", None, "9.5", "77.0", "10"]
     q = read(tmp_path, [("5", "", ""), ("5.0", "", "")])  # two animals
     assert [q.ids[c] for c in q.codes(pl.Series(["5", "5.0"]))] == ["5", "5.0"]
+
+
+@pytest.mark.parametrize("code", [".", "00", "-9"])
+def test_a_code_with_a_row_is_questioned_where_it_is_a_parent(tmp_path, code):
+    p = read(tmp_path, [(code, "", ""), ("a", code, ""), ("b", code, "")])
+    (warning,) = p.warnings
+    assert f"row 2: '{code}' has a row and is thus an animal, 2 times a parent" in warning
+
+
+@pytest.mark.parametrize("name", ["1.23457E+11", "2.5e+12", "9,87654E+14"])
+def test_ids_that_a_spreadsheet_has_rounded_are_refused(tmp_path, name):
+    with pytest.raises(PedigreeError, match="row 3: the id '.*' is a number that has lost digits; needed all of them"):
+        read(tmp_path, [("a", "", ""), (name, "", "")])
+
+
+@pytest.mark.parametrize("name", ["1e+05", "1.5E+1", "1.25E+2", "KE+11", "1E5", "12E+7"])
+def test_ids_that_only_look_rounded_are_ids(tmp_path, name):
+    assert name in read(tmp_path, [("a", "", ""), (name, "", "a")]).ids
+
+
+# ------------------------------------------------------------------------------------------------ groups
+
+
+def grouped(tmp_path, groups):
+    path = tmp_path / "pedigree.csv"
+    rows = [f"F{i},0,0,{g}" for i, g in enumerate(groups)] + ["G1,F0,F1,"]
+    path.write_text("\n".join(["id,sire,dam,origin", *rows, ""]))
+    return read_pedigree(path, group_column="origin")
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        (["F1", "west"], "1 group of unknown parents has the id of an animal \\('F1'\\): the solutions have two rows"),
+        (["F1", "F0", "G1"], "3 groups of unknown parents have the id of an animal \\('F0', 'F1', 'G1'\\)"),
+        (["west", "West"], "'West' and 'west' are groups of their own, but may be one in different spellings"),
+        (["1990", "1990.0", "1991"], "'1990' and '1990.0' are groups"),
+        (["west", "."], "'.' counts as any other group of unknown parents"),
+        (["west", "UNK"], "'UNK' counts as any other group"),
+    ],
+)
+def test_groups_are_questioned(tmp_path, groups, said):
+    p = grouped(tmp_path, groups)
+    assert sorted(p.groups) == sorted(groups)
+    assert any(re.search(said, w) for w in p.warnings)
+
+
+@pytest.mark.parametrize("groups", [["west", "east"], ["1990", "1991"], ["F", "G"], ["F2", "f3"], ["male", "female"]])
+def test_groups_of_other_names_are_silent(tmp_path, groups):
+    assert not grouped(tmp_path, groups).warnings

@@ -270,3 +270,18 @@ def test_ids_of_a_frame_are_copied_only_where_blanks_go():
     assert _as_text(blank, "t").to_list() == ["a", None, "b"] and blank.to_list() == ["a", None, " b"]
     assert _as_text(empty, "t").to_list() == ["a", None, "b"]
     assert open_table(pl.DataFrame({"id": blank})).read()["id"].to_list() == ["a", None, "b"]
+
+
+@pytest.mark.parametrize("separator", [" ", ",", "\t"])
+def test_a_header_that_lacks_the_names_of_rows(tmp_path, separator):
+    """As R's write.table leaves it."""
+    path = tmp_path / "r.txt"
+    rows = [["id", "sire", "dam"], ["1", "F1", "NA", "NA"], ["2", "F2", "NA", "F1"]]
+    path.write_text("".join(separator.join(f'"{v}"' for v in row) + "\n" for row in rows))
+    with pytest.raises(
+        TableError, match="row 2: found 4 fields .* needed 3 .* has the first column no name\\? \\(in R"
+    ):
+        open_table(path, separator)
+    path.write_text("id,sire,dam\nF1,,\nF2,,,F1\n")
+    with pytest.raises(TableError, match="needed 3 as in row 1$"):
+        open_table(path, ",")

@@ -289,6 +289,11 @@ def test_a_group_is_no_candidate(tmp_path):
             "c1\n\nx9\nc2\ny8\n",
             "chosen.txt': found 'x9' (row 3), 'y8' (row 5), needed ids among the 10 levels of genetic",
         ),
+        (
+            "c1\nC2\n c\u20111\n",
+            "found 'C2' (row 2), 'c\u20111' (row 3), needed ids among the 10 levels of genetic; genetic has 1 of 2 "
+            "such ids in another spelling: 'c2' for 'C2'; write ids in one way in both tables",
+        ),
         ("c1\n\nc2\nc1\n", "chosen.txt': found 'c1' twice, in rows 1 and 4, needed every candidate once"),
     ],
 )

@@ -146,6 +146,13 @@ def test_analyses_that_do_not_fit(data, tmp_path, change, words):
         mmgibbs.load_config(given)
 
 
+def test_a_table_of_gamma_without_a_line_of_names(data, tmp_path):
+    path = tmp_path / "gamma.csv"
+    path.write_text("Senepol,Angus,0.15\nAngus,Angus,0.6\nSenepol,Senepol,0.5\n")
+    design = prepare(mmgibbs.load_config(analysis(data, tmp_path, gamma=str(path)))).design
+    np.testing.assert_allclose(design.terms[-1].relationship.gamma, GAMMA)
+
+
 def test_single_step_needs_half_and_no_tuning(data, tmp_path):
     with pytest.raises(ConfigError, match="tune: needed none with metafounders"):
         mmgibbs.load_config(analysis(data, tmp_path, relationship="single_step"))
@@ -157,6 +164,10 @@ def test_single_step_needs_half_and_no_tuning(data, tmp_path):
         ("a,b\nAngus,Angus\n", "found 2 columns"),
         ("a,b,g\nAngus,Angus,x\n", "row 2: found 'x'"),
         ("a,b,g\nAngus,Angus,0.5\nSenepol,Senepol,0.4\n", "no relationship of Angus and Senepol"),
+        (
+            "a,b,g\nangus ,angus,0.6\nsenepol,angus,0.15\nsenepol,senepol,0.5\n",
+            "no relationship of Angus and Angus.*\n.*the pedigree has 2 of 2 such ids in another spelling: 'Angus' for",
+        ),
         ("a,b,g\nAngus,Angus,0.5\nAngus,Angus,0.4\n", "row 3: found 0.4 for Angus and Angus, and 0.5"),
         ("a,b,g\nAngus,Angus,0.5\nSenepol,Senepol,0.4\nAngus,Senepol,0.9\n", "positive definite.*1 is Angus"),
     ],
