@@ -59,10 +59,11 @@ from pedigree.tables import agreeing, quoted
 SHOWN_LEVELS = 10  # of an effect, where a reference is none of them
 
 
-def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -> Prepared:
+def prepare(analysis: Analysis, progress: Callable[..., None] | None = None) -> Prepared:
     """Read the tables of an analysis (mmgibbs.config.Analysis), check them and build its design.
 
-    progress: called with the name of each stage that the analysis has, as it begins. Terms come in the order intercept,
+    progress: called with the name of each stage that the analysis has, as it begins, and where it may take long with
+    its multiplications. Terms come in the order intercept,
     fixed effects, random effects, each as in the analysis file; records keep the order of the file.
     Raises DataError (names file, row, column, found, needed) and ModelError (an effect that has nothing to estimate).
     """
@@ -117,6 +118,11 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         of_records += warn_of_copies(analysis, records, effects)
     with stage("random effects", bool(analysis.model.random)):
         builder = RandomTerms(analysis, records.phenotypes, records.observed, kin, genotypes)
+        for name, random in analysis.model.random.items():
+            if progress is not None and genotypes is not None and random.relationship.of_genotypes:
+                m, p = len(genotypes.animals), len(genotypes.frequency)
+                what = f"relationships of {name} from {m:,} genotyped animals and {p:,} SNPs"
+                progress(what, operations=2.0 * m**2 * p + 6.0 * m**3)
         built = [builder.build(name) for name in analysis.model.random]
         if imputed is not None:
             built = [

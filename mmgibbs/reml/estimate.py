@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -17,9 +18,19 @@ from mmgibbs.model.residual import ResidualModel
 from mmgibbs.reml.boundary import Closed
 from mmgibbs.reml.elements import Elements, MatrixBlock, Variances, free_elements, starting_variances
 from mmgibbs.reml.finer_units import maximise_in_fitting_units
-from mmgibbs.reml.likelihood import Criteria, RestrictedLikelihood
+from mmgibbs.reml.likelihood import Criteria, Point, RestrictedLikelihood
 from mmgibbs.reml.maximise import Maximum
 from mmgibbs.reml.units import units_of
+
+
+class EstimateWatch(Protocol):
+    """Who follows the iteration."""
+
+    def begin(self, equations: int, operations: float) -> None:
+        """Before the first iteration; operations: of a factor of C."""
+
+    def __call__(self, iteration: int, point: Point, distance: float) -> bool:
+        """Whether to stop."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +55,14 @@ def estimate(
     residual: ResidualModel,
     tolerance: float,
     max_iterations: int,
+    watch: EstimateWatch | None = None,
+    start: Variances | None = None,
 ) -> Estimates:
-    """Raises ModelError where the iteration does not converge, with what it reached and what may help."""
+    """Raises ModelError where the iteration does not converge, with what it reached and what may help.
+
+    watch: told of the size of the equations and of each iteration, which it may end; the estimates are then those of
+    the best point (`facts['stopped']`). start: variances to begin from, in place of those of the model.
+    """
     of_terms = [None if c is None else c.blocks for c in covariances]
     likelihood = RestrictedLikelihood(design, of_terms, [m.blocks for m in residual.matrices])
     known = likelihood.coefficients.symbolic
@@ -60,9 +77,11 @@ def estimate(
             f"observations and {likelihood.n_fixed:,} fixed effects that can be estimated"
         )
     elements = free_elements(design, covariances, residual, units_of(likelihood))
-    start = starting_variances(covariances, residual)
-    found, elements = maximise_in_fitting_units(likelihood, elements, start, tolerance, max_iterations)
-    if not found.converged:
+    if watch is not None:
+        watch.begin(design.n_equations, known.flops)
+    start = starting_variances(covariances, residual) if start is None else start
+    found, elements = maximise_in_fitting_units(likelihood, elements, start, tolerance, max_iterations, watch)
+    if not found.converged and not found.stopped:
         raise ModelError(_not_converged(found, elements, design, tolerance, max_iterations))
     point, about = found.point, found.quadratic
     scale = elements.scale
@@ -82,7 +101,7 @@ def estimate(
         (
             *(boundary_words(elements, c, design) for c in about.closed),
             *undetermined_words(found, elements, design),
-            *_rounded_words(found, tolerance),
+            *(() if found.stopped else _rounded_words(found, tolerance)),
         ),
     )
 
@@ -102,6 +121,7 @@ def _facts(found: Maximum, criteria: Criteria, likelihood: RestrictedLikelihood)
         "em_steps": found.em_steps,
         "distance_to_maximum": found.distance,
         "log_likelihoods": list(found.log_likelihoods),
+        "stopped": found.stopped,
         "factor_nonzeros": known.nonzeros,
         "factor_operations": known.flops,
     }

@@ -17,7 +17,7 @@ from mmgibbs.errors import ModelError
 from mmgibbs.reml.boundary import Closed, lowered, on_or_above_floor, raised
 from mmgibbs.reml.elements import Elements, Units, Variances
 from mmgibbs.reml.likelihood import RestrictedLikelihood
-from mmgibbs.reml.maximise import Maximum, maximise
+from mmgibbs.reml.maximise import Maximum, Watch, maximise
 from mmgibbs.reml.units import units_at
 
 FAR = 10.0  # variance in its unit over the one of what is left, from which smaller units are tried
@@ -30,15 +30,20 @@ INVOLVED = 1e-3  # square of a component's part in a direction
 
 
 def maximise_in_fitting_units(
-    likelihood: RestrictedLikelihood, elements: Elements, start: Variances, tolerance: float, max_iterations: int
+    likelihood: RestrictedLikelihood,
+    elements: Elements,
+    start: Variances,
+    tolerance: float,
+    max_iterations: int,
+    watch: Watch | None = None,
 ) -> tuple[Maximum, Elements]:
     """The maximum, and the elements in the units that it was found in; ModelError where C has no factor first."""
     there = lowered(elements, start)
     try:
-        found = maximise(likelihood, elements, there, tolerance, max_iterations)
+        found = maximise(likelihood, elements, there, tolerance, max_iterations, watch)
     except ModelError as error:
         raise ModelError(_no_beginning(likelihood, raised(elements, there), error)) from None
-    for _ in range(ROUNDS):
+    for _ in range(0 if found.stopped else ROUNDS):
         finer = _finer(found, elements)
         if finer is None:
             break
@@ -48,9 +53,12 @@ def maximise_in_fitting_units(
         if left <= 0:
             return replace(found, converged=False), elements
         try:
-            again = maximise(likelihood, finer, there, tolerance, left)
+            again = maximise(likelihood, finer, there, tolerance, left, _counted_on(watch, found.iterations))
         except ModelError:
             break
+        if again.stopped:
+            is_higher = again.point.log_likelihood > found.point.log_likelihood
+            return (again, finer) if is_higher else (replace(found, stopped=True, converged=False), elements)
         more = _is_better(likelihood, again, found)
         if not more and not again.converged and again.iterations >= left:  # on its way
             return replace(found, converged=False), elements
@@ -63,6 +71,11 @@ def maximise_in_fitting_units(
         if not more:
             break
     return found, elements
+
+
+def _counted_on(watch: Watch | None, before: int) -> Watch | None:
+    """The same watch, whose iterations follow those before."""
+    return None if watch is None else lambda iteration, point, distance: watch(before + iteration, point, distance)
 
 
 def _finer(found: Maximum, elements: Elements) -> Elements | None:

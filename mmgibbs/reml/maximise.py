@@ -49,9 +49,10 @@ class Maximum:
     iterations: int
     log_likelihoods: tuple[float, ...]  # at the start and after each iteration
     em_steps: int
+    stopped: bool = False  # because `watch` asked for it
 
 
-Say = Callable[[int, float, float], None]  # iteration, log likelihood, distance in standard errors
+Watch = Callable[[int, Point, float], bool]  # iteration, where it is, distance in standard errors -> to stop there
 
 
 def maximise(
@@ -60,18 +61,17 @@ def maximise(
     start: Variances,
     tolerance: float,
     max_iterations: int,
-    say: Say | None = None,
+    watch: Watch | None = None,
 ) -> Maximum:
     """From `start`, its eigenvalues raised to FLOOR; ModelError where C is not positive definite there."""
     point = likelihood.at(raised(elements, elements.variances(elements.vector(start), start)))
-    history, em_steps = [point.log_likelihood], 0
+    history, em_steps, stopped = [point.log_likelihood], 0, False
     for iteration in range(max_iterations + 1):
         about = quadratic(point, elements)
         distance = np.sqrt(2.0 * factor_step(elements, point.variances, point.derivatives, about, 0.0)[1])
-        if say is not None:
-            say(iteration, point.log_likelihood, distance)
+        stopped = watch is not None and watch(iteration, point, float(distance))
         converged = distance <= tolerance
-        if converged or iteration == max_iterations:
+        if converged or stopped or iteration == max_iterations:
             break
         following = _uphill(likelihood, elements, point, about)
         if iteration % CREEPS == CREEPS - 1:
@@ -85,7 +85,7 @@ def maximise(
             break
         point = following
         history.append(point.log_likelihood)
-    return Maximum(point, about, distance, converged, len(history) - 1, tuple(history), em_steps)
+    return Maximum(point, about, distance, converged, len(history) - 1, tuple(history), em_steps, stopped)
 
 
 def _uphill(likelihood: RestrictedLikelihood, elements: Elements, point: Point, about: Quadratic) -> Point | None:

@@ -202,6 +202,12 @@ class _Analysis(_Section):
     decisions: _Candidates | None = None
 
 
+class _ReferenceLevels(_Section):
+    fixed: dict[str, dict[str, str]] = {}
+    groups: dict[str, dict[str, str]] = {}
+    means: dict[str, str] = {}
+
+
 class _Checksum(_Section):
     bytes: int
     sha256: str
@@ -247,6 +253,8 @@ _KEYS: dict[str, Any] = {
     "log_likelihood": Number,
     "aic": Number,
     "bic": Number,
+    "reference_levels": _ReferenceLevels,
+    "unfinished": str,
     "checksums": dict[str, _Checksum],
     "sha256": str,
 }

@@ -13,12 +13,14 @@ from mmgibbs.config import Analysis
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.engines.choice import EngineChoice
-from mmgibbs.engines.direct.standard_errors import MONTE_CARLO, affordable_posterior_sd, posterior_sd
+from mmgibbs.engines.direct.standard_errors import MONTE_CARLO, MOST_EQUATIONS, affordable_posterior_sd, posterior_sd
 from mmgibbs.engines.pcg.prediction_errors import MonteCarloPev, monte_carlo_pev, prior_diagonals
 from mmgibbs.engines.pcg.solver import PcgSolver, Solution
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
-from mmgibbs.errors import ModelError
+from mmgibbs.errors import ModelError, Stopped
+from mmgibbs.machine.signals import StopSignals
+from mmgibbs.machine.speed import Lines, Tell, about, seconds_for
 from mmgibbs.machine.threads import Threads, cores
 from mmgibbs.model.labels import component_labels
 from mmgibbs.model.markers import Markers
@@ -64,7 +66,7 @@ from mmgibbs.runs.predictive import extreme_levels, liability_facts
 from mmgibbs.runs.problem import Clock, Sampled, Tables, sample
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import model_counts, model_record
-from mmgibbs.runs.reml import estimates_table, matrices_by_name
+from mmgibbs.runs.reml import RemlWatch, estimates_table, matrices_by_name, stopped_words
 from mmgibbs.runs.targets import StoppingRule, check_targets, stopping_rule
 from mmgibbs.runs.totals import totals_frame, with_totals
 from mmgibbs.runs.trends import birth_year_averages
@@ -73,6 +75,10 @@ from mmgibbs.sampler.competing import competing_terms, reasons_not_competing
 from mmgibbs.sampler.covariances import START_SCALES, starting_matrices
 from mmgibbs.sampler.interweave import reason_not_interweaved, terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
+
+WITHOUT_ERRORS = "prediction error variances and reliabilities, which were not computed yet"
+EARLY_FROM_EQUATIONS = 5_000  # solutions are written before their errors are computed, which take seconds from here
+SHARE_OF_DIAGONALS = 0.15  # of the speed of matrix products that the diagonal of H reaches
 
 
 @dataclass(frozen=True)
@@ -121,14 +127,27 @@ class MixedModelProblem:
         try:
             match self.analysis.sampler.method:
                 case "blup":
-                    return self._blup(console, executor)
+                    found = self._blup(folder, console, executor)
                 case "reml":
-                    return self._reml(console, executor)
+                    found = self._reml(folder, console, executor)
                 case _:
-                    return self._gibbs(folder, console, executor)
+                    found = self._gibbs(folder, console, executor)
+            self._make_diagonals(found, console)
+            return found
         except ModelError as error:
             warned = (f"warning: {note}" for note in self.assembled.notes)  # most likely why
             raise ModelError("\n".join([str(error), *warned])) from error
+
+    def _make_diagonals(self, found: Found, console: Console) -> None:
+        """Diagonals of relationships that reliabilities need, and that take long, with a word before."""
+        sd = dict(zip((t.name for t in self.prepared.design.terms), found.moments.sd, strict=True))
+        for term in self.prepared.design.terms:
+            operations = 0.0 if term.kind == "fixed" else term.relationship.diagonal_operations
+            if operations and not np.isnan(sd[term.name]).all():
+                symbol, n = term.relationship.symbol, term.n_levels
+                seconds = seconds_for(operations, SHARE_OF_DIAGONALS)
+                console.say(f"reliabilities: the diagonal of {symbol} for {n:,} levels{about(seconds)}")
+                _ = term.relationship.diagonal
 
     # Gibbs
 
@@ -236,7 +255,7 @@ class MixedModelProblem:
 
     # BLUP
 
-    def _blup(self, console: Console, executor: Executor) -> Found:
+    def _blup(self, folder: RunFolder, console: Console, executor: Executor) -> Found:
         """By PCG at the given variances; PEV by a selected inverse where the equations are few enough."""
         model, s, equations = self.assembled.model, self.analysis.sampler, self.equations
         G, R = [None if c is None else c.start for c in model.covariances], model.residual.start
@@ -246,8 +265,10 @@ class MixedModelProblem:
         if s.pev_samples is not None:
             diagonals = prior_diagonals(model.design, self.analysis.data.inbreeding == "account")
             sampled = PevSamples(s.pev_samples, s.seed, diagonals)
-        calls = [(s.tolerance, s.pev_limit, threads, sampled, s.preconditioner)]
-        ((solution, sd, blank, by_samples),) = executor.each(blup, (equations, G, R), calls, ["solving"])
+        tell = console.say if executor.calls_here else None  # on other machines nobody hears it
+        shared = equations, G, R
+        calls: list[tuple] = [(s.tolerance, threads, s.preconditioner, tell)]
+        (solution,) = executor.each(solve_equations, shared, calls, ["solving"])
         console.say(
             f"PCG: {solution.iterations} iterations ({solution.preconditioned_by}), relative residual "
             f"{solution.relative_residual:.1e}"
@@ -262,34 +283,52 @@ class MixedModelProblem:
             "relative_residual": solution.relative_residual,
             **executor.facts,
         }
+        theta = model.design.to_original_scale(solution.theta)
+        fixed = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
+        n, limit = equations.n_equations, MOST_EQUATIONS if s.pev_limit is None else s.pev_limit
+        if sampled is not None or EARLY_FROM_EQUATIONS <= n <= limit:
+            self._keep_solutions(folder, Found(PooledMoments.exact(theta, None), fixed, facts))
+        calls = [(s.pev_limit, threads, sampled, s.preconditioner, tell, solution.iterations)]
+        ((sd, blank, by_samples),) = executor.each(errors_of_solutions, shared, calls, ["prediction error variances"])
         notes = [] if blank is None else [f"PEV and reliability are blank: {blank} {MONTE_CARLO}"]
         if by_samples is not None:
             errors = shares_of_variance(model.design, G, by_samples)
             facts["monte_carlo_pev"] = {"samples": by_samples.samples, "because": blank, "errors": errors}
             notes = [words_of_samples(by_samples, str(blank), errors)]
-        moments = PooledMoments.exact(model.design.to_original_scale(solution.theta), sd)
-        fixed = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
         console.say_all(notes)
-        return Found(moments, fixed, facts, notes=notes, pev=by_samples)
+        return Found(PooledMoments.exact(theta, sd), fixed, facts, notes=notes, pev=by_samples)
+
+    def _keep_solutions(self, folder: RunFolder, found: Found) -> None:
+        """Write what is solved before the errors of it are computed, which may take far longer."""
+        folder.write_unfinished(self.tables(found), self.record(found, {}), WITHOUT_ERRORS)
 
     # REML
 
-    def _reml(self, console: Console, executor: Executor) -> Found:
+    def _reml(self, folder: RunFolder, console: Console, executor: Executor) -> Found:
         """Variances by REML, and BLUP at them with the PEV of every level."""
         model, s = self.assembled.model, self.analysis.sampler
+        watch = RemlWatch(folder, console.say if executor.calls_here else None)
         shared = (model.design, model.covariances, model.residual)
-        ((found,),) = (executor.each(estimate, shared, [(s.tolerance, s.max_iterations)], ["estimating"]),)
-        for iteration, log_likelihood in enumerate(found.facts["log_likelihoods"]):
-            console.say(f"REML: iteration {iteration}, log likelihood {log_likelihood:.4f}")
+        call = (s.tolerance, s.max_iterations, watch if executor.calls_here else None, watch.start)
+        with StopSignals(watch.ask_to_stop) as stop:
+            ((found,),) = (executor.each(estimate, shared, [call], ["estimating"]),)
+        if not executor.calls_here:
+            for iteration, log_likelihood in enumerate(found.facts["log_likelihoods"]):
+                console.say(f"REML: iteration {iteration}, log likelihood {log_likelihood:.4f}")
+        matrices = matrices_by_name([found.variances], bool(model.residual.classes))
+        facts = {"method": "reml", "engine": "direct", **found.facts, **executor.facts}
+        moments = PooledMoments.exact(found.solutions, found.sd)
+        result = Found(moments, matrices, facts, estimates=found, notes=list(found.notes))
+        if stop.signal is not None and found.facts["stopped"]:
+            said = stopped_words(stop.signal, found)
+            folder.write_unfinished(self.tables(result), self.record(result, {}), said)
+            raise Stopped(stop.signal, said)
         console.say(
             f"REML: log likelihood {found.criteria.log_likelihood:.3f}, AIC {found.criteria.aic:.2f}, BIC "
             f"{found.criteria.bic:.2f} ({found.criteria.parameters} elements of covariance matrices)"
         )
         console.say_all(found.notes)
-        matrices = matrices_by_name([found.variances], bool(model.residual.classes))
-        facts = {"method": "reml", "engine": "direct", **found.facts, **executor.facts}
-        moments = PooledMoments.exact(found.solutions, found.sd)
-        return Found(moments, matrices, facts, estimates=found, notes=list(found.notes))
+        return result
 
     # What was found, as tables
 
@@ -422,7 +461,9 @@ def read_mixed_model(
 
     samples: sweeps after burn-in to go to, where that is not for the analysis to say. begun_with: see choose_engine.
     """
-    prepared = prepare(analysis, lambda stage: console.say(f"reading: {stage}"))
+    prepared = prepare(
+        analysis, lambda stage, operations=0.0: console.say(f"reading: {stage}{about(seconds_for(operations))}")
+    )
     assembled = with_totals(with_trends(_assembled(analysis, prepared), prepared), prepared)
     clock.lap("data")
     console.say_all((*prepared.design.notes, *assembled.notes))
@@ -499,33 +540,59 @@ def _notes(chains: list[ChainResult], decided: Decided | None) -> list[str]:
     return notes
 
 
-def blup(
+def solve_equations(
     equations: StructuredEquations,
     G: Sequence[np.ndarray | None],
     R: np.ndarray,
     tolerance: float,
+    threads: int = 1,
+    preconditioner: str = "auto",
+    tell: Tell | None = None,
+) -> Solution:
+    """BLUE and BLUP by PCG; tell: called before it begins, and once a minute."""
+    if tell is not None:
+        tell(f"PCG: solving {equations.n_equations:,} equations, 50 to 500 iterations as a rule")
+    solver, lines = _solver(equations, G, R, threads, preconditioner), Lines(tell)
+    said = lambda n: lines.show(lambda seconds: f"PCG: iteration {n:,}, {seconds / n:.2g} s for each")
+    return solver.solve(tolerance, callback=said)
+
+
+def errors_of_solutions(
+    equations: StructuredEquations,
+    G: Sequence[np.ndarray | None],
+    R: np.ndarray,
     pev_limit: int | None,
     threads: int = 1,
     sampled: PevSamples | None = None,
     preconditioner: str = "auto",
-) -> tuple[Solution, list[np.ndarray] | None, str | None, MonteCarloPev | None]:
-    """(solution, posterior SD of every level, on the original scale, or None, why it is not computed, and what samples
-    say of it).
+    tell: Tell | None = None,
+    iterations: int = 0,
+) -> tuple[list[np.ndarray] | None, str | None, MonteCarloPev | None]:
+    """(posterior SD of every level, on the original scale, or None, why it is not computed, and what samples say of
+    it).
 
-    It is not computed above `pev_limit` equations, or where that is None where it is estimated to take too long."""
-    solver = PcgSolver(equations, Threads(threads), preconditioner)
-    solver.set_variances(G, R)
-    solution = solver.solve(tolerance)
-    used, n = equations.bytes + 8 * 8 * solver.active.size, equations.n_equations
+    It is not computed above `pev_limit` equations, or where that is None where it is estimated to take too long. tell:
+    called before each step that may take long; iterations: that the solution took."""
+    n = equations.n_equations
+    used = equations.bytes + 8 * 8 * sum(t.n_levels * t.n_components for t in equations.design.terms)
     if pev_limit is None:
-        found = affordable_posterior_sd(equations.design, G, R, used)
+        found = affordable_posterior_sd(equations.design, G, R, used, tell)
     elif n > pev_limit:
         found = f"{n:,} equations are above sampler.pev_limit {pev_limit:,}"
     else:
-        found = posterior_sd(equations.design, G, R, used)
+        found = posterior_sd(equations.design, G, R, used, tell)
     if not isinstance(found, str):
-        return solution, found, None, None
+        return found, None, None
     if sampled is None:
-        return solution, None, found, None
-    by_samples = monte_carlo_pev(solver, G, R, sampled.diagonals, sampled.samples, sampled.seed)
-    return solution, by_samples.sd, found, by_samples
+        return None, found, None
+    solver = _solver(equations, G, R, threads, preconditioner)
+    by_samples = monte_carlo_pev(solver, G, R, sampled.diagonals, sampled.samples, sampled.seed, tell, iterations)
+    return by_samples.sd, found, by_samples
+
+
+def _solver(
+    equations: StructuredEquations, G: Sequence[np.ndarray | None], R: np.ndarray, threads: int, preconditioner: str
+) -> PcgSolver:
+    solver = PcgSolver(equations, Threads(threads), preconditioner)
+    solver.set_variances(G, R)
+    return solver

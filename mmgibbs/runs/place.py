@@ -24,11 +24,12 @@ from functools import cached_property
 from numbers import Integral
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 from mmgibbs.config import Analysis
 from mmgibbs.errors import ConfigError, MmgibbsError, OtherVersion, Stopped, option, option_name
 from mmgibbs.results.checksums import CHECKSUMS, damage_of_file
-from mmgibbs.results.folder import WORKING, check_run_directory
+from mmgibbs.results.folder import WORKING, check_run_directory, write_run_folder
 from mmgibbs.results.reading import read_record
 from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.runs.fingerprint import changes, settings, states_of_files, what_is_run
@@ -37,6 +38,9 @@ from mmgibbs.runs.lock import FolderLock
 from mmgibbs.runs.log import RunLog
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import versions
+
+if TYPE_CHECKING:
+    from mmgibbs.runs.problem import Tables
 
 NEW, RESUMED, EXTENDED, FINISHED = "new", "resumed", "extended", "finished"
 SHOWN = 5  # changes named one by one
@@ -91,7 +95,9 @@ class RunFolder:
         self._runs = Checkpoints(self.path / "checkpoint", RUN)
         self.checkpoints: Checkpoints | None = None
         every = analysis.sampler.checkpoint_every
-        if analysis.sampler.method == "gibbs" and not isinstance(every, str):
+        self.unfinished = ""  # what the results that are written already lack
+        self._replaces_complete = False
+        if analysis.sampler.method in ("gibbs", "reml") and not isinstance(every, str):
             self.checkpoints = Checkpoints(self._runs.folder, "", every.every, every.unit)
         elif (resume or extend) and self._runs.names():
             self.checkpoints = Checkpoints(self._runs.folder, "")  # those that are there; written at the end alone
@@ -115,7 +121,11 @@ class RunFolder:
         complete = record is not None and (facts is None or record.get("run_id") == facts["run_id"])
         if complete and (resume or extend):
             complete = self._results_are_good(record)
-        begun = not complete and (facts is not None or any((self.path / name).exists() for name in WORKING))
+        is_unfinished = bool((record or {}).get("unfinished"))
+        complete = complete and not is_unfinished
+        begun = is_unfinished or facts is not None or any((self.path / name).exists() for name in WORKING)
+        begun = begun and not complete
+        self._replaces_complete = complete
         if not (resume or extend or self.overwrite):
             if begun:
                 raise ConfigError(
@@ -136,7 +146,7 @@ class RunFolder:
                 f"{shown} holds this run, finished: nothing is left to do ({option('extend', 'SWEEPS')} adds to it)"
             )
         elif extend:
-            if facts is None or self.checkpoints is None:
+            if facts is None or self.checkpoints is None or self.analysis.sampler.method != "gibbs":
                 raise ConfigError(
                     f"{shown}: its run kept no checkpoints to continue from (sampler.checkpoint_every: never, or "
                     "method: blup or reml)"
@@ -218,7 +228,8 @@ class RunFolder:
             continued += [found.facts] if found else []
             sweep = found.facts["sweep"] if found else 0
             self.reached = max(self.reached, sweep)
-            at.append(f"{name} at sweep {sweep:,}" if found else f"{name} from the start")
+            unit = "iteration" if self.analysis.sampler.method == "reml" else "sweep"
+            at.append(f"{name} at {unit} {sweep:,}" if found else f"{name} from the start")
         self.console.say(f"continuing from checkpoints: {', '.join(at) or 'none was written yet, so from the start'}")
         return continued
 
@@ -244,7 +255,8 @@ class RunFolder:
                 self.path.mkdir(parents=True, exist_ok=True)
                 self._lock = FolderLock(self.path)
                 if self.kind == NEW:  # someone may have been quicker
-                    check_run_directory(self.path, self.overwrite or not (self.path / "run.json").exists())
+                    there = (self.path / "run.json").exists() and not (_record(self.path) or {}).get("unfinished")
+                    check_run_directory(self.path, self.overwrite or not there)
             self._log = RunLog(self.path)
             self._started = True
             self._log.begin(self.console.lines)
@@ -297,6 +309,26 @@ class RunFolder:
             except OSError as error:
                 raise ConfigError(f"output.directory: cannot write '{self.path}': {error.strerror or error}") from error
 
+    def write_unfinished(self, tables: Tables, record: Mapping[str, Any], lacking: str) -> None:
+        """Write results that lack something, and say so in them; not in place of those of a finished run, which stay
+        until the new ones are complete."""
+        if self._replaces_complete:
+            return
+        warning = f"unfinished: {lacking}"
+        more = {"run_id": self.run_id, "unfinished": lacking, "warnings": [warning, *record.get("warnings", ())]}
+        write_run_folder(
+            self.path,
+            summary=tables.summary,
+            solutions=tables.solutions,
+            run={**record, **more},
+            draws=tables.draws,
+            extra=tables.files,
+            csv=self.analysis.output.csv,
+            overwrite=True,
+        )
+        self.unfinished = lacking
+        self.console.say(f"the solutions are in {self.path}")
+
     def __enter__(self) -> RunFolder:
         return self
 
@@ -305,12 +337,16 @@ class RunFolder:
     ) -> None:
         kept = self.checkpoints is not None and any(name != RUN for name in self.checkpoints.names())
         if error is None or not self._started:
+            if error is None and self.analysis.sampler.method == "reml":
+                shutil.rmtree(self._runs.folder, ignore_errors=True)  # finished: there is nothing to continue
             self._close()
             return
         self.console.write_log(str(error) or type(error).__name__)
         if self.live is not None:
             why = (str(error) or type(error).__name__).splitlines()[0]
             self.live.ended_early(f"{why}; continue with {option('resume')}", kept)
+        if self.unfinished and not isinstance(error, Stopped):
+            self._remove_results()
         if not kept and self.kind == NEW:
             self._remove()
         if self.kind == EXTENDED and isinstance(error, OtherVersion):
@@ -319,11 +355,20 @@ class RunFolder:
         if isinstance(error, Stopped):
             never = "sampler.checkpoint_every: never" if self.checkpoints is None else "no checkpoint was written"
             state = f"the state is kept in '{self._runs.folder}'" if kept else f"nothing is kept ({never})"
+            if self.unfinished:
+                written = f"results are in '{self.path}'"
+                state = f"{written}, {state}" if kept else f"{written}, without {self.unfinished}"
             raise Stopped(error.signal, f"{error}; {state}", kept) from None
         if kept and isinstance(error, MmgibbsError) and not isinstance(error, OtherVersion):
             raise type(error)(
                 f"{error}\nthe checkpoints in '{self._runs.folder}' are kept: {option('resume')} continues from them"
             ) from error
+
+    def _remove_results(self) -> None:
+        """Those that lack something, after an error: what came of them is not known."""
+        record = _record(self.path) or {}
+        for name in record.get("files", ()) if record.get("unfinished") else ():
+            (self.path / name).unlink(missing_ok=True)
 
     def _remove(self) -> None:
         """Nothing of the run is worth keeping: leave no trace of it."""

@@ -1,15 +1,21 @@
-"""Estimates by REML as parameters with names and standard errors."""
+"""Estimates by REML as parameters with names and standard errors; the iteration watched, kept, and ended by signals."""
 
 from __future__ import annotations
 
+import signal
+from contextlib import suppress
+
 import numpy as np
 
+from mmgibbs.machine.speed import Tell, about, seconds_for
 from mmgibbs.posterior.diagnostics import COLUMNS
 from mmgibbs.posterior.parameters import RESIDUAL, NamedParameters, matrix_name, named_parameters
 from mmgibbs.reml.boundary import FLOOR
 from mmgibbs.reml.elements import Variances
 from mmgibbs.reml.estimate import Estimates
+from mmgibbs.reml.likelihood import Point
 from mmgibbs.runs.assemble import Assembled
+from mmgibbs.runs.place import RESUMED, RunFolder
 
 STEP = 1e-6  # of the unit of an element: central differences of functions of the matrices
 NO_ERROR = 1e-6  # of what the elements' units would give
@@ -64,3 +70,59 @@ def _jacobian(found: Estimates, assembled: Assembled) -> np.ndarray:
 def _named(found: Estimates, assembled: Assembled, places: list[Variances]) -> NamedParameters:
     classes = bool(assembled.model.residual.classes)
     return named_parameters(assembled.terms, matrices_by_name(places, classes), assembled.residual)
+
+
+# ------------------------------------------------------------------------------------------------ the iteration
+
+STATE = "reml"  # name of the checkpoint
+OPERATIONS_OF_ITERATION = 4.0  # of a factor and its selected inverse, in those of the factor
+
+
+class RemlWatch:
+    """Says each iteration, keeps its variances for a run that is continued, and ends the iteration at a signal."""
+
+    def __init__(self, folder: RunFolder, tell: Tell | None):
+        self._folder, self._tell, self._asked, self._told = folder, tell, False, False
+        self.start: Variances | None = None
+        self._before = 0  # iterations of the run that is continued
+        if folder.kind == RESUMED and folder.checkpoints is not None:
+            found, _ = folder.checkpoints.read(STATE)
+            if found is not None:
+                n = int(found.arrays["terms"])
+                G = [found.arrays.get(f"G.{i}") for i in range(n)]
+                self.start, self._before = Variances(G, found.arrays["R"]), int(found.facts["sweep"])
+
+    def ask_to_stop(self) -> None:
+        self._asked = True
+
+    def begin(self, equations: int, operations: float) -> None:
+        """Before the first iteration; operations: of one factor."""
+        if self._tell is not None:
+            seconds = seconds_for(OPERATIONS_OF_ITERATION * operations)
+            self._tell(f"REML: {equations:,} equations{about(seconds)}{' for an iteration' if about(seconds) else ''}")
+
+    def __call__(self, iteration: int, point: Point, distance: float) -> bool:
+        """After each iteration: whether to stop."""
+        number = self._before + iteration
+        if self._tell is not None:
+            self._tell(
+                f"REML: iteration {number}, log likelihood {point.log_likelihood:.4f}, about {distance:.1e} standard "
+                "errors from the maximum"
+            )
+        if self._folder.checkpoints is not None:
+            at = point.variances
+            arrays = {f"G.{i}": g for i, g in enumerate(at.G) if g is not None}
+            with suppress(OSError):  # a full disk does not end the iteration
+                arrays |= {"R": at.R, "terms": np.array(len(at.G))}
+                self._folder.checkpoints.write(STATE, arrays, {"sweep": number, "engine": None})
+        return self._asked
+
+
+def stopped_words(number: int, found: Estimates) -> str:
+    """What is written where a signal ended the iteration."""
+    distance = found.facts["distance_to_maximum"]
+    return (
+        f"REML was stopped by {signal.Signals(number).name} at a log likelihood of "
+        f"{found.criteria.log_likelihood:.4f}: estimates and solutions are those of the best point so far, about "
+        f"{distance:.1e} standard errors from the maximum"
+    )

@@ -10,35 +10,40 @@ from mmgibbs.engines.direct.coefficients import Coefficients, joined_coefficient
 from mmgibbs.engines.direct.factor import Factor
 from mmgibbs.engines.direct.places import original_scale_rows
 from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
+from mmgibbs.machine.speed import Tell, about, seconds_for
 from mmgibbs.model.design import Design
 
 COLUMNS = 64  # right-hand sides at once
 MOST_EQUATIONS = 1_000_000  # of which the pattern of a factor is looked for, where nobody says how many
 LISTED = 100  # bytes of an element of a dense block in the lists that C is made of, and while they are made
+PATTERN_SECONDS = 4e-7  # for each equation, and each element of a dense block: the order of elimination
+OPERATIONS_OF_INVERSE = 3.0  # of the factor and the inverse, in those of the factor
 MOST_OPERATIONS = 2e11  # of a factorisation: with the inverse some minutes on one core
 MONTE_CARLO = "(sampler.pev_samples estimates them by Monte Carlo, each with its standard error)"
 
 
-def posterior_sd(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, used: int = 0) -> list[np.ndarray]:
+def posterior_sd(
+    design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, used: int = 0, tell: Tell | None = None
+) -> list[np.ndarray]:
     """sqrt(diag(B C^-1 B')) per term, (q, k), where B undoes the scaling of covariates; 0 for components set to 0.
 
     used: bytes that the solution needs besides. DeviceError where the factor and its inverse would not fit into memory,
     ModelError where C is not positive definite.
     """
-    matrix, n = joined_coefficients(design, G), design.n_equations
+    matrix, n = _joined(design, G, tell), design.n_equations
     refuse_beyond_free(
         used + matrix.symbolic.bytes,
         f"inverting {n:,} equations for PEV",
         f"a machine with more memory, or sampler.pev_limit below {n} (PEV and reliability are then blank)",
     )
-    return _inverted(matrix, G, R)
+    return _inverted(matrix, G, R, tell)
 
 
 def affordable_posterior_sd(
-    design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, used: int = 0
+    design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, used: int = 0, tell: Tell | None = None
 ) -> list[np.ndarray] | str:
     """The same where the pattern of the factor says that it takes minutes at most, and fits; otherwise why it does
-    not."""
+    not. tell: called before each step that may take long."""
     n = design.n_equations
     if n > MOST_EQUATIONS:
         return f"{n:,} equations are more than {MOST_EQUATIONS:,}"
@@ -48,18 +53,34 @@ def affordable_posterior_sd(
         return f"a factor of {max(joined):,} animals that are all related takes over {MOST_OPERATIONS:.0e} operations"
     if free is not None and listed > free:
         return f"a pattern of {n:,} equations needs about {listed / 1e9:,.1f} GB, found {free / 1e9:,.1f} GB free"
-    matrix = joined_coefficients(design, G)
+    matrix = _joined(design, G, tell)
     known = matrix.symbolic
     needed = used + known.bytes
     if known.flops > MOST_OPERATIONS:
         return f"a factor of {n:,} equations takes {known.flops:.1e} operations, more than {MOST_OPERATIONS:.0e}"
     if free is not None and needed > free:
         return f"inverting {n:,} equations needs about {needed / 1e9:,.1f} GB, found {free / 1e9:,.1f} GB free"
-    return _inverted(matrix, G, R)
+    return _inverted(matrix, G, R, tell)
 
 
-def _inverted(matrix: Coefficients, G: Sequence[np.ndarray | None], R: np.ndarray) -> list[np.ndarray]:
+def _joined(design: Design, G: Sequence[np.ndarray | None], tell: Tell | None) -> Coefficients:
+    """C with the pattern of its factor."""
+    if tell is not None:
+        joined = sum(t.relationship.dense.levels.size**2 for t in design.terms if t.relationship.dense is not None)
+        tell(
+            f"PEV: looking for the pattern of a factor of {design.n_equations:,} equations"
+            f"{about(PATTERN_SECONDS * (design.n_equations + joined))}"
+        )
+    return joined_coefficients(design, G)
+
+
+def _inverted(
+    matrix: Coefficients, G: Sequence[np.ndarray | None], R: np.ndarray, tell: Tell | None = None
+) -> list[np.ndarray]:
     """(q, k) per term at these variances."""
+    if tell is not None:
+        seconds = seconds_for(OPERATIONS_OF_INVERSE * matrix.symbolic.flops)
+        tell(f"PEV: inverting {matrix.design.n_equations:,} equations{about(seconds)}")
     factor = matrix.factor(G, R)
     return sd_of_factor(matrix, factor, factor.selected_inverse())
 

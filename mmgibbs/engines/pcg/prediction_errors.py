@@ -23,9 +23,11 @@ Levels that are put back on the scale of the user's covariates (design.rescale, 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,12 +44,14 @@ from mmgibbs.engines.pcg.engine import (
 )
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.core import CoreLevels
+from mmgibbs.machine.speed import Lines, Tell, about
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.core import CoreBlock
 from mmgibbs.model.relationships.pedigree import Pedigree
 from mmgibbs.model.terms import Term
 
+SHARE_OF_ITERATIONS = 0.6  # of those that a solution to its last digits takes, with what is drawn
 TOLERANCE = 1e-4  # of delta, in posterior standard deviations: far below what any number of draws sees
 
 
@@ -67,11 +71,14 @@ def monte_carlo_pev(
     diagonals: Sequence[np.ndarray | None],
     samples: int,
     seed: int,
+    tell: Tell | None = None,
+    iterations: int = 0,
 ) -> MonteCarloPev:
     """PEV from so many draws of the prediction errors; normals are keyed by seed, sample, level and record.
 
     solver: with the variances G per term and R (or that of each residual class). diagonals: of K per random term, (q,)
-    in model order, where it is known and K can be drawn from. Raises ModelError where K^-1 has no root or the iteration
+    in model order, where it is known and K can be drawn from. tell: called before the first draw and once a minute;
+    iterations: that the solution of the equations took. Raises ModelError where K^-1 has no root or the iteration
     does not converge.
     """
     made = _Draws(solver, G, R, diagonals, seed)
@@ -79,13 +86,33 @@ def monte_carlo_pev(
     sums = [_Sums(solver, made.drawn), _Sums(solver, made.drawn)]
     per_draw = 8 * (8 * int(solver.bounds[-1]) + solver.equations.records.y.size)
     at_once = max(1, min(DRAWS_AT_ONCE * solver.threads.count, ROOM // per_draw))
+    if tell is not None:
+        tell(
+            f"PEV: {samples:,} samples of the prediction errors{about(_seconds(solver, samples, at_once, iterations))}"
+        )
+    lines, done = Lines(tell), 0
     for of_half, numbers in zip(sums, (range(1, half + 1), range(half + 1, samples + 1)), strict=True):
         for first in range(numbers.start, numbers.stop, at_once):
             chosen = range(first, min(first + at_once, numbers.stop))
             noise, u = made.noise(chosen)
             delta = solver.solve_columns(noise, np.zeros(noise.shape), TOLERANCE).x
             of_half.add(delta, delta - solver.precondition(noise), u)
+            done += len(chosen)
+            lines.show(partial(_progress_words, done, samples))
     return _put_together(solver, G, diagonals, sums, samples)
+
+
+def _progress_words(done: int, samples: int, seconds: float) -> str:
+    left = about(seconds / done * (samples - done))
+    return f"PEV: {done:,} of {samples:,} samples{left}{' to go' if left else ''}"
+
+
+def _seconds(solver: PcgSolver, samples: int, at_once: int, iterations: int) -> float:
+    """About how long the samples take: a product with C of some columns is timed."""
+    x = np.ones((int(solver.bounds[-1]), min(samples, at_once)))
+    start = time.perf_counter()
+    solver.times(x)
+    return (time.perf_counter() - start) / x.shape[1] * samples * SHARE_OF_ITERATIONS * iterations
 
 
 def prior_diagonals(design: Design, inbreeding: bool) -> list[np.ndarray | None]:

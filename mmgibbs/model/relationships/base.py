@@ -97,6 +97,11 @@ class Relationship:
         return {f.name: getattr(self, f.name) for f in fields(self)} if is_dataclass(self) else self.__dict__
 
     @property
+    def diagonal_operations(self) -> float:
+        """Multiplications that the diagonal of K takes where it is not at hand."""
+        return 0.0
+
+    @property
     def sets_of_normals(self) -> int:
         """How many normals `noise` takes for each value that it gives."""
         return 1
