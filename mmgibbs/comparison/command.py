@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import textwrap
 
+from mmgibbs.errors import ConfigError
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = textwrap.fill(
@@ -14,7 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "program (ids from levels.csv or renaddNN.ped in the same folder), or a table (csv, tsv, parquet) with a "
         "column of ids, called id, animal or level, and columns of numbers: one called ebv, solution or the like, or "
         "one for each trait, called as in the other. Effects and traits belong together by name; of files without "
-        "names, by the ids that they have in common.",
+        "names, by the ids that they have in common. Ids may be spelled in two ways (007 and 7) where one of each side "
+        "is meant. Fixed class effects are compared as differences from one level unless both runs have the same "
+        "reference levels. Where nothing can be compared the exit status is 2.",
         100,
     )
     parser.add_argument("a", metavar="A", help="run folder, BLUPF90 solutions or table")
@@ -34,9 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from mmgibbs.comparison.make import compare
+    from mmgibbs.comparison.make import compared
 
-    print(compare(args.a, args.b, args.output, levels=args.levels, top=args.top))
+    found = compared(args.a, args.b, args.output, levels=args.levels, top=args.top)
+    if found.nothing:
+        raise ConfigError(f"compare: nothing to compare: {found.nothing}")
+    print(found.text)
     if args.output is not None:
         print(f"\nwritten to {args.output}")
     if args.page is not None:

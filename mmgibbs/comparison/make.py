@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -10,8 +11,9 @@ import polars as pl
 from mmgibbs.comparison.sides import read_side
 from mmgibbs.comparison.solutions import Pair, pairs, parameter_table
 from mmgibbs.comparison.text import as_text
+from mmgibbs.comparison.unmatched import why_unmatched
 from mmgibbs.errors import ConfigError, option_name
-from mmgibbs.report.likelihood_ratio import likelihood_ratio
+from mmgibbs.report.likelihood_ratio import LikelihoodRatio, likelihood_ratio
 
 FILES = ("comparison.txt", "comparison.csv", "levels.csv", "parameters.csv")
 
@@ -24,7 +26,30 @@ def compare(
     levels: str | os.PathLike | None = None,
     top: int = 20,
 ) -> str:
-    """Compare two run folders or files of solutions; the text of the comparison.
+    """Compare two run folders or files of solutions; the text of the comparison. See `compared`.
+
+    Raises ConfigError and DataError where one of them cannot be read, or `top` is below 1.
+    """
+    return compared(a, b, output, levels=levels, top=top).text
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """text: for people; nothing: why nothing could be compared, '' where something was."""
+
+    text: str
+    nothing: str = ""
+
+
+def compared(
+    a: str | os.PathLike,
+    b: str | os.PathLike,
+    output: str | os.PathLike | None = None,
+    *,
+    levels: str | os.PathLike | None = None,
+    top: int = 20,
+) -> Comparison:
+    """Compare two run folders or files of solutions.
 
     output: a folder for comparison.txt, comparison.csv (a row for each component), levels.csv (a row for each level,
     with its ranks and difference) and, of two runs, parameters.csv. levels: table with the columns effect, level and
@@ -40,9 +65,10 @@ def compare(
     runs = [side.run for side in sides if side.run is not None]
     test = likelihood_ratio(runs[0], runs[1]) if len(runs) == 2 else None
     text = as_text((sides[0], sides[1]), found, parameters, test, top)
-    if output is not None:
+    some = bool(found) or (parameters is not None and parameters.height > 0) or isinstance(test, LikelihoodRatio)
+    if output is not None and some:
         _write(Path(output), text, found, parameters, top)
-    return text
+    return Comparison(text, "" if some else why_unmatched(sides[0], sides[1]))
 
 
 def _write(folder: Path, text: str, found: list[Pair], parameters: pl.DataFrame | None, top: int) -> None:

@@ -7,7 +7,7 @@ traits, a table its columns of numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,21 @@ _VALUES = ("mean", "ebv", "solution", "value", "estimate", "blup", "bv")  # a lo
 
 
 @dataclass(frozen=True)
+class Base:
+    """What solutions are measured from that another run, or another program, may choose in another way.
+
+    is_class: of a fixed class effect, of which differences between levels alone are comparable. reference: the level,
+    or the fixed unknown-parent group, that is set to 0; '' where there is none. groups: solutions of the groups.
+    of_all: everything that was chosen in the run, by which two runs are seen to have the same base.
+    """
+
+    is_class: bool
+    reference: str
+    groups: dict[str, float] = field(default_factory=dict)
+    of_all: Any = None
+
+
+@dataclass(frozen=True)
 class Component:
     """One effect on one trait. values: level, value."""
 
@@ -34,6 +49,7 @@ class Component:
     effect: str
     trait: str
     values: pl.DataFrame
+    base: Base | None = None  # None: what it is measured from is unknown, or nothing to choose
 
     @property
     def label(self) -> str:
@@ -77,7 +93,24 @@ def _of_run(path: Path) -> Side:
         raise ConfigError(f"compare: {str(error).removeprefix('report: ')}") from None
     if run.solutions is None:
         raise ConfigError(f"compare: '{path}' holds a regression, needed the run of a mixed model")
-    return Side(path.resolve().name, "run", _by_names(run.solutions), run)
+    components = [replace(c, base=_base(c, run)) for c in _by_names(run.solutions)]
+    return Side(path.resolve().name, "run", components, run)
+
+
+def _base(component: Component, run: Finished) -> Base | None:
+    """Of a fixed class effect, or of breeding values beside fixed unknown-parent groups."""
+    chosen = run.record.get("reference_levels", {})
+    model = run.record.get("analysis", {}).get("model", {})
+    if model.get("fixed", {}).get(component.term, {}).get("kind") == "class":
+        reference = chosen.get("fixed", {}).get(component.term, {}).get(component.trait, "")
+        return Base(True, reference, of_all=chosen or None)
+    label = ":".join(part for part in (component.effect, component.trait) if part)
+    reference = chosen.get("groups", {}).get(component.term, {}).get(label, "")
+    if not reference or run.solutions is None:
+        return None
+    rows = run.solutions.filter(term=component.term, effect="group", trait=component.trait)
+    groups = {} if rows["level"].is_duplicated().any() else dict(rows.select("level", "mean").iter_rows())
+    return Base(False, reference, groups, of_all=chosen)
 
 
 def _by_names(solutions: pl.DataFrame) -> list[Component]:

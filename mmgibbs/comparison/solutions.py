@@ -13,8 +13,11 @@ import numpy as np
 import polars as pl
 from scipy.stats import spearmanr
 
-from mmgibbs.comparison.sides import Component, Side
+from mmgibbs.comparison.sides import Base, Component, Side
+from mmgibbs.data.natural_order import in_natural_order
 from mmgibbs.errors import DataError
+from pedigree.spelling import find_respelled, normal_forms
+from pedigree.tables import counted, quoted
 
 _SAME = 0.5  # share of common levels from which components of files without names belong together
 _LEAST = 3  # levels, for correlations
@@ -30,6 +33,7 @@ class Pair:
     table: pl.DataFrame
     only_a: int  # levels that the other side lacks
     only_b: int
+    notes: tuple[str, ...] = ()  # how levels were matched, and what values are measured from
 
     def statistics(self, top: int = 20) -> dict[str, float | int | str | None]:
         """The row of this pair in comparison.csv; None where values do not vary."""
@@ -97,7 +101,7 @@ def _alike(x: Component, y: Component, lone: bool) -> float:
     two effects that are numbered. lone: one side is a table with one column of values, of which FEW are enough, as of
     an evaluation of another country.
     """
-    common = int(x.values["level"].is_in(y.values["level"].to_list()).sum())
+    common = _in_any_spelling(x).join(_in_any_spelling(y), on="level", how="semi").height
     least = min(x.values.height, y.values.height)
     return (
         0.0
@@ -121,19 +125,79 @@ def _same_trait(x: Component, y: Component, of_a: dict[str, int], of_b: dict[str
     return (x.trait.isdigit() or y.trait.isdigit()) and of_a[x.trait] == of_b[y.trait]
 
 
+def _in_any_spelling(component: Component) -> pl.DataFrame:
+    return pl.DataFrame({"level": normal_forms(component.values["level"])}).unique()
+
+
 def _pair(x: Component, y: Component) -> Pair:
     for side, component in (("the first", x), ("the second", y)):
         twice = component.values.filter(pl.col("level").is_duplicated())["level"]
         if len(twice):
             raise DataError(f"found '{twice[0]}' more than once in {side} solutions; needed each level once")
+    others, spelled = _spelled_alike(y.values, x.values["level"])
     both = x.values.rename({"value": "a"}).join(
-        y.values.rename({"value": "b"}), on="level", how="inner", maintain_order="left"
+        others.rename({"value": "b"}), on="level", how="inner", maintain_order="left"
     )
+    only = x.values.height - both.height, y.values.height - both.height
+    both, measured = _from_one_base(both, x, y)
     ranks = [pl.col(c).rank("ordinal", descending=True).cast(pl.Int64).alias(f"rank_{c}") for c in ("a", "b")]
     table = both.with_columns(*ranks).with_columns(
         difference=pl.col("b") - pl.col("a"), places=pl.col("rank_a") - pl.col("rank_b")
     )
-    return Pair(x.label, y.label, table, x.values.height - both.height, y.values.height - both.height)
+    return Pair(x.label, y.label, table, *only, (*spelled, *measured))
+
+
+def _spelled_alike(values: pl.DataFrame, levels: pl.Series) -> tuple[pl.DataFrame, list[str]]:
+    """Values with those levels in the spelling of the other side that are not there as they are written, where one
+    level of each side is meant; and a note on them."""
+    ours = levels.filter(~levels.is_in(values["level"].implode()))
+    theirs = values["level"].filter(~values["level"].is_in(levels.implode()))
+    if not len(ours) or not len(theirs):
+        return values, []
+    alike = find_respelled(theirs, ours).filter(pl.col("n_ids") == 1)
+    alike = alike.filter(~pl.col("id").is_duplicated())
+    if not alike.height:
+        return values, []
+    first = alike.row(0, named=True)
+    said = (
+        f"{counted(alike.height, 'level')} matched in another spelling, such as '{first['id']}' and '{first['text']}'"
+    )
+    return values.with_columns(pl.col("level").replace(alike["text"], alike["id"])), [said]
+
+
+def _from_one_base(both: pl.DataFrame, x: Component, y: Component) -> tuple[pl.DataFrame, list[str]]:
+    """Values that do not depend on what was set to 0: fixed classes as differences from one level, breeding values from
+    one unknown-parent group."""
+    bases = [component.base for component in (x, y)]
+    known = [base for base in bases if base is not None]
+    if not known or not both.height:
+        return both, []
+    if len(known) == 2 and known[0].of_all is not None and known[0].of_all == known[1].of_all:
+        return both, []
+    if any(base.is_class for base in known):
+        if both.height < 2:
+            return both, []
+        references = [base.reference for base in known if both["level"].is_in([base.reference]).any()]
+        level = references[0] if references else both["level"][in_natural_order(both["level"])[0]]
+        at = both.filter(level=level).row(0, named=True)
+        moved = both.with_columns(pl.col("a") - at["a"], pl.col("b") - at["b"])
+        return moved, [f"differences from {quoted(level)}, as another level may be set to 0 in each"]
+    return _from_one_group(both, bases)
+
+
+def _from_one_group(both: pl.DataFrame, bases: Sequence[Base | None]) -> tuple[pl.DataFrame, list[str]]:
+    first, second = bases
+    if first is None or second is None:
+        group = next(base.reference for base in bases if base is not None)
+        return both, [f"one side is relative to the unknown-parent group {quoted(group)}: means are not comparable"]
+    if first.reference == second.reference:
+        return both, []
+    if first.reference in second.groups:
+        moved = both.with_columns(pl.col("b") - second.groups[first.reference])
+        said = f"relative to the unknown-parent group {quoted(first.reference)}, which is not the base of b"
+        return moved, [said]
+    groups = f"{quoted(first.reference)} in a and {quoted(second.reference)} in b"
+    return both, [f"relative to the unknown-parent groups {groups}: means are not comparable"]
 
 
 def parameter_table(a: Side, b: Side) -> pl.DataFrame | None:

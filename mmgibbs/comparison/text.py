@@ -56,6 +56,7 @@ def _of_pair(pair: Pair, top: int) -> list[str]:
     lines = [
         f"{title}: {counted(int(s['levels'] or 0), 'level')} in both" + (f", {', '.join(missing)}" if missing else "")
     ]
+    lines += [f"  {note}" for note in pair.notes]
     if s["correlation"] is not None:
         lines += [
             f"  correlation {_number(s['correlation'])}, of the ranks {_number(s['rank_correlation'])}",

@@ -10,6 +10,7 @@ import polars as pl
 from mmgibbs.comparison.sides import Component, Side
 from mmgibbs.comparison.solutions import by_names
 from mmgibbs.report.html_tables import listed
+from pedigree.spelling import normal_forms
 from pedigree.tables import quoted
 
 SHOWN = 3  # ids of each side
@@ -35,8 +36,8 @@ def why_unmatched(a: Side, b: Side) -> str:
         return f"no values of {x.label if not x.values.height else y.label}"
     if not common.height:
         return (
-            f"no level of one side is one of the other: a has {_ids(x)}; b has {_ids(y)}. "
-            f"{_mend(x, y)}{_OF_BLUPF90 * any(side.kind == 'blupf90' for side in (a, b))}"
+            f"no level of one side is one of the other, in any spelling: a has {_ids(x)}; b has {_ids(y)}. "
+            f"Needed ids that name the same animals{_OF_BLUPF90 * any(side.kind == 'blupf90' for side in (a, b))}"
         )
     if 2 * common.height >= least:
         return (
@@ -51,7 +52,8 @@ def why_unmatched(a: Side, b: Side) -> str:
 
 
 def _in_common(x: Component, y: Component) -> pl.DataFrame:
-    return x.values.select("level").join(y.values.select("level"), on="level", how="semi")
+    of = [pl.DataFrame({"level": normal_forms(c.values["level"])}) for c in (x, y)]
+    return of[0].join(of[1], on="level", how="semi")
 
 
 def _labels(components: Sequence[Component]) -> str:
@@ -66,19 +68,3 @@ def _ids(component: Component) -> str:
     """'00001', '00002', '00003', ... (animal, weight)."""
     first = [quoted(level) for level in component.values["level"].head(SHOWN)]
     return f"{', '.join(first)}{', ...' * (component.values.height > SHOWN)} ({component.label})"
-
-
-def _mend(x: Component, y: Component) -> str:
-    """What would make ids the same, where something does."""
-    of = [pl.Series(c.values["level"]) for c in (x, y)]
-    for what, plain in _SLIPS:
-        if plain(of[0]).is_in(plain(of[1]).to_list()).any():
-            return f"Without {what} some are the same: needed ids that are written in the same way"
-    return "Needed ids that are written in the same way"
-
-
-_SLIPS = (
-    ("zeros in front", lambda ids: ids.str.strip_chars_start("0")),
-    ("'.0' at the end", lambda ids: ids.str.replace(r"\.0+$", "")),
-    ("spaces and capital letters", lambda ids: ids.str.strip_chars().str.to_lowercase()),
-)

@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from math import comb
 from typing import Any
 
-import polars as pl
 from scipy.stats import chi2
 
 from mmgibbs.report.finished import Finished
+from mmgibbs.report.nested import Nested, NotNested, Unknown, fixed_effects_of, nested
+
+INSTEAD = "compare their AIC or BIC"
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class LikelihoodRatio:
     p_without_boundary: float  # chi2 with all elements, as if none lay on the boundary
     exact: bool
     lacking: tuple[str, ...]
+    equal: int = 0  # elements that are equal to another one in the smaller model; among `covariances`
 
     @property
     def degrees_of_freedom(self) -> str:
@@ -55,21 +58,24 @@ def likelihood_ratio(a: Finished, b: Finished) -> LikelihoodRatio | str | None:
     reason = _not_comparable(a.record, b.record)
     if reason:
         return reason
-    free = {"a": _free_elements(a.summary), "b": _free_elements(b.summary)}
-    small, large = ("a", "b") if free["a"] < free["b"] else ("b", "a")
-    if not free[small] < free[large]:
-        return "no test: neither model is nested in the other; compare their AIC or BIC"
+    within = {"a": nested(a, b), "b": nested(b, a)}
+    if all(isinstance(found, Nested) for found in within.values()):
+        return "no test: both are the same model"
+    small = next((name for name, found in within.items() if isinstance(found, Nested)), None)
+    if small is None:
+        unknown = [found.why for found in within.values() if isinstance(found, Unknown)]
+        if unknown:
+            return f"no test: whether one model is nested in the other cannot be judged: {unknown[0]}; {INSTEAD}"
+        why = "; ".join(found.why for found in within.values() if isinstance(found, NotNested))
+        return f"no test: neither model is nested in the other ({why}); {INSTEAD}"
+    found, large = within[small], "b" if small == "a" else "a"
+    assert isinstance(found, Nested), "chosen so"
     runs = {"a": a, "b": b}
-    kept = runs[small].relationships
-    if any(kept[term] != runs[large].relationships.get(term) for term in kept):
-        return "no test: a random effect has different relationships in the two models; compare their AIC or BIC"
-    lacking = tuple(name for name in runs[large].summary["parameter"] if name in free[large] - free[small])
     statistic = 2 * (runs[large].record["log_likelihood"] - runs[small].record["log_likelihood"])
-    fixed = dict(runs[small].summary.select("parameter", "mean").iter_rows())
-    m = sum(".var[" in name and not fixed.get(name) for name in lacking)  # fixed above 0: inside, not on the boundary
-    c = len(lacking) - m
+    m, c = found.variances, len(found.lacking) - found.variances + found.equal
     p, exact = _tail(max(statistic, 0.0), m, c)
-    return LikelihoodRatio(small, large, statistic, m, c, p, float(chi2.sf(max(statistic, 0.0), m + c)), exact, lacking)
+    without_boundary = float(chi2.sf(max(statistic, 0.0), m + c))
+    return LikelihoodRatio(small, large, statistic, m, c, p, without_boundary, exact, found.lacking, found.equal)
 
 
 def _tail(statistic: float, variances: int, covariances: int) -> tuple[float, bool]:
@@ -89,19 +95,14 @@ def _mixture(statistic: float, weights: dict[int, float]) -> float:
     return sum(w * (float(chi2.sf(statistic, df)) if df else of_zero) for df, w in weights.items())
 
 
-def _free_elements(summary: pl.DataFrame) -> set[str]:
-    """Variances and covariances that were estimated; those that were fixed have a standard error of 0."""
-    elements = summary.filter(pl.col("parameter").str.contains(r"\.(var|cov)\["))
-    return set(elements.filter(pl.col("sd").is_null() | (pl.col("sd") != 0))["parameter"])
-
-
 def _not_comparable(a: dict[str, Any], b: dict[str, Any]) -> str:
     """Why restricted likelihoods of these runs cannot be compared; '' where they can."""
-    for what, path in (("data", ("data",)), ("traits", ("traits",)), ("fixed effects", ("model", "fixed"))):
+    for what, path in (("data", ("data",)), ("traits", ("traits",))):
         if _at(a["analysis"], path) != _at(b["analysis"], path):
             return f"no test: the {what} of the two runs differ, and restricted likelihoods cannot be compared then"
-    if a["analysis"]["model"].get("intercept") != b["analysis"]["model"].get("intercept"):
-        return "no test: one run has an intercept and the other has none"
+    fixed = [fixed_effects_of(run["analysis"]) for run in (a, b)]
+    if fixed[0] != fixed[1]:
+        return "no test: the fixed effects of the two runs differ, and restricted likelihoods cannot be compared then"
     if a["degrees_of_freedom"] != b["degrees_of_freedom"] or a["data"]["records"] != b["data"]["records"]:
         return "no test: the two runs used different records"
     return ""
@@ -117,7 +118,7 @@ def in_words(test: LikelihoodRatio, small: str, large: str) -> list[str]:
     """What was tested and found, then what the smaller model lacks, then where p is from; small, large: both models."""
     lines = [
         f"{small} within {large}: D = {test.statistic:.4f}, p = {p_in_words(test.p)}",
-        f"the smaller model lacks {', '.join(test.lacking)}",
+        f"the smaller model {_lacks(test)}",
     ]
     elements = _degrees(test.variances + test.covariances)
     if test.variances == 0:
@@ -133,6 +134,13 @@ def in_words(test: LikelihoodRatio, small: str, large: str) -> list[str]:
         "variances of 0 lie on the boundary, and the weights of the mixture of chi-squares depend on the data: p, of "
         f"{elements}, is an upper bound",
     ]
+
+
+def _lacks(test: LikelihoodRatio) -> str:
+    equal = f"has {test.equal} more of them equal" if test.equal and test.lacking else ""
+    if not test.lacking:
+        return f"has {test.equal} more {'elements' if test.equal > 1 else 'element'} equal to others"
+    return f"lacks {', '.join(test.lacking)}{f', and {equal}' if equal else ''}"
 
 
 def p_in_words(value: float) -> str:

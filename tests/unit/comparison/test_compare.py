@@ -198,9 +198,8 @@ def test_what_cannot_be_compared(a_run, tmp_path, capsys):
     pl.DataFrame({"id": ["q1", "q2"], "ebv": [1.0, 2.0]}).write_csv(tmp_path / "strangers.csv")
     assert "nothing to compare" in compare(a_run, tmp_path / "strangers.csv")
     said = compare(a_run, tmp_path / "strangers.csv")
-    assert (
-        "nothing to compare: no level of one side is one of the other: a has '" in said and "b has 'q1', 'q2' (" in said
-    )
+    assert "nothing to compare: no level of one side is one of the other, in any spelling: a has '" in said
+    assert "b has 'q1', 'q2' (" in said
     pl.DataFrame({"id": ["q1"], "name": ["x"]}).write_csv(tmp_path / "text.csv")
     pl.DataFrame({"cow_name": ["q1"], "ebv": [1.0]}).write_csv(tmp_path / "no_ids.csv")
     (tmp_path / "empty").mkdir()
@@ -222,17 +221,76 @@ def side(tmp_path, name, columns):
 
 
 @pytest.mark.parametrize(
-    ("ids", "others", "what"),
+    ("ids", "others", "said"),
     [
-        (["001", "002"], ["1", "2"], "a has '001', '002' (ebv); b has '1', '2' (ebv). Without zeros in front some are"),
-        (["1", "2"], ["1.0", "2.0"], "Without '.0' at the end some are the same"),
-        (["A1", "A2"], ["a1", "a2 "], "Without spaces and capital letters some are the same"),
-        (["A1", "A2"], ["B1", "B2"], "(ebv). Needed ids that are written in the same way"),
+        (["001", "002", "3"], ["1", "2", "3"], "2 levels matched in another spelling, such as '001' and '1'"),
+        (["1", "2"], ["1.0", "2.0"], "2 levels matched in another spelling, such as '1' and '1.0'"),
+        (["A1", "A2"], ["a1", "a2 "], "2 levels matched in another spelling, such as 'A1' and 'a1'"),
+        (["A1", "A2"], ["A1", "A2"], ""),
+        # two animals of one side: as they are written, and no other
+        (["007", "7", "8"], ["7", "8", "9"], ""),
+        (["007", "07", "8"], ["7", "8", "9"], ""),
     ],
 )
-def test_ids_that_are_written_in_another_way_are_shown(tmp_path, ids, others, what):
-    a, b = (side(tmp_path, name, {"id": own, "ebv": [1.0, 2.0]}) for name, own in (("a", ids), ("b", others)))
-    assert what in compare(a, b)
+def test_ids_in_another_spelling(tmp_path, ids, others, said):
+    values = [1.0, 2.0, 4.0][: len(ids)]
+    a, b = (side(tmp_path, name, {"id": own, "ebv": values}) for name, own in (("a", ids), ("b", others)))
+    (pair,) = pairs(read_side(a), read_side(b))
+    assert " ".join(pair.notes) == said and said in compare(a, b)
+    assert pair.table.height == (len(ids) if said else len({*ids} & {*others}))
+    assert not said or (pair.table["difference"] == 0).all()
+
+
+def test_nothing_to_compare_is_no_success(tmp_path, capsys):
+    a, b = (side(tmp_path, name, {"id": own, "ebv": [1.0]}) for name, own in (("a", ["A1"]), ("b", ["B1"])))
+    assert main(["compare", str(a), str(b), "--output", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and not (tmp_path / "out").exists()
+    assert said.err == (
+        "compare: nothing to compare: no level of one side is one of the other, in any spelling: "
+        "a has 'A1' (ebv); b has 'B1' (ebv). Needed ids that name the same animals\n"
+    )
+    assert main(["compare", str(a), str(a)]) == 0
+
+
+BASE_MODEL = """\
+data: {phenotypes: p.csv, pedigree: ped.csv, groups: {column: origin, effect: fixed}}
+traits: [y]
+model: {fixed: {herd: {}, year: {}}, random: {genetic: {level: animal, relationship: pedigree}}}
+variances: {genetic: 0.4, residual: 1}
+sampler: {method: blup}
+"""
+
+
+def test_runs_with_other_references_are_compared_on_contrasts(tmp_path):
+    """The same model with other bases: nothing differs. Without the contrasts, all means do."""
+    rng = np.random.default_rng(2)
+    ids = [f"x{i}" for i in range(30)]
+    parents = [("", "") if i < 6 else (ids[rng.integers(0, 3)], ids[rng.integers(3, 6)]) for i in range(30)]
+    origin = ["" if i >= 6 else "west" if i % 2 else "east" for i in range(30)]
+    columns = {"animal": ids, "sire": [p[0] for p in parents], "dam": [p[1] for p in parents], "origin": origin}
+    pl.DataFrame(columns).write_csv(tmp_path / "ped.csv")
+    y = {"herd": [f"h{i % 3}" for i in range(30)], "year": [str(2000 + i % 4) for i in range(30)]}
+    pl.DataFrame({"animal": ids, **y, "y": rng.normal(50, 2, 30)}).write_csv(tmp_path / "p.csv")
+    (tmp_path / "a.yaml").write_text(BASE_MODEL)
+    other = ["model.fixed.year.reference=2002", "model.fixed.herd.reference=h1", "data.groups.reference=west"]
+    runs = {}
+    for name, overrides in (("one", []), ("same", []), ("two", other)):
+        run(tmp_path / "a.yaml", overrides, directory=tmp_path / name, progress=False)
+        runs[name] = read_side(tmp_path / name)
+    found = {pair.label: pair for pair in pairs(runs["one"], runs["two"])}
+    for label in ("herd, y", "year, y", "genetic, y"):
+        assert found[label].statistics()["largest_difference"] == pytest.approx(0, abs=1e-6), label
+    assert found["year, y"].notes == ("differences from '2000', as another level may be set to 0 in each",)
+    assert found["genetic, y"].notes == ("relative to the unknown-parent group 'east', which is not the base of b",)
+    plain = [{c.term: c.values["value"] for c in runs[name].components}["genetic"] for name in ("one", "two")]
+    assert (plain[0] - plain[1]).abs().min() > 0.01
+    # the same references: values as they are
+    assert all(not pair.notes for pair in pairs(runs["one"], runs["same"]))
+    # another program, whose base is unknown
+    folder = export_blupf90(tmp_path / "two", tmp_path / "blupf90")
+    by_label = {pair.label.split(",")[0]: pair for pair in pairs(runs["one"], read_side(folder))}
+    assert by_label["year"].statistics()["largest_difference"] == pytest.approx(0, abs=1e-4)
 
 
 def test_where_ids_of_a_blupf90_file_come_from_is_said(tmp_path):
@@ -408,7 +466,7 @@ def test_words_of_each_kind_of_test(variances, covariances, words, compared_with
 def test_what_cannot_be_tested(reml, a_run):
     runs = {name: read_finished(path) for name, path in reml.items()}
     assert "the fixed effects of the two runs differ" in likelihood_ratio(runs["whole"], runs["other"])
-    assert "neither model is nested in the other" in likelihood_ratio(runs["whole"], runs["whole"])
+    assert likelihood_ratio(runs["whole"], runs["whole"]) == "no test: both are the same model"
     assert likelihood_ratio(runs["whole"], read_finished(a_run)) is None
 
 

@@ -1,0 +1,252 @@
+"""Whether one model by REML is nested in another: terms, effects, structures of covariances, residual classes.
+
+A random term of the smaller model is in the larger one where a term there has the same relationship and every component
+of it: an effect of the same column on the same trait, multiplied by the same function of the same covariate. An
+intercept is the constant Legendre polynomial, and names of terms and effects do not count. Elements of the covariance
+matrices are then compared one by one: those that the smaller model lacks must be free to be 0 in the larger one.
+
+Where this does not settle it nothing is claimed, and `Unknown` says why.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from mmgibbs.report.finished import Finished
+
+RESIDUAL = "residual"
+_ELEMENT = re.compile(r"^(.+)\.(?:var|cov)\[(.+?)(?:\|([^\]|]*))?\]$")
+
+
+@dataclass(frozen=True)
+class Nested:
+    """lacking: free elements of the larger model that the smaller one lacks or has fixed; variances: how many of them
+    are variances that are 0 there; equal: how many more are equal to another one in the smaller model."""
+
+    lacking: tuple[str, ...]
+    variances: int
+    equal: int
+
+
+@dataclass(frozen=True)
+class NotNested:
+    why: str
+
+
+@dataclass(frozen=True)
+class Unknown:
+    why: str
+
+
+class _Key(NamedTuple):
+    """An element of a covariance matrix: its components in alphabetical order, and its residual class."""
+
+    term: str
+    components: tuple[str, ...]
+    residual_class: str | None
+
+
+class _Element(NamedTuple):
+    name: str
+    value: float
+    is_free: bool
+
+
+class _Component(NamedTuple):
+    """What a component of a term is, whatever it is called."""
+
+    level: str
+    unknown_level: str
+    trait: str
+    column: str  # of the covariate; '' of an intercept
+    order: int  # of its polynomial; -1 of the covariate itself
+    span: str  # the range of the polynomial
+
+
+_Place = tuple[str, str]  # term and component, as parameters name them
+
+
+def nested(small: Finished, large: Finished) -> Nested | NotNested | Unknown:
+    """Return whether the first model is nested in the second one; data and fixed effects are those of both."""
+    places = _embedding(small.record["analysis"], large.record["analysis"])
+    if not isinstance(places, dict):
+        return places
+    elements, others = _elements(small), _elements(large)
+    classes = _classes(small.record["analysis"], large.record["analysis"], others)
+    if not isinstance(classes, tuple):
+        return classes
+    used: dict[_Key, _Element] = {}
+    equal = 0
+    for key, element in elements.items():
+        images = _images(key, places, classes)
+        equal += (len(images) - 1) * element.is_free
+        for image in images:
+            problem = _problem(element, others.get(image), places, key)
+            if problem is not None:
+                return problem
+            used[image] = element
+    for key, other in others.items():
+        if key not in used and not other.is_free and other.value:
+            return NotNested(f"{other.name} is fixed in one model, and the other lacks it")
+    lacking = {key: e for key, e in others.items() if e.is_free and not (key in used and used[key].is_free)}
+    at_0 = [key for key in lacking if len(key.components) == 1 and not (key in used and used[key].value)]
+    return Nested(tuple(e.name for e in lacking.values()), len(at_0), equal)
+
+
+def _problem(
+    element: _Element, image: _Element | None, places: Mapping[_Place, tuple[_Place, bool]], key: _Key
+) -> NotNested | Unknown | None:
+    """Why an element of the smaller model cannot be its image in the larger one."""
+    if image is None:
+        return NotNested(f"{element.name} is 0 in one of them") if element.is_free or element.value else None
+    if not element.is_free and element.value and any(places[key.term, c][1] for c in _of_term(key, places)):
+        return Unknown(f"{element.name} is fixed, in another unit than {image.name}")
+    if not image.is_free and (element.is_free or element.value != image.value):
+        return NotNested(f"{image.name} is fixed in one of them")
+    return None
+
+
+def _of_term(key: _Key, places: Mapping[_Place, Any]) -> tuple[str, ...]:
+    return tuple(c for c in key.components if (key.term, c) in places)
+
+
+# ------------------------------------------------------------------------------------------------ elements
+
+
+def _elements(run: Finished) -> dict[_Key, _Element]:
+    """Variances and covariances; those that were fixed have an error of 0."""
+    out = {}
+    for name, value, sd in run.summary.select("parameter", "mean", "sd").iter_rows():
+        found = _ELEMENT.match(name)
+        if found is not None and (".var[" in name or ".cov[" in name):
+            is_residual = found[1] == RESIDUAL
+            inside = found[2] if is_residual or found[3] is None else f"{found[2]}|{found[3]}"
+            components = tuple(sorted(inside.split(","))) if ".cov[" in name else (inside,)
+            key = _Key(found[1], components, found[3] if is_residual else None)
+            out[key] = _Element(name, float(value), sd is None or sd != 0)
+    return out
+
+
+def _classes(
+    small: Mapping[str, Any], large: Mapping[str, Any], others: Mapping[_Key, _Element]
+) -> tuple[str | None, ...] | NotNested | Unknown:
+    """The residual classes of the larger model that stand for the one of the smaller; () where they are the same."""
+    by, by_other = (analysis["variances"]["residual"].get("by") for analysis in (small, large))
+    if by == by_other:
+        return ()
+    if by_other is None:
+        return NotNested(f"residual variances differ by {by} in one of them")
+    if by is not None:
+        return Unknown(f"whether the classes of {by_other} divide those of {by}")
+    return tuple(dict.fromkeys(key.residual_class for key in others if key.term == RESIDUAL))
+
+
+def _images(key: _Key, places: Mapping[_Place, tuple[_Place, bool]], classes: tuple[str | None, ...]) -> list[_Key]:
+    """Where an element of the smaller model is in the larger one."""
+    if key.term == RESIDUAL:
+        return [key._replace(residual_class=c) for c in classes or (key.residual_class,)]
+    if any((key.term, c) not in places for c in key.components):
+        return [key]
+    moved = [places[key.term, c][0] for c in key.components]
+    return [_Key(moved[0][0], tuple(sorted(c for _, c in moved)), None)]
+
+
+# ------------------------------------------------------------------------------------------------ terms
+
+
+def _embedding(
+    small: Mapping[str, Any], large: Mapping[str, Any]
+) -> dict[_Place, tuple[_Place, bool]] | NotNested | Unknown:
+    """Place of each component in the larger model, and whether it is in another unit there."""
+    out: dict[_Place, tuple[_Place, bool]] = {}
+    terms = large["model"]["random"]
+    for name, term in small["model"]["random"].items():
+        alike = [n for n, other in terms.items() if _relationship(other) == _relationship(term)]
+        alike.sort(key=lambda n: n != name)
+        taken = {place for place, _ in out.values()}
+        found = [_within(name, term, n, terms[n], taken) for n in alike]
+        fitting = next((f for f in found if isinstance(f, dict)), None)
+        if fitting is None:
+            unknown = next((f for f in found if isinstance(f, Unknown)), None)
+            why = next((f for f in found if isinstance(f, NotNested)), None)
+            return unknown or why or NotNested(f"{name} is in one of them alone, or related in another way")
+        out |= fitting
+    return out
+
+
+def _relationship(term: Mapping[str, Any]) -> str:
+    return json.dumps(term.get("relationship", "identity"), sort_keys=True)
+
+
+def _within(
+    name: str, term: Mapping[str, Any], other_name: str, other: Mapping[str, Any], taken: set[_Place]
+) -> dict[_Place, tuple[_Place, bool]] | NotNested | Unknown:
+    """The components of a term among those of another one."""
+    out: dict[_Place, tuple[_Place, bool]] = {}
+    theirs, wanted = _components(other), _components(term)
+    are_enough = sum((other_name, n) not in taken for n in theirs) >= len(wanted)
+    for label, component in wanted.items():
+        free = {n: c for n, c in theirs.items() if (other_name, n) not in taken | {place for place, _ in out.values()}}
+        places = [n for n, c in free.items() if _function(c) == _function(component)]
+        if not places:
+            same = [c for c in free.values() if c[:3] == component[:3]]
+            if are_enough and any(_may_contain(c, component) for c in same):
+                return Unknown(f"whether the covariates of {other_name} have {_words(component)} of {name} among them")
+            return NotNested(f"{name} has {_words(component)} that the other model lacks")
+        out[name, label] = (other_name, places[0]), free[places[0]].order != component.order
+    return out
+
+
+def _function(component: _Component) -> _Component:
+    """The same for an intercept and the constant polynomial."""
+    is_constant = component.order == 0
+    return component._replace(column="", span="") if is_constant else component
+
+
+def _may_contain(other: _Component, component: _Component) -> bool:
+    """A covariate may be constant, and its polynomials have it, and those of another range, among their sums."""
+    return (component.order == 0 and other.order == -1) or (other.column == component.column != "")
+
+
+def _words(component: _Component) -> str:
+    return "an intercept" if component.order == 0 else f"the covariate {component.column}"
+
+
+def _components(term: Mapping[str, Any]) -> dict[str, _Component]:
+    """Component as parameters name it -> what it is."""
+    out = {}
+    for effect, keys in (term.get("effects") or {"": term}).items():
+        of_all = keys["level"], keys.get("unknown_level", "error")
+        for trait in keys["traits"]:
+            for number, (column, order, span) in enumerate(_functions(keys)):
+                is_numbered = bool(keys.get("legendre") or keys.get("covariates"))
+                label = f"{effect}.{number}" if is_numbered else effect
+                out[f"{label}:{trait}" if label else trait] = _Component(*of_all, trait, column, order, span)
+    return out
+
+
+def _functions(keys: Mapping[str, Any]) -> list[tuple[str, int, str]]:
+    """(column, order, range) of each coefficient of an effect."""
+    if keys.get("legendre"):
+        of = keys["legendre"]
+        return [(of["column"], j, str(of.get("range"))) for j in range(of["degree"] + 1)]
+    return [(c, -1, "") for c in keys["covariates"]] if keys.get("covariates") else [("", 0, "")]
+
+
+# ------------------------------------------------------------------------------------------------ fixed effects
+
+
+def fixed_effects_of(analysis: Mapping[str, Any]) -> set[str]:
+    """Fixed effects as what they are: names, their order and reference levels do not change the model."""
+    out, classes = set(), False
+    for effect in analysis["model"].get("fixed", {}).values():
+        keys = {key: value for key, value in effect.items() if key != "reference"}
+        out.add(json.dumps(keys | {"traits": sorted(effect.get("traits", ()))}, sort_keys=True))
+        classes |= effect.get("kind") == "class" and effect.get("prior", "flat") == "flat"
+    intercept = analysis["model"].get("intercept", "auto")
+    # 'auto' is an intercept wherever no class contains it, and beside classes one says nothing new
+    return out if intercept is not False or classes else out | {"no intercept"}
