@@ -82,7 +82,7 @@ class RemlWatch:
     """Says each iteration, keeps its variances for a run that is continued, and ends the iteration at a signal."""
 
     def __init__(self, folder: RunFolder, tell: Tell | None):
-        self._folder, self._tell, self._asked, self._told = folder, tell, False, False
+        self._folder, self._tell, self._is_asked_to_stop = folder, tell, False
         self.start: Variances | None = None
         self._before = 0  # iterations of the run that is continued
         if folder.kind == RESUMED and folder.checkpoints is not None:
@@ -93,7 +93,7 @@ class RemlWatch:
                 self.start, self._before = Variances(G, found.arrays["R"]), int(found.facts["sweep"])
 
     def ask_to_stop(self) -> None:
-        self._asked = True
+        self._is_asked_to_stop = True
 
     def begin(self, equations: int, operations: float) -> None:
         """Before the first iteration; operations: of one factor."""
@@ -115,7 +115,7 @@ class RemlWatch:
             with suppress(OSError):  # a full disk does not end the iteration
                 arrays |= {"R": at.R, "terms": np.array(len(at.G))}
                 self._folder.checkpoints.write(STATE, arrays, {"sweep": number, "engine": None})
-        return self._asked
+        return self._is_asked_to_stop
 
 
 def stopped_words(number: int, found: Estimates) -> str:
