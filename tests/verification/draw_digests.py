@@ -22,6 +22,9 @@ from pathlib import Path
 
 SHORT = {"chains": 2, "burn_in": 30, "samples": 120, "thin": 2}
 NAMED = {"engine": "serial"}  # of mixed models, so that states in which `auto` takes different ones can be compared
+TWO_THREADS = {"engine": "structured", "threads": 2}
+MARGINAL = {"engine": "marginal", "burn_in": 120}
+JOINT_SNPS = {"traits": "[birth_weight,weaning_weight]", "model.markers.snps.across_traits": "joint"}
 # Beside every file as it is: engines, updates, precisions and threads, on models with different relationships.
 VARIED = {
     "beef": (
@@ -35,19 +38,25 @@ VARIED = {
         {"update": "site"},
         {"precision": "single"},
         {"interweave": "false"},
+        {"method": "reml"},
     ),
-    "random_regression": ({"engine": "structured"}, {"engine": "pcg"}),
-    "relationship_file": ({"engine": "structured"}, {"engine": "hybrid"}, {"engine": "pcg"}),
+    "calving_ease": (TWO_THREADS,),
+    "decisions": ({"engine": "structured"},),
+    "genomic": (TWO_THREADS, JOINT_SNPS | TWO_THREADS, JOINT_SNPS | {"engine": "serial"}),
+    "horseshoe_probit": ({"precision": "single"},),
+    "longevity": (TWO_THREADS,),
+    "mastitis": (TWO_THREADS,),
+    "random_regression": ({"engine": "structured"}, TWO_THREADS, {"engine": "pcg"}, MARGINAL, {"method": "reml"}),
+    "relationship_file": ({"engine": "structured"}, TWO_THREADS, {"engine": "hybrid"}, {"engine": "pcg"}, MARGINAL),
+    "repeated_records": ({"engine": "structured", "update": "site"}, MARGINAL, {"method": "reml"}),
+    "single_step": (TWO_THREADS,),
     "unknown_parent_groups": ({"engine": "structured"}, {"engine": "hybrid"}, {"engine": "pcg"}),
     "weights": ({"engine": "structured"}, {"engine": "hybrid"}, {"engine": "pcg"}),
-    "repeated_records": ({"engine": "structured", "update": "site"}, {"engine": "marginal", "burn_in": 120}),
-    "decisions": ({"engine": "structured"},),
-    "horseshoe_probit": ({"precision": "single"},),
 }
 
 
 def cases(tree: Path, full: bool) -> dict[str, tuple[Path, dict]]:
-    """Name -> (analysis file, settings of the sampler)."""
+    """Name -> (analysis file, changes of its keys: those of the sampler without a prefix)."""
     found = {}
     for path in sorted(tree.glob("configs/*.yaml")):
         text = path.read_text(encoding="utf-8")
@@ -56,7 +65,7 @@ def cases(tree: Path, full: bool) -> dict[str, tuple[Path, dict]]:
         found[path.stem] = (path, short)
         for varied in () if full else VARIED.get(path.stem, ()):
             name = ",".join(f"{k}={v}" for k, v in varied.items())
-            found[f"{path.stem}:{name}"] = (path, short | varied)
+            found[f"{path.stem}:{name}"] = (path, varied if "method" in varied else short | varied)
     return found
 
 
@@ -64,14 +73,19 @@ def digests(tree: Path, path: Path, settings: dict) -> dict[str, str]:
     """What of the run -> digest of its numbers."""
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        given = [f"sampler.{k}={v}" for k, v in settings.items()] + [f"output.directory={run}"]
+        given = [f"{_full_key(k)}={v}" for k, v in settings.items()] + [f"output.directory={run}"]
         command = [sys.executable, "-m", "mmgibbs", "run", str(path.resolve()), "--no-report"]
         for setting in given:
             command += ["--set", setting]
         done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
         if done.returncode:
             return {"failed": done.stderr.strip()[-500:]}
-        return {**_of_draws(run / "draws.nc"), **_of_solutions(run / "solutions.parquet")}
+        tables = {name: _of_table(run / f"{name}.parquet", name) for name in ("summary", "solutions")}
+        return {**_of_draws(run / "draws.nc"), **tables["summary"], **tables["solutions"]}
+
+
+def _full_key(key: str) -> str:
+    return key if "." in key or key == "traits" else f"sampler.{key}"
 
 
 def _of_draws(path: Path) -> dict[str, str]:
@@ -85,13 +99,13 @@ def _of_draws(path: Path) -> dict[str, str]:
     return found
 
 
-def _of_solutions(path: Path) -> dict[str, str]:
-    if not path.exists():  # a regression has none
+def _of_table(path: Path, name: str) -> dict[str, str]:
+    if not path.exists():  # a regression has no solutions
         return {}
     import polars as pl
 
     frame = pl.read_parquet(path)
-    return {f"solutions/{c.name}": _digest(c.to_numpy()) for c in frame if c.dtype.is_numeric()}
+    return {f"{name}/{c.name}": _digest(c.to_numpy()) for c in frame if c.dtype.is_numeric()}
 
 
 def _digest(values) -> str:
