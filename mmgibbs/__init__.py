@@ -14,10 +14,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from mmgibbs.machine.kernel_cache import prepare_for_kernels
-
-prepare_for_kernels()  # before the first kernel
-
 __version__ = "0.1.0"
 __all__ = [
     "BayesianLasso",

@@ -15,12 +15,10 @@ generations.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from pedigree.errors import PedigreeError
-from pedigree.kernel_options import LOOP, WITHIN
-from pedigree.little_work import by_size
+from pedigree.kernels import kernel
 
 # A parent and the state of the pass at hand in 16 bytes: `share` is u_j or, where that is not known, one of two
 # marks. Founders that are no ancestors of the sire at hand have share 0.
@@ -138,7 +136,7 @@ def _inbreeding(
     )  # fmt: skip
 
 
-@numba.njit(cache=True, _nrt=False, **LOOP)
+@kernel
 def _relate_mates(
     start, calf, mate, as_parent, lost, F, within, parent, parent_F, parent_within, generation, begin, number, gamma,
     list_, middle, end, gene_share, from_metafounders,
@@ -189,17 +187,16 @@ def _numbered_parents(sire: np.ndarray, dam: np.ndarray) -> tuple[np.ndarray, np
     """
     n = sire.size
     number, generation, line = np.zeros(n, np.int32), np.zeros(n, np.int32), np.empty(n, np.int32)
-    last = by_size(_generations, n)(sire, dam, number, generation, line)
+    last = _generations(sire, dam, number, generation, line)
     n_parents = int(np.count_nonzero(number))
     animal, begin = np.zeros(n_parents + 1, np.int32), np.zeros(last + 2, np.int64)
-    numbers = by_size(_number, n)
-    numbers(line, generation, number, animal, begin, np.zeros(n + 1, np.int64), np.empty(n_parents, np.int32))
+    _number(line, generation, number, animal, begin, np.zeros(n + 1, np.int64), np.empty(n_parents, np.int32))
     begin[1:] = begin[:-1]  # each had moved to the next generation's
     begin[0] = 1
     return number, animal, begin
 
 
-@numba.njit(cache=True, _nrt=False, **LOOP)
+@kernel
 def _generations(sire, dam, number, generation, line):
     """Marks the parents in `number`, 0 before, generation too; returns the last generation."""
     n, last = sire.size, np.int64(0)
@@ -217,7 +214,7 @@ def _generations(sire, dam, number, generation, line):
     return last
 
 
-@numba.njit(cache=True, _nrt=False, **LOOP)
+@kernel
 def _number(line, generation, number, animal, begin, at_line, by_line):
     """Two counting sorts of the parents, by line and then by generation; begin (0 before, as at_line) becomes the end
     of each generation."""
@@ -254,12 +251,11 @@ def _matings(
     start = np.zeros(n_parents + 2, np.int64)
     start[1:] = np.cumsum(np.bincount(number[s[both]], minlength=n_parents + 1))
     calf, mate, as_parent = (np.empty(int(start[-1]), np.int32) for _ in range(3))
-    fill = by_size(_fill_matings, s.size)
-    fill(sire, dam, number, first, start[:-1].copy(), calf, mate, as_parent)
+    _fill_matings(sire, dam, number, first, start[:-1].copy(), calf, mate, as_parent)
     return start, calf, mate, as_parent
 
 
-@numba.njit(cache=True, _nrt=False, **LOOP)
+@kernel
 def _fill_matings(sire, dam, number, first, at, calf, mate, as_parent):
     n = sire.size
     for i in range(first, n):
@@ -269,7 +265,7 @@ def _fill_matings(sire, dam, number, first, at, calf, mate, as_parent):
             at[s] += 1
 
 
-@numba.njit(cache=True, _nrt=False, **WITHIN)
+@kernel
 def _relate_ancestors(
     s, parent, parent_F, parent_within, generation, gene_share, list_, begin, end, number, gamma, from_metafounders
 ):
@@ -310,7 +306,7 @@ def _relate_ancestors(
     return last
 
 
-@numba.njit(cache=True, _nrt=False, **WITHIN)
+@kernel
 def _list_once(j, parent, generation, list_, end):
     """List j unless its share is known or it is listed already; returns its generation."""
     if parent[j].share != _NOT_YET:
@@ -322,7 +318,7 @@ def _list_once(j, parent, generation, list_, end):
     return g
 
 
-@numba.njit(cache=True, _nrt=False, **WITHIN)
+@kernel
 def _relate_listed(latest, parent, generation, list_, middle, end):
     """u_j of the listed animals, no ancestors of the sire at hand (w_j = 0), after listing their ancestors."""
     for g in range(latest, 0, -1):
@@ -336,7 +332,7 @@ def _relate_listed(latest, parent, generation, list_, middle, end):
             _add_half_of_parents(parent, list_[v])
 
 
-@numba.njit(cache=True, _nrt=False, **WITHIN)
+@kernel
 def _add_half_of_parents(parent, j):
     """u_j = w_j + (u_sire(j) + u_dam(j)) / 2, w_j in the place of u_j before."""
     parent[j].share += 0.5 * (parent[parent[j].sire].share + parent[parent[j].dam].share)

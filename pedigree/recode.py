@@ -1,29 +1,25 @@
 """String ids in any row order -> int32 codes, parents before their progeny.
 
-Ids are matched by 64-bit hashes: of many ids by two, one for the place in an open-addressing table and one compared
-there, of few by the second alone. Two different ids among ten million agree in both, and two among 65,536 in one, with
-a probability below 1e-9; one of ten million absent ids and one of 65,536, with one of 4e-8. A join of the same tables
-costs four times as long.
+Ids are matched by two 64-bit hashes, one for the place in an open-addressing table and one compared there. Two
+different ids among ten million agree in both with a probability below 1e-9; one of ten million absent ids and one of
+65,536, with one of 4e-8. A join of the same tables costs four times as long.
 """
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import polars as pl
 
-from pedigree.kernel_options import LOOP, WITHIN
-from pedigree.little_work import by_size
+from pedigree.kernels import kernel
 
 _SEEDS = (20240229, 977)
-LITTLE = 1 << 16  # ids that are sorted by NumPy, at most
 
 
 class IdIndex:
     """Where each id of a series stands. first: (n,) int32, the first row with the same id."""
 
     def __init__(self, ids: pl.Series):
-        self._hashes = (_Table if len(ids) > LITTLE else _Sorted)(*_hashes(ids))
+        self._hashes = _Table(*_hashes(ids))
         self.first = self._hashes.first
 
     def find(self, ids: pl.Series) -> np.ndarray:
@@ -39,25 +35,8 @@ def _hashes(ids: pl.Series) -> tuple[np.ndarray, np.ndarray]:
     return place, tag
 
 
-class _Sorted:
-    """Few hashes: NumPy takes a millisecond, and nothing need be compiled."""
-
-    def __init__(self, place: np.ndarray, tag: np.ndarray):
-        self.tags, rows, number = np.unique(tag, return_index=True, return_inverse=True)
-        self.rows = rows.astype(np.int32)
-        self.first = self.rows[number]
-
-    def find(self, place: np.ndarray, tag: np.ndarray) -> np.ndarray:
-        at = np.searchsorted(self.tags, tag)
-        known = at < self.tags.size
-        known[known] = self.tags[at[known]] == tag[known]
-        rows = np.full(tag.size, -1, np.int32)
-        rows[known] = self.rows[at[known]]
-        return rows
-
-
 class _Table:
-    """Many hashes, in an open-addressing table."""
+    """Hashes in an open-addressing table."""
 
     def __init__(self, place: np.ndarray, tag: np.ndarray):
         slots = 1 << max(4, int(1.5 * place.size).bit_length())
@@ -71,7 +50,7 @@ class _Table:
         return rows
 
 
-@numba.njit(cache=True, forceinline=True, _nrt=False, **WITHIN)
+@kernel(forceinline=True)
 def _slot(table, place, tag):
     """Where the id with this tag stands in the table, or else the free slot where the search from `place` ends."""
     mask = np.uint64(table.shape[0] - 1)
@@ -81,7 +60,7 @@ def _slot(table, place, tag):
     return at
 
 
-@numba.njit(cache=True, _nrt=False, **LOOP)
+@kernel
 def _insert(table, place, tag, first):
     for i in range(place.size):
         at = _slot(table, place[i], tag[i])
@@ -90,7 +69,7 @@ def _insert(table, place, tag, first):
         first[i] = np.int32(table[at, 1]) - 1
 
 
-@numba.njit(cache=True, _nrt=False, **LOOP)
+@kernel
 def _find(table, place, tag, row):
     for i in range(place.size):
         at = _slot(table, place[i], tag[i])
@@ -106,7 +85,7 @@ def parents_first(sire: np.ndarray, dam: np.ndarray) -> tuple[np.ndarray, np.nda
     """
     sire, dam = (np.ascontiguousarray(p, dtype=np.int32) for p in (sire, dam))
     generation, stack = np.full(sire.size, -1, np.int32), np.empty(sire.size, np.int32)
-    first, last = by_size(_generations, sire.size)(sire, dam, generation, stack)
+    first, last = _generations(sire, dam, generation, stack)
     return generation, stack[first:last].copy()
 
 
@@ -130,7 +109,7 @@ def _parent_codes(parent: np.ndarray, code: np.ndarray, order: np.ndarray) -> np
     return np.where(row >= 0, code[row], np.int32(-1))  # code[-1] is read and not taken
 
 
-@numba.njit(cache=True, _nrt=False, **LOOP)
+@kernel
 def _generations(sire, dam, generation, stack):
     """generation: -1 throughout before; stack: room. Returns where on the stack a loop runs, (0, 0) for none."""
     n = sire.size

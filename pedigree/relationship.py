@@ -17,13 +17,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
 
 from pedigree.errors import PedigreeError
 from pedigree.inbreeding import checked_codes
-from pedigree.kernel_options import LOOP
-from pedigree.little_work import by_size
+from pedigree.kernels import kernel
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -98,7 +96,7 @@ class Relatives:
     def made_diagonal(self, dinv: np.ndarray) -> np.ndarray:
         """The diagonal, computed again and not kept. dinv: (n,) 1/d."""
         out = np.zeros(self.n_levels)
-        by_size(_add_diagonal, self.n_animals)(self.sire, self.dam, dinv, out)
+        _add_diagonal(self.sire, self.dam, dinv, out)
         if self.random_groups:
             out[self.n_animals :] += 1.0
         return out
@@ -162,24 +160,14 @@ def mendelian_variance(sire: np.ndarray, dam: np.ndarray, F: np.ndarray) -> np.n
     d_i = 1 - sum over known parents p of (1 + F_p) / 4. sire, dam: (m,) int32 codes of the parents of all or some
     animals, F: (n,) of all; -1 and codes >= n are unknown parents.
     """
-    d, F = np.empty(sire.size), np.asarray(F, np.float64)
-    by_size(_mendelian_variance, d.size)(sire, dam, F, d)
+    d, F = np.ones(sire.size), np.asarray(F, np.float64)
+    for parent in (sire, dam):
+        known = (parent >= 0) & (parent < F.size)
+        d[known] -= 0.25 * (1.0 + F[parent[known]])
     return d
 
 
-@numba.njit(cache=True, _nrt=False, **LOOP)
-def _mendelian_variance(sire, dam, F, d):
-    n = F.size
-    for i in range(sire.size):
-        v = 1.0
-        if 0 <= sire[i] < n:
-            v -= 0.25 * (1.0 + F[sire[i]])
-        if 0 <= dam[i] < n:
-            v -= 0.25 * (1.0 + F[dam[i]])
-        d[i] = v
-
-
-@numba.njit(cache=True, _nrt=False, **LOOP)
+@kernel
 def _add_diagonal(sire, dam, dinv, diagonal):
     for i in range(sire.size):
         s, d, a = sire[i], dam[i], dinv[i]
@@ -200,10 +188,10 @@ def list_progeny(
     sire, dam: (n,) int32 codes, -1 unknown. place (q + 1,): the new number of each level, and last what stands for an
     unknown mate. The entries of a level keep the order of the pedigree.
     """
-    by_size(_list_progeny, 2 * sire.size + place.size)(sire, dam, place, ptr, progeny, mate)
+    _list_progeny(sire, dam, place, ptr, progeny, mate)
 
 
-@numba.njit(cache=True, **LOOP)
+@kernel
 def _list_progeny(sire, dam, place, ptr, progeny, mate):
     """While the entries are written, ptr[l + 1] is where the next one of level l goes."""
     q, one = place.size - 1, ptr.dtype.type(1)
@@ -274,7 +262,7 @@ def _columns(x: np.ndarray, q: int) -> np.ndarray:
     return np.ascontiguousarray(x, dtype=np.float64).reshape(q, -1)
 
 
-@numba.njit(cache=True, **LOOP)
+@kernel
 def _a_inverse_times(sire, dam, dinv, progeny_ptr, progeny, mate, diagonal, x):
     n, (q, k) = sire.size, x.shape
     y = np.empty((q, k))
@@ -314,7 +302,7 @@ def quadratic_form(relatives: Relatives, theta: np.ndarray) -> np.ndarray:
     return out
 
 
-@numba.njit(cache=True, **LOOP)
+@kernel
 def _quadratic_form(sire, dam, dinv, theta):
     n, k = sire.size, theta.shape[1]
     out = np.zeros((k, k))
@@ -361,7 +349,7 @@ def a_times_relatives(relatives: Relatives, v: np.ndarray) -> np.ndarray:
     return u.reshape(np.shape(v))
 
 
-@numba.njit(cache=True, **LOOP)
+@kernel
 def _a_times(sire, dam, d, u):
     n, k = u.shape
     for i in range(n - 1, -1, -1):
@@ -416,7 +404,7 @@ def a_among(
     return out
 
 
-@numba.njit(cache=True, **LOOP)
+@kernel
 def with_ancestors(sire, dam, animals):
     """(n,) bool: these animals (codes) and all of their ancestors."""
     n = sire.size
@@ -445,7 +433,7 @@ def group_composition(sire: np.ndarray, dam: np.ndarray, n_groups: int) -> np.nd
     return Q
 
 
-@numba.njit(cache=True, **LOOP)
+@kernel
 def _pass_down(sire, dam, Q):
     for i in range(len(sire)):
         for parent in (sire[i], dam[i]):

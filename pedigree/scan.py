@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
-from pedigree.kernel_options import LOOP, WITHIN
+from pedigree.kernels import kernel
 
 # What `scan` finds that a parser would read in a way of its own.
 # int64 and no numbers as they stand in the source: for each of those Numba compiles a function anew.
@@ -25,7 +24,6 @@ WRONG = {
     int(_CARRIAGE_RETURN): "found a carriage return inside the row; needed the same line end throughout the file",
 }
 _TAB, _NEWLINE, _RETURN, _BLANK, _QUOTE = 9, 10, 13, 32, 34  # bytes; a value's other bytes are mostly above these
-_LITTLE = 1 << 24  # bytes up to which a plain table is scanned by NumPy, in a tenth of a second at most
 _PADDED, _MULTILINE, _WHAT, _WHERE = 0, 1, 2, 3  # places in `notes`: two flags, the first thing of WRONG and its line
 
 
@@ -52,8 +50,6 @@ def scan(data: np.ndarray, separator: int, blanks: bool, out: np.ndarray, lines:
     out: (n + 1,) uint8 for a copy without blank lines and, for `blanks`, with one tab between fields; size 0 for none.
     lines: (n_records,) int64 for the line of each record; size 0 for none.
     """
-    if data.size <= _LITTLE and not blanks and out.size == 0 and _is_plain(data, separator):
-        return _scan_plain(data, separator, lines)
     notes = np.zeros(4, np.int64)
     counts = _records(data, separator, blanks, out, lines, notes)
     n_records, n_blank, n_fields, first_line, uneven_line, uneven_fields, n_written = (int(n) for n in counts)
@@ -64,34 +60,7 @@ def scan(data: np.ndarray, separator: int, blanks: bool, out: np.ndarray, lines:
     )  # fmt: skip
 
 
-def _is_plain(data: np.ndarray, separator: int) -> bool:
-    """Are all bytes line feeds, separators that are no blanks, and what is part of a value wherever it stands?"""
-    value = (data > _QUOTE) & (data < 128)
-    return separator != _BLANK and bool(np.all(value | (data == _NEWLINE) | (data == separator)))
-
-
-def _scan_plain(data: np.ndarray, separator: int, lines: np.ndarray) -> Scan:
-    """`scan` of plain bytes without a copy: each line without bytes is blank, each other one a record."""
-    last = np.flatnonzero(data == _NEWLINE)
-    if data.size and data[-1] != _NEWLINE:
-        last = np.append(last, data.size)
-    first = np.concatenate([[0], last[:-1] + 1])[: last.size]
-    record = np.flatnonzero(last > first)
-    if record.size == 0:
-        return Scan(0, last.size, 0, 0, 0, 0, False, False, 0, 0, 0)
-    between = np.flatnonzero(data == separator)
-    fields = 1 + np.searchsorted(between, last[record]) - np.searchsorted(between, first[record])
-    if lines.size > 0:
-        lines[:] = record + 1
-    uneven = int(np.argmax(fields != fields[0]))  # 0: none
-    odd_line, odd_fields = (int(record[uneven]) + 1, int(fields[uneven])) if uneven else (0, 0)
-    return Scan(
-        record.size, last.size - record.size, int(fields[0]), int(record[0]) + 1, odd_line, odd_fields,
-        False, False, 0, 0, 0,
-    )  # fmt: skip
-
-
-@numba.njit(cache=True, _nrt=False, **LOOP)
+@kernel
 def _records(data, separator, blanks, out, lines, notes):
     n_records, n_blank, n_fields, first_line, uneven_line, uneven_fields = 0, 0, 0, 0, 0, 0
     line, at, written = np.int64(1), np.int64(0), np.int64(0)  # see the constants above
@@ -114,7 +83,7 @@ def _records(data, separator, blanks, out, lines, notes):
     return n_records, n_blank, n_fields, first_line, uneven_line, uneven_fields, written
 
 
-@numba.njit(forceinline=True, _nrt=False, **WITHIN)
+@kernel(forceinline=True)
 def _record(data, at, line, separator, blanks, out, written, notes):
     """Read the record that begins at `at`. Returns where the next line begins, its number, fields, bytes written."""
     begins, fields, write = line, 0, out.size > 0
@@ -141,7 +110,7 @@ def _record(data, at, line, separator, blanks, out, written, notes):
     return at + 1, line + 1, fields, written
 
 
-@numba.njit(forceinline=True, _nrt=False, **WITHIN)
+@kernel(forceinline=True)
 def _field(data, start, line, record_line, separator, blanks, notes):
     """The end of the field that begins at `start`, beyond the data if its quotation mark is never closed; its line."""
     at = start
@@ -165,7 +134,7 @@ def _field(data, start, line, record_line, separator, blanks, notes):
     return at, line
 
 
-@numba.njit(forceinline=True, _nrt=False, **WITHIN)
+@kernel(forceinline=True)
 def _past_quotes(data, start, line, notes):
     """The place behind the quotation mark that closes the one at `start`, beyond the data if none does; its line."""
     at, first_line = start + 1, line
@@ -185,7 +154,7 @@ def _past_quotes(data, start, line, notes):
     return at + 1, line
 
 
-@numba.njit(_nrt=False, **WITHIN)
+@kernel
 def _check_byte(data, at, quoted, line, record_line, notes):
     """Note a quotation mark within a field, text behind a closing one, carriage returns that do not end the line."""
     if data[at] == _QUOTE and not quoted:
@@ -202,14 +171,14 @@ def _check_byte(data, at, quoted, line, record_line, notes):
         _note_wrong(notes, _AFTER, record_line)
 
 
-@numba.njit(forceinline=True, _nrt=False, **WITHIN)
+@kernel(forceinline=True)
 def _note_wrong(notes, what, line):
     """Keep the first thing of WRONG and its line."""
     if notes[_WHAT] == 0:
         notes[_WHAT], notes[_WHERE] = what, line
 
 
-@numba.njit(forceinline=True, _nrt=False, **WITHIN)
+@kernel(forceinline=True)
 def _past_blanks(data, at, separator):
     """The first place from `at` on without a blank, a carriage return or a tab that separates nothing."""
     while at < data.size and (data[at] == _BLANK or data[at] == _RETURN or (data[at] == _TAB and separator != _TAB)):
@@ -217,18 +186,18 @@ def _past_blanks(data, at, separator):
     return at
 
 
-@numba.njit(forceinline=True, _nrt=False, **WITHIN)
+@kernel(forceinline=True)
 def _ends_field(byte, separator, blanks):
     return byte in (separator, _NEWLINE) or (blanks and byte in (_TAB, _RETURN))
 
 
-@numba.njit(cache=True, forceinline=True, _nrt=False, **LOOP)
+@kernel(forceinline=True)
 def _may_be_blank(byte):
     """Blanks and control characters; beyond ASCII the byte may belong to a blank, so that the value is looked at."""
     return byte <= _BLANK or byte >= 128
 
 
-@numba.njit(forceinline=True, _nrt=False, **WITHIN)
+@kernel(forceinline=True)
 def _copy(data, start, end, out, written):
     for at in range(start, end):
         out[written] = data[at]

@@ -21,11 +21,10 @@ from mmgibbs.bench.gpu import NOT_MEASURED, structured_row
 from mmgibbs.bench.machine import peak_bytes
 from mmgibbs.engines.base import Engine
 from mmgibbs.engines.coloured.engine import StructuredEngine
-from mmgibbs.engines.hybrid.classic import ClassicEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
 from mmgibbs.equations.nonzeros import count_nonzeros
 from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
+from mmgibbs.equations.structured import StructuredEquations, structured_equations
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Device
 from mmgibbs.machine.memory import free_bytes
@@ -40,7 +39,7 @@ SYSTEMS = {
     "medium": (6_550_000, 28.3e6, 11.46, 2.007),
     "large": (11_900_000, 51.4e6, 22.7, 4.352),
 }
-PRODUCTS = {"own": "own kernels", "measure": "own kernels or cuSPARSE, whichever is faster"}
+Classic = Callable[[StructuredEquations], Engine]
 BYTES_PER_EXPLICIT_NONZERO = 12  # value and index, and the parts that new variances are made from, single precision
 
 
@@ -74,10 +73,13 @@ def bench_engines(args: argparse.Namespace) -> dict:
     return out | {"peak resident bytes": peak_bytes()}
 
 
-def one_system(name: str, args: argparse.Namespace, device: Device | None = None) -> tuple[dict, list[dict]]:
+def one_system(
+    name: str, args: argparse.Namespace, device: Device | None = None, classic: Classic | None = None
+) -> tuple[dict, list[dict]]:
     """What the system is, and a row per engine and number of threads.
 
-    device: a mmgibbs.machine.device.Device, the current one where None."""
+    device: a mmgibbs.machine.device.Device, the current one where None. classic: makes the classic sampler, a
+    baseline that tests/bench has."""
     animals, poster_equations, poster_classic, poster_gpu = SYSTEMS[name]
     beef = simulate_beef(int(animals * args.scale), args.seed)
     design = beef_design(beef)
@@ -92,7 +94,7 @@ def one_system(name: str, args: argparse.Namespace, device: Device | None = None
         device = device or Device()
     except DeviceError as error:
         about["GPU"] = str(error)
-    candidates = list(candidates_of(design, args, nonzeros, device))
+    candidates = list(candidates_of(design, args, nonzeros, device, classic))
     take_turns(candidates, beef, args)
     rows = [c.row() for c in candidates]
     if "structured" in args.engines:
@@ -127,23 +129,24 @@ def structured_on_a_gpu(
 
 
 def candidates_of(
-    design: Design, args: argparse.Namespace, nonzeros: int | None, device: Device | None
+    design: Design,
+    args: argparse.Namespace,
+    nonzeros: int | None,
+    device: Device | None,
+    classic: Classic | None = None,
 ) -> Iterator[Candidate]:
     """Every engine asked for, the classic one first; the hybrid one on the device too, where there is one."""
     explicit = BYTES_PER_EXPLICIT_NONZERO * (nonzeros or 31 * design.n_equations)
     coloured = structured_equations(design, partition(design, "colour"), "single")
     makers: list[tuple[str, int, Callable[[], Engine] | None]] = []
-    if "classic" in args.engines:
+    if classic is not None:
         natural = structured_equations(design, partition(design, "term"), "single")
-        makers.append(("classic explicit, 1 thread", explicit, partial(ClassicEngine, natural)))
+        makers.append(("classic explicit, 1 thread", explicit, partial(classic, natural)))
     if "hybrid" in args.engines:
         for t in (1, 2):
             makers.append((f"hybrid, colours, {t} thread(s)", explicit, partial(HybridEngine, coloured, threads=t)))
-        if device is None:
-            makers.append(("hybrid on a GPU", explicit, None))
-        for spmv, name in PRODUCTS.items() if device is not None else ():
-            on_gpu = partial(HybridEngine, coloured, device=device or "cpu", spmv=spmv)
-            makers.append((f"hybrid on a GPU, {name}", explicit, on_gpu))
+        on_gpu = None if device is None else partial(HybridEngine, coloured, device=device)
+        makers.append(("hybrid on a GPU", explicit, on_gpu))
     if "structured" in args.engines:
         for t in (1, 2):
             makers.append(

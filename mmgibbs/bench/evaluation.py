@@ -13,11 +13,9 @@ def bench_evaluation(args: argparse.Namespace) -> dict:
     from mmgibbs.data.prepare import prepare
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
-    from mmgibbs.machine.kernel_cache import garbage_waits
     from mmgibbs.runs.assemble import assemble
     from mmgibbs.runs.engine import choose_engine
     from mmgibbs.sampler.chain import sample_chain
-    from mmgibbs.sampler.competing import competing_terms
     from mmgibbs.sampler.interweave import terms_to_interweave
     from mmgibbs.sampler.schedule import Schedule
 
@@ -30,12 +28,10 @@ def bench_evaluation(args: argparse.Namespace) -> dict:
     engine = choice.build(equations)
     thin, refresh = analysis.sampler.thin, analysis.sampler.refresh_every
     interweave = terms_to_interweave(model, analysis.sampler.interweave)
-    competing = competing_terms(model, analysis.sampler.joint_variances)
-    short = Schedule(0, max(thin, 10), thin, 5, interweave=interweave, competing=competing)
-    with garbage_waits():  # as in a run
-        sample_chain(model, engine, short, (1, 0))  # compiles every kernel
+    short = Schedule(0, max(thin, 10), thin, 5, interweave=interweave)
+    sample_chain(model, engine, short, (1, 0))  # compiles every kernel
     engine.start()
-    schedule = Schedule(0, args.sweeps, thin, refresh, interweave=interweave, competing=competing)
+    schedule = Schedule(0, args.sweeps, thin, refresh, interweave=interweave)
     result = sample_chain(model, engine, schedule, (2, 0))
     steps, _ = timed_steps(model, engine, schedule, (3, 0), min(args.sweeps, STEPPED))
     return {

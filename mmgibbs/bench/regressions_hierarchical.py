@@ -13,7 +13,6 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.elementary import log
 from mmgibbs.draws.exponential import exponential
@@ -25,6 +24,7 @@ from mmgibbs.regressions.hierarchical.likelihood import bounded_exp, linear_pred
 from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceOptions, HierarchicalSliceSampler
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
+from pedigree.kernels import kernel
 
 PUBLISHED = "2 s serial, 20 ms GTX 580 a block"
 PROPOSAL, ACCEPT = stream(REGRESSION_MOMENTUM, 0), stream(REGRESSION_ACCEPT, 0)
@@ -48,7 +48,7 @@ class HierarchicalRow:
     times_the_walk_of_coordinates: float
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def moved_loss(psi, x, d, moved):
     """sum log(1 + exp(psi + x d)), and moved = psi + x d."""
     total = 0.0
@@ -64,7 +64,7 @@ def moved_loss(psi, x, d, moved):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def coordinate_walk(groups, Q, mean, scale, beta, accepted, sweep, stream, accept, seed, chain):
     """Metropolis steps of each coordinate of every group: N(0, scale^2) proposals; accepted (G, D) counts."""
     D = beta.shape[1]
@@ -86,7 +86,7 @@ def coordinate_walk(groups, Q, mean, scale, beta, accepted, sweep, stream, accep
                 accepted[i, j] += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def group_walk(groups, Q, mean, scale, roots, beta, accepted, sweep, stream, accept, seed, chain):
     """One Metropolis step of all coefficients of every group: proposals scale_i root_i z; roots (G, D, D), accepted
     (G,)."""

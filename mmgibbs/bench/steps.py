@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from mmgibbs.engines.base import Engine
 from mmgibbs.sampler.auxiliaries import Auxiliaries
-from mmgibbs.sampler.competing import CompetingVariances
 from mmgibbs.sampler.covariances import ResidualCovariance, TermCovariance
 from mmgibbs.sampler.interweave import Interweaving
 from mmgibbs.sampler.liabilities import LiabilityStep
@@ -84,9 +83,6 @@ def name_of(step: Step, model: MixedModel) -> str:
             return f"covariance of {design.terms[step.term].name}"
         case Interweaving():
             return f"interweaving of {design.terms[step.term].name}"
-        case CompetingVariances():
-            a, p = (design.terms[i].name for i in step.terms)
-            return f"variances of {a} and {p} together"
         case LiabilityStep():
             return f"liabilities of {design.traits[step.trait]}"
         case MarkerEffects():

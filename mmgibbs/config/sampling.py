@@ -13,7 +13,6 @@ from mmgibbs.config.fields import (
     Interval,
     Problems,
     Section,
-    a_boolean,
     a_name,
     a_path,
     a_text,
@@ -120,6 +119,12 @@ class Stop(Section):
 class Sampler(Section):
     """How the posterior is computed."""
 
+    @classmethod
+    def unknown_key(cls, key: str) -> str:
+        if key == "joint_variances":
+            return "is not a key any more; use engine: marginal, which draws variances jointly, or take the key out"
+        return super().unknown_key(key)
+
     method: Annotated[str, checked(one_of("gibbs", "blup", "reml"))] = "gibbs"
     """gibbs: draws from the posterior; reml: restricted maximum likelihood; blup: solutions at given variances."""
 
@@ -159,10 +164,6 @@ class Sampler(Section):
 
     interweave: Annotated[str | bool, checked(auto_or_boolean)] = "auto"
     """Draw covariance matrices a second time given standardised effects, which mixes faster."""
-
-    joint_variances: Annotated[bool, checked(a_boolean)] = False
-    """Draw the variances of two effects that compete, such as animals and their permanent environment,
-    together as well. Where the records hardly tell them apart they mix faster; elsewhere it costs time."""
 
     refresh_every: Annotated[int, checked(whole_number(1))] = 1000
     """Sweeps between two computations of the residuals from scratch."""
@@ -226,17 +227,6 @@ class Sampler(Section):
             )
         if self.engine == "serial" and self.device == "gpu":
             problems.add(("device",), "found gpu, which cannot be combined with engine: serial; needed cpu or auto")
-        if self.joint_variances and self.method != "gibbs":
-            problems.add(
-                ("joint_variances",),
-                f"found true, which cannot be combined with method: {self.method}, which draws no variances; needed "
-                "false, or method: gibbs",
-            )
-        elif self.joint_variances and self.device == "gpu":
-            problems.add(
-                ("joint_variances",),
-                "found true, which cannot be combined with device: gpu; needed false, or device: cpu",
-            )
         self._check_engine(problems)
         if self.preconditioner != "auto" and self.method != "blup":
             problems.add(
@@ -294,7 +284,6 @@ class Sampler(Section):
             ("precision", self.precision, "double"),
             ("device", "gpu" if self.device == "gpu" else "cpu", "cpu"),
             ("interweave", "true" if self.interweave is True else "auto", "auto"),
-            ("joint_variances", str(self.joint_variances).lower(), "false"),
         ):
             if found != needed:
                 problems.add((key,), f"found {found}, which cannot be combined with engine: marginal; needed {needed}")

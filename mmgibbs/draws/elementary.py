@@ -10,9 +10,8 @@ these).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from mmgibbs.machine.kernel_options import DRAW_WITHIN
+from pedigree.kernels import kernel
 
 MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
 SHIFT_52 = np.uint64(52)
@@ -29,19 +28,19 @@ LN2_LOW = 1.9082149292705877e-10
 LOG2_E = 1.4426950408889634
 
 
-@njit(cache=True, forceinline=True, **DRAW_WITHIN)
+@kernel(fastmath=False, forceinline=True)
 def bits(x):
     """The 64 bits of a float64 x, as uint64."""
     return np.float64(x).view(np.uint64)
 
 
-@njit(cache=True, forceinline=True, **DRAW_WITHIN)
+@kernel(fastmath=False, forceinline=True)
 def from_bits(n):
     """The float64 whose 64 bits are n, uint64."""
     return np.uint64(n).view(np.float64)
 
 
-@njit(cache=True, forceinline=True, **DRAW_WITHIN)
+@kernel(fastmath=False, forceinline=True)
 def log(x):
     """Natural logarithm of a positive, finite, normal float64 (2.3e-308 and up; nothing else is checked).
 
@@ -60,7 +59,7 @@ def log(x):
     return e * LN2_HIGH - ((s * (f - y * p) - e * LN2_LOW) - f)
 
 
-@njit(cache=True, forceinline=True, **DRAW_WITHIN)
+@kernel(fastmath=False, forceinline=True)
 def cos_sin_turns(u):
     """(cos 2 pi u, sin 2 pi u) for 0 <= u < 2^40: u is in turns, so the reduction to an eighth of a turn is exact."""
     t = 4.0 * u
@@ -83,7 +82,7 @@ def cos_sin_turns(u):
     return from_bits(bits(a) ^ cos_sign), from_bits(bits(b) ^ sin_sign)
 
 
-@njit(cache=True, forceinline=True, **DRAW_WITHIN)
+@kernel(fastmath=False, forceinline=True)
 def exp(x):
     """e^x: 0 below -745.2, infinity above 709.8, nan for nan; results below 2.3e-308 are rounded twice.
 
@@ -97,7 +96,7 @@ def exp(x):
     return exp_within(x)
 
 
-@njit(cache=True, forceinline=True, **DRAW_WITHIN)
+@kernel(fastmath=False, forceinline=True)
 def exp_within(x):
     """e^x for -745.2 < x <= 709.79, which is not checked: without branches, so that loops vectorise."""
     n = (x * LOG2_E + ROUND) - ROUND

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from mmgibbs.draws.elementary import log
 from mmgibbs.draws.philox import draw_word, uniform_pair
-from mmgibbs.machine.kernel_options import DRAW
+from pedigree.kernels import kernel
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def exponential_pair(c0, c1, c2, draw, k0, k1):
     """Two independent Exp(rate 1) draws from block (draw, 0) of the site (sweep c0, level c1, stream c2)."""
     u, v = uniform_pair(c0, c1, c2, draw_word(draw, 0), k0, k1)
     return -log(u), -log(v)
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def exponential(c0, c1, c2, draw, k0, k1):
     """Exp(rate 1): the first of exponential_pair."""
     return exponential_pair(c0, c1, c2, draw, k0, k1)[0]

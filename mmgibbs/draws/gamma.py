@@ -18,19 +18,18 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.elementary import exp, log
 from mmgibbs.draws.normal import box_muller
 from mmgibbs.draws.over_relaxation import NOISE, OVER_RELAXED
 from mmgibbs.draws.philox import draw_word, exhausted, philox, short_uniform, uniform
-from mmgibbs.machine.kernel_options import DRAW, DRAW_WITHIN
+from pedigree.kernels import kernel
 
 SMALLEST = 2.2250738585072014e-308  # the smallest normal float64
 BOOST_ATTEMPT = np.uint64(0xFFFFFF)
 
 
-@njit(cache=True, forceinline=True, **DRAW_WITHIN)
+@kernel(fastmath=False, forceinline=True)
 def log_acceptance(w, d):
     """3 d (log(1 + w) - w + w^2/2 - w^3/3) for w > -1."""
     if abs(w) < 0.03125:
@@ -40,7 +39,7 @@ def log_acceptance(w, d):
     return 3.0 * d * (log(1.0 + w) - w + w * w * (0.5 - 0.3333333333333333 * w))
 
 
-@njit(cache=True, **DRAW_WITHIN)
+@kernel(fastmath=False)
 def gamma_from_one(shape, c0, c1, c2, draw, first, k0, k1):
     """Gamma(shape, rate 1) for 1 <= shape < infinity, else nan; its attempts are first..first + 4095."""
     if not (shape >= 1.0 and shape < np.inf):
@@ -61,7 +60,7 @@ def gamma_from_one(shape, c0, c1, c2, draw, first, k0, k1):
             return np.nan
 
 
-@njit(cache=True, **DRAW_WITHIN)
+@kernel(fastmath=False)
 def log_boost(shape, c0, c1, c2, draw, k0, k1):
     """log(U)/shape, the logarithm of the factor that takes a Gamma(shape + 1) draw to Gamma(shape)."""
     c0, c1, c2, k0, k1 = np.uint64(c0), np.uint64(c1), np.uint64(c2), np.uint64(k0), np.uint64(k1)
@@ -69,7 +68,7 @@ def log_boost(shape, c0, c1, c2, draw, k0, k1):
     return log(uniform(w0, w1)) / shape
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def gamma(shape, c0, c1, c2, draw, k0, k1):
     """Gamma(shape, rate 1) draw `draw` (0..255) of the site (sweep c0, level c1, stream c2).
 
@@ -86,7 +85,7 @@ def gamma(shape, c0, c1, c2, draw, k0, k1):
     return value
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def log_gamma_draw(shape, c0, c1, c2, draw, k0, k1):
     """The logarithm of the draw that gamma() makes from the same counters, without its floor; nan as there."""
     if not shape > 0.0:
@@ -97,13 +96,13 @@ def log_gamma_draw(shape, c0, c1, c2, draw, k0, k1):
     return log(value) if shape >= 1.0 else log(value) + log_boost(shape, c0, c1, c2, draw, k0, k1)
 
 
-@njit(cache=True, **DRAW_WITHIN)
+@kernel(fastmath=False)
 def chi_square(df, c0, c1, c2, draw, k0, k1):
     """Chi-square with df > 0 degrees of freedom: twice Gamma(df/2)."""
     return 2.0 * gamma(0.5 * df, c0, c1, c2, draw, k0, k1)
 
 
-@njit(cache=True, **DRAW_WITHIN)
+@kernel(fastmath=False)
 def over_relaxed_chi_square(df, now, c0, c1, c2, draw, k0, k1):
     """A chi-square with df > 0 degrees of freedom given `now` > 0, the one of before: over-relaxed, from 2 degrees of
     freedom on; below, where x is far from normal, independent of it. Attempt 0 is the only one.

@@ -13,14 +13,13 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.elementary import cos_sin_turns, log
 from mmgibbs.draws.philox import SHIFT_20, WORD, draw_word, philox, short_uniform, uniform
-from mmgibbs.machine.kernel_options import DRAW, DRAW_WITHIN
+from pedigree.kernels import kernel
 
 
-@njit(cache=True, forceinline=True, **DRAW_WITHIN)
+@kernel(fastmath=False, forceinline=True)
 def small_root(mean, half_chi_square):
     """(mean/g, g) for shape 1, half_chi_square = Y/2; (1/Y, infinity) where the larger root is out of reach."""
     a = mean * half_chi_square
@@ -30,14 +29,14 @@ def small_root(mean, half_chi_square):
     return mean / g, g
 
 
-@njit(cache=True, forceinline=True, **DRAW_WITHIN)
+@kernel(fastmath=False, forceinline=True)
 def half_chi_square_1(w0, w1, w2):
     """Half a chi-square on 1 df, -log(u) cos(pi v / 2)^2 > 0, from words w0, w1 (u) and w2 (v): 84 random bits."""
     cosine, _ = cos_sin_turns(0.25 * short_uniform(w2))
     return -log(uniform(w0, w1)) * (cosine * cosine)
 
 
-@njit(cache=True, **DRAW_WITHIN)
+@kernel(fastmath=False)
 def inverse_gaussian_attempt(mean, shape, c0, c1, c2, draw, attempt, k0, k1):
     """InvGauss(mean, shape) from block (draw, attempt), both parameters valid."""
     w0, w1, w2, w3 = philox(c0, c1, c2, draw_word(draw, attempt), k0, k1)
@@ -48,7 +47,7 @@ def inverse_gaussian_attempt(mean, shape, c0, c1, c2, draw, attempt, k0, k1):
     return shape * x
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def inverse_gaussian(mean, shape, c0, c1, c2, draw, k0, k1):
     """InvGauss(mean, shape): variance mean^3/shape. mean may be infinite: then shape / chi-square on 1 df.
 

@@ -5,13 +5,12 @@ given.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.gamma import chi_square, over_relaxed_chi_square
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.over_relaxation import NOISE, OVER_RELAXED
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
-from mmgibbs.machine.kernel_options import DRAW, DRAW_WITHIN
+from pedigree.kernels import kernel
 
 BARTLETT_DIAGONAL = 0  # draw number of a chi-square; its row's normals use draws 1, 2, ... (two normals a draw)
 NOTHING = np.empty((0, 0))  # in place of the draw of before: one that is independent of it
@@ -34,7 +33,7 @@ def inverse_wishart(
     return G
 
 
-@njit(cache=True, _nrt=False, **DRAW)
+@kernel(fastmath=False)
 def draw_inverse_wishart(nu, S, now, G, room, number, first_row, stream, seed, chain):
     """`inverse_wishart` into G (k, k); room (4, k, k) float64. Both come as zeros."""
     k = S.shape[0]
@@ -69,7 +68,7 @@ def draw_inverse_wishart(nu, S, now, G, room, number, first_row, stream, seed, c
                 G[i, j] += A[i, m] * A[j, m]
 
 
-@njit(_nrt=False, **DRAW_WITHIN)
+@kernel(fastmath=False)
 def factor_of(G, L, T, X, products):
     """Bartlett's T of G given L: T T' = L' G^-1 L = X' X, X = B^-1 L with G = B B'. False where rounding hides it.
 

@@ -11,17 +11,16 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.elementary import cos_sin_turns, log
 from mmgibbs.draws.philox import draw_word, uniform_pair
-from mmgibbs.machine.kernel_options import DRAW, DRAW_WITHIN
+from pedigree.kernels import kernel
 
 MAX_NORMALS = 512
 _CHUNK = 256
 
 
-@njit(cache=True, forceinline=True, **DRAW_WITHIN)
+@kernel(fastmath=False, forceinline=True)
 def box_muller(u, v):
     """Two standard normals from independent uniforms u and v inside (0, 1); float64. Box & Muller (1958)."""
     radius = sqrt(-2.0 * log(u))
@@ -29,14 +28,14 @@ def box_muller(u, v):
     return radius * c, radius * s
 
 
-@njit(cache=True, forceinline=True, **DRAW_WITHIN)
+@kernel(fastmath=False, forceinline=True)
 def normal_pair(c0, c1, c2, draw, k0, k1):
     """The two standard normals (float64) of draw index `draw` (0..255)."""
     u, v = uniform_pair(c0, c1, c2, draw_word(np.uint64(draw), np.uint64(0)), k0, k1)
     return box_muller(u, v)
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def normal(c0, c1, c2, j, k0, k1):
     """Standard normal j (0..511) of the site: element j mod 2 of block j div 2."""
     c0, c1, c2, k0, k1 = np.uint64(c0), np.uint64(c1), np.uint64(c2), np.uint64(k0), np.uint64(k1)  # one form of Philox
@@ -44,7 +43,7 @@ def normal(c0, c1, c2, j, k0, k1):
     return z1 if np.uint64(j) & np.uint64(1) else z0
 
 
-@njit(cache=True, _nrt=False, **DRAW)
+@kernel(fastmath=False)
 def fill_pairs(z, level, n, c0, c2, draw, k0, k1):
     """z[:, i] = the two normals of block `draw` of level[i], i < n: z (2, >= n) float64, level (>= n,) whole numbers.
 
@@ -58,7 +57,7 @@ def fill_pairs(z, level, n, c0, c2, draw, k0, k1):
         first[i], second[i] = box_muller(first[i], second[i])
 
 
-@njit(cache=True, **DRAW_WITHIN)
+@kernel(fastmath=False)
 def _fill_rows(out, start, level, z, n, c0, c2, k0, k1):
     """Rows start..start + n - 1 of `out` from the levels in the buffer."""
     k = np.uint64(out.shape[1])
@@ -73,7 +72,7 @@ def _fill_rows(out, start, level, z, n, c0, c2, k0, k1):
                 out[start + i, j] = z[0, i]
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def fill_normals(out, c0, levels, c2, k0, k1):
     """out[i, j] = normal j of levels[i].
 
@@ -91,7 +90,7 @@ def fill_normals(out, c0, levels, c2, k0, k1):
         _fill_rows(out, start, level, z, n, np.uint64(c0), np.uint64(c2), np.uint64(k0), np.uint64(k1))
 
 
-@njit(cache=True, _nrt=False, **DRAW_WITHIN)
+@kernel(fastmath=False)
 def fill_normals_across(out, c0, levels, c2, k0, k1):
     """out[j, i] = normal j of levels[i]: fill_normals turned over, for levels side by side.
 
@@ -103,7 +102,7 @@ def fill_normals_across(out, c0, levels, c2, k0, k1):
         fill_pairs(out[j : j + two], levels, m, c0, c2, j >> np.uint64(1), k0, k1)
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def fill_normals_range(out, c0, first, m, c2, k0, k1):
     """out[i, j] = normal j of level first + i, i < m: fill_normals for consecutive levels."""
     m = np.uint64(m)
@@ -116,7 +115,7 @@ def fill_normals_range(out, c0, first, m, c2, k0, k1):
         _fill_rows(out, start, level, z, n, np.uint64(c0), np.uint64(c2), np.uint64(k0), np.uint64(k1))
 
 
-@njit(cache=True, **DRAW_WITHIN)
+@kernel(fastmath=False)
 def _check_room(out, m):
     if np.uint64(out.shape[0]) < m or out.shape[1] > MAX_NORMALS:
         raise ValueError("normals of a site: `out` needs a row for each level and at most 512 columns")

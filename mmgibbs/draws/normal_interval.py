@@ -12,16 +12,15 @@ from __future__ import annotations
 from math import erfc, log1p
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.elementary import exp, log
-from mmgibbs.machine.kernel_options import DRAW, DRAW_WITHIN
+from pedigree.kernels import kernel
 
 SQRT_HALF = 0.7071067811865476
 LOG_SQRT_TWO_PI = 0.9189385332046727
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def log_phi(x):
     """log Phi(x); -inf for x = -inf, 0 for x = inf. Below -30 by the continued fraction of Mills' ratio."""
     if x < -1e160:
@@ -35,7 +34,7 @@ def log_phi(x):
     return -0.5 * t * t - LOG_SQRT_TWO_PI - log(f)
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def normal_interval(a, b):
     """Phi(b) - Phi(a) for a <= b, either end possibly infinite, with a small relative error until it underflows: beyond
     37 standard deviations it is 0.
@@ -43,13 +42,13 @@ def normal_interval(a, b):
     return between_tails(a, b, tail(a), tail(b))
 
 
-@njit(cache=True, forceinline=True, **DRAW)
+@kernel(fastmath=False, forceinline=True)
 def tail(x):
     """2 (1 - Phi(|x|))."""
     return erfc(abs(x) * SQRT_HALF)
 
 
-@njit(cache=True, forceinline=True, **DRAW_WITHIN)
+@kernel(fastmath=False, forceinline=True)
 def between_tails(a, b, tail_a, tail_b):
     """`normal_interval` of (a, b), a <= b, whose tails are known: tail_a = `tail`(a), tail_b = `tail`(b)."""
     if a > 0.0:
@@ -59,7 +58,7 @@ def between_tails(a, b, tail_a, tail_b):
     return 0.5 * (tail_b - tail_a)
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def log_normal_interval(a, b):
     """log(Phi(b) - Phi(a)) for a < b, either end possibly infinite; -inf where they are equal."""
     if a > 0.0:

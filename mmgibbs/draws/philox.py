@@ -10,10 +10,9 @@ Words are uint64 below 2^32: Numba and NumPy disagree about uint32 arithmetic, a
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.elementary import from_bits
-from mmgibbs.machine.kernel_options import DRAW, DRAW_WITHIN
+from pedigree.kernels import kernel
 
 WORD = np.uint64(0xFFFFFFFF)
 SHIFT_12 = np.uint64(12)
@@ -30,14 +29,14 @@ ONE_LESS_HALF_STEP = 1.0 - 2.0**-53
 ONE_LESS_HALF_SHORT_STEP = 1.0 - 2.0**-33
 
 
-@njit(cache=True, forceinline=True, **DRAW_WITHIN)
+@kernel(fastmath=False, forceinline=True)
 def _round(c0, c1, c2, c3, k0, k1):
     p0 = MULTIPLIER_0 * (c0 & WORD)  # masked here, not in the result: vector multiplications read the low halves alone
     p1 = MULTIPLIER_1 * (c2 & WORD)
     return (p1 >> SHIFT_32) ^ c1 ^ k0, p1, (p0 >> SHIFT_32) ^ c3 ^ k1, p0
 
 
-@njit(cache=True, forceinline=True, **DRAW_WITHIN)
+@kernel(fastmath=False, forceinline=True)
 def philox(c0, c1, c2, c3, k0, k1):
     """Four random words (uint64, below 2^32) of counter (c0, c1, c2, c3) under key (k0, k1), all taken modulo 2^32."""
     c0, c1, c2, c3 = np.uint64(c0) & WORD, np.uint64(c1) & WORD, np.uint64(c2) & WORD, np.uint64(c3) & WORD
@@ -64,33 +63,33 @@ def philox(c0, c1, c2, c3, k0, k1):
     return c0 & WORD, c1 & WORD, c2 & WORD, c3 & WORD
 
 
-@njit(cache=True, forceinline=True, **DRAW)
+@kernel(fastmath=False, forceinline=True)
 def draw_word(draw, attempt):
     """The fourth counter word: draw (0..255) in the top 8 bits, attempt (0..2^24-1) below."""
     return (np.uint64(draw) << SHIFT_24) | np.uint64(attempt)
 
 
-@njit(cache=True, forceinline=True, **DRAW_WITHIN)
+@kernel(fastmath=False, forceinline=True)
 def uniform(high, low):
     """The uniform (2 n + 1) / 2^53, n = high * 2^20 + low div 2^12 < 2^52: inside (0, 1), symmetric about 1/2."""
     n = (high << SHIFT_20) | (low >> SHIFT_12)
     return from_bits(n | ONE_BITS) - ONE_LESS_HALF_STEP
 
 
-@njit(cache=True, forceinline=True, **DRAW_WITHIN)
+@kernel(fastmath=False, forceinline=True)
 def short_uniform(word):
     """The uniform (2 n + 1) / 2^33 of one 32-bit word n: for angles and for the decisions of rejection samplers."""
     return from_bits((word << SHIFT_20) | ONE_BITS) - ONE_LESS_HALF_SHORT_STEP
 
 
-@njit(cache=True, forceinline=True, **DRAW)
+@kernel(fastmath=False, forceinline=True)
 def uniform_pair(c0, c1, c2, c3, k0, k1):
     """Two uniforms inside (0, 1), odd multiples of 2^-53, from one block: words (0, 1) and words (2, 3)."""
     w0, w1, w2, w3 = philox(c0, c1, c2, c3, k0, k1)
     return uniform(w0, w1), uniform(w2, w3)
 
 
-@njit(cache=True, forceinline=True, **DRAW_WITHIN)
+@kernel(fastmath=False, forceinline=True)
 def exhausted(attempt, u):
     """True from attempt 4096 on. u is a uniform of the attempt: `u < 1` always holds, unknown to the compiler.
 

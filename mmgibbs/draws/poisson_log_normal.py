@@ -16,17 +16,16 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.elementary import exp, log
 from mmgibbs.draws.philox import draw_word, exhausted, philox, uniform
-from mmgibbs.machine.kernel_options import DRAW
+from pedigree.kernels import kernel
 
 REACH = 1.2  # from the mode to the outer tangents, in standard deviations by the curvature there
 NEWTON_STEPS = 8  # from the start below, quadratic convergence to the last bit takes at most six
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def lambert_of_exp(c):
     """W > 0 with W + log W = c, that is W0(exp(c)); exp(c) where c < -36, to which it rounds there."""
     if c < -36.0:
@@ -37,7 +36,7 @@ def lambert_of_exp(c):
     return w
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def poisson_log_normal(count, exposure, mean, variance, c0, c1, c2, draw, k0, k1):
     """l with density proportional to exp(f(l)).
 

@@ -23,13 +23,12 @@ variance (its limit as z -> infinity). So mean and variance are exact; the skewn
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.elementary import exp, log
 from mmgibbs.draws.gamma import gamma_from_one
 from mmgibbs.draws.inverse_gaussian import half_chi_square_1, inverse_gaussian_attempt, small_root
 from mmgibbs.draws.philox import SHIFT_12, SHIFT_20, WORD, draw_word, exhausted, philox, short_uniform, uniform
-from mmgibbs.machine.kernel_options import DRAW, DRAW_WITHIN
+from pedigree.kernels import kernel
 
 PI = 3.141592653589793
 PI_SQUARED = 9.869604401089358
@@ -43,7 +42,7 @@ EXACT_UP_TO = 16
 SERIES_TERMS = 8
 
 
-@njit(cache=True, **DRAW_WITHIN)
+@kernel(fastmath=False)
 def series_accepts(rho, v):
     """v < 1 - 3 rho + 5 rho^3 - 7 rho^6 + ...: the partial sums bracket the limit."""
     total, power, step = 1.0, 1.0, rho
@@ -62,7 +61,7 @@ def series_accepts(rho, v):
         n += 2.0
 
 
-@njit(cache=True, **DRAW_WITHIN)
+@kernel(fastmath=False)
 def polya_gamma_1_attempts(z, c0, c1, c2, draw, first, k0, k1):
     """PG(1, z) from attempts first..first + 4095."""
     c = 0.5 * abs(z)
@@ -106,13 +105,13 @@ def polya_gamma_1_attempts(z, c0, c1, c2, draw, first, k0, k1):
             return np.nan
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def polya_gamma_1(z, c0, c1, c2, draw, k0, k1):
     """PG(1, z) draw `draw` (0..255) of the site (sweep c0, level c1, stream c2); nan for nan, 0 for infinite z."""
     return polya_gamma_1_attempts(z, c0, c1, c2, draw, 0, k0, k1)
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def polya_gamma_mean(h, z):
     """E PG(h, z) = h tanh(z/2) / (2 z), h/4 at 0."""
     if abs(z) < 0.5:
@@ -129,7 +128,7 @@ def polya_gamma_mean(h, z):
     return h * ((1.0 - e) / (1.0 + e)) / (2.0 * abs(z))
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def polya_gamma_variance(h, z):
     """Var PG(h, z) = h (sinh z - z) / (4 z^3 cosh(z/2)^2), h/24 at 0."""
     if abs(z) < 0.5:
@@ -147,7 +146,7 @@ def polya_gamma_variance(h, z):
     return h * (2.0 * t - size * (1.0 - t * t)) / (4.0 * size * size * size)
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def polya_gamma(h, z, c0, c1, c2, draw, k0, k1):
     """PG(h, z) draw `draw` (0..255) of the site, h a whole number; 0 for h = 0 or infinite z, nan for h < 0 or nan z.
 

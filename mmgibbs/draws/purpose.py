@@ -43,8 +43,6 @@ REGRESSION_RESCALE = 27  # parameter expansion
 REGRESSION_START = 28  # starting values
 MARGINAL = 29  # variances of the mixed model with the location effects integrated out
 PREDICTION_ERROR = 30  # prediction errors at known variances
-COMPETING = 31  # the variances of two competing terms, drawn together
-COMPETING_LEVEL = 32  # effects of their levels
 
 MAX_TERM = (1 << 24) - 1
 _WORD = 1 << 32

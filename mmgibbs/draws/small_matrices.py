@@ -8,14 +8,13 @@ by side in the lanes of vector instructions), of the same arithmetic as `cholesk
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from mmgibbs.machine.kernel_options import DRAW_WITHIN
+from pedigree.kernels import kernel
 
 SINGULAR = 1e-12  # of a diagonal element: an exactly singular matrix leaves a pivot of rounding there, not 0
 
 
-@njit(cache=True, _nrt=False, **DRAW_WITHIN)
+@kernel(fastmath=False)
 def cholesky(A, L, singular):
     """L with L L' = A; the lower triangle of A is read, that of L written, both (k, k) float64.
 
@@ -37,7 +36,7 @@ def cholesky(A, L, singular):
     return True
 
 
-@njit(cache=True, _nrt=False, **DRAW_WITHIN)
+@kernel(fastmath=False)
 def cholesky_reciprocal(A, L, singular):
     """`cholesky` with 1 / l_jj on the diagonal of L, so that there are k divisions and no more, here and in solves.
 

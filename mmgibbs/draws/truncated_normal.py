@@ -15,18 +15,17 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.elementary import exp, exp_within, log
 from mmgibbs.draws.normal import box_muller
 from mmgibbs.draws.philox import draw_word, exhausted, philox, uniform, uniform_pair
-from mmgibbs.machine.kernel_options import DRAW, DRAW_WITHIN
+from pedigree.kernels import kernel
 
 SWITCH = 0.47  # from this mean on, normals are accepted often enough
 SQRT_TWO_PI = 2.5066282746310002
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def truncated_normal_above(mean, c0, c1, c2, draw, k0, k1):
     """TN(mean, 1; > 0), strictly positive; nan where mean is nan or infinite."""
     if not abs(mean) < np.inf:
@@ -52,13 +51,13 @@ def truncated_normal_above(mean, c0, c1, c2, draw, k0, k1):
             return np.nan
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def truncated_normal_below(mean, c0, c1, c2, draw, k0, k1):
     """TN(mean, 1; < 0), strictly negative: minus TN(-mean, 1; > 0)."""
     return -truncated_normal_above(-mean, c0, c1, c2, draw, k0, k1)
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def truncated_normal(mean, lower, upper, c0, c1, c2, draw, k0, k1):
     """TN(mean, 1; lower, upper), either end possibly infinite: a draw in [lower, upper] (`lower` where they are equal).
 
@@ -68,7 +67,7 @@ def truncated_normal(mean, lower, upper, c0, c1, c2, draw, k0, k1):
     return truncated_normal_from(np.uint64(0), mean, lower, upper, c0, c1, c2, draw, k0, k1)
 
 
-@njit(cache=True, **DRAW_WITHIN)
+@kernel(fastmath=False)
 def truncated_normal_from(attempt, mean, lower, upper, c0, c1, c2, draw, k0, k1):
     """`truncated_normal` from attempt number `attempt` (uint64) on, where those before have been tried elsewhere."""
     if not (lower <= upper and abs(mean) < np.inf):
@@ -108,7 +107,7 @@ def truncated_normal_from(attempt, mean, lower, upper, c0, c1, c2, draw, k0, k1)
             return np.nan
 
 
-@njit(cache=True, forceinline=True, **DRAW_WITHIN)
+@kernel(fastmath=False, forceinline=True)
 def attempt_without_normals(mean, lower, upper, u, v):
     """(draw, whether it is accepted) of one attempt of `truncated_normal` by an exponential or a uniform.
 
@@ -134,13 +133,13 @@ def attempt_without_normals(mean, lower, upper, u, v):
     return up if inside | right else down, accepted
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def room_for_truncated(n):
     """Memory for `fill_truncated` of up to n levels."""
     return np.empty((10, n)), np.empty((2, n), np.int64), np.empty((2, n), np.bool_)
 
 
-@njit(cache=True, **DRAW)
+@kernel(fastmath=False)
 def fill_truncated(out, mean, sd, lower, upper, level, n, room, c0, c2, draw, k0, k1):
     """out[i] = sd[i] times `truncated_normal` of (mean[i], lower[i], upper[i]) / sd[i] at level[i], i < n.
 
@@ -169,7 +168,7 @@ def fill_truncated(out, mean, sd, lower, upper, level, n, room, c0, c2, draw, k0
     _without_normals(out, mean, sd, lower, upper, level, others[:n_others], room, c0, c2, draw, k0, k1)
 
 
-@njit(cache=True, **DRAW_WITHIN)
+@kernel(fastmath=False)
 def _second_normals(out, mean, sd, lower, upper, level, listed, z1, c0, c2, draw, k0, k1):
     """The second normal of the first attempt, for the levels listed, and further attempts where it fails too."""
     for i in listed:
@@ -181,7 +180,7 @@ def _second_normals(out, mean, sd, lower, upper, level, listed, z1, c0, c2, draw
             out[i] = sd[i] * truncated_normal_from(np.uint64(1), m, a, b, c0, level[i], c2, draw, k0, k1)
 
 
-@njit(cache=True, **DRAW_WITHIN)
+@kernel(fastmath=False)
 def _without_normals(out, mean, sd, lower, upper, level, listed, room, c0, c2, draw, k0, k1):
     """First attempts by exponentials and uniforms for the levels listed, and further ones where they fail."""
     numbers, accepted, n = room[0], room[2][0], len(listed)

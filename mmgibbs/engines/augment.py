@@ -9,14 +9,13 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.purpose import AUGMENT, stream
 from mmgibbs.draws.small_matrices import cholesky
 from mmgibbs.equations.structured import Records
-from mmgibbs.machine.kernel_options import ENTRY, WITHIN
 from mmgibbs.model.residual import Blocks, ClassBlocks, of_classes
+from pedigree.kernels import kernel
 
 # (fill, noise) of `augmentation`, or None where no trait is missing; class of each pattern; number of classes
 # -> (classes, T, T)
@@ -95,7 +94,7 @@ def block_of_trait(of_class: tuple[Blocks, ...], n_traits: int) -> np.ndarray:
     return out
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@kernel
 def _augmentation(all_R, patterns, block_of_class, class_of_pattern, fill, noise, room, traits):
     """fill and noise (patterns, T, T), which come as zeros; room (2, T, T) and traits (T,) int64 are written over.
 
@@ -121,7 +120,7 @@ def _augmentation(all_R, patterns, block_of_class, class_of_pattern, fill, noise
     return True
 
 
-@njit(**WITHIN)
+@kernel
 def _given_observed(R, traits, o, n, A, L, fill, noise):
     """Rows of the missing traits o ... n - 1, from the factor of R of all n: with L_oo, L_mo and L_mm its parts,
     R_mo R_oo^-1 = L_mo L_oo^-1, and L_mm is a root of the conditional covariance.
@@ -145,7 +144,7 @@ def _given_observed(R, traits, o, n, A, L, fill, noise):
     return True
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def _residual_products(records, e, fill, noise, complete, class_of_pattern, n_classes, number, stream, seed, chain):
     n, T = e.shape
     total, f, z = np.zeros((n_classes, T, T)), np.empty(T), np.empty(T)

@@ -40,7 +40,6 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from mmgibbs.engines.augment import Sums, by_class_of, records_behind, residual_products
-from mmgibbs.engines.competing import CompetingTerms
 from mmgibbs.engines.dense_products import LaterTiles, dense_quadratic_form
 from mmgibbs.engines.liabilities import Liabilities
 from mmgibbs.engines.markers import gather, scatter, weight_by_pattern
@@ -56,7 +55,6 @@ from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.labels import component_labels
 from mmgibbs.model.residual import Blocks, ClassBlocks
-from mmgibbs.model.shared_levels import SharedLevels
 
 Key = tuple[int, int]  # (seed, chain)
 
@@ -361,10 +359,6 @@ class HostState(ABC):
         self._e = e
         if later is not None and not self.equations.design.terms[term].groups_fixed:
             later.take(np.asarray(M, float) @ later.sums, later.dense.columns(self.theta[term]))
-
-    def competing_terms(self, shared: SharedLevels) -> CompetingTerms:
-        """The passes over the levels of two terms whose sum is what records meet (competing.py)."""
-        return CompetingTerms(self.equations, shared, self.threads)
 
     def _known_later(self, term: int, theta: np.ndarray) -> LaterTiles | None:
         """Those of a term, if they are those of theta."""

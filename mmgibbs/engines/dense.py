@@ -15,12 +15,11 @@ stretches of columns are added up in order. Everything else of a visit is the se
 from __future__ import annotations
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
-from mmgibbs.engines.intrinsics import stack
 from mmgibbs.engines.visit import (
     draw_level,
     draw_sites,
@@ -39,9 +38,10 @@ from mmgibbs.equations.relationships import times_row, weight
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.barrier import meet, share
-from mmgibbs.machine.kernel_options import ENTRY
+from mmgibbs.machine.intrinsics import stack
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.model.design import Design
+from pedigree.kernels import kernel
 
 
 def with_dense_block(design: Design) -> str | None:
@@ -94,7 +94,7 @@ class DenseSweep:
         kept.take(later, columns)
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def sweep_tiles(
     arrived, me, stretch, term, K, records, k_, T_, S, position, columns, later, sums, parts, theta, e, Ginv, Rinv,
     c_first, c_last, joint, number, stream, seed, chain, failed,
@@ -124,7 +124,7 @@ def sweep_tiles(
         add_of_rows(S, first, last, columns[c_first:c_last], begin, min(first, end), stretch, later[c_first:c_last])
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def sweep_tile(
     term, K, records, k_, T_, S, position, first, sums, columns, theta, e, Ginv, Rinv, c_first, c_last, joint, number,
     stream, seed, chain,

@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 from math import sqrt
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.elementary import log
 from mmgibbs.draws.normal_interval import between_tails, log_normal_interval, tail
@@ -27,10 +26,10 @@ from mmgibbs.draws.poisson_log_normal import poisson_log_normal
 from mmgibbs.draws.purpose import LIABILITY, stream
 from mmgibbs.draws.truncated_normal import fill_truncated, room_for_truncated, truncated_normal
 from mmgibbs.equations.structured import Records
-from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.response import Categories, Count, Interval, Response
+from pedigree.kernels import kernel
 
 CHUNK = 1 << 15  # records behind one partial sum
 BLOCK = 1024  # records whose liabilities are drawn side by side
@@ -137,7 +136,7 @@ def given_others(Rinv: np.ndarray, trait: int) -> tuple[np.ndarray, np.ndarray]:
     return np.where(lacks[:, None], 0.0, B), np.where(lacks, 0.0, 1 / np.sqrt(safe))
 
 
-@njit(cache=True, forceinline=True, **KERNEL)
+@kernel(forceinline=True)
 def conditional(pattern, weight, e, B, s, r):
     """(m, sd) of the residual of record r given its other residuals; sd = 0 where the record lacks the trait.
 
@@ -149,7 +148,7 @@ def conditional(pattern, weight, e, B, s, r):
     return mean, s[p] / sqrt(np.float64(weight[r])) if weight.size > 0 else s[p]
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def conditionals(records, trait, y, e, B, s, start, n, mean, sd, eta):
     """`conditional` of the records start ... start + n - 1, and eta = y - e: loops that vectorise. mean: 0 before."""
     pattern, own_y, own_e = records.pattern[start:], y[start:, trait], e[start:, trait]
@@ -167,13 +166,13 @@ def conditionals(records, trait, y, e, B, s, start, n, mean, sd, eta):
                 mean[i] += B[pattern[i], o] * e[start + i, o]
 
 
-@njit(cache=True, forceinline=True, **KERNEL)
+@kernel(forceinline=True)
 def truncated(mean, sd, low, high, number, record, stream, seed, chain):
     """A residual between low and high."""
     return sd * truncated_normal(mean / sd, low / sd, high / sd, number, record, stream, 0, seed, chain)
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def draw_categories(records, category, cuts, trait, y, e, B, s, first, last, number, stream, seed, chain):
     """Liabilities of the records first ... last - 1, from the interval of cuts that their category represents.
 
@@ -207,7 +206,7 @@ def draw_categories(records, category, cuts, trait, y, e, B, s, first, last, num
     return a, b
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def draw_intervals(records, lower, upper, trait, y, e, B, s, first, last, number, stream, seed, chain):
     """Liabilities within lower (n,) ... upper (n,); records where both are equal stay as they are."""
     pattern, weight = records.pattern, records.weight
@@ -223,7 +222,7 @@ def draw_intervals(records, lower, upper, trait, y, e, B, s, first, last, number
             e[r, trait] = residual
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def draw_log_rates(records, count, exposure, trait, y, e, B, s, first, last, number, stream, seed, chain):
     """Log rates behind count (n,) at exposure (n,)."""
     pattern, weight = records.pattern, records.weight
@@ -238,7 +237,7 @@ def draw_log_rates(records, count, exposure, trait, y, e, B, s, first, last, num
             e[r, trait] = rate - eta
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def log_ratio_of_cuts(records, category, cuts, proposed, trait, y, e, B, s, first, last):
     """sum over the records of log P(category | proposed) - log P(category | cuts), liabilities integrated out.
 
@@ -273,7 +272,7 @@ def log_ratio_of_cuts(records, category, cuts, proposed, trait, y, e, B, s, firs
     return total + log(product)
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def log_ratio_of_residual_scale(records, category, cuts, x, in_class, trait, y, e, B, s, first, last):
     """sum over the records of the class of log P(category | x R_tt x) - log P(category | R_tt): the conditional mean of
     the residual and its standard deviation go to x times themselves.

@@ -11,10 +11,9 @@ in sweep order. Sums are float64 and in the order of the records.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.design import Design
+from pedigree.kernels import kernel
 
 
 def with_markers(design: Design) -> str | None:
@@ -24,7 +23,7 @@ def with_markers(design: Design) -> str | None:
     return f"model.markers ('{design.markers[0].name}'); use engine: serial, or structured on the CPU"
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def gather(pattern, weight, animal, trait, e, Rinv, out):
     """s_a of the module: out (animals,) float64, from 0; animal (n,), -1 where the record has none; weight (n,) or
     empty.
@@ -42,7 +41,7 @@ def gather(pattern, weight, animal, trait, e, Rinv, out):
         out[a] += total * weight[r] if weight.size > 0 else total
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def scatter(animal, trait, g, offset, e):
     """e_rt and offset_r of the module, in place: offset (n,), e (n, T) float64.
 

@@ -16,13 +16,12 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
 from mmgibbs.engines.dense import DenseSweep
-from mmgibbs.engines.intrinsics import stack
 from mmgibbs.engines.visit import (
     AHEAD,
     draw_level,
@@ -39,8 +38,9 @@ from mmgibbs.equations.partition import Block
 from mmgibbs.equations.passes import level_precisions
 from mmgibbs.equations.relationships import times_row, weight
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.machine.kernel_options import ENTRY
+from mmgibbs.machine.intrinsics import stack
 from mmgibbs.machine.threads import ALONE, Threads
+from pedigree.kernels import kernel
 
 CHUNK = 1024  # levels whose normals are drawn together, so that drawing them vectorises
 
@@ -107,7 +107,7 @@ def sites_of(block: Block, joint: bool) -> tuple[int, int] | None:
     return None if joint else (block.first_component, block.last_component)
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, sites, number, stream, seed, chain):
     """Draw the levels first ... last - 1 (sweep positions) of one term. Returns -1, or the position whose P is not
     positive definite.

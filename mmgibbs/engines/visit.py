@@ -8,15 +8,14 @@ T traits. `k_` and `T_` are tuples whose length is the number of components and 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 
 from mmgibbs.draws.over_relaxation import NOISE, TOWARDS_MEAN
-from mmgibbs.engines.intrinsics import prefetch
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.machine.kernel_options import WITHIN
+from mmgibbs.machine.intrinsics import prefetch
 from mmgibbs.model.relationships.base import UNKNOWN
 from mmgibbs.model.relationships.pedigree import PedigreeLists
+from pedigree.kernels import kernel
 
 AHEAD = 12  # how many levels ahead memory is asked for: most of a visit is waiting for it
 ASKED = 16  # of a long list only the beginning is asked for: the rest would drive out what is needed first
@@ -37,7 +36,7 @@ def unrolled(equations: StructuredEquations, term: int) -> tuple[tuple, tuple]:
     return unroll(t.n_components, work), unroll(equations.design.n_traits, work)
 
 
-@njit(cache=True, forceinline=True, **WITHIN)
+@kernel(forceinline=True)
 def sum_visits(term, records, T_, first, last, e, Rinv, rhs):
     """rhs += sum of W_r' R_r^-1 e_r over the visits first ... last - 1 (uint64) of one level.
 
@@ -58,7 +57,7 @@ def sum_visits(term, records, T_, first, last, e, Rinv, rhs):
             rhs[c] += (w if plain else w * term.covariates[r, term.regressor[c]]) * s
 
 
-@njit(cache=True, forceinline=True, **WITHIN)
+@kernel(forceinline=True)
 def join_prior(k_, Ginv, kappa, row, P, rhs):
     """What a level's relatives and prior say of it: rhs = -G^-1 sum_m kappa_lm theta_m, P += kappa_ll G^-1 (the lower
     triangle).
@@ -74,7 +73,7 @@ def join_prior(k_, Ginv, kappa, row, P, rhs):
             P[a, b] += kappa * Ginv[a, b]
 
 
-@njit(cache=True, forceinline=True, **WITHIN)
+@kernel(forceinline=True)
 def hold_inactive(active, P, rhs, z):
     """Components set to 0 leave the system (the lower triangle of P): their change is exactly 0.
 
@@ -91,7 +90,7 @@ def hold_inactive(active, P, rhs, z):
             P[a, a] = 1.0
 
 
-@njit(cache=True, forceinline=True, **WITHIN)
+@kernel(forceinline=True)
 def draw_level(k_, P, L, rhs, z, change):
     """change = L'^-1 (f L^-1 rhs + n z), P = L L': N(P^-1 rhs, P^-1) over-relaxed, f and n of
     draws/over_relaxation.py; only the lower triangle of P is read. False where P is not positive definite.
@@ -125,7 +124,7 @@ def draw_level(k_, P, L, rhs, z, change):
     return True
 
 
-@njit(cache=True, forceinline=True, **WITHIN)
+@kernel(forceinline=True)
 def draw_sites(k_, P, rhs, z, change, c_first, c_last):
     """change_c ~ N((rhs_c - sum_b P_cb change_b) / P_cc, 1 / P_cc) for c = c_first ... c_last - 1 in turn; the others
     stay. False where a P_cc is not positive. Plain draws, those of the classic sampler.
@@ -145,7 +144,7 @@ def draw_sites(k_, P, rhs, z, change, c_first, c_last):
     return True
 
 
-@njit(cache=True, forceinline=True, **WITHIN)
+@kernel(forceinline=True)
 def shift(theta, level, change):
     """theta_l += change, l the sweep position `level`; `change` becomes what the stored precision could hold of it.
 
@@ -157,7 +156,7 @@ def shift(theta, level, change):
         change[c] = np.float64(theta[level, c]) - np.float64(old)
 
 
-@njit(cache=True, forceinline=True, **WITHIN)
+@kernel(forceinline=True)
 def move_visits(term, first, last, e, change):
     """e_r -= W_r change for the visits first ... last - 1 (uint64) of one level: e (n, T), change (k,) float64."""
     plain = term.covariates.shape[0] == 0
@@ -169,7 +168,7 @@ def move_visits(term, first, last, e, change):
             e[r, term.trait[c]] -= change[c] if plain else change[c] * term.covariates[r, term.regressor[c]]
 
 
-@njit(cache=True, forceinline=True, **WITHIN)
+@kernel(forceinline=True)
 def prefetch_visit(term, K, records, level, theta, e):
     """Prefetch what the visit of a level will read: its relatives' rows of theta (q, k), its records' rows of e (n, T)
     and their patterns.

@@ -3,21 +3,16 @@
 Most animals have one record of their own and few calves, so a million levels fall into a few thousand classes, and
 their data part of P, sum_{r in l} W_r' R_r^-1 W_r, is formed once per class. Where covariates or weights make nearly
 every level a class of its own there is nothing to gain, and levels keep cells of their own.
-
-Of little data NumPy sorts the cells in some milliseconds to tens of them, and nothing need be compiled; else a kernel
-keeps a table of the classes. Both give the same.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from mmgibbs.machine.kernel_options import ENTRY, WITHIN
+from pedigree.kernels import kernel
 
 WORTHWHILE = 8  # levels per class, at least, on average
 MANY = 2000  # levels of a term, at least: fewer hold next to nothing
-LITTLE = 1 << 18  # numbers in the table of all levels' cells that NumPy sorts, at most
 
 
 def shared_cells(
@@ -41,38 +36,15 @@ def shared_cells(
 def _classes(ptr: np.ndarray, pattern: np.ndarray, bits: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     """(class of each level uint32, the first level of each class), classes in the order of these; both empty where
     there are more than `most`. bits: the sums of the cells as whole numbers."""
-    q, m = ptr.size - 1, bits.shape[1]
-    width = 1 + int(np.diff(ptr).max(initial=0)) * (1 + m * (m + 1) // 2)
-    which, example = (_by_numpy if q * width <= LITTLE else _by_kernel)(ptr, pattern, bits, most)
-    return (which, example) if example.size <= most else (which[:0], example[:0])
-
-
-def _by_numpy(ptr: np.ndarray, pattern: np.ndarray, bits: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    q = ptr.size - 1
-    counts: np.ndarray = np.diff(ptr.astype(np.int64))
-    level = np.repeat(np.arange(q), counts)
-    cells = np.column_stack([pattern, bits[(slice(None), *np.tril_indices(bits.shape[1]))]]).astype(np.uint64)
-    table = np.zeros((q, 1 + counts.max(initial=0) * cells.shape[1]), np.uint64)  # of each level, cells by pattern
-    table[:, 0] = counts
-    place = 1 + (np.arange(level.size) - ptr[level].astype(np.int64)) * cells.shape[1]
-    table[level[:, None], place[:, None] + np.arange(cells.shape[1])] = cells[np.lexsort((pattern, level))]
-    rows = table.view(np.dtype((np.void, table[:1].nbytes))).reshape(-1)
-    _, example, which = np.unique(rows, return_index=True, return_inverse=True)
-    rank = np.argsort(np.argsort(example))
-    return rank[which].astype(np.uint32), np.sort(example)
-
-
-def _by_kernel(ptr: np.ndarray, pattern: np.ndarray, bits: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """example has most + 1 levels where there are more classes."""
     q = ptr.size - 1
     slots = max(16, 1 << (2 * most - 1).bit_length())
     at, prints = np.full(slots, -1, np.int64), np.empty(most, np.uint64)
-    which, example = np.empty(q, np.uint32), np.empty(most + 1, np.int64)
+    which, example = np.empty(q, np.uint32), np.empty(most, np.int64)
     n = _classify(ptr, pattern, bits, at, prints, which, example)
-    return which, example[:n].copy()
+    return (which, example[:n].copy()) if n <= most else (which[:0], example[:0])
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@kernel
 def _classify(ptr, pattern, bits, at, prints, which, example):
     """How many classes there are, or one more than there is room for. at, -1 before, and prints are a table of them:
     open addressing, a power of 2 of slots."""
@@ -94,7 +66,7 @@ def _classify(ptr, pattern, bits, at, prints, which, example):
     return n
 
 
-@njit(cache=True, **WITHIN)
+@kernel
 def _mix(x):
     """A 64-bit finaliser (splitmix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -102,7 +74,7 @@ def _mix(x):
     return x ^ (x >> np.uint64(31))
 
 
-@njit(cache=True, **WITHIN)
+@kernel
 def _fingerprint(first, last, pattern, bits):
     """uint64: equal for levels with the same cells in any order (a sum over cells), different otherwise but for
     chance."""
@@ -116,7 +88,7 @@ def _fingerprint(first, last, pattern, bits):
     return total
 
 
-@njit(cache=True, **WITHIN)
+@kernel
 def _same_cells(ptr, pattern, bits, level, other):
     m = bits.shape[1]
     if ptr[level + 1] - ptr[level] != ptr[other + 1] - ptr[other]:

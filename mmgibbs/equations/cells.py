@@ -4,9 +4,6 @@
 
 z_ra: the covariate of regressor a, 1 without covariates, where record r meets the level through the effect of a;
 else 0. A record that meets a level through two effects adds their cross product too.
-
-Over little data NumPy is quick and needs no compiling; kernels take a quarter of its time, and no memory. Both add in
-the order of the visits, so that sums are the same to the bit.
 """
 
 from __future__ import annotations
@@ -14,11 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from mmgibbs.machine.kernel_options import ENTRY
-
-LITTLE = 1 << 16  # visits, and places for (level, pattern), at most: below, NumPy takes some milliseconds
+from pedigree.kernels import kernel
 
 
 class Visits(NamedTuple):
@@ -48,46 +42,6 @@ def cells_of_levels(
     visits: Visits, regressors: Regressors, pattern: np.ndarray, weight: np.ndarray, n_patterns: int
 ) -> Cells:
     """pattern (n,) and weight (n,), or empty where all are 1, of the records."""
-    little = max(visits.record.size, visits.ptr.size * n_patterns) <= LITTLE
-    return (_by_numpy if little else _by_kernels)(visits, regressors, pattern, weight, n_patterns)
-
-
-def _by_numpy(
-    visits: Visits, regressors: Regressors, pattern: np.ndarray, weight: np.ndarray, n_patterns: int
-) -> Cells:
-    q = visits.ptr.size - 1
-    counts: np.ndarray = np.diff(visits.ptr.astype(np.int64))
-    level = np.repeat(np.arange(q), counts)
-
-    begins = np.ones(level.size, bool)  # where a level meets a record; what follows is the same through other effects
-    begins[1:] = (visits.record[1:] != visits.record[:-1]) | (level[1:] != level[:-1])
-    meeting = np.cumsum(begins) - 1
-    record, level = visits.record[begins], level[begins]
-
-    place, order = level * n_patterns + pattern[record], np.arange(record.size)
-    earliest = np.full(q * n_patterns, record.size)
-    np.minimum.at(earliest, place, order)
-    opens = earliest[place] == order
-    cell = (np.cumsum(opens) - 1)[earliest[place]]
-
-    m, n_cells = regressors.effect.size, int(opens.sum())
-    z = np.zeros((m, record.size))
-    for a in range(m):
-        through = visits.effect == regressors.effect[a]
-        plain = regressors.covariates.shape[0] == 0
-        z[a, meeting[through]] = 1.0 if plain else regressors.covariates[visits.record[through], a]
-    sums = np.empty((n_cells, m, m))
-    for a in range(m):
-        weighted = weight[record] * z[a] if weight.size else z[a]
-        for b in range(m):
-            sums[:, a, b] = np.bincount(cell, weighted * z[b], n_cells)
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(level[opens], minlength=q))])
-    return Cells(ptr.astype(np.uint64), pattern[record[opens]].astype(np.uint32), sums)
-
-
-def _by_kernels(
-    visits: Visits, regressors: Regressors, pattern: np.ndarray, weight: np.ndarray, n_patterns: int
-) -> Cells:
     m = regressors.effect.size
     ptr, seen = np.zeros(visits.ptr.size, np.uint64), np.full(n_patterns, -1, np.int64)
     _count_cells(visits.ptr, visits.record, pattern, seen, ptr)
@@ -99,7 +53,7 @@ def _by_kernels(
     return cells
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@kernel
 def _count_cells(visit_ptr, visit_record, pattern, seen, ptr):
     """seen (patterns,): the last level that met a pattern, -1 before."""
     for level in range(ptr.size - 1):
@@ -112,7 +66,7 @@ def _count_cells(visit_ptr, visit_record, pattern, seen, ptr):
         ptr[level + 1] = ptr[level] + np.uint64(n_cells)
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@kernel
 def _sum_cells(
     visit_ptr, visit_record, visit_effect, regressor_effect, covariates, pattern, weight, ptr, seen, where, z, cells,
     sums,

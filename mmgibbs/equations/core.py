@@ -14,10 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.equations.dense import dot
-from mmgibbs.machine.kernel_options import ENTRY
+from pedigree.kernels import kernel
 from pedigree.partitioned import InverseAmong
 
 
@@ -46,7 +45,7 @@ class CoreLevels(NamedTuple):
         return out if self.pedigree is None or not self.less else out - self.less * self.pedigree.diagonal
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def core_rows(products, left, of_core, of_others, first, last, out, sums):
     """See the module, for rows first ... last - 1 of P: products (n, c) is P, left (n,) the m_i.
 

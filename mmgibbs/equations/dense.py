@@ -14,9 +14,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from mmgibbs.machine.kernel_options import ENTRY
+from pedigree.kernels import kernel
 
 STRETCH = 512  # numbers of a row that are read for one component after another: they stay in the cache
 
@@ -37,7 +36,7 @@ class DenseLevels(NamedTuple):
         return self.values.diagonal()
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"}, **ENTRY)
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def dot(row, x, first, last):
     """sum_j row_j x_j, first <= j < last, float64, of row (m,) and x (m,): in lanes and by fused multiply-adds."""
     total = 0.0
@@ -46,7 +45,7 @@ def dot(row, x, first, last):
     return total
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def rows_times(values, first, last, columns, out):
     """See the module: values is S (m, m), columns (k, m); out (last - first, k) float64 is overwritten."""
     k, end, stretch = columns.shape[0], np.uint64(values.shape[1]), np.uint64(STRETCH)
@@ -59,7 +58,7 @@ def rows_times(values, first, last, columns, out):
                 sums[c] += dot(row, columns[c], start, stop)
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def rows_by_stretch(values, first, last, columns, a, b, stretch, out):
     """out[i - first, c, s] = sum_j S_ij x_cj over the j of stretch s, a <= j < b; out (rows, k, stretches) float64."""
     k = columns.shape[0]
@@ -71,7 +70,7 @@ def rows_by_stretch(values, first, last, columns, a, b, stretch, out):
                 out[i - np.uint64(first), c, s] = dot(row, columns[c], start, stop)
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def sum_stretches(parts, stretches, others, out):
     """out[i, c] = others[c, i] + sum_s parts[i, c, s], s < stretches, of others (k, rows)."""
     k, rows = others.shape
@@ -83,7 +82,7 @@ def sum_stretches(parts, stretches, others, out):
             out[i, c] = total
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def add_of_rows(values, first, last, columns, a, b, stretch, out):
     """See the module: values is S (m, m), columns (k, m); out (k, m) float64 is added to.
 
@@ -101,7 +100,7 @@ def add_of_rows(values, first, last, columns, a, b, stretch, out):
                 add_one(values[i], columns[c, i], start, stop, out[c])
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def add_of_later_tiles(arrived, me, tile, stretch, values, columns, out):
     """out_cj += sum_i S_ij x_ci over i in the tiles after that of j; this thread's stretches of j."""
     m, threads = values.shape[0], arrived.shape[0] - 1
@@ -110,7 +109,7 @@ def add_of_later_tiles(arrived, me, tile, stretch, values, columns, out):
             add_of_rows(values, first, min(m, first + tile), columns, a, min(first, a + stretch), stretch, out)
 
 
-@njit(cache=True, fastmath={"contract", "nsz"}, **ENTRY)
+@kernel(fastmath={"contract", "nsz"})
 def add_four(values, i, x, first, last, out):
     """out_j += sum of S_lj x_l over the rows l = i ... i + 3, first <= j < last."""
     one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
@@ -122,7 +121,7 @@ def add_four(values, i, x, first, last, out):
         out[j] += sum_0 + sum_2
 
 
-@njit(cache=True, fastmath={"contract", "nsz"}, **ENTRY)
+@kernel(fastmath={"contract", "nsz"})
 def add_one(row, x, first, last, out):
     """out_j += row_j x, first <= j < last."""
     for j in range(first, last):

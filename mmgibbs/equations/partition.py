@@ -20,17 +20,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.equations.reading_order import reading_orders
 from mmgibbs.errors import ModelError
-from mmgibbs.machine.kernel_options import ENTRY, WITHIN
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Term
-from pedigree.little_work import by_size
+from pedigree.kernels import kernel
 
 KINDS = ("term", "effect", "equal", "colour")
-LITTLE = 1 << 16  # pairs of levels that are sorted by NumPy, at most
 
 
 @dataclass(frozen=True)
@@ -157,8 +154,7 @@ def level_colours(term: Term) -> np.ndarray:
     degree = np.diff(indptr).astype(np.int32)
     by_degree = np.argsort(np.negative(degree, out=degree), kind="stable").astype(np.int32)
     colours, taken_by = np.full(term.n_levels, -1, np.int32), np.full(term.n_levels + 1, -1, np.int32)
-    greedy = by_size(_greedy, by_degree.size + indices.size // 3)  # Python looks at three neighbours in a step's time
-    greedy(indptr, indices, by_degree, colours, taken_by)
+    _greedy(indptr, indices, by_degree, colours, taken_by)
     return colours
 
 
@@ -179,14 +175,7 @@ def joined_pairs(pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray
 
 def _adjacency(pairs: list[tuple[np.ndarray, np.ndarray]], apart: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """CSR of the graph of all pairs, both directions, without the levels `apart` (q,) bool: indptr (q + 1,) int64,
-    indices int32. Few pairs are sorted; many are read where they are: to put them together takes as much memory as the
-    graph."""
-    if sum(a.size for a, _ in pairs) <= LITTLE:
-        a, b = joined_pairs(pairs)
-        within = ~(apart[a] | apart[b])
-        level, other = (np.concatenate([x[within], y[within]]) for x, y in ((a, b), (b, a)))
-        first = np.concatenate([[0], np.cumsum(np.bincount(level, minlength=apart.size))])
-        return first, other[np.argsort(level, kind="stable")]
+    indices int32. Pairs are read where they are: to put them together takes as much memory as the graph."""
     of_int32 = [(np.asarray(a, np.int32), np.asarray(b, np.int32)) for a, b in pairs]
     ptr = np.zeros(apart.size + 1, np.int64)
     for a, b in of_int32:
@@ -200,12 +189,12 @@ def _adjacency(pairs: list[tuple[np.ndarray, np.ndarray]], apart: np.ndarray) ->
     return ptr, indices
 
 
-@njit(cache=True, **WITHIN)
+@kernel
 def _joins(a, b, apart):
     return a >= 0 and b >= 0 and a != b and not apart[a] and not apart[b]
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@kernel
 def _count_pairs(a, b, apart, ptr):
     for i in range(a.size):
         if _joins(a[i], b[i], apart):
@@ -213,7 +202,7 @@ def _count_pairs(a, b, apart, ptr):
             ptr[b[i] + 1] += 1
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@kernel
 def _fill_pairs(a, b, apart, ptr, indices):
     for i in range(a.size):
         if _joins(a[i], b[i], apart):
@@ -223,7 +212,7 @@ def _fill_pairs(a, b, apart, ptr, indices):
             ptr[b[i] + 1] += 1
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@kernel
 def _greedy(indptr, indices, sequence, colours, taken_by):
     """Each level, in sequence, takes the smallest colour that none of its neighbours has.
 

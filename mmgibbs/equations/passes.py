@@ -17,14 +17,18 @@ pattern lacks. Nothing is checked, and no bounds are.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from numba import njit
 
 from mmgibbs.equations.relationships import times_row
-from mmgibbs.machine.kernel_options import ENTRY, WITHIN
+from pedigree.kernels import kernel
+
+if TYPE_CHECKING:
+    from mmgibbs.equations.structured import StructuredEquations
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@kernel
 def subtract_term(term, theta, e):
     """e_r -= W_r theta_l(r) for one term: theta (q, k), e (n, T) updated in place.
 
@@ -41,7 +45,7 @@ def subtract_term(term, theta, e):
                 e[r, term.trait[c]] -= z * theta[level, c]
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def add_weighted(term, records, Rinv, e, out):
     """out_l += sum_{r in l} W_r' R_r^-1 e_r for one term: out (q, k), e (n, T) float64; out is updated in place."""
     plain = term.covariates.shape[0] == 0
@@ -59,7 +63,7 @@ def add_weighted(term, records, Rinv, e, out):
                 out[level, c] += z * s * (records.weight[r] if records.weight.size > 0 else 1.0)
 
 
-@njit(cache=True, forceinline=True, **WITHIN)
+@kernel(forceinline=True)
 def level_precisions(term, Rinv, level, out):
     """out = sum_{r in l} W_r' R_r^-1 W_r from the cells of level l (`level`); (k, k) float64, the lower triangle is
     written.
@@ -68,7 +72,7 @@ def level_precisions(term, Rinv, level, out):
     class_precisions(term, Rinv, of_class, out)
 
 
-@njit(cache=True, forceinline=True, **WITHIN)
+@kernel(forceinline=True)
 def class_precisions(term, Rinv, of_class, out):
     """The same for the levels of a class, number `of_class` (of a level, where each has cells of its own): out (k, k)
     float64, the lower triangle is written.
@@ -89,7 +93,7 @@ def class_precisions(term, Rinv, of_class, out):
 # Several vectors in one pass
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def add_fitted(term, theta, fitted):
     """fitted_r += W_r theta_l(r) for one term: theta (q, k, m), fitted (n, T, m) float64, updated in place."""
     plain = term.covariates.shape[0] == 0
@@ -106,7 +110,7 @@ def add_fitted(term, theta, fitted):
                     fitted[r, t, j] += z * theta[level, c, j]
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def add_transposed(term, u, out):
     """out_l += sum_{r in l} W_r' u_r for one term: u (n, T, m), out (q, k, m) float64, updated in place."""
     plain = term.covariates.shape[0] == 0
@@ -123,7 +127,7 @@ def add_transposed(term, u, out):
                     out[level, c, j] += z * u[r, t, j]
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def weigh(records, Rinv, e):
     """e_r <- R_r^-1 e_r = w_r R_P^-1 e_r; e (n, T, m) float64 in place, what unobserved traits hold becomes 0."""
     n, T, m = e.shape
@@ -143,7 +147,7 @@ def weigh(records, Rinv, e):
                         e[r, t, j] += a * old[u, j]
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def add_prior(K, Ginv, theta, out):
     """out_l += (K^-1 Theta_j)_l G^-1 for each j: theta, out (q, k, m) float64; out is updated in place."""
     q, k, m = theta.shape
@@ -157,7 +161,7 @@ def add_prior(K, Ginv, theta, out):
                     out[level, a, j] += Ginv[a, b] * row[b * m + j]
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def add_dense(Ginv, rows, out):
     """out_l += rows_l G^-1 for each of several vectors: rows, out (levels, k, m) float64; out is updated in place."""
     q, k, m = rows.shape
@@ -168,7 +172,7 @@ def add_dense(Ginv, rows, out):
                     out[level, a, j] += Ginv[a, b] * rows[level, b, j]
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def precondition(inverses, residual, out):
     """out_l = M_l residual_l: inverses (q, k, k), residual and out (q, k, m) float64."""
     q, k, m = residual.shape
@@ -179,3 +183,11 @@ def precondition(inverses, residual, out):
                 for b in range(k):
                     s += inverses[level, a, b] * residual[level, b, j]
                 out[level, a, j] = s
+
+
+def weighted_sums(equations: StructuredEquations, term: int, by_pattern: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """W' R^-1 y of a term, (q, k) float64 in sweep order, 0 where set to 0; by_pattern: (patterns, T, T) R_p^-1."""
+    t, lists = equations.design.terms[term], equations.terms[term]
+    total = np.zeros((t.n_levels, t.n_components))
+    add_weighted(lists, equations.records, by_pattern, y, total)
+    return total if t.active is None else np.where(lists.active, total, 0.0)

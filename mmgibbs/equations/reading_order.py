@@ -14,10 +14,9 @@ Draws are keyed by model order, and levels of a colour may be drawn in any order
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from mmgibbs.machine.kernel_options import ENTRY, WITHIN
 from mmgibbs.model.design import Design
+from pedigree.kernels import kernel
 
 HERD = 8192  # animals in a herd, at most: 28 bytes each of rows and residuals (k = 4, T = 3, single precision)
 MANY = 6400  # levels: fewer fit the cache in any order
@@ -82,7 +81,7 @@ def by_first_record(design: Design, i: int, place: np.ndarray) -> np.ndarray:
     return np.argsort(first[:-1], kind="stable").astype(np.int32)
 
 
-@njit(**WITHIN)
+@kernel
 def _root(earliest, node):
     while earliest[node] != node:
         earliest[node] = earliest[earliest[node]]
@@ -90,7 +89,7 @@ def _root(earliest, node):
     return node
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@kernel
 def join(a, b, first, earliest, size, most):
     """Join a[i] with first + b[i], i = 0 ..., unless one is none (-1) or they came to more than `most` levels.
 

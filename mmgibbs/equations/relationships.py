@@ -11,11 +11,10 @@ kernel that takes `K` is compiled once for each such class, so it holds no `if p
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 
-from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.model.relationships.base import Lists
+from pedigree.kernels import kernel
 
 # The bodies below are compiled by Numba; the plain names exist to be overloaded.
 
@@ -65,7 +64,7 @@ def _row_by_row(K: Lists, theta: np.ndarray, out: np.ndarray) -> None:
             out[b, a] = out[a, b]
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def quadratic_form(K, theta):
     """Theta' K^-1 Theta, (k, k) float64, of theta (q, k) in sweep order; K: relationship lists."""
     out = np.empty((theta.shape[1], theta.shape[1]))

@@ -17,11 +17,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.model.relationships.base import UNKNOWN
+from pedigree.kernels import kernel
 
 UNROLL_FROM = 2000  # levels of a term from which compiling the pass for its very size (a second or two) pays
 UNROLL_TO = 8  # places (direct effects of three traits and a maternal one have 7) and traits
@@ -108,7 +107,7 @@ class Scaling:
         return self._levels[term]
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, n_patterns):
     """Sums of w x x' (patterns, m, m), the lower triangle, and of w x e' (patterns, m, T).
 
@@ -140,7 +139,7 @@ def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, n_patt
     return xx, xe
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@kernel
 def normal_equations(plan, xx, xe, Rinv, H, s):
     """H (p, p) and s (p,) float64, which come as zeros, from the sums of each pattern, xx (patterns, m, m) and xe
     (patterns, m, T), and Rinv (patterns, T, T): what is not observed meets a 0 in R_P^-1.
@@ -156,7 +155,7 @@ def normal_equations(plan, xx, xe, Rinv, H, s):
                 H[i, j] += Rinv[pattern, plan.trait[i], plan.trait[j]] * lower
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def move_levels(term, D, deviation, theta, e):
     """theta_l += D deviation_l, e_r -= W_r (change); the change is what the stored precision can hold.
 

@@ -17,7 +17,6 @@ from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.equations.cell_classes import shared_cells
 from mmgibbs.equations.cells import Regressors, Visits, cells_of_levels
@@ -25,11 +24,10 @@ from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.partition import Partition
 from mmgibbs.equations.reading_order import positions, term_of_most_levels
-from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.base import DenseBlock, Lists
 from mmgibbs.model.terms import Term
-from pedigree.little_work import by_size
+from pedigree.kernels import kernel
 
 
 class Records(NamedTuple):
@@ -208,11 +206,11 @@ def visits_of_levels(levels: np.ndarray, q: int) -> Visits:
         ptr[1:] += np.bincount(level[level >= 0], minlength=q).astype(np.uint64)
     np.cumsum(ptr, out=ptr)
     record, effect = np.empty(int(ptr[-1]), np.uint32), np.empty(int(ptr[-1]), np.uint8)
-    by_size(_sort_visits, levels.size)(levels, ptr[:-1].copy(), record, effect)
+    _sort_visits(levels, ptr[:-1].copy(), record, effect)
     return Visits(ptr, record, effect)
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@kernel
 def _sort_visits(levels, fill, record, effect):
     """fill (q,): where the first visit of each level goes."""
     n, n_effects = levels.shape

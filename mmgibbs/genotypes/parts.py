@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.genotypes.products import CHUNK, add_rows
 from mmgibbs.genotypes.store import Store
+from pedigree.kernels import kernel
 
 
 class RealisedVariances(NamedTuple):
@@ -52,7 +52,7 @@ def realised_variances(
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _one_draw(genotypes, rows, values, by, bounds, group, n, sums, of_part, of_group, with_total):
     groups, chunks = of_group.size, genotypes.shape[1]
     one, every = sums[groups], sums[groups + 1]
@@ -74,7 +74,7 @@ def _one_draw(genotypes, rows, values, by, bounds, group, n, sums, of_part, of_g
     return _covariance(every, every, n)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _covariance(x, y, n):
     mean_x = mean_y = total = 0.0
     for i in range(n):

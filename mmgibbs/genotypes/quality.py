@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
 from mmgibbs.genotypes.products import CHUNK
 from mmgibbs.genotypes.store import BLOCK, STEPS, Store
+from pedigree.kernels import kernel
 
 HOMOZYGOUS = np.float32(0.5)  # a dosage is within this of 0 or 2
 UPPER = 2 - HOMOZYGOUS
@@ -83,7 +84,7 @@ def _ones(typingctx, word):
     return types.uint64(types.uint64), codegen
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _set_planes(dosage, zero, two, known):
     """A bit a SNP, for each animal: is 0, is 2, is known. Some animals at a time, whose words stay in the cache."""
     n = dosage.shape[1]
@@ -98,7 +99,7 @@ def _set_planes(dosage, zero, two, known):
                 known[a] |= np.uint64(x == x) << place
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _count_opposing(zero, two, known, one, other, out):
     for k in range(one.size):
         a, b = one[k], other[k]

@@ -6,13 +6,14 @@ They stand beside what they fill, so that no kernel depends on tables or on sect
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from pedigree.kernels import kernel
 
 SNPS_AT_ONCE = 64  # of one chunk of animals: their words stay in the first cache while digits become bits
 BLANK, LINE_END, ZERO, FIVE = 32, 10, 48, 53
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def split_lines(content, out):
     """Rows of out (lines, 5) int64 for each line of content (bytes,) uint8 that is not blank: where its id begins and
     ends, its string begins and ends (0, 0 where it has not two fields), its number from 1. How many there are."""
@@ -46,7 +47,7 @@ def split_lines(content, out):
     return found
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def pack_digits(content, start, words):
     """The digits from `start` of each animal as the words of PackedGenotypes; (animal, SNP) of the first that is
     none, or (-1, -1)."""
@@ -67,7 +68,7 @@ def pack_digits(content, start, words):
     return -1, -1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def decode_bed(content, codes, out):
     """out (SNPs, animals) uint8: codes (4,) of the pairs of bits in content (SNPs, bytes), the lowest first."""
     for j in range(out.shape[0]):

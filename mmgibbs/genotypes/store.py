@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.genotypes.products import CHUNK, MISSING, MISSING_FIXED, WORDS, add_rows, dot_rows
+from pedigree.kernels import kernel
 
 STEPS = 127  # codes of fixed point for one copy of the allele
 BLOCK = 256  # SNPs that are stored or decoded at a time
@@ -313,7 +313,7 @@ def _fill(out: np.ndarray, block: np.ndarray, missing: float) -> None:
     rows[:, block.shape[1] :] = missing
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _pack_codes(block, animals, out):
     """The layout of `products`; what is left of the last chunk is missing."""
     n = animals.size
@@ -329,7 +329,7 @@ def _pack_codes(block, animals, out):
                 out[j, chunk, lane] = word
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _unpack_codes(words, out):
     for j in range(out.shape[0]):
         for a in range(out.shape[1]):

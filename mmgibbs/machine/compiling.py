@@ -3,67 +3,57 @@
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-SAID = (
-    "compiling kernels: the first fit after an install or an upgrade takes up to a minute longer; later fits use them "
-    "again"
-)
-PATIENCE = 2.0  # seconds of compiling
+from pedigree.kernel_store import kernel_store
+
+DELAY_SECONDS = 2.0
+
+
+def compiling_message(fitted: str = "run") -> str:
+    """What is said once: the first `run` or `fit` compiles kernels."""
+    if kernel_store().is_lasting:
+        return (
+            f"compiling kernels: the first {fitted} after an install or an upgrade takes up to a minute longer; later "
+            f"{fitted}s use them again"
+        )
+    return (
+        f"compiling kernels: every {fitted} takes up to a minute longer, because none of the folders for compiled "
+        "kernels can be written, or their disks are full; set NUMBA_CACHE_DIR to a folder that can be written"
+    )
 
 
 @contextmanager
-def telling_of_compiling(tell: Callable[[str], None]) -> Iterator[None]:
-    """Within the block tell(SAID) is called once, as soon as kernels have been compiled for PATIENCE seconds. Those
-    that are kept are read, which is quick and not told.
-    """
-    from numba.core import event
+def announce_compiling(tell: Callable[[str], None]) -> Iterator[None]:
+    """Within the block tell(message) is called once, after DELAY_SECONDS, if a kernel has been compiled by then or is
+    later. Kernels that are kept are read, which is quick and not told."""
+    store, ended = kernel_store(), threading.Event()
+    before = store.n_compiled
 
-    with event.install_listener("numba:compile", _listener(event.Listener, tell)):
+    def watch() -> None:
+        while not ended.wait(DELAY_SECONDS):
+            if store.n_compiled > before:
+                tell(compiling_message("fit"))
+                return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
         yield
+    finally:
+        ended.set()
+        thread.join()
 
 
-def _listener(base: type, tell: Callable[[str], None]) -> Any:
-    """Of Numba: it hears the beginning and the end of each function that is compiled. One calls others, which are
-    compiled meanwhile, so that it hears something every fraction of a second.
-    """
-
-    class Patience(base):
-        def __init__(self) -> None:
-            self.depth, self.spent, self.since, self.done = 0, 0.0, 0.0, False
-
-        def on_start(self, event: object) -> None:
-            if self.depth == 0:
-                self.since = time.monotonic()
-            self.depth += 1
-            self._tell()
-
-        def on_end(self, event: object) -> None:
-            if self.depth == 0:
-                return  # of another thread, which began before this listened
-            self._tell()
-            self.depth -= 1
-            if self.depth == 0:
-                self.spent += time.monotonic() - self.since
-
-        def _tell(self) -> None:
-            if not self.done and self.spent + time.monotonic() - self.since > PATIENCE:
-                self.done = True
-                tell(SAID)
-
-    return Patience()
-
-
-def somebody_waits() -> bool:
+def is_interactive() -> bool:
     """Whether this is a session at a prompt or in a notebook, not a script."""
     return hasattr(sys, "ps1")
 
 
 def write_line(text: str) -> None:
-    """On standard error, above the bars, where there are some."""
+    """Write a line on standard error, above the bars, where there are some."""
     from tqdm import tqdm
 
     tqdm.write(text, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The CUDA device: arrays, pinned memory, streams, compiled kernels, cuSPARSE products. The only file that imports
+"""The CUDA device: arrays, pinned memory, streams, compiled kernels. The only file that imports
 CuPy.
 
 Engines get a `Device` and use nothing of CuPy but what arrays and streams share with NumPy and with each other:
@@ -18,7 +18,6 @@ import numpy.typing as npt
 from mmgibbs.errors import DeviceError
 
 THREADS_PER_BLOCK = 256
-CUSPARSE_SPMV_CSR_ALG2 = 3  # bit for bit the same in every run
 
 
 class Event(Protocol):
@@ -248,26 +247,6 @@ class Device:
         end.synchronize()
         return self.cupy.cuda.get_elapsed_time(start, end) / 1000
 
-    def sparse_product(
-        self,
-        shape: tuple[int, int],
-        indptr: DeviceArray,
-        indices: DeviceArray,
-        values: DeviceArray,
-        x: DeviceArray,
-        y: DeviceArray,
-        stream: Stream,
-    ) -> Callable[[], None] | None:
-        """A function that queues y = A x on the stream by cuSPARSE; None where cuSPARSE is not installed.
-
-        A is CSR with int32 `indptr` and `indices`; x and y are flat, of the type of `values`, in which cuSPARSE sums.
-        Descriptors and the work space are made once; the function keeps all arrays.
-        """
-        try:
-            return _SparseProduct(self, shape, indptr, indices, values, x, y, stream)
-        except ImportError:
-            return None
-
 
 class Kernels:
     """Compiled kernels by name. Their first argument is the number of threads."""
@@ -286,57 +265,3 @@ class Kernels:
         plain = tuple(np.uint64(a) if isinstance(a, (int, np.integer)) else a for a in (n, *arguments))
         with stream:
             function((blocks,), (THREADS_PER_BLOCK,), plain)
-
-
-class _SparseProduct:
-    """cusparseSpMV with everything prepared."""
-
-    def __init__(
-        self,
-        device: Device,
-        shape: tuple[int, int],
-        indptr: DeviceArray,
-        indices: DeviceArray,
-        values: DeviceArray,
-        x: DeviceArray,
-        y: DeviceArray,
-        stream: Stream,
-    ):
-        from cupy_backends.cuda.libs import cusparse
-
-        self.cusparse, self.stream = cusparse, stream
-        self.arrays = indptr, indices, values, x, y
-        self.cuda_type = {"float32": 0, "float64": 1}[str(values.dtype)]  # CUDA_R_32F, CUDA_R_64F
-        self.one, self.zero = np.ones(1, values.dtype), np.zeros(1, values.dtype)
-        self.handle = cusparse.create()
-        cusparse.setStream(self.handle, stream.ptr)
-        index = cusparse.CUSPARSE_INDEX_32I
-        self.matrix = cusparse.createCsr(
-            *shape,
-            values.size,
-            indptr.data.ptr,
-            indices.data.ptr,
-            values.data.ptr,
-            index,
-            index,
-            cusparse.CUSPARSE_INDEX_BASE_ZERO,
-            self.cuda_type,
-        )
-        self.x = cusparse.createDnVec(x.size, x.data.ptr, self.cuda_type)
-        self.y = cusparse.createDnVec(y.size, y.data.ptr, self.cuda_type)
-        self.buffer = device.empty(max(1, cusparse.spMV_bufferSize(*self._arguments())), np.uint8)
-
-    def _arguments(self) -> tuple[Any, ...]:
-        operation = self.cusparse.CUSPARSE_OPERATION_NON_TRANSPOSE
-        one, zero = self.one.ctypes.data, self.zero.ctypes.data
-        return self.handle, operation, one, self.matrix, self.x, zero, self.y, self.cuda_type, CUSPARSE_SPMV_CSR_ALG2
-
-    def __call__(self) -> None:
-        self.cusparse.spMV(*self._arguments(), self.buffer.data.ptr)
-
-    def __del__(self) -> None:
-        if hasattr(self, "y"):
-            self.cusparse.destroySpMat(self.matrix)
-            self.cusparse.destroyDnVec(self.x)
-            self.cusparse.destroyDnVec(self.y)
-            self.cusparse.destroy(self.handle)

@@ -14,12 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.model.markers import Markers
 from mmgibbs.model.response import Response
 from mmgibbs.model.terms import Term
-from pedigree.kernel_options import LOOP
+from pedigree.kernels import kernel
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ def inverse_by_pattern(R: np.ndarray, patterns: np.ndarray, class_of_pattern: np
     return out
 
 
-@njit(cache=True, _nrt=False, **LOOP)
+@kernel
 def _invert_observed(R, patterns, class_of_pattern, out):
     """`inverse_by_pattern` into `out`, which comes as zeros, by sweeping each observed trait (Goodnight 1979): without
     exchanges of rows, since R is positive definite. False where a pivot is not above 0."""

@@ -24,19 +24,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numba
 import numpy as np
 
 from mmgibbs.posterior.tracked import WholeTheta
+from pedigree.kernels import kernel
 
-_NUMBA: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
 LONG_ENOUGH = 8  # draws of a batch whose mean says something of how draws follow each other; of one draw: nothing
 _PARTS = ("batch_mean", "within", "between_mean", "between")
 
 
-@numba.njit(**_NUMBA)
+@kernel
 def _add_draw(x, batch_mean, within, inverse):
     """Welford's update of the batch in progress; `inverse` is one over the draws in it, this one included."""
     for i in range(x.size):
@@ -47,7 +45,7 @@ def _add_draw(x, batch_mean, within, inverse):
         batch_mean[i] = updated
 
 
-@numba.njit(**_NUMBA)
+@kernel
 def _close_batch(batch_mean, between_mean, between, inverse):
     """Welford's update of the batch means; `inverse` is one over the complete batches. The next batch starts at 0."""
     for i in range(batch_mean.size):

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.errors import ConfigError, DataError
-from mmgibbs.machine.compiling import somebody_waits, telling_of_compiling, write_line
+from mmgibbs.machine.compiling import announce_compiling, is_interactive, write_line
 from mmgibbs.posterior.summary import summary_table
 from mmgibbs.regressions.arguments import check_sampling, read_seed
 from mmgibbs.regressions.containers import (
@@ -106,7 +106,7 @@ class Regression(Keywords):
         arrays = make_arrays(self.device, None if self.threads is None else int(self.threads))
         data, classes, labels_type = self._read(X, y, weights, groups, group_predictors)
         keys = Keys(seed, tuple(range(int(self.chains))))
-        with telling_of_compiling(write_line) if self.progress or somebody_waits() else nullcontext():
+        with announce_compiling(write_line) if self.progress or is_interactive() else nullcontext():
             sampler = prepared_sampler(self.plugin, data, options, arrays)
             chains = SideBySideChains(sampler, arrays, keys, int(self.burn_in), int(self.thin))
             self._advance(chains)

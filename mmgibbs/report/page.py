@@ -239,7 +239,6 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
         "Engine": words.engine_words(record) if "engine" in record else None,
         "Inbreeding": inbreeding.get(str(record.get("inbreeding"))) if kin else None,
         "Interweaving": words.interweaved_words(record["interweaved_terms"]) if "interweaved_terms" in record else None,
-        "Drawn together": words.jointly_drawn_words(record.get("joint_variances") or []),
         "Precision": record.get("precision"),
     }
     done = {

@@ -407,11 +407,6 @@ def interweaved_words(terms: Sequence[str]) -> str:
     )
 
 
-def jointly_drawn_words(pairs: Sequence[Sequence[str]]) -> str | None:
-    """Which variances are drawn as pairs."""
-    return listed([f"variances of {a} and {p}" for a, p in pairs]) if pairs else None
-
-
 def reml_words(record: dict) -> str:
     """What REML reached."""
     likelihood, aic, bic = number(record["log_likelihood"], 3), number(record["aic"], 1), number(record["bic"], 1)

@@ -23,6 +23,7 @@ from mmgibbs.machine.signals import StopSignals
 from mmgibbs.runs.checkpoints import Checkpoint, Checkpoints, CheckpointWriter
 from mmgibbs.runs.progress_file import Position, ProgressFile, ProgressWatcher
 from mmgibbs.sampler.schedule import Schedule
+from pedigree.kernel_store import kernel_store
 
 
 class ResumableChain(Protocol):
@@ -88,12 +89,8 @@ class ChainFactory(Protocol):
     def kept_draws(self, state: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
         """Of each chain in a state with these arrays: name -> (draws, ...)."""
 
-    @property
-    def kernel_parts(self) -> int:
-        """In how many parts processes side by side can compile kernels."""
-
-    def compile_kernels(self, part: int) -> None:
-        """Called before chains start in processes of their own, so that they find compiled kernels."""
+    def compile_kernels(self) -> None:
+        """Called in one process before chains start in several, so that they find compiled kernels."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +216,11 @@ def advance_chain(job: Job, chain: int, until: int, ended: Callable[[], None] | 
     report = progress.writer(chain, until)
     at = lambda: position(running, job.factory.shown)
 
+    first = running.number + 1
+
     def after_sweep(running: ResumableChain) -> bool:
+        if running.number == first:
+            kernel_store().save()  # other first runs wait for them
         if report.due(running.number):
             report.write(at())
         if ended is not None:

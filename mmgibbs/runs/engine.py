@@ -177,7 +177,6 @@ def without_marginal(sampler: Sampler, model: MixedModel) -> str | None:
         "partition": "auto",
         "precision": "double",
         "interweave": "auto",
-        "joint_variances": False,
     }
     for key, usual in asked.items():
         if getattr(sampler, key) != usual:

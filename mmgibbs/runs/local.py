@@ -1,7 +1,7 @@
 """Chains in processes of this machine, as many as its cores and its memory allow.
 
-The processes share what chains have in common read-only through memory maps. Before the first sweep they compile the
-kernels side by side, each its part; where they have been compiled before, they are read from disk.
+The processes share what chains have in common read-only through memory maps. Before the chains start one process sweeps
+once, which compiles the kernels or reads those that are kept; the others then read them.
 
 joblib replaces a process that has come to hold 300 MB more than at first: it takes what a chain needs for its
 equations for a leak. The new process has to do what the first ones do.
@@ -18,16 +18,17 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mmgibbs.errors import DeviceError
-from mmgibbs.machine.kernel_cache import garbage_waits
 from mmgibbs.machine.memory import free_bytes
 from mmgibbs.machine.signals import SIGNALS
 from mmgibbs.machine.threads import blas_threads, cores
 from mmgibbs.runs.chains import Advance, ChainFactory, Job, advance_chain
+from pedigree.kernel_store import kernel_store
 
 INTERPRETER = 150_000_000  # bytes of a process and its libraries
 
@@ -83,10 +84,13 @@ def processes_for(factory: ChainFactory) -> int:
 @contextmanager
 def _in_processes(job: Job, processes: int) -> Iterator[Advance]:
     parent = os.getpid() if processes > 1 else None
+    archive = kernel_store().archive if processes > 1 else None
     with _workers(processes, str(job.progress.path.parent)) as at_once:
         if processes > 1:
-            at_once(_compile, [(job.factory, part) for part in range(job.factory.kernel_parts)])
-        yield lambda until: at_once(_one_chain, [(job, c, until, parent) for c in range(len(job.names))])
+            kernel_store().save()
+            at_once(_compile_kernels, [(job.factory, archive)])
+            kernel_store().load()
+        yield lambda until: at_once(_one_chain, [(job, c, until, parent, archive) for c in range(len(job.names))])
 
 
 @contextmanager
@@ -168,21 +172,24 @@ def _leave_signals_to_the_parent() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _compile(factory: ChainFactory, part: int) -> None:
+def _compile_kernels(factory: ChainFactory, archive: Path | None) -> None:
     _leave_signals_to_the_parent()
-    with garbage_waits():
-        plain_arrays(factory).compile_kernels(part)
+    kernel_store().share(archive)
+    plain_arrays(factory).compile_kernels()
+    kernel_store().save()
 
 
-def _one_chain(job: Job, chain: int, until: int, parent: int | None) -> Any | None:
+def _one_chain(job: Job, chain: int, until: int, parent: int | None, archive: Path | None) -> Any | None:
     """advance_chain, in a process of its own where there is a parent."""
     if parent is None:
         return advance_chain(job, chain, until)
 
     _leave_signals_to_the_parent()
+    kernel_store().share(archive)
 
     def end_with_the_parent() -> None:
         if os.getppid() != parent:
+            kernel_store().close()
             os._exit(1)  # the run was killed, and may have been started anew: nothing of this chain is wanted
 
     return advance_chain(dataclasses.replace(job, factory=plain_arrays(job.factory)), chain, until, end_with_the_parent)

@@ -11,7 +11,6 @@ from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
 from mmgibbs.model.design import Design
 from mmgibbs.model.markers import Markers
 from mmgibbs.runs.assemble import Assembled
-from mmgibbs.sampler.competing import bytes_drawn_together
 from mmgibbs.sampler.markers.sweep import BLOCK
 from mmgibbs.sampler.memory import MOMENTS, bytes_of_results, bytes_per_chain
 from mmgibbs.sampler.mixed_model import MixedModel
@@ -84,7 +83,6 @@ def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: 
     each = bytes_of_results(model, schedule)
     markers = sum(bytes_of_markers(m, len(model.design.patterns)) for m in model.design.markers)
     at_work = chains * each + bytes_per_chain(model.design, real) + model.followed_bytes
-    at_work += sum(bytes_drawn_together(model.design, pair) for pair in schedule.competing)  # kept between sweeps
     pooling = chains * (each + n * 16) + n * 40
     table = chains * (each - n * MOMENTS) + n * (MOMENTS + TABLE)
     return equations + markers + model.bytes_of_marker_draws + max(at_work, pooling, table)

@@ -71,7 +71,6 @@ from mmgibbs.runs.targets import StoppingRule, check_targets, stopping_rule
 from mmgibbs.runs.totals import totals_frame, with_totals
 from mmgibbs.runs.trends import birth_year_averages
 from mmgibbs.runs.windows import files_of_windows
-from mmgibbs.sampler.competing import competing_terms, reasons_not_competing
 from mmgibbs.sampler.covariances import START_SCALES, starting_matrices
 from mmgibbs.sampler.interweave import reason_not_interweaved, terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
@@ -156,7 +155,6 @@ class MixedModelProblem:
         before = [
             *self._unused_threads(),
             *self._interweaving_notes(),
-            *self._joint_variances_notes(),
             *decision_notes(self.analysis, self.prepared, model.decisions),
         ]
         console.say_all(before)
@@ -202,7 +200,6 @@ class MixedModelProblem:
             "device": self.choice.device,
             "interweaved_terms": [names[i] for i in self.schedule.interweave],
             "not_interweaved": self._not_interweaved(),
-            "joint_variances": [[names[pair.a], names[pair.p]] for pair in self.schedule.competing],
             "start_scales": [START_SCALES[c % len(START_SCALES)] for c in range(len(chains))],
             "seconds_per_chain": [c.seconds for c in chains],
             **sampled.facts,
@@ -229,13 +226,6 @@ class MixedModelProblem:
         return [
             f"sampler.interweave: term '{name}' is left out: {why}" for name, why in self._not_interweaved().items()
         ]
-
-    def _joint_variances_notes(self) -> list[str]:
-        """Where they were asked for, and there are none."""
-        if not self.analysis.sampler.joint_variances or self.schedule.competing:
-            return []
-        reasons = "; ".join(reasons_not_competing(self.assembled.model))
-        return [f"sampler.joint_variances: no variances are drawn together: {reasons}"]
 
     def _parameters_so_far(self, draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Those that are sampled."""
@@ -516,9 +506,8 @@ def _checked_schedule(analysis: Analysis, assembled: Assembled, choice: EngineCh
     """ConfigError for targets of what is not sampled, DeviceError where it would not fit into memory."""
     s, solves = analysis.sampler, analysis.sampler.method != "gibbs"
     interweave = () if solves or choice.name == "marginal" else terms_to_interweave(assembled.model, s.interweave)
-    competing = () if solves else competing_terms(assembled.model, s.joint_variances)
     runs = s.burn_in, s.samples, s.thin, s.refresh_every, s.chains
-    schedule = Schedule(*runs, interweave, samples or s.most_samples, competing)
+    schedule = Schedule(*runs, interweave, samples or s.most_samples)
     if solves:
         refuse_solving_beyond_memory(analysis, assembled)
     else:

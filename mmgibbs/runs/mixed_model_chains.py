@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import MmgibbsError
-from mmgibbs.sampler.chain import DRAWS, Chain
+from mmgibbs.sampler.chain import DRAWS, Chain, sample_chain
 from mmgibbs.sampler.covariances import starting_matrices
-from mmgibbs.sampler.kernels import compile_part, parts_of_sweep
 from mmgibbs.sampler.memory import bytes_of_results, bytes_per_chain
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
@@ -70,11 +69,9 @@ class MixedModelFactory:
     def kept_draws(self, state: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
         return [{key.removeprefix(DRAWS): values for key, values in state.items()}]
 
-    @property
-    def kernel_parts(self) -> int:
-        return 1 if self.choice.name == "marginal" else parts_of_sweep(self.model)  # all of its sweep is one step
-
-    def compile_kernels(self, part: int) -> None:
-        """Of a part of a sweep. What is wrong with the model, the chains say."""
+    def compile_kernels(self) -> None:
+        """Sweep once and record the draw, in a chain that is thrown away. What is wrong with the model, the chains
+        say."""
+        short = replace(self.schedule, burn_in=0, samples=1, thin=1, refresh_every=1, most=0)
         with suppress(MmgibbsError):
-            compile_part(self.model, self.choice.build(self.equations), self.schedule, (self.seed, 0), part)
+            sample_chain(self.model, self.choice.build(self.equations), short, (self.seed, 0))

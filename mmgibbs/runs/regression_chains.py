@@ -71,10 +71,5 @@ class RegressionFactory:
         chains = range(self.schedule.chains if draws else 0)
         return [{name: values[:, c] for name, values in draws.items()} for c in chains]
 
-    @property
-    def kernel_parts(self) -> int:
-        """They run in one process, which compiles what it meets."""
-        return 0
-
-    def compile_kernels(self, part: int) -> None:
-        """There is no part."""
+    def compile_kernels(self) -> None:
+        """Do nothing: the chains run in one process, which compiles what it meets."""

@@ -12,13 +12,12 @@ from typing import Any
 from mmgibbs.config import load_config
 from mmgibbs.config.load import listed_overrides
 from mmgibbs.errors import ConfigError, option
-from mmgibbs.machine.kernel_cache import garbage_waits
 from mmgibbs.results.curves import curve_files
 from mmgibbs.results.folder import WORKING, write_run_folder
 from mmgibbs.results.reading import RunFiles
 from mmgibbs.results.reliability import negative_reliabilities
 from mmgibbs.runs.chains import Executor
-from mmgibbs.runs.kernels import compiling_beside
+from mmgibbs.runs.first_run import first_run
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.runs.place import FINISHED, RunFolder
 from mmgibbs.runs.problem import Clock, Problem, Tables
@@ -79,9 +78,8 @@ def _solved(folder: RunFolder, console: Console, executor: Executor) -> Result:
     """The same stages for every kind of analysis."""
     clock = Clock()
     sampled = folder.analysis.model.plugin is None and folder.analysis.sampler.method == "gibbs"
-    with compiling_beside(console, sampled):
-        with garbage_waits():
-            problem = read_problem(folder, console, clock)
+    with first_run(console, sampled):
+        problem = read_problem(folder, console, clock)
         folder.start()
         found = problem.solve(folder, console, executor)
     clock.lap(problem.stage)

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.normal import MAX_NORMALS, normal
 from mmgibbs.draws.over_relaxation import NOISE, TOWARDS_MEAN
@@ -29,11 +28,11 @@ from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import INTERWEAVE, stream
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.engines.base import Engine
-from mmgibbs.machine.kernel_options import ENTRY, WITHIN
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.posterior.parameters import Parameter, matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel
+from pedigree.kernels import kernel
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ def draw_scaling(
     return (M, True) if moved else (np.eye(k), False)
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@kernel
 def _draw_scaling(
     H, s, G, row, column, exponents, S, proposal, factor, vectors, room, number, stream, seed, chain
 ):  # fmt: skip
@@ -162,7 +161,7 @@ def _draw_scaling(
     return np.log(u) < then - now
 
 
-@njit(**WITHIN)
+@kernel
 def _log_factors(L, exponents, S, X):
     """sum_i exponents_i log|l_ii| - tr(S G^-1) / 2, G = L L': the trace is the sum over X = L^-1 of x_i' S x_i.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mmgibbs.model.shared_levels import SharedLevels
 from mmgibbs.posterior.moments import batches_per_chain
 
 
@@ -15,8 +14,7 @@ class Schedule:
     `most`: the sweeps after burn-in that there may be in the end, where targets or an extension decide; batches of the
     moments are planned for `samples`.
     `interweave`: the terms whose covariance matrix is redrawn given the standardised effects too (see
-    interweave.terms_to_interweave). `competing`: the pairs of terms whose variances are drawn together
-    (competing.competing_terms).
+    interweave.terms_to_interweave).
     """
 
     burn_in: int
@@ -26,7 +24,6 @@ class Schedule:
     chains: int = 1
     interweave: tuple[int, ...] = ()
     most: int = 0
-    competing: tuple[SharedLevels, ...] = ()
 
     @property
     def n_sweeps(self) -> int:

@@ -14,7 +14,6 @@ import numpy as np
 from mmgibbs.engines.base import Engine, HostState, Integrated
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.auxiliaries import Auxiliaries
-from mmgibbs.sampler.competing import CompetingVariances
 from mmgibbs.sampler.covariances import CovarianceMatrices, ResidualCovariance, TermCovariance, starting_matrices
 from mmgibbs.sampler.interweave import Interweaving
 from mmgibbs.sampler.liabilities import LiabilityStep
@@ -71,10 +70,6 @@ def gibbs_steps(
         variances = MarginalVariances(model, integrated, matrices, schedule.burn_in, key)
         moments = (TraitMomentsStep(of, engine) for of in model.moments)
         return [variances, KeptLocations(engine, schedule, key), *moments]
-    competing: list[Step] = []
-    if schedule.competing:
-        assert isinstance(engine, HostState), "for other engines the schedule has none"
-        competing = [CompetingVariances(model, shared, engine, matrices, key) for shared in schedule.competing]
     liabilities: list[LiabilityStep] = []
     observed: list[Step] = []
     if model.design.responses:
@@ -100,7 +95,6 @@ def gibbs_steps(
         *markers,
         *(TermCovariance(model, i, engine, matrices, key) for i in model.random_terms),
         *(Interweaving(model, i, engine, matrices, key) for i in schedule.interweave),
-        *competing,
         ResidualCovariance(model, engine, matrices, key),
         *(Auxiliaries(which, matrices, key) for which in model.scale_priors),
         *observed,

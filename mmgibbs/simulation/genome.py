@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.simulation import arguments
+from pedigree.kernels import kernel
 
 BASES_PER_MORGAN = 1e8
 WORD = 64  # loci
@@ -185,7 +185,7 @@ def breeding_values(haplotypes: np.ndarray, qtl: np.ndarray, effects: np.ndarray
 # ------------------------------------------------------------------------------------------------ kernels
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _mate(rng, parents, first, place, morgans, mutation, children):
     loci = place.size
     for i in range(children.shape[0]):
@@ -197,7 +197,7 @@ def _mate(rng, parents, first, place, morgans, mutation, children):
                 children[i, side, locus >> 6] ^= _ONE << np.uint64(locus & 63)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _drop(rng, begin, sire, dam, historic, first, place, morgans, out):
     for i in range(sire.size):
         for side in range(2):
@@ -209,7 +209,7 @@ def _drop(rng, begin, sire, dam, historic, first, place, morgans, out):
                 _gamete(rng, historic[other], first, place, morgans, out[begin + i, side])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _gamete(rng, parent, first, place, morgans, out):
     """out (words,) is 0 before."""
     for c in range(first.size - 1):
@@ -224,7 +224,7 @@ def _gamete(rng, parent, first, place, morgans, out):
             begin, strand = end, 1 - strand
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _copy(source, begin, end, out):
     """Bits begin .. end - 1, into bits that are 0."""
     if begin >= end:
@@ -240,7 +240,7 @@ def _copy(source, begin, end, out):
     out[high] |= source[high] & tail
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _gather(haplotypes, loci, out):
     for i in range(out.shape[0]):
         for side in range(2):
@@ -249,7 +249,7 @@ def _gather(haplotypes, loci, out):
                 out[i, side, k >> 6] |= bit << np.uint64(k & 63)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _count(haplotypes, loci, animals, out):
     for k in range(loci.size):
         word, shift = loci[k] >> 6, np.uint64(loci[k] & 63)
@@ -258,7 +258,7 @@ def _count(haplotypes, loci, animals, out):
             out[k, i] = ((both[0] >> shift) & _ONE) + ((both[1] >> shift) & _ONE)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _bed(haplotypes, first, animals, out):
     """Bits of four animals to a byte: 3, 2, 0 for 0, 1, 2 copies. Words are read once for their 64 loci."""
     for low in range(first >> 6, ((first + out.shape[0] - 1) >> 6) + 1):

@@ -22,7 +22,6 @@ from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.engine import choose_engine
 from mmgibbs.runs.memory_estimate import refuse_folds_beyond_memory
 from mmgibbs.runs.record import versions
-from mmgibbs.sampler.competing import competing_terms
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.validation import effects, lr, lr_sampled, sampled
@@ -129,8 +128,7 @@ def sampling_for(analysis: Analysis, assembled: Assembled) -> Sampling:
     chosen = choose_engine(s, model)
     held = analysis.variances.mode == "fixed"
     interweave = () if held else terms_to_interweave(model, s.interweave)
-    competing = competing_terms(model, s.joint_variances and not held)
-    schedule = Schedule(s.burn_in, s.samples, s.thin, s.refresh_every, interweave=interweave, competing=competing)
+    schedule = Schedule(s.burn_in, s.samples, s.thin, s.refresh_every, interweave=interweave)
     return sampling_of(model, chosen.engine, chosen.partition, schedule, s.seed)
 
 

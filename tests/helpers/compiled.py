@@ -4,14 +4,21 @@ import ast
 
 from helpers.support import ROOT
 
-COMPILED = {"njit", "intrinsic", "overload"}  # decorators
+COMPILED = {"kernel", "njit", "intrinsic", "overload"}  # decorators
 # Functions that Numba compiles where they are called from, and those that write its code.
 BODIES = {
     "mmgibbs/engines/visit.py": {"prefetch_relatives", "_prefetch_nothing", "_prefetch_family"},
     "mmgibbs/engines/coloured/gather.py": {"sum_relatives_of", "_row_by_row", "_family"},
     "mmgibbs/engines/coloured/squares.py": {"square_of_level", "_independent", "_mendelian"},
     "mmgibbs/engines/pcg/rows.py": {"row_of_inverse", "_independent", "_family"},
-    "mmgibbs/engines/coloured/rows.py": {"_address", "_load", "_store", "_repeat", "_multiple", "codegen"},
+    "mmgibbs/machine/intrinsics.py": {
+        "_row_address",
+        "_load_row",
+        "_store_row",
+        "_repeat_number",
+        "_multiple",
+        "codegen",
+    },
 }
 SOURCES = sorted(p for package in ("mmgibbs", "pedigree") for p in (ROOT / package).rglob("*.py"))
 

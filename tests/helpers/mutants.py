@@ -8,9 +8,6 @@ import re
 import sys
 from types import ModuleType
 
-from helpers.from_python import from_python
-from numba.core.dispatcher import Dispatcher
-
 _number = itertools.count()
 
 
@@ -23,12 +20,8 @@ def mutant(module, right: str, wrong: str, compiled: bool = True) -> ModuleType:
     assert source.count(right) == 1, f"found {right!r} {source.count(right)} times in {module.__name__}, needed once"
     spoilt = ModuleType(f"{module.__name__}_mutant_{next(_number)}")
     sys.modules[spoilt.__name__] = spoilt  # dataclasses look their module up
-    source = source.replace(right, wrong).replace("cache=True", "cache=False")  # kernels of a file that is none
+    source = source.replace(right, wrong)
     if not compiled:
-        source = re.sub(r"@njit\([^)]*\)\n", "", source)
+        source = re.sub(r"@kernel(\([^)]*\))?\n", "", source)
     exec(compile(source, f"<mutant of {module.__name__}>", "exec"), spoilt.__dict__)
-    if not compiled:
-        for name, part in list(vars(spoilt).items()):
-            if isinstance(part, Dispatcher) and part.targetoptions.get("no_cpython_wrapper"):
-                setattr(spoilt, name, from_python(part))  # of other modules, which Python calls here
     return spoilt

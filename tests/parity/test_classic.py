@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from helpers.classic import ClassicEngine
+from helpers.sweep_rows import sweep_rows
 from reference import dense, models
 
-from mmgibbs.engines.hybrid.classic import ClassicEngine
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.explicit.sweep_rows import sweep_rows
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.model.covariance import CovarianceModel, full_block

@@ -8,11 +8,9 @@ from helpers.nvrtc import ARCHITECTURES, compiled
 from reference import fake_device, models
 from reference.fake_device import FakeDevice
 
-from mmgibbs.engines.hybrid import device as device_updates
 from mmgibbs.engines.hybrid.device import SOURCE
 from mmgibbs.engines.hybrid.engine import HybridEngine
 from mmgibbs.engines.hybrid.kernels import PIECE, subtract_kronecker, subtract_rows
-from mmgibbs.equations.explicit.row_blocks import Part
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
@@ -327,17 +325,3 @@ def test_a_buffer_holds_its_block_until_the_kernel_has_read_it(folder, monkeypat
     run(engine, example, 12)
     assert len(right) > 100
     assert all(right) == ordered
-
-
-@pytest.mark.parametrize("spmv", ["cusparse", "measure"])
-def test_products_by_a_library(folder, monkeypatch, spmv):
-    monkeypatch.setattr(device_updates, "COMPARE_FROM", 1)
-    example = models.example("direct_maternal")
-    equations = equations_of(example)
-    expected = run(HybridEngine(equations, threads=1), example, 12)
-    engine = HybridEngine(equations, device=FakeDevice(folder, 2), spmv=spmv)
-    for a, b in zip(run(engine, example, 12), expected, strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=1e-9 * np.abs(b).max())
-    parts = sum(isinstance(part, Part) for parts in engine.row_blocks.parts.values() for part in parts)
-    used = len(engine.updates._products)
-    assert used == parts if spmv == "cusparse" else 0 < used < parts

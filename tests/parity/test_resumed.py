@@ -6,12 +6,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from helpers.classic import ClassicEngine
 from helpers.support import exact_draws, mixed_model, random_draws, saved_draws
 from reference import models
 
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.direct.engine import MarginalEngine
-from mmgibbs.engines.hybrid.classic import ClassicEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition

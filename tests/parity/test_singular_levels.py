@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.classic import ClassicEngine
 from helpers.support import exact_draws
 from reference import models
 
 from mmgibbs.engines.coloured.engine import StructuredEngine
-from mmgibbs.engines.hybrid.classic import ClassicEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.engines.serial import SerialEngine

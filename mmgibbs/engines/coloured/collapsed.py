@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
@@ -24,8 +23,8 @@ from mmgibbs.engines.serial import sites_of, sweep_block
 from mmgibbs.engines.visit import unroll
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import Records, StructuredEquations, TermLists, visits_of_levels
-from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.machine.threads import Threads
+from pedigree.kernels import kernel
 
 PLACES = 4096  # combinations of levels and patterns, at most: their sums stay in the cache
 RECORDS_PER_PLACE = 8  # at least, on average
@@ -133,7 +132,7 @@ def _with_visits(term: TermLists, levels: np.ndarray) -> TermLists:
     )
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def sum_residuals(weight, of_record, T_, e, bounds, share, sums):
     """sums[p, s] = sum of w_r e_r over the records of class s in piece p, for the pieces in `share`;
     sums (pieces, m, T).
@@ -147,7 +146,7 @@ def sum_residuals(weight, of_record, T_, e, bounds, share, sums):
                 sums[p, s, t] += w * e[r, t]
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def move_residuals(of_record, T_, e, bounds, share, change):
     """e_r -= change_s for the records of the pieces in `share`; change (m, T)."""
     T = len(T_) if len(T_) > 0 else e.shape[1]

@@ -16,16 +16,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 
-from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
-from mmgibbs.engines.intrinsics import least, on_stack, prefetch
 from mmgibbs.equations.relationships import times_row
 from mmgibbs.equations.structured import TermLists
-from mmgibbs.machine.kernel_options import WITHIN
+from mmgibbs.machine.intrinsics import add_multiple, on_stack, prefetch, set_multiple
 from mmgibbs.model.relationships.base import UNKNOWN, Lists
 from mmgibbs.model.relationships.pedigree import PedigreeLists
+from pedigree.kernels import kernel
 
 LANES = 128  # levels side by side: what is done once per group costs little, and the group's numbers stay in the cache
 AHEAD = 48  # entries: some microseconds, and not more than the L1 cache can hold
@@ -92,7 +90,7 @@ def codes_to_rows(term: TermLists, Rinv: np.ndarray) -> np.ndarray:
     return out.reshape(-1, k)
 
 
-@njit(**WITHIN)
+@kernel
 def sum_residuals_of(k_, T_, record, code, lane_of, weight, e, rows, first, last, sums):
     """sums[lane] = sum over the visits first ... last - 1 of the level of W_r' R_r^-1 e_r; sums (LANES, k) float64.
 
@@ -104,7 +102,7 @@ def sum_residuals_of(k_, T_, record, code, lane_of, weight, e, rows, first, last
         total[0, c] = 0.0
     T, weighted, end = np.uint64(len(T_)), weight.size > 0, np.uint64(record.size) - ONE
     for v in range(first, last):
-        prefetch(e, record[least(v + np.uint64(AHEAD), end)])
+        prefetch(e, record[min(v + np.uint64(AHEAD), end)])
         r, row, byte = record[v], np.uint64(code[v]) * T, lane_of[v]
         w = np.float64(weight[r]) if weighted else 1.0
         set_multiple(k_, here, 0, w * e[r, 0], rows, row)
@@ -115,7 +113,7 @@ def sum_residuals_of(k_, T_, record, code, lane_of, weight, e, rows, first, last
         set_multiple(k_, sums, byte & LANE, 1.0, here, 0)
 
 
-@njit(**WITHIN)
+@kernel
 def move_residuals_of(T_, record, effect, lane_of, e, first, last, moves):
     """e_r -= moves[effect LANES + lane] for the visits first ... last - 1: e (n, T) in place, moves (effects LANES, T);
     record (v,) uint32, effect (v,) uint8 or empty, lane_of (v,) uint8.
@@ -150,22 +148,22 @@ def _family(k_, K, lists, theta, first, n, own, progeny):
     _progeny(k_, K.progeny, lists.mate, K.progeny_own, lists.progeny_lane, theta, K.progeny_ptr[first], last, progeny)
 
 
-@njit(**WITHIN)
+@kernel
 def _own_and_parents(k_, sire, dam, own, diagonal, theta, first, n, out):
     """out[lane] = kappa_ll theta_l - (theta_sire + theta_dam) a_l / 2."""
     none = np.uint32(theta.shape[0] - 1)
     for lane in range(n):
         level = first + lane
-        ahead = least(level + np.uint64(AHEAD), np.uint64(none) - ONE)
-        prefetch(theta, least(sire[ahead], none))
-        prefetch(theta, least(dam[ahead], none))
+        ahead = min(level + np.uint64(AHEAD), np.uint64(none) - ONE)
+        prefetch(theta, min(sire[ahead], none))
+        prefetch(theta, min(dam[ahead], none))
         half = 0.5 * np.float64(own[level])
         set_multiple(k_, out, lane, diagonal[level], theta, level)
-        add_multiple(k_, out, lane, -half, theta, least(sire[level], none))
-        add_multiple(k_, out, lane, -half, theta, least(dam[level], none))
+        add_multiple(k_, out, lane, -half, theta, min(sire[level], none))
+        add_multiple(k_, out, lane, -half, theta, min(dam[level], none))
 
 
-@njit(**WITHIN)
+@kernel
 def _progeny(k_, calf, mate, calf_own, lane_of, theta, first, last, sums):
     """sums[lane] = sum over calves of a_calf (theta_mate / 4 - theta_calf / 2)."""
     here, total = on_stack((1, len(k_))), on_stack((1, len(k_)))
@@ -173,11 +171,11 @@ def _progeny(k_, calf, mate, calf_own, lane_of, theta, first, last, sums):
         total[0, c] = 0.0
     none, end = np.uint32(theta.shape[0] - 1), np.uint64(calf.size) - ONE
     for j in range(first, last):
-        ahead = least(j + np.uint64(AHEAD), end)
+        ahead = min(j + np.uint64(AHEAD), end)
         prefetch(theta, calf[ahead])
-        prefetch(theta, least(mate[ahead], none))
+        prefetch(theta, min(mate[ahead], none))
         half, byte = 0.5 * np.float64(calf_own[j]), lane_of[j]
-        set_multiple(k_, here, 0, 0.5 * half, theta, least(mate[j], none))
+        set_multiple(k_, here, 0, 0.5 * half, theta, min(mate[j], none))
         add_multiple(k_, here, 0, -half, theta, calf[j])
         add_multiple(k_, here, 0, np.float64(byte >> GOES_ON), total, 0)
         set_multiple(k_, total, 0, 1.0, here, 0)

@@ -13,7 +13,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.normal import fill_normals_across
 from mmgibbs.draws.over_relaxation import NOISE, TOWARDS_MEAN
@@ -26,16 +25,15 @@ from mmgibbs.engines.coloured.gather import (
     sum_relatives_of,
     sum_residuals_of,
 )
-from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
-from mmgibbs.engines.intrinsics import clear, least, on_stack
 from mmgibbs.engines.serial import LevelSweep
 from mmgibbs.engines.visit import unrolled
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.passes import class_precisions
 from mmgibbs.equations.relationships import weight as diagonal
 from mmgibbs.equations.structured import StructuredEquations, TermLists
-from mmgibbs.machine.kernel_options import ENTRY, WITHIN
+from mmgibbs.machine.intrinsics import add_multiple, on_stack, set_multiple
 from mmgibbs.machine.threads import Threads
+from pedigree.kernels import kernel
 
 
 def fit_in_lanes(equations: StructuredEquations, term: int) -> bool:
@@ -83,7 +81,7 @@ def parts_of_classes(term: TermLists, Rinv: np.ndarray) -> np.ndarray:
     return out
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@kernel
 def _parts_of_classes(term, Rinv, out):
     for i in range(np.uint64(out.shape[0])):
         class_precisions(term, Rinv, i, out[i])
@@ -140,7 +138,7 @@ class LaneSweep(LevelSweep):
             refuse_singular(self.equations, i, failed)
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@kernel
 def sweep_lanes(
     code, visit_ptr, visit_record, visit_effect, effect_first, trait, active, cells, K, weight, lists, k_, T_, theta, e,
     Ginv, Rinv, parts, rows, z, moves, bounds, number, stream, seed, chain,
@@ -157,7 +155,7 @@ def sweep_lanes(
     """
     k = len(k_)
     P = on_stack((k, k, LANES))
-    clear(P)
+    P[:] = 0.0
     for lane in range(LANES):  # an identity until a level fills the lane, later that level's, which had a factor
         for a in range(k):
             P[a, a, lane] = 1.0
@@ -166,10 +164,10 @@ def sweep_lanes(
     for i in range(np.uint64(bounds.shape[0])):
         first, last = np.uint64(bounds[i, 0]), np.uint64(bounds[i, 1])
         for group in range(first, last, np.uint64(LANES)):
-            n = least(np.uint64(LANES), last - group)
+            n = min(np.uint64(LANES), last - group)
             fill_normals_across(z, number, code[group : group + n], stream, seed, chain)
-            clear(progeny)
-            clear(data)
+            progeny[:] = 0.0
+            data[:] = 0.0
             sum_relatives_of(k_, K, lists, theta, group, n, own, progeny)
             v, v_end = visit_ptr[group], visit_ptr[group + n]
             sum_residuals_of(k_, T_, visit_record, lists.visit_code, lists.visit_lane, weight, e, rows, v, v_end, data)
@@ -182,7 +180,7 @@ def sweep_lanes(
     return np.int64(-1)
 
 
-@njit(forceinline=True, **WITHIN)
+@kernel(forceinline=True)
 def gather_precisions(cells, active, K, k_, Ginv, Rinv, parts, first, n, P):
     """P[:, :, lane] = kappa_ll G^-1 + the data part of the level, lower triangles; lanes that no level fills stay as
     they are.
@@ -210,7 +208,7 @@ def gather_precisions(cells, active, K, k_, Ginv, Rinv, parts, first, n, P):
                         P[a, b, lane] = 1.0 if a == b else 0.0
 
 
-@njit(forceinline=True, **WITHIN)
+@kernel(forceinline=True)
 def draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
     """change[lane] = L'^-1 (f L^-1 rhs + n z), P = L L', rhs = data - G^-1 (own + progeny), f and n of
     draws/over_relaxation.py. False where some P is not positive definite.
@@ -254,7 +252,7 @@ def draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
     return bad == 0
 
 
-@njit(**WITHIN)
+@kernel
 def move_thetas(k_, active, theta, first, n, change):
     """theta_l += change; `change` becomes what the stored precision could hold of it, and 0 for components held at 0.
 
@@ -273,7 +271,7 @@ def move_thetas(k_, active, theta, first, n, change):
         add_multiple(k_, change, lane, -1.0, old, 0)
 
 
-@njit(**WITHIN)
+@kernel
 def spread(effect_first, trait, change, moves):
     """moves[effect LANES + lane, t(c)] = change[lane, c]: what a record moves by that meets a level through one effect.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
@@ -28,8 +27,8 @@ from mmgibbs.equations.partition import Block
 from mmgibbs.equations.passes import level_precisions
 from mmgibbs.equations.relationships import times_row, weight
 from mmgibbs.equations.structured import StructuredEquations, TermLists
-from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.machine.threads import Threads
+from pedigree.kernels import kernel
 
 PIECE = 32_768  # visits in one piece: fixed, so that the order of summation does not depend on the number of threads
 LONG = 2 * PIECE  # a level with more visits than this is cut into pieces
@@ -89,7 +88,7 @@ def cut_into_pieces(term: TermLists, long: np.ndarray) -> np.ndarray:
     return np.array(pieces, np.int64).reshape(-1, 3)
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def sum_pieces(term, records, T_, e, Rinv, pieces, share, sums):
     """sums[p] = sum over the visits of piece p of W_r' R_r^-1 e_r, for the pieces in `share` (numbers of pieces).
 
@@ -99,7 +98,7 @@ def sum_pieces(term, records, T_, e, Rinv, pieces, share, sums):
         sum_visits(term, records, T_, np.uint64(pieces[p, 1]), np.uint64(pieces[p, 2]), e, Rinv, sums[p])
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def draw_long_levels(
     term, K, theta, Ginv, Rinv, levels, pieces, sums, changes, c_first, c_last, joint, number, stream, seed, chain
 ):
@@ -134,7 +133,7 @@ def draw_long_levels(
     return np.int64(-1)
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def move_pieces(term, e, pieces, share, changes):
     """e_r -= W_r change for the visits of the pieces in `share`: e (n, T), pieces (p, 3), changes (levels, k)."""
     for p in share:

@@ -14,15 +14,13 @@ from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 
-from mmgibbs.engines.coloured.rows import add_multiple, set_multiple, widen
-from mmgibbs.engines.intrinsics import least, on_stack, prefetch
 from mmgibbs.engines.visit import unrolled
 from mmgibbs.equations.scaling import Plan, Scaling
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.machine.kernel_options import ENTRY
+from mmgibbs.machine.intrinsics import add_multiple, on_stack, prefetch, set_multiple, widen
 from mmgibbs.machine.threads import Threads
+from pedigree.kernels import kernel
 
 AHEAD = np.uint64(24)  # records ahead for which memory is asked: rows of theta are mostly waiting for it
 
@@ -114,7 +112,7 @@ def rows_of_traits(effect_first: np.ndarray, trait: np.ndarray, n_traits: int) -
     return out
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@kernel
 def sum_rows(pattern, weight, levels, k_, T_, E_, W_, X_, Y_, rows, e, size, first_piece, last_piece, xx, xe):
     """xx[p] (patterns E k E, k) and xe[p] (patterns E k, W) of the pieces first_piece ... last_piece - 1 of `size`
     records; they come as zeros.
@@ -133,14 +131,14 @@ def sum_rows(pattern, weight, levels, k_, T_, E_, W_, X_, Y_, rows, e, size, fir
         for row in range(len(Y_)):
             set_multiple(W_, one_e, row, 1.0, xe[p], row)
         of_x, of_e = (one_x, one_e) if len(X_) > 0 else (xx[p], xe[p])
-        for r in range(p * np.uint64(size), least(n, (p + np.uint64(1)) * np.uint64(size))):
-            ahead = least(r + AHEAD, end)
+        for r in range(p * np.uint64(size), min(n, (p + np.uint64(1)) * np.uint64(size))):
+            ahead = min(r + AHEAD, end)
             w = np.float64(weight[r]) if weighted else 1.0
             first = np.uint64(0) if len(X_) > 0 else np.uint64(pattern[r]) * E * k
             widen(T_, W_, here, e, r)
             for i in range(len(E_)):
-                prefetch(rows, least(levels[ahead, i], none))
-                set_multiple(k_, x, i, 1.0, rows, least(levels[r, i], none))
+                prefetch(rows, min(levels[ahead, i], none))
+                set_multiple(k_, x, i, 1.0, rows, min(levels[r, i], none))
             for i in range(len(E_)):
                 for a in range(len(k_)):
                     wx, row = w * x[i, a], first + np.uint64(i) * k + np.uint64(a)
@@ -153,7 +151,7 @@ def sum_rows(pattern, weight, levels, k_, T_, E_, W_, X_, Y_, rows, e, size, fir
             set_multiple(W_, xe[p], row, 1.0, one_e, row)
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@kernel
 def move_records(levels, k_, T_, E_, W_, moves, rows, e, size, first_piece, last_piece):
     """e_r -= W_r D' (row of each effect) for the records of pieces first_piece ... last_piece - 1 of `size` records.
 
@@ -163,23 +161,23 @@ def move_records(levels, k_, T_, E_, W_, moves, rows, e, size, first_piece, last
     k, n = np.uint64(len(k_)), np.uint64(e.shape[0])
     none, end = np.uint32(rows.shape[0] - 1), n - np.uint64(1)
     here = on_stack((1, len(W_)))
-    for r in range(np.uint64(first_piece) * np.uint64(size), least(n, np.uint64(last_piece) * np.uint64(size))):
-        ahead = least(r + AHEAD, end)
+    for r in range(np.uint64(first_piece) * np.uint64(size), min(n, np.uint64(last_piece) * np.uint64(size))):
+        ahead = min(r + AHEAD, end)
         widen(T_, W_, here, e, r)
         for i in range(len(E_)):
-            prefetch(rows, least(levels[ahead, i], none))
-            level = least(levels[r, i], none)
+            prefetch(rows, min(levels[ahead, i], none))
+            level = min(levels[r, i], none)
             for b in range(len(k_)):
                 x = -np.float64(rows[level, b])
                 add_multiple(W_, here, 0, x, moves, np.uint64(i) * k + np.uint64(b))
         set_multiple(T_, e, r, 1.0, here, 0)
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@kernel
 def move_rows(k_, D, theta, rows, size, first_piece, last_piece):
     """theta_l += D' (row l) for the levels of the pieces: theta and rows (q + 1, k), D (k, k) float64."""
     here = on_stack((1, len(k_)))
-    last = least(np.uint64(theta.shape[0] - 1), np.uint64(last_piece) * np.uint64(size))
+    last = min(np.uint64(theta.shape[0] - 1), np.uint64(last_piece) * np.uint64(size))
     for level in range(np.uint64(first_piece) * np.uint64(size), last):
         set_multiple(k_, here, 0, 1.0, theta, level)
         for b in range(len(k_)):

@@ -13,20 +13,19 @@ from collections.abc import Callable
 from functools import cache, partial
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 from numba.extending import overload
 
 from mmgibbs.draws.normal import fill_pairs
 from mmgibbs.engines.coloured.gather import LANES
 from mmgibbs.engines.coloured.record_rows import whole
-from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
-from mmgibbs.engines.intrinsics import clear, least, on_stack, positions_on_stack, prefetch, stack
 from mmgibbs.equations.structured import Records
-from mmgibbs.machine.kernel_options import ENTRY
+from mmgibbs.machine.intrinsics import add_multiple, on_stack, positions_on_stack, prefetch, set_multiple, stack
 from mmgibbs.machine.threads import Threads
 from mmgibbs.model.relationships.base import Lists
 from mmgibbs.model.relationships.identity import IdentityLists
 from mmgibbs.model.relationships.pedigree import PedigreeLists
+from pedigree.kernels import kernel
 
 AHEAD = np.uint64(24)  # levels ahead for which memory is asked
 
@@ -102,12 +101,12 @@ def _independent(k_, K, rows, level, m):
 
 def _mendelian(k_, K, rows, level, m):
     none = np.uint32(rows.shape[0] - 1)
-    ahead = least(level + AHEAD, np.uint64(none) - np.uint64(1))
-    prefetch(rows, least(K.sire[ahead], none))
-    prefetch(rows, least(K.dam[ahead], none))
+    ahead = min(level + AHEAD, np.uint64(none) - np.uint64(1))
+    prefetch(rows, min(K.sire[ahead], none))
+    prefetch(rows, min(K.dam[ahead], none))
     set_multiple(k_, m, 0, 1.0, rows, level)
-    add_multiple(k_, m, 0, -0.5, rows, least(K.sire[level], none))
-    add_multiple(k_, m, 0, -0.5, rows, least(K.dam[level], none))
+    add_multiple(k_, m, 0, -0.5, rows, min(K.sire[level], none))
+    add_multiple(k_, m, 0, -0.5, rows, min(K.dam[level], none))
     return np.float64(K.own[level])
 
 
@@ -119,7 +118,7 @@ def _square_of_level(k_, K, rows, level, m):
     return SQUARES[K.instance_class]
 
 
-@njit(cache=True, **ENTRY)
+@kernel
 def sum_squares(K, k_, rows, size, first_piece, last_piece, sums):
     """sums[p] (k, k) float64, a part of Theta' K^-1 Theta, of the pieces first_piece ... last_piece - 1 of `size`
     levels; rows (q + 1, k), the last one 0.
@@ -130,7 +129,7 @@ def sum_squares(K, k_, rows, size, first_piece, last_piece, sums):
     for p in range(np.uint64(first_piece), np.uint64(last_piece)):
         for a in range(len(k_)):
             set_multiple(k_, total, a, 1.0, sums[p], a)
-        for level in range(p * np.uint64(size), least(n, (p + np.uint64(1)) * np.uint64(size))):
+        for level in range(p * np.uint64(size), min(n, (p + np.uint64(1)) * np.uint64(size))):
             own = square_of_level(k_, K, rows, level, m)
             for a in range(len(k_)):
                 add_multiple(k_, total, a, own * m[0, a], m, 0)
@@ -138,7 +137,7 @@ def sum_squares(K, k_, rows, size, first_piece, last_piece, sums):
             set_multiple(k_, sums[p], a, 1.0, total, a)
 
 
-@njit(cache=True, _nrt=False, **ENTRY)
+@kernel
 def sum_augmented(
     pattern, weight, record, T_, W_, X_, e, fill, noise, pairs, class_of_pattern, number, stream, seed, chain,
     size, first_piece, last_piece, sums,
@@ -149,15 +148,15 @@ def sum_augmented(
     T, n = np.uint64(len(T_)), np.uint64(e.shape[0])
     z, drawn = on_stack((len(T_), 2, LANES)), on_stack((2, LANES))
     who, code = positions_on_stack((LANES,)), positions_on_stack((LANES,))
-    clear(z)
+    z[:] = 0.0
     f, seen = on_stack((1, len(W_))), on_stack((1, len(T_)))
     weighted, one = weight.size > 0, on_stack((len(X_), len(W_)))
     for p in range(np.uint64(first_piece), np.uint64(last_piece)):
         for t in range(len(X_)):
             set_multiple(W_, one, t, 1.0, sums[p], t)
-        total, last = one if len(X_) > 0 else sums[p], least(n, (p + np.uint64(1)) * np.uint64(size))
+        total, last = one if len(X_) > 0 else sums[p], min(n, (p + np.uint64(1)) * np.uint64(size))
         for block in range(p * np.uint64(size), last, np.uint64(LANES)):
-            lanes = least(np.uint64(LANES), last - block)
+            lanes = min(np.uint64(LANES), last - block)
             for j in range(np.uint64(pairs.shape[0])):
                 m = np.uint64(0)
                 for lane in range(lanes):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from mmgibbs.machine.kernel_options import KERNEL
+from pedigree.kernels import kernel
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def cholesky_in_place(P, w, least):
     """The first w rows of P (m, w) float64 become lower triangular, L L' the matrix that was there.
 
@@ -31,7 +30,7 @@ def cholesky_in_place(P, w, least):
     return -1
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def inverse_of_lower(P, w):
     """(w, w) inverse of the lower triangle in the first w rows of P (m, w) float64."""
     out = np.zeros((w, w))

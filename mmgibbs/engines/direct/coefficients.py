@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy
-from numba import njit
 
 from mmgibbs.engines.direct.columns import Columns, columns_of
 from mmgibbs.engines.direct.elimination import Elimination, elimination
@@ -22,9 +21,9 @@ from mmgibbs.engines.direct.places import equation_name
 from mmgibbs.engines.direct.symbolic import Symbolic
 from mmgibbs.equations.explicit.csr import ExplicitEquations, explicit_equations
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock
-from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.covariance import full_block
 from mmgibbs.model.design import Design
+from pedigree.kernels import kernel
 
 Blocks = Sequence[tuple[int, ...]]  # components that may covary
 # (n,) int64 the equation that is eliminated at each place, for stored equations and their pattern
@@ -182,14 +181,14 @@ def _pattern(n: int, pairs: Sequence[Numbers]) -> scipy.sparse.csr_array:
     return matrix
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _scatter(values, places, out):
     for e in range(values.size):
         if places[e] >= 0:
             out[places[e]] = values[e]
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _sums(kappa, position, pattern, sums, places, inverse, by_pattern):
     """sum_e kappa_e Z_e; by_pattern[p] += sum of U^p_e Z_e."""
     total = 0.0

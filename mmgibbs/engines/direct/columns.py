@@ -24,11 +24,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.small_matrices import SINGULAR
 from mmgibbs.engines.direct.elimination import Elimination, place_in_list
-from mmgibbs.machine.kernel_options import KERNEL
+from pedigree.kernels import kernel
 
 AT_ONCE = 4  # columns of one pattern
 
@@ -106,7 +105,7 @@ def columns_of(known: Elimination) -> Columns:
     return Columns(known.order, place, column_ptr, row_of, row_ptr, column_of, alike)
 
 
-@njit(cache=True, nogil=True)
+@kernel(error_model="python")
 def _pattern(indptr, indices, parent):
     """Row i of L has the columns met on the way up the tree from its elements in C."""
     n = parent.size
@@ -143,7 +142,7 @@ def _pattern(indptr, indices, parent):
     return column_ptr.astype(np.uint64), row_of, row_ptr.astype(np.uint64), column_of
 
 
-@njit(cache=True, nogil=True)
+@kernel(error_model="python")
 def _alike(column_ptr, row_of):
     """(n,) a column has the pattern of the next one where it is one element longer and starts with that."""
     n = column_ptr.size - 1
@@ -155,7 +154,7 @@ def _alike(column_ptr, row_of):
     return out
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _places(rows, columns, place, column_ptr, row_of):
     """(m,) the pattern has every element that is asked for."""
     out = np.full(rows.size, -1, np.int64)
@@ -172,7 +171,7 @@ def _places(rows, columns, place, column_ptr, row_of):
     return out
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def factorise_columns(column_ptr, row_of, row_ptr, column_of, alike, values, filled, y, reciprocal, singular):
     """values (elements,): C becomes L and D. Returns -1, or the place of the first pivot that is not above `singular`
     times the diagonal of C.
@@ -232,7 +231,7 @@ def factorise_columns(column_ptr, row_of, row_ptr, column_of, alike, values, fil
     return np.int64(-1)
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def solve_lower(column_ptr, row_of, values, x):
     """x (n,) <- L^-1 x, in place; column_ptr (n + 1,), row_of (below,): of a Columns; values (elements,): L and D."""
     for j in range(np.uint64(x.size)):
@@ -242,7 +241,7 @@ def solve_lower(column_ptr, row_of, values, x):
                 x[row_of[p]] -= values[p] * xj
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def solve_upper(column_ptr, row_of, values, x):
     """x (n,) <- L'^-1 x, in place; column_ptr (n + 1,), row_of (below,): of a Columns; values (elements,): L and D."""
     n = x.size
@@ -254,7 +253,7 @@ def solve_upper(column_ptr, row_of, values, x):
         x[j] = total
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def solve_columns(column_ptr, row_of, values, x):
     """x (n, m) <- C^-1 x, in place."""
     n, below = x.shape[0], np.uint64(row_of.size)
@@ -270,7 +269,7 @@ def solve_columns(column_ptr, row_of, values, x):
             x[i, v] = column[i]
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def log_determinant_columns(below, values):
     """sum_i log D_i"""
     total = 0.0
@@ -279,7 +278,7 @@ def log_determinant_columns(below, values):
     return total
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def selected_columns(column_ptr, row_of, row_ptr, column_of, values, out):
     """out (elements,): C^-1 in the places of L and D, by the recursion of the module.
 

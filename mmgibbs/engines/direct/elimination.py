@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy
-from numba import njit
 
-from mmgibbs.machine.kernel_options import KERNEL
+from pedigree.kernels import kernel
 
 MANY = 50_000  # equations from which the densest come last; below, an order takes no time, and draws keep their bits
 
@@ -97,7 +96,7 @@ def _permuted(pattern: scipy.sparse.csr_array, order: np.ndarray) -> tuple[np.nd
     return moved.indptr.astype(np.int64), moved.indices.astype(np.int64)
 
 
-@njit(cache=True, nogil=True)
+@kernel(error_model="python")
 def elimination_tree(indptr, indices):
     """(n,) parent of each column, -1 for a root: the first row below its diagonal in L (Liu 1990)."""
     n = indptr.size - 1
@@ -114,7 +113,7 @@ def elimination_tree(indptr, indices):
     return parent
 
 
-@njit(cache=True, nogil=True)
+@kernel(error_model="python")
 def postorder(parent):
     """(n,) the columns, each after all below it in the tree, subtrees in one piece."""
     n = parent.size
@@ -141,7 +140,7 @@ def postorder(parent):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel(error_model="python")
 def column_counts(indptr, indices, parent):
     """(n,) elements of each column of L, the diagonal included: each row walks up the tree from its own elements."""
     n = parent.size
@@ -157,7 +156,7 @@ def column_counts(indptr, indices, parent):
     return counts
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def place_in_list(rows, first, last, row):
     """The place of `row` in rows (.., ascending) from `first` to last - 1, which have it: by bisection."""
     low, high = first, last - 1

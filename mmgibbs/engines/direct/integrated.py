@@ -27,7 +27,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.engines.direct.coefficients import Coefficients
@@ -45,8 +44,8 @@ from mmgibbs.engines.direct.sums import (
     sums_of_C,
     sums_of_right_hand_side,
 )
-from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.design import Design
+from pedigree.kernels import kernel
 
 EPSILON = np.finfo(np.float64).eps
 MOST_LOST = 1e-2  # of log p to rounding
@@ -220,7 +219,7 @@ def fitted_values(design: Design, thetas: Sequence[np.ndarray]) -> np.ndarray:
     return out
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _evaluate(
     psi, matrices, of_C, of_b, of_squares, column_ptr, row_of, row_ptr, column_of, alike,
     v, values, filled, y, reciprocal, w,
@@ -252,7 +251,7 @@ def _evaluate(
     return -0.5 * total if EPSILON * lost <= MOST_LOST else -np.inf
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _add_up(sums, v, out):
     """out[place] = sum of numbers times coefficients."""
     for e in range(sums.place.size):
@@ -262,7 +261,7 @@ def _add_up(sums, v, out):
         out[sums.place[e]] = total
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _precisions(psi, matrices, v):
     """v from psi; sum_j q_j log|G_j| + sum_p n_p log|R_p|, or inf where one is not positive definite."""
     v[0], total, at, out = 1.0, 0.0, 0, 1
@@ -298,7 +297,7 @@ def _precisions(psi, matrices, v):
     return total
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _invert(A, out):
     """out = A^-1 (k, k), exactly symmetric; log|A|, or inf where A is not positive definite."""
     k = A.shape[0]
@@ -324,7 +323,7 @@ def _invert(A, out):
     return total
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _slopes_of_C(sums, column, row_of, selected, t, out):
     """out[c] += sum over the contributions of c of number * d log p / dC_e."""
     below = row_of.size
@@ -338,7 +337,7 @@ def _slopes_of_C(sums, column, row_of, selected, t, out):
             out[sums.coefficient[m]] += sums.number[m] * slope
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _slopes_of_b(sums, t, out):
     for e in range(sums.place.size):
         for m in range(sums.first[e], sums.first[e + 1]):

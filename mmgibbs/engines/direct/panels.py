@@ -10,14 +10,13 @@ parent (s,), stack_size and widest_below; panels (elements,) float64 holds C bef
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.small_matrices import SINGULAR
 from mmgibbs.engines.direct.blocks import cholesky_in_place, inverse_of_lower
-from mmgibbs.machine.kernel_options import KERNEL
+from pedigree.kernels import kernel
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def factorise_panels(first, row_ptr, rows, panel_ptr, parent, stack_size, widest_below, panels):
     """panels (elements,): C becomes L, in place. Returns -1, or the place of the first pivot that is not positive."""
     supernodes = first.size - 1
@@ -70,7 +69,7 @@ def factorise_panels(first, row_ptr, rows, panel_ptr, parent, stack_size, widest
     return -1
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def log_determinant_panels(first, row_ptr, panel_ptr, panels):
     """log|C| = 2 sum_i log l_ii"""
     total = 0.0
@@ -81,7 +80,7 @@ def log_determinant_panels(first, row_ptr, panel_ptr, panels):
     return 2.0 * total
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def solve_panels(first, row_ptr, rows, panel_ptr, panels, x):
     """x (n, columns) <- C^-1 x = L'^-1 L^-1 x, in place."""
     columns = x.shape[1]

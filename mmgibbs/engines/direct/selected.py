@@ -10,13 +10,12 @@ where Z22, the rows and columns below, lies within the panels of supernodes that
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.engines.direct.blocks import inverse_of_lower
-from mmgibbs.machine.kernel_options import KERNEL
+from pedigree.kernels import kernel
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def selected_panels(first, row_ptr, rows, panel_ptr, supernode, widest_below, panels):
     """(elements,) C^-1 in the places of the panels of L, diagonal blocks whole.
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.engines.direct.elimination import Elimination, place_in_list
 from mmgibbs.engines.direct.panels import factorise_panels, log_determinant_panels, solve_panels
 from mmgibbs.engines.direct.selected import selected_panels
-from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.machine.threads import blas_threads
+from pedigree.kernels import kernel
 
 WIDEST = 64  # columns of a supernode: its own block is factorised by plain loops, the rest by BLAS
 ZEROS = 0.15  # share of stored zeros up to which a child joins its parent
@@ -117,7 +116,7 @@ def symbolic(known: Elimination) -> Symbolic:
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@kernel(error_model="python")
 def _merged(parent, counts):
     """(s + 1,) first column of each supernode."""
     n = parent.size
@@ -140,7 +139,7 @@ def _merged(parent, counts):
     return first[: s + 1].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel(error_model="python")
 def _rows(indptr, indices, first, supernode):
     """The rows of each panel: its columns, the matrix's elements below them, and the rows of the children."""
     n, s = supernode.size, first.size - 1
@@ -186,7 +185,7 @@ def _rows(indptr, indices, first, supernode):
     return row_ptr, rows[: row_ptr[s]].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel(error_model="python")
 def _stack_size(parent, below):
     """Elements of all update matrices that wait at once, at most."""
     waiting, most = 0, 0
@@ -199,7 +198,7 @@ def _stack_size(parent, below):
     return most
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _places(rows, columns, place, supernode, first, row_ptr, panel_rows, panel_ptr):
     """(nnz,) where each element (row, column), or its mirror image below the diagonal, stands in the panels."""
     out = np.full(rows.size, -1, np.int64)

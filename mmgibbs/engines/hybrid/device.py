@@ -16,7 +16,7 @@ with all its updates.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +29,6 @@ from mmgibbs.machine.device import Device, DeviceArray, Event, OutOfDeviceMemory
 
 SOURCE = Path(__file__).resolve().parents[1] / "kernels" / "row_blocks.cu"
 ALIGNED = 256  # bytes: where an array of a buffer may begin
-COMPARE_FROM = 1 << 20  # elements of a part from which cuSPARSE is measured beside our own kernel
 
 
 class _LongRows(NamedTuple):
@@ -43,20 +42,13 @@ class _LongRows(NamedTuple):
     ptr: DeviceArray
 
 
-# A call that queues y = A x by cuSPARSE, its column indices and values, y.
-Product = tuple[Callable[[], None], DeviceArray, DeviceArray, DeviceArray]
-
-
 class DeviceUpdates:
     """The `order.Queues` of a device. `renew` follows every change of the values or of b, `b` and `x` are pinned
     arrays per block.
-
-    spmv, for parts of records: 'own' (our kernel: bits do not depend on the device), 'cusparse', or 'measure': the
-    faster one of each large part.
     """
 
-    def __init__(self, blocks: RowBlocks, b: list[np.ndarray], x: list[np.ndarray], device: Device, spmv: str = "own"):
-        self.device, self.blocks, self.b, self.x, self.spmv = device, blocks, b, x, spmv
+    def __init__(self, blocks: RowBlocks, b: list[np.ndarray], x: list[np.ndarray], device: Device):
+        self.device, self.blocks, self.b, self.x = device, blocks, b, x
         self.real = blocks.equations.real
         self.notes: list[str] = []
         self.kernels = device.kernels(
@@ -66,7 +58,6 @@ class DeviceUpdates:
         self._handing_over, self._copying = device.stream(), device.stream()
         self._ready: list[Event | None] = [None] * len(b)  # the event of the last copy of each x_i
         self.r = [device.pinned(part.shape, np.float64) for part in b]
-        self._products: dict[tuple[int, int, int], Product] = {}
         try:
             self._hold_vectors()
             self._hold_matrix()
@@ -185,8 +176,6 @@ class DeviceUpdates:
                     if isinstance(part, Part) and isinstance(there, Part):
                         self.device.upload(part.values, there.values, self._copying)
         self._copying.synchronize()
-        if self._resident is not None and self.spmv != "own":
-            self._renew_products()
 
     # Queues
 
@@ -204,8 +193,6 @@ class DeviceUpdates:
         for number, part in enumerate(self.blocks.parts[k, i]):
             if self._resident is None:
                 self._subtract_from_buffer(k, i, number, part)
-            elif (k, i, number) in self._products:
-                self._subtract_product(k, i, number)
             else:
                 self._launch(k, i, number, self._resident[k, i][number])
 
@@ -326,95 +313,6 @@ class DeviceUpdates:
         self.streams[k].wait_event(self._copying.record())
         self._launch(k, i, number, self._with_arrays(part, arrays))
         self._free[slot] = self.streams[k].record()
-
-    # cuSPARSE
-
-    def _renew_products(self) -> None:
-        """At the first values: make the products asked for and keep the faster ones. Later:
-        give those kept the new values.
-        """
-        assert self._resident is not None
-        if not hasattr(self, "_compared"):
-            self._compared = True
-            for (k, i), parts in self._resident.items():
-                for number, part in enumerate(parts):
-                    if isinstance(part, Part) and (self.spmv == "cusparse" or part.indices.size >= COMPARE_FROM):
-                        self._compare(k, i, number, part)
-        else:
-            for (k, i, number), product in self._products.items():
-                self._write_scalar_values(self._part_on_device(k, i, number), k, i, product)
-        self.discard()
-
-    def _compare(self, k: int, i: int, number: int, part: Part) -> None:
-        """Keep the product of the library for a part, as scalars, where it is asked for or measured to be faster."""
-        (kc, kr), n = part.values.shape[1:], part.values.size
-        if n >= 2**31:
-            return
-        m = len(part.row)
-        try:
-            arrays = [
-                self.device.empty(size, dtype)
-                for size, dtype in ((m * kr + 1, np.int32), (n, np.int32), (n, self.real), (m * kr, self.real))
-            ]
-            indptr, indices, values, y = arrays
-            self.kernels.launch("scalar_pointers", m * kr + 1, m, part.indptr, kr, kc, indptr, stream=self.streams[k])
-            x = self._x[i].reshape(-1)
-            run = self.device.sparse_product((m * kr, x.size), indptr, indices, values, x, y, self.streams[k])
-        except OutOfDeviceMemory:
-            return
-        if run is None:
-            self.notes.append("cuSPARSE is not installed: our own kernel is used throughout")
-            self.spmv = "own"
-            return
-        product = (run, indices, values, y)
-        self._write_scalar_values(part, k, i, product)
-        self.discard()
-        if self.spmv == "measure":
-            self._products[k, i, number] = product
-            theirs = self._seconds(k, lambda: self._subtract_product(k, i, number))
-            del self._products[k, i, number]
-            if self._seconds(k, lambda: self._launch(k, i, number, part)) <= theirs:
-                return
-        self._products[k, i, number] = product
-
-    def _seconds(self, k: int, work: Callable[[], None]) -> float:
-        """The shortest of three, after one that is not counted."""
-        work()
-        return min(self.device.seconds(work, self.streams[k]) for _ in range(3))
-
-    def _write_scalar_values(self, part: Part, k: int, i: int, product: Product) -> None:
-        """The elements of a part as a scalar sparse matrix, times one level of its blocks."""
-        (kc, kr), (_, indices, values, _) = part.values.shape[1:], product
-        self.kernels.launch(
-            "scalar_elements", len(part.indices) * kr, len(part.row), part.indptr, part.indices, part.values, kr, kc,
-            part.column_component,
-            self.x[i].shape[1], indices, values, stream=self.streams[k],
-        )  # fmt: skip
-
-    def _part_on_device(self, k: int, i: int, number: int) -> Part:
-        """A part of records."""
-        assert self._resident is not None
-        part = self._resident[k, i][number]
-        assert isinstance(part, Part), "products are made of parts of records"
-        return part
-
-    def _subtract_product(self, k: int, i: int, number: int) -> None:
-        """Subtract the product of a part as the library computes it."""
-        run, _, _, y = self._products[k, i, number]
-        part = self._part_on_device(k, i, number)
-        run()
-        kr = part.values.shape[2]
-        self.kernels.launch(
-            "subtract_product",
-            len(part.row) * kr,
-            part.row,
-            kr,
-            part.row_component,
-            y,
-            self._r[k],
-            self.b[k].shape[1],
-            stream=self.streams[k],
-        )
 
 
 def _aligned(size: int) -> int:

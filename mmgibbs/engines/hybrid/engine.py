@@ -29,8 +29,8 @@ from mmgibbs.engines.hybrid.order import UpdateOrder
 from mmgibbs.engines.liabilities import other_than_normal
 from mmgibbs.engines.markers import with_markers
 from mmgibbs.equations.explicit.row_blocks import row_blocks
-from mmgibbs.equations.explicit.sweep_rows import weighted_sums
 from mmgibbs.equations.partition import Block
+from mmgibbs.equations.passes import weighted_sums
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.device import Device
@@ -42,8 +42,7 @@ class HybridEngine(HostState):
     equations' precision; r is float64.
 
     device: 'cpu' (worker threads; `threads` counts the main one), 'gpu' (CUDA streams; DeviceError where there is no
-    device), or a `device.Device`. spmv, for devices: 'own' | 'cusparse' | 'measure' (see device.py). `notes`
-    says what was chosen on the way.
+    device), or a `device.Device`. `notes` says what was chosen on the way.
     """
 
     name = "hybrid"
@@ -60,7 +59,6 @@ class HybridEngine(HostState):
         update: str = "level",
         device: str | Device = "cpu",
         threads: int = 2,
-        spmv: str = "own",
     ):
         super().__init__(equations)
         self._threads = threads
@@ -83,7 +81,7 @@ class HybridEngine(HostState):
         if there is None:
             self.updates = HostUpdates(self.row_blocks, self.b, self.x, threads)
         else:
-            self.updates = DeviceUpdates(self.row_blocks, self.b, self.x, there, spmv)
+            self.updates = DeviceUpdates(self.row_blocks, self.b, self.x, there)
         self.order = UpdateOrder(len(blocks), self.row_blocks.parts, self.updates)
         self._finalize = weakref.finalize(self, self.updates.stop)
         self._sweeps_at_these_variances, self._variances_move = 0, False

@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.over_relaxation import NOISE, OVER_RELAXED, TOWARDS_MEAN
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky_reciprocal
-from mmgibbs.engines.intrinsics import prefetch, stack
 from mmgibbs.equations.passes import level_precisions
 from mmgibbs.equations.relationships import weight
-from mmgibbs.machine.kernel_options import KERNEL
+from mmgibbs.machine.intrinsics import prefetch, stack
+from pedigree.kernels import kernel
 
 CHUNK = 256  # levels whose normals are drawn together
 PIECE = 512  # elements of a row that are summed in one go: a long row is the sum of its pieces, on every device
@@ -22,7 +22,7 @@ AHEAD = np.uint64(32)  # elements: how early the x of later elements is asked fo
 ONE, TWO = np.uint64(1), np.uint64(2)
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def subtract_rows(row, indptr, indices, values, kr_, kc_, row_component, column_component, x, r, first, last):
     """r -= A_ki x for the listed rows first ... last - 1 of one part (equations/explicit/row_blocks.py).
 
@@ -55,7 +55,7 @@ def subtract_rows(row, indptr, indices, values, kr_, kc_, row_component, column_
             r[row[m], row_at + a] -= total[a]
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def subtract_kronecker(
     row, indptr, indices, kappa, matrix, kr_, kc_, row_component, column_component, x, r, first, last
 ):
@@ -88,7 +88,7 @@ def subtract_kronecker(
             r[row[m], row_at + a] -= s
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def factor_block(term, K, Ginv, Rinv, first, last, c_first, c_last, joint, out):
     """What a draw of each level needs of its own block P = kappa_ll G^-1 + sum_r W_r' R_r^-1 W_r: levels first ... last
     - 1 (sweep positions), components c_first ... c_last - 1; out (w (w + 1) / 2, levels).
@@ -127,7 +127,7 @@ def factor_block(term, K, Ginv, Rinv, first, last, c_first, c_last, joint, out):
     return np.int64(-1)
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def sample_block(code, indptr, indices, values, factor, joint, r, x, c_first, number, stream, seed, chain):
     """Draw one block given its right-hand sides r (levels, w): level by level in order, jointly (`joint`) or site by
     site.
@@ -168,7 +168,7 @@ def sample_block(code, indptr, indices, values, factor, joint, r, x, c_first, nu
                     x[first + i, a] = s[a, i]
 
 
-@njit(cache=True, forceinline=True, **KERNEL)
+@kernel(forceinline=True)
 def _draw_jointly(w, width, factor, first, s, old, z, at):
     """s <- a x + L'^-1 (f L^-1 s + n z), N(P^-1 s, P^-1) over-relaxed (draws/over_relaxation.py), for levels side by
     side: s and `old` (w, levels), which is x before, z (levels, w), factor (w (w + 1) / 2, levels).
@@ -196,7 +196,7 @@ def _draw_jointly(w, width, factor, first, s, old, z, at):
             s[a, i] += OVER_RELAXED * old[a, i]
 
 
-@njit(cache=True, forceinline=True, **KERNEL)
+@kernel(forceinline=True)
 def _draw_sites(w, width, factor, first, s, old, z, at):
     """s_a <- x_a ~ N((s_a - sum_{b != a} P_ab x_b) / P_aa, 1 / P_aa), a in turn, for levels side by side;
     old (w, levels) is x before.

@@ -118,37 +118,3 @@ extern "C" __global__ void subtract_long_kronecker(u64 n, const u32 *long_row, c
     }
     r[long_row[l] * r_width + row_at + a] -= sum;
 }
-
-// A Part as a scalar CSR matrix for cuSPARSE, rows (listed row, component), columns (level, component); n = elements kr threads.
-extern "C" __global__ void scalar_elements(u64 n, u64 m, const u64 *indptr, const u32 *indices, const REAL *values, u64 kr, u64 kc,
-                                           u64 column_at, u64 x_width, int *scalar_indices, REAL *scalar_values) {
-    const u64 i = thread_number();
-    if (i >= n) return;
-    const u64 e = i / kr, a = i % kr;
-    u64 low = 0, high = m;  // the row of element e: indptr[low] <= e < indptr[high]
-    while (high - low > 1) {
-        const u64 middle = (low + high) / 2;
-        if (indptr[middle] <= e) low = middle; else high = middle;
-    }
-    const u64 length = indptr[low + 1] - indptr[low];
-    const u64 at = kc * (indptr[low] * kr + a * length + (e - indptr[low]));
-    for (u64 b = 0; b < kc; ++b) {
-        scalar_indices[at + b] = (int)(indices[e] * x_width + column_at + b);
-        scalar_values[at + b] = values[(e * kc + b) * kr + a];
-    }
-}
-
-extern "C" __global__ void scalar_pointers(u64 n, u64 m, const u64 *indptr, u64 kr, u64 kc, int *scalar_indptr) {
-    const u64 i = thread_number();  // n = m kr + 1
-    if (i >= n) return;
-    const u64 row = i / kr, a = i % kr;
-    const u64 length = row < m ? indptr[row + 1] - indptr[row] : 0;
-    scalar_indptr[i] = (int)(kc * (indptr[row] * kr + a * length));
-}
-
-// r -= y where y (m, kr) is cuSPARSE's product.
-extern "C" __global__ void subtract_product(u64 n, const u32 *row, u64 kr, u64 row_at, const REAL *y, double *r, u64 r_width) {
-    const u64 i = thread_number();
-    if (i >= n) return;
-    r[row[i / kr] * r_width + row_at + i % kr] -= (double)y[i];
-}

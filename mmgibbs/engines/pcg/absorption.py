@@ -19,19 +19,18 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 
 from mmgibbs.engines.coloured.record_rows import whole
-from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
-from mmgibbs.engines.intrinsics import stack
 from mmgibbs.engines.pcg.blocks import invert_blocks, level_blocks
 from mmgibbs.engines.pcg.rows import AHEAD, RowProduct, fit_in_rows, sum_of_level
 from mmgibbs.engines.visit import prefetch_relatives
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.machine.kernel_options import KERNEL
+from mmgibbs.machine.intrinsics import add_multiple, set_multiple, stack
 from mmgibbs.machine.threads import Threads
 from mmgibbs.model.relationships.base import UNKNOWN
 from mmgibbs.model.relationships.pedigree import PedigreeLists
+from pedigree.kernels import kernel
 
 MOST_VISITS = 64  # of an absorbed level: each pair of a level and one that its records meet is looked up in a list
 
@@ -191,7 +190,7 @@ def _unrelated(equations: StructuredEquations, i: int, levels: np.ndarray) -> np
     return np.flatnonzero(free).astype(np.uint32)
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def solve_absorbed(
     term, K, k_, T_, W_, picked, Ginv, inverses, pattern, weight, columns, theta, u, positions, first, last
 ):
@@ -215,7 +214,7 @@ def solve_absorbed(
                 add_multiple(W_, u, r, w * row[0, c], columns, at + np.uint64(term.trait[c]))
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def absorb_into_blocks(
     absorbed, own, inverses, other, levels, sire, dam, mendelian, Ginv, pattern, weight, Rinv, row, blocks
 ):
@@ -265,7 +264,7 @@ def absorb_into_blocks(
                     blocks[j, b, a] = blocks[j, a, b]
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _place(near, between, count, level):
     """(the place of a level in the list of those near, how many there are): a new one gets a block of zeros."""
     for place in range(count):
@@ -276,7 +275,7 @@ def _place(near, between, count, level):
     return count, count + 1
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _hold_between(block, of_rows, level, of_columns, other):
     """Components set to 0 have no share in the block of C between two levels."""
     for a in range(block.shape[0]):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky_reciprocal
 from mmgibbs.equations.passes import level_precisions
 from mmgibbs.equations.relationships import weight
-from mmgibbs.machine.kernel_options import KERNEL
+from pedigree.kernels import kernel
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def invert_blocks(blocks):
     """Replace each of blocks (q, k, k) by its inverse. Returns -1, or a position that is not positive definite."""
     k = blocks.shape[1]
@@ -35,7 +34,7 @@ def invert_blocks(blocks):
     return np.int64(-1)
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def level_blocks(term, K, dense_diagonal, Ginv, Rinv, positions, out):
     """out[j] = kappa_ll G^-1 + sum_{r in l} W_r' R_r^-1 W_r, (.., k, k), l = positions[j]; components set to 0 become
     rows of the identity.

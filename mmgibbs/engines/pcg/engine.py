@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import PERTURB, stream
@@ -28,10 +27,10 @@ from mmgibbs.engines.markers import with_markers
 from mmgibbs.engines.pcg.solver import Columns, PcgSolver
 from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.residual import of_classes
+from pedigree.kernels import kernel
 
 DRAWS_AT_ONCE = 8  # right-hand sides that share a pass; beyond that the vectors outgrow the caches again
 ROOM = 1_000_000_000  # bytes of work arrays up to which draws are made at once
@@ -188,7 +187,7 @@ def root_of_precision(precision: np.ndarray) -> np.ndarray | None:
     return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def add_residual_noise(records, roots, z, column, e):
     """e_r += chol(R[P,P]) z_r / sqrt(w_r) in one column of e (n, T, m); roots (patterns, T, T) zero-padded.
 

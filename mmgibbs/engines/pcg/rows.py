@@ -13,18 +13,17 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 from numba.extending import overload
 
 from mmgibbs.engines.coloured.record_rows import move_records, row_tuples, rows_of_traits, whole
-from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
-from mmgibbs.engines.intrinsics import prefetch, stack
 from mmgibbs.equations.scaling import Scaling
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.machine.kernel_options import KERNEL, WITHIN
+from mmgibbs.machine.intrinsics import add_multiple, prefetch, set_multiple, stack
 from mmgibbs.machine.threads import SHARES_PER_THREAD, Threads, equal_ranges
 from mmgibbs.model.relationships.identity import IdentityLists
 from mmgibbs.model.relationships.pedigree import PedigreeLists
+from pedigree.kernels import kernel
 
 AHEAD = np.uint64(24)  # visits, or levels, ahead for which memory is asked
 
@@ -155,7 +154,7 @@ def _row_of_inverse(k_, K, theta, level, out):
     return ROWS[K.instance_class]
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def weigh_rows(pattern, weight, T_, W_, columns, u, size, first_piece, last_piece):
     """u_r <- w_r R_P^-1 u_r for the records of the pieces; row P T + t of `columns` is column t of R_P^-1."""
     T, n, weighted = np.uint64(len(T_)), np.uint64(u.shape[0]), weight.size > 0
@@ -168,7 +167,7 @@ def weigh_rows(pattern, weight, T_, W_, columns, u, size, first_piece, last_piec
         set_multiple(W_, u, r, 1.0, here, 0)
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def sum_levels(term, K, k_, T_, picked, Ginv, theta, u, positions, out, first, last):
     """out_j = sum_{r in l} W_r' u_r + G^-1 (K^-1 Theta)_l, l = positions[j], j = first ... last - 1.
 
@@ -180,7 +179,7 @@ def sum_levels(term, K, k_, T_, picked, Ginv, theta, u, positions, out, first, l
         set_multiple(k_, out, j, 1.0, total, 0)
 
 
-@njit(cache=True, forceinline=True, **WITHIN)
+@kernel(forceinline=True)
 def sum_of_level(term, K, k_, T_, picked, Ginv, theta, u, level, row, total):
     """total (1, k) <- sum_{r in l} W_r' u_r + G^-1 (K^-1 Theta)_l, 0 for components set to 0.
 
@@ -204,7 +203,7 @@ def sum_of_level(term, K, k_, T_, picked, Ginv, theta, u, level, row, total):
             total[0, c] = total[0, c] if term.active[level, c] else 0.0
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def multiply_blocks(k_, blocks, x, out, first, last):
     """out_l = block_l x_l for symmetric blocks (q k, k), levels first ... last - 1."""
     k, total = np.uint64(len(k_)), carray(stack(k_, 1, 1), (1, len(k_)))

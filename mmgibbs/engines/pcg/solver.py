@@ -15,7 +15,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.engines.base import refuse_singular
 from mmgibbs.engines.dense_products import dense_times
@@ -34,8 +33,8 @@ from mmgibbs.equations.passes import (
 )
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
-from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.machine.threads import ALONE, Threads, blas_threads
+from pedigree.kernels import kernel
 
 Operator = Callable[[np.ndarray], np.ndarray]
 PRECONDITIONERS = ("absorption", "blocks")  # of BLUP; `auto` is absorption where the terms fit
@@ -350,7 +349,7 @@ def conjugate_gradients(
     return x, residual, left, iterations
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def column_products(a, b):
     """(m,) sum_i a_ij b_ij for a (N, m) and b (N, m), in the order of i."""
     out = np.zeros(a.shape[1])
@@ -360,7 +359,7 @@ def column_products(a, b):
     return out
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def advance(x, residual, direction, product, step):
     """x += step direction, residual -= step product, column by column; (N, m) in place."""
     for i in range(np.uint64(x.shape[0])):
@@ -369,7 +368,7 @@ def advance(x, residual, direction, product, step):
             residual[i, j] -= step[j] * product[i, j]
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def turn(direction, z, beta):
     """direction = z + beta direction, column by column; (N, m) in place."""
     for i in range(np.uint64(z.shape[0])):

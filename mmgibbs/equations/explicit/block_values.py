@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock
-from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Term
+from pedigree.kernels import kernel
 
 NOWHERE = np.uint32(0xFFFFFFFF)  # place of an element that is stored elsewhere
 UNROLL_FROM = 2000  # contributions from which a kernel for their very k pays
@@ -217,7 +216,7 @@ def kappa_in_place(group: PriorGroup, order: np.ndarray, place: np.ndarray, n: i
     return out
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _move_kappa(order, indptr, kappa, place, out):
     step = np.uint64(0)
     for row in range(np.uint64(order.size)):
@@ -228,7 +227,7 @@ def _move_kappa(order, indptr, kappa, place, out):
             step += ONE
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _contributions_in_place(order, indptr, place, ptr, position, where, number):
     """The stored element and the number of each contribution to a stored element; returns how many there are."""
     step, n = np.uint64(0), np.uint64(0)
@@ -246,7 +245,7 @@ def _contributions_in_place(order, indptr, place, ptr, position, where, number):
 # The two streams of new values.
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _add_prior(kappa, prior, values, row_at, column_at):
     """values += kappa prior; prior (columns, rows)."""
     row_at, column_at = np.uint64(row_at), np.uint64(column_at)
@@ -256,7 +255,7 @@ def _add_prior(kappa, prior, values, row_at, column_at):
                 values[e, column_at + b, row_at + a] += prior[b, a] * kappa[e]
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _add_records(
     place, pattern, sums, row_regressor, column_regressor, coefficients, values, row_at, column_at, kr_, kc_
 ):

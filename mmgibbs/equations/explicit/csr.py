@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.equations.base import Layout, layout, precisions
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock, unit_blocks
-from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.design import Design
 from mmgibbs.model.labels import components
+from pedigree.kernels import kernel
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -239,7 +238,7 @@ def explicit_equations(design: Design, precision: str = "double") -> ExplicitEqu
 # One pass over the values of a block each.
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _combine(kappa, position, pattern, sums, prior, by_pattern, out):
     """out = prior K^-1 + sum_p by_pattern[p] U^p."""
     if kappa.size > 0 and prior != 0.0:
@@ -251,7 +250,7 @@ def _combine(kappa, position, pattern, sums, prior, by_pattern, out):
         out[position[m]] += by_pattern[pattern[m]] * sums[m]
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _hold_at_zero(indptr, indices, row_held, column_held, values):
     for row in range(indptr.size - 1):
         for e in range(indptr[row], indptr[row + 1]):
@@ -259,7 +258,7 @@ def _hold_at_zero(indptr, indices, row_held, column_held, values):
                 values[e] = 0.0
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _add_times(indptr, indices, values, x, out):
     """out += block x; indptr uint64 and indices uint32: no index can be negative."""
     # Rows are short: reassociated sums, which pay on long ones, were slower here.
@@ -270,7 +269,7 @@ def _add_times(indptr, indices, values, x, out):
         out[row] += total
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _add_diagonal(indptr, indices, values, out):
     for row in range(indptr.size - 1):
         for e in range(indptr[row], indptr[row + 1]):
@@ -278,7 +277,7 @@ def _add_diagonal(indptr, indices, values, out):
                 out[row] += values[e]
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _weighted(pattern, weight, record_precision, y):
     """(n, T) R_r^-1 y_r, w_r included."""
     n, T = y.shape
@@ -290,7 +289,7 @@ def _weighted(pattern, weight, record_precision, y):
     return out
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _count_rows(indptr, indices, values, equation, sizes):
     """sizes[1 + equation of a row] += its nonzeros."""
     for row in range(indptr.size - 1):
@@ -299,7 +298,7 @@ def _count_rows(indptr, indices, values, equation, sizes):
                 sizes[equation[row] + 1] += values[e] != 0.0
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _fill_rows(indptr, indices, values, row_equation, column_equation, fill, out_indices, out_values):
     for row in range(indptr.size - 1):
         if row_equation[row] >= 0:

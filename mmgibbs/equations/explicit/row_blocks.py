@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.explicit.block_values import (
@@ -38,7 +37,7 @@ from mmgibbs.equations.explicit.block_values import (
 from mmgibbs.equations.explicit.unit_blocks import unit_blocks
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.machine.kernel_options import KERNEL
+from pedigree.kernels import kernel
 
 ONE = np.uint64(1)
 
@@ -287,7 +286,7 @@ def _length(group: PriorGroup | RecordGroup, order: np.ndarray) -> int:
 # Walks over the rows `order` of a group: elements in the order of the rows, then of the columns.
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _count(order, indptr, indices, owner, k, elements, listed):
     """Elements and rows with elements for each source block other than k; returns the length of the walk."""
     last = np.full(elements.size, -1, np.int64)
@@ -304,7 +303,7 @@ def _count(order, indptr, indices, owner, k, elements, listed):
     return walked
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _fill(
     order, indptr, indices, owner, local, k, first, first_row, first_ptr, place, out_indices, out_row, out_indptr
 ):
@@ -330,7 +329,7 @@ def _fill(
         out_indptr[first_ptr[i] + listed[i]] = element[i] - first[i]
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _own_keys(order, indptr, indices, owner, local, k, walk):
     """walk = row * levels + column for elements between different levels of block k; others keep their -1."""
     step = 0

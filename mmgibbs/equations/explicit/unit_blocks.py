@@ -15,11 +15,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Effect, Term
+from pedigree.kernels import kernel
 
 _NONE = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
 
@@ -96,7 +95,7 @@ def _unit_block(
     return UnitBlock(indptr, indices, kappa.astype(real), position, pattern, sums)
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _sorted_by(level, sequence, q):
     """Stable counting sort of the records in `sequence` by their level; records without one (-1) are left out."""
     ptr = np.zeros(q + 1, np.int64)
@@ -114,7 +113,7 @@ def _sorted_by(level, sequence, q):
     return ptr, record
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _union_sizes(ptr, record, column, pattern, prior_ptr, prior_column):
     """indptr of the union of prior and records, number of contributions: a merge of two sorted lists per row."""
     q = ptr.size - 1
@@ -140,7 +139,7 @@ def _union_sizes(ptr, record, column, pattern, prior_ptr, prior_column):
     return indptr, contributions
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _union(
     ptr, record, column, pattern, prior_ptr, prior_column, prior_value, indices, kappa, position, patterns, first
 ):
@@ -167,7 +166,7 @@ def _union(
     first[contribution] = record.size
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _sum_products(first, record, weight, za, zb, out):
     """out = sum of z_a z_b w over the records of each contribution; an empty covariate is the constant 1.
 

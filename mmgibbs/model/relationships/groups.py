@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.model.relationships.base import UNKNOWN, Lists
 from mmgibbs.model.relationships.pedigree import Pedigree
+from pedigree.kernels import kernel
 from pedigree.relationship import group_composition
 
 
@@ -44,7 +44,7 @@ class GroupedPedigree(Pedigree):
         return from_groups(lists, parents_first, self.n_groups, theta) if self.groups_fixed else theta
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@kernel
 def from_groups(K, parents_first, n_groups, theta):
     """Theta - Q g, (q, k): Q g is the mean of the parents' Q g, a group's effect, 0 for an unknown parent. Groups: 0.
 

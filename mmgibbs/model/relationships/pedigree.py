@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.model.relationships.base import UNKNOWN, Lists, Relationship
+from pedigree.kernels import kernel
 from pedigree.partitioned import inverse_among
 from pedigree.relationship import Relatives, a_among, a_inverse_csr, a_times_relatives, list_progeny
 
@@ -175,7 +175,7 @@ class Pedigree(Relationship):
         return float(1 + kin.inbreeding[levels].mean() - a_times_relatives(kin, ones)[levels].mean() / levels.size)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@kernel
 def mendelian_noise(K, z):
     """B' Z of A^-1 (or the QP matrix): an animal gathers its own and its progeny's sqrt(a).
 

@@ -8,7 +8,6 @@ draws.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.exponential import exponential
 from mmgibbs.draws.gamma import gamma
@@ -17,9 +16,10 @@ from mmgibbs.draws.normal import fill_normals_range
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.polya_gamma import polya_gamma
 from mmgibbs.draws.truncated_normal import truncated_normal_above
+from pedigree.kernels import kernel
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def uniforms(out, sweep, first, stream, seed, chain):
     """out (n, k): strictly inside (0, 1); element j is word pair j mod 2 of draw j div 2."""
     for i in range(np.uint64(out.shape[0])):
@@ -33,13 +33,13 @@ def uniforms(out, sweep, first, stream, seed, chain):
                 out[i, j + np.uint64(1)] = v
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def normals(out, sweep, first, stream, seed, chain):
     """out (n, k): standard normals, k at most 512."""
     fill_normals_range(out, sweep, first, out.shape[0], stream, seed, chain)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def exponentials(out, sweep, first, stream, seed, chain):
     """out (n,): rate 1."""
     for i in range(np.uint64(out.shape[0])):
@@ -48,7 +48,7 @@ def exponentials(out, sweep, first, stream, seed, chain):
         )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def gammas(out, shape, sweep, first, stream, seed, chain):
     """out (n,): Gamma(shape, rate 1)."""
     for i in range(np.uint64(out.shape[0])):
@@ -63,7 +63,7 @@ def gammas(out, shape, sweep, first, stream, seed, chain):
         )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def inverse_gaussians(out, mean, shape, sweep, first, stream, seed, chain):
     """out (n,): InvGauss(mean, shape)."""
     for i in range(np.uint64(out.shape[0])):
@@ -79,7 +79,7 @@ def inverse_gaussians(out, mean, shape, sweep, first, stream, seed, chain):
         )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def truncated_normals(out, mean, positive, sweep, first, stream, seed, chain):
     """out (n,): N(mean, 1) truncated to the positive side where `positive`, to the negative side elsewhere."""
     for i in range(np.uint64(out.shape[0])):
@@ -95,7 +95,7 @@ def truncated_normals(out, mean, positive, sweep, first, stream, seed, chain):
         )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def polya_gammas(out, h, z, sweep, first, stream, seed, chain):
     """out (n,): PG(h, z)."""
     for i in range(np.uint64(out.shape[0])):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.elementary import LN2_HIGH, LN2_LOW, LOG2_E, ROUND, SHIFT_52, bits, from_bits, log
 from mmgibbs.draws.philox import ONE_BITS
+from pedigree.kernels import kernel
 
 SLOPE = 0.4 * 0.7071067811865476
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
+@kernel(fastmath={"contract"}, forceinline=True)
 def exp_in_range(x):
     """e^x for -700 <= x <= 700, without a branch. e^x = 2^n e^r, |r| <= log(2)/2, by Taylor's series."""
     shifted = x * LOG2_E + ROUND
@@ -24,7 +24,7 @@ def exp_in_range(x):
     return ((p * r + 1.0) * r + 1.0) * from_bits((bits(shifted) << SHIFT_52) + ONE_BITS)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
+@kernel(fastmath={"contract"}, forceinline=True)
 def log_scaled_tail(s):
     """log(erfcx(x) / t), t = 1/(1 + 0.4 x), s = 2 t - 1: Chebyshev interpolation, error below 1e-13 for all x >= 0."""
     p = (-9.6579543439576806e-08 * s + 1.3886059995792586e-07) * s + 8.7799993201300330e-07
@@ -36,7 +36,7 @@ def log_scaled_tail(s):
     return ((p * s + 1.3925290696417883e-01) * s + 7.6340375493247825e-01) * s - 8.6366809216731855e-01
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def log_ndtr_in_place(x):
     """x_i <- log Phi(x_i), x (m,) float64 finite; absolute error below 1e-12 (1 + x_i^2).
 

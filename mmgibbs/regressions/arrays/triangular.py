@@ -5,12 +5,13 @@ solution.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from pedigree.kernels import kernel
 
 ONE = np.uint64(1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def _dot(row, x, m):
     total = 0.0
     for j in range(m):
@@ -18,7 +19,7 @@ def _dot(row, x, m):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve_lower_systems(L, x, transposed):
     """x (s, m) becomes L^-1 x, or L'^-1 x, of lower triangular L (s, m, m); both float64 in C order."""
     m = np.uint64(x.shape[1])

@@ -27,7 +27,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.elementary import exp, log
 from mmgibbs.draws.philox import draw_word, uniform_pair
@@ -40,6 +39,7 @@ from mmgibbs.regressions.hierarchical.likelihood import (
     logit_derivatives,
     loss,
 )
+from pedigree.kernels import kernel
 
 FIFTH = 0.1278  # above the largest fifth derivative of log(1 + e^psi)
 ROUNDING = 1e-9  # of a sum of derivatives, far above what it is: nearer than this to the level, h is evaluated
@@ -74,7 +74,7 @@ class Observations(NamedTuple):
     here: np.ndarray  # (1,) sum of l at d = 0, once it has been needed; nan before
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@kernel(forceinline=True)
 def above(d, level, h, o):
     """h(d) > level."""
     size = abs(d)
@@ -101,7 +101,7 @@ def slice_step_on(above: Callable[..., bool]) -> Callable[..., float]:
     on.
     """
 
-    @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+    @kernel(forceinline=True)
     def slice_step(target, data, width, most_steps, sweep, level, stream, seed, chain):
         """How far a coordinate moves: a draw d from the slice h(d) > log u, u uniform, found by stepping out and
         shrinkage.
@@ -142,7 +142,7 @@ def slice_step_on(above: Callable[..., bool]) -> Callable[..., float]:
 slice_step = slice_step_on(above)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def sweep_groups(groups, poisson, Q, mean, width, most_steps, squeeze, beta, first, last, sweep, stream, seed, chain):
     """Every coordinate of groups first ... last - 1, one after another, by a slice step; beta (G, M D) in place.
 

@@ -6,10 +6,10 @@ l(psi) = t log(1 + e^psi) for a logit of t trials, e^psi for a Poisson count; x 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.elementary import LOG2_E, ROUND, SHIFT_52, bits, from_bits, log
 from mmgibbs.draws.philox import ONE_BITS
+from pedigree.kernels import kernel
 
 LN2 = 0.6931471805599453
 FACTORS = 512  # of 1 ... 2, multiplied before one logarithm
@@ -24,7 +24,7 @@ CHEBYSHEV = (1.0000001, 0.693121, 0.24022107, 0.055922035, 0.009676037)  # of 2^
 E0, E1, E2, E3, E4 = (np.float32(c) for c in CHEBYSHEV)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
+@kernel(fastmath={"contract"}, forceinline=True)
 def bounded_exp(x):
     """e^x to 5e-14 of itself for |x| <= 700, e^700 or e^-700 beyond; no branches, so that loops over it vectorise.
 
@@ -43,7 +43,7 @@ def bounded_exp(x):
     return (low + (middle + high * (rr * rr)) * (rr * rr)) * from_bits((bits(shifted) << SHIFT_52) + ONE_BITS)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
+@kernel(fastmath={"contract"}, forceinline=True)
 def short_exp2(z):
     """2^z in float32, to 4e-6 of itself for |z| <= 120, as at the nearer end beyond; no branches."""
     z = z if z > -MOST_SHORT else -MOST_SHORT
@@ -55,7 +55,7 @@ def short_exp2(z):
     return value * np.uint32((np.float32(shifted).view(np.uint32) << SHORT_SHIFT) + SHORT_ONE_BITS).view(np.float32)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def advance(psi, block, moved, step, j, centre, factor, z, short_x):
     """psi += step x_moved in place, then z = -psi / log 2 and short_x = x_j in float32.
 
@@ -69,7 +69,7 @@ def advance(psi, block, moved, step, j, centre, factor, z, short_x):
         short_x[r] = np.float32((block[j, r] - c) * f)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def logit_derivatives(z, x, t):
     """Sums of x^k times the k-th derivative of l = t log(1 + e^psi), k = 1 ... 4, less sum t x / 2 for k = 1; z = -psi
     / log 2.
@@ -98,7 +98,7 @@ def logit_derivatives(z, x, t):
     return 0.5 * h1, 0.25 * h2, 0.25 * h3, 0.25 * h4
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def advance_poisson(psi, block, moved, step, j, centre, factor):
     """psi += step x_moved in place; then sums of x_j^k times the k-th derivative of l = e^psi, k = 1 ... 4;
     see advance.
@@ -118,7 +118,7 @@ def advance_poisson(psi, block, moved, step, j, centre, factor):
     return s1, s2, s3, s4
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def loss(psi, block, j, d, centre, factor, trials, poisson):
     """sum_r l_r(psi_r + x_rj d); no `trials`: one each."""
     total = 0.0
@@ -142,7 +142,7 @@ def loss(psi, block, j, d, centre, factor, trials, poisson):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def linear_predictor(block, beta, centre, factor, out):
     """out = x beta; block (D, n_i) as stored. Four coordinates at a time: `out` is read and written less often."""
     D = beta.size
@@ -160,7 +160,7 @@ def linear_predictor(block, beta, centre, factor, out):
             out[r] += scaled[j] * block[j, r]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def log_sum_of_others(eta, k, out):
     """out = log sum_{l != k} exp(eta_l), the reference class with eta = 0 among them; eta (M, n_i)."""
     for r in range(np.uint64(out.size)):

@@ -11,14 +11,14 @@ with the prior N(m, Q^-1) of all coefficients of the group. omega is drawn immed
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.polya_gamma import polya_gamma
 from mmgibbs.regressions.hierarchical.likelihood import linear_predictor, log_sum_of_others
+from pedigree.kernels import kernel
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def weighted_products(block, centre, factor, omega, pull, X, weighted, P, rhs):
     """P += X' diag(omega) X, on and below the diagonal; rhs += X' pull. block (D, n_i) as stored; X (D, n_i) and
     weighted (n_i,) are overwritten.
@@ -45,7 +45,7 @@ def weighted_products(block, centre, factor, omega, pull, X, weighted, P, rhs):
             P[m, j] += s
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def draw_normal(P, rhs, z):
     """rhs becomes a draw of N(P^-1 rhs, P^-1), P (D, D) symmetric, its lower triangle given and overwritten; z
     standard normals."""
@@ -69,7 +69,7 @@ def draw_normal(P, rhs, z):
         rhs[j] /= P[j, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def sweep_groups(groups, Q, mean, beta, first, last, sweep, latent_stream, stream, seed, chain):
     """All coefficients of groups first ... last - 1; beta (G, M D) in place; Q (M D, M D), mean (G, M D).
 

@@ -10,15 +10,15 @@ NumPy keeps Python's lock in products whose result, here the linear predictors o
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.truncated_normal import truncated_normal_above
+from pedigree.kernels import kernel
 
 ONE, TWO, THREE, GROUP = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 BATCH_BYTES = 1 << 18  # of X: a quarter to a whole of a core's second cache
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def _product(x, b):
     """x b of one row."""
     real = b.dtype.type
@@ -28,7 +28,7 @@ def _product(x, b):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def _three_products(x, b0, b1, b2):
     """x b of one row and three b."""
     real = b0.dtype.type
@@ -41,14 +41,14 @@ def _three_products(x, b0, b1, b2):
     return t0, t1, t2
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def _add(real, sums, x, z):
     """sums += x z of one row."""
     for j in range(x.size):
         sums[j] += real(x[j]) * z
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def _add_four(real, sums, x0, x1, x2, x3, z):
     """sums += x z of four rows, added to each other in the working type."""
     z0, z1, z2, z3 = z
@@ -56,7 +56,7 @@ def _add_four(real, sums, x0, x1, x2, x3, z):
         sums[j] += (real(x0[j]) * z0 + real(x1[j]) * z1) + (real(x2[j]) * z2 + real(x3[j]) * z3)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def linear_predictors(X, b, a, eta):
     """eta (k, m) float64, filled. X: (m, p) of any type, b: (k, p) of the working type; a: (k,)."""
     k = np.uint64(b.shape[0])
@@ -69,7 +69,7 @@ def linear_predictors(X, b, a, eta):
             eta[j, i] = a[j] + _product(X[i], b[j])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def latent_rows(X, b, a, positive, sweep, first, stream, seed, chains, z, sums):
     """z and its sums for rows first, first + 1, ... of the data.
 

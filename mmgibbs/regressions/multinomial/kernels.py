@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.elementary import exp, log
 from mmgibbs.draws.polya_gamma import polya_gamma
+from pedigree.kernels import kernel
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def category_weights(logits, category, successes, trials, sweep, first, stream, seed, chains, omega, right):
     """Draw omega of one category and form what its regression needs; rows first ... first + m - 1 of the data.
 

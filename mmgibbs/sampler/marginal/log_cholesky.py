@@ -23,13 +23,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.priors import HalfT, UniformHeritability
 from mmgibbs.sampler.interweave import jacobian_exponents
 from mmgibbs.sampler.mixed_model import MixedModel
+from pedigree.kernels import kernel
 
 INVERSE_WISHART, HALF_T, UNIFORM_HERITABILITY = range(3)
 FAR = 100.0
@@ -199,7 +198,7 @@ def _prior(model: CovarianceModel) -> tuple[int, float, np.ndarray]:
     return INVERSE_WISHART, 0.0, S
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _matrices(x, elements, psi):
     """psi from x, in place; log p(x) up to a constant."""
     total = 0.0

@@ -16,13 +16,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import MARGINAL, stream
-from mmgibbs.machine.kernel_options import KERNEL
+from pedigree.kernels import kernel
 
 DF = 5
 INDEPENDENCE, AUTOREGRESSION, WALK, GRADIENT, SURROGATE = range(5)
@@ -106,7 +105,7 @@ def log_density_back(x: np.ndarray, proposed: np.ndarray, gradient: np.ndarray, 
     return -0.5 * float(z @ z)
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _fill(out, number, level, stream_of_move, seed, chain):
     for i in range(out.size):
         out[i] = normal(number, level, stream_of_move, i, seed, chain)

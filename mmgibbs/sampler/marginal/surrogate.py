@@ -21,14 +21,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import MARGINAL, stream
-from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.sampler.marginal.moves import DF, SURROGATE, Key, Shape, log_t
+from pedigree.kernels import kernel
 
 STEPS = 40
 LENGTHS = (1.0, 1.4, 2.0, 2.8)  # l, in units of sqrt(p)
@@ -86,7 +85,7 @@ def along_surrogate(
     return shape.x(u), log_t(now) + before - log_t(u) - after
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _walk(u, points, weights, length, number, stream_of_move, seed, chain):
     """STEPS steps of u (p,), in place; r where it began and where it ends."""
     p = u.size
@@ -109,7 +108,7 @@ def _walk(u, points, weights, length, number, stream_of_move, seed, chain):
     return before, r
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _r(u, points, weights, length):
     """sum_i a_i / (1 + |u - u_i|^2 / (2 l^2))"""
     n = weights.size
@@ -127,7 +126,7 @@ def _r(u, points, weights, length):
     return total
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _interpolate(points, values, length, nugget, weights):
     """weights (n,) = (K + nugget I)^-1 values; the log likelihood of the values, their variance the likeliest one.
 

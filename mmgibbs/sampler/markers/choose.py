@@ -5,12 +5,11 @@ from __future__ import annotations
 from math import exp
 
 import numpy as np
-from numba import njit
 
-from mmgibbs.machine.kernel_options import KERNEL
+from pedigree.kernels import kernel
 
 
-@njit(cache=True, forceinline=True, **KERNEL)
+@kernel(forceinline=True)
 def choose(weight, u, chances):
     """A class k with probability proportional to exp(weight_k), by a uniform u: P(k) to chances (K,).
 

@@ -28,13 +28,12 @@ from __future__ import annotations
 from math import exp, log, sqrt
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.small_matrices import cholesky
 from mmgibbs.genotypes.products import CHUNK, DOTS, add_rows, dot_rows
 from mmgibbs.machine.barrier import meet, share
-from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.sampler.markers.choose import choose
+from pedigree.kernels import kernel
 
 
 class Block:
@@ -48,7 +47,7 @@ class Block:
         return self.r, self.changes, self.moved
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def sweep_states(
     arrived, me, of_block,
     genotypes, values, chunks, grams, Q, D, s, g, a, state, traits, n_traits, precision, log_weight, z, u, chances
@@ -87,7 +86,7 @@ def sweep_states(
             return
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def sweep_one_by_one(
     arrived, me, of_block,
     genotypes, values, chunks, grams, Q, D, s, g, a, state, inverse, given, noise, log_pi, z, z_out, u, inside, chances
@@ -149,7 +148,7 @@ def sweep_one_by_one(
             return
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _start_block(genotypes, values, chunks, s, first, b, r, me, threads):
     """r of the SNPs of this thread."""
     begin, stop = share(b, me, threads, DOTS)
@@ -159,7 +158,7 @@ def _start_block(genotypes, values, chunks, s, first, b, r, me, threads):
         dot_rows(genotypes, rows, values, s[t], 0, chunks, r[t, begin:stop])
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _equations(grams, Q, block, j, r, a, C, q):
     """C and q of SNP j of a block."""
     T = a.size
@@ -172,7 +171,7 @@ def _equations(grams, Q, block, j, r, a, C, q):
             q[t] += C[t, o] * a[o]
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _log_evidence(C, q, traits, n, precision, A, L, half):
     """-log|C + B^-1| / 2 + q' (C + B^-1)^-1 q / 2 of one state; L its Cholesky factor, half L^-1 q."""
     for t in range(n):
@@ -189,7 +188,7 @@ def _log_evidence(C, q, traits, n, precision, A, L, half):
     return total
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _draw_effects(traits, n, L, half, z, new):
     """new = L'^-1 (half + z) on the traits of the state, 0 on the others."""
     new[:] = 0.0
@@ -200,7 +199,7 @@ def _draw_effects(traits, n, L, half, z, new):
         new[traits[t]] = x / L[t, t]
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _change(grams, Q, block, j, b, a, new, changes, r):
     """The effects of SNP j are `new`; the right-hand sides of the SNPs after it follow."""
     T, some = a.size, False
@@ -220,7 +219,7 @@ def _change(grams, Q, block, j, b, a, new, changes, r):
                     r[t, other] -= grams[P, block, j, other] * step
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _move_animals(genotypes, values, first, changes, chunks, D, s, g, moved, me, threads):
     """s -= D X Delta and g += X Delta for the effects that changed, of the animals of this thread; moved (n,): room for
     X Delta of a trait."""

@@ -27,14 +27,13 @@ from __future__ import annotations
 from math import log, sqrt
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.genotypes.products import CHUNK, DOTS, add_rows, dot_rows
 from mmgibbs.genotypes.store import Store
 from mmgibbs.machine.barrier import meet, share
-from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.sampler.markers.choose import choose
+from pedigree.kernels import kernel
 
 BLOCK = 64
 SHARED = 8  # chunks of animals from which on threads share a sweep
@@ -69,7 +68,7 @@ class Block:
         return self.r, self.changes, self.rows, self.n_changed, self.moved
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _right_hand_sides(genotypes, first, b, values, s, chunks, r, me, threads):
     """r (b,) of SNPs first .. first + b - 1: those of this thread."""
     begin, stop = share(b, me, threads, DOTS)
@@ -78,7 +77,7 @@ def _right_hand_sides(genotypes, first, b, values, s, chunks, r, me, threads):
     dot_rows(genotypes, rows, values, s, 0, chunks, r[begin:stop])
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _move_animals(genotypes, rows, values, changes, chunks, d, s, g, moved, me, threads):
     """s -= D X Delta and g += X Delta for the rows that changed, of the animals of this thread; moved: its room."""
     if rows.size == 0:
@@ -93,7 +92,7 @@ def _move_animals(genotypes, rows, values, changes, chunks, d, s, g, moved, me, 
         g[i] += moved[i]
 
 
-@njit(cache=True, forceinline=True, **KERNEL)
+@kernel(forceinline=True)
 def _follow(r, gram, precision, j, b, change):
     """The right-hand sides of the SNPs after j."""
     step = precision * change
@@ -101,7 +100,7 @@ def _follow(r, gram, precision, j, b, change):
         r[other] -= gram[j, other] * step
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def sweep_normal(arrived, me, of_block, genotypes, values, chunks, gram, precision, d, s, g, a, v, z):
     """Every a_j from its normal, v (p,) its prior variance, z (p,) standard normals; s, g and a (p,) move in place.
 
@@ -126,7 +125,7 @@ def sweep_normal(arrived, me, of_block, genotypes, values, chunks, gram, precisi
             return
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _draw_normals(r, gram, precision, first, b, a, v, z, changes, rows):
     for j in range(b):
         rows[j] = first + j
@@ -138,7 +137,7 @@ def _draw_normals(r, gram, precision, first, b, a, v, z, changes, rows):
         _follow(r, gram, precision, j, b, changes[j])
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def sweep_mixture(
     arrived, me, of_block, genotypes, values, chunks, gram, precision, d, s, g, a, of_class, v, log_pi, z, u, chances
 ):
@@ -168,7 +167,7 @@ def sweep_mixture(
             return
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _draw_classes(r, gram, precision, first, b, drawn, changes, rows):
     """How many effects of the block have changed."""
     a, of_class, v, log_pi, z, u, chances, weight = drawn

@@ -148,7 +148,6 @@ def test_every_default(tmp_path, monkeypatch):
             "threads": None,
             "precision": "double",
             "interweave": "auto",
-            "joint_variances": False,
             "refresh_every": 1000,
             "checkpoint_every": "10m",
             "stop": None,

@@ -520,19 +520,9 @@ MISTAKES = [
     ),
     (
         "sampler",
-        {"engine": "marginal", "joint_variances": True},
-        "sampler.joint_variances: found true, which cannot be combined with engine: marginal; needed false",
-    ),
-    (
-        "sampler",
-        {"method": "reml", "joint_variances": True},
-        "sampler.joint_variances: found true, which cannot be combined with method: reml, which draws no variances; "
-        "needed false, or method: gibbs",
-    ),
-    (
-        "sampler",
-        {"engine": "structured", "device": "gpu", "joint_variances": True},
-        "sampler.joint_variances: found true, which cannot be combined with device: gpu; needed false, or device: cpu",
+        {"joint_variances": True},
+        "sampler.joint_variances: is not a key any more; use engine: marginal, which draws variances jointly, or take "
+        "the key out",
     ),
     (
         "sampler",

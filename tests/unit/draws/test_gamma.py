@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from helpers.draw_batches import numba_draws, twin_draws
-from helpers.from_python import from_python
 from helpers.goodness import agree, moment_z, transform_z
 from helpers.mutants import mutant
 from scipy import special, stats
@@ -60,7 +59,7 @@ def test_chi_square():
 
 def followed(df, module=ga):
     """(N,) chi-squares, and of each the one that follows it."""
-    before, draw = numba_draws("chi_square", N, df, sweep=33), from_python(module.over_relaxed_chi_square)
+    before, draw = numba_draws("chi_square", N, df, sweep=33), module.over_relaxed_chi_square
     return before, np.array([draw(df, now, 34, i, 5, 0, 9, 1) for i, now in enumerate(before)])
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from helpers.draw_batches import numba_draws, twin_draws
-from helpers.from_python import from_python
 from helpers.goodness import agree, moment_z, transform_z
 from scipy import special
 
@@ -66,12 +65,12 @@ def test_fills_give_the_normals_of_their_levels(m, k):
     fill_normals_range(by_range, 3, 10, m, STREAM, 8, 1)
     np.testing.assert_array_equal(wide, by_range)
     across = np.empty((k + k % 2, m))
-    from_python(fill_normals_across)(across, 3, np.arange(10, 10 + m), STREAM, 8, 1)
+    fill_normals_across(across, 3, np.arange(10, 10 + m), STREAM, 8, 1)
     np.testing.assert_array_equal(across[:k].T, wide[:m])
 
 
 def test_element_j_is_element_j_mod_2_of_block_j_div_2():
-    pairs = [from_python(normal_pair)(1, 2, STREAM, b, 3, 4) for b in range(256)]
+    pairs = [normal_pair(1, 2, STREAM, b, 3, 4) for b in range(256)]
     assert [normal(1, 2, STREAM, j, 3, 4) for j in range(512)] == [z for pair in pairs for z in pair]
     out = np.empty((1, 512))
     fill_normals_range(out, 1, 2, 1, STREAM, 3, 4)

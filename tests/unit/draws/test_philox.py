@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from helpers.from_python import from_python
 
 from mmgibbs.draws import philox as px
 
-philox, uniform, short_uniform = from_python(px.philox), from_python(px.uniform), from_python(px.short_uniform)
+philox, uniform, short_uniform = px.philox, px.uniform, px.short_uniform
 
 KNOWN_ANSWERS = [
     ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),

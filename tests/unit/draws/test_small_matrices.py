@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from helpers.from_python import from_python
 
 from mmgibbs.draws import small_matrices
 from mmgibbs.draws.small_matrices import SINGULAR
 
-cholesky, cholesky_reciprocal = from_python(small_matrices.cholesky), from_python(small_matrices.cholesky_reciprocal)
+cholesky, cholesky_reciprocal = small_matrices.cholesky, small_matrices.cholesky_reciprocal
 
 
 def positive_definite(k, seed=1):

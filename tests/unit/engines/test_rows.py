@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
+from mmgibbs.machine.intrinsics import add_multiple, set_multiple
 
 
 @njit

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from mmgibbs.equations import cell_classes
 from mmgibbs.equations.cell_classes import shared_cells
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -29,14 +28,9 @@ def contents(ptr, pattern, sums, i):
     return sorted((int(p), s[0, 0], s[1, 0], s[1, 1]) for p, s in zip(pattern[own], sums[own], strict=True))
 
 
-both_ways = pytest.mark.parametrize("little", [0, 1 << 40], ids=["kernel", "numpy"])
-
-
-@both_ways
 @pytest.mark.parametrize("real", [np.float32, np.float64])
 @pytest.mark.parametrize("seed", range(3))
-def test_every_level_finds_its_cells(seed, real, little, monkeypatch):
-    monkeypatch.setattr(cell_classes, "LITTLE", little)
+def test_every_level_finds_its_cells(seed, real):
     cells = cells_of_levels(4000, 60, seed, real)
     which, *shared = shared_cells(*cells)
     assert which.size == 4000 and 1 < len(shared[0]) - 1 <= 60 and len(shared[1]) < len(cells[1]) / 20
@@ -45,33 +39,17 @@ def test_every_level_finds_its_cells(seed, real, little, monkeypatch):
     assert not all(contents(*shared, which[level - 1]) == contents(*cells, level) for level in range(4000))
 
 
-@pytest.mark.parametrize("real", [np.float32, np.float64])
-@pytest.mark.parametrize("seed", range(3))
-def test_both_ways_give_the_same_to_the_bit(seed, real, monkeypatch):
-    found = []
-    for little in (0, 1 << 40):
-        monkeypatch.setattr(cell_classes, "LITTLE", little)
-        found.append(shared_cells(*cells_of_levels(2500, 40, seed, real)))
-    for kernel, by_numpy in zip(*found, strict=True):
-        assert kernel.dtype == by_numpy.dtype and kernel.shape == by_numpy.shape
-        assert kernel.tobytes() == by_numpy.tobytes()
-
-
-@both_ways
-def test_a_class_too_many(little, monkeypatch):
+def test_a_class_too_many():
     """250 classes of 2,000 levels are worthwhile, 251 are not."""
-    monkeypatch.setattr(cell_classes, "LITTLE", little)
     for classes in (250, 251):
         pattern = (np.arange(2000) % classes).astype(np.uint32)
         which, *_ = shared_cells(np.arange(2001, dtype=np.uint64), pattern, np.ones((2000, 1, 1)))
         assert which.size == (2000 if classes == 250 else 0)
 
 
-@both_ways
 @pytest.mark.parametrize(("q", "kinds"), [(1999, 10), (4000, 100_000)])
-def test_cells_stay_where_sharing_gains_nothing(q, kinds, little, monkeypatch):
+def test_cells_stay_where_sharing_gains_nothing(q, kinds):
     """Few levels; or sums that nearly every level has for itself."""
-    monkeypatch.setattr(cell_classes, "LITTLE", little)
     ptr, pattern, sums = cells_of_levels(q, kinds, 5)
     sums = sums + np.random.default_rng(1).random(sums.shape).astype(np.float32) if kinds > q else sums
     which, *same = shared_cells(ptr, pattern, sums)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from mmgibbs.equations import cells
 from mmgibbs.equations.cells import Regressors, cells_of_levels
 from mmgibbs.equations.structured import visits_of_levels
 
@@ -36,15 +35,12 @@ def by_definition(levels, data):
     return found
 
 
-both_ways = pytest.mark.parametrize("little", [0, 1 << 40], ids=["kernels", "numpy"])
 HOW = [{}, {"covariates": False}, {"weighted": False}, {"n_effects": 1}, {"n_patterns": 1}, {"n_patterns": 700}]
 
 
-@both_ways
 @pytest.mark.parametrize("how", HOW)
-def test_cells_are_sums_over_the_records_of_a_level(monkeypatch, how, little):
+def test_cells_are_sums_over_the_records_of_a_level(how):
     """The patterns of a level in the order in which its records bring them."""
-    monkeypatch.setattr(cells, "LITTLE", little)
     levels, data = example(3, **how)
     found, expected = cells_of_levels(*data), by_definition(levels, data)
     assert found.ptr[-1] == len(found.pattern) == len(found.sums)
@@ -54,40 +50,14 @@ def test_cells_are_sums_over_the_records_of_a_level(monkeypatch, how, little):
         np.testing.assert_allclose(found.sums[here], list(own.values()) or found.sums[:0], rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("how", HOW)
-def test_both_ways_give_the_same_to_the_bit(monkeypatch, how):
-    found = []
-    for little in (0, 1 << 40):
-        monkeypatch.setattr(cells, "LITTLE", little)
-        found.append(cells_of_levels(*example(4, **how)[1]))
-    for kernels, by_numpy in zip(*found, strict=True):
-        assert kernels.dtype == by_numpy.dtype and kernels.shape == by_numpy.shape
-        assert kernels.tobytes() == by_numpy.tobytes()
-
-
-@both_ways
-def test_levels_without_records_and_no_levels(monkeypatch, little):
-    monkeypatch.setattr(cells, "LITTLE", little)
+def test_levels_without_records_and_no_levels():
     data = Regressors(np.arange(1), np.empty((0, 1))), np.empty(0, np.uint8), np.empty(0), 1
     for q in (0, 3):
         found = cells_of_levels(visits_of_levels(np.empty((0, 1), np.int32), q), *data)
         assert found.ptr.tolist() == [0] * (q + 1) and found.sums.shape == (0, 1, 1)
 
 
-@both_ways
-def test_a_record_that_two_levels_meet_one_after_the_other_is_two_meetings(monkeypatch, little):
-    monkeypatch.setattr(cells, "LITTLE", little)
+def test_a_record_that_two_levels_meet_one_after_the_other_is_two_meetings():
     visits, regressors = visits_of_levels(np.array([[0, 1]], np.int32), 2), Regressors(np.arange(2), np.empty((0, 2)))
     found = cells_of_levels(visits, regressors, np.zeros(1, np.uint8), np.empty(0), 1)
     np.testing.assert_array_equal(found.sums, [np.diag([1.0, 0.0]), np.diag([0.0, 1.0])])
-
-
-@pytest.mark.parametrize(("records", "levels", "n_patterns"), [((1 << 16) + 1, 3, 2), (3, 1 << 15, 2), (3, 3, 1 << 15)])
-def test_much_data_takes_kernels(monkeypatch, records, levels, n_patterns):
-    """Many visits, or many places for a level and a pattern: what NumPy makes of them takes memory."""
-    for n, taken in ((records, "kernels"), (2, "numpy")):
-        level = np.zeros((n, 1), np.int32)
-        data = visits_of_levels(level, levels if taken == "kernels" else 2), None, None, None
-        for way in ("kernels", "numpy"):
-            monkeypatch.setattr(cells, f"_by_{way}", lambda *_, way=way: way)
-        assert cells_of_levels(*data, n_patterns if taken == "kernels" else 2) == taken

@@ -5,12 +5,10 @@ import pytest
 from reference import dense, models
 
 from mmgibbs.equations import partition as partition_module
-from mmgibbs.equations import structured
 from mmgibbs.equations.nonzeros import count_nonzeros
 from mmgibbs.equations.partition import KINDS, count_blocks_by_colour, level_colours, partition
 from mmgibbs.errors import ModelError
 from mmgibbs.model.terms import Effect
-from pedigree.little_work import interpreted
 
 
 @pytest.mark.parametrize("name", models.NAMES)
@@ -133,33 +131,22 @@ def test_unknown_kind():
 
 
 @pytest.mark.parametrize("name", models.NAMES)
-def test_few_levels_have_the_colours_and_visits_of_many(name, monkeypatch):
-    """What NumPy and Python make of little data is what kernels make of much: neighbours of each level, colours and
-    the order of visits, as they stand in memory."""
-    design, found = models.example(name).design, []
-    for module in (partition_module, structured):
-        monkeypatch.setattr(module, "by_size", lambda kernel, steps: kernel)
-    for little in (1 << 40, -1):
-        monkeypatch.setattr(partition_module, "LITTLE", little)
-        part = partition(design, "colour")
-        visits = [
-            (t.visit_ptr, t.visit_record, t.visit_effect) for t in structured.structured_equations(design, part).terms
-        ]
-        graphs = [
-            partition_module._adjacency(partition_module.level_pairs(t), np.zeros(t.n_levels, bool))
-            for t in design.terms
-        ]
-        sorted_graphs = [(ptr, *(np.sort(row) for row in np.split(other, ptr[1:-1]))) for ptr, other in graphs]
-        found.append([*part.order, *(a for v in visits for a in v), *(a for g in sorted_graphs for a in g)])
-        for module in (partition_module, structured):
-            monkeypatch.setattr(module, "by_size", lambda kernel, steps: interpreted(kernel))
-    for few, many in zip(*found, strict=True):
-        assert few.dtype == many.dtype and few.tobytes() == many.tobytes()
+def test_neighbours_are_those_of_the_pairs(name):
+    for term in models.example(name).design.terms:
+        apart = np.zeros(term.n_levels, bool)
+        apart[::5] = True
+        pairs = partition_module.level_pairs(term)
+        ptr, other = partition_module._adjacency(pairs, apart)
+        expected = [[] for _ in range(term.n_levels)]
+        for a, b in zip(*partition_module.joined_pairs(pairs), strict=True):
+            if not (apart[a] or apart[b]):
+                expected[a].append(b)
+                expected[b].append(a)
+        assert [sorted(row) for row in np.split(other, ptr[1:-1])] == [sorted(row) for row in expected]
 
 
-def test_many_pairs_are_left_where_they_are(monkeypatch):
+def test_pairs_are_read_where_they_are(monkeypatch):
     monkeypatch.setattr(partition_module, "joined_pairs", None)
-    monkeypatch.setattr(partition_module, "LITTLE", 2)
     pairs = [(np.array([0, 1], np.int32), np.array([1, 2], np.int32)), (np.array([0]), np.array([2]))]
     ptr, other = partition_module._adjacency(pairs, np.zeros(3, bool))
     assert ptr.tolist() == [0, 2, 4, 6] and other.tolist() == [1, 2, 0, 2, 1, 0]

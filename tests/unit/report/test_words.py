@@ -11,7 +11,6 @@ from mmgibbs.report.words import (
     fixed_prior_words,
     genomic_reliability_words,
     interweaved_words,
-    jointly_drawn_words,
     key_of_figures,
     model_equations,
     model_table,
@@ -259,11 +258,6 @@ def test_which_parameters_have_figures():
 def test_terms_that_interweave_say_what_for():
     assert interweaved_words([]) == "none"
     assert interweaved_words(["a", "b"]).startswith("a and b: variances are drawn again")
-
-
-def test_variances_that_are_drawn_together():
-    assert jointly_drawn_words([]) is None
-    assert jointly_drawn_words([["a", "p"], ["a", "d"]]) == "variances of a and p and variances of a and d"
 
 
 def test_engines_are_said_in_plain_words():

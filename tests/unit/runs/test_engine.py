@@ -73,7 +73,6 @@ def test_neither_cores_nor_threads_nor_memory_have_a_say(first, monkeypatch):
         ("partition", "equal", "sampler.partition: equal"),
         ("interweave", False, "sampler.interweave: false"),
         ("interweave", True, "sampler.interweave: true"),
-        ("joint_variances", True, "sampler.joint_variances: true"),
         ("burn_in", 99, "sampler.burn_in: 99, fewer than the 100"),
     ],
 )

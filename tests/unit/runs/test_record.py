@@ -96,35 +96,3 @@ def test_threads_that_are_not_used_are_said(tmp_path):
     (note,) = [note for note in outcome.record["notes"] if note.startswith("sampler.threads: engine serial")]
     assert "engine serial (auto, by estimates: " in note and note.endswith(") uses 1 of the 3")
     assert outcome.record["threads"] == 1 and note in outcome.err
-
-
-REPEATED = """name: repeated
-data: {phenotypes: records.csv, pedigree: pedigree.csv}
-traits: [y]
-model:
-  random:
-    genetic: {level: id, relationship: pedigree}
-    %s
-output: {directory: run}
-sampler: {chains: 2, burn_in: 10, samples: 40, thin: 1, joint_variances: true}
-"""
-
-
-@pytest.mark.parametrize("second, pairs", [("permanent: {level: id}", [["genetic", "permanent"]]), ("herd: {}", [])])
-def test_variances_that_are_drawn_together(tmp_path, second, pairs):
-    """run.json and draws.nc name the pair; where there is none, a note says why."""
-    rng = np.random.default_rng(1)
-    ids = [f"a{i}" for i in range(40)]
-    parents = [("", "") if i < 10 else (ids[i % 5], ids[5 + i % 5]) for i in range(40)]
-    pedigree = "id,sire,dam\n" + "".join(f"{i},{s},{d}\n" for i, (s, d) in zip(ids, parents, strict=True))
-    records = [f"{ids[i % 40]},h{i % 3},{rng.normal():.4f}\n" for i in range(100)]
-    files = {"pedigree.csv": pedigree, "records.csv": "id,herd,y\n" + "".join(records)}
-    write_files(tmp_path, files | {"analysis.yaml": REPEATED % second})
-    outcome = command(tmp_path, "run", "analysis.yaml")
-    assert outcome.code == 0, outcome.err
-    assert outcome.record["joint_variances"] == pairs and outcome.record["engine"] != "marginal"
-    with xarray.open_datatree(tmp_path / "run" / "draws.nc", engine="h5netcdf") as tree:
-        named = "joint_draw_acceptance[genetic, permanent]" in tree["sample_stats"]
-    assert named == bool(pairs)
-    notes = [note for note in outcome.record["notes"] if note.startswith("sampler.joint_variances: no variances")]
-    assert len(notes) == 1 - len(pairs)

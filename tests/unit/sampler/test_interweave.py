@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers.from_python import from_python
 from helpers.support import exact_draws, random_draws
 from reference import dense, models, tabular
 from scipy import stats
@@ -34,7 +33,7 @@ from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import gibbs_steps
 
 KEY = (5, 1)
-log_factors = from_python(interweave._log_factors)
+log_factors = interweave._log_factors
 
 
 def engine_for(example, kind="colour", make=SerialEngine, precision="double"):

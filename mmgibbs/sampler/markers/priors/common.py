@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import MARKER_LOCAL, MARKER_SHARES, stream
-from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.covariance import CovarianceModel, full_block
 from mmgibbs.model.markers import MarkerPriorSpec
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import START_SCALES, draw_covariance
 from mmgibbs.sampler.markers.priors.base import Effects, Site
+from pedigree.kernels import kernel
 
 
 class CommonVariance:
@@ -101,7 +100,7 @@ def chi_squares(df: np.ndarray, number: int, site: Site) -> np.ndarray:
     return _chi_squares(df, number, site.level, stream(MARKER_LOCAL, site.term), *site.key)
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _chi_squares(df, number, level, stream, seed, chain):
     out = np.empty(level.size)
     for j in range(level.size):
@@ -109,7 +108,7 @@ def _chi_squares(df, number, level, stream, seed, chain):
     return out
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def uniforms(out, number, level, stream, seed, chain, draw=0):
     """out (p,): a uniform inside (0, 1) for each SNP, of the site (number, level[j], stream); level (p,) uint64."""
     for j in range(level.size):

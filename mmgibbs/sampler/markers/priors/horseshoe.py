@@ -10,16 +10,15 @@ Their rates are those of draws/shrinkage.py, which the regression of that name h
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.purpose import MARKER_LOCAL, MARKER_SHARES, stream
 from mmgibbs.draws.shrinkage import horseshoe_auxiliary_rate, horseshoe_rate
-from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.markers import MarkerPriorSpec
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.markers.priors.base import Effects, Normals, Site
+from pedigree.kernels import kernel
 
 
 class Horseshoe:
@@ -65,7 +64,7 @@ class Horseshoe:
         self.tau2, self.xi = (float(x) for x in state["scales"])
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _draw_local(local, auxiliary, scaled, number, level, stream, seed, chain):
     """lambda_j^2, then nu_j, in place; scaled (p,): a_j^2 / (2 tau^2)."""
     for j in range(local.size):

@@ -9,17 +9,16 @@ scale, not in residual standard deviations: other terms and traits share the res
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.inverse_gaussian import inverse_gaussian
 from mmgibbs.draws.purpose import MARKER_LOCAL, MARKER_SHARES, stream
 from mmgibbs.draws.shrinkage import lasso_means, lasso_rate
-from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.markers import MarkerPriorSpec
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.markers.priors.base import Effects, Normals, Site
+from pedigree.kernels import kernel
 
 
 class Lasso:
@@ -60,7 +59,7 @@ class Lasso:
         self.v, self.lambda2 = state["v"].copy(), float(state["lambda2"])
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _draw_tau2(means, lambda2, number, level, stream, seed, chain):
     out = np.empty(means.size)
     for j in range(means.size):

@@ -13,15 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
+from helpers.sweep_rows import per_term, sweep_rows
 
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import HostState, Key, refuse_singular
-from mmgibbs.engines.intrinsics import prefetch
-from mmgibbs.equations.explicit.sweep_rows import per_term, sweep_rows
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.machine.kernel_options import KERNEL
+from mmgibbs.machine.intrinsics import prefetch
+from pedigree.kernels import kernel
 
 CHUNK = 256  # levels whose normals are drawn together
 AHEAD = np.uint64(256)  # elements: how early the x of later rows is asked for
@@ -87,7 +86,7 @@ class ClassicEngine(HostState):
         self.moved()
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"}, forceinline=True, **KERNEL)
+@kernel(fastmath={"reassoc", "contract", "nsz"}, forceinline=True)
 def _row_times(indices, values, first, last, x):
     """sum_e values[e] x[indices[e]], first <= e < last."""
     total = 0.0
@@ -96,7 +95,7 @@ def _row_times(indices, values, first, last, x):
     return total
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def sweep_rows_of_block(
     indptr, indices, values, diagonal, b, x, row, code, c_first, c_last, number, stream, seed, chain
 ):

@@ -15,15 +15,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock, unit_blocks
 from mmgibbs.equations.partition import Block, Partition
-from mmgibbs.equations.passes import add_weighted
+from mmgibbs.equations.passes import weighted_sums
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.design import Design
+from pedigree.kernels import kernel
 
 HELD = np.uint32(0xFFFFFFFF)  # no row: set to 0
 ZERO, ONE = np.uint64(0), np.uint64(1)
@@ -64,14 +63,6 @@ class SweepRows:
         """b = W' R^-1 y; by_pattern: (patterns, T, T) R_p^-1."""
         sums = [weighted_sums(self.equations, i, by_pattern, y) for i in range(len(self.equations.terms))]
         self.right_hand_side[:] = in_blocks(self.equations.partition, sums, self.first)
-
-
-def weighted_sums(equations: StructuredEquations, term: int, by_pattern: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """W' R^-1 y of a term, (q, k) float64 in sweep order, 0 where set to 0; by_pattern: (patterns, T, T) R_p^-1."""
-    t, lists = equations.design.terms[term], equations.terms[term]
-    total = np.zeros((t.n_levels, t.n_components))
-    add_weighted(lists, equations.records, by_pattern, y, total)
-    return total if t.active is None else np.where(lists.active, total, 0.0)
 
 
 def in_blocks(partition: Partition, theta: list[np.ndarray], first: np.ndarray) -> np.ndarray:
@@ -195,7 +186,7 @@ def _pairs(design: Design, units: dict[tuple[int, int], UnitBlock], number: list
 # engines/hybrid/classic.py).
 
 
-@njit(cache=True, forceinline=True, **KERNEL)
+@kernel(forceinline=True)
 def _is_stored(joined, pattern, m, m_end, both, c, d):
     """Can an element of components c and d differ from 0? joined: by K^-1; its contributions are m ... m_end - 1."""
     if joined:
@@ -206,7 +197,7 @@ def _is_stored(joined, pattern, m, m_end, both, c, d):
     return False
 
 
-@njit(cache=True, forceinline=True, **KERNEL)
+@kernel(forceinline=True)
 def _end(position, e, m, last):
     """The contribution after those of element e, which begin at m."""
     while m < last and position[m] == e:
@@ -214,7 +205,7 @@ def _end(position, e, m, last):
     return m
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _count(indptr, indices, kappa, contribution_ptr, position, pattern, row, column, both, sizes):
     """sizes[row + 1] += stored elements off the diagonal."""
     for level in range(np.uint64(indptr.size - 1)):
@@ -233,7 +224,7 @@ def _count(indptr, indices, kappa, contribution_ptr, position, pattern, row, col
             sizes[np.uint64(here) + ONE] += n
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _write_columns(indptr, indices, kappa, contribution_ptr, position, pattern, row, column, both, fill, out):
     """Columns of the stored elements; fill: (n,) uint64 the next place of each row."""
     for level in range(np.uint64(indptr.size - 1)):
@@ -254,7 +245,7 @@ def _write_columns(indptr, indices, kappa, contribution_ptr, position, pattern, 
             fill[here] = place
 
 
-@njit(cache=True, **KERNEL)
+@kernel
 def _write_values(
     indptr, indices, kappa, contribution_ptr, position, pattern, sums, row, column, both, prior, of_records, a, b,
     fill, out, diagonal,

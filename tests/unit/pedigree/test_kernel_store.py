@@ -1,0 +1,344 @@
+"""Compiled kernels are kept for later processes, whatever happens to the folder and the file they are kept in."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+import zlib
+
+import numba
+import pytest
+from helpers.support import ROOT
+
+from pedigree import kernel_store, kernels
+from pedigree.kernel_store import PACKAGES, PREFIX, KernelStore, digest, sources_of_kernels
+
+NAME = f"{PREFIX}of-a-test"
+
+
+def compile_kernel(store, kernel="room/add", forms=(b"code",)):
+    """What Numba leaves of a kernel that it compiles: an index, and the code of each form."""
+    path = store.folder / f"{kernel}-7.py311"
+    path.parent.mkdir(exist_ok=True)
+    path.with_name(f"{path.name}.nbi").write_bytes(b"index of " + b",".join(forms))
+    for number, form in enumerate(forms, 1):
+        path.with_name(f"{path.name}.{number}.nbc").write_bytes(form)
+
+
+def contents(store):
+    return {path.name: path.read_bytes() for path in sorted(store.folder.glob("*/*"))}
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Stores of processes, as it were, that share folders."""
+    stores = []
+
+    def made(*folders):
+        stores.append(KernelStore(NAME, [tmp_path / name for name in folders or ["cache"]]))
+        return stores[-1]
+
+    yield made
+    for store in stores:
+        shutil.rmtree(store.folder, ignore_errors=True)
+
+
+def test_what_one_process_compiles_the_next_one_has(make, tmp_path):
+    first = make()
+    assert not first.has_kernel() and first.n_compiled == 0
+    compile_kernel(first, forms=(b"one", b"two"))
+    assert first.n_compiled == 1
+    first.save()
+    second = make()
+    assert contents(second) == contents(first) and second.folder != first.folder
+    assert second.has_kernel("add") and second.has_kernel() and not second.has_kernel("subtract")
+    assert second.n_compiled == first.n_compiled == 0 and first.is_lasting
+    assert sorted(p.name for p in (tmp_path / "cache").iterdir()) == [f"{NAME}.lock", f"{NAME}.zip"]
+
+
+def test_a_process_loads_what_others_save_later(make):
+    first, second = make(), make()
+    compile_kernel(first)
+    first.save()
+    assert contents(second) == {}
+    second.load()
+    assert contents(second) == contents(first)
+
+
+def test_of_two_forms_compiled_at_once_one_is_kept_whole(make):
+    """An index that names one process's code beside the code of another would call the wrong function."""
+    first, second = make(), make()
+    compile_kernel(first, forms=(b"for float32",))
+    compile_kernel(second, forms=(b"for float64",))
+    compile_kernel(second, "room/other")
+    first.save()
+    second.save()
+    third = contents(make())
+    assert third["add-7.py311.nbi"] == b"index of for float32" and third["add-7.py311.1.nbc"] == b"for float32"
+    assert third["other-7.py311.1.nbc"] == b"code"
+    second.load()
+    assert contents(second)["add-7.py311.1.nbc"] == b"for float64", "its own stays"
+
+
+def test_a_further_form_is_added(make):
+    first = make()
+    compile_kernel(first, forms=(b"one",))
+    first.save()
+    second = make()
+    compile_kernel(second, forms=(b"one", b"two"))
+    second.save()
+    assert contents(make()) == contents(second)
+
+
+def damage(data: bytes, how: str, at: int) -> bytes:
+    if how == "emptied":
+        return b""
+    if how == "cut":
+        return data[:at]
+    return data[:at] + bytes([data[at] ^ 0x40]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize("how", ["emptied", "cut", "changed"])
+def test_damaged_entries_are_not_taken(how, make, tmp_path):
+    """At each of many places: what is read is as it was saved, or absent; and the file is made good by the next
+    process that compiles."""
+    first = make()
+    for number in range(5):
+        compile_kernel(first, f"room/kernel{number}", (b"code %d" % number * 40,))
+    first.save()
+    good, archive = contents(first), tmp_path / "cache" / f"{NAME}.zip"
+    whole, lost = archive.read_bytes(), 0
+    for at in range(0, len(whole), 1 if how == "emptied" else 7):
+        archive.write_bytes(damage(whole, how, at))
+        entries = kernel_store._read(archive)
+        assert all(good[name.split("/")[1]] == content for name, content in entries.items())
+        lost += len(entries) < len(good)
+        if how == "emptied":
+            break
+    assert lost
+    archive.write_bytes(damage(whole, how, len(whole) // 2))
+    second = make()
+    compile_kernel(second, "room/new")
+    second.save()
+    assert contents(make()) == contents(second)
+
+
+def test_nothing_outside_its_folder_is_written(make, tmp_path):
+    (tmp_path / "cache").mkdir()
+    with zipfile.ZipFile(tmp_path / "cache" / f"{NAME}.zip", "w") as archive:
+        archive.writestr("../outside.nbi", b"x")
+        archive.writestr("room/../../outside.nbi", b"x")
+        archive.writestr("room/inside.nbi", b"x")
+    assert contents(make()) == {"inside.nbi": b"x"}
+
+
+@pytest.fixture
+def not_writable(monkeypatch):
+    """Folders whose path has 'read-only' in it; permissions do not stop the superuser."""
+    plain = kernel_store._is_writable
+    monkeypatch.setattr(kernel_store, "_is_writable", lambda folder: "read-only" not in str(folder) and plain(folder))
+
+
+def test_a_folder_that_cannot_be_written_is_read(make, not_writable, tmp_path):
+    """An image that others made, with kernels: what it lacks goes to the user's folder."""
+    image = make("read-only")
+    image._archive = tmp_path / "read-only" / f"{NAME}.zip"
+    image._archive.parent.mkdir()
+    compile_kernel(image)
+    image.save()
+    user = make("read-only", "home")
+    assert user.has_kernel("add")
+    compile_kernel(user, "room/other")
+    user.save()
+    assert make("read-only", "home").has_kernel("other") and make("read-only", "home").has_kernel("add")
+    assert user.archive == tmp_path / "home" / f"{NAME}.zip"
+
+
+def test_where_no_folder_can_be_written_the_processes_of_a_run_share_one(make, not_writable):
+    parent, worker = make("read-only"), make("read-only")
+    assert not parent.is_lasting
+    worker.share(parent.archive)
+    compile_kernel(worker)
+    worker.save()
+    parent.load()
+    assert contents(parent).keys() >= contents(worker).keys() and parent.has_kernel("add")
+    parent.close()
+    assert not parent.folder.exists()
+
+
+def test_nothing_is_kept_where_nothing_can_be_written(make, monkeypatch):
+    monkeypatch.setattr(kernel_store, "_is_writable", lambda folder: False)
+    store = KernelStore(NAME, [])
+    assert store.folder is None and store.archive is None and not store.has_kernel() and not store.is_lasting
+    store.save()
+    store.close()
+
+
+def test_a_full_disk(make, monkeypatch):
+    full = shutil.disk_usage(".")._replace(free=1000)
+    monkeypatch.setattr(kernel_store.shutil, "disk_usage", lambda folder: full)
+    assert KernelStore(NAME, []).folder is None
+
+
+def test_a_disk_that_fills_up_stops_nothing(make, monkeypatch, tmp_path):
+    store = make()
+    compile_kernel(store)
+
+    def no_space(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kernel_store.os, "replace", no_space)
+        store.save()
+    assert [p.name for p in (tmp_path / "cache").iterdir()] == [f"{NAME}.lock"], "nothing half-written stays"
+    store.save()
+    assert make().has_kernel("add")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="locks of this system are not tried")
+def test_other_first_runs_wait_until_kernels_are_saved(make):
+    first, second = make(), make()
+    order = []
+
+    def other():
+        with second.first_run():
+            order.append("second")
+            assert second.has_kernel("add")
+
+    with first.first_run():
+        thread = threading.Thread(target=other)
+        thread.start()
+        time.sleep(0.2)
+        order.append("first")
+        compile_kernel(first)
+        first.save()  # which lets others go on, though this run goes on too
+        thread.join(10)
+        assert order == ["first", "second"]
+
+
+def test_a_first_run_that_takes_too_long_is_not_waited_for(make, monkeypatch):
+    monkeypatch.setattr(kernel_store, "FIRST_RUN_SECONDS", 0.1)
+    monkeypatch.setattr(kernel_store, "SAVE_SECONDS", 0.1)
+    first, second = make(), make()
+    with first.first_run(), second.first_run():
+        compile_kernel(second)
+
+
+def test_files_of_other_sources_are_removed_after_a_month(make, tmp_path):
+    (tmp_path / "cache").mkdir()
+    old = time.time() - 40 * 86400
+    for name, age in ((f"{PREFIX}old.zip", old), (f"{PREFIX}recent.zip", None), ("other.zip", old)):
+        (tmp_path / "cache" / name).touch()
+        if age:
+            os.utime(tmp_path / "cache" / name, (age, age))
+    store = make()
+    assert store.archive.parent == tmp_path / "cache"
+    assert sorted(p.name for p in (tmp_path / "cache").iterdir()) == [f"{PREFIX}recent.zip", "other.zip"]
+
+
+def test_kernels_and_all_that_they_import_count(tmp_path):
+    """Through packages, lists in parentheses and the pedigree package; nothing else does."""
+    files = {
+        "mmgibbs/__init__.py": "",
+        "mmgibbs/kernel.py": "from pedigree.kernels import kernel\nfrom mmgibbs.room import (\n    helper,\n    "
+        "thing,\n)\nimport pedigree.far\n",
+        "mmgibbs/room/__init__.py": "thing = 1\n",
+        "mmgibbs/room/helper.py": "if True:\n    from mmgibbs.constants import SIZE\n",
+        "mmgibbs/constants.py": "SIZE = 3\n",
+        "pedigree/far.py": "x = 1\n",
+        "pedigree/kernels.py": "from numba import njit\n",
+        "mmgibbs/page.py": "from mmgibbs.kernel import f\n",
+        "pedigree/near.py": "x = 1\n",
+    }
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    sources, before = sources_of_kernels(tmp_path), digest(tmp_path)
+    assert set(sources) == {
+        "mmgibbs.kernel", "mmgibbs.room", "mmgibbs.room.helper", "mmgibbs.constants", "pedigree.far",
+        "pedigree.kernels",
+    }  # fmt: skip
+    (tmp_path / "mmgibbs/page.py").write_text("another page")
+    assert digest(tmp_path) == before != digest(tmp_path, "numba 1.0")
+    (tmp_path / "mmgibbs/constants.py").write_text("SIZE = 4\n")
+    assert digest(tmp_path) != before
+
+
+def test_the_program_has_its_kernels_among_them():
+    sources = set(sources_of_kernels(ROOT))
+    assert {
+        "mmgibbs.draws.philox", "mmgibbs.model.design", "pedigree.relationship", "mmgibbs.machine.threads",
+    } <= sources  # fmt: skip
+    assert not {"mmgibbs.cli", "mmgibbs.config.load", "mmgibbs.report.page"} & sources
+
+
+def test_kernels_of_others_stay_in_their_folder(tmp_path, monkeypatch):
+    """And what Numba is told while a kernel of ours is made is put back, also after an error."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    source = tmp_path / "theirs.py"
+    source.write_text("def f(x):\n    return x + 1\n")
+    theirs: dict = {}
+    exec(compile(source.read_text(), str(source), "exec"), theirs)
+    ours = kernels.kernel(theirs["f"])
+    assert ours(1) == 2 and str(tmp_path) == numba.config.CACHE_DIR
+    assert ours.stats.cache_path.startswith(str(kernel_store.kernel_store().folder))
+    other = numba.njit(cache=True)(theirs["f"])
+    assert other(1) == 2 and other.stats.cache_path.startswith(str(tmp_path))
+    monkeypatch.setattr(kernels, "njit", lambda **_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        kernels.kernel(theirs["f"])
+    assert str(tmp_path) == numba.config.CACHE_DIR
+
+
+def test_a_function_of_no_file_is_compiled_and_not_kept():
+    namespace: dict = {}
+    exec(compile("def f(x):\n    return x + 1\n", "<no file>", "exec"), namespace)
+    made = kernels.kernel(namespace["f"])
+    assert made(2) == 3 and not made.stats.cache_path
+
+
+SHOW = """
+import json, sys
+from mmgibbs.draws.exponential import exponential_pair as f
+print(json.dumps([f(1, 2, 3, 4, 5, 6)[0], len(f.stats.cache_hits)]))
+"""
+
+
+def show(folder, **environment):
+    """(value, kernels that were kept) of a process of its own."""
+    kept = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR" and not k.startswith("COVERAGE_")}
+    done = subprocess.run(
+        [sys.executable, "-c", SHOW], env=kept | environment, cwd=folder, check=True, capture_output=True, text=True
+    )
+    return tuple(json.loads(done.stdout))
+
+
+def test_a_second_process_compiles_nothing_and_damage_is_made_good(tmp_path):
+    places = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "TMPDIR": str(tmp_path / "temporary")}
+    (tmp_path / "temporary").mkdir()
+    value, hits = show(ROOT, **places)
+    assert hits == 0
+    assert show(ROOT, **places) == (value, 1)
+    (archive,) = (tmp_path / "cache").glob("*.zip")
+    whole = archive.read_bytes()
+    archive.write_bytes(whole[: len(whole) // 2])
+    assert show(ROOT, **places) == (value, 0)
+    assert show(ROOT, **places) == (value, 1)
+    assert zlib.crc32(archive.read_bytes()) and list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_an_upgrade_of_a_function_reaches_the_kernels_that_call_it(tmp_path):
+    """In another file: the logarithm is doubled."""
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    before, _ = show(tmp_path, PYTHONPATH=str(tmp_path))
+    path = tmp_path / "mmgibbs/draws/elementary.py"
+    text, line = path.read_text(), "return e * LN2_HIGH - ((s * (f - y * p) - e * LN2_LOW) - f)"
+    assert text.count(line) == 1
+    path.write_text(text.replace(line, f"return 2.0 * ({line.removeprefix('return ')})"))
+    after, hits = show(tmp_path, PYTHONPATH=str(tmp_path))
+    assert after == 2 * before and hits == 0

@@ -1,0 +1,142 @@
+"""First runs: one of them compiles kernels and says so; later runs and other processes use them."""
+
+import hashlib
+import io
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from helpers.support import ROOT
+from numba.extending import is_jitted
+from reference import models
+
+from mmgibbs.engines.choice import EngineChoice
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.machine.compiling import compiling_message
+from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
+from mmgibbs.model.residual import ResidualModel
+from mmgibbs.runs import first_run
+from mmgibbs.runs.mixed_model_chains import MixedModelFactory
+from mmgibbs.runs.progress import Console
+from mmgibbs.sampler.interweave import terms_to_interweave
+from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.schedule import Schedule
+from pedigree import kernel_store
+from pedigree.kernel_store import KernelStore
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """An empty store in place of that of this process."""
+    made = KernelStore("mmgibbs-kernels-of-a-test", [tmp_path])
+    for module in (first_run, first_run.compiling_message.__globals__):
+        monkeypatch.setitem(module if isinstance(module, dict) else vars(module), "kernel_store", lambda: made)
+    yield made
+    shutil.rmtree(made.folder, ignore_errors=True)
+
+
+def said(is_sampled=True):
+    stream = io.StringIO()
+    with first_run.first_run(Console(stream=stream), is_sampled):
+        pass
+    return stream.getvalue()
+
+
+def compiled(store, name):
+    (store.folder / "draws").mkdir(exist_ok=True)
+    (store.folder / "draws" / f"{name}-1.py311.nbi").write_bytes(b"index")
+    store.save()
+
+
+def test_a_first_run_says_that_it_compiles(store):
+    assert said() == said(is_sampled=False) == compiling_message() + "\n"
+
+
+def test_nothing_is_said_where_kernels_are_kept(store):
+    compiled(store, "scan")  # as `mmgibbs check` leaves it
+    assert said(is_sampled=False) == "" and said() == compiling_message() + "\n"
+    compiled(store, f"inverse_wishart.{first_run.SAMPLED_ONLY}")
+    assert said() == ""
+
+
+def test_the_kernel_looked_for_is_one():
+    from mmgibbs.draws.inverse_wishart import draw_inverse_wishart
+
+    assert draw_inverse_wishart.py_func.__name__ == first_run.SAMPLED_ONLY
+
+
+def kernels():
+    return {
+        value
+        for name, module in list(sys.modules.items())
+        if name.split(".")[0] in ("mmgibbs", "pedigree")
+        for value in vars(module).values()
+        if is_jitted(value)
+    }
+
+
+@pytest.mark.parametrize("engine", ["serial", "structured", "hybrid"])
+def test_chains_find_every_kernel_compiled(engine):
+    """Whatever steps a model has: no kernel, and no further form of one, is compiled by a chain afterwards."""
+    example = models.example("bivariate_missing")
+    design = example.design
+    covariances = tuple(None if g is None else CovarianceModel(g, False, full_block(len(g))) for g in example.G)
+    residual = ResidualModel((CovarianceModel(example.R, False, blocks_recorded_together(design.patterns)),))
+    model = MixedModel(design, covariances, residual)
+    equations = structured_equations(design, partition(design, "colour"))
+    schedule = Schedule(2, 6, thin=2, interweave=terms_to_interweave(model))
+    factory = MixedModelFactory(model, equations, EngineChoice(engine), schedule, 1)
+    factory.compile_kernels()
+    before = {k: set(k.signatures) for k in kernels()}
+    assert sum(map(bool, before.values())) > 10
+    chain = factory.start(0, None)
+    chain.advance(schedule.n_sweeps)
+    assert np.isfinite(chain.draws()["R"]).all()
+    assert {k.__name__: set(k.signatures) - before.get(k, set()) for k in kernels() if k.signatures} == {
+        k.__name__: set() for k in kernels() if k.signatures
+    }
+
+
+def digest(folder):
+    return hashlib.sha256((folder / "solutions.csv").read_bytes()).hexdigest()
+
+
+def test_twenty_first_runs_at_once(tmp_path):
+    """On an empty cache: all finish with the same result, one of them compiles, and one file of kernels is left."""
+    places = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "TMPDIR": str(tmp_path / "temporary")}
+    (tmp_path / "temporary").mkdir()
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("COVERAGE_")} | places
+    folders = [tmp_path / f"run{i}" for i in range(20)]
+    command = [sys.executable, "-m", "mmgibbs", "run", "configs/blup.yaml", "--no-report", "--quiet", "--set"]
+    started = [
+        subprocess.Popen(
+            [*command, f"output.directory={folder}"], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
+        )
+        for folder in folders
+    ]
+    errors = [process.communicate()[1] for process in started]
+    assert [process.returncode for process in started] == [0] * 20, errors
+    assert len({digest(folder) for folder in folders}) == 1
+    assert sorted(p.suffix for p in (tmp_path / "cache").iterdir()) == [".lock", ".zip"]
+    assert list((tmp_path / "temporary").iterdir()) == []
+    names = [name for name in kernel_store._read(next((tmp_path / "cache").glob("*.zip"))) if name.endswith(".nbc")]
+    assert names and all(name.endswith(".1.nbc") for name in names if "_records" in name)
+
+
+@pytest.mark.parametrize("home", [{}, {"HOME": "/absent"}])
+def test_a_run_where_nothing_can_be_kept(home, tmp_path):
+    """No home, and a folder of kernels whose path is that of a file: every run works, and says what to do."""
+    (tmp_path / "file").touch()
+    environment = {k: v for k, v in os.environ.items() if k not in ("HOME", "XDG_CACHE_HOME")} | home
+    environment |= {"NUMBA_CACHE_DIR": str(tmp_path / "file"), "XDG_CACHE_HOME": str(tmp_path / "file" / "cache")}
+    command = [sys.executable, "-m", "mmgibbs", "run", "configs/blup.yaml", "--no-report", "--set"]
+    done = subprocess.run(
+        [*command, f"output.directory={tmp_path / 'run'}"], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "set NUMBA_CACHE_DIR to a folder that can be written" in done.stderr
+    assert (tmp_path / "file").read_bytes() == b""
