@@ -331,6 +331,36 @@ def test_a_second_process_compiles_nothing_and_damage_is_made_good(tmp_path):
     assert zlib.crc32(archive.read_bytes()) and list((tmp_path / "temporary").iterdir()) == []
 
 
+FIRST = """
+import sys
+import numpy as np
+from pedigree.inbreeding import inbreeding
+from pedigree.kernel_store import kernel_store
+sire = np.array([-1, -1, 0, 0, 2, 4], np.int32)
+dam = np.array([-1, -1, 1, 1, 3, 3], np.int32)
+with kernel_store().first_run():
+    F = inbreeding(sire, dam)
+    compiled = kernel_store().n_compiled
+print(F.tolist(), compiled > 0)
+"""
+
+
+def test_twenty_first_runs_at_once(tmp_path):
+    """On an empty cache: all have the same result, one of them compiles, and nothing else is left."""
+    (tmp_path / "temporary").mkdir()
+    places = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "TMPDIR": str(tmp_path / "temporary")}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("COVERAGE_")} | places
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", FIRST]
+    started = [subprocess.Popen(command, cwd=ROOT, env=environment, **pipes) for _ in range(20)]
+    outcomes = [process.communicate() for process in started]
+    assert [process.returncode for process in started] == [0] * 20, outcomes
+    expected = "[0.0, 0.0, 0.0, 0.0, 0.25, 0.375]"
+    assert sorted(out for out, _ in outcomes) == [f"{expected} False\n"] * 19 + [f"{expected} True\n"]
+    assert sorted(p.suffix for p in (tmp_path / "cache").iterdir()) == [".lock", ".zip"]
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
 def test_an_upgrade_of_a_function_reaches_the_kernels_that_call_it(tmp_path):
     """In another file: the logarithm is doubled."""
     for package in PACKAGES:

@@ -105,6 +105,7 @@ def digest(folder):
     return hashlib.sha256((folder / "solutions.csv").read_bytes()).hexdigest()
 
 
+@pytest.mark.slow
 def test_twenty_first_runs_at_once(tmp_path):
     """On an empty cache: all finish with the same result, one of them compiles, and one file of kernels is left."""
     places = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "TMPDIR": str(tmp_path / "temporary")}
