@@ -136,6 +136,17 @@ def test_nothing_outside_its_folder_is_written(make, tmp_path):
     assert contents(make()) == {"inside.nbi": b"x"}
 
 
+def test_without_a_home_there_is_one_folder_less(monkeypatch, tmp_path):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(kernel_store.Path, "home", no_home)
+    assert kernel_store._folders(str(tmp_path)) == [tmp_path]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert kernel_store._folders("") == [ROOT / "pedigree/__pycache__", tmp_path / "cache/mmgibbs"]
+
+
 @pytest.fixture
 def not_writable(monkeypatch):
     """Folders whose path has 'read-only' in it; permissions do not stop the superuser."""

@@ -128,12 +128,12 @@ def test_twenty_first_runs_at_once(tmp_path):
     assert names and all(name.endswith(".1.nbc") for name in names if "_records" in name)
 
 
-@pytest.mark.parametrize("home", [{}, {"HOME": "/absent"}])
-def test_a_run_where_nothing_can_be_kept(home, tmp_path):
-    """No home, and a folder of kernels whose path is that of a file: every run works, and says what to do."""
+def test_a_run_where_nothing_can_be_kept(tmp_path):
+    """A home that is absent, and a folder of kernels whose path is that of a file: the run works, and says what to
+    do."""
     (tmp_path / "file").touch()
-    environment = {k: v for k, v in os.environ.items() if k not in ("HOME", "XDG_CACHE_HOME")} | home
-    environment |= {"NUMBA_CACHE_DIR": str(tmp_path / "file"), "XDG_CACHE_HOME": str(tmp_path / "file" / "cache")}
+    environment = os.environ | {"HOME": "/absent", "NUMBA_CACHE_DIR": str(tmp_path / "file")}
+    environment |= {"XDG_CACHE_HOME": str(tmp_path / "file" / "cache")}
     command = [sys.executable, "-m", "mmgibbs", "run", "configs/blup.yaml", "--no-report", "--set"]
     done = subprocess.run(
         [*command, f"output.directory={tmp_path / 'run'}"], cwd=ROOT, env=environment, capture_output=True, text=True
