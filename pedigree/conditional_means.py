@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numba
 import numpy as np
 
-from pedigree.kernel_options import LOOP
+from pedigree.kernels import kernel
 from pedigree.partitioned import partitioned, restricted, without_groups
 from pedigree.relationship import Relatives
 
@@ -71,7 +70,7 @@ class ConditionalMeans:
             yield np.arange(first, min(self.chosen.size, first + width))
 
 
-@numba.njit(cache=True, **LOOP)
+@kernel
 def _pass_to_progeny(sire, dam, row, X, Y, out):
     """x_i = (x_s + x_d) / 2, y_i likewise, out_i = x_i'y_i; kept where the animal is a parent (row not -1)."""
     k = X.shape[1]

@@ -233,7 +233,6 @@ _KEYS: dict[str, Any] = {
     "engine_chosen_because": str | None,
     "threads": int | None,
     "interweaved_terms": list[str],
-    "joint_variances": list[list[str]],
     "sweeps_per_chain": int,
     "kept_draws_per_chain": int,
     "variances_counted": dict[str, dict[str, list[str] | str | None]],
