@@ -11,6 +11,7 @@ built; K^-1 = B' B is known by
                    (core.py); as a rule there is none
     noise          B' Z, what perturb-and-solve adds to the right-hand side
     draw           values of covariance K from independent normals, for simulated records
+    times          products with K, for what the variances say of the records
 
 The lists are a NamedTuple whose class brings its kernels (see `Lists`); several kinds may share one class of lists.
 """
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from mmgibbs.model.relationships.core import CoreBlock
 
 UNKNOWN = np.uint32(0xFFFFFFFF)  # no such level
+MAX_SHARE_OF_SPARSE = 0.1  # elements of K^-1 other than 0, beyond which it is factorised as a dense matrix
 
 
 class Lists(Protocol):
@@ -179,6 +181,12 @@ class Relationship:
         """Values of covariance K from independent normals z (q, m), levels in model order."""
         raise NotImplementedError(f"{self.words}: K is known by its inverse alone")
 
+    def times(self, x: np.ndarray) -> np.ndarray:
+        """K x, of x (q, m) in model order; fixed unknown-parent groups have no part in K: their rows are 0."""
+        out, n = np.zeros(x.shape), self.n_levels - (self.n_groups if self.groups_fixed else 0)
+        out[:n] = solve_inverse(self, np.arange(n), x[:n])
+        return out
+
     def spread(self, levels: np.ndarray) -> float:
         """tr(V)/n - 1'V 1/n^2 for V the part of K of these n levels: the variance among them in units of sigma2_u.
 
@@ -192,3 +200,24 @@ class Relationship:
         parents_first: (q,) sweep positions of the levels in model order.
         """
         return theta
+
+
+def solve_inverse(relationship: Relationship, levels: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """P^-1 x, of x (m, c): P the part of K^-1 between these m levels, that of K where the other levels are 0.
+
+    LinAlgError where P is not positive definite.
+    """
+    from scipy.linalg import cho_factor, cho_solve
+    from scipy.sparse import csr_array
+    from scipy.sparse.linalg import splu
+
+    indptr, indices, values = relationship.inverse_csr()
+    whole = csr_array((values, indices, indptr), shape=(relationship.n_levels, relationship.n_levels))
+    P = whole if levels.size == relationship.n_levels else whole[levels][:, levels]
+    if P.nnz > MAX_SHARE_OF_SPARSE * levels.size**2:
+        return cho_solve(cho_factor(P.toarray(), lower=True), x)
+    options = {"SymmetricMode": True}
+    try:
+        return splu(P.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options).solve(x)
+    except RuntimeError as error:
+        raise np.linalg.LinAlgError(str(error)) from error

@@ -107,16 +107,15 @@ class Genomic(Relationship):
             return self.block.draw(z)
         return solve_triangular(self._root, z, trans="T", lower=True)
 
-    def spread(self, levels: np.ndarray) -> float:
+    def times(self, x: np.ndarray) -> np.ndarray:
         from scipy.linalg import cho_solve
 
-        ones, block = np.zeros(self.n_levels), self.block
+        return self.block.solved(x) if isinstance(self.block, CoreBlock) else cho_solve((self._root, True), x)
+
+    def spread(self, levels: np.ndarray) -> float:
+        ones = np.zeros((self.n_levels, 1))
         ones[levels] = 1.0
-        if isinstance(block, CoreBlock):
-            solved = block.solved(ones[:, None])[:, 0]
-        else:
-            solved = cho_solve((self._root, True), ones)
-        mean = ones @ solved / levels.size**2
+        mean = float(np.sum(ones * self.times(ones))) / levels.size**2
         return float(self.diagonal_of_K[levels].mean() - mean)
 
 

@@ -32,6 +32,14 @@ class GroupedPedigree(Pedigree):
         """(q, groups) float32 Q: the expected share of each group's genes; the groups' own rows are unit vectors."""
         return group_composition(self.relatives.sire, self.relatives.dam, self.n_groups)
 
+    def times(self, x: np.ndarray) -> np.ndarray:
+        """(A + Q Q') x with random groups, A x with fixed ones."""
+        out = super().times(x)
+        if self.n_groups and not self.groups_fixed:
+            Q = self.group_shares().astype(np.float64)
+            out += Q @ (Q.T @ x)
+        return out
+
     def spread(self, levels: np.ndarray) -> float:
         """With random groups of V = A + Q Q'; fixed groups have no variance: NaN."""
         if self.groups_fixed:

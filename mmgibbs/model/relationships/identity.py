@@ -71,5 +71,8 @@ class Identity(Relationship):
     def draw(self, z: np.ndarray) -> np.ndarray:
         return z
 
+    def times(self, x: np.ndarray) -> np.ndarray:
+        return x
+
     def spread(self, levels: np.ndarray) -> float:
         return 1.0 - 1.0 / levels.size

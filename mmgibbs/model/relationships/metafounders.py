@@ -68,6 +68,11 @@ class Metafounders(SingleStep):
         own[self.relatives.n_animals :] = np.linalg.cholesky(self.gamma) @ z[self.relatives.n_animals :]
         return super(SingleStep, self).draw(own)
 
+    def times(self, x: np.ndarray) -> np.ndarray:
+        """(A + Q Gamma Q') x."""
+        Q = self.group_shares().astype(np.float64)
+        return super(SingleStep, self).times(x) + Q @ (self.gamma @ (Q.T @ x))
+
     def spread(self, levels: np.ndarray) -> float:
         """With x the indicator of the levels, x'K x = x_u' L D L' x_u + c' Gamma c, c = x_g + Q' x_u."""
         x, n = np.zeros(self.n_levels), self.relatives.n_animals

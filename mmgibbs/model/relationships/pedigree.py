@@ -167,6 +167,12 @@ class Pedigree(Relationship):
         ordered[order] = z
         return spsolve_triangular(L_inverse.tocsr(), spread[:, None] * ordered, lower=True, unit_diagonal=True)[order]
 
+    def times(self, x: np.ndarray) -> np.ndarray:
+        """A x by one pass up and one pass down the pedigree."""
+        out, n = np.zeros(x.shape), self.relatives.n_animals
+        out[:n] = a_times_relatives(self.relatives, np.ascontiguousarray(x[:n]))
+        return out
+
     def spread(self, levels: np.ndarray) -> float:
         """1 + Fbar - 2 fbar, animals' relationships with themselves included in the mean."""
         kin = self.relatives

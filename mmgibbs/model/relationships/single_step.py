@@ -238,15 +238,20 @@ class SingleStep(Pedigree):
             out += self._means.products(u - v, u + v)
         return out / DRAWS
 
-    def spread(self, levels: np.ndarray) -> float:
-        """With x the indicator of the levels, x'H x = c' M^-1 c + x1' (A^11)^-1 x1, c = x2 + B' x1."""
+    def times(self, x: np.ndarray) -> np.ndarray:
+        """H x: u2 = M^-1 c of genotyped animals, c = x2 + B' x1, and u1 = B u2 + (A^11)^-1 x1 of the others."""
         from scipy.linalg import cho_solve
 
-        parts, x = self._parts, np.zeros(self.n_levels)
+        parts, out, by_core = self._parts, np.empty(x.shape), self._by_core
+        solved = parts.solve(x[parts.others])
+        c = x[parts.chosen] - parts.across @ solved
+        genotyped = cho_solve((self._root, True), c) if by_core is None else by_core.solved(c)
+        out[parts.chosen] = genotyped
+        out[parts.others] = solved - parts.solve(parts.across.T @ genotyped)
+        return out
+
+    def spread(self, levels: np.ndarray) -> float:
+        """1'H 1 / n^2 less, of these levels."""
+        x = np.zeros((self.n_levels, 1))
         x[levels] = 1.0
-        of_others = x[parts.others]
-        solved = parts.solve(of_others)
-        c, by_core = x[parts.chosen] - parts.across @ solved, self._by_core
-        own = cho_solve((self._root, True), c) if by_core is None else by_core.solved(c[:, None])[:, 0]
-        total = c @ own + of_others @ solved
-        return float(self.diagonal[levels].mean() - total / levels.size**2)
+        return float(self.diagonal[levels].mean() - np.sum(x * self.times(x)) / levels.size**2)

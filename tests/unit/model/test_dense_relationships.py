@@ -79,3 +79,15 @@ def test_a_singular_matrix_has_none(lift):
     assert identical_pairs(K, 5, block=3) == [(2, 7)]
     x[9] = x[2]
     assert identical_pairs(x @ x.T, 2) == [(2, 7), (2, 9)]
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_products_with_K(name):
+    """Of every kind; of fixed groups there is no covariance."""
+    for term in models.example(name).design.terms:
+        if term.kind != "random":
+            continue
+        n, x = term.n_without_fixed_groups, np.random.default_rng(1).normal(size=(term.n_levels, 3))
+        expected = np.zeros(x.shape)
+        expected[:n] = np.linalg.solve(dense.relationship_inverse(term)[:n, :n], x[:n])
+        np.testing.assert_allclose(term.relationship.times(x), expected, rtol=1e-6, atol=1e-6)
