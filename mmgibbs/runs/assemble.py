@@ -22,7 +22,6 @@ from mmgibbs.model.covariance import (
 from mmgibbs.model.design import Design
 from mmgibbs.model.labels import component_labels, state_labels
 from mmgibbs.model.markers import Markers
-from mmgibbs.model.residual import ResidualModel
 from mmgibbs.model.response import Categories
 from mmgibbs.model.terms import Term
 from mmgibbs.posterior.parameters import (
@@ -35,7 +34,7 @@ from mmgibbs.posterior.parameters import (
     term_info,
     threshold_name,
 )
-from mmgibbs.runs.confounding import warn_of_equal_groups, warn_of_levels_of_one_record
+from mmgibbs.runs.estimable.variances import check_variances
 from mmgibbs.runs.observed_scale import diagonals_left, observed_scales
 from mmgibbs.runs.predictive import predicted_classes
 from mmgibbs.runs.priors import covariance_model, prior_of, refuse_flat, warn_of_few_levels
@@ -51,6 +50,7 @@ class Assembled:
     terms: tuple[TermInfo, ...]  # of the random terms, for names
     residual: ResidualInfo
     notes: tuple[str, ...]  # warnings about the data and the posterior
+    undetermined: tuple[str, ...] = ()  # of these, those on variances that the records do not determine
     markers: tuple[MarkerInfo | JointMarkerInfo, ...] = ()  # of the terms of SNP effects, for names
 
 
@@ -88,9 +88,6 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         analysis.variances.residual, design, of_records, all_fixed, prepared.phenotypic_variance, sampled
     )
     notes += of_residual
-    notes += [] if not sampled else check_degrees_of_freedom(design, covariances, residual)
-    notes += warn_of_levels_of_one_record(design, covariances, residual)
-    notes += warn_of_equal_groups(design, covariances)
     notes += refuse_separation(prepared)
     for t in np.flatnonzero(prepared.phenotypic_variance == 0):
         if any(not m.fixed and m.flat for m in residual.matrices):
@@ -98,6 +95,8 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
                 f"trait '{design.traits[t]}' does not vary, so that its residual variance has no posterior; "
                 "needed a proper prior (variances.residual.prior) or fixed variances"
             )
+    undetermined = check_variances(design, covariances, residual, sampled)
+    notes += undetermined
     saved = saved_levels(analysis.output.save_levels, prepared)
     joined, fixed = tuple(m.blocks for m in residual.matrices), tuple(m.fixed for m in residual.matrices)
     thresholds = tuple(
@@ -121,7 +120,7 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         moments=moments,
         predicted=predicted_classes(prepared),
     )
-    return Assembled(model, tuple(infos), info, tuple(notes), marker_infos(design))
+    return Assembled(model, tuple(infos), info, tuple(notes), tuple(undetermined), marker_infos(design))
 
 
 def _implied(spec: Variance, markers: Markers, term: Term) -> Variance:
@@ -148,45 +147,6 @@ def marker_infos(design: Design) -> tuple[MarkerInfo | JointMarkerInfo, ...]:
         if m.joint is not None and m.first
     ]
     return (*(MarkerInfo(m.name, design.traits[m.trait], m.trait, m.key, m.epsilon) for m in design.markers), *joint)
-
-
-def check_degrees_of_freedom(
-    design: Design, covariances: Sequence[CovarianceModel | None], residual: ResidualModel
-) -> list[str]:
-    """Warnings where flat priors may leave no posterior.
-
-    Where all v flat variances of a trait grow together as r, the likelihood falls as r^(-(n - p)/2) (n records, p fixed
-    equations) and their volume grows as r^(v - 1): the posterior needs n - p > 2 v.
-    """
-    flat = lambda c: c is not None and not c.fixed and c.flat
-    observed = design.patterns[design.pattern]
-    notes = []
-    for t, name in enumerate(design.traits):
-        variances, equations = sum(map(flat, residual.matrices)), 0
-        for term, covariance in zip(design.terms, covariances, strict=True):
-            of_trait = term.component_trait == t
-            if term.kind == "random":
-                variances += flat(covariance) * int(of_trait.sum())
-                held_free = (
-                    term.active[-term.n_groups :, of_trait] if term.groups_fixed and term.active is not None else None
-                )
-                equations += 0 if held_free is None else int(np.count_nonzero(held_free))
-            elif term.prior_precision is None:
-                equations += (
-                    int(of_trait.sum()) * term.n_levels
-                    if term.active is None
-                    else int(np.count_nonzero(term.active[:, of_trait]))
-                )
-        left = int(observed[:, t].sum()) - equations
-        if variances and left <= 2 * variances:
-            notes.append(
-                f"trait '{name}': {observed[:, t].sum()} records less {equations} fixed-effect equations leave "
-                f"{left} degrees of freedom for "
-                f"{variances} variances with flat priors: the posterior may not exist, and draws may diverge; "
-                f"needed more than {2 * variances}, "
-                "or proper priors (variances.*.prior)"
-            )
-    return notes
 
 
 def default_starts(design: Design, phenotypic_variance: np.ndarray) -> tuple[list[np.ndarray | None], np.ndarray]:

@@ -92,13 +92,13 @@ class LogCholesky:
     def slopes(self, x: np.ndarray) -> np.ndarray:
         """(p,) d l / dx of each element."""
         e = self.elements
-        return e.scale * np.where(e.row == e.column, 1.0 / (1.0 + np.exp(-x)), 1.0)
+        return e.scale * np.where(e.row == e.column, logistic(x), 1.0)
 
     def gradient(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         """(p,) of log p(x | y). slopes: D of each matrix, as psi, d log p(y | psi) = tr(D dG)."""
         e, psi, slope = self.elements, self.psi(x)[0], self.slopes(x)
         l_ii = e.scale * softplus(x)
-        out = np.where(e.row == e.column, e.exponent * slope / l_ii + 1.0 / (1.0 + np.exp(x)), 0.0)
+        out = np.where(e.row == e.column, e.exponent * slope / l_ii + logistic(-x), 0.0)
         for m, (place, k) in enumerate(zip(e.place, e.size, strict=True)):
             G, D = (a[place : place + k * k].reshape(k, k) for a in (psi, slopes))
             own = slice(e.first[m], e.first[m + 1])
@@ -130,6 +130,12 @@ class LogCholesky:
 def softplus(x: np.ndarray) -> np.ndarray:
     """log(1 + exp(x))"""
     return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def logistic(x: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-x)), 0 where that is too large for a float."""
+    with np.errstate(over="ignore"):
+        return 1.0 / (1.0 + np.exp(-x))
 
 
 def inverse_of_softplus(value: np.ndarray) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""Which variances the records determine, and whether a posterior of them exists."""

@@ -1,0 +1,126 @@
+"""Before anything is estimated: do the records determine the variances, and has a sampled run a posterior?
+
+One rule for every method and engine. It looks at error contrasts (contrasts.py) of a part of the records first
+(families.py): what these determine, all records do. Where something is left, all records are asked. Both cost tenths of
+a second for ordinary data, and about a minute where millions of records leave a variance undetermined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmgibbs.errors import ModelError
+from mmgibbs.model.covariance import CovarianceModel
+from mmgibbs.model.design import Design
+from mmgibbs.model.residual import ResidualModel
+from mmgibbs.runs.estimable import messages
+from mmgibbs.runs.estimable.contrasts import draw_contrasts, mask_flat_components
+from mmgibbs.runs.estimable.families import sample_families
+from mmgibbs.runs.estimable.forms import Element, compute_forms
+from mmgibbs.runs.estimable.matrices import Block, list_estimated_blocks
+from mmgibbs.runs.estimable.posterior import (
+    Growth,
+    count_contrasts_needed,
+    find_improper_at_zero,
+    find_improper_blocks,
+    find_unlimited_growth,
+)
+from mmgibbs.runs.estimable.undetermined import find_undetermined
+
+SIZES = (500, 1500)  # records of the parts that are looked at first
+CONTRASTS = (16, 64)  # of each trait, at least and at most
+CONTRASTS_PER_ELEMENT = 2  # error contrasts of a trait for each of its (co)variances, below which there are too few
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What some of the records leave open; of all records, what there is to say."""
+
+    elements: list[tuple[Element, ...]]
+    growth: list[Growth]
+
+
+def check_variances(
+    design: Design, covariances: Sequence[CovarianceModel | None], residual: ResidualModel, is_sampled: bool
+) -> list[str]:
+    """Warnings of (co)variances that the records do not determine; ModelError for priors that leave no posterior.
+
+    is_sampled: by Gibbs; variances are estimated by REML otherwise.
+    """
+    blocks = list_estimated_blocks(design, covariances, residual)
+    if not any(_is_estimated(block) for block in blocks):
+        return []
+    if is_sampled:
+        for number in find_improper_at_zero(blocks):
+            raise ModelError(messages.describe_prior_at_zero(blocks[number]))
+    findings, is_complete = _look_at_records(design, blocks, is_sampled)
+    if findings.growth and is_complete:
+        raise ModelError(messages.describe_growth(findings.growth, blocks, design))
+    if not is_complete:
+        return [messages.describe_untested(findings.elements, blocks)] if findings.elements else []
+    return [
+        *messages.describe_undetermined(findings.elements, blocks, design, is_sampled),
+        *_find_too_few(design, blocks, is_sampled),
+    ]
+
+
+def _is_estimated(block: Block) -> bool:
+    return any(i not in block.unit for i in range(block.size))
+
+
+def _look_at_records(design: Design, blocks: Sequence[Block], is_sampled: bool) -> tuple[Findings, bool]:
+    """Of all records, or of a part of them that leaves nothing open; False where all are too many to be asked."""
+    m = int(np.clip(count_contrasts_needed(blocks), *CONTRASTS))
+    m = max(m, _count_contrasts_for_elements(blocks))
+    findings = Findings([], [])
+    for seed, size in enumerate((*SIZES, design.n_records)):
+        records = sample_families(design, size, seed)
+        contrasts = draw_contrasts(design, records, m)
+        if contrasts is None:
+            return findings, False
+        forms = compute_forms(design, blocks, contrasts)
+        growth = find_unlimited_growth(design, blocks, forms, contrasts) if is_sampled else []
+        findings = Findings(find_undetermined(forms, blocks), growth)
+        if records.size == design.n_records or not (findings.elements or findings.growth):
+            break
+    return findings, True
+
+
+def _count_contrasts_for_elements(blocks: Sequence[Block]) -> int:
+    """m with m (m + 1) / 2 elements of a form, twice as many as there are elements of one pair of traits."""
+    of_traits: dict[tuple[int, int], int] = {}
+    for block in blocks:
+        for b, u in enumerate(block.traits):
+            for t in block.traits[: b + 1]:
+                pair = min(t, u), max(t, u)
+                of_traits[pair] = of_traits.get(pair, 0) + 1
+    return int(np.ceil(2 * np.sqrt(max(of_traits.values(), default=1)))) + 1
+
+
+def _find_too_few(design: Design, blocks: Sequence[Block], is_sampled: bool) -> list[str]:
+    """Warnings of traits with fewer than two error contrasts for each (co)variance that they have a part in."""
+    chosen = find_improper_blocks(blocks) if is_sampled else range(len(blocks))
+    observed = design.patterns[design.pattern].sum(axis=0)
+    out = []
+    for trait in range(design.n_traits):
+        count = 0
+        for block in (blocks[i] for i in chosen):
+            inside = sum(t == trait for t in block.traits)
+            count += inside * (inside + 1) // 2 + inside * (block.size - inside)
+        equations = sum(_count_flat_equations(design, i, trait) for i in range(len(design.terms)))
+        if int(observed[trait]) - equations < CONTRASTS_PER_ELEMENT * count:
+            needed = CONTRASTS_PER_ELEMENT * count
+            out.append((trait, int(observed[trait]), equations, count, needed))
+    return [messages.describe_too_few(design, out)] if out else []
+
+
+def _count_flat_equations(design: Design, number: int, trait: int) -> int:
+    term = design.terms[number]
+    of_trait = term.component_trait == trait
+    active = np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active
+    if term.kind == "random":
+        return int(active[term.n_without_fixed_groups :, of_trait].sum())
+    return int(active[:, of_trait & mask_flat_components(term)].sum())
