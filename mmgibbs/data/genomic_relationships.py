@@ -35,6 +35,7 @@ from mmgibbs.model.relationships.core import inverse_by_core, size_for
 from mmgibbs.model.relationships.inverse import Inverted, identical_pairs, inverse_of
 from mmgibbs.model.relationships.metafounders import Metafounders
 from mmgibbs.model.relationships.pedigree import Pedigree as AMatrix
+from pedigree.messages import ResultWarning
 from pedigree.read import Pedigree
 from pedigree.tables import counted, quoted
 
@@ -390,6 +391,8 @@ def weak_note(term: str, found: Inverted) -> list[str]:
     of = "of the core " if np.isnan(found.error) else ""
     error = "" if np.isnan(found.error) else f", largest error of their inverse {found.error:.1e}"
     return [
-        f"model.random.{term}: the genomic relationships {of}are close to singular (condition {found.condition:.1e}"
-        f"{error}): a larger blend makes them safer"
+        ResultWarning(
+            f"model.random.{term}: the genomic relationships {of}are close to singular (condition "
+            f"{found.condition:.1e}{error}): a larger blend makes them safer"
+        )
     ]

@@ -53,6 +53,7 @@ from mmgibbs.model.markers import Markers
 from mmgibbs.model.residual import fold_classes
 from mmgibbs.model.terms import Term
 from pedigree.groups import groups_by_age
+from pedigree.messages import ResultWarning, split_messages
 from pedigree.spelling import find_respelled
 from pedigree.tables import agreeing, quoted
 
@@ -138,9 +139,11 @@ def prepare(analysis: Analysis, progress: Callable[..., None] | None = None) -> 
     terms = fixed.terms + tuple(_hold_groups(term, fixed.groups_active) for term, _ in built)
     of_pedigree = tuple(name_keys(note) for note in kin.pedigree.notes) if kin else ()
     used = markers or any(r.relationship.of_genotypes for r in analysis.model.random.values())
-    unused = () if used else ("no term of the model uses the genotypes",)
+    unused = () if used else (ResultWarning("data.genotypes: no term of the model uses the genotypes"),)
     of_genotypes = () if genotypes is None else (*genotypes.notes, *of_markers, *unused)
-    notes = records.phenotypes.notes + records.notes + of_pedigree + of_genotypes + tuple(builder.notes) + fixed.notes
+    of_reading, notes = split_messages(
+        records.phenotypes.notes + records.notes + of_pedigree + of_genotypes + tuple(builder.notes) + fixed.notes
+    )
     pattern, patterns = missing_patterns(records.observed)
     n_patterns, classes, pattern_class = len(patterns), residual_classes(analysis, records), None
     if classes is not None:
@@ -165,7 +168,8 @@ def prepare(analysis: Analysis, progress: Callable[..., None] | None = None) -> 
         counts["genotypes"] = genotypes.counts
     if builder.ranges:
         counts["legendre_ranges"] = builder.ranges
-    warnings = (*phenotypes.warnings, *of_records, *warn_of_repeated_records(analysis, terms, records.observed))
+    warnings = (*phenotypes.warnings, *of_reading, *of_records)
+    warnings += warn_of_repeated_records(analysis, terms, records.observed)
     if kin is not None:
         warnings += tuple(name_keys(warning) for warning in kin.pedigree.warnings)
         warnings += warn_of_other_parents(analysis, records.phenotypes, kin.pedigree)

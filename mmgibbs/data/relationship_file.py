@@ -12,6 +12,7 @@ from mmgibbs.data.levels import code_levels
 from mmgibbs.data.phenotypes import read_any, refuse_rows, refuse_type
 from mmgibbs.errors import DataError
 from mmgibbs.model.relationships.user_inverse import SparseInverse
+from pedigree.messages import ResultWarning
 from pedigree.tables import quoted
 
 _EQUAL = 0.01  # of their mean: sums of rows that differ by less are the same
@@ -116,7 +117,7 @@ def _positive_definite(
         )
     if matrix.shape[0] > DENSE_LEVELS:
         checked = "only its pairs of levels were checked, not whether it is positive definite as a whole"
-        return (f"{term}: {name} has {matrix.shape[0]} levels; {checked}",)
+        return (ResultWarning(f"{term}: {name} has {matrix.shape[0]} levels; {checked}"),)
     try:
         np.linalg.cholesky(matrix.toarray())
     except np.linalg.LinAlgError:

@@ -13,6 +13,7 @@ from mmgibbs.data.phenotypes import MOST, SHOWN, Phenotypes, refuse_rows
 from mmgibbs.data.responses import read_response, response_columns, without_records
 from mmgibbs.data.trait_codes import warn_of_trait_codes
 from mmgibbs.model.response import Response
+from pedigree.messages import ResultWarning
 from pedigree.tables import in_full
 
 
@@ -75,7 +76,9 @@ def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
             mean[r.trait], variance[r.trait], constant[r.trait] = 0.0, 2.0, False
     for i in np.flatnonzero(constant).tolist():
         notes.append(
-            f"trait '{traits[i].name}' does not vary: every one of its {count[i]} records is {in_full(mean[i])}"
+            ResultWarning(
+                f"trait '{traits[i].name}' does not vary: every one of its {count[i]} records is {in_full(mean[i])}"
+            )
         )
     weight = _weights(analysis, phenotypes)
     return Records(phenotypes, y, observed, weight, mean, variance, n_read, tuple(notes), responses, warnings)

@@ -47,6 +47,8 @@ class Estimates:
     sd: list[np.ndarray]  # (q, k) sqrt of PEV and of sampling variances
     facts: dict  # for run.json
     notes: tuple[str, ...]
+    warnings: tuple[str, ...]  # of estimates that are not as good as asked
+    undetermined_words: tuple[str, ...]  # of `undetermined`
 
 
 def estimate(
@@ -58,7 +60,7 @@ def estimate(
     watch: EstimateWatch | None = None,
     start: Variances | None = None,
 ) -> Estimates:
-    """Raises ModelError where the iteration does not converge, with what it reached and what may help.
+    """Where the iteration does not converge, the best point that it reached, and a warning of what may help.
 
     watch: told of the size of the equations and of each iteration, which it may end; the estimates are then those of
     the best point (`facts['stopped']`). start: variances to begin from, in place of those of the model.
@@ -81,8 +83,9 @@ def estimate(
         watch.begin(design.n_equations, known.flops)
     start = starting_variances(covariances, residual) if start is None else start
     found, elements = maximise_in_fitting_units(likelihood, elements, start, tolerance, max_iterations, watch)
+    missed: list[str] = []
     if not found.converged and not found.stopped:
-        raise ModelError(_not_converged(found, elements, design, tolerance, max_iterations))
+        missed = [_not_converged(found, elements, design, tolerance, max_iterations)]
     point, about = found.point, found.quadratic
     scale = elements.scale
     sd = sd_of_factor(likelihood.coefficients, point.factor, point.selected)
@@ -98,11 +101,9 @@ def estimate(
         design.to_original_scale(point.solutions),
         sd,
         _facts(found, criteria, likelihood),
-        (
-            *(boundary_words(elements, c, design) for c in about.closed),
-            *undetermined_words(found, elements, design),
-            *(() if found.stopped else _rounded_words(found, tolerance)),
-        ),
+        tuple(boundary_words(elements, c, design) for c in about.closed),
+        (*missed, *(_rounded_words(found, tolerance) if found.converged else ())),
+        tuple(undetermined_words(found, elements, design)) if found.converged else (),
     )
 
 
@@ -117,6 +118,7 @@ def _facts(found: Maximum, criteria: Criteria, likelihood: RestrictedLikelihood)
         "degrees_of_freedom": criteria.freedom,
         "aic": criteria.aic,
         "bic": criteria.bic,
+        "converged": found.converged,
         "iterations": found.iterations,
         "em_steps": found.em_steps,
         "distance_to_maximum": found.distance,
@@ -199,13 +201,16 @@ def _not_converged(found: Maximum, elements: Elements, design: Design, tolerance
     if found.distance <= tolerance:  # on the boundary in units that are too large for it
         return (
             f"REML has not converged {reached}: one variance is thousands of times another, which takes a few more "
-            f"iterations, and it stopped at sampler.max_iterations: {max_iterations}; needed more iterations"
+            f"iterations, and it stopped at sampler.max_iterations: {max_iterations}; needed more iterations. The "
+            "results are those of this point"
         )
     near = "".join(f"\n{boundary_words(elements, c, design)}" for c in found.quadratic.closed)
-    near += "".join(f"\n{words}" for words in (undetermined_words(found, elements, design) if stopped else []))
     missed = (
         f"REML has not converged {reached}: the estimates are about {found.distance:.1e} standard errors from the best "
         f"ones, needed {tolerance:.1e} (sampler.tolerance), and {why}; "
     )
     needed = "more iterations, " if stopped else ""
-    return f"{missed}needed {needed}other starts (variances.*.start), or a model with fewer variances{near}"
+    return (
+        f"{missed}needed {needed}other starts (variances.*.start), or a model with fewer variances. The results are "
+        f"those of this point{near}"
+    )

@@ -23,6 +23,7 @@ from mmgibbs.posterior.totals import TotalValues
 from mmgibbs.runs.assemble import Assembled
 from mmgibbs.runs.observed_scale import probabilities_of
 from mmgibbs.runs.totals import total_of
+from pedigree.messages import ResultWarning
 from pedigree.parents import find_rows
 from pedigree.read import Pedigree
 from pedigree.recode import IdIndex
@@ -162,7 +163,7 @@ def decision_notes(analysis: Analysis, prepared: Prepared, decisions: Decisions 
         lost = _candidates(asked, _labels(asked.term, prepared), prepared.pedigree)
         lost = lost[~np.isin(lost, decisions.codes)]
         notes += (
-            [f"decisions.candidates: not candidates, without genotypes: {counted(lost.size, 'animal')}"]
+            [ResultWarning(f"decisions.candidates: not candidates, without genotypes: {counted(lost.size, 'animal')}")]
             if lost.size
             else []
         )
@@ -170,7 +171,11 @@ def decision_notes(analysis: Analysis, prepared: Prepared, decisions: Decisions 
         labels = _labels(asked.term, prepared)
         unknown = _birth_years(labels.ids.head(len(labels.ids) - labels.n_groups), prepared.pedigree).null_count()
         notes += (
-            [f"decisions.candidates.born_after: not candidates, without a birth: {counted(unknown, 'animal')}"]
+            [
+                ResultWarning(
+                    f"decisions.candidates.born_after: not candidates, without a birth: {counted(unknown, 'animal')}"
+                )
+            ]
             if unknown
             else []
         )

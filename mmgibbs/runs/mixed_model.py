@@ -74,6 +74,7 @@ from mmgibbs.runs.windows import files_of_windows
 from mmgibbs.sampler.covariances import START_SCALES, starting_matrices
 from mmgibbs.sampler.interweave import reason_not_interweaved, terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
+from pedigree.messages import split_messages
 
 WITHOUT_ERRORS = "prediction error variances and reliabilities, which were not computed yet"
 EARLY_FROM_EQUATIONS = 5_000  # solutions are written before their errors are computed, which take seconds from here
@@ -152,10 +153,11 @@ class MixedModelProblem:
 
     def _gibbs(self, folder: RunFolder, console: Console, executor: Executor) -> Found:
         model = self.assembled.model
+        warned, of_decisions = split_messages(decision_notes(self.analysis, self.prepared, model.decisions))
         before = [
             *self._unused_threads(),
             *self._interweaving_notes(),
-            *decision_notes(self.analysis, self.prepared, model.decisions),
+            *of_decisions,
         ]
         console.say_all(before)
         factory = MixedModelFactory(model, self.equations, self.choice, self.schedule, self.analysis.sampler.seed)
@@ -180,7 +182,7 @@ class MixedModelProblem:
             statistics=sample_stats(chains),
             decided=decided,
             notes=[*before, *after],
-            warnings=sampled.missed,
+            warnings=[*warned, *sampled.missed],
         )
 
     def _stopping_rule(self, console: Console) -> StoppingRule | None:
@@ -308,7 +310,8 @@ class MixedModelProblem:
         matrices = matrices_by_name([found.variances], bool(model.residual.classes))
         facts = {"method": "reml", "engine": "direct", **found.facts, **executor.facts}
         moments = PooledMoments.exact(found.solutions, found.sd)
-        result = Found(moments, matrices, facts, estimates=found, notes=list(found.notes))
+        warnings = [*found.warnings, *(() if self.assembled.undetermined else found.undetermined_words)]
+        result = Found(moments, matrices, facts, estimates=found, notes=list(found.notes), warnings=warnings)
         if stop.signal is not None and found.facts["stopped"]:
             said = stopped_words(stop.signal, found)
             folder.write_unfinished(self.tables(result), self.record(result, {}), said)
@@ -479,7 +482,8 @@ def mixed_model_counts(analysis: Analysis) -> dict:
     counts = model_counts(analysis, prepared, assembled)
     if analysis.sampler.method == "gibbs":
         counts |= {"engine": chosen.engine.name, "engine_chosen_because": chosen.why}
-    return counts | {"notes": [*counts["notes"], *decision_notes(analysis, prepared, assembled.model.decisions)]}
+    warned, notes = split_messages(decision_notes(analysis, prepared, assembled.model.decisions))
+    return counts | {"notes": [*counts["notes"], *notes], "warnings": [*counts["warnings"], *warned]}
 
 
 def _assembled(analysis: Analysis, prepared: Prepared) -> Assembled:

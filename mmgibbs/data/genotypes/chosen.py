@@ -12,6 +12,7 @@ from mmgibbs.config.markers import ChosenSnps
 from mmgibbs.data.genotypes.map_file import NAMES
 from mmgibbs.data.phenotypes import SHOWN, read_any
 from mmgibbs.errors import DataError, nearest
+from pedigree.messages import ResultWarning
 from pedigree.tables import agreeing, counted, quoted
 
 GROUP_COLUMNS = ("group", "annotation", "class", "category", "set")  # what headers call the groups, in lower case
@@ -97,10 +98,11 @@ def _of_groups(path: Path, groups: Sequence[str], snps: pl.DataFrame, where: str
         table = table.filter(pl.col("group").is_in(list(groups)))
     wanted = table["snp"].drop_nulls().unique(maintain_order=True)
     absent = wanted.filter(~wanted.is_in(snps["snp"].implode()))
-    notes = []
+    notes: list[str] = []
     if len(absent):
         shown = ", ".join(absent.head(SHOWN))
-        notes.append(f"{name}: {len(absent):,} SNPs are not among those kept, such as {shown} ({where})")
+        text = f"{name}: {len(absent):,} SNPs are not among those kept, such as {shown} ({where})"
+        notes.append(ResultWarning(text))
     return snps["snp"].is_in(wanted.implode()).to_numpy(), notes
 
 

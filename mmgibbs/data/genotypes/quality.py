@@ -26,6 +26,7 @@ from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.quality import call_rates, opposing_homozygotes, repeated_animals, repeated_snps
 from mmgibbs.genotypes.store import Store
+from pedigree.messages import ResultWarning
 from pedigree.read import Pedigree
 from pedigree.tables import counted
 
@@ -129,8 +130,11 @@ class _Check:
             worst = np.flatnonzero(wrong)[np.argsort(-share[wrong], kind="stable")][:SHOWN]
             pairs = [f"{ids[int(parent[k])]} and {ids[int(progeny[k])]} {100 * share[k]:.1f} %" for k in worst]
             self.notes.append(
-                f"{self.file.name}: {int(wrong.sum()):,} of {len(wrong):,} pairs of parent and progeny are opposing "
-                f"homozygotes at more than {100 * self.quality.conflicts:g} % of the SNPs, such as {', '.join(pairs)}"
+                ResultWarning(
+                    f"{self.file.name}: {int(wrong.sum()):,} of {len(wrong):,} pairs of parent and progeny are "
+                    f"opposing homozygotes at more than {100 * self.quality.conflicts:g} % of the SNPs, such as "
+                    f"{', '.join(pairs)}"
+                )
             )
         if self.quality.parent_progeny == "drop":
             which = _most_conflicts(parent[wrong], progeny[wrong], len(kept))

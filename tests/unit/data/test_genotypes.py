@@ -288,7 +288,7 @@ def test_check_prints_what_was_left_out(tmp_path):
     assert "dropped: monomorphic                           1" in text
     assert "kept                                          39       60" in text
     assert "of 60 genotyped animals 50 have records, 60 are in the pedigree" in text
-    assert "note: no term of the model uses the genotypes" in text
+    assert "warning: data.genotypes: no term of the model uses the genotypes" in text
 
 
 def test_prepared_data_carry_them(tmp_path):

@@ -68,19 +68,19 @@ def test_variances_within_herds_are_those_of_a_model_with_fixed_herds(folder, sd
 
 @pytest.mark.parametrize("sd", [250.0, 300.0, 320.0, 350.0, 3000.0])
 def test_any_limit_of_iterations_is_kept(folder, sd):
-    """Fewer than it needs are an error, never the maximum in units that are too large."""
+    """Fewer than it needs are a warning, never the maximum in units that are too large."""
     table, failed = herds(records(), sd), 0
     whole = estimates(table, NONE_FIXED, RANDOM)
     for limit in range(1, whole[2]["iterations"] + 2):
         limited = NONE_FIXED, RANDOM, f"sampler.max_iterations={limit}"
-        try:
-            mean, _, info = estimates(table, *limited, name=f"limit{limit}")
-        except ModelError as error:
-            assert "has not converged" in str(error) and "more iterations" in str(error)
-            assert "thousands of times another" in str(error) or "standard errors from the best" in str(error)
+        mean, _, info = estimates(table, *limited, name=f"limit{limit}")
+        assert info["iterations"] <= limit
+        if not info["converged"]:
+            (warning,) = info["warnings"]
+            assert "has not converged" in warning and "more iterations" in warning
+            assert "thousands of times another" in warning or "standard errors from the best" in warning
             failed += 1
             continue
-        assert info["iterations"] <= limit
         assert mean["cow.var[milk]"] == pytest.approx(whole[0]["cow.var[milk]"], rel=1e-4)
     assert 0 < failed < whole[2]["iterations"] + 1
 

@@ -237,7 +237,8 @@ BIRTHS = dict(
 def notes_of_check(folder, decisions, births=BIRTHS) -> list[str]:
     pedigree = "".join(f"{line},{births.get(line.split(',')[0], 'birth')}\n" for line in PEDIGREE.splitlines())
     write_files(folder, {"analysis.yaml": replaced(SAMPLED, DECISIONS, decisions), "pedigree.csv": pedigree})
-    return [note for note in mmgibbs.check(folder / "analysis.yaml")["notes"] if note.startswith("decisions")]
+    found = mmgibbs.check(folder / "analysis.yaml")
+    return [text for text in (*found["notes"], *found["warnings"]) if text.startswith("decisions")]
 
 
 @pytest.mark.parametrize(

@@ -140,10 +140,10 @@ def test_a_core_says_that_the_condition_is_its_own(tables, tmp_path, monkeypatch
     spec = {"kind": "single_step", "core": 20}
     found = json.loads((run(tables, tmp_path / "run", spec).directory / "run.json").read_text())
     assert found["relationships"]["genetic"]["core"]["condition_of"] == "core"
-    (note,) = [n for n in found["notes"] if "close to singular" in n]
+    (note,) = [n for n in found["warnings"] if "close to singular" in n]
     assert "relationships of the core are close" in note and "nan" not in note and "inverse" not in note
     whole = json.loads((run(tables, tmp_path / "whole").directory / "run.json").read_text())
-    assert any("relationships are close to singular" in n and "error of their inverse" in n for n in whole["notes"])
+    assert any("relationships are close to singular" in n and "error of their inverse" in n for n in whole["warnings"])
 
 
 @pytest.mark.parametrize("method", ["gibbs", "blup"])

@@ -126,9 +126,14 @@ def test_what_is_refused(folder, setting, words):
         mmgibbs.check("analysis.yaml", [*more, setting])
 
 
-def test_what_does_not_converge(folder):
-    with pytest.raises(ModelError, match="not converged after 1 iteration, .* standard errors from the best ones"):
-        mmgibbs.run("analysis.yaml", ["sampler.max_iterations=1"], progress=False)
+def test_what_does_not_converge(folder, capsys):
+    """The best point is written, with a warning that a quiet run prints too."""
+    result = mmgibbs.run("analysis.yaml", ["sampler.max_iterations=1"], progress=False)
+    (warning,) = result.info["warnings"]
+    assert "not converged after 1 iteration, " in warning and "standard errors from the best ones" in warning
+    assert not result.info["converged"] and result.info["iterations"] == 1
+    assert main(["run", "analysis.yaml", "--quiet", "--overwrite", "--set", "sampler.max_iterations=1"]) == 0
+    assert f"warning: {warning}" in capsys.readouterr().err
 
 
 def test_effects_with_the_same_levels_are_named(folder):
@@ -137,22 +142,22 @@ def test_effects_with_the_same_levels_are_named(folder):
     result = mmgibbs.run("analysis.yaml", ["traits=[milk]", "model.random={cow: {}, again: {}}"], progress=False)
     values = dict(result.summary.select("parameter", "mean").rows())
     errors = dict(result.summary.select("parameter", "sd").rows())
-    (note,) = (note for note in result.info["notes"] if "do not determine" in note)
-    assert "each of the variances cow of milk, again of milk, only combinations of them" in note
-    assert "needed a model without cow or again, or records that tell them apart" in note
+    (warning,) = (text for text in result.info["warnings"] if "do not determine" in text)
+    assert "each of the variances of cow (milk) and again (milk), only their sum" in warning
+    assert "Leave out model.random.cow or model.random.again, or add records" in warning
     assert errors["cow.var[milk]"] is None and errors["again.var[milk]"] is None and errors["residual.var[milk]"] > 0
     one = mmgibbs.run("analysis.yaml", ["traits=[milk]"], directory="one", progress=False)
     total = values["cow.var[milk]"] + values["again.var[milk]"]
     assert total == pytest.approx(one.summary.filter(parameter="cow.var[milk]")["mean"][0], rel=1e-5)
-    assert not any("do not determine" in note for note in one.info["notes"])
+    assert one.info["warnings"] == []
 
 
 def test_residuals_are_not_among_the_effects_to_leave_out(folder):
     """A record for each cow: its cow and its residual are one."""
     records().unique("cow", keep="first", maintain_order=True).write_csv("records.csv")
     result = mmgibbs.run("analysis.yaml", ["traits=[milk]"], progress=False)
-    (note,) = (note for note in result.info["notes"] if "do not determine" in note)
-    assert "residual of milk" in note and "needed a model without cow, or records" in note
+    (warning,) = (text for text in result.info["warnings"] if "do not determine" in text)
+    assert "cow (milk) and residual (milk)" in warning and "Leave out model.random.cow, or add" in warning
 
 
 def test_a_variance_of_which_the_data_say_nothing(folder):
@@ -160,11 +165,10 @@ def test_a_variance_of_which_the_data_say_nothing(folder):
     records().with_columns(farm=pl.lit("one")).write_csv("records.csv")
     given = ["traits=[milk]", "model.random={cow: {}, farm: {}}", "variances.farm.start=5.0"]
     result = mmgibbs.run("analysis.yaml", given, progress=False)
-    (note,) = (note for note in result.info["notes"] if "say nothing" in note)
-    assert note.startswith("the data say nothing of the variance farm of milk, as where its levels cannot be told")
-    assert "and the shares that depend on it, come from its start alone and have no standard errors" in note
-    assert note.endswith("needed a model without farm, or records that tell them apart")
-    assert not any("only combinations" in note for note in result.info["notes"])
+    (warning,) = result.info["warnings"]
+    assert warning.startswith("variances.farm: the records say nothing of the variance of farm (milk)")
+    assert "and the shares made of it, come from the starting values alone" in warning
+    assert "Leave out model.random.farm" in warning
     rows = {row["parameter"]: row for row in result.summary.to_dicts()}
     assert rows["farm.var[milk]"]["mean"] == pytest.approx(5.0, rel=1e-3)
     assert rows["farm.var[milk]"]["sd"] is None and rows["ratio[farm:milk]"]["sd"] is None
