@@ -57,6 +57,7 @@ from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.decisions import candidate_ids, decision_facts, decision_notes, decisions_asked_for, short_batches
 from mmgibbs.runs.engine import ChosenEngine, choose_engine
 from mmgibbs.runs.genotyped import files_of_genotyped
+from mmgibbs.runs.level_names import name_levels
 from mmgibbs.runs.memory_estimate import refuse_sampling_beyond_memory, refuse_solving_beyond_memory
 from mmgibbs.runs.mixed_model_chains import MixedModelFactory
 from mmgibbs.runs.observed_scale import probabilities_asked_for
@@ -136,7 +137,7 @@ class MixedModelProblem:
             return found
         except ModelError as error:
             warned = (f"warning: {note}" for note in self.assembled.notes)  # most likely why
-            raise ModelError("\n".join([str(error), *warned])) from error
+            raise ModelError("\n".join([name_levels(str(error), self.prepared), *warned])) from error
 
     def _make_diagonals(self, found: Found, console: Console) -> None:
         """Diagonals of relationships that reliabilities need, and that take long, with a word before."""

@@ -28,7 +28,9 @@ class _Groups:
         self.sorted = code[self.order]
 
     def members(self, code: int) -> np.ndarray:
-        first, last = np.searchsorted(self.sorted, (code, code + 1))
+        first, last = np.searchsorted(
+            self.sorted, np.array([code, code + 1], self.sorted.dtype)
+        )  # of one type: no copy
         return self.order[first:last]
 
 
