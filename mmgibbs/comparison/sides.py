@@ -128,7 +128,7 @@ def _by_names(solutions: pl.DataFrame) -> list[Component]:
 
 def _of_blupf90(path: Path, levels: Path | None) -> Side:
     """`solutions`, also with the original ids that OPTION origID adds."""
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = read_lines(path)
     own_ids = "original" in lines[0].lower()
     rows = [_solution(line.split(), own_ids, f"{path} row {i}") for i, line in enumerate(lines[1:], 2) if line.strip()]
     schema = {"trait": pl.Int64, "effect": pl.Int64, "level": pl.Int64, "id": pl.String, "value": pl.Float64}
@@ -150,6 +150,11 @@ def _solution(fields: list[str], own_ids: bool, where: str) -> tuple[int, int, i
     trait, effect, level = (_as(int, f, where, f"the number of {of}") for f, of in zip(fields, _NUMBERED, strict=False))
     value = _as(float, fields[4 if own_ids else 3].upper().replace("D", "E"), where, "a solution")
     return trait, effect, level, fields[3] if own_ids else fields[2], value
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a text file of another program, without a byte order mark."""
+    return path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
 
 
 _NUMBERED = ("the trait", "the effect", "the level")
@@ -186,8 +191,8 @@ def _level_table(path: Path) -> pl.DataFrame:
 def _renumbered(path: Path) -> pl.DataFrame:
     """renadd02.ped of renumf90 is about effect 2: its first column is the new number, its tenth the id."""
     digits = path.stem.removeprefix("renadd")
-    rows = [line.split() for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    if not digits.isdigit() or any(len(row) < 10 for row in rows):
+    rows = [line.split() for line in read_lines(path) if line.strip()]
+    if not digits.isdigit() or any(len(row) < 10 or not row[0].isdigit() for row in rows):
         return pl.DataFrame(schema=_KNOWN)
     columns = {"effect": [int(digits)] * len(rows), "level": [int(r[0]) for r in rows], "id": [r[9] for r in rows]}
     return pl.DataFrame(columns, schema=_KNOWN)

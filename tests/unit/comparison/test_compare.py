@@ -512,3 +512,16 @@ def test_other_data_are_refused(reml, tmp_path):
     record["data"]["records"]["used"] -= 1
     changed = type(other)(**{**other.__dict__, "record": record})
     assert "used different records" in likelihood_ratio(one, changed)
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_byte_order_mark_is_no_part_of_a_file_of_another_program(mark, tmp_path):
+    """Neither of solutions nor of the numbers of animals beside them."""
+    solutions = "trait/effect level solution\n1 1 1 0.5\n1 1 2 1.5D0\n"
+    (tmp_path / "solutions").write_text(mark + solutions)
+    (tmp_path / "renadd01.ped").write_text(mark + "".join(f"{k} 0 0 1 0 1 0 0 0 cow{k}\n" for k in (1, 2)))
+    (component,) = read_side(tmp_path / "solutions").components
+    assert component.values.rows() == [("cow1", 0.5), ("cow2", 1.5)]
+    (tmp_path / "renadd01.ped").write_text("animal " * 10 + "\n")
+    (component,) = read_side(tmp_path / "solutions").components
+    assert component.values["level"].to_list() == ["1", "2"]
