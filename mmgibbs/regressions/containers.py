@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import datetime
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeGuard
 
@@ -19,6 +20,8 @@ TYPES_WITHOUT_NUMBERS = (  # beginnings of names of column types in Polars and p
     "date", "time", "duration", "period", "interval", "categor", "enum", "dictionary", "list", "array", "struct",
     "binary",
 )  # fmt: skip
+TEXTS_OF_MISSING = ("", "nan", "NaN", "NaT", "<NA>")  # what NumPy and pandas write where they make texts of them
+_WIDE_INTEGERS = ("Int128", "UInt128")
 
 
 class Frame(Protocol):
@@ -44,7 +47,7 @@ def read_array(values: npt.ArrayLike | Frame, name: str, needed: str = "one valu
         raise DataError(f"{name}: found a sparse matrix, needed a dense one: {name}.toarray()")
     if is_frame(values) and len(values.columns) > 1:  # one column of labels keeps its type
         refuse_columns_without_numbers(values, name)
-    values = with_masks(values)
+    values = with_masks(narrow_integers(values))
     refuse_masked(values, name, needed)
     try:
         array = np.asarray(values)
@@ -53,6 +56,59 @@ def read_array(values: npt.ArrayLike | Frame, name: str, needed: str = "one valu
     except (TypeError, ValueError):
         raise DataError(f"{name}: found rows of different lengths, needed {needed}") from None
     return _numbers_of_objects(array) if array.dtype.kind == "O" else array
+
+
+def find_doubtful_labels(values: np.ndarray) -> list[str]:
+    """What to say of labels (n,) that are texts of missing values, or one label in several spellings."""
+    if values.ndim != 1 or values.dtype.kind not in "UO":
+        return []
+    counts = Counter(label for label in values.tolist() if isinstance(label, str))
+    said = [
+        f"{counts[text]:,} of {len(values):,} labels are the text {text!r}, which is taken as a label and not as a "
+        "missing value (missing are None and NaN)"
+        for text in TEXTS_OF_MISSING
+        if counts[text]
+    ]
+    spellings: dict[str, list[str]] = {}
+    for label in sorted(counts):
+        spellings.setdefault("".join(label.split()).casefold(), []).append(label)
+    return said + [
+        f"{' and '.join(map(repr, of_one))} are taken as {len(of_one)} different labels"
+        for of_one in spellings.values()
+        if len(of_one) > 1
+    ]
+
+
+def narrow_integers(values: Any) -> Any:
+    """Polars' integers of 128 bits as Python's: NumPy has none that are so wide."""
+    if str(getattr(values, "dtype", "")) in _WIDE_INTEGERS:
+        return np.array(values.to_list(), object)
+    if is_frame(values) and any(str(dtype) in _WIDE_INTEGERS for dtype in getattr(values, "dtypes", ())):
+        rows: Any = values
+        return np.array(rows.rows(), object)
+    return values
+
+
+def find_rows_in_other_order(X: object, **beside: object) -> list[str]:
+    """Names of the arguments whose index has the row labels of X (both of pandas) in another order than X."""
+    index = _index_of(X)
+    if index is None:
+        return []
+    indexes = {name: _index_of(values) for name, values in beside.items()}
+    return [
+        name
+        for name, other in indexes.items()
+        if other is not None
+        and len(other) == len(index)
+        and not index.equals(other)
+        and Counter(index.tolist()) == Counter(other.tolist())
+    ]
+
+
+def _index_of(values: object) -> Any:
+    """The index of a Series or a DataFrame of pandas, else None."""
+    index = getattr(values, "index", None)
+    return index if hasattr(values, "loc") and hasattr(index, "equals") else None
 
 
 def with_masks(values: Any) -> Any:
@@ -91,6 +147,7 @@ def refuse_columns_without_numbers(frame: Frame, name: str) -> None:
             continue
         categories = getattr(getattr(dtype, "categories", None), "dtype", None)
         if getattr(categories, "kind", "O") in "iufb":
+            _refuse_missing_categories(frame, column, name)
             continue
         hint = (
             "a column of 0 and 1 for each class, as OneHotEncoder makes them"
@@ -98,6 +155,13 @@ def refuse_columns_without_numbers(frame: Frame, name: str) -> None:
             else "numbers, of dates for instance the days since one of them"
         )
         raise DataError(f"{name}: column '{column}' is of type {kind.partition('(')[0]}, needed {hint}")
+
+
+def _refuse_missing_categories(frame: Any, column: Any, name: str) -> None:
+    """DataError for a missing value in a column of categories that are numbers: pandas casts it to any whole number."""
+    missing = np.asarray(frame[column].isna())
+    if missing.any():
+        raise DataError(f"{name} row {missing.argmax() + 1}, column '{column}': found a missing value, needed a number")
 
 
 def _texts(values: Any, array: np.ndarray) -> np.ndarray:

@@ -20,6 +20,8 @@ from mmgibbs.regressions.arguments import check_sampling, read_seed
 from mmgibbs.regressions.containers import (
     Frame,
     comparable_labels,
+    find_doubtful_labels,
+    find_rows_in_other_order,
     label_array,
     missing_rows,
     read_array,
@@ -32,7 +34,7 @@ from mmgibbs.regressions.numbers import read_numbers
 from mmgibbs.regressions.options import fill_options
 from mmgibbs.regressions.predictors import read_predictors, read_table
 from mmgibbs.regressions.protocol import GroupPredictors, Keys, Parameter, Plugin, RegressionData
-from mmgibbs.regressions.scikit_learn import not_fitted, tags_of, warn_of_a_column, warn_of_draws
+from mmgibbs.regressions.scikit_learn import not_fitted, tags_of, warn_of_a_column, warn_of_draws, warn_of_rows
 from mmgibbs.regressions.weights import read_weights, weighted_classes
 
 if TYPE_CHECKING:
@@ -103,6 +105,7 @@ class Regression(Keywords):
         seed = read_seed(self.seed)
         given = {f.name: getattr(self, f.name) for f in fields(self.plugin.Options)}
         options = fill_options(self.plugin.Options, given, type(self).__name__)
+        self._warn_of_row_order(X, y=y, sample_weight=weights, groups=groups)
         arrays = make_arrays(self.device, None if self.threads is None else int(self.threads))
         data, classes, labels_type = self._read(X, y, weights, groups, group_predictors)
         keys = Keys(seed, tuple(range(int(self.chains))))
@@ -145,11 +148,13 @@ class Regression(Keywords):
             own = None if groups is None else read_array(groups, "groups", "the label of a group")
             own = np.full(predictors.n, own) if own is not None and own.ndim == 0 else own  # one label for all
             response = _response(y, name)
+            self._warn_of_labels(response, own, name)
             return RegressionData(predictors, response, name, own, group_predictors), None, response.dtype
         values, names = read_table(X)
         n = len(values)
         response, w = _response(y, name), read_weights(weights, n)
         labels_type = response.dtype
+        self._warn_of_labels(response, None, name)
         if len(response) != n:
             raise DataError(f"{name}: found {len(response)} rows, needed {n}, one for each row of predictors")
         counts = w > 0
@@ -201,6 +206,23 @@ class Regression(Keywords):
         self._needs_fit()
         return summary_table(named_draws(self._run.draws, self._parameters, self._sampler_coords))
 
+    def _warn_of_row_order(self, X: object, **beside: object) -> None:
+        """Warn where an index of pandas says that rows belong together in another way than by position."""
+        for name in find_rows_in_other_order(X, **beside):
+            warn_of_rows(
+                f"{type(self).__name__}: the index of {name} has the labels of X in another order; rows are taken in "
+                f"the order in which they stand, whatever their labels; {name}.loc[X.index] has them in the order of X"
+            )
+
+    def _warn_of_labels(self, response: np.ndarray, groups: np.ndarray | None, name: str) -> None:
+        """Warn of codes for missing values among labels, and of labels that differ in their spelling only."""
+        of_labels = {} if self.kind == "regressor" else {name: response}
+        if groups is not None:
+            of_labels["groups"] = groups
+        for argument, values in of_labels.items():
+            for what in find_doubtful_labels(values):
+                warn_of_rows(f"{type(self).__name__}: {argument}: {what}")
+
     def _needs_fit(self) -> None:
         if not hasattr(self, "_run"):
             raise not_fitted(f"{type(self).__name__}: not fitted yet, needed fit(X, y) before this")
@@ -220,6 +242,7 @@ class Regression(Keywords):
         """The share of the variance of y that the predictions explain, 1 - sum (y - f)^2 / sum (y - mean)^2; of a
         classifier its accuracy.
         """
+        self._warn_of_row_order(X, y=y, sample_weight=sample_weight)
         predicted, observed = self.predict(X), read_array(y, "y")
         observed = observed.reshape(len(observed)) if observed.ndim == 2 and observed.shape[1] == 1 else observed
         if observed.shape != predicted.shape:

@@ -18,6 +18,7 @@ from mmgibbs.errors import DataError
 from mmgibbs.regressions.containers import (
     Frame,
     is_frame,
+    narrow_integers,
     refuse_columns_without_numbers,
     refuse_masked,
     shown,
@@ -174,7 +175,8 @@ def _columns_of(
     if like is not None and set(like.names) <= set(found):
         X, found = X[[labels[found.index(name)] for name in like.names]], list(like.names)
     refuse_columns_without_numbers(X, what)
-    return X.to_numpy(), found
+    narrow = narrow_integers(X)
+    return (narrow.to_numpy() if narrow is X else narrow), found
 
 
 def _as_table(X: npt.ArrayLike | Frame, names: Sequence[str] | None = None, what: str = "predictors") -> np.ndarray:

@@ -45,6 +45,11 @@ def warn_of_a_column(shape: tuple[int, ...]) -> None:
     warnings.warn(text, kind, stacklevel=2)
 
 
+def warn_of_rows(text: str) -> None:
+    """Rows may not belong together as they stand."""
+    warnings.warn(text, UserWarning, stacklevel=4)
+
+
 def warn_of_draws(text: str) -> None:
     """The draws of a fit are not enough: scikit-learn's ConvergenceWarning where that library is loaded, else a
     UserWarning, at the caller of `fit`.
