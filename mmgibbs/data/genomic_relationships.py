@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config.relationships import Core, Dominance, Genomic, OfGenotypes, SingleStep
+from mmgibbs.data.animal_ids import explain_respelled
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes, frequencies_of
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
@@ -327,7 +328,8 @@ def core_of(
         if len(strange):
             raise DataError(
                 f"{asked.file.name}: found {counted(len(strange), 'animal')} without genotypes, such as "
-                f"{', '.join(strange.sort().head(SHOWN))}; needed genotyped animals ({path}.file)"
+                f"{', '.join(quoted(i) for i in strange.sort().head(SHOWN))}; needed genotyped animals ({path}.file)"
+                + (f"\n{respelled}" if (respelled := explain_respelled(strange, ids, "the file of genotypes")) else "")
             )
         return np.flatnonzero(ids.is_in(lines.implode()).to_numpy())
     size = asked.size or size_for(whole(), asked.explained or 1.0)

@@ -134,7 +134,7 @@ def predict(
     values = pl.concat(frames)
     order = pl.concat([order, values.filter(effect=TOTAL).select("term", "trait").unique(maintain_order=True)])
     values = pl.concat([values.filter(term=term, trait=trait) for term, trait in order.iter_rows()])
-    notes = tuple(f"warning: {warning}" for warning in file.warnings) + file.notes + found.notes
+    notes = tuple(f"warning: {warning}" for warning in file.warnings + found.warnings) + file.notes + found.notes
     if not effects.draws:
         notes += ("no sd: the run kept no draws of SNP effects (output.save_marker_draws)",)
     notes += _notes_of_reliabilities(values)

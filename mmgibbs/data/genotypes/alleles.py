@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.data.genotypes.file import GenotypeFile
+from mmgibbs.data.genotypes.snp_names import warn_of_respelled
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError, option_name
 from pedigree.tables import agreeing, counted, quoted
@@ -27,6 +28,7 @@ class Counterparts:
     row: np.ndarray  # (q,) int64 in the file; -1: not there
     turned: np.ndarray  # (q,) bool: the file counts the other allele
     notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def counterparts(snps: pl.DataFrame, every: int, file: GenotypeFile, mapped: bool) -> Counterparts:
@@ -55,9 +57,10 @@ def counterparts(snps: pl.DataFrame, every: int, file: GenotypeFile, mapped: boo
     there = joined["row"].is_not_null().to_numpy()
     _refuse_others(joined.filter(pl.Series(there & ~same & ~turned)), file.name)
     turned &= ~same & there
-    return Counterparts(
-        joined["row"].cast(pl.Int64).fill_null(-1).to_numpy(), turned, _notes(joined, file, there, turned, said)
-    )
+    absent = joined["snp"].filter(pl.Series(~there))
+    warnings = warn_of_respelled(absent, file.snps["snp"], "the run", file.name) if len(absent) else ()
+    row = joined["row"].cast(pl.Int64).fill_null(-1).to_numpy()
+    return Counterparts(row, turned, _notes(joined, file, there, turned, said), warnings)
 
 
 def _orientation(joined: pl.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

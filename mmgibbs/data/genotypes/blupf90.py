@@ -13,7 +13,7 @@ import polars as pl
 
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.file import GenotypeFile, snp_table
-from mmgibbs.data.genotypes.file_format import BYTE_ORDER_MARK, GZIP
+from mmgibbs.data.genotypes.file_format import BYTE_ORDER_MARK, GZIP, HEAD_BYTES
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.reading import LINE_END, pack_digits, split_lines
@@ -21,11 +21,16 @@ from mmgibbs.genotypes.store import PackedGenotypes, PackedSource, chunks_of
 from pedigree.errors import TableError
 from pedigree.tables import quoted, unzip
 
+_CARRIAGE_RETURN = 13
+
 
 def read(genotypes: Genotypes) -> GenotypeFile:
     """Raises DataError for lines that are no id and string, strings of other lengths, and other digits: by line."""
     path = genotypes.file
     content = _content(path)
+    if np.count_nonzero(content) < content.size:
+        line = 1 + np.count_nonzero(content[: int(content.argmin())] == LINE_END)
+        raise DataError(f"{path.name} row {line}: found a zero byte; needed text: is the file damaged?")
     bounds = _lines(content)  # id begins, id ends, string begins, string ends, line
     name = path.name
     if not len(bounds):
@@ -40,7 +45,7 @@ def read(genotypes: Genotypes) -> GenotypeFile:
             f"{name} row {bounds[animal, 4]}: found {quoted(found)} for SNP {snp + 1} of animal "
             f"{quoted(_text(content, bounds[animal, 0], bounds[animal, 1]))}; needed 0, 1, 2, or 5 for missing"
         )
-    ids = pl.Series("id", [_text(content, a, b) for a, b in bounds[:, :2]], pl.String)
+    ids = pl.Series("id", [_id(content, begin, end, line, name) for begin, end, _, _, line in bounds], pl.String)
     numbers = pl.Series("snp", np.arange(1, p + 1)).cast(pl.String)
     snps = snp_table(snp=pl.select("snp" + pl.lit(numbers)).to_series())
     return GenotypeFile(name, ids, bounds[:, 4], name, snps, PackedSource(PackedGenotypes(words, n)), named=False)
@@ -60,7 +65,21 @@ def _content(path: Path) -> np.ndarray:
     head = content[:3].tobytes()
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise DataError(f"{path.name}: is UTF-16 text; needed UTF-8 or ASCII: save it so")
+    if not (content[:HEAD_BYTES] == LINE_END).any() and (content[:HEAD_BYTES] == _CARRIAGE_RETURN).any():
+        content = np.where(content == _CARRIAGE_RETURN, np.uint8(LINE_END), content)  # as old spreadsheets end lines
     return content[len(BYTE_ORDER_MARK) :] if head == BYTE_ORDER_MARK else content
+
+
+def _id(content: np.ndarray, begin: int, end: int, line: int, name: str) -> str:
+    """DataError for an id that is no text."""
+    try:
+        text = bytes(content[begin:end]).decode()
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{name} row {line}: found byte 0x{error.object[error.start]:02x} in an id, which is not UTF-8 text; save "
+            "the file as UTF-8"
+        ) from None
+    return text
 
 
 def _text(content: np.ndarray, begin: int, end: int) -> str:

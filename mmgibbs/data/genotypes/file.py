@@ -13,7 +13,7 @@ import polars as pl
 from mmgibbs.config.genotypes import BESIDE, Genotypes
 from mmgibbs.data.genotypes.file_format import format_of_content
 from mmgibbs.data.genotypes.map_file import with_map
-from mmgibbs.data.genotypes.places import known_chromosomes, unknown_chromosomes_note
+from mmgibbs.data.genotypes.places import known_chromosomes, known_positions, unknown_chromosomes_note
 from mmgibbs.data.genotypes.snp_names import HOW, name_snps
 from mmgibbs.data.phenotypes import SHOWN, refuse_rows
 from mmgibbs.errors import DataError
@@ -77,11 +77,12 @@ def open_genotypes(genotypes: Genotypes, traits: Collection[str] = ()) -> Genoty
         file, format = _read(genotypes, traits)
     except OSError as error:
         raise DataError(f"{error.filename or path}: cannot be read: {error.strerror or error}") from None
+    file = replace(file, ids=file.ids.str.strip_chars())
     own_map = BESIDE.get(format, ("", ""))[0]  # read with the genotypes
     if genotypes.map is not None and genotypes.map.suffix != own_map:
         file = with_map(file, genotypes.map)
     _refuse_animals(file)
-    return _with_names(_with_known_chromosomes(file))
+    return _with_names(_with_known_places(file))
 
 
 def _read(genotypes: Genotypes, traits: Collection[str]) -> tuple[GenotypeFile, str]:
@@ -136,11 +137,12 @@ def _refuse_twice(values: pl.Series, rows: np.ndarray, name: str, what: str, pat
         raise DataError("\n".join([*lines, *more, f"needed every {what} once ({path})"]))
 
 
-def _with_known_chromosomes(file: GenotypeFile) -> GenotypeFile:
-    """Chromosomes that mean unknown are null, whatever file they are from."""
+def _with_known_places(file: GenotypeFile) -> GenotypeFile:
+    """Chromosomes and positions that mean unknown are null, whatever file they are from."""
     chromosomes, codes = known_chromosomes(file.snps["chromosome"])
     notes = (unknown_chromosomes_note(file.name, file.snps["chromosome"], codes),) if codes else ()
-    return replace(file, snps=file.snps.with_columns(chromosomes), notes=file.notes + notes)
+    positions, of_positions = known_positions(file.name, file.snps["position"])
+    return replace(file, snps=file.snps.with_columns(chromosomes, positions), notes=file.notes + notes + of_positions)
 
 
 def _with_names(file: GenotypeFile) -> GenotypeFile:

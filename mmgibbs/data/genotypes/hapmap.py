@@ -27,7 +27,7 @@ from pedigree.tables import Table, counted, open_table, quoted
 
 # Columns before the animals, in lower case without punctuation, as TASSEL and others call them.
 _DESCRIPTIONS = frozenset(
-    "rs alleles chrom pos strand assembly center protlsid assaylsid panellsid panel qccode".split()
+    "rs alleles chrom pos strand assembly center protlsid assaylsid panellsid panel qccode qc".split()
 )
 _CELLS = 20_000_000  # genotypes that are parsed at a time
 _BASES = "ACGT+-"  # + and - are the alleles of an insertion or deletion
@@ -88,7 +88,7 @@ def _count_descriptions(table: Table) -> int:
             f"{table.name}: begins with the columns {shown}; needed rs#, alleles, chrom, pos, as in a HapMap file"
         )
     plain = ["".join(c for c in name.lower() if c.isalnum()) for name in table.names[:11]]
-    return next((i for i, name in enumerate(plain) if name not in _DESCRIPTIONS), len(plain))
+    return 1 + max(i for i, name in enumerate(plain) if name in _DESCRIPTIONS)
 
 
 def _pair_codes() -> dict[str, int]:

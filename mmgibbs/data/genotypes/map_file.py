@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.data.genotypes.places import UNIT_OF_COLUMN, positions_of_plink
+from mmgibbs.data.genotypes.snp_names import warn_of_respelled
 from mmgibbs.data.phenotypes import SHOWN, read_any, refuse_rows
 from mmgibbs.errors import DataError
 from pedigree.spelling import are_unknown_codes, parse_numbers
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from mmgibbs.data.genotypes.file import GenotypeFile
 
 NAMES = {  # column -> what headers call it, in lower case and without punctuation
-    "snp": ("snp", "snpid", "snpname", "marker", "markerid", "markername", "name", "id", "rs", "rsid", "variant"),
-    "chromosome": ("chromosome", "chrom", "chr", "chromosomenumber", "linkagegroup"),
+    "snp": tuple("snp snpid snpname marker markerid markername name id rs rsid variant locus probesetid".split()),
+    "chromosome": ("chromosome", "chrom", "chr", "chromosomenumber", "linkagegroup", "lg"),
     "position": tuple(UNIT_OF_COLUMN),
 }
 BIM = {"chromosome": 0, "snp": 1, "centimorgan": 2, "position": 3}
@@ -45,7 +46,7 @@ def with_map(file: GenotypeFile, path: Path) -> GenotypeFile:
     _refuse_repeated(table["snp"], rows, name)
     joined = file.snps.drop("chromosome", "position").join(table, on="snp", how="left", maintain_order="left")
     known = joined["snp"].is_in(table["snp"].implode())
-    notes = file.notes
+    notes, warnings = file.notes, file.warnings
     if not known.any():
         of_map = f"the map has {quoted(table['snp'][0])}" if table.height else "the map has no names"
         raise DataError(
@@ -55,11 +56,12 @@ def with_map(file: GenotypeFile, path: Path) -> GenotypeFile:
     if not known.all():
         absent = file.snps["snp"].filter(~known)
         shown = ", ".join(absent.head(SHOWN))
+        warnings += warn_of_respelled(absent, table["snp"], file.name, name)
         notes += (f"{name}: {counted(len(absent), 'SNP')} of {file.name} without a row in the map, such as {shown}",)
     if table.height > int(known.sum()):
         more = counted(table.height - int(known.sum()), "SNP")
         notes += (f"{name}: {more} of the map without genotypes in {file.name}",)
-    return replace(file, snps=joined.select(file.snps.columns), notes=notes, unit=unit)
+    return replace(file, snps=joined.select(file.snps.columns), notes=notes, warnings=warnings, unit=unit)
 
 
 def read_map(path: Path) -> tuple[pl.DataFrame, np.ndarray, str, str | None]:
@@ -68,7 +70,9 @@ def read_map(path: Path) -> tuple[pl.DataFrame, np.ndarray, str, str | None]:
     if path.suffix in (".bim", ".map"):
         frame, _, rows, name = read_any(path, " ", header=False)
         if frame.width < 4:
-            raise DataError(f"{name}: found {frame.width} columns; needed chromosome, SNP, centimorgan, position")
+            raise DataError(
+                f"{name}: found {counted(frame.width, 'column')}; needed chromosome, SNP, centimorgan, position"
+            )
         chosen = {key: frame.to_series(i) for key, i in BIM.items()}
     else:
         frame, _, rows, name = read_any(path)
@@ -77,7 +81,8 @@ def read_map(path: Path) -> tuple[pl.DataFrame, np.ndarray, str, str | None]:
     text = pl.DataFrame({k: s.cast(pl.String).str.strip_chars() for k, s in chosen.items()})
     position = numbers_of(text["position"], rows, name, "position")
     if "centimorgan" in text.columns:
-        position, unit = positions_of_plink(position, text["centimorgan"].cast(pl.Float64, strict=False))
+        centimorgans = numbers_of(text["centimorgan"], rows, name, "position in centimorgan")
+        position, unit = positions_of_plink(position, centimorgans)
     return text.select("snp", "chromosome", position.alias("position")), rows, name, unit
 
 
@@ -93,13 +98,13 @@ def numbers_of(text: pl.Series, rows: np.ndarray, name: str, what: str) -> pl.Se
     return numbers
 
 
-def _column(frame: pl.DataFrame, key: str, name: str) -> str:
+def _column(frame: pl.DataFrame, key: str, name: str, path: str = "data.genotypes.map") -> str:
     plain = {c: _plain(c) for c in frame.columns}
     found = next((c for known in NAMES[key] for c, p in plain.items() if p == known), None)
     if found is None:
         raise DataError(
             f"{name}: found the columns {', '.join(quoted(c) for c in frame.columns[:6])}, none of them for the {key}; "
-            f"needed a header with one called {key} (or {', '.join(NAMES[key][1:4])}) (data.genotypes.map)"
+            f"needed a header with one called {key} (or {', '.join(NAMES[key][1:4])}) ({path})"
         )
     return found
 
@@ -121,7 +126,7 @@ def read_frequencies(path: Path, snps: pl.Series) -> np.ndarray:
     Raises DataError for a SNP that is not there, or whose frequency is none.
     """
     frame, _, rows, name = read_any(path)
-    column = _column(frame, "snp", name)
+    column = _column(frame, "snp", name, "data.genotypes.frequencies")
     others = [c for c in frame.columns if c != column]
     if len(others) != 1:
         raise DataError(
@@ -134,13 +139,16 @@ def read_frequencies(path: Path, snps: pl.Series) -> np.ndarray:
     table = pl.DataFrame({"snp": frame[column].cast(pl.String), "p": parse_numbers(text, decimal)})
     wrong = np.flatnonzero(~table["p"].is_between(0, 1).fill_null(False).to_numpy())
     if len(wrong):
-        found = [f"found {quoted(frame[others[0]][int(i)])} as the frequency" for i in wrong[:SHOWN]]
+        cells = [frame[others[0]][int(i)] for i in wrong[:SHOWN]]
+        found = [f"found {'nothing' if cell is None else quoted(cell)} as the frequency" for cell in cells]
         raise refuse_rows(name, rows[wrong], found, "a number from 0 to 1")
     joined = pl.DataFrame({"snp": snps}).join(table, on="snp", how="left", maintain_order="left")
     absent = joined.filter(pl.col("p").is_null())["snp"]
     if len(absent):
+        respelled = warn_of_respelled(absent, table["snp"], "the analysis", name)
         raise DataError(
             f"{name}: {counted(len(absent), 'SNP', 'is')} not in it, such as {', '.join(absent.head(SHOWN))}; needed "
             "the frequency of every SNP that is used (data.genotypes.frequencies)"
+            + "".join(f"\n{x}" for x in respelled)
         )
     return joined["p"].to_numpy()

@@ -30,7 +30,8 @@ UNIT_OF_COLUMN: dict[str, str | None] = dict.fromkeys(_STEMS) | {
 
 
 def known_chromosomes(chromosomes: pl.Series) -> tuple[pl.Series, tuple[str, ...]]:
-    """Return the chromosomes with null where they are unknown, '1' for '1.0', and the codes that meant unknown.
+    """Return the chromosomes with null where they are unknown, '1' for '1.0', and the codes that meant unknown. One
+    chromosome in several spellings ('chr1' and '01') has the first of them.
 
     Unknown are codes such as '0', '-9', '.' and 'NA', and 'Un', with 'chr' in front of them or not.
     """
@@ -39,6 +40,9 @@ def known_chromosomes(chromosomes: pl.Series) -> tuple[pl.Series, tuple[str, ...
     bare = text.str.replace("(?i)^(?:chromosome|chrom|chr)[ _.:-]?(.)", "${1}")
     is_unknown = are_unknown_codes(bare, "parent") | normal_forms(bare).is_in(list(UNPLACED))
     meant = text.str.replace(r"^(\d+)\.0+$", "${1}").set(is_unknown, None)
+    forms = normal_forms(bare)
+    if forms.filter(~is_unknown).is_duplicated().any():  # 'chr1', '01' and '1': the first spelling of each
+        meant = pl.DataFrame({"form": forms, "meant": meant}).select(pl.col("meant").first().over("form")).to_series()
     if meant.equals(written, null_equal=True):
         return chromosomes, ()
     table = pl.DataFrame({"written": written, "meant": meant})
@@ -51,6 +55,16 @@ def unknown_chromosomes_note(name: str, chromosomes: pl.Series, codes: tuple[str
     count = int(chromosomes.is_in(list(codes)).sum())
     shown = ", ".join(quoted(code) for code in codes[:CODES_SHOWN])
     return f"{name}: {counted(count, 'SNP')} without a known chromosome (written as {shown})"
+
+
+def known_positions(name: str, positions: pl.Series) -> tuple[pl.Series, tuple[str, ...]]:
+    """Return the positions with null where they are below 0, as PLINK writes it of SNPs to leave out, and a note."""
+    is_negative = (positions < 0).fill_null(False)
+    if not is_negative.any():
+        return positions, ()
+    shown = ", ".join(f"{value:g}" for value in positions.filter(is_negative).unique(maintain_order=True)[:CODES_SHOWN])
+    count = counted(int(is_negative.sum()), "SNP")
+    return positions.set(is_negative, None), (f"{name}: {count} without a known position (written as {shown})",)
 
 
 def positions_of_plink(base_pairs: pl.Series, centimorgans: pl.Series) -> tuple[pl.Series, str]:

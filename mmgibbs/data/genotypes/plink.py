@@ -71,7 +71,9 @@ def read(genotypes: Genotypes) -> GenotypeFile:
     (snps, snp_rows), (animals, animal_rows) = _columns_of(bim, 6), _columns_of(fam, 6)
     table = snps.rename(dict(zip(snps.columns[:6], BIM, strict=True)))
     base_pairs = numbers_of(table["position"], snp_rows, bim.name, "position")
-    position, unit = positions_of_plink(base_pairs, table["centimorgan"].cast(pl.Float64, strict=False))
+    position, unit = positions_of_plink(
+        base_pairs, numbers_of(table["centimorgan"], snp_rows, bim.name, "position in centimorgan")
+    )
     columns = {name: table[name] for name in ("snp", "chromosome", "counted", "other")}
     found = snp_table(**columns, position=position)
     _refuse_bytes(bed, fam, animals.height, bim, found.height)
@@ -89,7 +91,7 @@ def _columns_of(path: Path, width: int) -> tuple[pl.DataFrame, np.ndarray]:
         raise DataError(f"{path}: no such file; needed the {path.suffix} that belongs to the .bed (data.genotypes)")
     frame, _, rows, name = read_any(path, " ", header=False)
     if frame.width < width:
-        raise DataError(f"{name}: found {frame.width} columns; needed {width}, as in a PLINK {path.suffix}")
+        raise DataError(f"{name}: found {counted(frame.width, 'column')}; needed {width}, as in a PLINK {path.suffix}")
     _refuse_lines_of_no_row(frame, rows, name, path.suffix)
     return frame, rows
 

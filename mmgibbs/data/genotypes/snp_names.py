@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import polars as pl
 
-from pedigree.spelling import are_unknown_codes
+from mmgibbs.data.phenotypes import SHOWN
+from pedigree.spelling import are_unknown_codes, find_respelled
+from pedigree.tables import counted, quoted
 
 HOW = "chromosome:position, with its alleles where several share a place, or snp and their number in the file"
+
+
+def warn_of_respelled(absent: pl.Series, names: pl.Series, of_absent: str, of_names: str) -> tuple[str, ...]:
+    """Warn of SNPs that are absent as they are written, but there in another spelling: 'RS1' and 'rs1'."""
+    pairs = find_respelled(absent, names.filter(~names.is_in(absent.implode())))
+    if not pairs.height:
+        return ()
+    shown = ", ".join(f"{quoted(text)} = {quoted(name)}" for text, name, _ in pairs.head(SHOWN).iter_rows())
+    return (
+        f"{of_names}: {counted(pairs.height, 'SNP')} of {of_absent} only in another spelling, such as {shown}: these "
+        "count as other SNPs; needed each name in one spelling",
+    )
 
 
 def name_snps(snps: pl.DataFrame) -> tuple[pl.DataFrame, int]:

@@ -89,7 +89,9 @@ class _Cells:
     def __init__(self, table: Table, missing: Collection[str]):
         self.table, self.missing = table, tuple(missing)
         codes = parse_numbers(pl.Series(list(missing), dtype=pl.String))
-        self.codes = codes.drop_nulls().unique().to_numpy()  # compared as numbers: '9' is 9.0
+        infinite = pl.Series(list(missing), dtype=pl.String).cast(pl.Float64, strict=False)
+        # Compared as numbers: '9' is 9.0.
+        self.codes = codes.fill_null(infinite).drop_nulls().unique().to_numpy()
         self.commas: dict[str, str] = {}  # column with decimal commas -> the first cell that has one
         self.real: dict[str, float] = {}  # column with values that are not whole -> their share
 

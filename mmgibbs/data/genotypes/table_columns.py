@@ -20,18 +20,23 @@ _SNP_OF_RAW = re.compile(r"(.+)_([A-Za-z0-9*-]+)(?:\(/(.+)\))?")
 # Names in lower case without punctuation, as a whole: 'SEX1' is a SNP.
 _IDS = frozenset([*RECOGNISED["id"], *"iid sample sampleid samplename taxa genotypeid".split()])
 _BEFORE_IDS = frozenset("fid family familyid famid".split())
-_ROW_NUMBERS = re.compile(r"column\d+|unnamed\d+|index|indexlevel0|rowname|rownames|rownumber|rowindex|row|x|v1|")
+_ROW_NUMBERS = re.compile(r"column\d+|unnamed\d+|index|rowname|rownames|rownumber|rowindex|row|x|v1|")
+_PANDAS_INDEX = re.compile(r"indexlevel\d+|level\d+")  # as pandas calls an index without a name
+_NAMES_OF_SNPS = frozenset("snp snpid snpname marker markerid markername rs rsid variant variantid locus probe".split())
 _NO_SNPS = frozenset(
     [
         *RECOGNISED["sire"], *RECOGNISED["dam"], *RECOGNISED["birth"],
         *"pat mat paternalid maternalid sex gender phenotype phenotypes pheno phen trait y status affection".split(),
         *"breed herd flock population pop group batch line generation cohort year age weight parity".split(),
-        *"bv tbv ebv gebv dyd drp callrate".split(),
+        *"bv tbv ebv gebv dyd drp callrate cr het heterozygosity inbreeding nmissing missing plate well chip".split(),
+        *"array chipid barcode species country region set fold rep replicate replication lactation season".split(),
     ]
 )  # fmt: skip
 _NUMBERED = re.compile(r"(?:phenotype|pheno|trait)\d+")
 _COLUMNS_SHOWN = 8
 _FEWEST_ROWS = 4  # whose numbers are no genotypes
+_FEWEST_NUMBERED = 4  # names of SNPs with a number in them, beside which a name without one is unusual
+_SHARE_NUMBERED = 0.9
 
 
 @dataclass(frozen=True)
@@ -57,9 +62,14 @@ def choose_columns(table: Table, wanted: str | None, traits: Collection[str]) ->
         raise DataError(
             f"{table.name}: is a PLINK .traw, with SNPs in rows; needed animals in rows: plink --recode A writes a .raw"
         )
-    is_raw = tuple(name.upper() for name in names[:6]) == RAW
+    is_raw = tuple(name.upper().lstrip("#") for name in names[:6]) == RAW
     plain = {name: "".join(c for c in name.lower() if c.isalnum()) for name in names}
     id = table.column(wanted) if wanted is not None else _id_column(table, plain)
+    if wanted is None and plain[id] in _NAMES_OF_SNPS and not id.startswith("<"):  # TASSEL calls animals <Marker>
+        raise DataError(
+            f"{table.name}: has a column {quoted(id)} and no column of animals, as where SNPs are in rows; needed "
+            "animals in rows and SNPs in columns (transpose the table), or the column of animals in data.genotypes.id"
+        )
     left_out = [
         name
         for i, name in enumerate(names)
@@ -68,19 +78,40 @@ def choose_columns(table: Table, wanted: str | None, traits: Collection[str]) ->
             (is_raw and i < len(RAW))
             or name in traits
             or _is_no_snp(plain[name])
+            or _PANDAS_INDEX.fullmatch(plain[name])
             or _has_row_numbers(table, name, plain)
+            or (i == 0 and _counts_rows(table, name))
         )
     ]
-    of_dominance = [name for name in names if is_raw and name.upper().endswith(_OF_DOMINANCE) and name not in left_out]
-    no_snps = {id, *left_out, *of_dominance}
+    empty = [name for i, name in enumerate(names, 1) if name == f"column {i}" and name != id and _is_empty(table, name)]
+    left_out = [name for name in left_out if name not in empty]
+    of_dominance = _columns_of_dominance([name for name in names if name not in left_out], is_raw)
+    no_snps = {id, *left_out, *of_dominance, *empty}
     snps = [name for name in names if name not in no_snps]
     if not snps:
         more = f", and {_listed(left_out)}, which by their names are no SNPs" if left_out else " alone"
         raise DataError(
             f"{table.name}: found the column {quoted(id)}{more}; needed one for each SNP beside it (data.genotypes)"
         )
+    _refuse_genotypes_as_names(table, snps)
     notes, warnings = [], []
-    standard = {name for name in left_out if (is_raw and name in names[:6]) or plain[name] in _IDS | _BEFORE_IDS}
+    is_named_id = wanted is not None or plain[id] in _IDS
+    standard = {
+        name
+        for name in left_out
+        if (is_raw and name in names[:6])
+        or plain[name] in _BEFORE_IDS
+        or (plain[name] in _IDS and is_named_id)
+        or _PANDAS_INDEX.fullmatch(plain[name])
+        or _has_row_numbers(table, name, plain)
+        or (name == names[0] and _counts_rows(table, name))
+    }
+    if other_ids := [name for name in left_out if plain[name] in _IDS and not is_named_id]:
+        warnings.append(
+            f"{table.name}: the ids of the animals are taken from the first column, {quoted(id)}, and not from "
+            f"{_listed(other_ids)}: data.genotypes.id says which column has them"
+        )
+        left_out = [name for name in left_out if name not in other_ids]
     if standard:
         notes.append(f"{table.name}: {_say_left_out([n for n in left_out if n in standard])}")
     if unusual := [name for name in left_out if name not in standard]:
@@ -89,23 +120,35 @@ def choose_columns(table: Table, wanted: str | None, traits: Collection[str]) ->
         notes.append(
             f"{table.name}: {len(of_dominance):,} columns of heterozygotes, such as {of_dominance[0]}, left out"
         )
+    if unlike := _names_unlike_others(snps):
+        one = len(unlike) == 1
+        warnings.append(
+            f"{table.name}: {'column' if one else 'columns'} {_listed(unlike)} {agreeing(len(unlike), 'is')} taken as "
+            f"{'a SNP' if one else 'SNPs'}, but {'its name has' if one else 'their names have'} no number, as those of "
+            f"the other SNPs have: what is no SNP must not be in the table"
+        )
     of_snps = _alleles_of_raw(snps) if is_raw else (snps, None, None)
     return Columns(id, snps, *of_snps, tuple(notes), tuple(warnings))
 
 
 def _id_column(table: Table, plain: dict[str, str]) -> str:
     """The first column, or the first that is named as ids are where what stands before it is no id, or where the first
-    column has a value twice.
+    column counts the rows, or has a value twice or none. pandas' index without a name is named as ids are where it has
+    texts.
     """
     for i, name in enumerate(table.names):
         if plain[name] in _IDS:
             return name
         if i + 1 == len(table.names) or not (plain[name] in _BEFORE_IDS or _has_row_numbers(table, name, plain)):
             break
+    first = table.names[0]
     named = [name for name in table.names if plain[name] in _IDS]
-    if named and table.read([table.names[0]]).to_series().is_duplicated().any():
-        return named[0]
-    return table.names[0]
+    named = named or [name for name in table.names if _PANDAS_INDEX.fullmatch(plain[name]) and _has_texts(table, name)]
+    if named:
+        values = table.read([first]).to_series()
+        if values.is_duplicated().any() or values.null_count() or _counts_rows(table, first):
+            return named[0]
+    return first
 
 
 def _is_no_snp(plain: str) -> bool:
@@ -114,7 +157,12 @@ def _is_no_snp(plain: str) -> bool:
 
 def _has_row_numbers(table: Table, name: str, plain: dict[str, str]) -> bool:
     """A column without a name, or called as programs call numbers of rows, that counts from 0 or 1."""
-    if _ROW_NUMBERS.fullmatch(plain[name]) is None or table.n_rows < _FEWEST_ROWS:
+    return _ROW_NUMBERS.fullmatch(plain[name]) is not None and _counts_rows(table, name)
+
+
+def _counts_rows(table: Table, name: str) -> bool:
+    """Whether the values of a column are 0, 1, 2, ... or 1, 2, 3, ..."""
+    if table.n_rows < _FEWEST_ROWS:
         return False
     numbers = table.read([name]).to_series().cast(pl.Float64, strict=False)
     first = numbers[0]
@@ -123,6 +171,49 @@ def _has_row_numbers(table: Table, name: str, plain: dict[str, str]) -> bool:
 
 def _count_from(first: float, n: int) -> pl.Series:
     return pl.arange(int(first), int(first) + n, dtype=pl.Int64, eager=True).cast(pl.Float64)
+
+
+def _has_texts(table: Table, name: str) -> bool:
+    values = table.read([name]).to_series()
+    return values.null_count() == 0 and values.cast(pl.Float64, strict=False).null_count() > 0
+
+
+def _is_empty(table: Table, name: str) -> bool:
+    """A column without values, as a separator at the end of every line makes one."""
+    return table.read([name]).to_series().null_count() == table.n_rows
+
+
+def _columns_of_dominance(names: Sequence[str], is_raw: bool) -> list[str]:
+    """Those of plink --recode AD: of a .raw by their names, of another table where the SNP 'rs1_A' of 'rs1_HET' is
+    there, too.
+    """
+    ends = [name for name in names if name.upper().endswith(_OF_DOMINANCE)]
+    if is_raw or not ends:
+        return ends
+    parts = [_SNP_OF_RAW.fullmatch(name) for name in names if name not in set(ends)]
+    additive = {part[1] for part in parts if part is not None}
+    return [name for name in ends if name[: -len(_OF_DOMINANCE)] in additive]
+
+
+def _refuse_genotypes_as_names(table: Table, snps: Sequence[str]) -> None:
+    """DataError where the columns are called '0.13', '1.87', ...: a table without a header."""
+    numbers = pl.Series(snps, dtype=pl.String).cast(pl.Float64, strict=False)
+    if numbers.is_between(0, 2).all() and not numbers.null_count() and (numbers != numbers.floor()).any():
+        raise DataError(
+            f"{table.name} row 1: found {_listed(snps[:3])} as the names of SNPs: is the first line a row of the "
+            "table? needed a header with the names of the columns (data.genotypes)"
+        )
+
+
+def _names_unlike_others(snps: Sequence[str]) -> list[str]:
+    """Columns before and after the SNPs whose names have no number, where nearly all others have one."""
+    has_number = [any(character.isdigit() for character in name) for name in snps]
+    count = sum(has_number)
+    if count < _FEWEST_NUMBERED or count == len(snps):
+        return []
+    first, last = has_number.index(True), len(snps) - 1 - has_number[::-1].index(True)
+    inner = has_number[first : last + 1]
+    return [*snps[:first], *snps[last + 1 :]] if sum(inner) >= _SHARE_NUMBERED * len(inner) else []
 
 
 def _alleles_of_raw(snps: Sequence[str]) -> tuple[list[str], list[str] | None, list[str | None] | None]:
