@@ -1,7 +1,7 @@
 """The command line: its parser and its exit codes. Each command is in the command.py of its room.
 
 Exit code 0: done. 2: the input cannot be used, one message on stderr. 1: a bug, with its traceback. 130: Ctrl-C.
-143: SIGTERM. A run that was sampling then has kept its state.
+143: SIGTERM. 129: SIGHUP. A run that was sampling then has kept its state.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import shlex
 import sys
 import textwrap
 import traceback
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -122,8 +123,25 @@ examples:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    open_closed_streams()
     with as_a_command():
         return _run_command(arguments)
+
+
+def open_closed_streams() -> None:
+    """Standard streams that were closed by who started the program lead nowhere from here on.
+
+    Python has None in their places, and the system would give their numbers to the next files that are opened: what a
+    library writes to its standard error would go to a result.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it gets the lowest free number, this one
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  as long as the program
 
 
 def _run_command(arguments: list[str]) -> int:
@@ -134,12 +152,12 @@ def _run_command(arguments: list[str]) -> int:
     except (mmgibbs.MmgibbsError, PedigreeError, TableError) as error:
         return _refuse(str(error))
     except Stopped as stopped:
-        print(f"\n{stopped}", file=sys.stderr)
+        _say(f"\n{stopped}")
         if stopped.kept:
-            print(f"continue with: mmgibbs {shlex.join(resuming(arguments))}", file=sys.stderr)
+            _say(f"continue with: mmgibbs {shlex.join(resuming(arguments))}")
         return 128 + stopped.signal
     except KeyboardInterrupt:
-        print("\nstopped", file=sys.stderr)
+        _say("\nstopped")
         return STOPPED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or closing stdout complains once more
@@ -149,11 +167,9 @@ def _run_command(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001  the last resort: whatever else comes here is a bug
         if isinstance(error, OSError) and error.errno in _REFUSED:
             return _refuse(f"{error.filename or 'output'}: {error.strerror}")
-        traceback.print_exc()
-        print(
-            f"\nThis is a bug in mmgibbs {mmgibbs.__version__}. "
-            "Please report it with the lines above and your analysis file.",
-            file=sys.stderr,
+        _say(
+            f"{traceback.format_exc()}\nThis is a bug in mmgibbs {mmgibbs.__version__}. "
+            "Please report it with the lines above and your analysis file."
         )
         return BUG
 
@@ -188,8 +204,14 @@ def _behind_a_set(arguments: list[str]) -> list[str]:
 
 
 def _refuse(message: str) -> int:
-    print(message, file=sys.stderr)
+    _say(message)
     return BAD_INPUT
+
+
+def _say(text: str) -> None:
+    """On stderr. A terminal that is gone, or a log on a full disk, changes no exit code."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def _parser(arguments: list[str]) -> argparse.ArgumentParser:

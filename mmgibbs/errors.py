@@ -5,8 +5,15 @@ words.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
+T = TypeVar("T")
 
 
 class MmgibbsError(ValueError):
@@ -34,41 +41,52 @@ class DeviceError(MmgibbsError):
 
 
 class Stopped(KeyboardInterrupt):
-    """SIGINT (Ctrl-C) or SIGTERM came. `signal`: its number; `kept`: whether there are checkpoints to continue from."""
+    """SIGINT (Ctrl-C), SIGTERM or SIGHUP came. `signal`: its number; `kept`: there are checkpoints to continue from."""
 
     def __init__(self, signal: int, message: str, kept: bool = False):
         super().__init__(message)
         self.signal, self.kept = signal, kept
 
 
-class Speaking:
-    """How messages write an option: `resume=True` in Python, `--resume` while a command runs (`as_a_command`)."""
+_is_command: ContextVar[bool] = ContextVar("is_command", default=False)
 
-    of_a_command = False
+
+def is_command() -> bool:
+    """Whether messages write an option as on the command line, `--resume`, and not as in Python, `resume=True`.
+
+    It holds for this thread and for those that `submit_in_context` starts, so that a command beside calls from Python
+    does not change their messages.
+    """
+    return _is_command.get()
 
 
 @contextmanager
 def as_a_command() -> Iterator[None]:
     """Messages write options as on the command line meanwhile, and then as they did before."""
-    before, Speaking.of_a_command = Speaking.of_a_command, True
+    token = _is_command.set(True)
     try:
         yield
     finally:
-        Speaking.of_a_command = before
+        _is_command.reset(token)
+
+
+def submit_in_context(pool: Executor, function: Callable[..., T], *arguments: Any) -> Future[T]:
+    """`pool.submit` to a pool of threads, with messages as in the thread that submits."""
+    return pool.submit(copy_context().run, function, *arguments)
 
 
 def option(name: str, value: object = True) -> str:
     """'resume=True' in Python, '--resume' for a command; with a value 'folds=3' or '--folds 3', "by='time'" or
     '--by time'; a value in capitals is one that the reader chooses: 'extend=SWEEPS'.
     """
-    if Speaking.of_a_command:
+    if is_command():
         return option_name(name) if value is True else f"{option_name(name)} {value}"
     return f"{name}={value if isinstance(value, str) and value.isupper() else repr(value)}"
 
 
 def option_name(name: str) -> str:
     """'qtl_share' in Python, '--qtl-share' for a command."""
-    return f"--{name.replace('_', '-')}" if Speaking.of_a_command else name
+    return f"--{name.replace('_', '-')}" if is_command() else name
 
 
 def nearest(wanted: str, names: Iterable[str], known: str = "known are") -> str:

@@ -18,7 +18,6 @@ from functools import partial
 
 from mmgibbs.bench.effective import SAMPLED, mixing, sampled_model, steps_and_seconds, sweeps_that_fit
 from mmgibbs.bench.gpu import NOT_MEASURED, structured_row
-from mmgibbs.bench.machine import peak_bytes
 from mmgibbs.engines.base import Engine
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
@@ -27,7 +26,7 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Device
-from mmgibbs.machine.memory import free_bytes
+from mmgibbs.machine.memory import free_bytes, peak_bytes
 from mmgibbs.model.design import Design
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.simulation.simulate import Beef, beef_design, simulate_beef

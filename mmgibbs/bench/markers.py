@@ -13,11 +13,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mmgibbs.bench.machine import peak_bytes
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.genotypes.store import PackedGenotypes, Store
+from mmgibbs.machine.memory import peak_bytes
 from mmgibbs.model.covariance import CovarianceModel, full_block
 from mmgibbs.model.design import Design
 from mmgibbs.model.markers import MarkerPriorSpec, Markers

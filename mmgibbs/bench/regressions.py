@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mmgibbs.bench.machine import peak_bytes
 from mmgibbs.errors import DataError, DeviceError
+from mmgibbs.machine.memory import peak_bytes
 from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.estimator import make_arrays
 from mmgibbs.regressions.predictors import read_predictors

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from mmgibbs.bench.machine import peak_bytes
 from mmgibbs.bench.markers import simulated
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.engines.pcg.solver import PcgSolver
@@ -30,6 +29,7 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
 from mmgibbs.genotypes.relationship import products_with, scaled_1, vanraden_1
 from mmgibbs.genotypes.store import Store
+from mmgibbs.machine.memory import peak_bytes
 from mmgibbs.machine.threads import Threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.base import DenseBlock, Relationship

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmgibbs.bench.machine import peak_bytes
+from mmgibbs.machine.memory import peak_bytes
 from mmgibbs.model.design import Design
 
 

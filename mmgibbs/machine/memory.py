@@ -1,11 +1,19 @@
-"""How much memory is free, and a refusal before it runs out."""
+"""How much memory is free and was used, and a refusal before it runs out."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 from mmgibbs.errors import DeviceError
+
+resource: ModuleType | None
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
 
 # (mount point, limit, use, use that the system gives back when asked) of a group's memory, versions 2 and 1
 _GROUPS = (
@@ -18,6 +26,25 @@ def free_bytes() -> int | None:
     """Memory free on the machine and within a container's limit, without swapping; None where nothing says."""
     known = [b for b in (_free_on_machine(), *_free_in_groups()) if b is not None]
     return max(0, min(known)) if known else None
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has held so far (resident size), in bytes; 0 where nothing says.
+
+    Linux's own figure counts from the start of the program. `getrusage` begins with that of the process that started
+    this one.
+    """
+    known = _numbers(Path("/proc/self/status"), 1024).get("VmHWM")
+    if known is not None:
+        return known
+    if resource is not None:
+        peak: int = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+    try:
+        import psutil
+    except ImportError:
+        return 0
+    return int(getattr(psutil.Process().memory_info(), "peak_wset", 0))
 
 
 def refuse_beyond_free(needed: int, what: str, advice: str) -> None:

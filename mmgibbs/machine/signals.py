@@ -1,4 +1,6 @@
-"""Ctrl-C (SIGINT) and SIGTERM while chains run: they finish their sweep and keep their state, then the program ends."""
+"""Ctrl-C (SIGINT), SIGTERM and SIGHUP (a terminal that is closed) while chains run: they finish their sweep and keep
+their state, then the program ends.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ from typing import Any, ClassVar, NoReturn, Self
 from mmgibbs.errors import Stopped
 
 Handler = Callable[[int, FrameType | None], Any] | int | None
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+HANG_UP: int | None = getattr(signal, "SIGHUP", None)  # there is none on Windows
+SIGNALS = (signal.SIGINT, signal.SIGTERM, *([] if HANG_UP is None else [HANG_UP]))
+
+
+def is_heard(number: int) -> bool:
+    """False for SIGHUP under `nohup`, which has it ignored so that the program outlives its terminal."""
+    return number != HANG_UP or signal.getsignal(number) is not signal.SIG_IGN
 
 
 class StopSignals:
@@ -46,7 +54,7 @@ class StopSignals:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._came) for number in SIGNALS}
+            self._before = {number: signal.signal(number, self._came) for number in SIGNALS if is_heard(number)}
             self._of_main.append(self)
         else:
             self._elsewhere.append(self)
@@ -62,7 +70,7 @@ class StopSignals:
 
 @contextmanager
 def end_like_ctrl_c() -> Iterator[None]:
-    """Within the block SIGTERM unwinds the program as Ctrl-C does, StopSignals aside: what it began is cleaned up."""
+    """Within the block SIGTERM and SIGHUP unwind the program as Ctrl-C does; StopSignals aside."""
 
     def stop(number: int, frame: FrameType | None) -> NoReturn:
         raise Stopped(number, "stopped")
@@ -70,8 +78,10 @@ def end_like_ctrl_c() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, stop)
+    numbers = [number for number in SIGNALS if number != signal.SIGINT and is_heard(number)]
+    before = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -7,12 +7,26 @@ estimated is NaN.
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
+
+from mmgibbs.errors import DeviceError
 
 MIN_DRAWS_PER_CHAIN = 4  # of arviz_stats: two per half chain
 MIN_DRAWS_FOR_INTERVAL = 20  # 95 % of fewer draws is all of them
 HPD_PROBABILITY = 0.95
 COLUMNS = ("mean", "median", "sd", "mcse", "ess_bulk", "ess_tail", "rhat", "hpd_low", "hpd_high")
+
+
+def refuse_without_docstrings() -> None:
+    """DeviceError under `python -OO` (PYTHONOPTIMIZE=2): it removes docstrings, to which `arviz_stats` adds."""
+    if sys.flags.optimize > 1:
+        raise DeviceError(
+            "Python runs without docstrings (python -OO, or the environment variable PYTHONOPTIMIZE=2), but the "
+            "library arviz_stats needs them for diagnostics; needed Python without that option (PYTHONOPTIMIZE=1 is "
+            "fine)"
+        )
 
 
 def diagnose(draws: np.ndarray, fixed: bool = False) -> dict[str, float]:
@@ -31,6 +45,7 @@ def diagnose(draws: np.ndarray, fixed: bool = False) -> dict[str, float]:
         return out
     if not np.isfinite(draws).all():
         return out
+    refuse_without_docstrings()
     from arviz_stats.base.array import array_stats
 
     out["sd"] = sd = float(draws.std(ddof=1))

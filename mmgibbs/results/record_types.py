@@ -93,6 +93,17 @@ class _Decisions(_Section):
     selected: Counts = {}
 
 
+class _PeakMemory(_Section):
+    main: int
+    workers: Counts = {}
+
+
+class _Negative(_Section):
+    negative: int
+    of: int
+    lowest: Number
+
+
 class _Described(_Section):
     model: str
     equations: list[str] = []
@@ -238,6 +249,8 @@ _KEYS: dict[str, Any] = {
     "variances_counted": dict[str, dict[str, list[str] | str | None]],
     "scales": dict[str, dict[str, str]],
     "seconds": dict[str, Any],
+    "peak_memory": _PeakMemory,
+    "negative_reliabilities": _Negative,
     "warnings": list[str],
     "notes": list[str],
     "liabilities": dict[str, _Liability],

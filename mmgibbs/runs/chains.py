@@ -137,6 +137,10 @@ class Executor(Protocol):
     def facts(self) -> dict: ...  # for run.json
 
     @property
+    def worker_peaks(self) -> dict[str, int]:
+        """Chain or call -> the most memory, in bytes, of the other process that did it; empty where there was none."""
+
+    @property
     def calls_here(self) -> int:
         """Calls that share the memory of this machine, at most; 0 where they are made on others."""
 
@@ -173,7 +177,7 @@ def run_chains(
     reached: sweeps of the chain that is farthest already. `show(chain, position)` is called a few times a
     second, `warn` with what the user should know at once.
 
-    Raises Stopped where SIGINT or SIGTERM came: each chain has then finished its sweep and kept its state.
+    Raises Stopped where SIGINT, SIGTERM or SIGHUP came: each chain has then finished its sweep and kept its state.
     """
     rounds = [sweep for sweep in until or [factory.schedule.n_sweeps] if sweep >= reached] or [reached]
     with tempfile.TemporaryDirectory(prefix="mmgibbs-") as scratch:

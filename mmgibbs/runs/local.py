@@ -10,7 +10,9 @@ equations for a leak. The new process has to do what the first ones do.
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
+import shutil
 import signal
 import threading
 import warnings
@@ -23,13 +25,17 @@ from typing import Any
 
 import numpy as np
 
-from mmgibbs.errors import DeviceError
-from mmgibbs.machine.memory import free_bytes
+from mmgibbs.errors import DeviceError, submit_in_context
+from mmgibbs.machine.memory import free_bytes, peak_bytes
+from mmgibbs.machine.parent import end_with_parent
 from mmgibbs.machine.signals import SIGNALS
 from mmgibbs.machine.threads import blas_threads, cores
 from mmgibbs.runs.chains import Advance, ChainFactory, Job, advance_chain
 from pedigree.kernel_store import kernel_store
 
+NO_SPACE = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+SHARED_MEMORY = Path("/dev/shm")  # where Linux has the semaphores of processes
+MIN_SHARED_BYTES = 1_000_000  # free in it, for some tens of semaphores of 4 kB
 INTERPRETER = 150_000_000  # bytes of a process and its libraries
 
 
@@ -40,13 +46,14 @@ class LocalExecutor:
 
     def __init__(self, threads: int = 1, say: Callable[[str], None] | None = None) -> None:
         self.facts: dict = {}
+        self.worker_peaks: dict[str, int] = {}
         self._say = say
         if threads > 1:
             self.calls_here = threads
 
     def chains(self, job: Job) -> AbstractContextManager[Advance]:
         processes = self.facts["processes"] = processes_for(job.factory)
-        return _in_processes(job, processes)
+        return _in_processes(job, processes, self.worker_peaks)
 
     def each(self, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]) -> Generator:
         if self.calls_here == 1:
@@ -57,7 +64,7 @@ class LocalExecutor:
         """BLAS has one thread meanwhile: a call that set its number and then put it back would change that of the
         others, and with it the order of their sums."""
         with blas_threads(1), ThreadPoolExecutor(self.calls_here) as pool:
-            running = [pool.submit(call) for call in calls]
+            running = [submit_in_context(pool, call) for call in calls]
             try:
                 for call in running:
                     yield call.result()
@@ -82,15 +89,24 @@ def processes_for(factory: ChainFactory) -> int:
 
 
 @contextmanager
-def _in_processes(job: Job, processes: int) -> Iterator[Advance]:
+def _in_processes(job: Job, processes: int, peaks: dict[str, int]) -> Iterator[Advance]:
+    """peaks: takes, by chain, the most memory that its process has held."""
     parent = os.getpid() if processes > 1 else None
     archive = kernel_store().archive if processes > 1 else None
     with _workers(processes, str(job.progress.path.parent)) as at_once:
         if processes > 1:
             kernel_store().save()
-            at_once(_compile_kernels, [(job.factory, archive)])
+            at_once(_compile_kernels, [(job.factory, archive, parent)])
             kernel_store().load()
-        yield lambda until: at_once(_one_chain, [(job, c, until, parent, archive) for c in range(len(job.names))])
+
+        def advance(until: int) -> list:
+            answers = at_once(_one_chain, [(job, c, until, parent, archive) for c in range(len(job.names))])
+            if parent is not None:
+                of_chains = {name: n for name, (_, n) in zip(job.names, answers, strict=True)}
+                peaks.update({name: max(n, peaks.get(name, 0)) for name, n in of_chains.items()})
+            return [result for result, _ in answers]
+
+        yield advance
 
 
 @contextmanager
@@ -105,10 +121,14 @@ def _workers(processes: int, scratch: str) -> Iterator[Callable[[Callable, list[
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
     _leftovers_unsaid()
+    if SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free < MIN_SHARED_BYTES:
+        raise DeviceError(no_space(scratch))  # or workers end with tracebacks of their own
     try:
         with (
             _replacements_unsaid(),
-            parallel_config(backend="loky", inner_max_num_threads=1),
+            parallel_config(
+                backend="loky", inner_max_num_threads=1, initializer=_end_with_the_run, initargs=(os.getpid(),)
+            ),
             Parallel(
                 processes, return_as="generator", mmap_mode="c", max_nbytes=100_000, temp_folder=scratch
             ) as parallel,
@@ -117,11 +137,26 @@ def _workers(processes: int, scratch: str) -> Iterator[Callable[[Callable, list[
                 started = parallel(delayed(int)() for _ in range(processes))
             list(started)
             yield lambda function, calls: list(parallel(delayed(function)(*arguments) for arguments in calls))
+    except OSError as error:
+        if error.errno not in NO_SPACE or error.filename is not None:
+            raise
+        raise DeviceError(no_space(scratch)) from error
     except BrokenProcessPool as error:
         raise DeviceError(
             "the process of a chain was ended from outside, most likely by the system because memory ran out; "
             "needed fewer chains (sampler.chains) or more memory"
         ) from error
+
+
+def no_space(scratch: str) -> str:
+    """The message where processes find no room for what they share."""
+    places = [place for place in (Path(scratch).parent, SHARED_MEMORY) if place.is_dir()]
+    free = ", ".join(f"{shutil.disk_usage(place).free / 1e6:,.1f} MB in '{place}'" for place in places)
+    return (
+        f"temporary files: no space left for what the processes of chains share; found {free}; needed more room there "
+        "(containers have an option for the size of /dev/shm, TMPDIR names another temporary folder), or chains one "
+        "after another (sampler.chains: 1)"
+    )
 
 
 @contextmanager
@@ -131,6 +166,7 @@ def _replacements_unsaid() -> Iterator[None]:
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
+        warnings.filterwarnings("ignore", ".*joblib will operate in serial mode", UserWarning)
         yield
 
 
@@ -153,7 +189,7 @@ def _leftovers_unsaid() -> None:
 
 @contextmanager
 def signals_ignored() -> Iterator[None]:
-    """Processes started here see neither Ctrl-C nor SIGTERM, so that none of them shows a traceback or ends early:
+    """Processes started here do not see the signals, so that none of them shows a traceback or ends early:
     the parent tells them.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -167,22 +203,34 @@ def signals_ignored() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def _end_with_the_run(parent: int) -> None:
+    """In a process of chains: it ends with the run, and removes its folder of kernels if it has one."""
+
+    def remove_kernels() -> None:
+        folder = kernel_store().folder if kernel_store.cache_info().currsize else None
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    end_with_parent(parent, remove_kernels)
+
+
 def _leave_signals_to_the_parent() -> None:
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _compile_kernels(factory: ChainFactory, archive: Path | None) -> None:
-    _leave_signals_to_the_parent()
-    kernel_store().share(archive)
+def _compile_kernels(factory: ChainFactory, archive: Path | None, parent: int | None) -> None:
+    if os.getpid() != parent:
+        _leave_signals_to_the_parent()
+        kernel_store().share(archive)
     plain_arrays(factory).compile_kernels()
     kernel_store().save()
 
 
-def _one_chain(job: Job, chain: int, until: int, parent: int | None, archive: Path | None) -> Any | None:
-    """advance_chain, in a process of its own where there is a parent."""
-    if parent is None:
-        return advance_chain(job, chain, until)
+def _one_chain(job: Job, chain: int, until: int, parent: int | None, archive: Path | None) -> tuple[Any | None, int]:
+    """(advance_chain, peak memory of this process); in a process of its own where there is a parent."""
+    if parent is None or parent == os.getpid():  # joblib stays in this process where the system gives it no semaphores
+        return advance_chain(job, chain, until), 0
 
     _leave_signals_to_the_parent()
     kernel_store().share(archive)
@@ -192,7 +240,8 @@ def _one_chain(job: Job, chain: int, until: int, parent: int | None, archive: Pa
             kernel_store().close()
             os._exit(1)  # the run was killed, and may have been started anew: nothing of this chain is wanted
 
-    return advance_chain(dataclasses.replace(job, factory=plain_arrays(job.factory)), chain, until, end_with_the_parent)
+    job = dataclasses.replace(job, factory=plain_arrays(job.factory))
+    return advance_chain(job, chain, until, end_with_the_parent), peak_bytes()
 
 
 def plain_arrays(value: Any) -> Any:

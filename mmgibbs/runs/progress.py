@@ -10,7 +10,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TextIO
 
@@ -36,7 +36,8 @@ class Console:
     """
 
     def __init__(self, aloud: bool = True, stream: TextIO | None = None, name: str = ""):
-        self.aloud, self.stream, self.name = aloud, stream or sys.stderr, name
+        stream = stream or sys.stderr  # None where it was closed before Python began
+        self.aloud, self.stream, self.name = aloud and stream is not None, stream, name
         self.log: RunLog | None = None  # also hears what is not said aloud
         self.lines: list[tuple[float, str]] = []  # (time, text) until there is a log
 
@@ -51,8 +52,9 @@ class Console:
             tqdm.write(text, file=self.stream)  # above the bars, where there are some
         elif self.aloud:
             name = f"{self.name}:" + ("\n" if "\n" in text else " ") if self.name else ""
-            self.stream.write(f"{name}{text}\n")  # in one piece, also where several runs speak at once
-            self.stream.flush()
+            with suppress(OSError):  # a terminal that is gone, a log on a full disk: the run goes on
+                self.stream.write(f"{name}{text}\n")  # in one piece, also where several runs speak at once
+                self.stream.flush()
         self.write_log(text)
 
     def write_log(self, text: str) -> None:

@@ -37,7 +37,7 @@ class ProgressFile:
         self.path, self.names, self.shown = path, tuple(names), dict(shown)
         shape = (len(names) + 1, self.HEAD + sum(math.prod(s) for s in self.shown.values()))
         if not path.exists():
-            np.zeros(shape).tofile(path)
+            path.write_bytes(bytes(8 * math.prod(shape)))
         self.rows = np.asarray(np.memmap(path, np.float64, "r+", shape=shape))  # plain: read after every sweep
 
     def __reduce__(self) -> tuple[type[ProgressFile], tuple[Path, tuple[str, ...], dict[str, tuple[int, ...]]]]:

@@ -12,6 +12,8 @@ from typing import Any
 from mmgibbs.config import load_config
 from mmgibbs.config.load import listed_overrides
 from mmgibbs.errors import ConfigError, option
+from mmgibbs.machine.memory import peak_bytes
+from mmgibbs.posterior.diagnostics import refuse_without_docstrings
 from mmgibbs.results.curves import curve_files
 from mmgibbs.results.folder import WORKING, write_run_folder
 from mmgibbs.results.reading import RunFiles
@@ -48,8 +50,9 @@ def run(
     cluster: 'tcp://host:port' of a Dask scheduler, whose workers then run the chains with the same draws, or 'local:N'
     for N workers on this machine (a script then needs the usual `if __name__ == "__main__":`).
     Raises MmgibbsError or pedigree.errors.PedigreeError with one readable message; Stopped (a KeyboardInterrupt) if
-    SIGINT or SIGTERM ends the sampling, after its state is saved.
+    SIGINT, SIGTERM or SIGHUP ends the sampling, after its state is saved.
     """
+    refuse_without_docstrings()  # before hours of sampling
     console = Console(progress)
     if directory is not None and not isinstance(directory, (str, os.PathLike)):
         raise ConfigError(f"directory: found {reprlib.repr(directory)}, needed the path of a folder")
@@ -85,7 +88,8 @@ def _solved(folder: RunFolder, console: Console, executor: Executor) -> Result:
     clock.lap(problem.stage)
     tables = problem.tables(found)
     clock.lap("summary")
-    record = problem.record(found, clock.seconds) | {"run_id": folder.run_id}
+    memory = {"main": peak_bytes(), "workers": dict(executor.worker_peaks)}
+    record = problem.record(found, clock.seconds) | {"peak_memory": memory, "run_id": folder.run_id}
     negative = negative_reliabilities(tables.solutions, record)
     record |= {} if negative is None else {"negative_reliabilities": negative}
     return written(folder, tables, record, console)

@@ -19,8 +19,9 @@ from pathlib import Path
 
 from mmgibbs.config import Analysis, load_config
 from mmgibbs.config.load import listed_overrides
-from mmgibbs.errors import ConfigError, MmgibbsError, Stopped
+from mmgibbs.errors import ConfigError, MmgibbsError, Stopped, submit_in_context
 from mmgibbs.machine.signals import StopSignals
+from mmgibbs.posterior.diagnostics import refuse_without_docstrings
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.runs.place import RunFolder
@@ -61,8 +62,9 @@ def run_scenarios(
     with each scenario as it ends.
 
     Raises ConfigError before anything is run: a file that cannot be used, two that would write the same folder. Stopped
-    if SIGINT or SIGTERM ends the sampling, after the states are saved.
+    if SIGINT, SIGTERM or SIGHUP ends the sampling, after the states are saved.
     """
+    refuse_without_docstrings()
     files = _listed(files)
     analyses = _load(files, overrides, output)
     names = _names(files)
@@ -106,7 +108,7 @@ def _at_once(
     at_once = min(len(analyses), -(-threads // min(chains)))
     with StopSignals(lambda: None) as stop, ThreadPoolExecutor(at_once) as pool:
         try:
-            running = [pool.submit(one, a, name) for a, name in zip(analyses, names, strict=True)]
+            running = [submit_in_context(pool, one, a, name) for a, name in zip(analyses, names, strict=True)]
             waiting = set(running)
             while waiting and stop.signal is None:
                 ended, waiting = wait(waiting, timeout=1, return_when=FIRST_COMPLETED)

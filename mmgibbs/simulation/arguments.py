@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mmgibbs.errors import ConfigError, Speaking, option_name
+from mmgibbs.errors import ConfigError, is_command, option_name
 
 LARGEST_SEED = 2**32 - 1
 
@@ -45,7 +45,7 @@ def several(name: str, value: Any, needed: str) -> tuple[Any, ...]:
 
 def population(n_animals: Any, seed: Any, years: Any) -> tuple[int, int, int]:
     """The three numbers that every simulation begins with."""
-    animals = "animals" if Speaking.of_a_command else "n_animals"
+    animals = "animals" if is_command() else "n_animals"
     numbers = whole_number(animals, n_animals, 1), whole_number("seed", seed, 0, LARGEST_SEED)
     return *numbers, whole_number("years", years, 1)
 

@@ -2,6 +2,8 @@
 
 import argparse
 import errno
+import json
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -322,6 +324,52 @@ def test_a_closed_pipe_is_no_bug(analysis):
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait() == 141
+
+
+SHELL = pytest.mark.skipif(os.name != "posix", reason="closes streams by a shell")
+
+
+def in_a_shell(analysis, line, **environment):
+    """The exit code of a command line in which {mmgibbs} stands for the program."""
+    program = f"'{sys.executable}' -m mmgibbs"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | environment
+    return subprocess.run(
+        ["sh", "-c", line.format(mmgibbs=program)], cwd=analysis.parent, env=environment, capture_output=True,
+        text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+@SHELL
+@pytest.mark.parametrize("closed", ["1", "2", "0 1 2"])
+def test_streams_that_are_closed_change_nothing(analysis, closed):
+    """As some services start programs: nothing is said, and nothing goes wrong."""
+    shut = " ".join(f"{n}>&-" for n in closed.split())
+    short = "--no-report --set sampler.chains=2 --set sampler.samples=20 --set sampler.burn_in=10"
+    assert in_a_shell(analysis, f"{{mmgibbs}} run analysis.yaml {short} --output run {shut}").returncode == 0
+    assert json.loads((analysis.parent / "run" / "run.json").read_text())["seed"] is not None
+    assert in_a_shell(analysis, f"{{mmgibbs}} check analysis.yaml {shut}").returncode == 0
+    assert in_a_shell(analysis, f"{{mmgibbs}} check none.yaml {shut}").returncode == 2
+
+
+@SHELL
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+def test_a_full_disk_behind_stderr_ends_no_run(analysis):
+    short = "--no-report --set sampler.chains=1 --set sampler.samples=20 --set sampler.burn_in=10"
+    assert in_a_shell(analysis, f"{{mmgibbs}} run analysis.yaml {short} --output run 2>/dev/full").returncode == 0
+    assert (analysis.parent / "run" / "run.json").exists()
+    assert in_a_shell(analysis, "{mmgibbs} check none.yaml 2>/dev/full").returncode == 2
+    said = in_a_shell(analysis, "{mmgibbs} check analysis.yaml >/dev/full")
+    assert said.returncode == 2 and said.stderr == "output: No space left on device\n"
+
+
+@SHELL
+def test_without_docstrings_a_run_is_refused_before_it_begins(analysis):
+    said = in_a_shell(analysis, "{mmgibbs} run analysis.yaml", PYTHONOPTIMIZE="2")
+    assert said.returncode == 2 and said.stderr.count("\n") == 1 and "PYTHONOPTIMIZE=1 is fine" in said.stderr
+    assert not (analysis.parent / "runs").exists()
+    assert in_a_shell(analysis, "{mmgibbs} check analysis.yaml", PYTHONOPTIMIZE="2").returncode == 0
+    short = "--no-report --set sampler.chains=1 --set sampler.samples=20 --set sampler.burn_in=10"
+    assert in_a_shell(analysis, f"{{mmgibbs}} run analysis.yaml {short}", PYTHONOPTIMIZE="1").returncode == 0
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["validate", "--help"], ["compare", "--help"], ["report", "--help"]])

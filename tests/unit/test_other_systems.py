@@ -52,9 +52,9 @@ WITHOUT_LINUX = """
     io.open = builtins.open = no_system_files
     os.open = no_folders
 
-    from mmgibbs.bench.machine import peak_bytes, processor
+    from mmgibbs.bench.machine import processor
     from mmgibbs.cli import main
-    from mmgibbs.machine.memory import free_bytes
+    from mmgibbs.machine.memory import free_bytes, peak_bytes
     from mmgibbs.machine.threads import cores
 
     assert free_bytes() is None and cores() >= 1 and peak_bytes() == 0 and isinstance(processor(), str)

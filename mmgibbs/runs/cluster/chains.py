@@ -16,7 +16,8 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
-from mmgibbs.errors import DeviceError
+from mmgibbs.errors import DeviceError, submit_in_context
+from mmgibbs.machine.memory import peak_bytes
 from mmgibbs.runs.chains import Advance, Job, position
 from mmgibbs.runs.checkpoints import CheckpointWriter
 from mmgibbs.runs.cluster.workers import LOSSES, Cluster, Payload, WorkerLost, WorkerState
@@ -46,18 +47,22 @@ def _state(held: WorkerState, chain: int) -> bytes | None:
     return pickle.dumps(held.chains[chain].state(), 5) if chain in held.chains else None
 
 
-def _result(held: WorkerState, chain: int) -> bytes | None:
-    return pickle.dumps(held.chains[chain].result(), 5) if chain in held.chains else None
+def _result(held: WorkerState, chain: int) -> tuple[bytes, int] | None:
+    """(what the chain has found, peak memory of this worker)."""
+    return (pickle.dumps(held.chains[chain].result(), 5), peak_bytes()) if chain in held.chains else None
 
 
 # ----------------------------------------------------------------------------------------------- on this machine
 
 
 @contextmanager
-def spread(cluster: Cluster, job: Job, tell: Callable[[str], None]) -> Iterator[Advance]:
-    """Yields advance(until) -> results in the order of the chains, None for one that was stopped before it began."""
+def spread(cluster: Cluster, job: Job, tell: Callable[[str], None], peaks: dict[str, int]) -> Iterator[Advance]:
+    """Yields advance(until) -> results in the order of the chains, None for one that was stopped before it began.
+
+    peaks: takes, by chain, the most memory that its worker has held.
+    """
     with ThreadPoolExecutor(len(job.names)) as waiting:
-        chains = _SpreadChains(cluster, job, tell, waiting)
+        chains = _SpreadChains(cluster, job, tell, waiting, peaks)
         try:
             yield chains.advance
         finally:
@@ -67,8 +72,15 @@ def spread(cluster: Cluster, job: Job, tell: Callable[[str], None]) -> Iterator[
 class _SpreadChains:
     """The chains of a job: a thread here for each, and one that waits for what its worker answers."""
 
-    def __init__(self, cluster: Cluster, job: Job, tell: Callable[[str], None], waiting: ThreadPoolExecutor):
-        self.cluster, self.job, self._tell = cluster, job, tell
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: Job,
+        tell: Callable[[str], None],
+        waiting: ThreadPoolExecutor,
+        peaks: dict[str, int],
+    ):
+        self.cluster, self.job, self._tell, self._peaks = cluster, job, tell, peaks
         self._payload = Payload(cluster, job.factory, waiting)
         self._at: dict[int, str] = {}  # chain -> its worker
         self._writers: dict[int, CheckpointWriter | None] = {}
@@ -87,7 +99,7 @@ class _SpreadChains:
         n = len(self.job.names)
         with ThreadPoolExecutor(n) as pool:
             try:
-                chains = [pool.submit(self._one, c, until) for c in range(n)]
+                chains = [submit_in_context(pool, self._one, c, until) for c in range(n)]
                 for first in wait(chains, return_when=FIRST_EXCEPTION).done:
                     first.result()
                 return [chain.result() for chain in chains]
@@ -139,7 +151,9 @@ class _SpreadChains:
             if writer is not None and (done or writer.due(at.number)):
                 writer.save(at.number, pickle.loads(self._call(_state, chain)), self.job.kept_facts)
             if done:
-                return pickle.loads(self._call(_result, chain))
+                result, peak = self._call(_result, chain)
+                self._peaks[self.job.names[chain]] = max(peak, self._peaks.get(self.job.names[chain], 0))
+                return pickle.loads(result)
 
     def _place(self, chain: int) -> None:
         """Start the chain, from its checkpoint where there is one, on the worker with the least work for its

@@ -17,6 +17,7 @@ class ClusterExecutor:
     def __init__(self, cluster: Cluster, say: Callable[[str], None]):
         self.cluster, self._say = cluster, say
         self.happened: list[str] = []
+        self.worker_peaks: dict[str, int] = {}
 
     def tell(self, text: str) -> None:
         self.happened.append(text)
@@ -38,7 +39,7 @@ class ClusterExecutor:
         return self.cluster.threads if self.cluster.local else 0
 
     def chains(self, job: Job) -> AbstractContextManager[Advance]:
-        return spread(self.cluster, job, self.tell)
+        return spread(self.cluster, job, self.tell, self.worker_peaks)
 
     def each(self, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]) -> Generator:
-        return each(self.cluster, function, shared, calls, names, self.tell)
+        return each(self.cluster, function, shared, calls, names, self.tell, self.worker_peaks)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import mmgibbs
 from mmgibbs.errors import DeviceError, MmgibbsError
+from mmgibbs.machine.memory import peak_bytes
 from mmgibbs.runs.cluster.workers import LOOKING, LOSSES, NO_WORKERS, Cluster, keep_freed_memory, no_worker
 from pedigree.errors import PedigreeError, TableError
 
@@ -31,11 +32,13 @@ def each(
     calls: Sequence[tuple],
     names: Sequence[str],
     tell: Callable[[str], None],
+    peaks: dict[str, int],
 ) -> Generator:
     """Yields function(*shared, *call) in the order of the calls, as many at once as the workers have threads.
 
-    function: of a module; shared: sent once to each worker; names: of the calls, for messages. What a call raises
-    is raised here, in its turn; the others are then given up.
+    function: of a module; shared: sent once to each worker; names: of the calls, for messages; peaks: takes, by call,
+    the most memory that its worker has held. What a call raises is raised here, in its turn; the others are then given
+    up.
     """
     from distributed import as_completed
 
@@ -53,7 +56,8 @@ def each(
                 answers |= {f.key: f for f in ended.next_batch(block=False)}
                 losses.look()
                 time.sleep(0 if ended.has_ready() or future.key in answers else SOON)
-            yield _answer(answers.pop(future.key), name)
+            answer, peaks[name] = _answer(answers.pop(future.key), name)
+            yield answer
     finally:
         client.cancel(futures)
 
@@ -74,22 +78,22 @@ def _unpacked(packed: bytes) -> _Shared:
 
 
 def _call(packed: bytes, shared: _Shared, version: str) -> bytes:
-    """(whether it went well, result or refusal), on a worker. Whatever else it raises, Dask tries again."""
+    """(whether it went well, result or refusal, peak memory), on a worker. What else it raises, Dask tries again."""
     try:
         if mmgibbs.__version__ != version:
             raise DeviceError(f"a worker has mmgibbs {mmgibbs.__version__}, needed {version}")
         function, call = pickle.loads(packed)
-        return pickle.dumps((True, function(*shared.values, *call)), 5)
+        return pickle.dumps((True, function(*shared.values, *call), peak_bytes()), 5)
     except REFUSALS as error:
-        return pickle.dumps((False, error), 5)
+        return pickle.dumps((False, error, 0), 5)
 
 
-def _answer(future: Future, name: str) -> Any:
-    """The result of a call that has ended."""
+def _answer(future: Future, name: str) -> tuple[Any, int]:
+    """The result of a call that has ended, and the peak memory of its worker."""
     from distributed import KilledWorker
 
     try:
-        good, answer = pickle.loads(future.result())
+        good, answer, peak = pickle.loads(future.result())
     except KilledWorker as error:
         lost = getattr(error, "allowed_failures", LOSSES) + 1
         raise DeviceError(
@@ -103,7 +107,7 @@ def _answer(future: Future, name: str) -> Any:
         ) from error
     if not good:
         raise answer
-    return answer
+    return answer, peak
 
 
 class _Losses:

@@ -20,8 +20,9 @@ from mmgibbs.runs.local import signals_ignored
 from pedigree.tables import counted
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client, Future, Security
 
+LOOPBACK = "127.0.0.1"  # an address that only this machine can reach
 LOOKING = 2.0  # seconds of waiting for a worker before looking whether it is still there
 CONNECTING = 10.0  # seconds
 NO_WORKERS = 60.0  # seconds that a cluster may be without one
@@ -79,23 +80,40 @@ def connect(address: str, say: Callable[[str], None]) -> Iterator[Cluster]:
     except ImportError as error:
         raise ConfigError(f"{where} needs Dask: pip install 'mmgibbs[cluster]' ({error})") from error
     with ExitStack() as stack:
-        at = address
+        at, security = address, None
         if form["workers"]:
             n = int(form["workers"])
+            security = _temporary_security(where)
             with signals_ignored():
                 here = LocalCluster(
-                    n, threads_per_worker=max(1, cores() // n), memory_limit=0, dashboard_address=":0",
+                    n, threads_per_worker=max(1, cores() // n), memory_limit=0, host=LOOPBACK, protocol="tls://",
+                    security=security, dashboard_address=f"{LOOPBACK}:0", scheduler_kwargs={"dashboard": False},
                     silence_logs="CRITICAL"
                 )  # fmt: skip
             at = stack.enter_context(here).scheduler_address
         try:
-            client = stack.enter_context(Client(at, timeout=CONNECTING, set_as_default=False))
+            client = stack.enter_context(Client(at, timeout=CONNECTING, set_as_default=False, security=security))
         except (OSError, TimeoutError) as error:
             raise DeviceError(
                 f"{where}: no Dask scheduler answers at {address} within {CONNECTING:g} seconds; "
                 "needed the address that `dask scheduler` prints"
             ) from error
         yield Cluster(client, address, say)
+
+
+def _temporary_security(where: str) -> Security:
+    """Keys that only this process and its workers know: whoever connects to a scheduler can run code in its workers,
+    and every user of a machine can connect to its own addresses.
+    """
+    from distributed import Security
+
+    try:
+        return Security.temporary()
+    except ImportError as error:
+        raise ConfigError(
+            f"{where}: workers on this machine need the library cryptography, so that only this run can use them: pip "
+            f"install 'mmgibbs[cluster]' ({error})"
+        ) from error
 
 
 def no_worker(address: str) -> DeviceError:

@@ -126,7 +126,8 @@ def test_refused_before_anything_is_written(folder, capsys, mistake):
 
 @pytest.mark.slow
 def test_on_a_cluster(folder, monkeypatch):
-    pytest.importorskip("distributed", reason="needs Dask: pip install 'mmgibbs[cluster]'")
+    for library in ("distributed", "cryptography"):
+        pytest.importorskip(library, reason="needs Dask: pip install 'mmgibbs[cluster]'")
     monkeypatch.setattr("mmgibbs.runs.cluster.chains.TURN", 0.0)
     stop = "--set=sampler.stop={ess: 60, parameters: ['beta[*]'], max_samples: 400}"
     assert main([*RUN, "--quiet", stop, "--output=here"]) == 0

@@ -153,6 +153,50 @@ def test_without_dask(folder, monkeypatch):
     assert told.code == 2 and "pip install 'mmgibbs[cluster]'" in told.err
 
 
+@pytest.fixture
+def local_worker():
+    """The address of the scheduler, and its keys, of a worker that a run has started on this machine."""
+    pytest.importorskip("cryptography", reason="needs keys: pip install 'mmgibbs[cluster]'")
+    with mmgibbs.runs.cluster.connect("local:1", lambda text: None) as cluster:
+        yield cluster
+
+
+def listening(pids):
+    """Addresses on which these processes listen."""
+    psutil = pytest.importorskip("psutil")
+    return {c.laddr.ip for pid in pids for c in psutil.Process(pid).net_connections() if c.status == "LISTEN"}
+
+
+def test_nobody_else_can_use_the_workers_of_this_machine(local_worker):
+    """Whoever connects to a scheduler can run code in its workers, as any user of this machine could."""
+    address = local_worker.client.scheduler.address
+    assert address.startswith("tls://127.0.0.1:")
+    assert all(worker.startswith("tls://127.0.0.1:") for worker in local_worker.workers())
+    strangers = {"without keys": None, "with other keys": distributed.Security.temporary()}
+    for security in strangers.values():
+        for at in (address, address.replace("tls:", "tcp:")):
+            with pytest.raises((OSError, TimeoutError, ValueError, TypeError, RuntimeError)):
+                distributed.Client(at, timeout=1.5, set_as_default=False, security=security)
+    pids = [os.getpid(), *local_worker.client.run(os.getpid).values()]
+    assert listening(pids) <= {"127.0.0.1"}
+    assert list(local_worker.client.run(len, "abc").values()) == [3]
+
+
+def test_workers_here_need_the_library_of_their_keys(folder, monkeypatch):
+    def absent():
+        raise ImportError("no cryptography")
+
+    monkeypatch.setattr(distributed.Security, "temporary", absent)
+    told = command(folder, *RUN, "--cluster", "local:2")
+    assert told.code == 2 and "pip install 'mmgibbs[cluster]'" in told.err and "cryptography" in told.err
+
+
+def test_the_record_has_the_peak_memory_of_the_workers(folder, workers):
+    assert command(folder, *RUN, "--quiet", "--cluster", workers.scheduler_address).code == 0
+    memory = json.loads((folder / "run" / "run.json").read_text())["peak_memory"]
+    assert list(memory["workers"]) == ["chain-1", "chain-2"] and all(n > 2e7 for n in memory["workers"].values())
+
+
 def kill(workers, which=0):
     """A function that kills a worker; its address. A new one takes its place after a while."""
     nanny = workers.workers[which]

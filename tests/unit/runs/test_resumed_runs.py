@@ -157,7 +157,7 @@ def test_the_chains_of_a_killed_run_end_too(folder, whole):
 # ------------------------------------------------------------------------------------------------ stopped by a signal
 
 
-@pytest.mark.parametrize(("how", "sweep"), [(signal.SIGINT, 17), (signal.SIGTERM, 83)])
+@pytest.mark.parametrize(("how", "sweep"), [(signal.SIGINT, 17), (signal.SIGTERM, 83), (signal.SIGHUP, 83)])
 def test_a_signal_ends_the_sweep_and_keeps_the_state(folder, monkeypatch, whole, how, sweep):
     outcome = stop_at(monkeypatch, folder, sweep, how=how)
     at = "17, 0" if sweep == 17 else "60, 23"
@@ -495,6 +495,18 @@ def test_a_folder_without_permission(folder, monkeypatch, tmp_path):
     (folder / "run").mkdir()
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "run")  # as root all is permitted
     assert "cannot be written: no permission to write in" in refused(folder)
+
+
+def test_under_nohup_a_run_outlives_its_terminal(folder, monkeypatch, whole):
+    """`nohup` has SIGHUP ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        at_sweep(monkeypatch, 17, lambda: os.kill(os.getpid(), signal.SIGHUP))
+        assert command(folder, *RUN).code == 0
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert_same(folder / "run", whole)
 
 
 # ------------------------------------------------------------------------------------------------ data that change
