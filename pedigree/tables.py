@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import difflib
-import gzip
 import io
 import os
 import zlib
@@ -29,6 +28,8 @@ Source = str | os.PathLike[str] | pl.DataFrame  # what a table is read from
 Separator = str | Sequence[int] | None
 WHITESPACE = " "  # as a separator: any run of blanks and tabs
 _COMMON_SEPARATORS = ("\t", ",", ";", "|")
+UNPACKED_BYTES_ALWAYS_ALLOWED = 1 << 30  # of a gzip file
+MAX_UNPACKED_RATIO = 100  # unpacked to packed size of larger ones; tables have 3 to 30
 _LINES_FOR_GUESS = 50
 _NO_TEXT = {  # how files begin that are often given for a table
     b"PK\x03\x04": "a spreadsheet or zip file",
@@ -288,13 +289,32 @@ def _bytes_of(path: Path, name: str) -> bytes:
 
 
 def unzip(content: bytes, name: str) -> bytes:
-    """Return the content of a gzip file, any other content as it is. Raises TableError where it is damaged."""
+    """Return the content of a gzip file, any other content as it is.
+
+    Raises TableError where it is damaged, or larger than any table is for its packed size: a file of some megabytes can
+    be made to fill all memory.
+    """
     if content[:2] != b"\x1f\x8b":
         return content
-    try:
-        return gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
-        raise TableError(f"{name}: the gzip file is damaged or cut short: {error}") from error
+    most = max(UNPACKED_BYTES_ALWAYS_ALLOWED, MAX_UNPACKED_RATIO * len(content))
+    parts, size, rest = [], 0, content
+    while rest:
+        member = zlib.decompressobj(wbits=31)  # of gzip, with its checksum
+        try:
+            parts.append(member.decompress(rest, most - size + 1))
+        except zlib.error as error:
+            raise TableError(f"{name}: the gzip file is damaged or cut short: {error}") from error
+        size += len(parts[-1])
+        if size > most:
+            raise TableError(
+                f"{name}: unpacks to more than {most / 1e9:,.1f} GB from {len(content) / 1e6:,.1f} MB; needed at most "
+                f"{MAX_UNPACKED_RATIO} times the packed size, as of any table: if the file is one, unpack it (gunzip) "
+                "and give the unpacked file, which has no limit"
+            )
+        if not member.eof:
+            raise TableError(f"{name}: the gzip file is damaged or cut short: its end is missing")
+        rest = member.unused_data.lstrip(b"\0")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _text_table(content: bytes, name: str, separator: Separator, header: bool | Sequence[str], path: Path) -> Table:

@@ -34,13 +34,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many of the highest are looked at: how many of these both have (default: 20)",
     )
+    parser.add_argument(
+        "--escape-formulas",
+        action="store_true",
+        help="in csv files, put an apostrophe before text that a spreadsheet would take for a formula",
+    )
     parser.add_argument("--page", metavar="FILE", help="also write a page about two runs, like mmgibbs report A B")
 
 
 def main(args: argparse.Namespace) -> None:
     from mmgibbs.comparison.make import compared
 
-    found = compared(args.a, args.b, args.output, levels=args.levels, top=args.top)
+    found = compared(
+        args.a, args.b, args.output, levels=args.levels, top=args.top, escape_formulas=args.escape_formulas
+    )
     if found.nothing:
         raise ConfigError(f"compare: nothing to compare: {found.nothing}")
     print(found.text)

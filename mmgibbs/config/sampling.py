@@ -13,6 +13,7 @@ from mmgibbs.config.fields import (
     Interval,
     Problems,
     Section,
+    a_boolean,
     a_name,
     a_path,
     a_text,
@@ -368,3 +369,6 @@ class Output(Section):
 
     csv: Annotated[str, checked(one_of("auto", "always", "never"))] = "auto"
     """auto: solutions.csv and decisions.csv up to a million rows; always: whatever their size; never: parquet alone."""
+
+    escape_formulas: Annotated[bool, checked(a_boolean)] = False
+    """In csv files, put an apostrophe before text that spreadsheets take for a formula (it begins with = + - @)."""

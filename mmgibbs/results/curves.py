@@ -18,6 +18,7 @@ import polars as pl
 
 from mmgibbs.data.covariates import legendre
 from mmgibbs.posterior.summary import summary_table
+from mmgibbs.results.csv_files import csv_writer
 from mmgibbs.results.relationships import relationships_of
 
 FILE = "curves"
@@ -121,14 +122,14 @@ def _frame(found: VarianceCurve, quantity: str, values: np.ndarray, chains: int)
 
 
 def curve_files(
-    record: Mapping[str, Any], draws: Mapping[str, np.ndarray], csv: str
+    record: Mapping[str, Any], draws: Mapping[str, np.ndarray], csv: str, escaped: bool = False
 ) -> dict[str, Callable[[Path], None]]:
     """File name -> its writer, for `folder.write_run_folder`; nothing without a random regression."""
     frame = curves_frame(record, draws)
     if frame.is_empty():
         return {}
     files: dict[str, Callable[[Path], None]] = {f"{FILE}.parquet": frame.write_parquet}
-    return files if csv == "never" else files | {f"{FILE}.csv": frame.write_csv}
+    return files if csv == "never" else files | {f"{FILE}.csv": csv_writer(frame, escaped)}
 
 
 def _element(draws: Mapping[str, np.ndarray], term: str, a: str, b: str) -> np.ndarray | None:

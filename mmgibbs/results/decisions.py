@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.posterior.decisions import Decided
+from mmgibbs.results.csv_files import csv_writer
 from mmgibbs.results.folder import is_csv_wanted
 
 
@@ -53,7 +54,7 @@ def response_frame(
 
 
 def decision_files(
-    candidates: pl.DataFrame | None, response: pl.DataFrame | None, csv: str
+    candidates: pl.DataFrame | None, response: pl.DataFrame | None, csv: str, escaped: bool = False
 ) -> dict[str, Callable[[Path], None]]:
     """File name -> its writer, for `folder.write_run_folder`; nothing where no decisions were asked for."""
     files: dict[str, Callable[[Path], None]] = {}
@@ -62,7 +63,7 @@ def decision_files(
             continue
         files[f"{name}.parquet"] = frame.write_parquet
         if is_csv_wanted(csv, frame.height):
-            files[f"{name}.csv"] = frame.write_csv
+            files[f"{name}.csv"] = csv_writer(frame, escaped)
     return files
 
 

@@ -21,6 +21,7 @@ from mmgibbs.errors import ConfigError, option
 from mmgibbs.machine.files import flush_and_hash, flush_file, flush_folder, move_all
 from mmgibbs.posterior.summary import write_draws
 from mmgibbs.results.checksums import CHECKSUMS, record_with_checksum
+from mmgibbs.results.csv_files import write_csv
 
 CSV_ROWS = 1_000_000  # larger solutions are written as csv only on request
 CONTENTS = frozenset(
@@ -106,6 +107,7 @@ def write_run_folder(
     draws: Mapping[str, Any] | None = None,
     extra: Mapping[str, Callable[[Path], None]] | None = None,
     csv: str = "auto",
+    escaped: bool = False,
     overwrite: bool = False,
 ) -> Path:
     """Write summary, solutions, draws.nc and run.json into `directory`, and return its absolute path.
@@ -113,8 +115,8 @@ def write_run_folder(
     run: what run.json holds; the names of the files written are added as `files`, their checksums as `checksums`, and
     a note where the csv of the solutions was left out. draws: the arguments of `chains.summary.write_draws` but its
     path. extra: file name -> function that writes it. csv: 'auto' (solutions of at most a million rows) | 'always' |
-    'never'. With `overwrite` an earlier run is replaced once the new one is complete; checkpoints, the log, and files
-    that are not of a run are kept.
+    'never'; escaped: see csv_files.py. With `overwrite` an earlier run is replaced once the new one is complete;
+    checkpoints, the log, and files that are not of a run are kept.
 
     Whatever goes wrong while writing, the new files are removed and an earlier run stays as it was.
     """
@@ -124,7 +126,7 @@ def write_run_folder(
     try:
         shutil.rmtree(work, ignore_errors=True)  # of a run that was killed while it wrote
         work.mkdir(parents=True)
-        _write_files(work, summary, run, solutions, draws, extra or {}, csv)
+        _write_files(work, summary, run, solutions, draws, extra or {}, csv, escaped)
         _take_place(work, path)
     except BaseException as error:
         shutil.rmtree(work, ignore_errors=True)
@@ -150,14 +152,15 @@ def _write_files(
     draws: Mapping[str, Any] | None,
     extra: Mapping[str, Callable[[Path], None]],
     csv: str,
+    escaped: bool,
 ) -> None:
     notes = list(run.get("notes", ()))
-    summary.write_csv(work / "summary.csv")
+    write_csv(summary, work / "summary.csv", escaped)
     summary.write_parquet(work / "summary.parquet")
     if solutions is not None:
         solutions.write_parquet(work / "solutions.parquet")
         if is_csv_wanted(csv, solutions.height):
-            solutions.write_csv(work / "solutions.csv")
+            write_csv(solutions, work / "solutions.csv", escaped)
         elif csv != "never":
             notes.append(
                 f"solutions.csv was left out: {solutions.height:,} rows are above {CSV_ROWS:,}; "

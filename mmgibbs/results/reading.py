@@ -14,6 +14,7 @@ import polars as pl
 
 from mmgibbs.errors import ConfigError, option
 from mmgibbs.results.checksums import CHECKSUMS, damage_of_file, damage_of_record
+from mmgibbs.results.csv_files import unescape_formulas
 from mmgibbs.results.record_types import wrong_types
 
 RECORD = "run.json"
@@ -56,7 +57,11 @@ class RunFiles:
         if path is None:
             return None
         try:
-            return read_parquet(path) if path.suffix == ".parquet" else read_csv(path)
+            if path.suffix == ".parquet":
+                return read_parquet(path)
+            output = self.record.get("analysis", {}).get("output") or {}
+            table = read_csv(path)
+            return unescape_formulas(table) if output.get("escape_formulas") else table
         except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             raise ConfigError(f"{self.asked}'{path}' cannot be read: {str(error).splitlines()[0]}") from None
 

@@ -203,6 +203,11 @@ class _Candidates(_Section):
     top: list[Number] = []
 
 
+class _Output(_Section):
+    save_marker_draws: int | None = None
+    escape_formulas: bool = False
+
+
 class _Analysis(_Section):
     name: str = ""
     data: _TablesRead = _TablesRead()
@@ -211,6 +216,7 @@ class _Analysis(_Section):
     variances: dict[str, str | _Variance] = {}
     sampler: _Sampler = _Sampler()
     decisions: _Candidates | None = None
+    output: _Output = _Output()
 
 
 class _ReferenceLevels(_Section):

@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from mmgibbs.results.csv_files import csv_writer
+
 WINDOWS, CHROMOSOMES = "windows.parquet", "chromosomes.csv"
 LOW, HIGH = 0.025, 0.975  # ends of intervals among the draws
 DEFINITIONS = {
@@ -64,7 +66,7 @@ def described(name: str, draws: np.ndarray) -> list[pl.Series]:
 
 
 def window_files(
-    windows: Sequence[pl.DataFrame], chromosomes: Sequence[pl.DataFrame]
+    windows: Sequence[pl.DataFrame], chromosomes: Sequence[pl.DataFrame], escaped: bool = False
 ) -> dict[str, Callable[[Path], None]]:
     """Names and what writes them; none for what is not there."""
     files: dict[str, Callable[[Path], None]] = {}
@@ -72,7 +74,7 @@ def window_files(
         every = pl.concat(windows)
         files[WINDOWS] = lambda path: every.write_parquet(path, metadata=DEFINITIONS)
     if chromosomes:
-        files[CHROMOSOMES] = pl.concat(chromosomes).write_csv
+        files[CHROMOSOMES] = csv_writer(pl.concat(chromosomes), escaped)
     return files
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mmgibbs.runs.result import Result
     from mmgibbs.runs.several import Scenario
 
+ESCAPE_FORMULAS = "in csv files, put an apostrophe before text that a spreadsheet would take for a formula"
 BAD_INPUT = 2  # the exit code where one of several analyses could not be run
 
 
@@ -156,6 +157,7 @@ def add_predict_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--id", metavar="COLUMN", help="for a table: the column of the animals (default: the first, or IID)"
     )
+    parser.add_argument("--escape-formulas", action="store_true", help=ESCAPE_FORMULAS)
 
 
 def predict_command(args: argparse.Namespace) -> None:
@@ -163,7 +165,7 @@ def predict_command(args: argparse.Namespace) -> None:
     from pedigree.tables import counted
 
     options = {key: getattr(args, key) for key in OPTIONS}
-    found = predict(args.run, args.genotypes, args.output, **options)
+    found = predict(args.run, args.genotypes, args.output, escape_formulas=args.escape_formulas, **options)
     for note in found.notes:
         print(note, file=sys.stderr)
     print(f"written to {args.output}: genomic breeding values of {counted(found.values['level'].n_unique(), 'animal')}")

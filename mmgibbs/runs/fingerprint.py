@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 # Keys that change no draw. Paths are left out too: what counts is what the files hold.
 NULL = "null"
 UNUSED = ("sampler.tolerance",)  # where it is null: earlier versions wrote it where it had no effect
-FREE = ("name", "output.directory", "output.csv", "sampler.checkpoint_every", "sampler.threads")
+FREE = (
+    "name",
+    "output.directory",
+    "output.csv",
+    "output.escape_formulas",
+    "sampler.checkpoint_every",
+    "sampler.threads",
+)
 
 
 def what_is_run(analysis: Analysis) -> dict:

@@ -357,11 +357,11 @@ class MixedModelProblem:
             },
             files=markers_file(self.prepared, found.markers, found.states)
             | marker_draws_file(self.prepared, found.effects, matrices, found.slopes)
-            | files_of_windows(self.prepared, found.effects, found.markers)
+            | files_of_windows(self.prepared, found.effects, found.markers, self.analysis.output.escape_formulas)
             | files_of_genotyped(self.prepared)
             | animals_file(self.prepared.pedigree)
-            | decision_files(candidates, response, self.analysis.output.csv)
-            | predicted_files(self._predicted(found)),
+            | decision_files(candidates, response, self.analysis.output.csv, self.analysis.output.escape_formulas)
+            | predicted_files(self._predicted(found), self.analysis.output.escape_formulas),
         )
 
     def _totals(self, found: Found) -> list[pl.DataFrame]:

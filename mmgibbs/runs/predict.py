@@ -37,7 +37,9 @@ from mmgibbs.data.genotypes.file import GenotypeFile, open_genotypes
 from mmgibbs.data.genotypes.imputed import J_OF_GENOTYPED
 from mmgibbs.errors import ConfigError, DataError, option_name
 from mmgibbs.genotypes.store import BLOCK, dosages
+from mmgibbs.machine.files import replaced_file
 from mmgibbs.report.finished import Finished, read_finished
+from mmgibbs.results.csv_files import write_csv
 from mmgibbs.results.marker_draws import EffectDraws, read_marker_draws
 from mmgibbs.results.markers import FILE as MARKERS
 from mmgibbs.results.markers import GEBV, TOTAL, breeding_value_columns, ending_of, genotype_variances
@@ -109,13 +111,16 @@ def predict(
     run: str | os.PathLike,
     genotypes: str | os.PathLike,
     output: str | os.PathLike | None = None,
+    *,
+    escape_formulas: bool = False,
     **options: Any,
 ) -> Predicted:
     """Genomic breeding values (`gebv`) of all animals of a file of genotypes, with the SNP effects of a finished run.
     If all animals have SNP effects (`single_step: epsilon`), `total` is the breeding value, with J = -1.
 
     genotypes: any file that `data.genotypes` reads; options: its other keys (`map`, `format`, `animals`, `id`, ...).
-    output: a file to write, .parquet or .csv.
+    output: a file to write, .parquet or .csv. escape_formulas: in a csv file, put an apostrophe before text that a
+    spreadsheet would take for a formula.
 
     sd, PEV and reliability are null if the run kept no draws (`output.save_marker_draws: 0`). Raises ConfigError for a
     run without SNP effects, DataError for the file.
@@ -139,7 +144,7 @@ def predict(
         notes += ("no sd: the run kept no draws of SNP effects (output.save_marker_draws)",)
     notes += _notes_of_reliabilities(values)
     if output is not None:
-        _write(values, Path(output))
+        _write(values, Path(output), escape_formulas)
     return Predicted(values, notes)
 
 
@@ -187,9 +192,10 @@ _OF_THE_FILE, _KEY = re.compile(r" \(data\.genotypes(\.file)?\)"), re.compile(r"
 OPTIONS = ("format", "map", "animals", "id")  # keys of data.genotypes that the command has as options
 
 
-def _write(values: pl.DataFrame, path: Path) -> None:
+def _write(values: pl.DataFrame, path: Path, escaped: bool) -> None:
     try:
-        values.write_parquet(path) if path.suffix == ".parquet" else values.write_csv(path)
+        with replaced_file(path) as new:
+            values.write_parquet(new) if path.suffix == ".parquet" else write_csv(values, new, escaped)
     except OSError as error:
         raise ConfigError(f"predict: cannot write '{path}': {error.strerror}") from None
 

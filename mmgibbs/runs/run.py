@@ -11,6 +11,7 @@ from typing import Any
 
 from mmgibbs.config import load_config
 from mmgibbs.config.load import listed_overrides
+from mmgibbs.config.sampling import Output
 from mmgibbs.errors import ConfigError, option
 from mmgibbs.machine.memory import peak_bytes
 from mmgibbs.posterior.diagnostics import refuse_without_docstrings
@@ -117,8 +118,9 @@ def written(folder: RunFolder, tables: Tables, record: dict, console: Console) -
         solutions=tables.solutions,
         run=record,
         draws=tables.draws,
-        extra=dict(tables.files) | _files_of_curves(tables, record, folder.analysis.output.csv),
+        extra=dict(tables.files) | _files_of_curves(tables, record, folder.analysis.output),
         csv=folder.analysis.output.csv,
+        escaped=folder.analysis.output.escape_formulas,
         overwrite=True,  # whether it may be is settled, and the folder is locked
     )
     folder.live = None  # nothing is at work; and it holds the data, which the page at the end has no use for
@@ -127,9 +129,9 @@ def written(folder: RunFolder, tables: Tables, record: dict, console: Console) -
     return Result(tables.summary, tables.solutions, info, path, tables.decisions, tables.response)
 
 
-def _files_of_curves(tables: Tables, record: dict, csv: str) -> dict[str, Callable[[Path], None]]:
+def _files_of_curves(tables: Tables, record: dict, output: Output) -> dict[str, Callable[[Path], None]]:
     draws: Any = (tables.draws or {}).get("parameters", {})
-    return curve_files(record, draws, csv) if draws else {}
+    return curve_files(record, draws, output.csv, output.escape_formulas) if draws else {}
 
 
 def open_run(directory: str | os.PathLike) -> Result:

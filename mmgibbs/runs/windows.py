@@ -17,7 +17,10 @@ from mmgibbs.results.windows import chromosome_frame, shares, window_files, wind
 
 
 def files_of_windows(
-    prepared: Prepared, effects: Mapping[str, KeptDraws], moments: Mapping[str, PooledMoments]
+    prepared: Prepared,
+    effects: Mapping[str, KeptDraws],
+    moments: Mapping[str, PooledMoments],
+    escaped: bool = False,
 ) -> dict[str, Callable[[Path], None]]:
     """windows.parquet where the analysis asks for windows, chromosomes.csv where chromosomes are known; none without
     draws of the effects. By key of a term of SNP effects.
@@ -41,7 +44,7 @@ def files_of_windows(
         if mapped:
             own = found.of_group, found.with_rest, found.total
             chromosomes.append(chromosome_frame(m.name, trait, parts.chromosomes, *own))
-    return window_files(windows, chromosomes)
+    return window_files(windows, chromosomes, escaped)
 
 
 def _has_classes(moments: PooledMoments) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from mmgibbs.config import Analysis
 from mmgibbs.config.complete import implied_variances
 from mmgibbs.errors import ConfigError, option, option_name
+from mmgibbs.machine.files import WORK, replaced_files
 from mmgibbs.report.finished import read_finished
 from mmgibbs.results.folder import plain
 
@@ -101,7 +101,7 @@ def output_folder(directory: str | os.PathLike, overwrite: bool, folders: Sequen
     if folders:
         return _folder_of_folders(path, directory, overwrite, folders)
     _refuse_file(path, directory)
-    there = {p.name for p in path.iterdir()} if path.is_dir() else set()
+    there = {p.name for p in path.iterdir()} - {WORK} if path.is_dir() else set()
     if there - set(FILES) or (there and not overwrite):
         remedy = "" if there - set(FILES) else f", or give {option('overwrite')}"
         what = "a validation" if remedy else "other files"
@@ -111,7 +111,7 @@ def output_folder(directory: str | os.PathLike, overwrite: bool, folders: Sequen
 
 def _folder_of_folders(path: Path, directory: str | os.PathLike, overwrite: bool, folders: Sequence[str]) -> Path:
     _refuse_file(path, directory)
-    there = {p.name for p in path.iterdir()} if path.is_dir() else set()
+    there = {p.name for p in path.iterdir()} - {WORK} if path.is_dir() else set()
     if there & set(COMPARISON) and not overwrite:
         raise ConfigError(
             f"{option_name('output')}: '{directory}' holds a comparison; choose another one, or give "
@@ -132,16 +132,16 @@ def _unwritable(path: Path, error: OSError) -> ConfigError:
 
 
 def write_comparison(comparison: Comparison, path: Path, report: bool, say: Callable[[str], None]) -> None:
-    """The files of COMPARISON, beside the folders of the validations."""
-    from mmgibbs.report.render import missing_libraries
-
+    """The files of COMPARISON, beside the folders of the validations; they take their places together."""
+    with_page = report and _can_write_page(COMPARISON[2], say)
     try:
-        comparison.table.write_csv(path / COMPARISON[0])
-        comparison.table.write_parquet(path / COMPARISON[1])
-        if report and not missing_libraries():
-            from mmgibbs.validation.compare_page import write_page
+        with replaced_files(path, COMPARISON) as new:
+            comparison.table.write_csv(new / COMPARISON[0])
+            comparison.table.write_parquet(new / COMPARISON[1])
+            if with_page:
+                from mmgibbs.validation.compare_page import write_page
 
-            write_page(comparison, path / COMPARISON[2])
+                write_page(comparison, new / COMPARISON[2])
     except OSError as error:
         raise _unwritable(path, error) from None
     for note in comparison.notes:
@@ -150,30 +150,29 @@ def write_comparison(comparison: Comparison, path: Path, report: bool, say: Call
 
 def write(validation: Validation, path: Path, report: bool, say: Callable[[str], None]) -> None:
     """The files of FILES; they take their places together, once all are written."""
-    from mmgibbs.report.render import missing_libraries
-
-    work = path.with_name(f".{path.name}.writing")
-    shutil.rmtree(work, ignore_errors=True)
+    with_page = report and _can_write_page(FILES[4], say)
     try:
-        work.mkdir(parents=True)
-        validation.table.write_csv(work / FILES[0])
-        validation.table.write_parquet(work / FILES[1])
-        validation.predictions.write_parquet(work / FILES[2])
-        record = plain(validation.info | {"statistics": validation.table.to_dicts()})
-        (work / FILES[3]).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        missing = missing_libraries()
-        if report and missing:
-            say(f"no validation.html: found no {' and no '.join(missing)}; needed: pip install {' '.join(missing)}")
-        elif report:
-            from mmgibbs.validation.page import write_page
+        with replaced_files(path, FILES) as new:
+            validation.table.write_csv(new / FILES[0])
+            validation.table.write_parquet(new / FILES[1])
+            validation.predictions.write_parquet(new / FILES[2])
+            record = plain(validation.info | {"statistics": validation.table.to_dicts()})
+            (new / FILES[3]).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            if with_page:
+                from mmgibbs.validation.page import write_page
 
-            write_page(validation, work / FILES[4])
-        if path.exists():
-            shutil.rmtree(path)  # holds nothing but an earlier validation
-        work.rename(path)
+                write_page(validation, new / FILES[4])
     except OSError as error:
         raise _unwritable(path, error) from None
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     for note in validation.info["notes"]:
         say(f"note: {note}")
+
+
+def _can_write_page(name: str, say: Callable[[str], None]) -> bool:
+    """Whether the libraries of pages are installed; says which are not."""
+    from mmgibbs.report.render import missing_libraries
+
+    missing = missing_libraries()
+    if missing:
+        say(f"no {name}: found no {' and no '.join(missing)}; needed: pip install {' '.join(missing)}")
+    return not missing

@@ -3,12 +3,14 @@
 import csv
 import gzip
 import io
+import zlib
 
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+import pedigree.tables
 from pedigree.errors import TableError
 from pedigree.tables import _as_text, counted, in_full, nearest, open_table, quoted, read_table
 
@@ -285,3 +287,47 @@ def test_a_header_that_lacks_the_names_of_rows(tmp_path, separator):
     path.write_text("id,sire,dam\nF1,,\nF2,,,F1\n")
     with pytest.raises(TableError, match="needed 3 as in row 1$"):
         open_table(path, ",")
+
+
+@pytest.fixture
+def low_limits(monkeypatch):
+    monkeypatch.setattr(pedigree.tables, "UNPACKED_BYTES_ALWAYS_ALLOWED", 10_000)
+    monkeypatch.setattr(pedigree.tables, "MAX_UNPACKED_RATIO", 20)
+
+
+def rows(n, value="7"):
+    return ("id,y\n" + f"a,{value}\n" * n).encode()
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_a_gzip_file_that_would_fill_the_memory_is_refused(tmp_path, low_limits, members):
+    """A bomb of 10 MB unpacks to 10 GB. The message has the number, and a way for a file that is right."""
+    path = tmp_path / "bomb.csv.gz"
+    path.write_bytes(gzip.compress(rows(100_000 // members)) * members)
+    assert path.stat().st_size < 10_000
+    with pytest.raises(TableError) as raised:
+        open_table(path)
+    said = str(raised.value)
+    assert said.startswith("bomb.csv.gz: unpacks to more than 0.0 GB from 0.0 MB; needed at most 20 times the packed ")
+    assert "gunzip" in said and "which has no limit" in said
+    (tmp_path / "bomb.csv").write_bytes(rows(100_000))
+    assert open_table(tmp_path / "bomb.csv").n_rows == 100_000
+
+
+def test_a_real_bomb_is_refused_without_unpacking_it(tmp_path):
+    """Of the limits as they are: 2 GB of zeros in 2 MB."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    zeros = bytes(1 << 24)
+    content = b"".join([*(packer.compress(zeros) for _ in range(128)), packer.flush()])
+    (tmp_path / "bomb.csv.gz").write_bytes(content)
+    with pytest.raises(TableError, match="unpacks to more than 1.1 GB from 2.1 MB"):
+        open_table(tmp_path / "bomb.csv.gz")
+
+
+@pytest.mark.parametrize("n", [10, 1_000])
+def test_tables_that_are_packed_well_are_read(tmp_path, low_limits, n):
+    (tmp_path / "small.csv.gz").write_bytes(gzip.compress(rows(n)))  # below the size that is always allowed
+    assert open_table(tmp_path / "small.csv.gz").n_rows == n
+    content = "id,y\n" + "".join(f"a{i},{i * 7919 % 10007}\n" for i in range(20_000))  # larger, of a usual ratio
+    (tmp_path / "large.csv.gz").write_bytes(gzip.compress(content.encode()))
+    assert open_table(tmp_path / "large.csv.gz").n_rows == 20_000
