@@ -24,7 +24,9 @@ ANALYSIS = """\
 data: {phenotypes: phenotypes.csv, pedigree: pedigree.csv}
 traits: [y]
 model: {random: {animal: {relationship: pedigree}}}
-variances: {animal: 1, residual: 2}
+variances:  # three records: flat priors would leave no posterior
+  animal: {start: 1, prior: {df: 4, scale: 4}}
+  residual: {start: 2, prior: {df: 4, scale: 8}}
 """
 PEDIGREE = "id,sire,dam\na,,\nb,,\nc,a,b\nd,a,b\n"
 PHENOTYPES = "animal,y\na,1.5\nb,2.0\nc,NA\nd,4.0\n"
