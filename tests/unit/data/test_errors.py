@@ -170,9 +170,9 @@ def test_numbers_in_frames_are_checked_too():
     assert p.record_row.tolist() == [1, 3]
 
 
-def test_a_trait_that_does_not_vary_is_noted():
+def test_a_trait_that_does_not_vary_is_a_warning():
     p = prepare(analysis(pl.DataFrame({"y": [0.1, 0.1, 0.1]}), ["y"]))
-    assert p.phenotypic_variance.tolist() == [0] and any("trait 'y' does not vary" in n for n in p.design.notes)
+    assert p.phenotypic_variance.tolist() == [0] and any("trait 'y' does not vary" in n for n in p.warnings)
 
 
 def test_parents_cannot_be_found(tmp_path):
