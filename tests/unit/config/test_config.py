@@ -164,6 +164,7 @@ def test_every_default(tmp_path, monkeypatch):
             "moments": [],
             "save_marker_draws": None,
             "csv": "auto",
+            "escape_formulas": False,
         },
     }
 

@@ -14,7 +14,7 @@ from mmgibbs.config import load_config
 from mmgibbs.config.schema import FILE, MODELINE
 from mmgibbs.data.prepare import prepare
 from mmgibbs.draft.make import draft
-from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.errors import ConfigError, DataError, ModelError
 
 TEXTBOOK = "data/textbook/mrode4_mixblup"
 
@@ -48,6 +48,9 @@ SHARED = {
     "test days": ("data/textbook/mrode_ch9_testday/testday.csv", "pedigree.csv", "tdy", {"dim"}),
 }  # fmt: skip
 
+# Textbook examples of a few records, which flat priors of the variances leave without a posterior.
+TOO_FEW_TO_SAMPLE = {"Mrode 4.1", "Mrode 5.1", "Mrode 6.1", "test days"}
+
 
 @pytest.mark.parametrize("name", CASES)
 def test_samples(name, tmp_path):
@@ -64,7 +67,12 @@ def test_data_that_the_project_has_not_seen(name, tmp_path):
     records = shared_data(records)
     pedigree = shared_data(pedigree) if "/" in pedigree else records.with_name(pedigree)
     made = draft(records, pedigree, output=tmp_path / "analysis.yaml")
-    analysis = accepted(made)
+    if name in TOO_FEW_TO_SAMPLE:
+        with pytest.raises(ModelError, match="the posterior does not exist with"):
+            mmgibbs.check(made.path)
+        analysis = load_config(made.path)
+    else:
+        analysis = accepted(made)
     assert [t.name for t in analysis.traits] == [trait] and fixed <= set(analysis.model.fixed)
     assert any(r.relationship.of_pedigree for r in analysis.model.random.values())
 

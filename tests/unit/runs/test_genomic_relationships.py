@@ -177,7 +177,7 @@ def test_a_core_file_that_cannot_be_used(tables, tmp_path):
         ),
         (b"a1\n\xff\xfe\n", "core.txt: cannot be read: not UTF-8 text; needed the id of an animal on each line"),
         (b" \n\n", rf"core.txt: found no animals; needed the id of one on each line {place}"),
-        (b"a1\nnobody\n", "core.txt: found 1 animal without genotypes, such as nobody; needed genotyped animals"),
+        (b"a1\nnobody\n", "core.txt: found 1 animal without genotypes, such as 'nobody'; needed genotyped animals"),
     ]:
         if content is not None:
             core.write_bytes(content)
