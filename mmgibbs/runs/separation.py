@@ -116,7 +116,15 @@ def separation_of(design: Design, response: Response) -> Separated | None:
     x = separating_direction(sides_of, "needed a normal prior of the fixed effects")
     if x is None:
         return None
-    x = simplest(sides_of, x)
+    # A level set to 0 may tell in one effect what takes all other levels of its class.
+    every = flat_columns(design, t, with_reference_levels=True)
+    all_sides = _unique(design, every, seen, lower[seen], upper[seen], thresholds)
+    size = np.abs(all_sides.Z).max(axis=0, initial=0.0)
+    all_sides.Z /= np.where(size > 0, size, 1.0)
+    start = np.zeros(len(every) + len(x) - len(columns))
+    start[[every.index(column) for column in columns]] = x[: len(columns)]
+    start[len(every) :] = x[len(columns) :]
+    sides_of, columns, x = all_sides, every, simplest(all_sides, start)
     b = x[: len(columns)]
     order = [i for i in np.argsort(-np.abs(b), kind="stable") if abs(b[i]) > BROKEN]
     return Separated(t, [columns[i] for i in order], b[order], sides_of.rising(x), int(sides_of.count.sum()))
@@ -130,12 +138,14 @@ def flat(term: Term) -> np.ndarray:
     return np.ones(term.n_components, bool) if precision is None else np.diag(precision) == 0
 
 
-def flat_columns(design: Design, trait: int) -> list[tuple[int, int, int]]:
-    """(term, component, level) of the flat fixed equations of a trait that are in force."""
+def flat_columns(design: Design, trait: int, with_reference_levels: bool = False) -> list[tuple[int, int, int]]:
+    """(term, component, level) of the flat fixed equations of a trait that are in force, or of all of them."""
     out = []
     for i, term in enumerate(design.terms):
         for c in np.flatnonzero(flat(term) & (term.component_trait == trait)):
-            active = np.ones(term.n_levels, bool) if term.active is None else term.active[:, c]
+            active = np.ones(term.n_levels, bool)
+            if term.active is not None and not with_reference_levels:
+                active = term.active[:, c]
             out += [(i, int(c), int(level)) for level in np.flatnonzero(active)]
     return out
 

@@ -59,7 +59,9 @@ def test_what_records_of_an_animal_have_in_common_is_no_evidence():
 def test_a_word_for_a_missing_number_does_not_make_scores_measurements():
     r = np.random.default_rng(1)
     scores = pl.DataFrame({f"y{i}": r.integers(1, 6, 60).astype(float) for i in range(5)})
-    scores = scores.with_columns(animal=pl.Series([f"a{i}" for i in range(60)]), y0=pl.Series(["NaN", "3", "NaN", "4"] * 15))
+    scores = scores.with_columns(
+        animal=pl.Series([f"a{i}" for i in range(60)]), y0=pl.Series(["NaN", "3", "NaN", "4"] * 15)
+    )
     traits, missing = [f"y{i}" for i in range(5)], ["", "NA", "NaN"]
     again = pl.concat([scores, scores[2:5]])
     assert prepare(analysis(again, traits, missing=missing)).warnings == ()

@@ -273,7 +273,7 @@ def test_a_table_without_alleles(genotypes, finished, tmp_path):
     codes = genotypes[1]
     columns = {n: [None if c == 3 else int(c) for c in row] for n, row in zip(NAMES, codes, strict=True)}
     path = tmp_path / "all.csv"
-    pl.DataFrame({"tag": IDS, "more": 1} | columns).select("more", "tag", *NAMES).write_csv(path)
+    pl.DataFrame({"tag": IDS, "rs99": 1} | columns).select("rs99", "tag", *NAMES).write_csv(path)
     found = mmgibbs.predict(finished.directory, path, id="tag")
     compare(found, finished.solutions)
     assert "30 SNPs without known alleles" in found.notes[0] and "1 SNP has no effect" in found.notes[1]
