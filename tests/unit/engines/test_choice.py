@@ -67,6 +67,13 @@ def test_what_an_engine_cannot_do_is_refused_before_anything_is_built(tmp_path, 
 
     monkeypatch.setitem(choice.ENGINES, "serial", replace(ENGINES["serial"], cpu=Choosy))
     short = "chains: 2, burn_in: 2, samples: 6, thin: 1, engine: serial"
-    write_files(tmp_path, {"analysis.yaml": replaced(ANALYSIS, "method: blup", short)})
+    write_files(
+        tmp_path,
+        {
+            "analysis.yaml": replaced(
+                replaced(ANALYSIS, "method: blup", short), "variances:", "variances:\n  mode: fixed"
+            )
+        },
+    )
     message = refused(tmp_path, run=("check", "analysis.yaml"))
     assert "engine serial with device cpu cannot be combined with records of" in message

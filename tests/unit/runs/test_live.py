@@ -13,8 +13,9 @@ from helpers.small_analysis import ANALYSIS, replaced, write_files
 
 import mmgibbs
 from mmgibbs.posterior.summary import summary_table
-from mmgibbs.report import finished, make, running
+from mmgibbs.report import make, running
 from mmgibbs.report.running import ChainProgress, Running, write_running
+from mmgibbs.results.reading import RunFiles
 from mmgibbs.results.tables import summary_frame
 from mmgibbs.runs import live
 from mmgibbs.runs.checkpoints import Checkpoints
@@ -242,11 +243,11 @@ def test_the_page_at_the_end_holds_neither_data_nor_a_second_table_of_solutions(
     write_files(tmp_path)
     (tmp_path / "analysis.yaml").write_text(replaced(GIBBS, "samples: 4000", "samples: 100"))
     problems, read, page = [], [], make.report_after_run
-    of_file = finished.read_table_if_any
+    of_file = RunFiles.table_if_any
 
     def at_the_end(*of_run):
         problems.extend(o for o in gc.get_objects() if type(o) is MixedModelProblem and str(tmp_path) in repr(o))
-        monkeypatch.setattr(finished, "read_table_if_any", lambda path, *a: read.append(path.name) or of_file(path, *a))
+        monkeypatch.setattr(RunFiles, "table_if_any", lambda run, name: read.append(name) or of_file(run, name))
         return page(*of_run)
 
     monkeypatch.setattr(make, "report_after_run", at_the_end)
