@@ -25,6 +25,7 @@ WITHOUT_LINUX = """
             if name in {"resource", "fcntl", "grp", "pwd", "termios", "psutil"}:
                 raise ImportError(f"not on this system: {name}")
 
+    usage = shutil.disk_usage(".")
     sys.meta_path.insert(0, Absent())
     for module in ("resource", "fcntl", "grp", "pwd"):
         sys.modules.pop(module, None)
@@ -49,6 +50,7 @@ WITHOUT_LINUX = """
     exists = os.path.exists
     os.path.exists = lambda path: not str(path).startswith(("/proc/", "/sys/")) and exists(path)
     shutil._use_fd_functions = False  # as on Windows
+    shutil.disk_usage = lambda path: usage  # which does not need statvfs there
     io.open = builtins.open = no_system_files
     os.open = no_folders
 
