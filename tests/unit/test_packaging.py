@@ -75,7 +75,7 @@ def test_package_data_is_complete():
     patterns = PYPROJECT["tool"]["setuptools"]["package-data"]
     for package in PACKAGES:
         files = [p.relative_to(ROOT / package).as_posix() for p in (ROOT / package).rglob("*") if p.is_file()]
-        data = [f for f in files if not f.endswith((".py", ".pyc", ".nbi", ".nbc"))]
+        data = [f for f in files if not f.startswith("__pycache__/") and not f.endswith((".py", ".pyc"))]
         assert [f for f in data if not any(fnmatch(f, p) for p in patterns[package])] == []
         assert [p for p in patterns[package] if not any(fnmatch(f, p) for f in data)] == [], "patterns of no file"
 
