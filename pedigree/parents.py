@@ -207,12 +207,14 @@ def question_founders(name: str, added: pl.Series, parents: Sequence[np.ndarray]
     for k, role in enumerate(("sire", "dam")):
         parent, mate = parents[k], parents[1 - k]
         progeny = np.bincount(parent[parent >= 0], minlength=n_rows + len(added))
-        of_added = progeny[n_rows:]
-        top = np.sort(progeny)[-2:] if progeny.size > 1 else progeny
-        n_parents = int(np.count_nonzero(progeny))
-        asked = (of_added >= _MIN_PROGENY) & (of_added == top[-1]) & (n_parents >= _MIN_PARENTS)
-        asked &= of_added >= _MIN_TIMES[role] * top[0]
-        asked |= odd & (of_added >= _MIN_PROGENY_OF_ODD) & (n_parents >= _MIN_PARENTS)
+        of_added, largest = progeny[n_rows:].copy(), progeny.max(initial=0)
+        if np.count_nonzero(progeny) < _MIN_PARENTS:
+            continue
+        asked = odd & (of_added >= _MIN_PROGENY_OF_ODD)
+        if of_added.max(initial=0) == largest >= _MIN_PROGENY:
+            progeny[int(progeny.argmax())] = 0
+            second = progeny.max()
+            asked |= (of_added == largest) & (largest >= _MIN_TIMES[role] * second)
         for i in np.flatnonzero(asked)[:_SHOWN]:
             mates = np.unique(mate[(parent == n_rows + i) & (mate >= 0)]).size
             if not odd[i] and mates < _MIN_MATES:

@@ -24,14 +24,21 @@ from mmgibbs.config.fields import (
     name_or_position,
     number,
     one_of,
+    plain,
     whole_number,
     wrong,
 )  # fmt: skip
 from mmgibbs.config.genotypes import Genotypes
-from mmgibbs.config.text import as_number
+from mmgibbs.config.text import as_number, is_nothing
 
 _widths = list_of(whole_number(1), "the width of each column in characters", unique=False)
 _cells = list_of(a_cell, "a list of values as they are in the table", empty=True)
+
+
+@accepts(any_of(accepted_by(name_or_position), {"type": "null"}))
+def _column_of_parent(value: object) -> str | int:
+    """A column by name or position; empty for none."""
+    return "" if value == "" else name_or_position(value)
 
 
 class PedigreeColumns(Section):
@@ -42,10 +49,10 @@ class PedigreeColumns(Section):
     id: Annotated[str | int | None, checked(name_or_position)] = None
     """Column of the animal, by name or by position from 1."""
 
-    sire: Annotated[str | int | None, checked(name_or_position)] = None
+    sire: Annotated[str | int | None, checked(_column_of_parent)] = None
     """Column of the sire; null for a pedigree without sires."""
 
-    dam: Annotated[str | int | None, checked(name_or_position)] = None
+    dam: Annotated[str | int | None, checked(_column_of_parent)] = None
     """Column of the dam; null for a pedigree without dams."""
 
     birth: Annotated[str | int | None, checked(name_or_position)] = None
@@ -54,13 +61,22 @@ class PedigreeColumns(Section):
     @property
     def given(self) -> dict[str, str | int | None]:
         """Column by role; None for a parent that the pedigree does not have."""
-        without = [key for key in ("sire", "dam") if key in self.model_fields_set and getattr(self, key) is None]
         columns = {key: getattr(self, key) for key in ("id", "sire", "dam", "birth")}
-        return {key: column for key, column in columns.items() if column is not None or key in without}
+        return {key: column or None for key, column in columns.items() if column is not None}
+
+    @classmethod
+    def long_form(cls, value: object) -> object:
+        """A parent without a column is kept apart from one whose column is to be found."""
+        if not isinstance(value, dict):
+            return value
+        return {key: "" if key in ("sire", "dam") and is_nothing(v) else v for key, v in value.items()}
+
+    def as_file(self) -> Any:
+        return {key: plain(column) for key, column in self.given.items()}
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        if {"sire", "dam"} <= self.given.keys() and self.sire is None and self.dam is None:
+        if self.sire == "" and self.dam == "":
             raise wrong("found neither a sire nor a dam, needed one of them at least")
         columns = [c for c in self.given.values() if c is not None]
         if len({type(c) for c in columns}) > 1:

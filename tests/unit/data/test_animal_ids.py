@@ -10,9 +10,10 @@ from helpers.analyses import analysis, effect, random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mmgibbs.config import load_config
 from mmgibbs.config.frames import as_polars
 from mmgibbs.data.prepare import prepare
-from mmgibbs.errors import DataError
+from mmgibbs.errors import ConfigError, DataError
 
 N = 12
 PEDIGREE = [(i, "", "") for i in range(1, 5)] + [(i, 1 + i % 2, 3 + i % 2) for i in range(5, N + 1)]
@@ -235,3 +236,31 @@ def test_integers_of_pandas_stay_what_they_are(values):
         assert found.to_list() == values and found.dtype.is_integer()
     cells = as_polars(pd.DataFrame({"id": pd.Series([*values, "x", 2.0], dtype=object)}))["id"]
     assert cells.to_list() == [None if v is None else str(v) for v in values] + ["x", "2"]
+
+
+# ------------------------------------------------------------------------------------------------ columns in the file
+
+
+@pytest.mark.parametrize("columns", ["{id: id, sire: null, dam: dam}", "{id: 1, sire: ~, dam: 2}", "{sire: null}"])
+def test_a_pedigree_without_sires_is_stated_in_the_analysis(tmp_path, columns):
+    """And is the same when the resolved file is read again."""
+    kin = pedigree().select("id", "dam").with_columns(sex=pl.lit("F"))
+    kin.write_csv(tmp_path / "ped.csv")
+    records([str(i) for i in range(1, N + 1)]).write_csv(tmp_path / "rec.csv")
+    (tmp_path / "a.yaml").write_text(
+        "name: t\ndata: {phenotypes: rec.csv, pedigree: ped.csv, pedigree_header: true, pedigree_columns: "
+        f"{columns}}}\ntraits: [y]\nmodel: {{random: {{animal: {{relationship: pedigree}}}}}}\n"
+    )
+    config = load_config(tmp_path / "a.yaml")
+    for stated in (config, load_config(config.resolved())):
+        p = prepare(stated)
+        assert (p.pedigree.sire == -1).all() and not p.warnings
+        assert [p.pedigree.ids[int(d)] for d in p.pedigree.dam[4:]] == [DAMS[i] for i in range(5, N + 1)]
+
+
+def test_neither_sire_nor_dam_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="pedigree_columns: found neither a sire nor a dam, needed one of them"):
+        tables = {"phenotypes": records(["1"]), "pedigree": pedigree()}
+        data = tables | {"pedigree_columns": {"sire": None, "dam": None}}
+        model = {"random": {"animal": {"relationship": "pedigree"}}}
+        load_config({"data": data, "traits": ["y"], "model": model})
