@@ -89,7 +89,7 @@ def _solved(folder: RunFolder, console: Console, executor: Executor) -> Result:
     clock.lap(problem.stage)
     tables = problem.tables(found)
     clock.lap("summary")
-    memory = {"main": peak_bytes(), "workers": dict(executor.worker_peaks)}
+    memory = {"main": peak_bytes(), "workers": dict(sorted(executor.worker_peaks.items()))}
     record = problem.record(found, clock.seconds) | {"peak_memory": memory, "run_id": folder.run_id}
     negative = negative_reliabilities(tables.solutions, record)
     record |= {} if negative is None else {"negative_reliabilities": negative}
