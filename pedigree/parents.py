@@ -10,7 +10,7 @@ import polars as pl
 
 from pedigree.errors import PedigreeError
 from pedigree.recode import IdIndex
-from pedigree.spelling import are_unknown_codes, find_respelled, normal_forms
+from pedigree.spelling import are_unknown_codes, find_respelled, find_similar, normal_forms
 from pedigree.tables import Table, agreeing, counted, quoted
 
 UNKNOWN_VALUES = "the values for an unknown parent"  # what messages call the argument `unknown`
@@ -152,12 +152,15 @@ def _refuse_or_warn_respelled(
         pairs = find_respelled(founders, ids)
     else:
         pairs = _usual_respelled(founders, ids, index)
+    is_respelled = pairs.height > 0
+    if not is_respelled:
+        pairs = find_similar(founders, ids)
     if not pairs.height:
         return
     count = pl.DataFrame({"text": founders, "times": times}).join(pairs, on="text", how="semi")["times"].sum()
     text, animal, _ = pairs.row(0)
     example = f"such as {quoted(text)}, where the table has {quoted(animal)}"
-    if 2 * count > n_known:
+    if is_respelled and 2 * count > n_known:
         raise PedigreeError(
             f"{name}: {count:,} of {n_known:,} known sires and dams have no row as they are written, and one in "
             f"another spelling, {example}; needed each id written in one way, as the relationships would be lost"
@@ -165,7 +168,8 @@ def _refuse_or_warn_respelled(
     placed.warnings.append(
         f"{name}: {counted(pairs.height, 'parent')} without a row {agreeing(pairs.height, 'is')} taken for "
         f"{'a founder' if pairs.height == 1 else 'founders'} ({counted(int(count), 'time')} a sire or dam), and "
-        f"{agreeing(pairs.height, 'has')} a row in another spelling, {example}: write each id in one way"
+        f"{agreeing(pairs.height, 'has')} a row in another spelling{'' if is_respelled else ', it seems'}, {example}: "
+        "write each id in one way"
     )
 
 
@@ -203,7 +207,7 @@ def question_founders(name: str, added: pl.Series, parents: Sequence[np.ndarray]
     if not len(added):
         return []
     n_rows, out = len(ids), []
-    odd = _unlike_ids(added, ids)
+    odd = are_unlike(added, ids)
     for k, role in enumerate(("sire", "dam")):
         parent, mate = parents[k], parents[1 - k]
         progeny = np.bincount(parent[parent >= 0], minlength=n_rows + len(added))
@@ -227,8 +231,10 @@ def question_founders(name: str, added: pl.Series, parents: Sequence[np.ndarray]
     return out
 
 
-def _unlike_ids(added: pl.Series, ids: pl.Series) -> np.ndarray:
-    """(len(added),) bool: ids like 'X', '999' above all numbers, and one or two without a digit where all have one."""
+def are_unlike(added: pl.Series, ids: pl.Series) -> np.ndarray:
+    """Return which are unlike the ids of a table, (len(added),) bool: such as 'X', '999' above all numbers, and one
+    or two without a digit where all ids have one.
+    """
     forms = normal_forms(added)
     is_odd = forms.str.contains(_LIKE_A_CODE)
     nines = forms.str.contains(_NINES)

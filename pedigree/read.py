@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import polars as pl
 
-from pedigree.columns import PedigreeColumns, choose_columns, question_ids
+from pedigree.columns import RECOGNISED, PedigreeColumns, choose_columns, is_named_for, question_ids
 from pedigree.errors import PedigreeError, UnknownColumns
 from pedigree.groups import group_codes
 from pedigree.parents import UNKNOWN_VALUES, find_rows, place_parents, question_codes_as_ids, question_founders
@@ -130,6 +130,8 @@ def _check(
     n_rows = len(ids)
     placed = place_parents(table.name, ids, index, parents, unknown)
     warnings += question_codes_as_ids(table, ids, index, placed.rows)
+    warnings += _question_alike(table, ids, placed.rows)
+    warnings += _question_last_row(table, ids, placed.rows)
     del index
     notes += placed.notes
     warnings += placed.warnings
@@ -225,16 +227,80 @@ _ROUNDED = re.compile(r"[0-9][.,]([0-9]+)[eE][+]([0-9]{1,3})")
 
 
 def _refuse_header_again(table: Table, frame: pl.DataFrame, chosen: PedigreeColumns) -> None:
-    """Two files put together leave a second header line, which would be an animal called 'id' of sire 'sire'."""
-    if not table.has_header:
-        return
-    roles = (chosen.id, *chosen.parents)
-    again = frame.select(pl.all_horizontal(pl.col(c).eq_missing(c) for c in roles)).to_series().arg_true()
-    if len(again):
+    """Two files put together leave a second header line, and a comment above the names makes these an animal called
+    'id' of sire 'sire'.
+    """
+    roles = [(role, c) for role, c in (("id", chosen.id), ("sire", chosen.sire), ("dam", chosen.dam)) if c is not None]
+    again = [
+        row
+        for row in _rows_with_names(frame, [c for _, c in roles])
+        if all(frame[c][row] == c or is_named_for(frame[c][row] or "", role) for role, c in roles)
+    ]
+    if not table.has_header and again[:1] == [0]:
+        again = again[1:]  # the first line: who says that it is an animal has been warned
+    if again:
+        names = ", ".join(str(frame[c][again[0]]) for _, c in roles)
+        which = "again " if table.has_header else ""
+        above = "" if table.has_header or again[0] > 5 else ", and no lines above the names of the columns"
         raise PedigreeError(
-            f"{table.name} row {table.line(again[0])}: found the names of the columns again ({', '.join(roles)}); "
-            "needed an animal"
+            f"{table.name} row {table.line(again[0])}: found the names of the columns {which}({names}); "
+            f"needed an animal{above}"
         )
+
+
+def _rows_with_names(frame: pl.DataFrame, columns: Sequence[str]) -> list[int]:
+    """Rows whose parents are words that columns of parents are called by; the columns' names among them."""
+    words = {name for names in RECOGNISED.values() for name in names}
+    last = frame[columns[-1]]
+    plain = last.str.replace_all(r"[\W_]+", "").str.to_lowercase()
+    return (plain.is_in(list(words)) | (last == columns[-1])).fill_null(False).arg_true().to_list()
+
+
+def _question_alike(table: Table, ids: pl.Series, parents: Sequence[np.ndarray]) -> list[str]:
+    """A warning of animals with a row each whose ids differ in spelling alone: one animal in two rows, perhaps.
+
+    Two animals may be called 'A' and 'a'. Asked about is one of which nothing is known, neither parents nor progeny,
+    beside one with some.
+    """
+    if len(ids) > _MAX_IDS_COMPARED:
+        return []
+    forms = normal_forms(ids)
+    if forms.n_unique() == len(forms):
+        return []
+    repeated = pl.DataFrame({"form": forms, "row": np.arange(len(ids))}).filter(pl.col("form").is_duplicated())
+    groups = repeated.group_by("form", maintain_order=True).agg("row")["row"].to_list()
+    is_related = (parents[0] >= 0) | (parents[1] >= 0)
+    for rows in parents:
+        is_related[rows[(rows >= 0) & (rows < len(ids))]] = True
+    groups = [rows for rows in groups if is_related[rows].any() and not is_related[rows].all()]
+    if not groups:
+        return []
+    shown = "; ".join(
+        f"{quoted(ids[rows[0]])} (row {table.line(rows[0])}) and {quoted(ids[rows[1]])} (row {table.line(rows[1])})"
+        for rows in groups[:_SHOWN_ALIKE]
+    )
+    more = f"; and {len(groups) - _SHOWN_ALIKE:,} more such" if len(groups) > _SHOWN_ALIKE else ""
+    return [
+        f"{table.name}: ids that differ only in how they are written are different animals: {shown}{more}. Where they "
+        "are one animal, write its id in one way and give it one row"
+    ]
+
+
+_MAX_IDS_COMPARED = 1_000_000
+_SHOWN_ALIKE = 3
+_TOTALS = r"^\(?(?:(?:grand)?totals?|sums?|count|average|mean|n=?[0-9]+|[0-9]+(?:rows?|animals?|records?).*)\)?:?$"
+
+
+def _question_last_row(table: Table, ids: pl.Series, parents: Sequence[np.ndarray]) -> list[str]:
+    """A warning where the last row has a total, as 'Total', 'n=40' or '(40 rows affected)', and no progeny."""
+    last = len(ids) - 1
+    is_total = normal_forms(ids.tail(1)).str.contains(_TOTALS)[0]
+    if last < 1 or not is_total or any((p == last).any() for p in parents):
+        return []
+    return [
+        f"{table.name} row {table.line(last)}: the last animal is {quoted(ids[last])}: is it a line of totals? Then "
+        "delete it"
+    ]
 
 
 def _refuse_duplicates(table: Table, ids: pl.Series, first: np.ndarray) -> None:

@@ -7,6 +7,7 @@ normal form is asked only about a text that is not there as it is written.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Literal
 
@@ -16,14 +17,12 @@ Role = Literal["parent", "level", "value"]
 
 # Normal forms of what programs and people write where nothing is known, whatever the column holds ...
 _WORDS = tuple(
-    "unk unkn ukn unknown na n/a n.a n.a. #n/a <na> nan null #null! #value! #ref! #num! #div/0! #name?".split()
+    "unk unkn ukn unknown na n/a n.a n.a. #n/a <na> nan null (null) \\n #null! #value! #ref! #num! #div/0! #name?"
+    " notknown notavailable (unknown) (blank) unbekannt inconnu inconnue desconocido desconocida desconhecido"
+    " desconhecida sconosciuto sconosciuta onbekend ukendt okänd ukjent tuntematon".split()
 )
 # ... and where a word is no name of a class: 'none' and 'missing' may be treatments or what was seen.
-_WORDS_BESIDE_LEVELS = tuple(
-    "none nil missing undefined notknown notavailable (null) (none) (blank) (unknown) (missing) n/d n.d. nat"
-    " unbekannt inconnu inconnue desconocido desconocida desconhecido desconhecida sconosciuto sconosciuta onbekend"
-    " ukendt okänd ukjent tuntematon".split()
-)
+_WORDS_BESIDE_LEVELS = tuple("none nil missing undefined (none) (missing) n/d n.d. nat".split())
 _NINES = "^-9{1,8}$"  # -9, -99, -999, ...
 _PUNCTUATION = "^[-.?*_/#~]+$"
 _CODES: dict[Role, tuple[tuple[str, ...], str]] = {
@@ -39,6 +38,10 @@ _CANONICAL = "^[1-9][0-9]*$"  # a number that is its normal form
 _PLAIN_ASCII = "^[!#-&(-<>-~]*$"  # no blanks, quotation marks or '=': only the case may have to change
 _NUMBER = "^[-+]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)$"
 _GROUP_MARK = r"[\s'\x{2019}]"
+_MAX_IDS_COMPARED_LOOSELY = 1_000_000
+_SEPARATOR = r"[-\s_./:#*()]"
+# Letters of other scripts that look like Latin ones, in lower case where their capitals do.
+_LOOKALIKES = dict(zip("авекмнорстухіјѕαβεζηικμνορτυχ", "abekmhopctyxijsabezhikmnoptyx", strict=True))
 _THOUSANDS = "^[-+]?[1-9][0-9]{0,2},[0-9]{3}$"  # 1,205 may be 1.205 or 1205
 # '5e0', '1.2e5' and '1e+05' are numbers, '1E5' is a name: programs write a point or the sign of the exponent.
 _WITH_EXPONENT = r"^[-+]?(?:[0-9]+[.][0-9]*e[-+]?[0-9]{1,2}|[0-9]+e(?:[-+][0-9]{1,2}|0{1,2}))$"
@@ -111,10 +114,37 @@ def find_respelled(texts: pl.Series, ids: pl.Series) -> pl.DataFrame:
     Columns text, id (the first id with this normal form) and n_ids (how many ids have it: more than one leave open
     which is meant); a row for each unique text with a match, in the order of the texts.
     """
+    return _find_by_form(texts, ids, normal_forms)
+
+
+def find_similar(texts: pl.Series, ids: pl.Series) -> pl.DataFrame:
+    """Return which texts are like ids but for separators, zeros in front of digits or letters that look alike.
+
+    As `find_respelled`, of texts that it does not find: 'DE-12', 'DE012' and 'DE_12' are like 'DE12', '3/20' is like
+    '3-20', and 'K1O4' is like 'K104'. They may be other animals all the same: this is for questions to the user alone.
+    Nothing is compared where there are more than a million ids.
+    """
+    if len(ids) > _MAX_IDS_COMPARED_LOOSELY:
+        ids = ids.clear()
+    return _find_by_form(texts, ids, _loose_forms)
+
+
+def _loose_forms(texts: pl.Series) -> pl.Series:
+    """Normal forms without separators, but for those between digits; '' where there is no digit."""
+    form = normal_forms(texts)
+    form = form.str.replace_many(list(_LOOKALIKES), list(_LOOKALIKES.values()))
+    form = form.str.replace_all("([0-9])o", "${1}0").str.replace_all("o([0-9])", "0${1}")
+    for _ in range(2):  # twice, as two separators may share a digit
+        form = form.str.replace_all(f"([0-9]){_SEPARATOR}+([0-9])", f"${{1}}{_BLANK_KEPT}${{2}}")
+    form = form.str.replace_all(_SEPARATOR, "").str.replace_all("(^|[^0-9])0+([0-9])", "${1}${2}")
+    return pl.select(pl.when(form.str.contains("[0-9]")).then(form).otherwise(pl.lit(""))).to_series()
+
+
+def _find_by_form(texts: pl.Series, ids: pl.Series, form_of: Callable[[pl.Series], pl.Series]) -> pl.DataFrame:
     asked = pl.DataFrame({"text": _as_strings(texts).drop_nulls().unique(maintain_order=True)})
-    asked = asked.with_columns(form=normal_forms(asked["text"])).filter(pl.col("form") != "")
+    asked = asked.with_columns(form=form_of(asked["text"])).filter(pl.col("form") != "")
     ids = _as_strings(ids)
-    forms = normal_forms(ids)
+    forms = form_of(ids)
     wanted = forms.is_in(asked["form"].unique().implode())
     known = pl.DataFrame({"form": forms.filter(wanted), "id": ids.filter(wanted)}).unique(maintain_order=True)
     known = known.group_by("form", maintain_order=True).agg(pl.col("id").first(), n_ids=pl.len())

@@ -9,7 +9,7 @@ from mmgibbs.data.phenotypes import SHOWN
 from pedigree.columns import is_named_for
 from pedigree.parents import UNKNOWN_VALUES
 from pedigree.read import Pedigree
-from pedigree.spelling import are_unknown_codes, find_respelled
+from pedigree.spelling import are_unknown_codes, find_respelled, find_similar
 from pedigree.tables import quoted
 
 
@@ -34,6 +34,8 @@ def codes_for_unknown(ids: pl.Series, data: Data, pedigree: Pedigree | None) -> 
 def explain_respelled(absent: pl.Series, ids: pl.Series, name: str) -> str | None:
     """A line about absent ids that the table `name` has in another spelling; None where it has none."""
     pairs = find_respelled(absent, ids)
+    if not pairs.height:
+        pairs = find_similar(absent, ids)
     if not pairs.height:
         return None
     shown = ", ".join(f"{quoted(i)} for {quoted(t)}" for t, i, _ in pairs.head(SHOWN).iter_rows())

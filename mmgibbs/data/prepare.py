@@ -54,7 +54,8 @@ from mmgibbs.model.residual import fold_classes
 from mmgibbs.model.terms import Term
 from pedigree.groups import groups_by_age
 from pedigree.messages import ResultWarning, split_messages
-from pedigree.spelling import find_respelled
+from pedigree.parents import are_unlike
+from pedigree.spelling import find_respelled, find_similar
 from pedigree.tables import agreeing, quoted
 
 SHOWN_LEVELS = 10  # of an effect, where a reference is none of them
@@ -297,7 +298,10 @@ def _strangers(analysis: Analysis, records: Records, kin: Kin | None) -> tuple[s
     strange = named.filter(pl.Series(~known).gather(codes.fill_null(0)) | codes.is_null())
     if not len(strange):
         return ()
-    respelled = find_respelled(strange, pedigree.ids.filter(pl.Series(known)))
+    known_ids = pedigree.ids.filter(pl.Series(known))
+    respelled = find_respelled(strange, known_ids)
+    if not respelled.height:
+        respelled = find_similar(strange, known_ids)
     start = (
         f"data.add_missing_animals: {len(strange):,} of the {len(named):,} animals with records "
         f"{agreeing(len(strange), 'is')} not in the pedigree and {agreeing(len(strange), 'was')} added without "
@@ -310,7 +314,14 @@ def _strangers(analysis: Analysis, records: Records, kin: Kin | None) -> tuple[s
             f"{quoted(text)}: write each id in one way",
         )
     if 2 * len(strange) <= len(named):
-        return ()
+        odd = strange.filter(pl.Series(are_unlike(strange, known_ids)))
+        if not len(odd):
+            return ()
+        names = ", ".join(quoted(i) for i in odd.head(SHOWN_LEVELS))
+        return (
+            f"{start}: {names} {agreeing(len(odd), 'is')} unlike the other ids. Where it means an unknown animal, "
+            "add it to data.unknown_parent",
+        )
     example = quoted(pedigree.ids[int(np.flatnonzero(known)[0])])
     return (f"{start}. Are ids written in the same way? Records have {quoted(strange[0])}, the pedigree {example}",)
 

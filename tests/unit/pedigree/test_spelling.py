@@ -10,6 +10,7 @@ from pedigree.spelling import (
     are_same_id,
     are_unknown_codes,
     find_respelled,
+    find_similar,
     is_unknown_code,
     normal_form,
     normal_forms,
@@ -89,8 +90,8 @@ def test_numbers_of_other_types_are_spelled_as_integers_are():
     ("codes", "roles"),
     [
         (["", " ", ".", "..", "?", "NA", "N/A", "na ", "nan", "NaN", "<NA>", "NULL", "UNK", "Unknown", "#N/A"], "plv"),
-        (["#VALUE!", "n.a.", "\u00a0", "*"], "plv"),
-        (["-", "–", "--", "None", "missing", "Unbekannt", "(blank)", "_", "***"], "pv"),
+        (["#VALUE!", "n.a.", "\u00a0", "*", "\\N", "Unbekannt", "(blank)", "not known", "(null)"], "plv"),
+        (["-", "–", "--", "None", "missing", "_", "***"], "pv"),
         (["-9", "-99", "-999", "-9999", "−9", "-9.0", "-99,0"], "pl"),
         (["0", "00", "0.0", "0,0", "000000", "-0", "-1", "-1.0"], "p"),
         (["1", "9", "999", "-2", "A", "S1", "nano", "unkempt", "0A", "-9A", "+", "x", "nobody", "10", "DK0"], ""),
@@ -148,3 +149,13 @@ def test_numbers_that_python_writes(numbers):
     assert parse_numbers(texts).to_list() == numbers
     commas = texts.str.replace(".", ",", literal=True)
     assert parse_numbers(commas, ",").to_list() == numbers
+
+
+def test_similar_ids_are_asked_about_and_others_are_not():
+    ids = pl.Series(["DE12", "3-20", "K104", "K120", "21", "A1-2", "herd"])
+    asked = pl.Series(["DE-012", "DE_12", "3/20", "K1O4", "\u041a120", "#21", "A12", "A-1-2", "3-2", "her-d", "320"])
+    pairs = dict(find_similar(asked, ids).select("text", "id").iter_rows())
+    assert pairs == {
+        "DE-012": "DE12", "DE_12": "DE12", "3/20": "3-20", "K1O4": "K104", "\u041a120": "K120", "#21": "21",
+        "A-1-2": "A1-2",
+    }  # fmt: skip
