@@ -31,6 +31,7 @@ _COMMON_SEPARATORS = ("\t", ",", ";", "|")
 UNPACKED_BYTES_ALWAYS_ALLOWED = 1 << 30  # of a gzip file
 MAX_UNPACKED_RATIO = 100  # unpacked to packed size of larger ones; tables have 3 to 30
 _LINES_FOR_GUESS = 50
+_MAX_LINES_ABOVE = 20  # of a title or comments above a table
 _NO_TEXT = {  # how files begin that are often given for a table
     b"PK\x03\x04": "a spreadsheet or zip file",
     b"\xd0\xcf\x11\xe0": "an old spreadsheet (xls)",
@@ -39,6 +40,13 @@ _NO_TEXT = {  # how files begin that are often given for a table
     b"\xfd7zXZ": "an xz file",
     b"\x28\xb5\x2f\xfd": "a zstd file",
     b"%PDF": "a PDF file",
+}
+
+
+_BINARY = {  # how files begin -> their kind, and what reads them
+    b"PAR1": ("parquet", "read_parquet"),
+    b"ARROW1": ("arrow", "read_ipc"),
+    b"\xff\xff\xff\xff": ("arrow", "read_ipc_stream"),
 }
 
 
@@ -164,10 +172,11 @@ def open_table(
     path = Path(source)
     name = name or path.name
     content = _bytes_of(path, name)
-    if content[:4] == b"PAR1" or content[:6] == b"ARROW1":
-        kind, reader = ("parquet", pl.read_parquet) if content[:4] == b"PAR1" else ("arrow", pl.read_ipc)
+    start = next((start for start in _BINARY if content.startswith(start)), None)
+    if start is not None:
+        kind, reader = _BINARY[start]
         try:
-            return _frame_table(reader(io.BytesIO(content)), name)
+            return _frame_table(getattr(pl, reader)(io.BytesIO(content)), name)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             raise TableError(
                 f"{name}: cannot be read: the {kind} file is damaged or cut short ({_first_line(error)})"
@@ -318,8 +327,10 @@ def unzip(content: bytes, name: str) -> bytes:
 
 
 def _text_table(content: bytes, name: str, separator: Separator, header: bool | Sequence[str], path: Path) -> Table:
-    if content[:3] == b"\xef\xbb\xbf":
+    while content[:3] == b"\xef\xbb\xbf":  # twice where a file with one was joined to another
         content = content[3:]
+    if content[-1:] == b"\x1a":  # how DOS ends a text
+        content = content[:-1]
     _check_text(content, name)
     if b"\n" not in content:  # old spreadsheets end lines with a carriage return alone
         content = content.replace(b"\r", b"\n")
@@ -329,6 +340,7 @@ def _text_table(content: bytes, name: str, separator: Separator, header: bool | 
         raise TableError(f"{name}: is empty")
     if separator is not None and not isinstance(separator, str):
         return _fixed_width_table(content, name, separator, header)
+    is_stated = separator is not None
     if separator is None:
         separator = _guess_separator(content, path)
     separator = {"whitespace": WHITESPACE, "tab": "\t", "\\t": "\t"}.get(separator, separator)
@@ -341,10 +353,11 @@ def _text_table(content: bytes, name: str, separator: Separator, header: bool | 
     if found.wrong:
         raise TableError(f"{name} row {found.wrong_line}: {WRONG[found.wrong]}")
     if found.uneven_line:
-        unit = {WHITESPACE: "white space", "\t": "tabs"}.get(separator, f"'{separator}'")
         raise TableError(
-            f"{name} row {found.uneven_line}: found {counted(found.uneven_fields, 'field')} separated by {unit}, "
-            f"needed {found.n_fields} as in row {found.first_line}" + _without_row_names(content, found)
+            _explain_lines_above(content, name, separator if is_stated else None)
+            or f"{name} row {found.uneven_line}: found {counted(found.uneven_fields, 'field')} separated by "
+            f"{_in_words(separator)}, needed {found.n_fields} as in row {found.first_line}"
+            + _without_row_names(content, found)
         )
     lines = None
     if found.n_blank or found.multiline:
@@ -407,6 +420,8 @@ def agreeing(n: int, verb: str) -> str:
 def _check_text(content: bytes, name: str) -> None:
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise TableError(f"{name}: is UTF-16 text, needed UTF-8 (save it as 'CSV UTF-8')")
+    if content[:2].find(b"\x00") >= 0 and content[2:4].find(b"\x00") >= 0:  # such text without the mark that says so
+        raise TableError(f"{name}: is UTF-16 text, needed UTF-8 (save it as 'CSV UTF-8')")
     for start, kind in _NO_TEXT.items():
         if content.startswith(start):
             raise TableError(f"{name}: is {kind}, needed a text table (save it as csv), parquet or arrow")
@@ -424,6 +439,42 @@ def _check_text(content: bytes, name: str) -> None:
             )
     if bad >= 0:
         raise TableError(f"{name} row {content.count(10, 0, bad) + 1}: found {what}, at byte {bad} of the file")
+
+
+def _in_words(separator: str) -> str:
+    return {WHITESPACE: "white space", "\t": "tabs"}.get(separator, f"'{separator}'")
+
+
+def _explain_lines_above(content: bytes, name: str, separator: str | None) -> str | None:
+    """What to say where the first lines are none of the table; else None."""
+    text = content[: 1 << 16].decode(errors="ignore").splitlines()
+    if len(content) > 1 << 16:
+        text = text[:-1]  # it is cut
+    lines = [(row, line) for row, line in enumerate(text, 1) if line.strip()]
+    for n_above in range(1, min(_MAX_LINES_ABOVE, len(lines) - 2) + 1):
+        below = [line for _, line in lines[n_above : n_above + _LINES_FOR_GUESS]]
+        for mark in (*_COMMON_SEPARATORS, WHITESPACE) if separator is None else (separator,):
+            counts = _count_fields(below, mark)
+            n = counts.pop()
+            n_first = max(_count_fields([lines[0][1]], mark))
+            if counts or n < 2 or n_first == n:
+                continue
+            if n_above == 1 and n_first == n - 1 and n > 2:
+                return None  # names of columns, but for that of row names
+            rows = f"row {lines[0][0]}" if n_above == 1 else f"rows {lines[0][0]} to {lines[n_above - 1][0]}"
+            first = "it is" if n_above == 1 else "they are"
+            return (
+                f"{name} row {lines[0][0]}: found {quoted(lines[0][1].strip())}, and below {rows} fields separated by "
+                f"{_in_words(mark)}, {n} in each row; needed the table alone: delete {rows} if {first} a title or a "
+                "comment"
+            )
+    return None
+
+
+def _count_fields(lines: Sequence[str], separator: str) -> set[int]:
+    if separator == WHITESPACE:
+        return {len(line.split()) for line in lines}
+    return {len(row) for row in csv.reader(lines, delimiter=separator)}
 
 
 def _guess_separator(content: bytes, path: Path) -> str:
