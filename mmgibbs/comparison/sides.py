@@ -18,11 +18,12 @@ from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.report.finished import Finished, read_finished
 from pedigree.columns import RECOGNISED
 from pedigree.errors import TableError
-from pedigree.tables import nearest, open_table
+from pedigree.spelling import are_unknown_codes, parse_numbers
+from pedigree.tables import Table, nearest, open_table, quoted
 
 LEVELS = "levels.csv"  # beside a solutions file: effect, level, id[, term, name], as `mmgibbs export` writes it
 SOLUTIONS = "solutions"
-_MISSING = ("", "NA", ".")  # cells of a table without a value
+_MAX_SHARE_OF_SLIPS = 0.1  # of the cells of a column of numbers that are none
 _VALUES = ("mean", "ebv", "solution", "value", "estimate", "blup", "bv")  # a lone column of values by these names
 
 
@@ -204,7 +205,8 @@ def _renumbered(path: Path) -> pl.DataFrame:
 def _of_table(path: Path) -> Side:
     """Solutions as `mmgibbs run` writes them, or a column of ids and columns of numbers, one for each trait."""
     try:
-        frame = open_table(path).read()
+        table = open_table(path)
+        frame = table.read()
     except TableError as error:
         raise DataError(str(error)) from None
     if {"term", "effect", "trait", "level", "mean"} <= set(frame.columns):
@@ -220,6 +222,7 @@ def _of_table(path: Path) -> Side:
     if ids is None:
         needed = f"a column of ids named {', '.join(RECOGNISED['id'][:4])} or level"
         raise ConfigError(f"compare: {path}: {nearest('id', frame.columns)}; needed {needed}")
+    _refuse_slips(table, frame.drop(ids))
     others = {c: _numbers(frame[c]) for c in frame.columns if c != ids}
     numeric = {c: values for c, values in others.items() if values is not None}
     if not numeric:
@@ -231,14 +234,37 @@ def _of_table(path: Path) -> Side:
     return Side(path.name, "table", lone[:1] or found)
 
 
+def _refuse_slips(table: Table, frame: pl.DataFrame) -> None:
+    """DataError for a cell that is no finite number in a column of values, which else would be left out in silence."""
+    for column in frame.columns:
+        text = _known(frame[column])
+        infinite = text.cast(pl.Float64, strict=False).is_infinite().fill_null(False)
+        wrong = text.is_not_null() & (infinite | (parse_numbers(text).is_null() & (_numbers(text) is None)))
+        n_known = len(text) - text.null_count()
+        is_value = column.lower() in _VALUES and not wrong.all()
+        numbers = text.filter(~wrong).drop_nulls()
+        is_value |= bool(numbers.str.contains("[.,]").any()) and int(wrong.sum()) <= _MAX_SHARE_OF_SLIPS * n_known
+        if wrong.any() and is_value:
+            row = int(wrong.arg_max() or 0)
+            raise DataError(
+                f"{table.name} row {table.line(row)}: found {quoted(text[row])} in column {quoted(column)}; needed a "
+                "finite number, or NA where there is none"
+            )
+
+
+def _known(text: pl.Series) -> pl.Series:
+    """(n,) String, null where a code says that there is no value."""
+    text = text.cast(pl.String).str.strip_chars()
+    return text.set(are_unknown_codes(text, "value"), None)
+
+
 def _numbers(text: pl.Series) -> pl.Series | None:
     """(n,) Float64, null where missing, also of decimal commas; None for a column with anything else, or nothing."""
-    text = text.cast(pl.String).str.strip_chars()
-    text = text.set(text.is_in(list(_MISSING)), None)
+    text = _known(text)
     values = text.cast(pl.Float64, strict=False)
     if values.null_count() > text.null_count():
         pointed = with_points(text, ())
-        values = values if pointed is None else pointed.cast(pl.Float64, strict=False)
+        values = parse_numbers(text) if pointed is None else pointed.cast(pl.Float64, strict=False)
     return values if values.null_count() == text.null_count() < text.len() else None
 
 
