@@ -78,6 +78,8 @@ def _column(name: str, column: Any) -> pl.Series:
     """
     import polars as pl
 
+    if hasattr(column.dtype, "fill_value"):  # a sparse column, whose type has none of the properties asked for below
+        column = column.sparse.to_dense()
     missing = column.isna().to_numpy(bool)
     kind = getattr(column.dtype, "kind", "O")
     if kind in "iu":

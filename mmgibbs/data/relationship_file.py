@@ -9,7 +9,7 @@ import polars as pl
 from scipy import sparse
 
 from mmgibbs.data.levels import code_levels
-from mmgibbs.data.phenotypes import read_any, refuse_rows, refuse_type
+from mmgibbs.data.phenotypes import read_any, refuse_rows, refuse_type, text_of
 from mmgibbs.errors import DataError
 from mmgibbs.model.relationships.user_inverse import SparseInverse
 from pedigree.messages import ResultWarning
@@ -67,10 +67,13 @@ def _three_columns(path: Path, term: str) -> tuple[pl.DataFrame, np.ndarray, str
     for i, column in enumerate(frame, 1):
         refuse_type(column, name, f"column {i} (model.random.{term}.relationship)")
     frame = frame.rename(dict(zip(frame.columns, ("id1", "id2", "value"), strict=False)))
-    frame = frame.with_columns(pl.col("id1", "id2", "value").cast(pl.String).str.strip_chars())
+    frame = frame.with_columns(
+        text_of(frame["id1"], (), name).alias("id1"),
+        text_of(frame["id2"], (), name).alias("id2"),
+        pl.col("value").cast(pl.String).str.strip_chars(),
+    )
     number = frame["value"].cast(pl.Float64, strict=False)
-    if number[0] is None:
-        # The first line is a header.
+    if number[0] is None and _is_header(frame):
         frame, rows, number = frame[1:], rows[1:], number[1:]
     if len(frame) == 0:
         raise DataError(f"{name}: found no entries; needed rows id1 id2 value")
@@ -84,6 +87,12 @@ def _three_columns(path: Path, term: str) -> tuple[pl.DataFrame, np.ndarray, str
     if len(empty):
         raise refuse_rows(name, rows[empty], ["found an empty id" for _ in empty[:5]], "two ids")
     return frame.with_columns(number.alias("value")), rows, name
+
+
+def _is_header(frame: pl.DataFrame) -> bool:
+    """Whether the first row, whose value is no number, has names: its ids stand in no other row."""
+    ids = pl.concat([frame["id1"][1:], frame["id2"][1:].alias("id1")])
+    return not any((ids == frame[column][0]).any() for column in ("id1", "id2"))
 
 
 def _check_diagonal(name: str, ids: pl.Series, diagonal: np.ndarray) -> None:
