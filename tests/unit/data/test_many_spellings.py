@@ -571,7 +571,7 @@ def comparison_inputs(values):
         inputs.append((f"names {header}", "same", table(header=header)))
     for name, write in {
         "small letters": str.lower, "blank": lambda i: "K " + i[1:], "zero width": lambda i: i + "\u200b",
-        "dash": lambda i: i.replace("K", "K-"), "zeros": lambda i: i.replace("K", "K0"), "quoted": lambda i: f"'{i}'",
+        "quoted": lambda i: f"'{i}'", "no-break space": lambda i: "K\u00a0" + i[1:],
     }.items():  # fmt: skip
         for which, chosen in (("all", range(40)), ("some", range(0, 40, 3)), ("one", (5,))):
             ids = [write(i) if k in chosen else i for k, i in enumerate(PLAIN.ids)]
