@@ -20,9 +20,9 @@ SECONDS = 1.0  # for each figure
 
 
 def bench_choice(args: argparse.Namespace) -> dict:
+    from mmgibbs.build.assemble import assemble
     from mmgibbs.config import load_config
     from mmgibbs.data.prepare import prepare
-    from mmgibbs.runs.assemble import assemble
 
     rows = []
     for config in args.config:
@@ -34,13 +34,13 @@ def bench_choice(args: argparse.Namespace) -> dict:
 
 def measured(sampler: Sampler, model: MixedModel) -> dict[str, object]:
     """A row for one analysis."""
+    from mmgibbs.build.engine import choose_engine, estimated_sweeps, joined_components, without_marginal
     from mmgibbs.engines.choice import EngineChoice
     from mmgibbs.engines.costs import factor_cost
     from mmgibbs.engines.direct.coefficients import coefficients
     from mmgibbs.engines.direct.integrated import IntegratedLikelihood
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
-    from mmgibbs.runs.engine import choose_engine, estimated_sweeps, joined_components, without_marginal
     from mmgibbs.sampler.chain import Chain
     from mmgibbs.sampler.interweave import terms_to_interweave
     from mmgibbs.sampler.marginal.log_cholesky import log_cholesky

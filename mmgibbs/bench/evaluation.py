@@ -9,12 +9,12 @@ STEPPED = 200  # sweeps whose steps are timed one by one
 
 def bench_evaluation(args: argparse.Namespace) -> dict:
     from mmgibbs.bench.steps import timed_steps
+    from mmgibbs.build.assemble import assemble
+    from mmgibbs.build.engine import choose_engine
     from mmgibbs.config import load_config
     from mmgibbs.data.prepare import prepare
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
-    from mmgibbs.runs.assemble import assemble
-    from mmgibbs.runs.engine import choose_engine
     from mmgibbs.sampler.chain import sample_chain
     from mmgibbs.sampler.interweave import terms_to_interweave
     from mmgibbs.sampler.schedule import Schedule

@@ -88,12 +88,12 @@ def first_sweep(config: str, precision: str) -> dict:
     """Seconds from an analysis file to the end of its first sweep, per stage, and the peak resident memory of this
     process.
     """
+    from mmgibbs.build.assemble import assemble
     from mmgibbs.config import load_config
     from mmgibbs.data.prepare import prepare
     from mmgibbs.engines.serial import SerialEngine
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
-    from mmgibbs.runs.assemble import assemble
     from mmgibbs.sampler.covariances import starting_matrices
 
     started = time.perf_counter()

@@ -146,7 +146,7 @@ def with_proper_classes(analysis: Analysis, residual: ResidualVariance) -> Resid
 
 def check_unit_residuals(analysis: Analysis, residual: ResidualVariance, problems: Problems) -> None:
     """The residual variance of a trait in categories is 1: a start says so, or nothing. With classes of residuals that
-    holds for one of them, which the data tell (runs/residual.py).
+    holds for one of them, which the data tell (build/residual.py).
     """
     unit = [i for i, t in enumerate(analysis.traits) if t.type in UNIT_RESIDUAL]
     for place, prior in [

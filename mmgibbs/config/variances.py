@@ -85,7 +85,7 @@ class Variance(Section):
     fixed: Annotated[bool, checked(a_boolean)] = False
     """Fix the matrix at its starting value."""
 
-    # None: flat, df = -(k+1) and scale = 0; on traits in categories, where the file says nothing, see runs/priors.py
+    # None: flat, df = -(k+1) and scale = 0; on traits in categories, where the file says nothing, see build/priors.py
     prior: Annotated[AnyPrior | None, checked(unless("flat", a_prior))] = None
     """flat, {df, scale} (inverse Wishart), {h2: uniform} or {half_t: {df, scale}}. Default: flat; proper for traits in
     categories."""

@@ -137,7 +137,7 @@ def reliability_words(record: dict) -> str:
 def genomic_reliability_words(record: dict, polygenic: str = "") -> str:
     """How the reliability of genomic values is computed, or of their sums with those of the random term `polygenic`.
 
-    See results/markers.py and runs/totals.py.
+    See results/markers.py and build/totals.py.
     """
     of_genotypes = (
         "the sum of squares of the animal\u2019s genotypes, as the effects multiply them, times the mean variance of a "

@@ -9,6 +9,19 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
+from mmgibbs.build.assemble import Assembled, assemble
+from mmgibbs.build.decisions import candidate_ids, decision_facts, decision_notes, decisions_asked_for, short_batches
+from mmgibbs.build.engine import ChosenEngine, choose_engine
+from mmgibbs.build.genotyped import files_of_genotyped
+from mmgibbs.build.level_names import name_levels
+from mmgibbs.build.memory_estimate import refuse_sampling_beyond_memory, refuse_solving_beyond_memory
+from mmgibbs.build.observed_scale import probabilities_asked_for
+from mmgibbs.build.pev_samples import PevSamples, error_columns, shares_of_variance, words_of_samples
+from mmgibbs.build.predictive import extreme_levels, liability_facts
+from mmgibbs.build.targets import StoppingRule, check_targets, stopping_rule
+from mmgibbs.build.totals import totals_frame, with_totals
+from mmgibbs.build.trends import birth_year_averages
+from mmgibbs.build.windows import files_of_windows
 from mmgibbs.config import Analysis
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
@@ -52,26 +65,13 @@ from mmgibbs.results.markers import (
 )
 from mmgibbs.results.predictive import predicted_files, predicted_frame
 from mmgibbs.results.tables import LevelColumns, sd_column, solutions_frame, summary_frame
-from mmgibbs.runs.assemble import Assembled, assemble
 from mmgibbs.runs.chains import Executor
-from mmgibbs.runs.decisions import candidate_ids, decision_facts, decision_notes, decisions_asked_for, short_batches
-from mmgibbs.runs.engine import ChosenEngine, choose_engine
-from mmgibbs.runs.genotyped import files_of_genotyped
-from mmgibbs.runs.level_names import name_levels
-from mmgibbs.runs.memory_estimate import refuse_sampling_beyond_memory, refuse_solving_beyond_memory
 from mmgibbs.runs.mixed_model_chains import MixedModelFactory
-from mmgibbs.runs.observed_scale import probabilities_asked_for
-from mmgibbs.runs.pev_samples import PevSamples, error_columns, shares_of_variance, words_of_samples
 from mmgibbs.runs.place import RunFolder
-from mmgibbs.runs.predictive import extreme_levels, liability_facts
 from mmgibbs.runs.problem import Clock, Sampled, Tables, sample
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import model_counts, model_record
 from mmgibbs.runs.reml import RemlWatch, estimates_table, matrices_by_name, stopped_words
-from mmgibbs.runs.targets import StoppingRule, check_targets, stopping_rule
-from mmgibbs.runs.totals import totals_frame, with_totals
-from mmgibbs.runs.trends import birth_year_averages
-from mmgibbs.runs.windows import files_of_windows
 from mmgibbs.sampler.covariances import START_SCALES, starting_matrices
 from mmgibbs.sampler.interweave import reason_not_interweaved, terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule

@@ -14,12 +14,12 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
+from mmgibbs.build.targets import StoppingRule
 from mmgibbs.posterior.stopping import pauses
 from mmgibbs.runs.chains import ChainFactory, Executor, run_chains
 from mmgibbs.runs.live import LivePage, Named
 from mmgibbs.runs.place import RunFolder
 from mmgibbs.runs.progress import Console
-from mmgibbs.runs.targets import StoppingRule
 
 
 class Problem(Protocol):

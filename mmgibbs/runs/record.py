@@ -20,6 +20,7 @@ from mmgibbs.model.response import Categories, Count, Interval, Response
 from mmgibbs.results.relationships import described
 
 if TYPE_CHECKING:
+    from mmgibbs.build.assemble import Assembled
     from mmgibbs.config import Analysis
     from mmgibbs.data.prepared import Prepared
     from mmgibbs.equations.structured import StructuredEquations
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from mmgibbs.model.markers import JointPriorSpec
     from mmgibbs.model.terms import Term
     from mmgibbs.posterior.parameters import NamedParameters
-    from mmgibbs.runs.assemble import Assembled
 
 COUNT_NONZEROS_UP_TO = 3_000_000  # records; beyond, counting costs more than it tells
 

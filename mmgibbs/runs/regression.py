@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mmgibbs.build.targets import StoppingRule, check_patterns, wanted_of
 from mmgibbs.config import Analysis
 from mmgibbs.data.regression import RegressionTable, read_regression
 from mmgibbs.errors import ConfigError
@@ -26,7 +27,6 @@ from mmgibbs.runs.problem import Clock, Sampled, Tables, sample
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import common_record
 from mmgibbs.runs.regression_chains import RegressionFactory
-from mmgibbs.runs.targets import StoppingRule, check_patterns, wanted_of
 from mmgibbs.sampler.schedule import Schedule
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from mmgibbs.build.assemble import Assembled
 from mmgibbs.machine.speed import Tell, about, seconds_for
 from mmgibbs.posterior.diagnostics import COLUMNS
 from mmgibbs.posterior.parameters import RESIDUAL, NamedParameters, matrix_name, named_parameters
@@ -14,7 +15,6 @@ from mmgibbs.reml.boundary import FLOOR
 from mmgibbs.reml.elements import Variances
 from mmgibbs.reml.estimate import Estimates
 from mmgibbs.reml.likelihood import Point
-from mmgibbs.runs.assemble import Assembled
 from mmgibbs.runs.place import RESUMED, RunFolder
 
 STEP = 1e-6  # of the unit of an element: central differences of functions of the matrices

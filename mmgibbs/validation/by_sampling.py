@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from mmgibbs.build.assemble import Assembled, assemble
+from mmgibbs.build.engine import choose_engine
+from mmgibbs.build.memory_estimate import refuse_folds_beyond_memory
 from mmgibbs.config import Analysis
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.posterior.parameters import NamedParameters, named_parameters
-from mmgibbs.runs.assemble import Assembled, assemble
 from mmgibbs.runs.chains import Executor
-from mmgibbs.runs.engine import choose_engine
-from mmgibbs.runs.memory_estimate import refuse_folds_beyond_memory
 from mmgibbs.runs.record import versions
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule

@@ -20,11 +20,11 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import lsmr
 
+from mmgibbs.build.separation import flat
 from mmgibbs.data.fixed import INTERCEPT
 from mmgibbs.data.rank import Columns, Rank, against_one, independent_columns
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Term
-from mmgibbs.runs.separation import flat
 from mmgibbs.validation.folds import Fold
 from pedigree.tables import counted
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmgibbs.build.assemble import Assembled
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.model.design import Design
 from mmgibbs.posterior.moments import Moments, batches_per_chain, pool
 from mmgibbs.posterior.parameters import NamedParameters, components_on, direct_component
 from mmgibbs.results.markers import GEBV, TOTAL
-from mmgibbs.runs.assemble import Assembled
 from mmgibbs.validation import cross
 from mmgibbs.validation.chains import Draw, linear_predictor
 from mmgibbs.validation.cross import EVERY_EFFECT, Predicted, Predictor, heritability

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from mmgibbs.build.assemble import Assembled, assemble
+from mmgibbs.build.memory_estimate import refuse_solving_beyond_memory
 from mmgibbs.config import Analysis
 from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.config.variances import Variances
@@ -29,8 +31,6 @@ from mmgibbs.errors import ConfigError, DataError, ModelError
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Effect, Term
-from mmgibbs.runs.assemble import Assembled, assemble
-from mmgibbs.runs.memory_estimate import refuse_solving_beyond_memory
 from mmgibbs.validation.starts import refuse_without_starts
 from pedigree.tables import quoted
 

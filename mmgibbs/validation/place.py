@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from mmgibbs.build.memory_estimate import solutions_that_fit
 from mmgibbs.config import Analysis
 from mmgibbs.machine.threads import cores
 from mmgibbs.model.design import Design
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
-from mmgibbs.runs.memory_estimate import solutions_that_fit
 from mmgibbs.validation.plan import SAMPLE, Plan
 
 # On two cores, maternal model of 100,000 animals, 202,065 equations

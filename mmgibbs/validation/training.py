@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mmgibbs.build.separation import TooLarge, flat, separation_of
 from mmgibbs.data.fixed import INTERCEPT
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import DataError, option_name
@@ -17,7 +18,6 @@ from mmgibbs.model.design import Design
 from mmgibbs.model.response import Categories, Response
 from mmgibbs.model.terms import Levels, Term
 from mmgibbs.report.html_tables import listed
-from mmgibbs.runs.separation import TooLarge, flat, separation_of
 from mmgibbs.validation.determined import of_full_rank
 from pedigree.tables import quoted
 

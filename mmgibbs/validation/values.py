@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from mmgibbs.build.assemble import Assembled
+from mmgibbs.build.totals import total_of
 from mmgibbs.data.genotypes.imputed import MOST_SOLVED
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
@@ -19,8 +21,6 @@ from mmgibbs.model.terms import Term
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, marker_name
 from mmgibbs.posterior.thinned import ThinnedDraws
 from mmgibbs.results.markers import GEBV, TOTAL
-from mmgibbs.runs.assemble import Assembled
-from mmgibbs.runs.totals import total_of
 from mmgibbs.validation.chains import Draw
 from mmgibbs.validation.effects import followed, means_and_noise
 from mmgibbs.validation.evaluation import label

@@ -20,6 +20,7 @@ from helpers.support import ROOT
 from scipy.sparse import csc_array, csc_matrix, csr_array, triu
 
 from mmgibbs.bench.command import print_table
+from mmgibbs.build.assemble import assemble
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.engines.direct.coefficients import coefficients
@@ -28,7 +29,6 @@ from mmgibbs.engines.direct.elimination import elimination
 from mmgibbs.engines.direct.factor import Factor, factor_pattern
 from mmgibbs.engines.direct.symbolic import symbolic
 from mmgibbs.model.covariance import CovarianceModel
-from mmgibbs.runs.assemble import assemble
 
 
 def equations(name: str, folder: Path) -> csr_array:

@@ -94,12 +94,12 @@ def measure(folder: Path, threads: int, sweeps: int, files: bool) -> None:
     import polars as pl
     import yaml
 
+    from mmgibbs.build.assemble import assemble
     from mmgibbs.config import load_config
     from mmgibbs.data.prepare import prepare
     from mmgibbs.engines.choice import EngineChoice
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
-    from mmgibbs.runs.assemble import assemble
     from mmgibbs.sampler.covariances import starting_matrices
 
     settings = yaml.safe_load((folder / "analysis.yaml").read_text(encoding="utf-8"))

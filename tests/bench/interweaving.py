@@ -38,9 +38,9 @@ ANIMAL = {"level": "animal", "relationship": "pedigree"}
 
 
 def from_analysis(config, *overrides):
+    from mmgibbs.build.assemble import assemble
     from mmgibbs.config import load_config
     from mmgibbs.data.prepare import prepare
-    from mmgibbs.runs.assemble import assemble
 
     analysis = load_config(config, list(overrides))
     return assemble(analysis, prepare(analysis)).model

@@ -61,9 +61,9 @@ def categories(args: argparse.Namespace) -> dict:
 def from_table(columns: dict[str, np.ndarray], trait: dict) -> MixedModel:
     import polars as pl
 
+    from mmgibbs.build.assemble import assemble
     from mmgibbs.config import load_config
     from mmgibbs.data.prepare import prepare
-    from mmgibbs.runs.assemble import assemble
 
     frame = pl.DataFrame({name: pl.Series(values) for name, values in columns.items()})
     analysis = load_config({

@@ -19,11 +19,11 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from mmgibbs.bench.command import print_table
+from mmgibbs.build.assemble import assemble
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.engines.direct.coefficients import coefficients
 from mmgibbs.engines.direct.elimination import _permuted, column_counts, elimination, elimination_tree, minimum_degree
-from mmgibbs.runs.assemble import assemble
 
 SMALLEST = 60
 DENSE = 10  # times sqrt(n) neighbours, from which an equation comes last

@@ -28,6 +28,7 @@ from scipy.sparse.linalg import LinearOperator, cg, splu
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from mmgibbs.build.assemble import assemble  # noqa: E402
 from mmgibbs.config import load_config  # noqa: E402
 from mmgibbs.data.prepare import prepare  # noqa: E402
 from mmgibbs.engines.pcg.solver import PRECONDITIONERS, PcgSolver  # noqa: E402
@@ -37,7 +38,6 @@ from mmgibbs.equations.structured import structured_equations  # noqa: E402
 from mmgibbs.errors import ModelError  # noqa: E402
 from mmgibbs.machine.threads import Threads  # noqa: E402
 from mmgibbs.model.design import Design  # noqa: E402
-from mmgibbs.runs.assemble import assemble  # noqa: E402
 
 Vector = np.ndarray
 

@@ -12,9 +12,9 @@ from helpers.monte_carlo import chain_batches, compare, mean_and_variance, with_
 from helpers.support import chain, published, random_draws, shared_data
 
 import mmgibbs
+from mmgibbs.build.assemble import assemble
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
-from mmgibbs.runs.assemble import assemble
 
 VARIANCES = {"genetic": {"start": 38.538}, "residual": {"start": 62.691}}
 EXACT_FILE = {"ignore": "noinb", "account": "inb"}

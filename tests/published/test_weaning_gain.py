@@ -14,6 +14,7 @@ from helpers.support import chain, copies, mixed_model, published
 from scipy import stats
 
 import mmgibbs
+from mmgibbs.build.assemble import assemble
 from mmgibbs.config import load_config
 from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.data.prepare import prepare
@@ -22,7 +23,6 @@ from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.posterior.moments import pool
-from mmgibbs.runs.assemble import assemble
 
 COPIES = 200
 G2, R2 = [[20.0, 18.0], [18.0, 40.0]], [[40.0, 11.0], [11.0, 30.0]]

@@ -16,9 +16,9 @@ from reference import models, tabular
 from scipy import stats
 
 import mmgibbs
+from mmgibbs.build.assemble import assemble
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
-from mmgibbs.runs.assemble import assemble
 
 N_ANIMALS, N_RECORDS, GROUPS = 24, 40, ("imported", "old", "young")
 SIGMA2_U, SIGMA2_E = 6.0, 9.0

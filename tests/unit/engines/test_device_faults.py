@@ -8,7 +8,7 @@ import pytest
 from helpers.small_analysis import ANALYSIS, command, refused, replaced, write_files
 from reference.fake_device import FakeDevice
 
-import mmgibbs.runs.engine
+import mmgibbs.build.engine
 from mmgibbs.engines.hybrid import engine as hybrid
 from mmgibbs.engines.hybrid.device import DeviceUpdates
 from mmgibbs.machine.device import OutOfDeviceMemory
@@ -43,7 +43,7 @@ def test_without_a_gpu_the_message_says_what_is_missing_and_how_to_get_it(tmp_pa
 def run_on_a_device(folder, monkeypatch):
     """Two chains of the hybrid engine on stand-ins for a device."""
     folder.mkdir()
-    monkeypatch.setattr(mmgibbs.runs.engine, "import_cupy", lambda: None)
+    monkeypatch.setattr(mmgibbs.build.engine, "import_cupy", lambda: None)
     monkeypatch.setattr(hybrid, "Device", lambda: FakeDevice(folder))
     write_files(folder, analysis("hybrid"))
     outcome = command(folder, "run", "analysis.yaml")

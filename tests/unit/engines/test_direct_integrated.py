@@ -9,11 +9,11 @@ from reference import dense, models
 from unit.reml.test_likelihood import CLASSES, elsewhere, example_of, likelihood_of, parts
 
 import mmgibbs.engines.direct.integrated as module
+from mmgibbs.build.assemble import assemble
+from mmgibbs.build.engine import joined_components
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.engines.direct.coefficients import coefficients
-from mmgibbs.runs.assemble import assemble
-from mmgibbs.runs.engine import joined_components
 
 
 def integrated(example, source=module):

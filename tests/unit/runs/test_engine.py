@@ -11,18 +11,18 @@ from helpers.kept_runs import SAMPLED, at_sweep, found_in
 from helpers.small_analysis import command, replaced, write_files
 from helpers.support import ROOT
 
+from mmgibbs.build import engine as of_runs
+from mmgibbs.build import memory_estimate
+from mmgibbs.build.assemble import assemble
+from mmgibbs.build.engine import choose_engine, estimated_sweeps, joined_components
+from mmgibbs.build.memory_estimate import refuse_sampling_beyond_memory
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.engines import costs
 from mmgibbs.engines.direct.integrated import IntegratedLikelihood
 from mmgibbs.errors import DeviceError
 from mmgibbs.model.covariance import diagonal_blocks
-from mmgibbs.runs import engine as of_runs
-from mmgibbs.runs import memory_estimate
-from mmgibbs.runs.assemble import assemble
 from mmgibbs.runs.checkpoints import Checkpoints
-from mmgibbs.runs.engine import choose_engine, estimated_sweeps, joined_components
-from mmgibbs.runs.memory_estimate import refuse_sampling_beyond_memory
 from mmgibbs.runs.mixed_model_chains import MixedModelFactory
 from mmgibbs.sampler.memory import bytes_of_results, bytes_per_chain
 from mmgibbs.sampler.schedule import Schedule

@@ -16,12 +16,12 @@ from reference import dense
 
 import mmgibbs.results.folder
 import mmgibbs.runs.run
+from mmgibbs.build.assemble import assemble
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import MmgibbsError
 from mmgibbs.posterior.moments import PooledMoments
 from mmgibbs.results.tables import solutions_frame
-from mmgibbs.runs.assemble import assemble
 from pedigree.errors import PedigreeError
 
 ANIMALS = [f"a{i}" for i in range(9)]

@@ -61,10 +61,10 @@ def test_a_run(folder):
 
 def test_standard_errors_by_the_delta_method(folder):
     """Of a correlation and a ratio, from the covariances of the elements with their derivatives written out."""
+    from mmgibbs.build.assemble import assemble
     from mmgibbs.config import load_config
     from mmgibbs.data.prepare import prepare
     from mmgibbs.reml.estimate import estimate
-    from mmgibbs.runs.assemble import assemble
     from mmgibbs.runs.reml import estimates_table
 
     analysis = load_config("analysis.yaml")

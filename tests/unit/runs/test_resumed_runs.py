@@ -366,7 +366,7 @@ def test_a_run_keeps_the_engine_that_auto_took(folder, monkeypatch, whole, lost)
     if lost:
         DAMAGE["cut off"](folder / "run" / "checkpoint" / lost)
     never = lambda *_: pytest.fail("auto chose anew")
-    monkeypatch.setattr("mmgibbs.runs.engine._compared", never)
+    monkeypatch.setattr("mmgibbs.build.engine._compared", never)
     assert command(folder, *RUN, "--resume").code == 0
     assert_same(folder / "run", whole)
 

@@ -5,10 +5,10 @@ import polars as pl
 import pytest
 
 import mmgibbs
+from mmgibbs.build.assemble import assemble
+from mmgibbs.build.engine import choose_engine
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
-from mmgibbs.runs.assemble import assemble
-from mmgibbs.runs.engine import choose_engine
 from mmgibbs.sampler.markers import sweep
 
 ANIMALS, SNPS = 300, 70  # three chunks of animals, two blocks of SNPs, the second of 6

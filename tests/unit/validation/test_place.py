@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mmgibbs.runs import memory_estimate
+from mmgibbs.build import memory_estimate
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation import place
 from mmgibbs.validation.plan import SAMPLE, Plan

@@ -7,10 +7,10 @@ import pytest
 from helpers.support import ROOT
 
 import mmgibbs
+from mmgibbs.build.assemble import assemble
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, DataError, ModelError
-from mmgibbs.runs.assemble import assemble
 from mmgibbs.runs.run import check
 
 RECORDS = """animal,herd,housing,gain,fat

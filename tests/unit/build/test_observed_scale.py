@@ -7,7 +7,7 @@ from helpers.other_traits import MATERNAL, draws_of, tables
 from scipy import stats
 
 import mmgibbs
-from mmgibbs.runs import observed_scale
+from mmgibbs.build import observed_scale
 
 
 def run(path, traits, random, fixed, variances=None, save=()):

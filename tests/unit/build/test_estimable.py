@@ -1,6 +1,6 @@
 """Variances that the records do not determine are said by every method; flat priors without a posterior are refused.
 
-The right answers are those of dense algebra (test_estimable_forms.py) and of the theorems that runs/estimable names.
+The right answers are those of dense algebra (test_estimable_forms.py) and of the theorems that build/estimable names.
 """
 
 import numpy as np

@@ -9,6 +9,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from mmgibbs.build.assemble import Assembled
+from mmgibbs.build.observed_scale import probabilities_of
+from mmgibbs.build.totals import total_of
 from mmgibbs.config import Analysis, component_names, criteria
 from mmgibbs.config import Decisions as Asked
 from mmgibbs.config.decisions import on_records
@@ -20,9 +23,6 @@ from mmgibbs.posterior.decisions import EXACT, RELATIVE, Decided, Decisions
 from mmgibbs.posterior.moments import LONG_ENOUGH
 from mmgibbs.posterior.probabilities import Probabilities
 from mmgibbs.posterior.totals import TotalValues
-from mmgibbs.runs.assemble import Assembled
-from mmgibbs.runs.observed_scale import probabilities_of
-from mmgibbs.runs.totals import total_of
 from pedigree.messages import ResultWarning
 from pedigree.parents import find_rows
 from pedigree.read import Pedigree

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mmgibbs.build.observed_scale import evenly, population_of_trait
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.model.design import Design
 from mmgibbs.posterior.parameters import TermInfo, trait_moments_name
 from mmgibbs.posterior.trait_moments import TraitMoments
-from mmgibbs.runs.observed_scale import evenly, population_of_trait
 
 MAX_RECORDS = 100_000  # over which means and variances are taken, spread evenly over the file
 

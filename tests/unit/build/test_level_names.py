@@ -4,10 +4,10 @@ import polars as pl
 import pytest
 
 import mmgibbs
+from mmgibbs.build.level_names import name_levels
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ModelError
-from mmgibbs.runs.level_names import name_levels
 
 TABLE = pl.DataFrame(
     {"herd": ["DE-17", "AT-4"] * 10, "tag": [f"t(1), {i}" for i in range(20)], "x": [float(i) for i in range(20)]}

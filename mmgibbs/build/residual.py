@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from mmgibbs.build.priors import covariance_model, prior_of, unit_traits
 from mmgibbs.config.variances import ResidualVariance, Variance
 from mmgibbs.errors import ConfigError, ModelError
 from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, check_posterior_exists
 from mmgibbs.model.design import Design
 from mmgibbs.model.residual import ResidualModel
 from mmgibbs.model.response import Categories
-from mmgibbs.runs.priors import covariance_model, prior_of, unit_traits
 
 
 def residual_model(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from mmgibbs.build.assemble import Assembled
 from mmgibbs.config import Analysis
 from mmgibbs.equations.structured import estimated_bytes
 from mmgibbs.errors import option_name
 from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
 from mmgibbs.model.design import Design
 from mmgibbs.model.markers import Markers
-from mmgibbs.runs.assemble import Assembled
 from mmgibbs.sampler.markers.sweep import BLOCK
 from mmgibbs.sampler.memory import MOMENTS, bytes_of_results, bytes_per_chain
 from mmgibbs.sampler.mixed_model import MixedModel

@@ -17,6 +17,7 @@ from reference.decisions import from_draws
 from unit.sampler.test_recording import FarEngine
 
 import mmgibbs
+from mmgibbs.build.decisions import _selected
 from mmgibbs.config import criteria, load_config
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
@@ -27,7 +28,6 @@ from mmgibbs.posterior.moments import batch_length, batches_per_chain
 from mmgibbs.report.decisions import decision_tables
 from mmgibbs.report.finished import read_finished
 from mmgibbs.report.page import write_report
-from mmgibbs.runs.decisions import _selected
 from mmgibbs.runs.fingerprint import what_is_run
 from mmgibbs.runs.run import finished_result
 from mmgibbs.sampler.chain import sample_chain

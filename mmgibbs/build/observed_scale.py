@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from mmgibbs.build.residual import reference_class
+from mmgibbs.build.totals import total_of
 from mmgibbs.config.complete import J
 from mmgibbs.data.genotypes.imputed import MOST_SOLVED
 from mmgibbs.data.levels import lookup
@@ -28,8 +30,6 @@ from mmgibbs.posterior.parameters import (
     threshold_name,
 )
 from mmgibbs.posterior.probabilities import Probabilities
-from mmgibbs.runs.residual import reference_class
-from mmgibbs.runs.totals import total_of
 
 
 def observed_scales(

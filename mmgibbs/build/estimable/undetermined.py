@@ -19,8 +19,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from mmgibbs.runs.estimable.forms import Element, Form, Forms
-from mmgibbs.runs.estimable.matrices import Block
+from mmgibbs.build.estimable.forms import Element, Form, Forms
+from mmgibbs.build.estimable.matrices import Block
 
 NOTHING = 1e-9  # size of a form, in units of its own variance, up to which the records say nothing of it
 DEPENDENT = 1e-6  # singular value of forms of length 1, up to which they depend on each other

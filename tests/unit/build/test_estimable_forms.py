@@ -8,16 +8,16 @@ import pytest
 from reference import dense, models
 
 import mmgibbs
+from mmgibbs.build.estimable import contrasts as of_contrasts
+from mmgibbs.build.estimable.contrasts import draw_contrasts
+from mmgibbs.build.estimable.families import sample_families
+from mmgibbs.build.estimable.forms import compute_forms
+from mmgibbs.build.estimable.matrices import list_estimated_blocks
+from mmgibbs.build.estimable.undetermined import find_undetermined
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.model.covariance import CovarianceModel, full_block
 from mmgibbs.model.residual import ResidualModel
-from mmgibbs.runs.estimable import contrasts as of_contrasts
-from mmgibbs.runs.estimable.contrasts import draw_contrasts
-from mmgibbs.runs.estimable.families import sample_families
-from mmgibbs.runs.estimable.forms import compute_forms
-from mmgibbs.runs.estimable.matrices import list_estimated_blocks
-from mmgibbs.runs.estimable.undetermined import find_undetermined
 
 
 def problem(name, is_doubled=False):

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from mmgibbs.build.observed_scale import evenly
+from mmgibbs.build.residual import reference_class
 from mmgibbs.data.fixed import INTERCEPT
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.model.design import Design
@@ -15,8 +17,6 @@ from mmgibbs.posterior.parameters import liability_name, predicted_name, thresho
 from mmgibbs.posterior.predictive import PredictedClasses
 from mmgibbs.posterior.result import posterior_mean
 from mmgibbs.results.predictive import ExtremeLevels
-from mmgibbs.runs.observed_scale import evenly
-from mmgibbs.runs.residual import reference_class
 
 FEW = 12  # classes shown
 

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 from helpers.other_traits import tables
 
+from mmgibbs.build import separation
+from mmgibbs.build.separation import Sides, refuse_separation, separation_of
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import DataError
-from mmgibbs.runs import separation
-from mmgibbs.runs.separation import Sides, refuse_separation, separation_of
 
 FLAT = {"prior": "flat"}
 

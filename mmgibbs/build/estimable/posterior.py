@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mmgibbs.build.estimable.contrasts import Contrasts
+from mmgibbs.build.estimable.forms import Form, Forms
+from mmgibbs.build.estimable.matrices import Block
 from mmgibbs.model.design import Design
-from mmgibbs.runs.estimable.contrasts import Contrasts
-from mmgibbs.runs.estimable.forms import Form, Forms
-from mmgibbs.runs.estimable.matrices import Block
 
 MAX_BLOCKS_IN_ALL_SETS = 6  # beyond, sets of two and of all
 RANK = 1e-10  # eigenvalue in units of the variance itself, and of the largest

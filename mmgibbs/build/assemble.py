@@ -9,6 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmgibbs.build.estimable.variances import check_variances
+from mmgibbs.build.observed_scale import diagonals_left, observed_scales
+from mmgibbs.build.predictive import predicted_classes
+from mmgibbs.build.priors import covariance_model, prior_of, refuse_flat, warn_of_few_levels
+from mmgibbs.build.residual import residual_model
+from mmgibbs.build.separation import refuse_separation
+from mmgibbs.build.trait_moments import trait_moments
 from mmgibbs.config import Analysis
 from mmgibbs.config.variances import Variance
 from mmgibbs.data.prepared import Prepared
@@ -34,13 +41,6 @@ from mmgibbs.posterior.parameters import (
     term_info,
     threshold_name,
 )
-from mmgibbs.runs.estimable.variances import check_variances
-from mmgibbs.runs.observed_scale import diagonals_left, observed_scales
-from mmgibbs.runs.predictive import predicted_classes
-from mmgibbs.runs.priors import covariance_model, prior_of, refuse_flat, warn_of_few_levels
-from mmgibbs.runs.residual import residual_model
-from mmgibbs.runs.separation import refuse_separation
-from mmgibbs.runs.trait_moments import trait_moments
 from mmgibbs.sampler.mixed_model import MixedModel
 
 

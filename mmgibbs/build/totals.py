@@ -18,7 +18,7 @@ from mmgibbs.posterior.totals import TotalValues
 from mmgibbs.results.markers import TOTAL, breeding_value_columns
 
 if TYPE_CHECKING:
-    from mmgibbs.runs.assemble import Assembled
+    from mmgibbs.build.assemble import Assembled
 
 
 def with_totals(assembled: Assembled, prepared: Prepared) -> Assembled:

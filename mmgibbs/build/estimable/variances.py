@@ -12,23 +12,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.errors import ModelError
-from mmgibbs.model.covariance import CovarianceModel
-from mmgibbs.model.design import Design
-from mmgibbs.model.residual import ResidualModel
-from mmgibbs.runs.estimable import messages
-from mmgibbs.runs.estimable.contrasts import draw_contrasts, mask_flat_components
-from mmgibbs.runs.estimable.families import sample_families
-from mmgibbs.runs.estimable.forms import Element, compute_forms
-from mmgibbs.runs.estimable.matrices import Block, list_estimated_blocks
-from mmgibbs.runs.estimable.posterior import (
+from mmgibbs.build.estimable import messages
+from mmgibbs.build.estimable.contrasts import draw_contrasts, mask_flat_components
+from mmgibbs.build.estimable.families import sample_families
+from mmgibbs.build.estimable.forms import Element, compute_forms
+from mmgibbs.build.estimable.matrices import Block, list_estimated_blocks
+from mmgibbs.build.estimable.posterior import (
     Growth,
     count_contrasts_needed,
     find_improper_at_zero,
     find_improper_blocks,
     find_unlimited_growth,
 )
-from mmgibbs.runs.estimable.undetermined import find_undetermined
+from mmgibbs.build.estimable.undetermined import find_undetermined
+from mmgibbs.errors import ModelError
+from mmgibbs.model.covariance import CovarianceModel
+from mmgibbs.model.design import Design
+from mmgibbs.model.residual import ResidualModel
 
 SIZES = (500, 1500)  # records of the parts that are looked at first
 CONTRASTS = (16, 64)  # of each trait, at least and at most

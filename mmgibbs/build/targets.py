@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
+from mmgibbs.build.assemble import Assembled
 from mmgibbs.config import Sampler
 from mmgibbs.config.sampling import Stop
 from mmgibbs.errors import ConfigError, nearest
@@ -15,7 +16,6 @@ from mmgibbs.posterior.moments import pool
 from mmgibbs.posterior.parameters import named_parameters, threshold_name
 from mmgibbs.posterior.result import ChainResult, stacked_draws
 from mmgibbs.posterior.stopping import Target, Wanted, assess, largest_error, matching
-from mmgibbs.runs.assemble import Assembled
 from mmgibbs.sampler.covariances import starting_matrices
 from mmgibbs.sampler.markers.effects import starting_draws
 from mmgibbs.sampler.markers.joint import joint_starting_draws

@@ -1,0 +1,1 @@
+"""From an analysis and its data to the model that is solved: covariance matrices, priors, estimability, the engine."""
