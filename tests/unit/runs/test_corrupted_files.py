@@ -110,6 +110,8 @@ HARMLESS = {
     "quoted numbers only": {"phenotypes.csv": fields(lambda row, i: [*row[:5], f'"{row[5]}"', row[6]])},
     "tabs": both(lambda text: text.replace(",", "\t")),
     "semicolons": both(lambda text: text.replace(",", ";")),
+    "the end-of-file character of DOS": both(lambda text: text + "\x1a"),
+    "the end-of-file character of DOS, no last line end": both(lambda text: text.rstrip("\n") + "\x1a"),
     "bars": both(lambda text: text.replace(",", "|")),
     "blanks around fields": both(lambda text: text.replace(",", " , ")),
     "non-breaking blanks": both(lambda text: text.replace(",", "\u00a0,\u00a0")),
@@ -168,7 +170,14 @@ HARMFUL = {
         "analysis.yaml line 1: is not readable text: found the character '\\x00'",
     ),
     "UTF-16": (both(lambda text: text.encode("utf-16")), "phenotypes.csv: is UTF-16 text, needed UTF-8"),
-    "UTF-16 without mark": (both(lambda text: text.encode("utf-16-le")), "phenotypes.csv row 1: found a zero byte"),
+    "UTF-16 without mark": (
+        both(lambda text: text.encode("utf-16-le")),
+        "phenotypes.csv: is UTF-16 text, needed UTF-8",
+    ),
+    "UTF-16 without mark, the high byte first": (
+        both(lambda text: text.encode("utf-16-be")),
+        "phenotypes.csv: is UTF-16 text, needed UTF-8",
+    ),
     "UTF-16 pedigree": ({"pedigree.csv": PEDIGREE.encode("utf-16")}, "pedigree.csv: is UTF-16 text, needed UTF-8"),
     "UTF-16 analysis": ({"analysis.yaml": ANALYSIS.encode("utf-16")}, "analysis.yaml line 1: byte 0xff is not UTF-8"),
     "Latin-1": (
@@ -299,10 +308,13 @@ HARMFUL = {
     ),
     "a line that names the separator": (
         {"phenotypes.csv": "sep=,\n" + PHENOTYPES},
-        "phenotypes.csv row 2: found 7 fields",
+        "phenotypes.csv row 1: found 'sep=,', and below row 1 fields separated by ',', 7 in each row",
     ),
-    "a comment": ({"phenotypes.csv": "# made by hand\n" + PHENOTYPES}, "phenotypes.csv row 2: found 1 field"),
-    "end-of-file character": ({"phenotypes.csv": PHENOTYPES + "\x1a"}, "phenotypes.csv row 10: found 1 field"),
+    "a comment": (
+        {"phenotypes.csv": "# made by hand\n" + PHENOTYPES},
+        "phenotypes.csv row 1: found '# made by hand', and below row 1 fields",
+    ),
+    "an end-of-file character within a row": (phenotypes("c3,south", "c3\x1a,south"), "phenotypes.csv row 4: "),
     "a web page": (
         {"phenotypes.csv": "<!DOCTYPE html>\n<html><body>404</body></html>\n"},
         "phenotypes.csv row 2: found 1 field",
