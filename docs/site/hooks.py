@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import os
+import posixpath
 import re
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}  # pages beside docs/
+EXAMPLES = "reference/examples.md"
 _PICTURES = "![The report of a finished run](report.png#only-light)![The same](report-dark.png#only-dark)"
 NOT_FOUND = "<p>This site has no page at this address. Choose one from the menu, or use the search.</p>"
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
@@ -37,8 +39,8 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Links to files of the repository lead to the page that has them, or become plain text."""
     if page.file.src_uri == "README.md":
-        markdown = markdown.replace("# Tutorials\n", "# mmgibbs\n\n" + introduction() + "\n## Tutorials\n", 1)
-    return LINK.sub(lambda link: _of_site(link, page.file.src_uri), markdown)
+        markdown = markdown.replace("# Documentation\n", f"# mmgibbs\n\n{introduction()}\n## Documentation\n", 1)
+    return LINK.sub(lambda link: _site_link(link, page.file.src_uri), markdown)
 
 
 def on_page_content(html: str, **_: Any) -> str:
@@ -54,26 +56,28 @@ def on_post_template(output: str, template_name: str, **_: Any) -> str:
     return output.replace("404 - Not found</h1>", f"Not found</h1>{NOT_FOUND}")
 
 
-def _of_site(link: re.Match[str], page: str) -> str:
-    """The same link within the site."""
+def _site_link(link: re.Match[str], page: str) -> str:
+    """The same link within the site, relative to the folder of the page."""
     text, target, anchor = link[1], link[2], link[3] or ""
-    folder = ROOT if page in COPIED.values() else (ROOT / "docs" / page).parent
-    path = Path(os.path.normpath(folder / target))
+    source = next((old for old, new in COPIED.items() if new == page), f"docs/{page}")
+    path = Path(os.path.normpath((ROOT / source).parent / target))
     name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else ""
     if name in COPIED:
-        return f"[{text}]({COPIED[name]}{anchor})"
-    if name.startswith("docs/") and name.endswith(".md"):
-        return f"[{text}]({name.removeprefix('docs/')}{anchor})"
-    if name.startswith("configs/") and name.endswith(".yaml"):
-        return f"[{text}](examples.md#{path.stem})"
-    return text
+        destination = COPIED[name]
+    elif name.startswith("docs/") and name.endswith(".md"):
+        destination = name.removeprefix("docs/")
+    elif name.startswith("configs/") and name.endswith(".yaml"):
+        destination, anchor = EXAMPLES, f"#{path.stem}"
+    else:
+        return text
+    return f"[{text}]({posixpath.relpath(destination, posixpath.dirname(page) or '.')}{anchor})"
 
 
 def pages() -> dict[str, str]:
     """Path in the site -> Markdown of every page that is made."""
     out = {new: (ROOT / old).read_text(encoding="utf-8") for old, new in COPIED.items()}
     return out | {
-        "examples.md": examples(),
+        EXAMPLES: examples(),
         "reference/analysis-file.md": keys(),
         "reference/output.md": columns(),
         "reference/commands.md": commands(),

@@ -14,7 +14,7 @@ from mmgibbs.report.html_tables import Column, Table, counted, counts, decimals,
 from mmgibbs.results.relationships import relationships_of
 from mmgibbs.results.reliability import SHOWN_AS_NEGATIVE
 
-ENGINES = {  # what each does, for readers who want breeding values; docs/engines.md says how
+ENGINES = {  # what each does, for readers who want breeding values; docs/explanation/engines.md says how
     "serial": "draws the levels of all effects one after another",
     "structured": "draws many levels at the same time",
     "hybrid": "draws several blocks of the effects at the same time",

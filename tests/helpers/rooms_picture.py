@@ -1,4 +1,4 @@
-"""docs/rooms.svg: the rooms of the program and who imports whom, drawn from the table of tests/unit/test_imports.py.
+"""docs/explanation/rooms.svg: the rooms of the program and who imports whom, drawn from the table of tests/unit/test_imports.py.
 
     python tests/helpers/rooms_picture.py      # from the repository root, after a change of the table
 
@@ -139,7 +139,7 @@ def main() -> None:
     sys.path.insert(0, str(root / "tests"))
     from unit.test_imports import CORE, ROOMS
 
-    (root / "docs" / "rooms.svg").write_text(picture(ROOMS, CORE), encoding="utf-8")
+    (root / "docs" / "explanation" / "rooms.svg").write_text(picture(ROOMS, CORE), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,12 +7,12 @@ from helpers.rooms_picture import arrows, floors, picture
 from helpers.support import ROOT
 from unit.test_imports import CORE, ROOMS
 
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
 
 
 def test_the_picture_of_the_rooms_is_that_of_the_table():
     """After a change of the table: python tests/helpers/rooms_picture.py"""
-    assert (ROOT / "docs" / "rooms.svg").read_text(encoding="utf-8") == picture(ROOMS, CORE)
+    assert (ROOT / "docs" / "explanation" / "rooms.svg").read_text(encoding="utf-8") == picture(ROOMS, CORE)
 
 
 def test_every_room_has_its_line():
@@ -33,7 +33,7 @@ def test_a_change_of_the_table_changes_the_picture():
     assert picture(ROOMS | {"draws": {"genotypes"}}, CORE) != picture(ROOMS, CORE)
 
 
-@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/theory.md", "docs/architecture.md"])
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/explanation/theory.md", "docs/explanation/architecture.md"])
 def test_links_lead_somewhere(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     for link, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]+))?\)", text):
@@ -45,7 +45,7 @@ def test_links_lead_somewhere(page):
 
 
 def test_sources_cite_pages_and_files_of_this_repository():
-    page, file = re.compile(r"\b([A-Z]{4,}\.md|docs/[\w-]+\.md)"), re.compile(r"\b[a-z]\w*\.(?:py|cuh|cu)\b")
+    page, file = re.compile(r"\b([A-Z]{4,}\.md|docs/[\w/-]+\.md)"), re.compile(r"\b[a-z]\w*\.(?:py|cuh|cu)\b")
     files = {p.name for folder in ("mmgibbs", "pedigree", "tests") for p in (ROOT / folder).rglob("*.*")}
     for path in [*(ROOT / "mmgibbs").rglob("*.py"), *(ROOT / "pedigree").rglob("*.py")]:
         text = path.read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from mmgibbs.runs.run import run
 RSCRIPT = shutil.which("Rscript")
 SNIPPETS = re.findall(
     r"^<!-- r -->\n```r\n(.*?)^```$",
-    (ROOT / "docs" / "from-r.md").read_text(encoding="utf-8"),
+    (ROOT / "docs" / "how-to" / "from-r.md").read_text(encoding="utf-8"),
     re.MULTILINE | re.DOTALL,
 )
 SHORT = ["sampler.samples=60", "sampler.burn_in=10", "sampler.thin=2", "sampler.chains=3", "sampler.threads=1"]

@@ -79,7 +79,7 @@ def test_names_are_plain():
 
 def test_pages_use_no_old_name():
     """Code spans of the pages."""
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         spans = re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8"))
         used = {word for span in spans for word in re.findall(r"\w+", span)}
         assert used & set(RENAMED) == set(), page.name

@@ -84,8 +84,8 @@ def test_files_that_it_names_exist():
 
 
 def test_the_page_of_ready_analyses_has_every_file():
-    page = (ROOT / "docs" / "analyses.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"\]\(\.\./(configs/[^)]+)\)", page)) == {
+    page = (ROOT / "docs" / "reference" / "analyses.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\]\(\.\./\.\./(configs/[^)]+)\)", page)) == {
         f"configs/{p.name}" for p in ROOT.glob("configs/*.yaml")
     }
 

@@ -32,7 +32,8 @@ def pages(hooks):
 def test_every_page_is_in_the_menu(pages):
     menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     listed = set(re.findall(r"[\w/-]+\.md", str(menu)))
-    assert listed == {p.name for p in (ROOT / "docs").glob("*.md")} | set(pages)
+    docs = ROOT / "docs"
+    assert listed == {p.relative_to(docs).as_posix() for p in docs.rglob("*.md")} | set(pages)
 
 
 def test_every_key_is_in_the_reference(pages):
@@ -59,13 +60,33 @@ def test_every_column_command_and_public_name_is_in_the_reference(pages):
 def test_links_out_of_the_pages_lead_to_pages_or_become_text(hooks):
     class Page:
         class file:
-            src_uri = "theory.md"
+            src_uri = "explanation/theory.md"
 
-    source = "[a](../mmgibbs/cli.py), [b](../configs/beef.yaml), [c](../CONTRIBUTING.md#tests), "
-    source += "[d](reml.md#x), ![e](rooms.svg)"
+    source = "[a](../../mmgibbs/cli.py), [b](../../configs/beef.yaml), [c](../../CONTRIBUTING.md#tests), "
+    source += "[d](../tutorials/reml.md#x), [e](engines.md), ![f](packages.svg)"
     assert hooks.on_page_markdown(source, Page) == (
-        "a, [b](examples.md#beef), [c](contributing.md#tests), [d](reml.md#x), ![e](rooms.svg)"
+        "a, [b](../reference/examples.md#beef), [c](../contributing.md#tests), "
+        "[d](../tutorials/reml.md#x), [e](engines.md), ![f](packages.svg)"
     )
+
+
+def test_links_of_a_copied_page_are_those_of_its_new_place(hooks):
+    class Page:
+        class file:
+            src_uri = "contributing.md"
+
+    assert hooks.on_page_markdown("[a](docs/explanation/theory.md#x), [b](CHANGELOG.md)", Page) == (
+        "[a](explanation/theory.md#x), [b](changelog.md)"
+    )
+
+
+def test_the_first_page_begins_with_the_readme(hooks):
+    class Page:
+        class file:
+            src_uri = "README.md"
+
+    text = hooks.on_page_markdown((ROOT / "docs" / "README.md").read_text(encoding="utf-8"), Page)
+    assert text.startswith("# mmgibbs\n") and "pip install ." in text and "\n## Documentation\n" in text
 
 
 def test_options_within_text_are_kept_whole(hooks):

@@ -18,7 +18,7 @@ from helpers.support import ROOT
 from mmgibbs.cli import _parser, main
 
 DOCS = ROOT / "docs"
-PAGES = sorted(p for p in DOCS.glob("*.md") if p.name != "README.md")
+PAGES = sorted(DOCS.glob("*/*.md"))
 TUTORIALS = [p for p in PAGES if "<!-- run -->" in p.read_text(encoding="utf-8")]
 BLOCK = re.compile(
     r"^<!-- (file|holds|run|shows with all sweeps|shows)(?:: (\S+))? -->\n```(\w*)\n(.*?)^```$",
@@ -132,7 +132,7 @@ def test_index_names_every_page_and_links_lead_somewhere():
         links = [link for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")) if "://" not in link]
         assert all((page.parent / link).exists() for link in links), page
     index = (DOCS / "README.md").read_text(encoding="utf-8")
-    assert all(f"]({p.name})" in index for p in PAGES) and len(TUTORIALS) == 16
+    assert all(f"]({p.relative_to(DOCS).as_posix()})" in index for p in PAGES) and len(TUTORIALS) == 16
 
 
 def test_commands_of_the_other_pages_are_accepted():

@@ -2,7 +2,7 @@
 
 Levels of one colour share neither a relationship nor a record, so they may be drawn in any order: the chain is the
 serial engine's for the colour partition, whatever the number of threads. Three shapes of parallel work (Mahani 2012;
-docs/theory.md, "The structured sweep"):
+docs/explanation/theory.md, "The structured sweep"):
 
     animals, dams            many levels, short lists     levels side by side (lanes.py), ranges of levels over threads
     contemporary groups      many levels, longer lists    the same, in ranges with about equally many visits

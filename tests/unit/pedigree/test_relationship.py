@@ -193,7 +193,7 @@ def test_times_without_inbreeding_is_the_ignoring_matrix():
 
 
 def test_mendelian_variances():
-    """1 without parents; 3/4 - F/4 with one; 1/2 - (F + F)/4 with two (docs/theory.md)."""
+    """1 without parents; 3/4 - F/4 with one; 1/2 - (F + F)/4 with two (docs/explanation/theory.md)."""
     F = np.array([0.2, 0.4, 0, 0, 0])
     d = mendelian_variance(np.array([-1, -1, 0, 0, 7], np.int32), np.array([-1, -1, -1, 1, 1], np.int32), F)
     assert d == pytest.approx([1, 1, 0.75 - 0.05, 0.5 - 0.15, 0.75 - 0.1], abs=1e-15)
