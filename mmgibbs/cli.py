@@ -1,4 +1,4 @@
-"""The command line: its parser and its exit codes. Each command is in the command.py of its room.
+"""The command line: its parser and its exit codes. Each command is in the command.py of its package.
 
 Exit code 0: done. 2: the input cannot be used, one message on stderr. 1: a bug, with its traceback. 130: Ctrl-C.
 143: SIGTERM. 129: SIGHUP. A run that was sampling then has kept its state.
@@ -25,12 +25,12 @@ from pedigree.errors import PedigreeError, TableError
 DONE, BUG, BAD_INPUT, STOPPED, PIPE_CLOSED = 0, 1, 2, 130, 141
 _KEY = re.compile(r"[^\W\d][\w.\- ]*=(?!.*\.ya?ml$)")  # KEY=VALUE, no analysis file in a folder h2=0.3
 WIDTH = 100  # columns of what argparse does not wrap
-# The machine's refusals that are no mistakes of this program: no permission, no room.
+# The machine's refusals that are no mistakes of this program: no permission, no space.
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 class Command(NamedTuple):
-    room: str  # whose command.py has the options and what is printed
+    package: str  # whose command.py has the options and what is printed
     help: str
     example: str
 
@@ -228,7 +228,7 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
         )
         command.set_defaults(parser=command)
         if name == chosen:  # the others need not be imported
-            add_arguments, main = import_module(f"mmgibbs.{of.room}.command").COMMANDS[name]
+            add_arguments, main = import_module(f"mmgibbs.{of.package}.command").COMMANDS[name]
             add_arguments(command)
             command.set_defaults(command=main)
     return parser

@@ -28,21 +28,21 @@ def inverse_wishart(
     G^-1 = L^-T T T' L^-1 is Wishart(nu, S^-1), so G = A A' with A = L T^-T: triangular solves only, no inverse of a
     draw. now (k, k): the G of before, whose T the elements of the new one are over-relaxed from; or NOTHING.
     """
-    G, room = np.zeros(S.shape), np.zeros((4, *S.shape))
-    draw_inverse_wishart(nu, S, now, G, room, number, first_row, stream, seed, chain)
+    G, work = np.zeros(S.shape), np.zeros((4, *S.shape))
+    draw_inverse_wishart(nu, S, now, G, work, number, first_row, stream, seed, chain)
     return G
 
 
 @kernel(fastmath=False)
-def draw_inverse_wishart(nu, S, now, G, room, number, first_row, stream, seed, chain):
-    """`inverse_wishart` into G (k, k); room (4, k, k) float64. Both come as zeros."""
+def draw_inverse_wishart(nu, S, now, G, work, number, first_row, stream, seed, chain):
+    """`inverse_wishart` into G (k, k); work (4, k, k) float64. Both come as zeros."""
     k = S.shape[0]
     number, stream, seed, chain = np.uint64(number), np.uint64(stream), np.uint64(seed), np.uint64(chain)
-    L, T, A = room[0], room[1], room[2]
+    L, T, A = work[0], work[1], work[2]
     if not cholesky(S, L, 0.0):
         G[:] = np.nan
         return
-    known = now.size > 0 and factor_of(now, L, T, A, room[3])  # a G that rounding hides has next to no probability
+    known = now.size > 0 and factor_of(now, L, T, A, work[3])  # a G that rounding hides has next to no probability
     for i in range(k):
         row = np.uint64(first_row + i)
         if known:

@@ -81,7 +81,7 @@ def fill_normals(out, c0, levels, c2, k0, k1):
     ValueError where `out` has fewer rows than there are levels or more than 512 columns.
     """
     m = np.uint64(levels.shape[0])
-    _check_room(out, m)
+    _check_size(out, m)
     level, z = np.empty(_CHUNK, np.uint64), np.empty((2, _CHUNK))
     for start in range(np.uint64(0), m, np.uint64(_CHUNK)):
         n = min(np.uint64(_CHUNK), m - start)
@@ -106,7 +106,7 @@ def fill_normals_across(out, c0, levels, c2, k0, k1):
 def fill_normals_range(out, c0, first, m, c2, k0, k1):
     """out[i, j] = normal j of level first + i, i < m: fill_normals for consecutive levels."""
     m = np.uint64(m)
-    _check_room(out, m)
+    _check_size(out, m)
     level, z = np.empty(_CHUNK, np.uint64), np.empty((2, _CHUNK))
     for start in range(np.uint64(0), m, np.uint64(_CHUNK)):
         n = min(np.uint64(_CHUNK), m - start)
@@ -116,6 +116,6 @@ def fill_normals_range(out, c0, first, m, c2, k0, k1):
 
 
 @kernel(fastmath=False)
-def _check_room(out, m):
+def _check_size(out, m):
     if np.uint64(out.shape[0]) < m or out.shape[1] > MAX_NORMALS:
         raise ValueError("normals of a site: `out` needs a row for each level and at most 512 columns")

@@ -1,6 +1,6 @@
 """Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011): a bijection of 128-bit counters, one for each 64-bit key.
 
-All draws of this room take counters and key as (c0, c1, c2, ..., k0, k1): whole numbers modulo 2^32, of which c0 is the
+The draws here take counters and key as (c0, c1, c2, ..., k0, k1): whole numbers modulo 2^32, of which c0 is the
 sweep, c1 the level or record, c2 the stream (purpose.py) and (k0, k1) the seed and the chain; the fourth counter word
 is `draw_word` of the draw (0..255) and the attempt.
 

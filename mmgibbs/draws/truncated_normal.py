@@ -134,21 +134,21 @@ def attempt_without_normals(mean, lower, upper, u, v):
 
 
 @kernel(fastmath=False)
-def room_for_truncated(n):
+def truncated_work_arrays(n):
     """Memory for `fill_truncated` of up to n levels."""
     return np.empty((10, n)), np.empty((2, n), np.int64), np.empty((2, n), np.bool_)
 
 
 @kernel(fastmath=False)
-def fill_truncated(out, mean, sd, lower, upper, level, n, room, c0, c2, draw, k0, k1):
+def fill_truncated(out, mean, sd, lower, upper, level, n, work, c0, c2, draw, k0, k1):
     """out[i] = sd[i] times `truncated_normal` of (mean[i], lower[i], upper[i]) / sd[i] at level[i], i < n.
 
     The same random numbers and, up to rounding, the same draws; where sd[i] = 0, out[i] has no meaning. First attempts
     are made side by side, by loops that vectorise; the few levels that need more are listed and done one after another.
 
-    out, mean, sd, lower, upper: (>= n,) float64; level: (>= n,) uint64; room: of `room_for_truncated`.
+    out, mean, sd, lower, upper: (>= n,) float64; level: (>= n,) uint64; work: of `truncated_work_arrays`.
     """
-    numbers, listed, flags = room
+    numbers, listed, flags = work
     u, v, z0, z1, by_normals, accepted = numbers[0], numbers[1], numbers[2], numbers[3], flags[0], flags[1]
     for i in range(n):
         u[i], v[i] = uniform_pair(c0, level[i], c2, draw_word(draw, 0), k0, k1)
@@ -165,7 +165,7 @@ def fill_truncated(out, mean, sd, lower, upper, level, n, room, c0, c2, draw, k0
         n_again += by_normals[i] & (not accepted[i])
         n_others += not by_normals[i]
     _second_normals(out, mean, sd, lower, upper, level, again[:n_again], z1, c0, c2, draw, k0, k1)
-    _without_normals(out, mean, sd, lower, upper, level, others[:n_others], room, c0, c2, draw, k0, k1)
+    _without_normals(out, mean, sd, lower, upper, level, others[:n_others], work, c0, c2, draw, k0, k1)
 
 
 @kernel(fastmath=False)
@@ -181,9 +181,9 @@ def _second_normals(out, mean, sd, lower, upper, level, listed, z1, c0, c2, draw
 
 
 @kernel(fastmath=False)
-def _without_normals(out, mean, sd, lower, upper, level, listed, room, c0, c2, draw, k0, k1):
+def _without_normals(out, mean, sd, lower, upper, level, listed, work, c0, c2, draw, k0, k1):
     """First attempts by exponentials and uniforms for the levels listed, and further ones where they fail."""
-    numbers, accepted, n = room[0], room[2][0], len(listed)
+    numbers, accepted, n = work[0], work[2][0], len(listed)
     m, a, b, u, v, x = numbers[4], numbers[5], numbers[6], numbers[7], numbers[8], numbers[9]
     for j in range(n):
         i = listed[j]

@@ -24,7 +24,7 @@ from mmgibbs.draws.elementary import log
 from mmgibbs.draws.normal_interval import between_tails, log_normal_interval, tail
 from mmgibbs.draws.poisson_log_normal import poisson_log_normal
 from mmgibbs.draws.purpose import LIABILITY, stream
-from mmgibbs.draws.truncated_normal import fill_truncated, room_for_truncated, truncated_normal
+from mmgibbs.draws.truncated_normal import fill_truncated, truncated_normal, truncated_work_arrays
 from mmgibbs.equations.structured import Records
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.model.design import Design
@@ -184,7 +184,7 @@ def draw_categories(records, category, cuts, trait, y, e, B, s, first, last, num
     """
     a, b, level = 0.0, 0.0, np.empty(BLOCK, np.uint64)
     mean, sd, eta, residual = np.zeros(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    low, high, room = np.empty(BLOCK), np.empty(BLOCK), room_for_truncated(BLOCK)
+    low, high, work = np.empty(BLOCK), np.empty(BLOCK), truncated_work_arrays(BLOCK)
     for start in range(first, last, BLOCK):
         n = min(BLOCK, last - start)
         conditionals(records, trait, y, e, B, s, start, n, mean, sd, eta)
@@ -194,7 +194,7 @@ def draw_categories(records, category, cuts, trait, y, e, B, s, first, last, num
         for i in range(n):
             c = np.uint64(max(own[i], 0))  # records without the trait have some interval too
             low[i], high[i] = cuts[c] - eta[i], cuts[c + np.uint64(1)] - eta[i]
-        fill_truncated(residual, mean, sd, low, high, level, n, room, number, stream, 0, seed, chain)
+        fill_truncated(residual, mean, sd, low, high, level, n, work, number, stream, 0, seed, chain)
         own_y, own_e = y[start : start + n, trait], e[start : start + n, trait]
         for i in range(n):
             if sd[i] > 0.0:

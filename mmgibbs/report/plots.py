@@ -85,13 +85,13 @@ class Figures:
             axes.yaxis.set_major_locator(MaxNLocator(4))
             axes.set_xlabel(x_label, labelpad=2)
             paint(axes)
-            _make_room(axes, size[0] * 72)
+            _widen_margin(axes, size[0] * 72)
             text = io.StringIO()
             FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None})
         return inline(text.getvalue(), f"plot-{next(self.numbers)}", title, description)
 
 
-def _make_room(axes: Axes, width: float) -> None:
+def _widen_margin(axes: Axes, width: float) -> None:
     """Move the sides of the axes in where labels of ticks would stick out of a drawing of this width, in units.
 
     A browser has its own font, so that widths of labels are those of as many wide digits.
@@ -426,12 +426,12 @@ def paint_along_genome(
 
 
 def _without_crowding(ticks: Sequence[tuple[float, str]], span: float) -> list[str]:
-    """Names that have room beside the one before them."""
+    """Names that do not overlap the one before them."""
     out, last = [], -span
     for at, name in ticks:
-        room = at - last > 0.025 * span
-        out.append(name if room else "")
-        last = at if room else last
+        fits = at - last > 0.025 * span
+        out.append(name if fits else "")
+        last = at if fits else last
     return out
 
 

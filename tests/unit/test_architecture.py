@@ -3,26 +3,26 @@
 import re
 
 import pytest
-from helpers.rooms_picture import arrows, floors, picture
+from helpers.packages_picture import arrows, assign_layers, picture
 from helpers.support import ROOT
-from unit.test_imports import CORE, ROOMS
+from unit.test_imports import CORE, PACKAGES
 
 PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
 
 
-def test_the_picture_of_the_rooms_is_that_of_the_table():
-    """After a change of the table: python tests/helpers/rooms_picture.py"""
-    assert (ROOT / "docs" / "explanation" / "rooms.svg").read_text(encoding="utf-8") == picture(ROOMS, CORE)
+def test_the_picture_of_the_packages_is_that_of_the_table():
+    """After a change of the table: python tests/helpers/packages_picture.py"""
+    assert (ROOT / "docs" / "explanation" / "packages.svg").read_text(encoding="utf-8") == picture(PACKAGES, CORE)
 
 
-def test_every_room_has_its_line():
-    table = PAGE[PAGE.index("| room |") : PAGE.index("## How data move")]
-    assert sorted(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == sorted({*ROOMS, "pedigree"})
+def test_every_package_has_its_line():
+    table = PAGE[PAGE.index("| package |") : PAGE.index("## How data move")]
+    assert sorted(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == sorted({*PACKAGES, "pedigree"})
 
 
-def test_rooms_stand_above_what_they_import():
-    floor = floors(ROOMS)
-    assert all(floor[room] > floor[other] for room, others in ROOMS.items() for other in others)
+def test_packages_are_above_what_they_import():
+    layer = assign_layers(PACKAGES)
+    assert all(layer[package] > layer[other] for package, others in PACKAGES.items() for other in others)
 
 
 def test_an_arrow_that_follows_from_two_others_is_left_out():
@@ -30,7 +30,7 @@ def test_an_arrow_that_follows_from_two_others_is_left_out():
 
 
 def test_a_change_of_the_table_changes_the_picture():
-    assert picture(ROOMS | {"draws": {"genotypes"}}, CORE) != picture(ROOMS, CORE)
+    assert picture(PACKAGES | {"draws": {"genotypes"}}, CORE) != picture(PACKAGES, CORE)
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/explanation/theory.md", "docs/explanation/architecture.md"])

@@ -10,9 +10,8 @@ from typing import NamedTuple
 import pytest
 from helpers.support import ROOT
 
-# What each package may import besides `errors` and OPEN. `runs` stands at the edge and puts everything
-# together.
-ROOMS = {
+# What each package may import besides `errors` and OPEN. `runs` combines them all.
+PACKAGES = {
     "errors": set(),
     "machine": {"pedigree"},  # where kernels are kept
     "draws": {"machine"},
@@ -36,13 +35,13 @@ ROOMS = {
     "results": {"posterior", "data", "model", "machine", "pedigree"},
     "report": {"results", "data"},
 }
-ROOMS["build"] = set(ROOMS) - {"errors", "report", "regressions", "reml"} | {"pedigree"}
-ROOMS["runs"] = set(ROOMS) - {"errors"} | {"pedigree"}
+PACKAGES["build"] = set(PACKAGES) - {"errors", "report", "regressions", "reml"} | {"pedigree"}
+PACKAGES["runs"] = set(PACKAGES) - {"errors"} | {"pedigree"}
 for edge in ("validation", "exchange", "bench", "simulation", "draft", "comparison", "cli"):
-    ROOMS[edge] = set(ROOMS["runs"]) | {"runs"}
-OPEN = {"pedigree.kernels"}  # the decorator of compiled functions: for every room
-ROOMS["cli"] |= {"validation", "exchange", "bench", "simulation", "draft", "comparison"}
-ROOMS["bench"] |= {"simulation"}
+    PACKAGES[edge] = set(PACKAGES["runs"]) | {"runs"}
+OPEN = {"pedigree.kernels"}  # the decorator of compiled functions: for every package
+PACKAGES["cli"] |= {"validation", "exchange", "bench", "simulation", "draft", "comparison"}
+PACKAGES["bench"] |= {"simulation"}
 SAMPLER_SEES = {"mmgibbs.engines.base"}
 CONFIG_SEES = {"mmgibbs.model.labels"}
 # Upward or sideways, but inside a function: (module, what it imports) and why.
@@ -60,7 +59,7 @@ CORE = (
     "reml",
     "regressions",
 )
-DOOR_LIBRARIES = {"polars", "pydantic", "pydantic_core", "matplotlib", "jinja2"}
+INPUT_LIBRARIES = {"polars", "pydantic", "pydantic_core", "matplotlib", "jinja2"}
 CORE_LIBRARIES = {"numpy", "scipy", "numba", "llvmlite", "yaml", "tqdm", "cupy", "cupyx"}
 # Libraries that the core imports inside functions: diagnostics, files of draws, processes, what scikit-learn asks.
 LAZY_CORE_LIBRARIES = {"arviz_stats", "xarray", "h5netcdf", "h5py", "joblib", "threadpoolctl", "psutil", "sklearn"}
@@ -106,27 +105,28 @@ def all_imports() -> list[Import]:
     return out
 
 
-def room(name: str) -> str | None:
-    """The room of a dotted name; None outside the project and for the public package itself."""
+def package_of(name: str) -> str | None:
+    """The package of a dotted name; None outside the project and for the public package itself."""
     parts = name.split(".")
     if parts[0] == "pedigree":
         return "pedigree"
-    return parts[1] if parts[0] == "mmgibbs" and len(parts) > 1 and parts[1] in ROOMS else None
+    return parts[1] if parts[0] == "mmgibbs" and len(parts) > 1 and parts[1] in PACKAGES else None
 
 
 def violations(imports: list[Import]) -> list[str]:
     wrong = []
     for i in imports:
-        own, other = room(i.module), room(i.name)
+        own, other = package_of(i.module), package_of(i.name)
         where = f"{i.module} line {i.line}: {i.name}"
         if own == "pedigree" and i.name.split(".")[0] == "mmgibbs":
             wrong.append(f"{where} (pedigree knows nothing of mmgibbs)")
-        elif own in ROOMS and other is not None and other not in {own, "errors"} | ROOMS[own] and i.name not in OPEN:
-            if not (i.lazy and (i.module, i.name) in LAZY):
+        elif own in PACKAGES and other is not None and i.name not in OPEN:
+            allowed = {own, "errors"} | PACKAGES[own]
+            if other not in allowed and not (i.lazy and (i.module, i.name) in LAZY):
                 wrong.append(f"{where} ({own} may not import {other})")
         library = i.name.split(".")[0]
         if own in CORE and library not in {"mmgibbs", "pedigree"} | CORE_LIBRARIES | set(sys.stdlib_module_names):
-            if library in DOOR_LIBRARIES or not (i.lazy and library in LAZY_CORE_LIBRARIES):
+            if library in INPUT_LIBRARIES or not (i.lazy and library in LAZY_CORE_LIBRARIES):
                 wrong.append(f"{where} (the solver core may not need {library})")
         if own == "sampler" and other == "engines" and i.name not in SAMPLER_SEES:
             wrong.append(f"{where} (sampler sees of the engines their contract alone)")
@@ -166,22 +166,22 @@ def test_every_exception_is_in_use():
     assert set(LAZY) <= used
 
 
-def test_the_rooms_have_no_loop():
-    order, rest = [], {name: others - {"pedigree"} for name, others in ROOMS.items()}
+def test_the_packages_have_no_loop():
+    order, rest = [], {name: others - {"pedigree"} for name, others in PACKAGES.items()}
     while rest:
         free = [name for name, others in rest.items() if others <= set(order)]
-        assert free, f"rooms that import each other: {sorted(rest)}"
+        assert free, f"packages that import each other: {sorted(rest)}"
         order += free
         rest = {name: others for name, others in rest.items() if name not in free}
 
 
-def test_the_house_is_laid_out_as_designed():
+def test_the_source_tree_has_the_packages_of_the_table():
     loose = {p.stem for p in (ROOT / "mmgibbs").glob("*.py")}
     assert loose == {"__init__", "__main__", "cli", "errors"}
-    rooms = {
+    packages = {
         p.stem for p in (ROOT / "mmgibbs").iterdir() if (p.is_dir() or p.suffix == ".py") and not p.name.startswith("_")
     }
-    assert rooms <= set(ROOMS), f"rooms without a place in the order: {sorted(rooms - set(ROOMS))}"
+    assert packages <= set(PACKAGES), f"packages without a place in the order: {sorted(packages - set(PACKAGES))}"
     ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text().split()]
     top = {p.name for p in ROOT.iterdir() if not any(fnmatch(p.name, pattern) for pattern in ignored)}
     assert top - {".git", "PKG-INFO", "setup.cfg"} == {  # the last two in an unpacked source distribution
@@ -192,7 +192,7 @@ def test_the_house_is_laid_out_as_designed():
     }  # fmt: skip
 
 
-WITHOUT_DOOR_LIBRARIES = """
+WITHOUT_INPUT_LIBRARIES = """
     import importlib, importlib.abc, sys
     from pathlib import Path
 
@@ -202,9 +202,9 @@ WITHOUT_DOOR_LIBRARIES = """
                 raise ImportError(f"blocked: {{name}}")
 
     sys.meta_path.insert(0, Blocked())
-    for room in {core}:
-        package = Path("mmgibbs", room)
-        names = [f"mmgibbs.{{room}}"] if package.with_suffix(".py").exists() or package.is_dir() else []
+    for name in {core}:
+        package = Path("mmgibbs", name)
+        names = [f"mmgibbs.{{name}}"] if package.with_suffix(".py").exists() or package.is_dir() else []
         names += [".".join(p.with_suffix("").parts) for p in sorted(package.rglob("*.py")) if p.stem != "__init__"]
         for name in names:
             importlib.import_module(name)
@@ -241,7 +241,7 @@ WITHOUT_DOOR_LIBRARIES = """
 
 
 def test_the_solver_core_runs_without_polars_and_pydantic():
-    script = textwrap.dedent(WITHOUT_DOOR_LIBRARIES.format(blocked=sorted(DOOR_LIBRARIES), core=CORE))
+    script = textwrap.dedent(WITHOUT_INPUT_LIBRARIES.format(blocked=sorted(INPUT_LIBRARIES), core=CORE))
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.strip() == "sampled", done.stderr
 
@@ -253,5 +253,5 @@ def test_the_process_of_a_chain_reads_what_chains_need_alone():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
     read = set(done.stdout.split())
     assert "mmgibbs.sampler.chain" in read
-    unused = DOOR_LIBRARIES | {"mmgibbs.config", "mmgibbs.data", "scipy.sparse", "scipy.linalg", "scipy.special"}
+    unused = INPUT_LIBRARIES | {"mmgibbs.config", "mmgibbs.data", "scipy.sparse", "scipy.linalg", "scipy.special"}
     assert read & unused == set()

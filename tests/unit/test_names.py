@@ -105,7 +105,7 @@ def test_words_of_the_language_are_no_names():
 
 
 def test_what_is_refused_together_cannot_be_combined():
-    """One way to say it, in the messages of every room."""
+    """One way to say it, in the messages of every package."""
     other_ways = re.compile(
         "found beside|beside (it|model|plugin), needed|together, needed|does not go with|do not go together"
     )

@@ -5,7 +5,7 @@
     python tests/verification/draw_digests.py --tree ../before --output before.json --full   # each file as it is
     written python tests/verification/draw_digests.py --compare before.json after.json
 
-A change of the house must not change a draw: run it on the commit before and on the one after, on one machine (digests
+A change of structure must not change a draw: run it on the commit before and on the one after, on one machine (digests
 differ between types of CPU). Analyses run through the command line alone, so that any state of the program can be
 asked.
 """

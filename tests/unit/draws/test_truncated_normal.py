@@ -6,7 +6,7 @@ from helpers.draw_batches import numba_draws, twin_draws
 from helpers.goodness import agree, moment_z, transform_z
 from scipy import special, stats
 
-from mmgibbs.draws.truncated_normal import fill_truncated, room_for_truncated, truncated_normal
+from mmgibbs.draws.truncated_normal import fill_truncated, truncated_normal, truncated_work_arrays
 
 N = 40_000
 MEANS = [-30.0, -5.0, -1.0, -0.4, 0.0, 0.46, 0.48, 2.0, 8.0, 30.0]
@@ -100,7 +100,7 @@ def side_by_side(mean, sd, lower, upper, draw=3):
     """The draws of many levels at once, and each by itself."""
     n = len(mean)
     level, together = np.arange(n, dtype=np.uint64)[::-1].copy(), np.empty(n)
-    fill_truncated(together, mean, sd, lower, upper, level, n, room_for_truncated(n), 5, 77, draw, 20240, 1)
+    fill_truncated(together, mean, sd, lower, upper, level, n, truncated_work_arrays(n), 5, 77, draw, 20240, 1)
     scaled = [a / np.where(sd > 0, sd, 1.0) for a in (mean, lower, upper)]
     alone = [truncated_normal(m, a, b, 5, i, 77, draw, 20240, 1) for m, a, b, i in zip(*scaled, level, strict=True)]
     return together, sd * np.array(alone)

@@ -139,7 +139,7 @@ def test_without_genotypes(tables, tmp_path):
 
 
 def test_the_names_of_an_analysis_are_those_of_the_sampler():
-    """Two rooms that do not see each other hold the same list."""
+    """Two packages that do not import each other have the same list."""
     assert tuple(priors.PRIORS) == config_of_markers.PRIORS and config_of_markers.GROUP == priors.GROUP
 
 
