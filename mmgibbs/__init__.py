@@ -5,6 +5,7 @@
     result = mmgibbs.open_run("runs/beef")    # the same for a run that has finished already
     model = mmgibbs.MixedModel(traits="weight", fixed=["herd"], random={"animal": "pedigree"}).fit(records, pedigree)
     analysis = mmgibbs.load_config("analysis.yaml", ["sampler.samples=2000"])
+    validated = mmgibbs.validate("analysis.yaml", folds=5)   # and check, compare, predict, simulate, init
 
 Names are imported when they are first used, so that the solver core can be imported without Polars.
 """
@@ -29,11 +30,15 @@ __all__ = [
     "MultinomialPG",
     "Result",
     "check",
+    "compare",
+    "init",
     "load_config",
     "open_run",
     "predict",
     "run",
     "run_scenarios",
+    "simulate",
+    "validate",
 ]
 
 _HOME = {
@@ -49,7 +54,11 @@ _HOME = {
     "predict": "mmgibbs.runs.predict",
     "run_scenarios": "mmgibbs.runs.several",
     "check": "mmgibbs.runs.run",
+    "compare": "mmgibbs.comparison.make",
+    "init": "mmgibbs.draft.make",
     "load_config": "mmgibbs.config",
+    "simulate": "mmgibbs.simulation.make",
+    "validate": "mmgibbs.validation.run",
     **dict.fromkeys(("ConfigError", "DataError", "DeviceError", "MmgibbsError", "ModelError"), "mmgibbs.errors"),
 }
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import textwrap
 
-from mmgibbs.errors import ConfigError
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = textwrap.fill(
@@ -43,15 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from mmgibbs.comparison.make import compared
+    from mmgibbs.comparison.make import compare
 
-    found = compared(
-        args.a, args.b, args.output, levels=args.levels, top=args.top, escape_formulas=args.escape_formulas
-    )
-    if found.nothing:
-        raise ConfigError(f"compare: nothing to compare: {found.nothing}")
-    print(found.text)
-    if args.output is not None:
+    made = compare(args.a, args.b, args.output, levels=args.levels, top=args.top, escape_formulas=args.escape_formulas)
+    print(made.text)
+    if made.directory is not None:
         print(f"\nwritten to {args.output}")
     if args.page is not None:
         from mmgibbs.report.make import make_report

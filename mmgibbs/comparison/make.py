@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import reprlib
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from mmgibbs.comparison.sides import read_side
-from mmgibbs.comparison.solutions import Pair, pairs, parameter_table
+from mmgibbs.comparison.solutions import pairs, parameter_table
 from mmgibbs.comparison.text import as_text
 from mmgibbs.comparison.unmatched import why_unmatched
 from mmgibbs.errors import ConfigError, option_name
 from mmgibbs.machine.files import replaced_files
 from mmgibbs.report.likelihood_ratio import LikelihoodRatio, likelihood_ratio
+from mmgibbs.report.make import make_report
 from mmgibbs.results.csv_files import write_csv
 
 FILES = ("comparison.txt", "comparison.csv", "levels.csv", "parameters.csv")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs, or the solutions of two programs, side by side.
+
+    text: for people to read. components: a row for each effect and trait, with correlations, regressions and ranks.
+    levels: a row for each level, with both solutions, their ranks and their difference. parameters: those of two runs,
+    else None. directory, page: the folder and the page that were written, else None.
+    """
+
+    text: str
+    components: pl.DataFrame
+    levels: pl.DataFrame
+    parameters: pl.DataFrame | None
+    directory: Path | None = None
+    page: Path | None = None
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 def compare(
@@ -28,67 +51,88 @@ def compare(
     levels: str | os.PathLike | None = None,
     top: int = 20,
     escape_formulas: bool = False,
-) -> str:
-    """Compare two run folders or files of solutions; the text of the comparison. See `compared`.
-
-    Raises ConfigError and DataError where one of them cannot be read, or `top` is below 1.
-    """
-    return compared(a, b, output, levels=levels, top=top, escape_formulas=escape_formulas).text
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """text: for people; nothing: why nothing could be compared, '' where something was."""
-
-    text: str
-    nothing: str = ""
-
-
-def compared(
-    a: str | os.PathLike,
-    b: str | os.PathLike,
-    output: str | os.PathLike | None = None,
-    *,
-    levels: str | os.PathLike | None = None,
-    top: int = 20,
-    escape_formulas: bool = False,
+    page: str | os.PathLike | None = None,
 ) -> Comparison:
-    """Compare two run folders or files of solutions.
+    """Compare two runs, or a run with the solutions of another program.
 
-    output: a folder for comparison.txt, comparison.csv (a row for each component), levels.csv (a row for each level,
-    with its ranks and difference) and, of two runs, parameters.csv. levels: table with the columns effect, level and
-    id, for a BLUPF90 file that has none beside it. top: how many of the highest count as selected. escape_formulas: in
-    csv files, put an apostrophe before text that a spreadsheet would take for a formula.
+    The arguments are those of `mmgibbs compare`.
 
-    Raises ConfigError and DataError where one of them cannot be read, or `top` is below 1.
+    Parameters
+    ----------
+    a, b : str or path
+        Run folder, file `solutions` of a BLUPF90 program, or table (csv, tsv, parquet) with a column of ids and
+        columns of numbers.
+    output : str or path, optional
+        Folder for comparison.txt, comparison.csv (a row for each component), levels.csv (a row for each level) and,
+        of two runs, parameters.csv.
+    levels : str or path, optional
+        Table with the columns effect, level and id, for a BLUPF90 file that has none beside it.
+    top : int, default 20
+        How many of the highest are looked at: how many of these both have.
+    escape_formulas : bool, default False
+        In csv files, put an apostrophe before text that a spreadsheet would take for a formula.
+    page : str or path, optional
+        Also write a page about two runs to this file.
+
+    Returns
+    -------
+    Comparison
+        The text of the comparison, and its tables as Polars frames.
+
+    Raises
+    ------
+    ConfigError
+        If one side cannot be read, `top` is below 1, or the sides have nothing in common.
+    DataError
+        If a table cannot be used.
+
+    See Also
+    --------
+    run : The run folders that are compared.
+
+    Examples
+    --------
+    >>> import mmgibbs, polars as pl
+    >>> ids = [f"a{i}" for i in range(30)]
+    >>> pl.DataFrame({"id": ids, "ebv": range(30)}).write_csv("first.csv")
+    >>> pl.DataFrame({"id": ids, "ebv": range(1, 31)}).write_csv("second.csv")
+    >>> both = mmgibbs.compare("first.csv", "second.csv", top=5)
+    >>> both.components["correlation"].round(6).to_list(), both.levels["difference"].unique().to_list()
+    ([1.0], [1.0])
     """
-    if top < 1:
+    if isinstance(top, bool) or not isinstance(top, (int, np.integer)) or top < 1:
         raise ConfigError(f"compare: {option_name('top')}: found {top}, needed at least 1")
+    for name, given in {"a": a, "b": b, "output": output, "levels": levels, "page": page}.items():
+        if not isinstance(given, (str, os.PathLike)) and (given is not None or name in "ab"):
+            raise ConfigError(f"compare: {name}: found {reprlib.repr(given)}, needed a path")
     sides = tuple(read_side(Path(side), None if levels is None else Path(levels)) for side in (a, b))
-    found = pairs(sides[0], sides[1])
+    matched = pairs(sides[0], sides[1])
     parameters = parameter_table(sides[0], sides[1])
     runs = [side.run for side in sides if side.run is not None]
     test = likelihood_ratio(runs[0], runs[1]) if len(runs) == 2 else None
-    text = as_text((sides[0], sides[1]), found, parameters, test, top)
-    some = bool(found) or (parameters is not None and parameters.height > 0) or isinstance(test, LikelihoodRatio)
-    if output is not None and some:
-        _write(Path(output), text, found, parameters, top, escape_formulas)
-    return Comparison(text, "" if some else why_unmatched(sides[0], sides[1]))
+    if not matched and (parameters is None or not parameters.height) and not isinstance(test, LikelihoodRatio):
+        raise ConfigError(f"compare: nothing to compare: {why_unmatched(sides[0], sides[1])}")
+    text = as_text((sides[0], sides[1]), matched, parameters, test, top)
+    components = pl.DataFrame([pair.statistics(top) for pair in matched], infer_schema_length=None)
+    by_level = [pair.table.select(pl.lit(pair.label).alias("component"), pl.all()) for pair in matched]
+    made = Comparison(text, components, pl.concat(by_level) if by_level else pl.DataFrame(), parameters)
+    if output is not None:
+        _write(made, Path(output), escape_formulas)
+        made = replace(made, directory=Path(output))
+    if page is not None:
+        made = replace(made, page=make_report([a, b], page, top))
+    return made
 
 
-def _write(
-    folder: Path, text: str, found: list[Pair], parameters: pl.DataFrame | None, top: int, escaped: bool
-) -> None:
+def _write(made: Comparison, folder: Path, escaped: bool) -> None:
     """Write all files together, or none."""
     try:
         with replaced_files(folder, FILES) as new:
-            (new / FILES[0]).write_text(text + "\n", encoding="utf-8")
-            rows = [pair.statistics(top) for pair in found]
-            write_csv(pl.DataFrame(rows, infer_schema_length=None), new / FILES[1], escaped)
-            by_level = [pair.table.select(pl.lit(pair.label).alias("component"), pl.all()) for pair in found]
-            if by_level:
-                write_csv(pl.concat(by_level), new / FILES[2], escaped)
-            if parameters is not None:
-                write_csv(parameters, new / FILES[3], escaped)
+            (new / FILES[0]).write_text(made.text + "\n", encoding="utf-8")
+            write_csv(made.components, new / FILES[1], escaped)
+            if made.levels.width:
+                write_csv(made.levels, new / FILES[2], escaped)
+            if made.parameters is not None:
+                write_csv(made.parameters, new / FILES[3], escaped)
     except OSError as error:
         raise ConfigError(f"compare: cannot write '{folder}': {error.strerror or error}") from None

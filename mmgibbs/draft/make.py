@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -16,9 +17,96 @@ from mmgibbs.errors import ConfigError, MmgibbsError, option, option_name
 
 
 class Draft(NamedTuple):
+    """An analysis file that was written by looking at tables.
+
+    path: the file. said: what was seen and guessed, a line each. refused: why the tables cannot be analysed with the
+    file as it is, None where they can.
+    """
+
     path: Path
-    said: list[str]  # what was seen and guessed
-    refused: str | None  # why the data do not go with the file; None: they do
+    said: list[str]
+    refused: str | None
+
+
+def init(
+    phenotypes: str | os.PathLike,
+    *,
+    pedigree: str | os.PathLike | None = None,
+    genotypes: str | os.PathLike | None = None,
+    traits: str | Sequence[str] = (),
+    output: str | os.PathLike = "analysis.yaml",
+    overwrite: bool = False,
+    widths: Sequence[int] | None = None,
+    pedigree_widths: Sequence[int] | None = None,
+) -> Draft:
+    """Look at tables and write a first analysis file, with comments and alternatives.
+
+    The arguments are those of `mmgibbs init`. The file is checked against the tables before it takes its place, and
+    its schema is written beside it.
+
+    Parameters
+    ----------
+    phenotypes : str or path
+        Table of records: csv, tsv, white-space separated, parquet or arrow.
+    pedigree : str or path, optional
+        Table of animals with their sires and dams.
+    genotypes : str or path, optional
+        File of genotypes: .bed, .pgen, .vcf, HapMap, BLUPF90 or table.
+    traits : str or sequence of str, optional
+        Columns to analyse. By default they are guessed.
+    output : str or path, default 'analysis.yaml'
+        The file to write.
+    overwrite : bool, default False
+        Replace the file if it exists.
+    widths, pedigree_widths : sequence of int, optional
+        Widths of the columns in characters, where they are fixed, of the records and of the pedigree.
+
+    Returns
+    -------
+    Draft
+        Path of the file, what was guessed (`said`), and what must be changed before it can run (`refused`, None if
+        nothing must).
+
+    Raises
+    ------
+    ConfigError
+        If the file exists (unless `overwrite`), if it is one of the tables, or if nothing could be a trait.
+    DataError
+        If a table cannot be read.
+
+    See Also
+    --------
+    check : Read and check an analysis file with its data.
+
+    Examples
+    --------
+    >>> import mmgibbs
+    >>> data = mmgibbs.simulate("data/first", animals=400)
+    >>> made = mmgibbs.init(data.directory / "phenotypes.csv", pedigree=data.directory / "pedigree.csv")
+    >>> str(made.path), made.refused
+    ('analysis.yaml', None)
+    """
+    columns = (traits,) if isinstance(traits, str) else traits
+    paths = {"phenotypes": phenotypes, "pedigree": pedigree, "genotypes": genotypes, "output": output}
+    for name, given in paths.items():
+        if not isinstance(given, (str, os.PathLike)) and (given is not None or name in ("phenotypes", "output")):
+            raise ConfigError(f"init: {name}: found {reprlib.repr(given)}, needed the path of a file")
+    if not isinstance(columns, Sequence) or not all(isinstance(name, str) for name in columns):
+        raise ConfigError(f"init: traits: found {reprlib.repr(traits)}, needed a list of columns")
+    for name, given_widths in (("widths", widths), ("pedigree_widths", pedigree_widths)):
+        _check_widths(name, given_widths)
+    return draft(
+        phenotypes, pedigree, genotypes, tuple(columns), output,
+        overwrite=overwrite, widths=widths, pedigree_widths=pedigree_widths,
+    )  # fmt: skip
+
+
+def _check_widths(name: str, widths: object) -> None:
+    if widths is None:
+        return
+    numbers = isinstance(widths, Sequence) and not isinstance(widths, str)
+    if not numbers or not all(type(n) is int and n > 0 for n in widths):  # type: ignore[attr-defined]
+        raise ConfigError(f"init: {name}: found {reprlib.repr(widths)}, needed whole numbers such as [8, 8, 6]")
 
 
 def draft(
@@ -32,12 +120,7 @@ def draft(
     widths: Sequence[int] | None = None,
     pedigree_widths: Sequence[int] | None = None,
 ) -> Draft:
-    """Look at the tables and write a commented analysis file, with its schema beside it.
-
-    The file is checked against the tables before it takes its place. Raises ConfigError where the file exists (unless
-    `overwrite`) or is one of the tables, and for tables without anything that could be a trait; DataError for tables
-    that cannot be read. widths, pedigree_widths: of the columns in characters, where they are fixed.
-    """
+    """Look at the tables and write a commented analysis file, as `init`, whose arguments these are."""
     path = Path(output)
     tables = [Path(table) for table in (phenotypes, pedigree, genotypes) if table is not None]
     _refuse(path, tables, overwrite)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import fields
+from typing import Any
 
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.simulation.genome import Genome
 
 QTL = 300
@@ -47,29 +49,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def genome_of(args: argparse.Namespace, traits: str) -> Genome | None:
-    """What the options ask for, None without --snps. ConfigError for those that need it, and for other traits."""
-    given = _given(args)
-    if args.snps is None:
+def genome_of(options: Mapping[str, Any], traits: str) -> Genome | None:
+    """The genome that the options ask for, None without snps. ConfigError for those that need it, and for other
+    traits.
+    """
+    given = _given(options)
+    if options["snps"] is None:
         if given:
-            raise ConfigError(f"{_flag(next(iter(given)))}: found without --snps, needed --snps N")
+            raise ConfigError(
+                f"{option_name(next(iter(given)))}: found without {option_name('snps')}, needed {option('snps', 'N')}"
+            )
         return None
     if traits != "weights":
-        raise ConfigError(f"--snps cannot be combined with --traits {traits}; needed --traits weights")
-    return Genome(args.snps, **({"qtl": QTL} | {key: v for key, v in given.items() if key != "genotyped"}))
+        raise ConfigError(
+            f"{option_name('snps')} cannot be combined with {option('traits', traits)}; needed "
+            f"{option('traits', 'weights')}"
+        )
+    return Genome(options["snps"], **({"qtl": QTL} | {key: v for key, v in given.items() if key != "genotyped"}))
 
 
-def as_written(args: argparse.Namespace) -> str:
-    """' --snps 1000 --qtl 20', for the note beside the data; '' without --snps."""
-    if args.snps is None:
+def as_written(options: Mapping[str, Any]) -> str:
+    """' --snps 1000 --qtl 20', for the note beside the data; '' without snps."""
+    if options["snps"] is None:
         return ""
-    found = {"snps": args.snps, "qtl": QTL} | _given(args)
-    return "".join(f" {_flag(key)}" + ("" if value is True else f" {value}") for key, value in found.items())
+    written = {"snps": options["snps"], "qtl": QTL} | _given(options)
+    return "".join(
+        f" --{key.replace('_', '-')}" + ("" if value is True else f" {value}") for key, value in written.items()
+    )
 
 
-def _given(args: argparse.Namespace) -> dict:
-    return {key: getattr(args, key) for key in OPTIONS if getattr(args, key) not in (None, False)}
-
-
-def _flag(key: str) -> str:
-    return f"--{key.replace('_', '-')}"
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: options[key] for key in OPTIONS if options[key] not in (None, False)}

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from mmgibbs.validation.compare import Comparison
-    from mmgibbs.validation.found import Validation
 
 WIDTH = 100  # columns of the description
 
@@ -117,23 +112,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from mmgibbs.validation.make import validate
-    from mmgibbs.validation.plan import Plan
-    from mmgibbs.validation.several import validate_several
+    from mmgibbs.validation.run import validate
 
-    variances = args.variances or [None]
-    plan = Plan(
-        args.method, args.folds, args.by, args.time, args.cutoff, args.focal, variances[-1], args.seed,
-        args.replicates, args.column,
+    validated = validate(
+        args.file, args.set,
+        method=args.method, folds=args.folds, by=args.by, column=args.column, time=args.time, cutoff=args.cutoff,
+        focal=args.focal, variances=args.variances, seed=args.seed, replicates=args.replicates, cluster=args.cluster,
+        output=args.output, overwrite=args.overwrite, progress=not args.quiet, report=not args.no_report,
     )  # fmt: skip
-    where: dict[str, Any] = {"output": args.output, "overwrite": args.overwrite, "cluster": args.cluster}
-    where |= {"progress": not args.quiet, "report": not args.no_report}
-    if len(args.file) == 1:
-        found: Validation | Comparison = validate(args.file[0], plan, args.set, **where)
-    else:
-        found = validate_several(args.file, plan, args.set, variances=variances, **where)
-    print(found.as_text())
-    print(f"written to {found.directory}")
+    print(validated.as_text())
+    print(f"written to {validated.directory}")
 
 
 COMMANDS = {"validate": (add_arguments, main)}

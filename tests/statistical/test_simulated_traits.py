@@ -14,8 +14,8 @@ import yaml
 from scipy import stats
 
 from mmgibbs.runs.run import run
-from mmgibbs.simulation.command import KINDS
 from mmgibbs.simulation.files import write
+from mmgibbs.simulation.make import KINDS
 
 pytestmark = pytest.mark.slow
 DATA_SETS, ANIMALS, FALSE_ALARM = 6, 2000, 1e-3

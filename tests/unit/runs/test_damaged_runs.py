@@ -105,9 +105,7 @@ def predicted(folder, tables):
 
 
 def compared(folder, tables):
-    from mmgibbs.comparison.make import compare
-
-    return compare(folder, folder.parent / "good")
+    return mmgibbs.compare(folder, folder.parent / "good").text
 
 
 ASKED = {"open_run": opened, "report": finished, "predict": predicted, "compare": compared}

@@ -1,0 +1,238 @@
+"""`mmgibbs simulate`: records with known true values, simulated and written as files."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mmgibbs.config.schema import FILE as SCHEMA
+from mmgibbs.config.schema import with_schema
+from mmgibbs.errors import ConfigError, nearest, option, option_name
+from mmgibbs.simulation import arguments, calving, disease, files, genome_options, longevity, mastitis
+from mmgibbs.simulation.genotypes import FILES as OF_GENOTYPES
+from mmgibbs.simulation.simulate import FILES, YEARS, check_directory, simulate_beef, write_beef
+
+if TYPE_CHECKING:
+    import polars as pl
+
+WEIGHTS = "weights"
+# What may be simulated beside weights: its function, its years and the options that nothing else has.
+KINDS: dict[str, tuple[Callable[..., files.Simulated], int, tuple[str, ...]]] = {
+    "calving_ease": (calving.simulate_calving, calving.YEARS, ("categories", "shares")),
+    "disease": (disease.simulate_disease, disease.YEARS, ("incidence",)),
+    "longevity": (longevity.simulate_longevity, longevity.YEARS, ()),
+    "mastitis": (mastitis.simulate_mastitis, mastitis.YEARS, ()),
+}
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """Simulated data that were written to a folder.
+
+    directory: the folder. files: paths of everything in it that was written. text: what was simulated, in a line.
+    The tables are read when you use them.
+    """
+
+    directory: Path
+    files: tuple[Path, ...]
+    text: str
+
+    @property
+    def analysis(self) -> Path:
+        """Path of the analysis file, for `mmgibbs.run`."""
+        return self.directory / "analysis.yaml"
+
+    @cached_property
+    def phenotypes(self) -> pl.DataFrame:
+        """A row for each record; ids are text."""
+        return self._read("phenotypes.csv")
+
+    @cached_property
+    def pedigree(self) -> pl.DataFrame:
+        """A row for each animal: its sire, its dam, and its birth year."""
+        return self._read("pedigree.csv")
+
+    @cached_property
+    def true_values(self) -> pl.DataFrame:
+        """The true values of each animal."""
+        return self._read("true_values.csv")
+
+    def _read(self, name: str) -> pl.DataFrame:
+        import polars as pl
+
+        ids = dict.fromkeys(("animal", "sire", "dam", "herd"), pl.String)
+        header = pl.read_csv(self.directory / name, n_rows=0).columns
+        types = {column: kind for column, kind in ids.items() if column in header}
+        return pl.read_csv(self.directory / name, schema_overrides=types, infer_schema_length=None)
+
+
+def simulate(
+    directory: str | os.PathLike,
+    *,
+    traits: str = WEIGHTS,
+    animals: int = 5000,
+    years: int | None = None,
+    seed: int = 1,
+    categories: Sequence[str] | None = None,
+    shares: Sequence[float] | None = None,
+    incidence: float | None = None,
+    selection: str | None = None,
+    snps: int | None = None,
+    qtl: int | None = None,
+    qtl_share: float | None = None,
+    hide_qtl: bool = False,
+    chromosomes: int | None = None,
+    genotyped: int | None = None,
+    overwrite: bool = False,
+) -> Simulation:
+    """Simulate records with known true values, and write them with an analysis file.
+
+    The arguments are the options of `mmgibbs simulate`.
+
+    Parameters
+    ----------
+    directory : str or path
+        Folder to write.
+    traits : {'weights', 'calving_ease', 'disease', 'longevity', 'mastitis'}, default 'weights'
+        Kind of records: weights of beef cattle, scores of calving ease, pneumonia (ill or well), productive life
+        (right-censored), or cases of mastitis (counts).
+    animals : int, default 5000
+        Number of animals in the pedigree.
+    years : int, optional
+        Years of calving. The default depends on `traits`.
+    seed : int, default 1
+        The same seed gives the same data.
+    categories : sequence of str, optional
+        Calving ease: the categories, from low to high.
+    shares : sequence of float, optional
+        Calving ease: expected share of each category.
+    incidence : float, optional
+        Disease: expected share of ill calves.
+    selection : {'true', 'phenotype'}, optional
+        Weights: parents are the best young animals, by true breeding value or by a record. By default any young
+        animal may become a parent.
+    snps : int, optional
+        Weights: simulate genotypes at this number of SNPs too.
+    qtl : int, optional
+        With `snps`: number of loci with effects (default 300).
+    qtl_share : float, optional
+        With `snps`: share of the genetic variance that the loci explain (default 1); the rest is polygenic.
+    hide_qtl : bool, default False
+        With `snps`: leave the loci with effects out of the genotype file.
+    chromosomes : int, optional
+        With `snps`: number of chromosomes of one Morgan each.
+    genotyped : int, optional
+        With `snps`: write genotypes of the youngest animals only, this many.
+    overwrite : bool, default False
+        Write into a folder that already holds files.
+
+    Returns
+    -------
+    Simulation
+        Paths of the folder, of its files and of the analysis; the tables as Polars frames (`phenotypes`,
+        `pedigree`, `true_values`).
+
+    Raises
+    ------
+    ConfigError
+        If an argument cannot be used, does not belong to `traits`, or the folder holds files.
+
+    See Also
+    --------
+    run : Run the analysis that was written.
+
+    Examples
+    --------
+    >>> import mmgibbs
+    >>> data = mmgibbs.simulate("data/beef", animals=400, seed=1)
+    >>> data.analysis.name
+    'analysis.yaml'
+    >>> data.pedigree.height
+    400
+    >>> data.phenotypes.columns[:2]
+    ['animal', 'contemporary_group']
+    """
+    if not isinstance(directory, (str, os.PathLike)):
+        raise arguments.wrong("directory", directory, "the path of a folder")
+    if traits not in (WEIGHTS, *KINDS):
+        close = nearest(traits, [WEIGHTS, *KINDS]) if isinstance(traits, str) else ""
+        hint = f"; {close}" if close.startswith("did") else ""
+        raise arguments.wrong("traits", traits, f"one of {', '.join((WEIGHTS, *KINDS))}{hint}")
+    arguments.whole_number("animals", animals, 1)
+    check_directory(Path(directory), overwrite)
+    given = {"categories": categories, "shares": shares, "incidence": incidence}
+    given = {name: value for name, value in given.items() if value is not None}
+    for name in given:
+        if traits == WEIGHTS or name not in KINDS[traits][2]:
+            of = next(kind for kind, (_, _, options) in KINDS.items() if name in options)
+            raise _not_for(option_name(name), traits, of)
+    genome = {
+        "snps": snps, "qtl": qtl, "qtl_share": qtl_share, "hide_qtl": hide_qtl, "chromosomes": chromosomes,
+        "genotyped": genotyped,
+    }  # fmt: skip
+    if traits == WEIGHTS:
+        target, text, names = _weights(directory, animals, years, seed, selection, genome, overwrite)
+    else:
+        genome_options.genome_of(genome, traits)  # refuses what needs weights
+        if selection is not None:
+            raise _not_for(option_name("selection"), traits, WEIGHTS)
+        target, text, names = _other_traits(directory, traits, animals, years, seed, given, overwrite)
+    with_schema(target / "analysis.yaml")
+    return Simulation(target, tuple(target / name for name in (*names, SCHEMA)), text)
+
+
+def _not_for(name: str, traits: str, needed: str) -> ConfigError:
+    return ConfigError(f"{name} cannot be combined with {option('traits', traits)}; needed {option('traits', needed)}")
+
+
+def _weights(
+    directory: str | os.PathLike,
+    animals: int,
+    years: int | None,
+    seed: int,
+    selection: str | None,
+    options: dict[str, Any],
+    overwrite: bool,
+) -> tuple[Path, str, tuple[str, ...]]:
+    """(folder, what was simulated, names of the files)."""
+    years = YEARS if years is None else years
+    genome = genome_options.genome_of(options, WEIGHTS)
+    beef = simulate_beef(animals, seed, years, genome, options["genotyped"] or 0, selection)
+    command = f"mmgibbs simulate DIRECTORY --animals {animals} --years {years} --seed {seed}"
+    command += "" if selection is None else f" --selection {selection}"
+    command += genome_options.as_written(options)
+    target = write_beef(beef, Path(directory), command, overwrite)
+    n_herds = int(beef.herd.max()) + 1
+    text = f"{beef.n_animals:,} animals in {n_herds:,} herds, {beef.n_records:,} of them with records"
+    return target, text, FILES if genome is None else FILES + OF_GENOTYPES
+
+
+def _other_traits(
+    directory: str | os.PathLike,
+    traits: str,
+    animals: int,
+    years: int | None,
+    seed: int,
+    given: dict[str, Any],
+    overwrite: bool,
+) -> tuple[Path, str, tuple[str, ...]]:
+    """(folder, what was simulated, names of the files)."""
+    simulate_records, default_years, _ = KINDS[traits]
+    years = default_years if years is None else years
+    simulated = simulate_records(animals, seed, years, **given)
+    command = f"mmgibbs simulate DIRECTORY --traits {traits} --animals {animals} --years {years} --seed {seed}"
+    for name, value in given.items():
+        command += f" --{name} {shlex.quote(_as_option(value))}"
+    target = files.write(simulated, Path(directory), command, overwrite)
+    n_herds = int(simulated.herd.herd.max()) + 1
+    text = f"{simulated.herd.n_animals:,} animals in {n_herds:,} herds, {simulated.animal.size:,} records"
+    return target, text, files.FILES
+
+
+def _as_option(value: float | Sequence) -> str:
+    return str(value) if isinstance(value, (int, float)) else ",".join(map(str, value))
