@@ -1,4 +1,4 @@
-"""Numbers that mean a missing value elsewhere (-9, 999), among the covariates and the weights of the records."""
+"""Covariates and weights whose numbers mean something else: missing values (-9, 999), dates (20110304)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from mmgibbs.config import Analysis
+from mmgibbs.data.dates import are_dates_as_numbers
 from mmgibbs.data.missing_codes import MissingCodes, find_missing_codes
 from mmgibbs.data.traits import Records, observing
+
+_FIRST_DATE, _LAST_DATE = 190001, 31122099  # as numbers
 
 
 class _Numbers(NamedTuple):
@@ -32,6 +36,12 @@ def warn_of_codes(analysis: Analysis, records: Records) -> tuple[str, ...]:
         seen.add(numbers.column)
         needed = observing(records.observed, [i for i, t in enumerate(analysis.traits) if t.name in numbers.traits])
         values = np.where(needed, phenotypes.numbers(numbers.column, numbers.path, numbers.missing), np.nan)
+        if numbers.path != "data.weights" and (date := _example_of_dates(values)) is not None:
+            out.append(
+                f"{phenotypes.name}: {numbers.path}: column '{numbers.column}' has dates written as numbers ({date}), "
+                "between which differences are no times: needed days since the first of them, say, or an age in days"
+            )
+            continue
         found = find_missing_codes(values)
         if found is None or (numbers.zeros_are_values and any(code.value == 0 for code in found.codes)):
             continue
@@ -39,6 +49,15 @@ def warn_of_codes(analysis: Analysis, records: Records) -> tuple[str, ...]:
         advice = _advice(numbers, found, phenotypes.missing)
         out.append(f"{phenotypes.name}: {found.describe(numbers.path, numbers.column, advice, where)}")
     return tuple(out)
+
+
+def _example_of_dates(values: np.ndarray) -> str | None:
+    """One of the values (n,), NaN where not needed, if all of them are dates without separators."""
+    different = np.unique(values[np.isfinite(values)])
+    if not different.size or different[0] < _FIRST_DATE or (different % 1 != 0).any() or different[-1] > _LAST_DATE:
+        return None
+    text = pl.Series(different.astype(np.int64)).cast(pl.String)
+    return str(text[0]) if are_dates_as_numbers(text) else None
 
 
 def _advice(numbers: _Numbers, found: MissingCodes, missing_of_data: tuple[str, ...]) -> str:

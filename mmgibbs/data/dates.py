@@ -16,6 +16,10 @@ _FORMS = (
     rf"(?:{_DAY}/{_MONTH}|{_MONTH}/{_DAY})/(?:\d{{4}}|\d{{2}})",
     rf"{_DAY}[- ]{_NAME}[- ](?:\d{{4}}|\d{{2}})",
 )
+_CENTURY = r"(?:19|20)\d{2}"
+_AS_NUMBERS = (rf"{_CENTURY}{_MONTH_2}{_DAY_2}", rf"{_DAY}{_MONTH_2}{_CENTURY}", rf"{_CENTURY}{_MONTH_2}")
+_AS_SIX_DIGITS = (rf"\d{{2}}{_MONTH_2}{_DAY_2}", rf"{_DAY_2}{_MONTH_2}\d{{2}}")  # where a name says that they are dates
+_MIN_DIFFERENT = 3  # numbers that are dates by no chance
 PATTERN = "|".join(f"^{form}{_TIME}$" for form in _FORMS)
 AMONG_NUMBERS = "; has a spreadsheet made a date of a number?"
 
@@ -37,3 +41,15 @@ def are_dates(text: pl.Series) -> bool:
     """Every value (String, null where missing) is a date, and there is one."""
     known = text.drop_nulls()
     return len(known) > 0 and bool(known.str.contains(PATTERN).all())
+
+
+def are_dates_as_numbers(text: pl.Series, is_named: bool = False) -> bool:
+    """Every value (String, null where missing) is a date without separators, as 20110304, 4032011 and 201103.
+
+    is_named: the name of the column is that of a date, which 110304 may be as well.
+    """
+    known = text.drop_nulls().unique()
+    if len(known) < _MIN_DIFFERENT:
+        return False
+    forms = (*_AS_NUMBERS, *(_AS_SIX_DIGITS if is_named else ()))
+    return any(bool(known.str.contains(rf"^{form}(?:\.0+)?$").all()) for form in forms)

@@ -10,8 +10,9 @@ import polars as pl
 
 from mmgibbs.draft.columns import Column
 from pedigree.columns import RECOGNISED
-from pedigree.parents import WHOLE_AS_FLOAT
+from pedigree.parents import find_rows
 from pedigree.read import Pedigree
+from pedigree.recode import IdIndex
 from pedigree.spelling import find_respelled
 
 # Without a pedigree, what else may be one level per plant or line.
@@ -61,13 +62,29 @@ def recognised(name: str, role: str) -> bool:
     return "".join(c for c in name.lower() if c.isalnum()) in RECOGNISED[role]
 
 
-def ids_of(column: Column) -> pl.Series:
-    """(n,) String: the values as ids, without the '.0' that all of them have where whole numbers became floats."""
-    start = column.text.drop_nulls().head(1)
-    if not len(start) or not start[0].endswith(".0"):
-        return column.text
-    is_whole = column.text.str.contains(WHOLE_AS_FLOAT)
-    return column.text.str.replace(r"\.0+$", "") if is_whole.all() else column.text
+class KnownIds:
+    """The ids of a pedigree or of a file of genotypes."""
+
+    def __init__(self, ids: pl.Series) -> None:
+        self.ids = ids
+        self._index = IdIndex(ids)
+
+    def spell(self, column: Column) -> pl.Series:
+        """(n,) String: the values as these ids are written where they are among them, '5.0' as '5', else as they
+        are.
+        """
+        rows = pl.Series(find_rows(self._index, column.text))
+        is_known = rows >= 0
+        return self.ids.gather(rows.clip(0)).zip_with(is_known, column.text) if is_known.any() else column.text
+
+    def have(self, ids: pl.Series) -> pl.Series:
+        """(n,) Boolean: which are among them."""
+        return pl.Series(find_rows(self._index, ids) >= 0)
+
+    def count(self, column: Column) -> tuple[int, int]:
+        """(ids of the column that are among them, all its ids)."""
+        ids = self.spell(column).drop_nulls().unique()
+        return int(self.have(ids).sum()), len(ids)
 
 
 def find_animals(
@@ -82,22 +99,31 @@ def find_animals(
     named = {role: next((c for c in columns if recognised(c.name, role)), None) for role in ("id", "sire", "dam")}
     if pedigree is None:
         animal = named["id"] or next((c for c in columns if c.name.lower() in OF_PLANTS), None)
-        of_genotypes = None if genotyped is None else _genotyped_column(columns, genotyped)
-        if genotyped is None or of_genotypes is None:
+        with_genotypes = None if genotyped is None else KnownIds(genotyped)
+        of_genotypes = None if with_genotypes is None else _genotyped_column(columns, with_genotypes)
+        if with_genotypes is None or of_genotypes is None:
             return Animals(animal, named["sire"], named["dam"], why="by its name")
-        known, distinct = _known(of_genotypes, genotyped)
+        known, distinct = with_genotypes.count(of_genotypes)
         why = f"{known:,} of its {distinct:,} ids have genotypes"
         return Animals(of_genotypes, named["sire"], named["dam"], why=why)
-    parents = _parents_of(pedigree)
-    best = max(columns, key=lambda c: _score(c, columns, parents, id_column), default=None)
-    if best is None or _score(best, columns, parents, id_column) <= 0:
-        return _of_sires(named["id"], named["sire"], named["dam"], parents)
-    sire, dam = (_agreeing(best, columns, parents, role) or named[role] for role in ("sire", "dam"))
-    known, distinct = _known(best, parents["id"])
+    kin = _Kin(KnownIds(pedigree.ids), _parents_of(pedigree))
+    scores = [_score(c, columns, kin, id_column) for c in columns]
+    if max(scores, default=0.0) <= 0:
+        return _of_sires(named["id"], named["sire"], named["dam"], kin.known)
+    best = columns[scores.index(max(scores))]
+    sire, dam = (_agreeing(best, columns, kin, role) or named[role] for role in ("sire", "dam"))
+    known, distinct = kin.known.count(best)
     return Animals(best, sire, dam, known, distinct, f"{known:,} of its {distinct:,} ids are in the pedigree")
 
 
-def _genotyped_column(columns: Sequence[Column], ids: pl.Series) -> Column | None:
+class _Kin(NamedTuple):
+    """Animals of the pedigree, and their parents: id, sire, dam as text."""
+
+    known: KnownIds
+    parents: pl.DataFrame
+
+
+def _genotyped_column(columns: Sequence[Column], genotyped: KnownIds) -> Column | None:
     """The column with the genotyped animals: one that is named for animals, if any of its ids has genotypes; else the
     one that has most of the ids.
     """
@@ -105,19 +131,19 @@ def _genotyped_column(columns: Sequence[Column], ids: pl.Series) -> Column | Non
     of_animals = [c for c in own if recognised(c.name, "id")]
     of_plants = [c for c in own if c.name.lower() in OF_PLANTS]
     for likely in (of_animals, of_plants):
-        best = _most_of(likely, ids)
+        best = _most_of(likely, genotyped)
         if best is not None:
             return best
-    best = _most_of(own, ids)
+    best = _most_of(own, genotyped)
     if best is None or best.numbers is None:
         return best
-    known, distinct = _known(best, ids)  # weights and numbers of herds are numbers of animals too
-    return best if known > _MOST_IDS * min(distinct, ids.n_unique()) else None
+    known, distinct = genotyped.count(best)  # weights and numbers of herds are numbers of animals too
+    return best if known > _MOST_IDS * min(distinct, genotyped.ids.n_unique()) else None
 
 
-def _most_of(columns: Sequence[Column], ids: pl.Series) -> Column | None:
+def _most_of(columns: Sequence[Column], ids: KnownIds) -> Column | None:
     """The column with most of these ids, and among those that have as many, the one with fewest others."""
-    found = {c.name: _known(c, ids) for c in columns}
+    found = {c.name: ids.count(c) for c in columns}
     with_some = [c for c in columns if found[c.name][0] > 0]
     return max(with_some, key=lambda c: (found[c.name][0], -found[c.name][1]), default=None)
 
@@ -135,71 +161,66 @@ def _parents_of(pedigree: Pedigree) -> pl.DataFrame:
     )
 
 
-def _score(column: Column, columns: Sequence[Column], parents: pl.DataFrame, id_column: str | None) -> float:
+def _score(column: Column, columns: Sequence[Column], kin: _Kin, id_column: str | None) -> float:
     """How well a column names the animals: its name, parents that agree with the pedigree, how many ids it has."""
-    ids = ids_of(column).drop_nulls().unique()
-    share = float(ids.is_in(parents["id"].to_list()).mean() or 0)  # type: ignore[arg-type]
+    known, distinct = kin.known.count(column)
+    share = known / max(distinct, 1)
     if share < _MOST_IDS or recognised(column.name, "sire") or recognised(column.name, "dam"):
         return 0.0
-    agree = sum(_agreeing(column, columns, parents, role) is not None for role in ("sire", "dam"))
+    agree = sum(_agreeing(column, columns, kin, role) is not None for role in ("sire", "dam"))
     named = recognised(column.name, "id") or column.name == id_column
     if not named and not agree and (column.numbers is not None or share < 1):
         return 0.0  # numbers of herds are numbers of animals too
-    return 4 * named + 2 * agree + share * len(ids) / max(column.known, 1)
+    return 4 * named + 2 * agree + share * distinct / max(column.known, 1)
 
 
-def _agreeing(animal: Column, columns: Sequence[Column], parents: pl.DataFrame, role: str) -> Column | None:
+def _agreeing(animal: Column, columns: Sequence[Column], kin: _Kin, role: str) -> Column | None:
     """The column that names this parent of the animals as the pedigree does; one that is named for it comes first.
 
     A column that is named for the other parent agrees with both where plants are selfed, and keeps the role of its
     name; a few known parents may agree by chance.
     """
-    records = pl.DataFrame({"id": ids_of(animal)}).join(parents, on="id", how="left", maintain_order="left")
-    agreeing = [c for c in columns if c is not animal and _agrees(c, records[role])]
+    ids = pl.DataFrame({"id": kin.known.spell(animal)})
+    records = ids.join(kin.parents, on="id", how="left", maintain_order="left")
+    agreeing = [c for c in columns if c is not animal and _agrees(c, records[role], kin.known)]
     own = next((c for c in agreeing if recognised(c.name, role)), None)
     if own is not None:
         return own
     for column in agreeing:
         pairs = int((column.text.is_not_null() & records[role].is_not_null()).sum())
         crossed = recognised(column.name, _OTHER[role])
-        if crossed and pairs >= _PAIRS and not _agrees(column, records[_OTHER[role]]):
+        if crossed and pairs >= _PAIRS and not _agrees(column, records[_OTHER[role]], kin.known):
             return column
         if not crossed and pairs >= min(_PAIRS, column.known / 2):
             return column
     return None
 
 
-def _agrees(column: Column, there: pl.Series) -> bool:
+def _agrees(column: Column, of_pedigree: pl.Series, known: KnownIds) -> bool:
     """The column has these parents, (n,) ids, wherever both are known."""
-    pair = pl.DataFrame({"here": ids_of(column), "there": there}).drop_nulls()
-    return pair.height > 0 and float((pair["here"] == pair["there"]).mean() or 0) >= _AGREE  # type: ignore[arg-type]
+    pair = pl.DataFrame({"of_records": known.spell(column), "of_pedigree": of_pedigree}).drop_nulls()
+    return pair.height > 0 and float((pair["of_records"] == pair["of_pedigree"]).mean() or 0) >= _AGREE  # type: ignore[arg-type]
 
 
-def _known(column: Column, ids: pl.Series) -> tuple[int, int]:
-    """(ids of the column that are among `ids`, all its ids)."""
-    own = ids_of(column).drop_nulls().unique()
-    return int(own.is_in(ids.to_list()).sum()), len(own)
-
-
-def _absent(animal: Column, parents: pl.DataFrame) -> Absent:
-    own = ids_of(animal).drop_nulls().unique(maintain_order=True)
-    missing = own.filter(~own.is_in(parents["id"].to_list()))
-    pairs = find_respelled(missing, parents["id"])
+def _absent(animal: Column, known: KnownIds) -> Absent:
+    ids = known.spell(animal).drop_nulls().unique(maintain_order=True)
+    missing = ids.filter(~known.have(ids))
+    pairs = find_respelled(missing, known.ids)
     example, alike = pairs.row(0)[:2] if pairs.height else (str(missing[0]), None)
-    return Absent(animal.name, len(own) - len(missing), len(own), example, alike)
+    return Absent(animal.name, len(ids) - len(missing), len(ids), example, alike)
 
 
-def _of_sires(animal: Column | None, sire: Column | None, dam: Column | None, parents: pl.DataFrame) -> Animals:
+def _of_sires(animal: Column | None, sire: Column | None, dam: Column | None, ids: KnownIds) -> Animals:
     """Where no column has the animals of the pedigree: a sire model, if it has the sires; else other ids."""
-    absent = None if animal is None or not animal.levels else _absent(animal, parents)
+    absent = None if animal is None or not animal.levels else _absent(animal, ids)
     if sire is not None:
-        known, distinct = _known(sire, parents["id"])
+        known, distinct = ids.count(sire)
         if known >= _MOST_IDS * distinct:
             why = f"the pedigree has {known:,} of {distinct:,} sires"
             return Animals(None, sire, dam, known, distinct, why, absent)
     if animal is None:
         return Animals(None, sire, dam, why="no column has the ids of the pedigree")
-    known, distinct = _known(animal, parents["id"])
+    known, distinct = ids.count(animal)
     return Animals(
         animal, sire, dam, known, distinct, f"only {known:,} of its {distinct:,} ids are in the pedigree", absent
     )

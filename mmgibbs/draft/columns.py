@@ -11,7 +11,7 @@ import polars as pl
 
 from mmgibbs.config.complete import RESERVED, J
 from mmgibbs.config.fields import NOT_IN_A_NAME
-from mmgibbs.data.dates import are_dates
+from mmgibbs.data.dates import are_dates, are_dates_as_numbers
 from mmgibbs.data.decimal_commas import with_points
 from mmgibbs.data.number_format import Decimal, parse_column
 from pedigree.tables import agreeing, counted, in_full
@@ -43,7 +43,7 @@ class Column:
     missing: int  # records without a value
     commas: bool = False  # the numbers have decimal commas
     label: str = ""  # of its trait or effect in the analysis file
-    ambiguous: str = ""  # a cell whose comma may be decimal or separate thousands, where no other says so
+    in_groups: str = ""  # a cell that is a number where the decimal mark is stated, as 115,763 and 4 441.85
     odd: pl.Series | None = None  # (n,) Boolean: the few values that are no finite numbers where all others are
 
     @property
@@ -78,7 +78,11 @@ class Column:
 
     @property
     def dates(self) -> bool:
-        return self.numbers is None and are_dates(self.text)
+        """Dates, or numbers that are dates without separators; few of them, such as 201103, may be classes."""
+        if self.numbers is None:
+            return are_dates(self.text)
+        is_named = any(word in ("date", "dob") or word.endswith("date") for word in words_of(self.name))
+        return self.whole and not self.few and are_dates_as_numbers(self.text, is_named)
 
     @property
     def odd_ones(self) -> str:
@@ -102,7 +106,7 @@ class Column:
         numbers where all others are, are wrong, not names.
         """
         gaps = f", {self.missing:,} missing" if self.missing else ""
-        if self.numbers is not None and self.known:
+        if self.numbers is not None and self.known and not self.dates:
             low, high = np.nanmin(self.numbers), np.nanmax(self.numbers)
             kind = "whole numbers" if self.whole else "numbers"
             commas = " with decimal commas" if self.commas else ""
@@ -127,6 +131,19 @@ def missing_tokens(frame: pl.DataFrame) -> tuple[str, ...]:
         if tokens and len(no_number) < len(text) and set(tokens) <= set(ALSO_MISSING):
             found += [t for t in sorted(tokens) if t not in found]
     return tuple(found)
+
+
+def is_ambiguous(cell: str) -> bool:
+    """The comma of 115,763 may be decimal or separate thousands."""
+    return re.fullmatch(r"[+-]?[0-9]{1,3},[0-9]{3}", cell) is not None
+
+
+def choose_decimal(frame: pl.DataFrame, missing: Sequence[str], guessed: Decimal) -> Decimal:
+    """The decimal mark with which most columns are numbers: `guessed`, unless the other makes more of them so."""
+    grouped = frame.select(pl.all().str.contains(r"[0-9][.,'\s\x{2019}][0-9]{3}").any()).row(0)
+    asked = frame.select([c for c, is_grouped in zip(frame.columns, grouped, strict=True) if is_grouped])
+    marks: tuple[Decimal, ...] = (guessed, "." if guessed == "," else ",")
+    return max(marks, key=lambda mark: sum(c.numbers is not None for c in look_at(asked, missing, mark)))
 
 
 def look_at(frame: pl.DataFrame, missing: Iterable[str], decimal: Decimal = None) -> list[Column]:
@@ -156,12 +173,12 @@ def _labels(names: Sequence[str]) -> dict[str, str]:
 def _column(name: str, text: pl.Series, absent: list[str], decimal: Decimal, label: str) -> Column:
     text = text.to_frame().select(pl.when(~pl.col(name).is_in(absent)).then(pl.col(name))).to_series()
     numbers, plain, _ = parse_column(text, (), None)
-    ambiguous = ""
+    in_groups = ""
     if decimal is not None and numbers.null_count() > text.null_count():
         stated, plain_if_stated, _ = parse_column(text, (), decimal)
         if stated.null_count() == text.null_count():
+            in_groups = str(text.filter(numbers.is_null() & text.is_not_null()).first())
             numbers, plain = stated, plain_if_stated
-            ambiguous = str(text.filter(text.str.contains(",")).first() or "")
     wrong = text.is_not_null() & ~numbers.is_finite().fill_null(False)
     numeric = not wrong.any()
     few = 0 < int(wrong.sum()) <= min(_MOST_ODD, _FEW_ODD * (len(text) - text.null_count()))
@@ -172,9 +189,9 @@ def _column(name: str, text: pl.Series, absent: list[str], decimal: Decimal, lab
         numbers=numbers.to_numpy().astype(float) if numeric else None,
         levels=text.drop_nulls().n_unique(),
         missing=text.null_count(),
-        commas=bool((plain != text).any()),
+        commas=bool((plain != text).any()) and not (in_groups and decimal == "."),
         label=label,
-        ambiguous=ambiguous,
+        in_groups=in_groups,
         odd=wrong if few else None,
     )
 

@@ -13,7 +13,7 @@ from mmgibbs.data.genotypes.file_format import format_of_content
 from mmgibbs.data.number_format import Decimal
 from mmgibbs.data.self_explained import is_linear_function
 from mmgibbs.draft.animals import Animals, find_animals, recognised
-from mmgibbs.draft.columns import MISSING, Column, determines, look_at, missing_tokens
+from mmgibbs.draft.columns import MISSING, Column, choose_decimal, determines, is_ambiguous, look_at, missing_tokens
 from mmgibbs.draft.grandsires import grandsire_column, what_to_do
 from mmgibbs.draft.pairs import CasesOfSize, TimeAndStatus, cases_of_size, time_and_status
 from mmgibbs.draft.roles import COUNTS, Role, has_slips, hint, named_for, roles, status_of, type_of
@@ -25,6 +25,7 @@ from pedigree.spelling import are_unknown_codes
 from pedigree.tables import Separator, nearest, open_table
 
 _REPEATED = 1.5  # records of an animal
+_ALIKE, _MIN_COMPARED = 0.995, 20  # correlation of two covariates, and records that have both
 _MOST_FIXED, _OF_A_LEVEL = 10, 20.0  # levels, and records in each, of a fixed class of a trait that is not normal
 UNKNOWN_PARENT = ("", "NA", "0")
 
@@ -55,7 +56,7 @@ class Guess:
     odd: dict[str, int] = field(default_factory=dict)  # column of numbers -> the first line with a value that is none
     again: pl.Series | None = None  # (n,) Boolean: these lines
     unused_pedigree: list[str] = field(default_factory=list)  # why a pedigree is not used, and what to do
-    decimal: Decimal = None  # where a comma of some column may be decimal or separate thousands
+    decimal: Decimal = None  # where a comma of some column may be decimal, or something separates thousands
     names: list[str] = field(default_factory=list)  # of every column of the table
     widths: Separator = None  # of columns of fixed widths
     pedigree_widths: Separator = None
@@ -63,6 +64,11 @@ class Guess:
 
     def of_use(self, use: str) -> list[Column]:
         return [c for c in self.columns if self.roles[c.name].use == use]
+
+    @property
+    def decimal_is_guessed(self) -> bool:
+        """No cell shows which mark is decimal."""
+        return self.decimal is not None and all(is_ambiguous(c.in_groups) for c in self.columns if c.in_groups)
 
     def slips(self, c: Column) -> bool:
         """The values of a column that are no numbers are slips of the pen, not ids or codes of classes."""
@@ -102,6 +108,7 @@ def guess(
     frame = every.select(chosen)
     missing = missing_tokens(frame)
     guessed: Decimal = "." if separator == "," else ","
+    guessed = choose_decimal(frame, (*MISSING, *missing), guessed)
     columns = look_at(frame, (*MISSING, *missing), guessed)
     grandsire = None if pedigree_file is None else grandsire_column(pedigree_file, pedigree_widths)
     unused = [] if pedigree_file is None or grandsire is None else what_to_do(pedigree_file, grandsire)
@@ -118,7 +125,7 @@ def guess(
     found |= dict.fromkeys(ids, Role("left out", "its name says that it has ids"))
     found |= _of_each_animal(columns, animals, found, traits)
     out = Guess(phenotypes, columns, named, missing, animals, found, pedigree_file, kin, unknown, selfing)
-    out.decimal = guessed if any(c.ambiguous for c in columns) else None
+    out.decimal = guessed if any(c.in_groups for c in columns) else None
     out.widths, out.pedigree_widths = widths, pedigree_widths
     out.unused_pedigree, out.names, out.aside = unused, every.columns, aside
     out.odd = {c.name: int(lines[c.odd.to_numpy()][0]) for c in columns if c.odd is not None}
@@ -332,7 +339,20 @@ def _leave_out_power(g: Guess, c: Column, kept: Sequence[Column]) -> bool:
             instead = f": write degree: {degree} there instead" if degree > 1 else ""
             g.roles[c.name] = Role("left out", f"{what} of {of.name}{instead}")
             return True
+        if g.roles[c.name].use == "covariate" and _are_alike(c.numbers, of.numbers):
+            g.roles[c.name] = Role("left out", f"nearly the same as {of.name}")
+            return True
     return False
+
+
+def _are_alike(x: np.ndarray | None, z: np.ndarray | None) -> bool:
+    """Covariates of which one says what the other says, as days and whole months do."""
+    if x is None or z is None:
+        return False
+    both = ~np.isnan(x) & ~np.isnan(z)
+    if both.sum() < _MIN_COMPARED or not (np.ptp(x[both]) and np.ptp(z[both])):
+        return False
+    return bool(abs(np.corrcoef(x[both], z[both])[0, 1]) > _ALIKE)
 
 
 def like_codes(c: Column) -> bool:
@@ -363,17 +383,22 @@ def _leave_out_repetitions(g: Guess) -> None:
             continue
         grouped = [f for f in g.columns if g.roles[f.name].use in ("class", "random")]
         earlier = [f for f in grouped if g.roles[f.name].use == "class" or g.columns.index(f) < g.columns.index(c)]
-        same = next((f for f in earlier if f is not c and determines(f, c) and determines(c, f)), None)
-        if role.use == "random" and same is not None:
+        alike = [f for f in grouped if f is not c and determines(f, c) and determines(c, f)]
+        same = next((f for f in alike if f in earlier and (role.use == "random" or _is_before(g, f, c))), None)
+        if same is not None:
             g.roles[c.name] = Role("left out", f"the same groups of records as {same.name}")
             continue
-        classes = [f for f in g.of_use("class") if f is not c]
+        classes = [f for f in g.of_use("class") if f is not c and f not in alike]
         coarser = next((f for f in classes if hint(c.name) == "covariate" and determines(c, f)), None)
         finer = next((f for f in classes if role.use == "class" and determines(f, c)), None)
         if coarser is not None:
             g.roles[c.name] = Role("left out", f"{coarser.name} is made of it")
         elif finer is not None and hint(finer.name) != "covariate":
             g.roles[c.name] = Role("left out", f"each level of {finer.name} lies in one of {c.name}")
+
+
+def _is_before(g: Guess, f: Column, c: Column) -> bool:
+    return g.columns.index(f) < g.columns.index(c)
 
 
 def _random_for_liabilities(g: Guess) -> None:

@@ -8,12 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mmgibbs.config import load_config
+import numpy as np
+
+from mmgibbs.build.assemble import assemble, default_starts
+from mmgibbs.config import Analysis, load_config
 from mmgibbs.config.schema import write_schema
 from mmgibbs.data.prepare import prepare
-from mmgibbs.draft.guess import guess
+from mmgibbs.data.prepared import Prepared
+from mmgibbs.draft.guess import Guess, guess
+from mmgibbs.draft.method import Method
 from mmgibbs.draft.write import analysis_text, what_was_guessed
-from mmgibbs.errors import ConfigError, MmgibbsError, option, option_name
+from mmgibbs.errors import ConfigError, MmgibbsError, ModelError, option, option_name
 
 
 class Draft(NamedTuple):
@@ -130,8 +135,7 @@ def draft(
     new = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(analysis_text(found, path), encoding="utf-8")
-        refused = _problem(new)
+        refused = _write_accepted(found, path, new)
         write_schema(path.parent)
         new.replace(path)
     except OSError as error:
@@ -153,10 +157,54 @@ def _refuse(path: Path, tables: Sequence[Path], overwrite: bool) -> None:
         )
 
 
-def _problem(path: Path) -> str | None:
-    """What `mmgibbs check` would refuse."""
+def _write_accepted(g: Guess, path: Path, new: Path) -> str | None:
+    """Write the analysis to `new`, with the first method that `mmgibbs check` accepts; returns what it would refuse."""
+    new.write_text(analysis_text(g, path), encoding="utf-8")
     try:
-        prepare(load_config(path))
+        analysis = load_config(new)
+        prepared = prepare(analysis)
+        try:
+            assemble(analysis, prepared)
+        except ModelError as error:
+            return _write_other_method(g, path, new, analysis, prepared, str(error))
     except MmgibbsError as error:
-        return str(error).replace(f"{path}: ", "")
+        return str(error).replace(f"{new}: ", "")
     return None
+
+
+def _write_other_method(
+    g: Guess, path: Path, new: Path, analysis: Analysis, prepared: Prepared, refused: str
+) -> str | None:
+    """Where flat priors leave no posterior: REML where it can estimate every variance, else BLUP; proper priors of
+    traits that are not normal.
+    """
+    is_normal = all(trait.type == "normal" for trait in analysis.traits)
+    for method in (Method("reml"), _given_variances(prepared)) if is_normal else (_proper_priors(prepared),):
+        new.write_text(analysis_text(g, path, method), encoding="utf-8")
+        other = load_config(new)
+        try:
+            assembled = assemble(other, prepared)
+        except ModelError:
+            continue
+        if not (method.name == "reml" and assembled.undetermined):
+            return None
+    new.write_text(analysis_text(g, path), encoding="utf-8")
+    return refused
+
+
+def _given_variances(prepared: Prepared) -> Method:
+    """BLUP with equal shares of the phenotypic variance."""
+    terms, residual = default_starts(prepared.design, prepared.phenotypic_variance)
+    named = {t.name: G for t, G in zip(prepared.design.terms, terms, strict=True) if G is not None}
+    return Method("blup", {name: _rounded(G) for name, G in (*named.items(), ("residual", residual))})
+
+
+def _rounded(G: np.ndarray) -> str:
+    rows = [[float(f"{v:.4g}") for v in row] for row in G]
+    return str(rows[0][0] if len(rows) == 1 else rows)
+
+
+def _proper_priors(prepared: Prepared) -> Method:
+    random = [t.name for t in prepared.design.terms if t.kind == "random"]
+    has_normal = any(prepared.phenotypic_variance > 0)
+    return Method("gibbs", dict.fromkeys((*random, *(["residual"] if has_normal else [])), "{prior: {half_t: {}}}"))

@@ -52,7 +52,13 @@ def named_for(name: str, words: Collection[str]) -> bool:
 
 
 def hint(name: str) -> str | None:
-    """What the name says: its last word first, for 'dam_age_class' is a class and 'yearling_weight' a trait."""
+    """What the name says: its last word first, for 'dam_age_class' is a class and 'yearling_weight' a trait.
+
+    What follows 'per' or a slash is a unit: 'milk/day' is milk.
+    """
+    measured = re.split(r"/|[\W_]per[\W_]", name, maxsplit=1)[0]
+    if measured not in ("", name) and (said := hint(measured)) is not None:
+        return said
     groups = (("class", CLASSES), ("random", OF_RANDOM), ("covariate", COVARIATES), ("trait", TRAITS))
     for word in reversed([w for w in words_of(name) if not w.isdigit()]):
         of_word = next((kind for kind, words in groups if word in words), None)

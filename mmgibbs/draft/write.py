@@ -17,8 +17,9 @@ from mmgibbs.data.animal_ids import name_keys
 from mmgibbs.data.missing_codes import find_missing_codes, written_codes
 from mmgibbs.data.number_format import find_points_of_thousands
 from mmgibbs.data.similar_levels import describe_alike, describe_unknown
-from mmgibbs.draft.columns import MISSING, Column
+from mmgibbs.draft.columns import MISSING, Column, is_ambiguous
 from mmgibbs.draft.guess import UNKNOWN_PARENT, Guess, like_codes
+from mmgibbs.draft.method import GIBBS, Method, method_lines
 from mmgibbs.draft.roles import hint, named_for, type_of
 from pedigree.tables import counted, quoted
 
@@ -28,7 +29,7 @@ _PROGENY = 1.5  # with records, of each dam, from which maternal effects are off
 _FEW_RECORDS = 100  # below it variances can hardly be estimated
 
 
-def analysis_text(g: Guess, path: Path) -> str:
+def analysis_text(g: Guess, path: Path, method: Method = GIBBS) -> str:
     """The whole file, which is to be written to `path`: its folder is what paths in it are relative to."""
     name = _file_name(path)
     lines = [
@@ -43,7 +44,7 @@ def analysis_text(g: Guess, path: Path) -> str:
         *_random(g),
         *_markers(g),
         "",
-        *_sampler(g),
+        *method_lines(method, _can_use_reml(g)),
         f"output: {{directory: {_yaml(f'runs/{name}')}}}  # relative to where the command runs",
     ]
     return MODELINE + "\n".join(lines) + "\n"
@@ -107,7 +108,7 @@ def _across(g: Guess) -> list[str]:
                 f"warning: {c.name} has numbers, and {c.odd_ones}, the first in row {g.odd[c.name]}: correct what is "
                 "wrong, or write it into data.missing if it means a missing value"
             )
-    if g.decimal is not None:
+    if g.decimal_is_guessed:
         out.append(f"warning: it is a guess that {_where_commas(g)} (see data.decimal)")
     for c in g.columns:
         points = None if c.numbers is None or c.commas else find_points_of_thousands(c.text, ())
@@ -117,6 +118,12 @@ def _across(g: Guess) -> list[str]:
         if g.roles[c.name].use in ("class", "random"):
             odd = (describe_alike(c.text, c.name), describe_unknown(c.text, c.name, partial(_advise, g, c)))
             out += [f"warning: {said}" for said in odd if said is not None]
+    for c in g.columns:
+        if g.roles[c.name].use in ("class", "covariate") and (gaps := _without(g, c)):
+            out.append(
+                f"warning: {c.name} has no value in {counted(gaps, 'record')} of the trait: it is left out of the "
+                "model until they have one (see model.fixed)"
+            )
     for c in g.traits:
         found = find_missing_codes(c.numbers) if c.numbers is not None and type_of(c)[0] == "normal" else None
         if found is not None:
@@ -227,7 +234,8 @@ def _data(g: Guess, folder: Path) -> list[str]:
         lines.append(f"  header: [{names}]")
     if g.decimal is not None:
         other = "." if g.decimal == "," else ","
-        lines.append(f"  decimal: {json.dumps(g.decimal)}  # {_where_commas(g)}: write {json.dumps(other)} if not")
+        if_not = f": write {json.dumps(other)} if not" if g.decimal_is_guessed else ""
+        lines.append(f"  decimal: {json.dumps(g.decimal)}  # {_where_commas(g)}{if_not}")
     if g.missing:
         lines.append(f"  missing: {_list([*MISSING, *g.missing])}")
     if g.pedigree_file is not None:
@@ -248,10 +256,13 @@ def _data(g: Guess, folder: Path) -> list[str]:
 
 
 def _where_commas(g: Guess) -> str:
-    """'the comma of 115,763 (y) is decimal'."""
-    column = next(c for c in g.columns if c.ambiguous)
+    """'the comma of 115,763 (y) is decimal', 'thousands are separated, as in 4 441.85 (milk)'."""
+    column = next((c for c in g.columns if c.in_groups and not is_ambiguous(c.in_groups)), None)
+    if column is not None:
+        return f"thousands are separated, as in {column.in_groups} ({column.name})"
+    column = next(c for c in g.columns if c.in_groups)
     means = "is decimal" if g.decimal == "," else "separates thousands"
-    return f"the comma of {column.ambiguous} ({column.name}) {means}"
+    return f"the comma of {column.in_groups} ({column.name}) {means}"
 
 
 def _traits(g: Guess) -> list[str]:
@@ -351,7 +362,9 @@ def _may_have_an_effect(c: Column) -> bool:
 def _line(c: Column, body: str, why: str, gaps: int) -> str:
     """An effect; as a comment where some records of the trait lack its value, which a run refuses."""
     if gaps:
-        return f"    # {_entry(c, body)}  # {gaps:,} records lack it: left out until they have a value ({why})"
+        dropped = _entry(c, ", ".join(filter(None, (body, "without_value: drop"))))
+        lack = "1 record lacks it" if gaps == 1 else f"{gaps:,} records lack it"
+        return f"    # {dropped}  # {lack}: write their values, or use this line, which leaves them out ({why})"
     return f"    {_entry(c, body)}  # {why}"
 
 
@@ -452,12 +465,9 @@ def _genomic(g: Guess) -> list[str]:
     ]
 
 
-def _sampler(g: Guess) -> list[str]:
-    seed = "seed: 42}  # a longer run has smaller Monte Carlo errors"
-    lines = [f"sampler: {{chains: 4, burn_in: 1000, samples: 6000, thin: 5, {seed}"]
-    if g.genotypes is None and all(type_of(c)[0] == "normal" for c in g.traits[: g.n_traits]) and g.censored is None:
-        lines.append("# sampler: {method: reml}  # estimates of the variances with standard errors, in seconds")
-    return lines
+def _can_use_reml(g: Guess) -> bool:
+    are_normal = all(type_of(c)[0] == "normal" for c in g.traits[: g.n_traits])
+    return g.genotypes is None and are_normal and g.censored is None
 
 
 # ------------------------------------------------------------------------------------------------ words of YAML

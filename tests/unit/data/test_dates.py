@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from helpers.analyses import analysis, fixed
 
+from mmgibbs.data.dates import are_dates_as_numbers
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import DataError
 
@@ -44,3 +45,34 @@ def test_what_is_no_date_is_not_called_one(cell):
 def test_a_date_among_numbers_may_come_from_a_spreadsheet():
     with pytest.raises(DataError, match=r"found '03.05.2024' .* needed a finite number, .* made a date of a number\?"):
         prepare(analysis(pl.DataFrame({"y": ["3.4", "03.05.2024", "3.6"]}), ["y"]))
+
+
+@pytest.mark.parametrize(
+    ("values", "are_dates"),
+    [
+        (["20110304", "20110331", "20120101"], True),
+        (["04032011", "31122012", "1022010"], True),
+        (["201103", "201112", "199901"], True),
+        (["20110304.0", "20110331.0", "20120101.0"], True),
+        (["20110304", "20111304", "20120101"], False),  # no month 13
+        (["2011", "2012", "2013"], False),
+        (["20110304", "20110304"], False),
+        (["40606", "40607", "40700"], False),  # days since 1900 are times
+    ],
+)
+def test_dates_as_numbers(values, are_dates):
+    assert are_dates_as_numbers(pl.Series(values)) is are_dates
+
+
+def test_six_digits_are_dates_where_the_name_says_so():
+    six = pl.Series(["110304", "120229", "991231"])
+    assert are_dates_as_numbers(six, is_named=True) and not are_dates_as_numbers(six)
+
+
+def test_a_covariate_of_dates_as_numbers_is_warned_of():
+    day = [20110101 + 100 * (i % 12) + i % 28 for i in range(40)]
+    frame = pl.DataFrame({"y": [30 + i % 7 + i / 10 for i in range(40)], "day": day})
+    for kind in ("covariate", "class"):
+        warnings = prepare(analysis(frame, ["y"], {"day": fixed("day", kind, traits=["y"])})).warnings
+        dates = [w for w in warnings if "column 'day' has dates written as numbers (20110101)" in w]
+        assert len(dates) == (kind == "covariate")
