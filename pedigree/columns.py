@@ -59,7 +59,7 @@ class PedigreeColumns:
         return ", ".join(f"{role} = {_shown(column)}" for role, column in chosen.items() if column is not None)
 
 
-def is_named_for(column: str, role: str) -> bool:
+def has_role_name(column: str, role: str) -> bool:
     """Return whether a column has a recognised name of a role: 'id', 'sire', 'dam' or 'birth'."""
     return _plain(column) in RECOGNISED[role]
 
@@ -83,14 +83,14 @@ def choose_columns(
         return _given(source, dict(columns), header, separator, name, guess)
     table = open_table(source, separator, False, name)
     if table.first_record is None:  # a frame, parquet, arrow: its columns always have names
-        if chosen := _by_name(table, {}, guess):
+        if chosen := _recognise_columns(table, {}, guess):
             return table, chosen
         raise _neither_parent(table.names, table.name)
     if header is False:
         return table, _first_three(table, "", _names_taken_as_animal(table, table.names[:3]))
     if _has_parent(table.first_record):
         table = table.with_header()
-        chosen = _by_name(table, {}, guess)
+        chosen = _recognise_columns(table, {}, guess)
         assert chosen is not None, "a parent has a recognised name"
         return table, chosen
     if header is None and _first_line_is_data(table, unknown):
@@ -130,8 +130,8 @@ def _given(
         table = open_table(source, separator, True if header is None else header, name)
         given = {role: table.column(c) for role, c in wanted.items()} | dict.fromkeys(without)
         if all(role in given for role in _ROLES[:3]):
-            return table, _columns_of(given, given)
-        chosen = _by_name(table, given, guess)
+            return table, _collect_columns(given, given)
+        chosen = _recognise_columns(table, given, guess)
         if chosen is None:
             raise _neither_parent(table.names, table.name)
         return table, chosen
@@ -146,7 +146,7 @@ def _given(
     if table.first_record is not None:
         fields = [table.first_record[i] for i in at]
         line = ", ".join(quoted(f) for f in fields)
-        is_named = any(is_named_for(f, role) for f, role in zip(fields, roles, strict=True))
+        is_named = any(has_role_name(f, role) for f, role in zip(fields, roles, strict=True))
         if header is None and (is_named or _is_above_numbers(table, at)):
             warnings = (
                 f"{table.name}: the first line ({line}) was taken as a header, the names of the columns, and not as an "
@@ -162,10 +162,10 @@ def _given(
             )
         table = table.with_header() if header else table
     given = {role: table.column(c) for role, c in wanted.items()}
-    return table, _columns_of(given, given, (), warnings)
+    return table, _collect_columns(given, given, (), warnings)
 
 
-def _columns_of(
+def _collect_columns(
     chosen: Mapping[str, str | None],
     given: Mapping[str, str | None],
     notes: Sequence[str] = (),
@@ -180,10 +180,10 @@ def _columns_of(
 
 
 def _has_parent(columns: Sequence[str]) -> bool:
-    return any(is_named_for(c, role) for c in columns for role in ("sire", "dam"))
+    return any(has_role_name(c, role) for c in columns for role in ("sire", "dam"))
 
 
-def _by_name(table: Table, given: Mapping[str, str | None], guess: _Guess) -> PedigreeColumns | None:
+def _recognise_columns(table: Table, given: Mapping[str, str | None], guess: _Guess) -> PedigreeColumns | None:
     """The given columns, and the others by their names; None where neither parent is recognised.
 
     given: column by role; None for a parent that the table does not have.
@@ -208,7 +208,7 @@ def _by_name(table: Table, given: Mapping[str, str | None], guess: _Guess) -> Pe
     note = "columns recognised: " + ", ".join(
         f"{role} = '{chosen[role]}'" for role in _ROLES if chosen.get(role) is not None
     )
-    return _columns_of(chosen, given, (note + "".join(said),), warnings, guessed=bool(said))
+    return _collect_columns(chosen, given, (note + "".join(said),), warnings, guessed=bool(said))
 
 
 # ------------------------------------------------------------------------------------------------ the column of ids
@@ -438,7 +438,7 @@ def _first_three(table: Table, said: str, warnings: tuple[str, ...]) -> Pedigree
 def _names_taken_as_animal(table: Table, columns: Sequence[str]) -> tuple[str, ...]:
     """A warning where a first line that is stated to be an animal has names of columns."""
     fields = [(table.first_record or ())[table.names.index(c)] for c in columns]
-    if not any(is_named_for(f, role) for f, role in zip(fields, _ROLES, strict=False)):
+    if not any(has_role_name(f, role) for f, role in zip(fields, _ROLES, strict=False)):
         return ()
     return (
         f"{table.name}: the first line was taken as an animal, as stated, but has names of columns "

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pedigree.kernels import kernel
-from pedigree.partitioned import partitioned, restricted, without_groups
+from pedigree.partitioned import drop_groups, partitioned, restricted
 from pedigree.relationship import Relatives
 
 
@@ -24,7 +24,7 @@ class ConditionalMeans:
         """chosen: (m,) codes; metafounders are all among them, or none is."""
         self.chosen = np.asarray(chosen, np.int64)
         self.n_levels = kin.n_levels
-        own = kin if np.any(self.chosen >= kin.n_animals) else without_groups(kin)
+        own = kin if np.any(self.chosen >= kin.n_animals) else drop_groups(kin)
         small, number = restricted(own, self.chosen)
         self._parts = partitioned(small, number[self.chosen])
         self._down = self._parts.across.T.tocsr()

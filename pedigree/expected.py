@@ -18,7 +18,7 @@ from pedigree.partitioned import COLUMNS, partitioned, restricted
 from pedigree.relationship import Relatives
 
 
-class ExpectedOf:
+class ConditionalExpectation:
     """The map from known values to expected ones: one factorisation, then products by blocks of columns."""
 
     def __init__(self, kin: Relatives, known: np.ndarray, wanted: np.ndarray):

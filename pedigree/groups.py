@@ -43,7 +43,7 @@ def groups_by_age(sire: np.ndarray, dam: np.ndarray, birth: np.ndarray | None, i
     if birth is not None and not np.isnan(birth).all():
         value = np.where(np.isnan(birth), np.inf, birth)
     else:
-        value = -_generations_after(sire, dam).astype(np.float64)
+        value = -_descendant_depth(sire, dam).astype(np.float64)
     for parent in (sire, dam):
         is_group = parent >= n
         np.minimum.at(age, parent[is_group] - n, value[is_group])
@@ -51,7 +51,7 @@ def groups_by_age(sire: np.ndarray, dam: np.ndarray, birth: np.ndarray | None, i
     return order[np.argsort(age[order], kind="stable")]
 
 
-def _generations_after(sire: np.ndarray, dam: np.ndarray) -> np.ndarray:
+def _descendant_depth(sire: np.ndarray, dam: np.ndarray) -> np.ndarray:
     """(n,) int32: the length of the longest line of descendants of each animal."""
     n = sire.size
     after = np.zeros(n, np.int32)

@@ -65,7 +65,7 @@ def partitioned(kin: Relatives, animals: np.ndarray) -> Partitioned:
 
 def inverse_among(kin: Relatives, animals: np.ndarray) -> np.ndarray:
     """A22^-1 of chosen animals, (m, m) float64: the others that are no ancestors of theirs leave it as it is."""
-    parts = _of_ancestors(kin, animals)
+    parts = _restrict_to_ancestors(kin, animals)
     out = parts.among.toarray()
     for columns, solved in _solutions(parts):
         out[:, columns] -= parts.across @ solved
@@ -73,7 +73,7 @@ def inverse_among(kin: Relatives, animals: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class InverseAmong:
+class SubsetInverse:
     """A22^-1 of chosen animals as products with vectors, from the sparse parts of A^-1: it is never formed.
 
         A22^-1 x = A^22 x - A^21 (A^11)^-1 A^12 x
@@ -89,7 +89,7 @@ class InverseAmong:
 
     @cached_property
     def _parts(self) -> Partitioned:
-        return _of_ancestors(self.kin, self.animals)
+        return _restrict_to_ancestors(self.kin, self.animals)
 
     @cached_property
     def _down(self) -> Any:
@@ -110,10 +110,10 @@ class InverseAmong:
         return out
 
 
-def _of_ancestors(kin: Relatives, animals: np.ndarray) -> Partitioned:
+def _restrict_to_ancestors(kin: Relatives, animals: np.ndarray) -> Partitioned:
     """Of the pedigree of the chosen animals and their ancestors alone."""
     chosen = np.asarray(animals, np.int64)
-    small, number = restricted(kin if np.any(chosen >= kin.n_animals) else without_groups(kin), chosen)
+    small, number = restricted(kin if np.any(chosen >= kin.n_animals) else drop_groups(kin), chosen)
     return partitioned(small, number[chosen])
 
 
@@ -125,7 +125,7 @@ def _solutions(parts: Partitioned) -> Iterator[tuple[slice, np.ndarray]]:
         yield columns, parts.solve(down[:, columns].toarray())
 
 
-def without_groups(kin: Relatives) -> Relatives:
+def drop_groups(kin: Relatives) -> Relatives:
     """The pedigree in which a parent of an unknown-parent group is an unknown parent."""
     if not kin.n_groups:
         return kin

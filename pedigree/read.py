@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import polars as pl
 
-from pedigree.columns import RECOGNISED, PedigreeColumns, choose_columns, is_named_for, question_ids
+from pedigree.columns import RECOGNISED, PedigreeColumns, choose_columns, has_role_name, question_ids
 from pedigree.errors import PedigreeError, UnknownColumns
 from pedigree.groups import group_codes
 from pedigree.parents import UNKNOWN_VALUES, find_rows, place_parents, question_codes_as_ids, question_founders
@@ -234,7 +234,7 @@ def _refuse_header_again(table: Table, frame: pl.DataFrame, chosen: PedigreeColu
     again = [
         row
         for row in _rows_with_names(frame, [c for _, c in roles])
-        if all(frame[c][row] == c or is_named_for(frame[c][row] or "", role) for role, c in roles)
+        if all(frame[c][row] == c or has_role_name(frame[c][row] or "", role) for role, c in roles)
     ]
     if not table.has_header and again[:1] == [0]:
         again = again[1:]  # the first line: who says that it is an animal has been warned

@@ -171,7 +171,7 @@ def open_table(
         return _frame_table(source, name or "table")
     path = Path(source)
     name = name or path.name
-    content = _bytes_of(path, name)
+    content = _read_bytes(path, name)
     start = next((start for start in _BINARY if content.startswith(start)), None)
     if start is not None:
         kind, reader = _BINARY[start]
@@ -212,7 +212,7 @@ def quoted(text: object, most: int = 60) -> str:
     return f"'{shown}...'" if len(text) > most else f"'{shown}'"
 
 
-def in_full(value: float) -> str:
+def format_number(value: float) -> str:
     """A number of a table as messages show it: a whole one with all its digits, another with up to ten figures."""
     return f"{value:.0f}" if abs(value) < _EXACT and value % 1 == 0 else f"{value:.10g}"
 
@@ -269,7 +269,7 @@ def _frame_table(frame: pl.DataFrame, name: str) -> Table:
     return Table(name, tuple(frame.columns), False, None, frame.height, frame, "", False, None)
 
 
-def _bytes_of(path: Path, name: str) -> bytes:
+def _read_bytes(path: Path, name: str) -> bytes:
     """The file's bytes, decompressed. A path that is no regular file is refused: a pipe could only be read once."""
     shown = quoted(path, 400)[1:-1]
     try:
@@ -354,10 +354,10 @@ def _text_table(content: bytes, name: str, separator: Separator, header: bool | 
         raise TableError(f"{name} row {found.wrong_line}: {WRONG[found.wrong]}")
     if found.uneven_line:
         raise TableError(
-            _explain_lines_above(content, name, separator if is_stated else None)
+            _explain_leading_lines(content, name, separator if is_stated else None)
             or f"{name} row {found.uneven_line}: found {counted(found.uneven_fields, 'field')} separated by "
-            f"{_in_words(separator)}, needed {found.n_fields} as in row {found.first_line}"
-            + _without_row_names(content, found)
+            f"{_describe_separator(separator)}, needed {found.n_fields} as in row {found.first_line}"
+            + _drop_row_names(content, found)
         )
     lines = None
     if found.n_blank or found.multiline:
@@ -398,7 +398,7 @@ def _checked_names(header: Sequence[str], n_columns: int, name: str) -> tuple[st
     return names
 
 
-def _without_row_names(content: bytes, found: Scan) -> str:
+def _drop_row_names(content: bytes, found: Scan) -> str:
     """What R's write.table leaves: names of rows in every line, and no name of theirs in the first."""
     lines = content[: 1 << 20].split(b"\n")[found.first_line - 1 :][:2]
     one_more = found.uneven_line == found.first_line + 1 and found.uneven_fields == found.n_fields + 1
@@ -441,11 +441,11 @@ def _check_text(content: bytes, name: str) -> None:
         raise TableError(f"{name} row {content.count(10, 0, bad) + 1}: found {what}, at byte {bad} of the file")
 
 
-def _in_words(separator: str) -> str:
+def _describe_separator(separator: str) -> str:
     return {WHITESPACE: "white space", "\t": "tabs"}.get(separator, f"'{separator}'")
 
 
-def _explain_lines_above(content: bytes, name: str, separator: str | None) -> str | None:
+def _explain_leading_lines(content: bytes, name: str, separator: str | None) -> str | None:
     """What to say where the first lines are none of the table; else None."""
     text = content[: 1 << 16].decode(errors="ignore").splitlines()
     if len(content) > 1 << 16:
@@ -465,8 +465,8 @@ def _explain_lines_above(content: bytes, name: str, separator: str | None) -> st
             first = "it is" if n_above == 1 else "they are"
             return (
                 f"{name} row {lines[0][0]}: found {quoted(lines[0][1].strip())}, and below {rows} fields separated by "
-                f"{_in_words(mark)}, {n} in each row; needed the table alone: delete {rows} if {first} a title or a "
-                "comment"
+                f"{_describe_separator(mark)}, {n} in each row; needed the table alone: delete {rows} "
+                f"if {first} a title or a comment"
             )
     return None
 

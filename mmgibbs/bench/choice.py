@@ -34,7 +34,7 @@ def bench_choice(args: argparse.Namespace) -> dict:
 
 def measured(sampler: Sampler, model: MixedModel) -> dict[str, object]:
     """A row for one analysis."""
-    from mmgibbs.build.engine import choose_engine, estimated_sweeps, joined_components, without_marginal
+    from mmgibbs.build.engine import choose_engine, estimated_sweeps, joined_components, marginal_obstacle
     from mmgibbs.engines.choice import EngineChoice
     from mmgibbs.engines.costs import factor_cost
     from mmgibbs.engines.direct.coefficients import coefficients
@@ -54,7 +54,7 @@ def measured(sampler: Sampler, model: MixedModel) -> dict[str, object]:
         chain.advance(WARM)
         found = least(partial(_sweeps, chain)) / TOGETHER
         row |= {f"{name}, estimated": estimate, f"{name}, measured": found}
-    if without_marginal(sampler.model_copy(update={"burn_in": 1000}), model) is None:
+    if marginal_obstacle(sampler.model_copy(update={"burn_in": 1000}), model) is None:
         joined = joined_components(model)
         cost = factor_cost(model.design, *joined)
         likelihood = IntegratedLikelihood(coefficients(model.design, *joined, columns_alone=True))

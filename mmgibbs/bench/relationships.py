@@ -27,7 +27,7 @@ from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
-from mmgibbs.genotypes.relationship import products_with, scaled_1, vanraden_1
+from mmgibbs.genotypes.relationship import cross_products, scaled_1, vanraden_1
 from mmgibbs.genotypes.store import Store
 from mmgibbs.machine.memory import peak_bytes
 from mmgibbs.machine.threads import Threads
@@ -35,12 +35,12 @@ from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.base import DenseBlock, Relationship
 from mmgibbs.model.relationships.core import CoreBlock, CoreParts, parts_of_core
 from mmgibbs.model.relationships.genomic import Genomic
-from mmgibbs.model.relationships.inverse import inverse_of
+from mmgibbs.model.relationships.inverse import invert
 from mmgibbs.model.relationships.pedigree import Pedigree
 from mmgibbs.model.relationships.single_step import SingleStep
 from mmgibbs.model.terms import Effect, Flat, Levels, Related, Term
 from mmgibbs.simulation.simulate import beef_design, simulate_beef
-from pedigree.partitioned import InverseAmong, inverse_among
+from pedigree.partitioned import SubsetInverse, inverse_among
 from pedigree.relationship import Relatives, a_among
 
 BLEND = 0.05
@@ -74,7 +74,7 @@ def _dense(
         G[np.diag_indices(n)] += BLEND
     else:
         G += BLEND * A22
-    found = _clocked(row, "s of its inverse", lambda: inverse_of(G))
+    found = _clocked(row, "s of its inverse", lambda: invert(G))
     row |= {"condition": found.condition, "error": found.error}
     return found.values, y
 
@@ -107,7 +107,7 @@ def _by_core(
     core = np.sort(np.random.default_rng(args.seed).permutation(n)[: args.core])
     known, first, _ = store.moments().T
     frequency = first / (2 * known)
-    G = _clocked(row, "s of G", lambda: products_with(*scaled_1(store, frequency, 2 * frequency), core))
+    G = _clocked(row, "s of G", lambda: cross_products(*scaled_1(store, frequency, 2 * frequency), core))
     K, diagonal = G.matrix, (1 - BLEND) * G.diagonal
     K *= 1 - BLEND
     if kin is None:
@@ -141,7 +141,7 @@ def _single_step(args: argparse.Namespace) -> list[dict]:
         row: dict = {"genotyped x SNPs": size}
         chosen = np.arange(args.animals - m, args.animals)
         if args.core:
-            empty = CoreBlock(chosen.astype(np.int32), _NONE, 1.0, InverseAmong(kin, chosen), 1.0)
+            empty = CoreBlock(chosen.astype(np.int32), _NONE, 1.0, SubsetInverse(kin, chosen), 1.0)
             by_core = _by_core(row, simulated(m, p, args.seed)[0], args, kin, empty)
             of_core = _with(design, number, SingleStep(kin, by_core, {}))
             rows.append(row | _measured(of_core, beef.G, beef.R, by_core.bytes(8), args))

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmgibbs.build.estimable.variances import check_variances
-from mmgibbs.build.observed_scale import diagonals_left, observed_scales
+from mmgibbs.build.observed_scale import observed_scales, residual_diagonals
 from mmgibbs.build.predictive import predicted_classes
-from mmgibbs.build.priors import covariance_model, prior_of, refuse_flat, warn_of_few_levels
+from mmgibbs.build.priors import covariance_model, make_prior, refuse_flat, warn_of_few_levels
 from mmgibbs.build.residual import residual_model
 from mmgibbs.build.separation import refuse_separation
 from mmgibbs.build.trait_moments import trait_moments
@@ -73,7 +73,7 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         blocks = diagonal_blocks(k) if spec.structure == "diagonal" else full_block(k)
         labels = component_labels(term, design.traits)
         traits = [int(t) for t in term.component_trait]
-        prior = prior_of(spec, term.name, labels, traits, design, prepared.phenotypic_variance)
+        prior = make_prior(spec, term.name, labels, traits, design, prepared.phenotypic_variance)
         held = all_fixed and term.name not in implied
         covariance = covariance_model(spec, start, blocks, held, term.name, labels, prior)
         if covariance.flat and not covariance.fixed:
@@ -106,7 +106,7 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
     )
     unit = tuple(m.unit for m in residual.matrices)
     levels = [labels.section.level for labels in prepared.markers]
-    scales = observed_scales(design, infos, levels, diagonals_left(prepared))
+    scales = observed_scales(design, infos, levels, residual_diagonals(prepared))
     observed = tuple(ObservedInfo(scale.names, scale.draws) for scale in scales)
     moments = trait_moments(analysis.output.moments, prepared, infos)
     info = ResidualInfo(design.traits, joined, fixed, residual.classes, unit, thresholds, observed, moments)

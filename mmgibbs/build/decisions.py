@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.build.assemble import Assembled
-from mmgibbs.build.observed_scale import probabilities_of
-from mmgibbs.build.totals import total_of
+from mmgibbs.build.observed_scale import make_probabilities
+from mmgibbs.build.totals import make_total
 from mmgibbs.config import Analysis, component_names, criteria
 from mmgibbs.config import Decisions as Asked
 from mmgibbs.config.decisions import on_records
@@ -32,7 +32,7 @@ from pedigree.tables import counted, quoted
 SHOWN = 5  # unknown ids named one by one
 
 
-def decisions_asked_for(analysis: Analysis, prepared: Prepared, assembled: Assembled) -> Decisions | None:
+def read_decisions(analysis: Analysis, prepared: Prepared, assembled: Assembled) -> Decisions | None:
     """What every chain counts; ConfigError where candidates are unknown, or fewer than two."""
     asked = analysis.decisions
     if asked is None:
@@ -54,7 +54,7 @@ def decisions_asked_for(analysis: Analysis, prepared: Prepared, assembled: Assem
             raise ConfigError(f"decisions.top: {x:g} % of {n:,} candidates are all of them, needed fewer")
     components = component_names(random)
     weights = np.array([[of.get(label, 0.0) for label in components] for of in wanted.values()])
-    on_scale = _on_records(wanted, asked.term, prepared, assembled)
+    on_scale = _record_scale_criteria(wanted, asked.term, prepared, assembled)
     own = tuple(total.of_codes(codes) for total in totals)
     return Decisions(asked.term, codes, weights, selected, asked.rank_interval, on_scale, own)
 
@@ -70,7 +70,7 @@ def _totals(
     traits |= {design.traits.index(asked[1]) for name in names if (asked := on_records(name)) is not None}
     found = []
     for t in sorted(traits & {m.trait for m in design.markers}):
-        total = total_of(t, infos, prepared)
+        total = make_total(t, infos, prepared)
         if total is None or design.terms[total.term].name != term:
             snps = next(m.name for m in design.markers if m.trait == t)
             raise ConfigError(
@@ -97,7 +97,7 @@ def _with_totals(asked: Asked, codes: np.ndarray, totals: Sequence[TotalValues],
     return codes[known]
 
 
-def _on_records(
+def _record_scale_criteria(
     wanted: Mapping[str, Mapping[str, float]], term: str, prepared: Prepared, assembled: Assembled
 ) -> tuple[tuple[Probabilities, np.ndarray], ...]:
     """Probabilities and expected counts in the criteria, with the weights (criteria, columns) of their columns."""
@@ -111,7 +111,7 @@ def _on_records(
         where = f"decisions.index: {name}"
         of = found.get(trait)
         if of is None:
-            p = probabilities_of(trait, prepared, assembled.terms, assembled.model.observed, where)
+            p = make_probabilities(trait, prepared, assembled.terms, assembled.model.observed, where)
             of = found[trait] = p, np.zeros((len(wanted), len(p.columns)))
         if of[0].term is None or design.terms[of[0].term].name != term:
             raise ConfigError(f"{where}: the animals' own effect on {trait} is not in {term}, whose levels are ranked")
@@ -222,7 +222,7 @@ def _candidates(asked: Asked, labels: LevelLabels, pedigree: Pedigree | None) ->
         return _codes(wanted.ids, [f"'{id_}'" for id_ in wanted.ids], "decisions.candidates", labels, asked.term)
     if wanted.file is not None:
         where = f"decisions.candidates.file: '{wanted.file}'"
-        ids = _ids_of(wanted.file, where)
+        ids = _read_ids(wanted.file, where)
         return _codes([id_ for _, id_ in ids], [f"'{id_}' (row {row})" for row, id_ in ids], where, labels, asked.term)
     known, order = labels.ids.head(len(labels.ids) - labels.n_groups), np.asarray(labels.order, np.int64)
     order = order[order < len(known)]
@@ -255,7 +255,7 @@ def _codes(ids: Sequence[str], named: Sequence[str], where: str, labels: LevelLa
     return codes.astype(np.int64)
 
 
-def _ids_of(path: Path, where: str) -> list[tuple[int, str]]:
+def _read_ids(path: Path, where: str) -> list[tuple[int, str]]:
     """(row, id): one id per line; blank lines are passed over."""
     try:
         lines = enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1)

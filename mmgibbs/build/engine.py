@@ -108,7 +108,7 @@ def joined_components(model: MixedModel) -> Joined:
     return of_terms, tuple(m.blocks for m in model.residual.matrices)
 
 
-def _by_size(sampler: Sampler, model: MixedModel) -> Compared:
+def _engine_by_size(sampler: Sampler, model: MixedModel) -> Compared:
     """What auto was before it had estimates, and is where nothing is sampled or a GPU is asked for."""
     size, free = model.design.n_equations, _free(sampler)
     large = size >= LARGE
@@ -127,17 +127,17 @@ def _continued(sampler: Sampler, model: MixedModel, begun_with: str | None) -> C
     """The engine that a run was begun with."""
     if begun_with is None:
         return None
-    name = begun_with or _by_size(sampler, model).name  # which is what auto was in such versions
+    name = begun_with or _engine_by_size(sampler, model).name  # which is what auto was in such versions
     return Compared(name, "auto: the engine that the run was begun with", {})
 
 
 def _compared(sampler: Sampler, model: MixedModel) -> Compared:
     if sampler.method != "gibbs" or sampler.device == "gpu":
-        return _by_size(sampler, model)
+        return _engine_by_size(sampler, model)
     design = model.design
-    refused = without_marginal(sampler, model)
+    refused = marginal_obstacle(sampler, model)
     if refused and design.n_equations >= LARGE:
-        return _by_size(sampler, model)
+        return _engine_by_size(sampler, model)
     sweeps = estimated_sweeps(model)
     name = min(sweeps, key=lambda one: sweeps[one]) if _free(sampler) else "serial"
     shown = " and ".join(f"{ms:.2g} ms per sweep of {one}" for one, ms in sweeps.items())
@@ -146,12 +146,12 @@ def _compared(sampler: Sampler, model: MixedModel) -> Compared:
     if refused:
         return Compared(name, f"{why}; marginal cannot be combined with {refused}", estimates | {"refused": refused})
     joined = joined_components(model)
-    milliseconds = of_sweeps(sampler, model, sweeps[name])
+    milliseconds = sweep_cost(sampler, model, sweeps[name])
     cost = least_cost(design, *joined)  # mostly enough to know that marginal does not win
-    least = milliseconds / of_marginal(sampler, model, cost) <= MARGIN
+    least = milliseconds / marginal_cost(sampler, model, cost) <= MARGIN
     if not least:
         cost = factor_cost(design, *joined)
-    ratio = milliseconds / of_marginal(sampler, model, cost)
+    ratio = milliseconds / marginal_cost(sampler, model, cost)
     estimates["marginal"] = {
         "elements": cost.elements,
         "operations": cost.operations,
@@ -170,7 +170,7 @@ def _compared(sampler: Sampler, model: MixedModel) -> Compared:
     return Compared("marginal" if taken else name, why, estimates)
 
 
-def without_marginal(sampler: Sampler, model: MixedModel) -> str | None:
+def marginal_obstacle(sampler: Sampler, model: MixedModel) -> str | None:
     """What of an analysis engine marginal cannot be combined with, or what asks for sweeps; None: nothing."""
     asked = {
         "update": "level",
@@ -200,7 +200,7 @@ def estimated_sweeps(model: MixedModel) -> dict[str, float]:
     return {name: cost.milliseconds(counts) for name, cost in SWEEPS.items()}
 
 
-def elements_of(matrices: Sequence[CovarianceModel]) -> int:
+def count_elements(matrices: Sequence[CovarianceModel]) -> int:
     """Free elements of the covariance matrices that are sampled."""
     return sum(len(b) * (len(b) + 1) // 2 for c in matrices if not c.fixed for b in c.blocks)
 
@@ -215,16 +215,16 @@ def drawn_by_sweeps(model: MixedModel) -> float:
     return OF_SWEEPS / (competing**2 * widest**0.5)
 
 
-def of_sweeps(sampler: Sampler, model: MixedModel, milliseconds: float) -> float:
+def sweep_cost(sampler: Sampler, model: MixedModel, milliseconds: float) -> float:
     """Milliseconds of an effective draw by sweeps of so many."""
     drawn = min(drawn_by_sweeps(model), 1.0 / sampler.thin)
     return (sampler.burn_in + sampler.samples) * milliseconds / (sampler.samples * drawn)
 
 
-def of_marginal(sampler: Sampler, model: MixedModel, cost: FactorCost) -> float:
+def marginal_cost(sampler: Sampler, model: MixedModel, cost: FactorCost) -> float:
     """Milliseconds of an effective draw by engine marginal, the search for the shape of its proposals included."""
-    of_terms = elements_of([model.covariance(i) for i in model.random_terms])
-    p = of_terms + elements_of(model.residual.matrices)
+    of_terms = count_elements([model.covariance(i) for i in model.random_terms])
+    p = of_terms + count_elements(model.residual.matrices)
     looks = 2 * ROUNDS * max(PAIRS, p) + 6 * p + 10
     shape = looks * (cost.milliseconds + cost.of_gradient)
     points = points_kept(p)

@@ -29,7 +29,7 @@ def files_of_genotyped(prepared: Prepared) -> dict[str, Callable[[Path], None]]:
     scores, shares = principal_components(_scaled(prepared, ids), COUNT)
     some = ids.gather(np.unique(np.linspace(0, len(ids) - 1, min(SHOWN, len(ids))).astype(np.int64)))
     G = products(_scaled(prepared, some), np.arange(len(prepared.genotypes.frequency))).matrix
-    order = by_likeness(G)
+    order = cluster_order(G)
     chosen = some.gather(order)
     A = None
     of_pedigree = next((kind for kind in kinds if isinstance(kind, Pedigree)), None)
@@ -49,7 +49,7 @@ def _scaled(prepared: Prepared, ids: pl.Series) -> Additive:
     return Additive(found.packed(ids), 2 * p, scale, found.mean)
 
 
-def by_likeness(G: np.ndarray) -> np.ndarray:
+def cluster_order(G: np.ndarray) -> np.ndarray:
     """(m,) animals so that relatives are neighbours: the leaves of average linkage of G_ii + G_jj - 2 G_ij."""
     from scipy.cluster.hierarchy import leaves_list, linkage
 

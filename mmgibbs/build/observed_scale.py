@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mmgibbs.build.residual import reference_class
-from mmgibbs.build.totals import total_of
+from mmgibbs.build.totals import make_total
 from mmgibbs.config.complete import J
 from mmgibbs.data.genotypes.imputed import MOST_SOLVED
 from mmgibbs.data.levels import lookup
@@ -17,16 +17,23 @@ from mmgibbs.errors import ConfigError
 from mmgibbs.model.design import Design
 from mmgibbs.model.response import Categories, Count, Response
 from mmgibbs.model.terms import Term
-from mmgibbs.posterior.observed_scale import MOST, FixedPart, GenomicPart, ObservedScale, Population, observed_names
+from mmgibbs.posterior.observed_scale import (
+    MOST,
+    FixedContribution,
+    GenomicContribution,
+    ObservedScale,
+    Population,
+    observed_names,
+)
 from mmgibbs.posterior.parameters import (
     TermInfo,
-    components_on,
     correlated_effects,
+    covariate_term_names,
     direct_component,
     liability_name,
     matrix_name,
     observed_name,
-    regressions_on,
+    random_components,
     threshold_name,
 )
 from mmgibbs.posterior.probabilities import Probabilities
@@ -51,7 +58,7 @@ def observed_scales(
         scale
         for response in design.responses
         if isinstance(response, (Categories, Count)) and response.trait not in unknown
-        for scale in _of_response(design, terms, marker_levels, left, response)
+        for scale in _response_scale(design, terms, marker_levels, left, response)
     )
 
 
@@ -60,7 +67,7 @@ def _known(design: Design, name: str, diagonal: np.ndarray) -> bool:
     return bool(np.isfinite(diagonal[np.unique(term.effects[0].level)]).all())
 
 
-def diagonals_left(prepared: Prepared) -> dict[str, np.ndarray]:
+def residual_diagonals(prepared: Prepared) -> dict[str, np.ndarray]:
     """The `diagonals` of observed_scales: 0 for genotyped animals, NaN where it is not known."""
     return {
         term.name: np.where(term.active[:, 0], labels.diagonal, 0.0)
@@ -69,7 +76,7 @@ def diagonals_left(prepared: Prepared) -> dict[str, np.ndarray]:
     }
 
 
-def _of_response(
+def _response_scale(
     design: Design,
     terms: Sequence[TermInfo],
     marker_levels: Sequence[str],
@@ -78,14 +85,14 @@ def _of_response(
 ) -> list[ObservedScale]:
     t, found = response.trait, []
     labels = response.labels if isinstance(response, Categories) else ()
-    scores = scores_of(labels)
-    on_trait = [] if regressions_on(terms, t) else components_on(terms, t)
+    scores = parse_scores(labels)
+    on_trait = [] if covariate_term_names(terms, t) else random_components(terms, t)
     direct = direct_component(terms, on_trait)
     related = [(i, c) for i, c in on_trait if terms[i].related]
     own = direct or (related[0] if len(related) == 1 else None)
     of = lambda effect: None if effect is None else (terms[effect[0]].matrix, effect[1])
-    varies = bool(regressions_on(terms, t))
-    own_markers = () if varies else _own_markers(design, t, terms, own, marker_levels)
+    varies = bool(covariate_term_names(terms, t))
+    own_markers = () if varies else _markers_by_level(design, t, terms, own, marker_levels)
     genomic = not varies and any(m.trait == t for m in design.markers)
     observes = design.patterns[:, t]
     for c, name in enumerate(design.residual_classes or ("",)):
@@ -125,7 +132,7 @@ def _regression_on_j(design: Design, trait: int, records: np.ndarray) -> tuple[i
     return i, component, float(values[records, 0].mean() + (means[0] * scale if means else 0.0))
 
 
-def _own_markers(
+def _markers_by_level(
     design: Design, trait: int, terms: Sequence[TermInfo], own: tuple[int, int] | None, marker_levels: Sequence[str]
 ) -> tuple[int, ...]:
     """Terms of SNP effects on the trait of the animals of the own effect, or without one of those of the first term."""
@@ -139,14 +146,14 @@ def _own_markers(
     return tuple(j for j in on_trait if marker_levels[j] == column)
 
 
-def probabilities_asked_for(
+def read_probabilities(
     traits: Sequence[str], prepared: Prepared, terms: Sequence[TermInfo], scales: Sequence[ObservedScale]
 ) -> tuple[Probabilities, ...]:
     """Of `output.probabilities`. ConfigError where the trait has no effect of the animal itself, or it varies."""
-    return tuple(probabilities_of(name, prepared, terms, scales, "output.probabilities") for name in traits)
+    return tuple(make_probabilities(name, prepared, terms, scales, "output.probabilities") for name in traits)
 
 
-def probabilities_of(
+def make_probabilities(
     name: str, prepared: Prepared, terms: Sequence[TermInfo], scales: Sequence[ObservedScale], where: str
 ) -> Probabilities:
     """Of one trait; `where` it was asked for is named where it has none."""
@@ -160,7 +167,7 @@ def probabilities_of(
             f"too many to know what they leave of {name} to each; needed fewer records of animals without genotypes"
         )
     if scale.own is None and not scale.own_markers:
-        regressions = regressions_on(terms, t)
+        regressions = covariate_term_names(terms, t)
         found = f"random regressions ({', '.join(sorted(regressions))})" if regressions else "no such effect"
         raise ConfigError(
             f"{where}: found {found} of {name}; needed an effect of the animal itself, or of its sire, "
@@ -175,7 +182,7 @@ def probabilities_of(
     matrix, component = scale.own
     term = next(i for i, info in enumerate(design.terms) if matrix_name(i) == matrix)
     if any(prepared.markers[j].predicted for j in markers):
-        total = total_of(t, terms, prepared)
+        total = make_total(t, terms, prepared)
         assert total is not None, "the animals' own effect is split into what SNPs explain and leave"
         return Probabilities(name, labels, term, component, total.codes.size, *draws, markers, total=total)
     places = None if animals is None else lookup(prepared.levels[term].ids, animals).fill_null(-1).to_numpy()
@@ -187,7 +194,7 @@ def evenly(records: np.ndarray, most: int = MOST) -> np.ndarray:
     return records[np.linspace(0, records.size - 1, min(records.size, most)).astype(np.int64)]
 
 
-def scores_of(labels: Sequence[str]) -> tuple[float, ...]:
+def parse_scores(labels: Sequence[str]) -> tuple[float, ...]:
     """More than two categories as numbers; () where one of them is a word."""
     try:
         scores = tuple(float(label) for label in labels)
@@ -218,7 +225,7 @@ def population_of_trait(
     diagonals: Mapping[str, np.ndarray] | None = None,
 ) -> Population:
     """The same of a trait of any type; exposure: (records,) on the scale of the logarithm, 0 of all but counts."""
-    parts = [_fixed_part(design, i, e, t, records) for i, e in _fixed_effects(design, t)]
+    parts = [_fixed_contribution(design, i, e, t, records) for i, e in _fixed_effects(design, t)]
     products = [(info.matrix, _products(design, terms, n, t, records)) for n, info in enumerate(terms)]
     for n, info in enumerate(terms):
         if diagonals is not None and info.name in diagonals:
@@ -236,13 +243,13 @@ def population_of_trait(
     return Population(
         trait=t,
         weight=counts / records.size,
-        fixed=tuple(FixedPart(p.term, p.components, p.level[first], p.values[first]) for p in parts),
+        fixed=tuple(FixedContribution(p.term, p.components, p.level[first], p.values[first]) for p in parts),
         log_exposure=exposure[first],
         origin=sum(value for term, c, value in design.offsets if design.terms[term].component_trait[c] == t),
         profile=profile.ravel(),
         products=tuple((name, p[chosen]) for name, p in products),
         residual_class=of_class[chosen],
-        genomic=GenomicPart(markers, places, genotyped[first]) if markers else None,
+        genomic=GenomicContribution(markers, places, genotyped[first]) if markers else None,
     )
 
 
@@ -263,11 +270,11 @@ def _fixed_effects(design: Design, trait: int) -> list[tuple[int, int]]:
     return [(i, e) for i, term in fixed for e, effect in enumerate(term.effects) if trait in effect.traits]
 
 
-def _fixed_part(design: Design, i: int, e: int, trait: int, records: np.ndarray) -> FixedPart:
+def _fixed_contribution(design: Design, i: int, e: int, trait: int, records: np.ndarray) -> FixedContribution:
     term = design.terms[i]
     own = np.flatnonzero((term.component_trait == trait) & (term.component_effect == e))
     level, values = _met(term, e, records)
-    return FixedPart(i, own, np.maximum(level, 0).astype(np.int64), values)
+    return FixedContribution(i, own, np.maximum(level, 0).astype(np.int64), values)
 
 
 def _met(term: Term, e: int, records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -288,7 +295,7 @@ def _products(design: Design, terms: Sequence[TermInfo], n: int, trait: int, rec
         own = np.flatnonzero((term.component_trait == trait) & (term.component_effect == e))
         if own.size:
             z[:, own] = _met(term, e, records)[1]
-    for i, a, b, r in correlated_effects(terms, components_on(terms, trait)):
+    for i, a, b, r in correlated_effects(terms, random_components(terms, trait)):
         if i == n:
             related[a, b] = related[b, a] = r
     return z[:, :, None] * z[:, None, :] * related

@@ -24,10 +24,10 @@ FEW = 12  # classes shown
 def predicted_classes(prepared: Prepared) -> tuple[PredictedClasses, ...]:
     """One for each trait in categories or of counts."""
     responses = [r for r in prepared.design.responses if isinstance(r, (Categories, Count))]
-    return tuple(_of_response(prepared, r) for r in responses)
+    return tuple(_predict_response(prepared, r) for r in responses)
 
 
-def _of_response(prepared: Prepared, response: Categories | Count) -> PredictedClasses:
+def _predict_response(prepared: Prepared, response: Categories | Count) -> PredictedClasses:
     design, t = prepared.design, response.trait
     observes = design.patterns[design.pattern, t]
     term = _class_effect(prepared, t)

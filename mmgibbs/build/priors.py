@@ -28,7 +28,7 @@ def unit_traits(design: Design) -> set[int]:
     return {r.trait for r in design.responses if r.unit_residual}
 
 
-def prior_of(
+def make_prior(
     spec: Variance, name: str, labels: Sequence[str], traits: Sequence[int], design: Design, phenotypic: np.ndarray
 ) -> dict:
     """df, scale and scale_prior of a CovarianceModel; traits: that of each component, phenotypic (T,): its variance."""
@@ -114,7 +114,7 @@ def covariance_model(
     labels: Sequence[str],
     prior: dict,
 ) -> CovarianceModel:
-    """The matrix of a section of `variances`, its start from the data where it has none; prior: that of prior_of."""
+    """The matrix of a section of `variances`, its start from the data where it has none; prior: that of make_prior."""
     fixed = all_fixed or spec.fixed
     if spec.start is None and fixed:
         raise ConfigError(f"variances.{name}: found no start, needed the variance at which it is fixed")

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mmgibbs.build.priors import covariance_model, prior_of, unit_traits
+from mmgibbs.build.priors import covariance_model, make_prior, unit_traits
 from mmgibbs.config.variances import ResidualVariance, Variance
 from mmgibbs.errors import ConfigError, ModelError
 from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, check_posterior_exists
@@ -39,12 +39,12 @@ def residual_model(
         unit = {t for t in unit_traits(design) if reference_class(design, t) == c}
         blocks = blocks_recorded_together(design.patterns[of_class], spec.structure)
         called = f"residual.classes.{name}" if classes else "residual"
-        prior = prior_of(own, called, design.traits, range(design.n_traits), design, phenotypic)
+        prior = make_prior(own, called, design.traits, range(design.n_traits), design, phenotypic)
         matrix = covariance_model(own, default, blocks, all_fixed, called, design.traits, prior)
         if classes:
             _check_classes_of_categories(own, matrix, unit, design, c)
         matrix = _with_unit_variances(matrix, unit_traits(design), unit, given=own.start is not None)
-        notes += _covariances_left_out(own, matrix, design.traits, called)
+        notes += _note_unused_covariances(own, matrix, design.traits, called)
         in_class = observed[of_class[design.pattern]]
         records = {b: int(in_class[:, list(b)].any(axis=1).sum()) for b in blocks}
         notes += check_posterior_exists(called, matrix, records, "records") if sampled else []
@@ -109,7 +109,9 @@ def _with_unit_variances(
     return replace(residual, start=start, unit=tuple(sorted(unit)), fixed=residual.fixed or held)
 
 
-def _covariances_left_out(spec: Variance, residual: CovarianceModel, traits: Sequence[str], called: str) -> list[str]:
+def _note_unused_covariances(
+    spec: Variance, residual: CovarianceModel, traits: Sequence[str], called: str
+) -> list[str]:
     """A note for each residual covariance that was given, of traits that no record has together."""
     if spec.start is None:
         return []

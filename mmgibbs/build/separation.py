@@ -100,7 +100,7 @@ def _side(
     return values, np.concatenate([row, free]), np.concatenate([column, Z.shape[1] + threshold[own][free]]), own.size
 
 
-def separation_of(design: Design, response: Response) -> Separated | None:
+def find_separation(design: Design, response: Response) -> Separated | None:
     """What separates the records of a trait. TooLarge where it is not looked for."""
     t = response.trait
     columns = flat_columns(design, t)
@@ -152,7 +152,7 @@ def flat_columns(design: Design, trait: int, with_reference_levels: bool = False
 
 def sides(response: Response) -> tuple[np.ndarray, np.ndarray, int]:
     """(lower, upper, free thresholds) as of `Sides`, of all records; both -2 where the trait is not observed."""
-    seen, down, up = response.one_sided()
+    seen, down, up = response.one_sided_masks()
     if not isinstance(response, Categories):
         lower, upper = np.where(seen & ~down, -1, -2), np.where(seen & ~up, -1, -2)
         return lower, upper, 0
@@ -196,7 +196,7 @@ def refuse_separation(prepared: Prepared) -> list[str]:
     for response in design.responses:
         name = design.traits[response.trait]
         try:
-            found = separation_of(design, response)
+            found = find_separation(design, response)
         except TooLarge:
             notes.append(
                 f"trait '{name}': it was not checked whether its flat fixed effects together separate the records: the "
@@ -204,11 +204,11 @@ def refuse_separation(prepared: Prepared) -> list[str]:
             )
             continue
         if found is not None:
-            raise DataError(in_words(found, design, _label_of(prepared)))
+            raise DataError(describe_separation(found, design, _make_labels(prepared)))
     return notes
 
 
-def in_words(found: Separated, design: Design, label: Callable[[int, int, int], str]) -> str:
+def describe_separation(found: Separated, design: Design, label: Callable[[int, int, int], str]) -> str:
     """Reason, combination, counts and remedies; label of (term, component, level)."""
     several = len(found.columns) > 1
     shown = [
@@ -226,7 +226,7 @@ def in_words(found: Separated, design: Design, label: Callable[[int, int, int], 
     )
 
 
-def _label_of(prepared: Prepared) -> Callable[[int, int, int], str]:
+def _make_labels(prepared: Prepared) -> Callable[[int, int, int], str]:
     def label(i: int, c: int, level: int) -> str:
         term, labels = prepared.design.terms[i], prepared.levels[i]
         id_ = labels.ids[level]

@@ -68,7 +68,7 @@ class StoppingRule:
         return [f"sampler.stop.{t.wanted.key}: missed after max_samples: {t.fact}" for t in self.verdict if not t.met]
 
 
-def wanted_of(stop: Stop | None) -> list[Wanted]:
+def read_targets(stop: Stop | None) -> list[Wanted]:
     """The targets of a `sampler.stop`; none where there is none."""
     return [] if stop is None else [Wanted(*target) for target in stop.targets]
 
@@ -95,7 +95,7 @@ def breeding_value_terms(model: MixedModel) -> list[int]:
 
 def check_targets(stop: Stop | None, assembled: Assembled) -> None:
     """ConfigError for targets that no sampling can meet or miss, as nothing of the kind is sampled."""
-    wanted, model = wanted_of(stop), assembled.model
+    wanted, model = read_targets(stop), assembled.model
     names = [w.name for w in wanted]
     if "mcse_ebv" in names and not model.random_terms:
         raise ConfigError("sampler.stop.mcse_ebv: found no random term, needed one, or other targets")
@@ -133,7 +133,7 @@ def stopping_rule(
         return largest_error(pool([c.moments for c in results]), breeding_value_terms(model), label)
 
     parameters = lambda results: _sampled(assembled, stacked_draws(results))
-    return StoppingRule(wanted_of(sampler.stop), parameters, sampler.burn_in, say, error)
+    return StoppingRule(read_targets(sampler.stop), parameters, sampler.burn_in, say, error)
 
 
 def _sampled(assembled: Assembled, matrices: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

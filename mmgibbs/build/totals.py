@@ -13,7 +13,7 @@ from mmgibbs.config.complete import J
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.posterior.moments import PooledMoments
-from mmgibbs.posterior.parameters import TermInfo, components_on, direct_component
+from mmgibbs.posterior.parameters import TermInfo, direct_component, random_components
 from mmgibbs.posterior.totals import TotalValues
 from mmgibbs.results.markers import TOTAL, breeding_value_columns
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 def with_totals(assembled: Assembled, prepared: Prepared) -> Assembled:
     """The model with the totals of each trait that has both: of animals that are genotyped and levels of the term."""
-    every = [total_of(t, assembled.terms, prepared) for t in range(len(prepared.design.traits))]
+    every = [make_total(t, assembled.terms, prepared) for t in range(len(prepared.design.traits))]
     found = tuple(total for total in every if total is not None)
     return replace(assembled, model=replace(assembled.model, totals=found))
 
 
-def total_of(trait: int, terms: Sequence[TermInfo], prepared: Prepared) -> TotalValues | None:
+def make_total(trait: int, terms: Sequence[TermInfo], prepared: Prepared) -> TotalValues | None:
     """None where the trait has no SNP effects, no effect of the animal itself, or one that changes with covariates."""
-    direct = direct_component(terms, components_on(terms, trait))
+    direct = direct_component(terms, random_components(terms, trait))
     if direct is None:
         return None
     info, component = terms[direct[0]], direct[1]
@@ -47,11 +47,11 @@ def total_of(trait: int, terms: Sequence[TermInfo], prepared: Prepared) -> Total
     codes = lookup(prepared.markers[markers[0]].animals, labels.ids.head(len(labels.ids) - labels.n_groups))
     places = np.flatnonzero(codes.is_not_null().to_numpy())
     known = codes.drop_nulls().to_numpy().astype(np.int64)
-    regression = _on_j(trait, prepared, markers, places)
+    regression = _j_contribution(trait, prepared, markers, places)
     return TotalValues(trait, term, component, tuple(markers), places, known, regression) if places.size else None
 
 
-def _on_j(
+def _j_contribution(
     trait: int, prepared: Prepared, markers: Sequence[int], places: np.ndarray
 ) -> tuple[int, int, np.ndarray] | None:
     """What the regression on J adds to total breeding values (data/genotypes/imputed.py); None where there is none."""

@@ -17,10 +17,10 @@ MAX_RECORDS = 100_000  # over which means and variances are taken, spread evenly
 
 def trait_moments(asked: Sequence[str], prepared: Prepared, terms: Sequence[TermInfo]) -> tuple[TraitMoments, ...]:
     """Of `output.moments`."""
-    return tuple(_of_trait(prepared.design, terms, prepared.design.traits.index(name)) for name in asked)
+    return tuple(_trait_moments(prepared.design, terms, prepared.design.traits.index(name)) for name in asked)
 
 
-def _of_trait(design: Design, terms: Sequence[TermInfo], t: int) -> TraitMoments:
+def _trait_moments(design: Design, terms: Sequence[TermInfo], t: int) -> TraitMoments:
     records = np.flatnonzero(design.patterns[:, t][design.pattern])
     chosen = evenly(records, MAX_RECORDS)
     people = population_of_trait(design, terms, t, chosen, np.zeros(chosen.size))

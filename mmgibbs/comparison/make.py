@@ -13,7 +13,7 @@ import polars as pl
 from mmgibbs.comparison.sides import read_side
 from mmgibbs.comparison.solutions import pairs, parameter_table
 from mmgibbs.comparison.text import as_text
-from mmgibbs.comparison.unmatched import why_unmatched
+from mmgibbs.comparison.unmatched import explain_unmatched
 from mmgibbs.errors import ConfigError, option_name
 from mmgibbs.machine.files import replaced_files
 from mmgibbs.report.likelihood_ratio import LikelihoodRatio, likelihood_ratio
@@ -111,7 +111,7 @@ def compare(
     runs = [side.run for side in sides if side.run is not None]
     test = likelihood_ratio(runs[0], runs[1]) if len(runs) == 2 else None
     if not matched and (parameters is None or not parameters.height) and not isinstance(test, LikelihoodRatio):
-        raise ConfigError(f"compare: nothing to compare: {why_unmatched(sides[0], sides[1])}")
+        raise ConfigError(f"compare: nothing to compare: {explain_unmatched(sides[0], sides[1])}")
     text = as_text((sides[0], sides[1]), matched, parameters, test, top)
     components = pl.DataFrame([pair.statistics(top) for pair in matched], infer_schema_length=None)
     by_level = [pair.table.select(pl.lit(pair.label).alias("component"), pl.all()) for pair in matched]

@@ -74,27 +74,27 @@ def read_side(path: Path, levels: Path | None = None) -> Side:
     if path.is_dir() and not (path / "run.json").exists() and (path / SOLUTIONS).is_file():
         path = path / SOLUTIONS  # as `mmgibbs export` leaves it
     if path.is_dir():
-        return _of_run(path)
+        return _read_run(path)
     if not path.exists():
         raise ConfigError(f"compare: {path}: no such file or folder; needed a run folder or a file of solutions")
     with path.open("rb") as file:
         head = file.readline(200).decode("utf-8", "replace").lower()
     if "effect" in head and "level" in head and "solution" in head and "," not in head:
-        return _of_blupf90(path, levels)
-    return _of_table(path)
+        return _read_blupf90(path, levels)
+    return _read_solutions_table(path)
 
 
 # ------------------------------------------------------------------------------------------------ runs
 
 
-def _of_run(path: Path) -> Side:
+def _read_run(path: Path) -> Side:
     try:
         run = read_finished(path)
     except ConfigError as error:  # it speaks for the command that reads most runs
         raise ConfigError(f"compare: {str(error).removeprefix('report: ')}") from None
     if run.solutions is None:
         raise ConfigError(f"compare: '{path}' holds a regression, needed the run of a mixed model")
-    components = [replace(c, base=_base(c, run)) for c in _by_names(run.solutions)]
+    components = [replace(c, base=_base(c, run)) for c in _components_by_name(run.solutions)]
     return Side(path.resolve().name, "run", components, run)
 
 
@@ -114,7 +114,7 @@ def _base(component: Component, run: Finished) -> Base | None:
     return Base(False, reference, groups, of_all=chosen)
 
 
-def _by_names(solutions: pl.DataFrame) -> list[Component]:
+def _components_by_name(solutions: pl.DataFrame) -> list[Component]:
     """Components of a table with the columns of solutions.csv, in its order."""
     frame = solutions.filter(pl.col("effect").fill_null("") != "group").with_columns(pl.col("effect").fill_null(""))
     out = []
@@ -127,7 +127,7 @@ def _by_names(solutions: pl.DataFrame) -> list[Component]:
 # ------------------------------------------------------------------------------------------------ BLUPF90
 
 
-def _of_blupf90(path: Path, levels: Path | None) -> Side:
+def _read_blupf90(path: Path, levels: Path | None) -> Side:
     """`solutions`, also with the original ids that OPTION origID adds."""
     lines = read_lines(path)
     own_ids = "original" in lines[0].lower()
@@ -148,8 +148,10 @@ def _solution(fields: list[str], own_ids: bool, where: str) -> tuple[int, int, i
     least = 5 if own_ids else 4
     if len(fields) < least:
         raise DataError(f"{where}: found {len(fields)} values, needed at least {least}")
-    trait, effect, level = (_as(int, f, where, f"the number of {of}") for f, of in zip(fields, _NUMBERED, strict=False))
-    value = _as(float, fields[4 if own_ids else 3].upper().replace("D", "E"), where, "a solution")
+    trait, effect, level = (
+        _parse_field(int, f, where, f"the number of {of}") for f, of in zip(fields, _NUMBERED, strict=False)
+    )
+    value = _parse_field(float, fields[4 if own_ids else 3].upper().replace("D", "E"), where, "a solution")
     return trait, effect, level, fields[3] if own_ids else fields[2], value
 
 
@@ -161,7 +163,7 @@ def read_lines(path: Path) -> list[str]:
 _NUMBERED = ("the trait", "the effect", "the level")
 
 
-def _as(kind: Callable[[str], Any], field: str, where: str, needed: str) -> Any:
+def _parse_field(kind: Callable[[str], Any], field: str, where: str, needed: str) -> Any:
     try:
         return kind(field)
     except ValueError:
@@ -202,7 +204,7 @@ def _renumbered(path: Path) -> pl.DataFrame:
 # ------------------------------------------------------------------------------------------------ tables
 
 
-def _of_table(path: Path) -> Side:
+def _read_solutions_table(path: Path) -> Side:
     """Solutions as `mmgibbs run` writes them, or a column of ids and columns of numbers, one for each trait."""
     try:
         table = open_table(path)
@@ -216,7 +218,7 @@ def _of_table(path: Path) -> Side:
                 f"compare: {path}: found cells in column 'mean' that are no numbers, or none with a value; needed the "
                 "solutions"
             )
-        return Side(path.name, "table", _by_names(frame.with_columns(numbers)))
+        return Side(path.name, "table", _components_by_name(frame.with_columns(numbers)))
     plain = {"".join(c for c in name.lower() if c.isalnum()): name for name in frame.columns}
     ids = next((plain[name] for name in (*RECOGNISED["id"], "level") if name in plain), None)
     if ids is None:

@@ -14,7 +14,7 @@ import polars as pl
 from scipy.stats import spearmanr
 
 from mmgibbs.comparison.sides import Base, Component, Side
-from mmgibbs.data.natural_order import in_natural_order
+from mmgibbs.data.natural_order import natural_order
 from mmgibbs.errors import DataError
 from pedigree.spelling import find_respelled, normal_forms
 from pedigree.tables import counted, quoted
@@ -74,7 +74,7 @@ def pairs(a: Side, b: Side) -> list[Pair]:
 
 def matched(a: Side, b: Side) -> list[tuple[Component, Component]]:
     """By names where both have some; else the traits in their order, by the levels that they have in common."""
-    if by_names(a, b):
+    if have_names(a, b):
         named = {(c.term, c.effect, c.trait): c for c in b.components}
         return [(c, named[c.term, c.effect, c.trait]) for c in a.components if (c.term, c.effect, c.trait) in named]
     of_a, of_b = _trait_numbers(a.components), _trait_numbers(b.components)
@@ -91,7 +91,7 @@ def matched(a: Side, b: Side) -> list[tuple[Component, Component]]:
     return [(a.components[i], b.components[j]) for i, j in sorted(chosen.items())]
 
 
-def by_names(a: Side, b: Side) -> bool:
+def have_names(a: Side, b: Side) -> bool:
     """Both have names of effects, by which these belong together."""
     return all(c.term for c in a.components) and all(c.term for c in b.components)
 
@@ -101,7 +101,7 @@ def _alike(x: Component, y: Component, lone: bool) -> float:
     two effects that are numbered. lone: one side is a table with one column of values, of which FEW are enough, as of
     an evaluation of another country.
     """
-    common = _in_any_spelling(x).join(_in_any_spelling(y), on="level", how="semi").height
+    common = _normalise_ids(x).join(_normalise_ids(y), on="level", how="semi").height
     least = min(x.values.height, y.values.height)
     return (
         0.0
@@ -125,7 +125,7 @@ def _same_trait(x: Component, y: Component, of_a: dict[str, int], of_b: dict[str
     return (x.trait.isdigit() or y.trait.isdigit()) and of_a[x.trait] == of_b[y.trait]
 
 
-def _in_any_spelling(component: Component) -> pl.DataFrame:
+def _normalise_ids(component: Component) -> pl.DataFrame:
     return pl.DataFrame({"level": normal_forms(component.values["level"])}).unique()
 
 
@@ -178,7 +178,7 @@ def _from_one_base(both: pl.DataFrame, x: Component, y: Component) -> tuple[pl.D
         if both.height < 2:
             return both, []
         references = [base.reference for base in known if both["level"].is_in([base.reference]).any()]
-        level = references[0] if references else both["level"][in_natural_order(both["level"])[0]]
+        level = references[0] if references else both["level"][natural_order(both["level"])[0]]
         at = both.filter(level=level).row(0, named=True)
         moved = both.with_columns(pl.col("a") - at["a"], pl.col("b") - at["b"])
         return moved, [f"differences from {quoted(level)}, as another level may be set to 0 in each"]

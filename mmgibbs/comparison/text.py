@@ -8,10 +8,10 @@ import polars as pl
 
 from mmgibbs.comparison.sides import Side
 from mmgibbs.comparison.solutions import Pair
-from mmgibbs.comparison.unmatched import why_unmatched
+from mmgibbs.comparison.unmatched import explain_unmatched
 from mmgibbs.errors import option_name
-from mmgibbs.report.html_tables import decimals_of
-from mmgibbs.report.likelihood_ratio import LikelihoodRatio, in_words
+from mmgibbs.report.html_tables import count_decimals
+from mmgibbs.report.likelihood_ratio import LikelihoodRatio, describe_test
 from mmgibbs.report.terminal import with_decimals
 from mmgibbs.results.tables import was_drawn
 from pedigree.tables import counted
@@ -29,16 +29,16 @@ def as_text(
     a, b = sides
     lines = [f"a: {a.name} ({_KINDS[a.kind]})", f"b: {b.name} ({_KINDS[b.kind]})"]
     for pair in pairs:
-        lines += ["", *_of_pair(pair, top)]
+        lines += ["", *_pair_text(pair, top)]
     if not pairs:
-        lines += ["", f"nothing to compare: {why_unmatched(a, b)}"]
+        lines += ["", f"nothing to compare: {explain_unmatched(a, b)}"]
     if parameters is not None and parameters.height:
         drawn = {side.run is None or was_drawn(side.run.summary) for side in sides}
         unit, of_what = ("SD", "posterior standard deviations") if True in drawn else ("SE", "standard errors")
         of_what = "the posterior standard deviation and the standard error" if len(drawn) > 1 else f"both {of_what}"
-        lines += ["", *_of_parameters(parameters, f"b - a, {unit}"), f"  b - a, {unit}: in the mean of {of_what}"]
+        lines += ["", *_parameters_text(parameters, f"b - a, {unit}"), f"  b - a, {unit}: in the mean of {of_what}"]
     if test is not None:
-        lines += ["", *_of_test(test, sides)]
+        lines += ["", *_test_text(test, sides)]
     return "\n".join(lines)
 
 
@@ -49,7 +49,7 @@ def _number(value: float | int | str | None, digits: int = 4) -> str:
     return "none" if value is None else f"{value:.{digits}f}" if isinstance(value, float) else str(value)
 
 
-def _of_pair(pair: Pair, top: int) -> list[str]:
+def _pair_text(pair: Pair, top: int) -> list[str]:
     s = pair.statistics(top)
     title = pair.label if pair.label == pair.label_b else f"{pair.label}  |  {pair.label_b}"
     missing = [f"{n:,} in {x} alone" for x, n in (("a", pair.only_a), ("b", pair.only_b)) if n]
@@ -78,7 +78,7 @@ def _of_pair(pair: Pair, top: int) -> list[str]:
     return lines
 
 
-def _of_parameters(table: pl.DataFrame, difference_in: str) -> list[str]:
+def _parameters_text(table: pl.DataFrame, difference_in: str) -> list[str]:
     width = max(len(name) for name in table["parameter"].head(MOST_PARAMETERS))
     lines = [f"{'parameter':<{width}}  {'a':>12}  {'b':>12}  {difference_in:>9}"]
     for row in table.head(MOST_PARAMETERS).iter_rows(named=True):
@@ -95,13 +95,13 @@ def _to_digits_of_errors(row: dict[str, float | None]) -> list[str]:
     """Both means to two digits of the smaller of their errors, or to their own digits where neither has one."""
     errors = [error for c in ("sd_a", "sd_b") if (error := row[c])]
     means = [row["mean_a"], row["mean_b"]]
-    places = max(decimals_of(m, min(errors) if errors else None) for m in means)
+    places = max(count_decimals(m, min(errors) if errors else None) for m in means)
     return [with_decimals(m, places) for m in means]
 
 
-def _of_test(test: LikelihoodRatio | str, sides: tuple[Side, Side]) -> list[str]:
+def _test_text(test: LikelihoodRatio | str, sides: tuple[Side, Side]) -> list[str]:
     if isinstance(test, str):
         return [f"likelihood-ratio test: {test}"]
     names = {letter: f"{letter} ({side.name})" for letter, side in zip("ab", sides, strict=True)}
-    first, *rest = in_words(test, names[test.small], names[test.large])
+    first, *rest = describe_test(test, names[test.small], names[test.large])
     return [f"likelihood-ratio test of {first}", *(f"  {line}" for line in rest)]

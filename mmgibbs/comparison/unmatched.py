@@ -8,7 +8,7 @@ from itertools import product
 import polars as pl
 
 from mmgibbs.comparison.sides import Component, Side
-from mmgibbs.comparison.solutions import by_names
+from mmgibbs.comparison.solutions import have_names
 from mmgibbs.report.html_tables import listed
 from pedigree.spelling import normal_forms
 from pedigree.tables import quoted
@@ -19,17 +19,17 @@ _OF_BLUPF90 = (
 )
 
 
-def why_unmatched(a: Side, b: Side) -> str:
+def explain_unmatched(a: Side, b: Side) -> str:
     """What there is, and what is needed; for sides without a component in common."""
     if not a.components or not b.components:
         return f"no solutions in {a.name if not a.components else b.name}"
-    if by_names(a, b):
+    if have_names(a, b):
         return (
             "no effect of one side has the term, effect and trait of one of the other: "
             f"a has {_labels(a.components)}; b has {_labels(b.components)}. Needed the same names, or a table with a "
             "column of ids and one of values in place of a run"
         )
-    of_all = [(x, y, _in_common(x, y)) for x, y in product(a.components, b.components)]
+    of_all = [(x, y, _intersection(x, y)) for x, y in product(a.components, b.components)]
     x, y, common = max(of_all, key=lambda found: (found[2].height, found[0].values.height + found[1].values.height))
     least = min(x.values.height, y.values.height)
     if not least:
@@ -51,7 +51,7 @@ def why_unmatched(a: Side, b: Side) -> str:
     )
 
 
-def _in_common(x: Component, y: Component) -> pl.DataFrame:
+def _intersection(x: Component, y: Component) -> pl.DataFrame:
     of = [pl.DataFrame({"level": normal_forms(c.values["level"])}) for c in (x, y)]
     return of[0].join(of[1], on="level", how="semi")
 

@@ -27,7 +27,7 @@ from mmgibbs.config.types_of_traits import (
 )
 from mmgibbs.config.variances import Matrix, Prior, ResidualClass, ResidualVariance, Variance, Variances
 from mmgibbs.errors import nearest
-from mmgibbs.model.labels import stored_as_one
+from mmgibbs.model.labels import find_name_clash
 
 OfVariance = TypeVar("OfVariance", bound=Variance)
 RESERVED = ("mode", "residual", "intercept")  # they have a meaning of their own beside the names of terms
@@ -358,7 +358,7 @@ def _check_saved_levels(analysis: Analysis, model: Model, problems: Problems) ->
                 ("output", "save_levels"),
                 f"{show(term)} is not an effect of the model; {nearest(term, terms, 'the effects are')}",
             )
-    twice = stored_as_one((), analysis.output.save_levels)
+    twice = find_name_clash((), analysis.output.save_levels)
     if twice:
         problems.add(
             ("output", "save_levels"),

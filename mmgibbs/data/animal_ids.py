@@ -6,16 +6,16 @@ import polars as pl
 
 from mmgibbs.config import Data
 from mmgibbs.data.phenotypes import SHOWN
-from pedigree.columns import is_named_for
+from pedigree.columns import has_role_name
 from pedigree.parents import UNKNOWN_VALUES
 from pedigree.read import Pedigree
 from pedigree.spelling import are_unknown_codes, find_respelled, find_similar
 from pedigree.tables import quoted
 
 
-def parent_of(column: str) -> str | None:
+def guess_parent_role(column: str) -> str | None:
     """'sire' or 'dam' where a column of the records is named for one ('Dam_ID', 'father'), else None."""
-    return next((role for role in ("sire", "dam") if is_named_for(column, role)), None)
+    return next((role for role in ("sire", "dam") if has_role_name(column, role)), None)
 
 
 def codes_for_unknown(ids: pl.Series, data: Data, pedigree: Pedigree | None) -> pl.DataFrame:

@@ -31,18 +31,21 @@ def warn_of_doubles(analysis: Analysis, phenotypes: Phenotypes) -> tuple[str, ..
     """A warning where records are the same as earlier ones in every column of the table. phenotypes: with a trait."""
     of_traits = {c for trait in analysis.traits for c, _ in response_columns(trait)}
     read = _comparable(phenotypes.frame)  # the columns that the analysis uses
-    if not any(_not_whole(read[c]) for c in of_traits.intersection(read.columns)) or not _same_as_earlier(read).any():
+    if (
+        not any(_has_fractions(read[c]) for c in of_traits.intersection(read.columns))
+        or not _same_as_earlier(read).any()
+    ):
         return ()
     table = _every_column(analysis, phenotypes)
     again = _same_as_earlier(table)
     if not again.any():
         return ()
-    measured = [c for c in table.columns if _not_whole(table[c])]
+    measured = [c for c in table.columns if _has_fractions(table[c])]
     values = [c for c in table.columns if c in of_traits or c in measured]
     keys = [c for c in table.columns if c not in values]
-    values = _that_vary(table.filter(~again), keys, values) if keys else values
+    values = _varying_columns(table.filter(~again), keys, values) if keys else values
     keys = [c for c in table.columns if c not in values]
-    if not keys or not any(_not_whole(table[c].filter(again)) for c in of_traits.intersection(measured, values)):
+    if not keys or not any(_has_fractions(table[c].filter(again)) for c in of_traits.intersection(measured, values)):
         return ()
     share = _pairs(table, values) / (table.height * (table.height - 1) / 2)
     if _ALIKE * share * _pairs(table, keys) > _BY_CHANCE * _pairs(table, table.columns):
@@ -76,14 +79,14 @@ def _comparable(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.select(c for c in frame.iter_columns() if not c.dtype.is_nested() and c.dtype not in others)
 
 
-def _not_whole(cells: pl.Series) -> bool:
+def _has_fractions(cells: pl.Series) -> bool:
     """Some are numbers, and not whole."""
     text = cells.cast(pl.String).str.strip_chars().str.replace(",", ".", literal=True)
     numbers = text.cast(pl.Float64, strict=False)
     return bool((numbers.is_finite() & (numbers % 1 != 0)).any())  # 'NaN' and 'inf' are none
 
 
-def _that_vary(distinct: pl.DataFrame, keys: list[str], values: list[str]) -> list[str]:
+def _varying_columns(distinct: pl.DataFrame, keys: list[str], values: list[str]) -> list[str]:
     """Those of `values` of which rows of equal keys have several; all, where no distinct rows have equal keys."""
     n = distinct.n_unique(keys)
     if n == distinct.height:

@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from mmgibbs.data.covariates import Basis
-from mmgibbs.data.natural_order import in_natural_order
+from mmgibbs.data.natural_order import natural_order
 from mmgibbs.data.rank import Columns, Rank, independent_columns
 from mmgibbs.errors import ModelError
 from mmgibbs.model.design import CentringShift, Rescale
@@ -43,9 +43,9 @@ class ClassEffect:
 
     @cached_property
     def _natural_order(self) -> np.ndarray:
-        return np.array(in_natural_order(self.ids), np.int64)
+        return np.array(natural_order(self.ids), np.int64)
 
-    def reference_among(self, levels: np.ndarray) -> int:
+    def choose_reference(self, levels: np.ndarray) -> int:
         """Return the reference level where only these, (q,) bool, have records of a trait; 0 where none has any."""
         if self.reference is not None and levels[self.reference]:
             return self.reference
@@ -128,7 +128,7 @@ class FixedDesign:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _CovariateColumns:
     """The traits of one covariate effect that share their columns."""
 
     effect: int
@@ -185,7 +185,7 @@ def resolve(
 # ------------------------------------------------------------------------------------------------ working columns
 
 
-def _parts(i: int, effects: Effects, flat: Sequence[int], weight: np.ndarray) -> list[_Part]:
+def _parts(i: int, effects: Effects, flat: Sequence[int], weight: np.ndarray) -> list[_CovariateColumns]:
     """Group the traits of covariate effect i by whether a constant can leave its columns."""
     effect = _covariate(effects, i)
     spanned = {
@@ -197,7 +197,9 @@ def _parts(i: int, effects: Effects, flat: Sequence[int], weight: np.ndarray) ->
         traits = tuple(t for t in effect.traits if spanned[t] == centre)
         first = 1 if centre or effect.basis.legendre_range is None else 0
         if traits and first <= effect.basis.degree:
-            parts.append(_Part(i, traits, first, centre, *effect.basis.working(first, centre, True, weight)))
+            parts.append(
+                _CovariateColumns(i, traits, first, centre, *effect.basis.working(first, centre, True, weight))
+            )
     if not parts:
         raise ModelError(
             f"model.fixed.{effect.name}.legendre: found degree 0 where an intercept or a class effect includes the "
@@ -208,12 +210,12 @@ def _parts(i: int, effects: Effects, flat: Sequence[int], weight: np.ndarray) ->
 
 def _representable(
     effects: Effects,
-    parts: list[_Part],
+    parts: list[_CovariateColumns],
     flat: Sequence[int],
     ranks: list[_TraitRank],
     carriers: Sequence[int | None],
     weight: np.ndarray,
-) -> tuple[list[_Part], list[CentringShift]]:
+) -> tuple[list[_CovariateColumns], list[CentringShift]]:
     """(parts, shifts): a part whose centring no shift can undo, or with a gap among its kept columns, is made anew.
 
     The one is not centred, the other not orthonormal.
@@ -239,7 +241,13 @@ def _representable(
 
 
 def _shifts(
-    effects: Effects, parts: Sequence[_Part], n: int, t: int, flat: Sequence[int], rank: _TraitRank, carrier: int | None
+    effects: Effects,
+    parts: Sequence[_CovariateColumns],
+    n: int,
+    t: int,
+    flat: Sequence[int],
+    rank: _TraitRank,
+    carrier: int | None,
 ) -> list[CentringShift] | None:
     """The shifts that undo the centring of part n for trait t; None where there is no way to write them."""
     part = parts[n]
@@ -293,7 +301,11 @@ class _TraitRank:
 
 
 def _rank_by_trait(
-    effects: Effects, flat: Sequence[int], parts: Sequence[_Part], groups: Sequence[GroupColumns], observed: np.ndarray
+    effects: Effects,
+    flat: Sequence[int],
+    parts: Sequence[_CovariateColumns],
+    groups: Sequence[GroupColumns],
+    observed: np.ndarray,
 ) -> list[_TraitRank]:
     ranks: list[_TraitRank] = []
     known: list[tuple[tuple, int]] = []
@@ -332,17 +344,17 @@ def _rank_by_trait(
         intercept = next((j for j, i in enumerate(classes) if effects[i].name == INTERCEPT), None)
         rank = independent_columns(columns, intercept)
         kept_orders = [groups[n].kept_order for n in gene_groups]
-        ranks.append(_sort_out(rank, classes, slopes, dict(zip(gene_groups, kept_orders, strict=True))))
+        ranks.append(_classify_columns(rank, classes, slopes, dict(zip(gene_groups, kept_orders, strict=True))))
     return ranks
 
 
 def _class_columns(effect: ClassEffect, level: np.ndarray) -> Columns:
     """level: (n,) of the records of a trait."""
     with_records = np.bincount(level[level >= 0], minlength=len(effect.ids)) > 0
-    return Columns(level, len(effect.ids), reference=effect.reference_among(with_records))
+    return Columns(level, len(effect.ids), reference=effect.choose_reference(with_records))
 
 
-def _sort_out(
+def _classify_columns(
     rank: Rank, classes: Sequence[int], slopes: Sequence[int], gene_groups: Mapping[int, np.ndarray]
 ) -> _TraitRank:
     """gene_groups: entry of `groups` -> the order of its columns."""
@@ -385,7 +397,7 @@ def _base_shifts(effects: Effects, rank: _TraitRank, t: int, carrier: int, mean:
     Every record has a level of both, so that it is the same fit. c_r is subtracted from itself last, by itself.
     """
     of_carrier, of_mean = (rank.class_records[i] for i in (carrier, mean))
-    r = _class(effects, carrier).reference_among(of_carrier)
+    r = _class(effects, carrier).choose_reference(of_carrier)
     is_reference = np.arange(len(of_carrier)) == r
     components = tuple(effects[i].traits.index(t) for i in (mean, carrier))
 
@@ -416,7 +428,7 @@ def _class_term(effect: ClassEffect, columns: list[np.ndarray | None]) -> Term:
 
 
 def _covariate_term(
-    index: int, effect: CovariateEffect, parts: list[tuple[int, _Part]], ranks: Sequence[_TraitRank]
+    index: int, effect: CovariateEffect, parts: list[tuple[int, _CovariateColumns]], ranks: Sequence[_TraitRank]
 ) -> tuple[Term, list[Rescale]]:
     brought, active, blocks, rescale = [], [], [], []
     start = 0
@@ -462,7 +474,7 @@ class Dropped:
         """(reference level, aliased levels) of class effect i on trait t."""
         effect, rank = _class(self.effects, i), self.ranks[t]
         dropped, mean = rank.dropped(i), self.with_means[t]
-        reference = effect.reference_among(rank.class_records[i])
+        reference = effect.choose_reference(rank.class_records[i])
         if mean is not None and mean != self.carriers[t]:
             dropped = np.zeros(len(dropped), bool) if i == mean else dropped
             dropped[reference] |= i == self.carriers[t]
@@ -515,7 +527,7 @@ class Dropped:
             for i, records in self.ranks[t].class_records.items():
                 effect = _class(self.effects, i)
                 if effect.reference is not None and not records[effect.reference] and records.any():
-                    level, instead = effect.ids[effect.reference], effect.ids[effect.reference_among(records)]
+                    level, instead = effect.ids[effect.reference], effect.ids[effect.choose_reference(records)]
                     out.append(
                         f"model.fixed.{effect.name}.reference: level '{level}' has no records of {trait}; its "
                         f"solutions are differences from '{instead}'"
@@ -534,7 +546,7 @@ def _reference_notes(what: str, levels: Mapping[str, str]) -> list[str]:
 
 
 def _notes(
-    effects: Effects, parts: Sequence[_Part], ranks: Sequence[_TraitRank], trait_names: Sequence[str]
+    effects: Effects, parts: Sequence[_CovariateColumns], ranks: Sequence[_TraitRank], trait_names: Sequence[str]
 ) -> list[str]:
     """Which columns of covariates were set to 0, and which effects were not checked in full."""
     notes = []

@@ -16,7 +16,7 @@ import polars as pl
 
 from mmgibbs.config.relationships import Core, Dominance, Genomic, OfGenotypes, SingleStep
 from mmgibbs.data.animal_ids import explain_respelled
-from mmgibbs.data.genotypes.prepare import PreparedGenotypes, frequencies_of
+from mmgibbs.data.genotypes.prepare import PreparedGenotypes, choose_frequencies
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.relationship import (
@@ -32,8 +32,8 @@ from mmgibbs.genotypes.store import PackedGenotypes, Store
 from mmgibbs.model.relationships import genomic
 from mmgibbs.model.relationships import single_step as of_single_step
 from mmgibbs.model.relationships.base import DenseBlock
-from mmgibbs.model.relationships.core import inverse_by_core, size_for
-from mmgibbs.model.relationships.inverse import Inverted, identical_pairs, inverse_of
+from mmgibbs.model.relationships.core import core_size, inverse_by_core
+from mmgibbs.model.relationships.inverse import Inverted, identical_pairs, invert
 from mmgibbs.model.relationships.metafounders import Metafounders
 from mmgibbs.model.relationships.pedigree import Pedigree as AMatrix
 from pedigree.messages import ResultWarning
@@ -76,28 +76,28 @@ def of_genotyped(
                 "which dominance relationships cannot be computed; needed genotypes"
             )
         made, kind = dominance(store, genotypes.frequency), genomic.Dominance
-        K, facts = made.matrix, facts_of(genotypes, spec, made, None)
+        K, facts = made.matrix, describe_genomic_matrix(genotypes, spec, made, None)
         K *= 1 - spec.blend
         K[np.diag_indices(len(K))] += spec.blend
     else:
         assert isinstance(spec, Genomic)
         made, kind = _additive(term, spec, genotypes, ids, store, of_pedigree, codes), genomic.Genomic
-        K, facts = made.matrix, facts_of(genotypes, spec, made, of_pedigree)
-        blend(K, spec, pedigree_among(of_pedigree, codes) if spec.blend and spec.blend_with == "A22" else None)
+        K, facts = made.matrix, describe_genomic_matrix(genotypes, spec, made, of_pedigree)
+        blend(K, spec, pedigree_block(of_pedigree, codes) if spec.blend and spec.blend_with == "A22" else None)
     notes: list[str] = []
     own, found = K.diagonal().copy(), _inverse(term, K, ids, spec, facts, notes)
     block = DenseBlock(np.arange(len(ids), dtype=np.int32), found.values.astype(REAL[spec.storage], copy=False))
-    return kind(block, own, facts | figures_of(own, found)), notes + weak_note(term, found)
+    return kind(block, own, facts | summarise_matrix(own, found)), notes + weak_note(term, found)
 
 
 def single_step(
     term: str, spec: SingleStep, genotypes: PreparedGenotypes, pedigree: Pedigree, of_pedigree: AMatrix
 ) -> tuple[of_single_step.SingleStep, list[str]]:
     """H of the animals of the pedigree, of which those kept of the genotypes are genotyped; and notes."""
-    ids, code, notes = in_pedigree(term, spec, genotypes, pedigree)
+    ids, code, notes = match_pedigree(term, spec, genotypes, pedigree)
     made = _additive(term, spec, genotypes, ids, genotypes.packed(ids), of_pedigree, code)
-    K, A22 = made.matrix, pedigree_among(of_pedigree, code)
-    facts = facts_of(genotypes, spec, made, of_pedigree) | {"genotyped": len(ids)} | compared(K, A22)
+    K, A22 = made.matrix, pedigree_block(of_pedigree, code)
+    facts = describe_genomic_matrix(genotypes, spec, made, of_pedigree) | {"genotyped": len(ids)} | compared(K, A22)
     blend(K, spec, A22)
     facts |= {"tuned": tune(K, A22, spec.tune)}
     own = K.diagonal().copy()
@@ -112,13 +112,13 @@ def single_step(
         if spec.omega > 1:
             _refuse_indefinite(term, S + of_others)
     block = DenseBlock(code.astype(np.int32), S.astype(REAL[spec.storage], copy=False))
-    facts |= {"tau": spec.tau, "omega": spec.omega} | figures_of(own, found)
+    facts |= {"tau": spec.tau, "omega": spec.omega} | summarise_matrix(own, found)
     if isinstance(of_pedigree, Metafounders):
         block, facts = _with_metafounders(block, of_pedigree), facts | of_pedigree.facts
     return of_single_step.SingleStep(of_pedigree.relatives, block, facts), notes + weak_note(term, found)
 
 
-def in_pedigree(
+def match_pedigree(
     term: str, spec: SingleStep, genotypes: PreparedGenotypes, pedigree: Pedigree
 ) -> tuple[pl.Series, np.ndarray, list[str]]:
     """Genotyped animals in the order of the pedigree, their codes in it, and notes."""
@@ -166,7 +166,7 @@ def pedigree_codes(
     return codes if of_pedigree is not None else codes[:0]
 
 
-def pedigree_among(of_pedigree: AMatrix | None, codes: np.ndarray) -> np.ndarray:
+def pedigree_block(of_pedigree: AMatrix | None, codes: np.ndarray) -> np.ndarray:
     assert of_pedigree is not None, "a pedigree that is needed has been read"
     return of_pedigree.among(codes)
 
@@ -206,10 +206,10 @@ def _frequency(asked: Asked, weight: np.ndarray | None) -> np.ndarray:
     if spec.frequencies is None:
         return genotypes.frequency
     if spec.frequencies != "base":
-        recorded = genotypes.matched.recorded[genotypes.rows_of(asked.ids)]
+        recorded = genotypes.matched.recorded[genotypes.find_rows(asked.ids)]
         of_genotyped, snps = genotypes.mean / 2, genotypes.snps["snp"]
         where = f"model.random.{asked.term}.relationship.frequencies"
-        return frequencies_of(spec.frequencies, genotypes.file.name, snps, of_genotyped, store, recorded, where)
+        return choose_frequencies(spec.frequencies, genotypes.file.name, snps, of_genotyped, store, recorded, where)
     if weight is None:
         assert asked.of_pedigree is not None, "a pedigree that is needed has been read"
         weight = asked.of_pedigree.inverse_among(asked.codes).sum(axis=0)
@@ -230,10 +230,10 @@ def blend(K: np.ndarray, spec: Genomic, A22: np.ndarray | None) -> None:
 
 def _means(K: np.ndarray) -> Means:
     """Of the diagonal, of what is off the diagonal, of all."""
-    return means_of(len(K), float(K.trace()), float(K.sum()))
+    return diagonal_means(len(K), float(K.trace()), float(K.sum()))
 
 
-def means_of(n: int, trace: float, total: float) -> Means:
+def diagonal_means(n: int, trace: float, total: float) -> Means:
     return trace / n, (total - trace) / max(1, n * (n - 1)), total / n**2
 
 
@@ -291,10 +291,10 @@ def _inverse(
 ) -> Inverted:
     """Of the whole matrix, or from a core, which enters `facts` and `notes`."""
     asked = spec.core if isinstance(spec, Genomic) else None
-    core = None if asked is None else core_of(term, len(K), ids, asked, lambda: K, notes)
+    core = None if asked is None else choose_core(term, len(K), ids, asked, lambda: K, notes)
     try:
         if core is None:
-            return inverse_of(K)
+            return invert(K)
         found = inverse_by_core(K, core)
         facts["core"] = {"animals": int(core.size), "least_variance_left": found.least, "condition_of": "core"}
         return Inverted(found.values, found.condition, np.nan)
@@ -317,7 +317,7 @@ def no_inverse(term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes, erro
     )
 
 
-def core_of(
+def choose_core(
     term: str, n: int, ids: pl.Series, asked: Core, whole: Callable[[], np.ndarray], notes: list[str]
 ) -> np.ndarray:
     """Positions of the core among n animals, rising; whole: makes K. notes: get one where a file repeats animals."""
@@ -332,7 +332,7 @@ def core_of(
                 + (f"\n{respelled}" if (respelled := explain_respelled(strange, ids, "the file of genotypes")) else "")
             )
         return np.flatnonzero(ids.is_in(lines.implode()).to_numpy())
-    size = asked.size or size_for(whole(), asked.explained or 1.0)
+    size = asked.size or core_size(whole(), asked.explained or 1.0)
     if size > n:
         raise DataError(f"{path}.size: found {size:,}, needed at most {n:,}, the number of genotyped animals")
     return np.sort(np.random.default_rng(asked.seed).permutation(n)[:size])
@@ -358,7 +358,7 @@ def _core_animals(file: Path, path: str, notes: list[str]) -> pl.Series:
     return lines.unique(maintain_order=True)
 
 
-def facts_of(
+def describe_genomic_matrix(
     genotypes: PreparedGenotypes, spec: OfGenotypes, made: Products | WithChosen, of_pedigree: AMatrix | None
 ) -> dict[str, Any]:
     used = {
@@ -381,7 +381,7 @@ def _refuse_indefinite(term: str, M: np.ndarray) -> None:
         raise DataError(f"model.random.{term}.relationship: {of_single_step.NOT_DEFINITE}") from None
 
 
-def figures_of(own: np.ndarray, found: Inverted) -> dict[str, Any]:
+def summarise_matrix(own: np.ndarray, found: Inverted) -> dict[str, Any]:
     diagonal = {"mean": float(own.mean()), "least": float(own.min()), "largest": float(own.max())}
     known = {} if np.isnan(found.error) else {"inverse_error": found.error}
     return {"diagonal": diagonal, "condition": found.condition} | known

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mmgibbs.config import Analysis
-from mmgibbs.data.animal_ids import parent_of
+from mmgibbs.data.animal_ids import guess_parent_role
 from mmgibbs.data.phenotypes import Phenotypes
 from mmgibbs.data.random import ANIMAL_COLUMNS
 from mmgibbs.data.responses import response_columns
@@ -30,7 +30,7 @@ def warn_of_ids_as_numbers(analysis: Analysis, phenotypes: Phenotypes) -> tuple[
     return tuple(
         f"{phenotypes.name}: {path}: column {quoted(column)} has ids, by its name: are its numbers those of a {what}?"
         for column, path, what in _numbers(analysis)
-        if column in ANIMAL_COLUMNS or parent_of(column) is not None
+        if column in ANIMAL_COLUMNS or guess_parent_role(column) is not None
     )
 
 

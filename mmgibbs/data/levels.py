@@ -22,10 +22,10 @@ def code_levels(columns: Sequence[pl.Series]) -> tuple[pl.Series, list[np.ndarra
     """(ids (q,) String in level order, one (n,) int32 code array per column; -1 where null): columns that share
     levels."""
     ids = level_order(pl.concat([c.rename("id") for c in columns]))
-    return ids, [codes_of(c, ids) for c in columns]
+    return ids, [encode_levels(c, ids) for c in columns]
 
 
-def codes_of(column: pl.Series, ids: pl.Series) -> np.ndarray:
+def encode_levels(column: pl.Series, ids: pl.Series) -> np.ndarray:
     """(n,) int32 position of each value in `ids`, -1 where null; every other value must be among the ids."""
     if len(ids) == 0:
         return np.full(len(column), -1, np.int32)

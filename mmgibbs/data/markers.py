@@ -19,7 +19,7 @@ from mmgibbs.data.phenotypes import SHOWN, Phenotypes
 from mmgibbs.data.traits import Records
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.genotypes.store import Store
-from mmgibbs.model.markers import JointPriorSpec, MarkerPriorSpec, Markers, VarianceLeft, states_of_traits
+from mmgibbs.model.markers import JointPriorSpec, MarkerPriorSpec, Markers, ResidualPolygenicVariance, states_of_traits
 from pedigree.tables import counted
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class MarkerLabels:
         return self.n_genotyped < len(self.animals)
 
 
-def without_records_of_others(
+def drop_ungenotyped_records(
     analysis: Analysis, phenotypes: Phenotypes, genotypes: PreparedGenotypes
 ) -> tuple[Phenotypes, list[str]]:
     """The records that are left where a term drops those of animals without genotypes, and notes."""
@@ -120,11 +120,15 @@ def marker_terms(
         left = None
         if section.variance_left == "implied" and others is not None:
             p = genotypes.frequency[own_snps]
-            left = VarianceLeft(others.term, float(np.sum(2 * p * (1 - p) * scale**2)) * _mean_factor(section))
+            left = ResidualPolygenicVariance(
+                others.term, float(np.sum(2 * p * (1 - p) * scale**2)) * _mean_factor(section)
+            )
         joint = joint_prior_spec(section, own, total, records.variance[own]) if section.together else None
         for i, t in enumerate(own):
             spec = (
-                prior_spec(section, total, float(records.variance[t])) if joint is None else _on_one(section, joint, i)
+                prior_spec(section, total, float(records.variance[t]))
+                if joint is None
+                else _trait_prior(section, joint, i)
             )
             centred = genotypes.centre[own_snps], scale, genotypes.mean[own_snps]
             terms.append(
@@ -226,17 +230,17 @@ def _states(section: MarkerEffects) -> tuple[np.ndarray, np.ndarray, np.ndarray,
         return np.repeat(factor[:, None] > 0, T, axis=1), np.where(factor > 0, factor, 1.0), np.array(pi.start), counts
     states = states_of_traits(T)
     if counts is not None and len(counts) == 2:
-        counts = counts.sum() * of_sets(counts / counts.sum(), states)
-    start = of_sets(np.array(pi.start), states) if len(pi.start) == 2 else np.array(pi.start)
+        counts = counts.sum() * set_shares(counts / counts.sum(), states)
+    start = set_shares(np.array(pi.start), states) if len(pi.start) == 2 else np.array(pi.start)
     return states, np.ones(len(states)), start, counts
 
 
-def of_sets(shares: np.ndarray, states: np.ndarray) -> np.ndarray:
+def set_shares(shares: np.ndarray, states: np.ndarray) -> np.ndarray:
     """(K,) shares of sets of traits from those of no effect and of one on a trait."""
     return np.prod(np.where(states, shares[1], shares[0]), axis=1)
 
 
-def _on_one(section: MarkerEffects, joint: JointPriorSpec, i: int) -> MarkerPriorSpec:
+def _trait_prior(section: MarkerEffects, joint: JointPriorSpec, i: int) -> MarkerPriorSpec:
     """What the prior says of one of its traits."""
     df = section.variance.df
     own = float(joint.start[i, i]), joint.fixed, df, float(joint.scale[i, i]) / df

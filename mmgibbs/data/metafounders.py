@@ -11,7 +11,7 @@ import polars as pl
 
 from mmgibbs.data.animal_ids import explain_respelled
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
-from mmgibbs.data.phenotypes import SHOWN, read_any, refuse_rows, text_of
+from mmgibbs.data.phenotypes import SHOWN, clean_ids, read_any, refuse_rows
 from mmgibbs.errors import DataError
 from pedigree.errors import PedigreeError
 from pedigree.inbreeding import inbreeding
@@ -65,7 +65,7 @@ def read_gamma(path: Path, names: tuple[str, ...]) -> np.ndarray:
         )
     if len(frame) and frame.to_series(2).head(1).cast(pl.Float64, strict=False)[0] is None:
         frame, rows = frame[1:], rows[1:]  # the first line is a header
-    first, second = (text_of(frame.to_series(i), (), name) for i in (0, 1))
+    first, second = (clean_ids(frame.to_series(i), (), name) for i in (0, 1))
     value = frame.to_series(2).cast(pl.Float64, strict=False)
     wrong = np.flatnonzero((~value.is_finite()).fill_null(True).to_numpy())
     if wrong.size:

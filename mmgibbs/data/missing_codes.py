@@ -14,7 +14,7 @@ import numpy as np
 
 from mmgibbs.config.text import as_number
 from pedigree.spelling import is_unknown_code
-from pedigree.tables import in_full
+from pedigree.tables import format_number
 
 _MIN_OTHERS = 10  # values that are needed to say that one is unlike them
 _MIN_DISTANCE = 3.0  # standard deviations of the others between a code and the nearest of them
@@ -36,7 +36,7 @@ class Code(NamedTuple):
 
     @property
     def text(self) -> str:
-        return in_full(self.value)
+        return format_number(self.value)
 
 
 class MissingCodes(NamedTuple):
@@ -59,8 +59,8 @@ class MissingCodes(NamedTuple):
         values = " and ".join(code.text for code in self.codes)
         verb = "does" if len(self.codes) == 1 else "do"
         return (
-            f"{path}: {counts}{where}, and the others lie from {in_full(self.low)} to {in_full(self.high)}: {verb} "
-            f"{values} mean a missing value? Then {advice}"
+            f"{path}: {counts}{where}, and the others lie from {format_number(self.low)} to "
+            f"{format_number(self.high)}: {verb} {values} mean a missing value? Then {advice}"
         )
 
     def written(self, present: Sequence[str] = ()) -> str:
@@ -164,6 +164,6 @@ def _is_code(value: float, times: int, others: np.ndarray, spread: float) -> boo
 
 def _is_usual(value: float) -> bool:
     """0, -1, nines alone (-9, 99, -99.9), sevens or eights alone (88, -888), or the limit of a type of a program."""
-    digits = in_full(abs(value)).replace(".", "")
+    digits = format_number(abs(value)).replace(".", "")
     of_one_digit = set(digits) == {"9"} or (len(digits) > 1 and set(digits) in ({"7"}, {"8"}))
     return value in (0.0, -1.0) or of_one_digit or value in _LIMITS or -value in _LIMITS

@@ -21,7 +21,7 @@ def natural(level: str) -> tuple:
     return (0, float(first[2]), _SIDE[first[1]], pieces, level) if first else (1, 0.0, 0, pieces, level)
 
 
-def in_natural_order(levels: Iterable[str]) -> list[int]:
+def natural_order(levels: Iterable[str]) -> list[int]:
     """Places of the levels, in natural order."""
     names = list(levels)
     return sorted(range(len(names)), key=lambda i: natural(names[i]))

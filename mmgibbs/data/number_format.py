@@ -145,11 +145,11 @@ def explain_no_number(cell: str, decimal: Decimal) -> str:
         return f"; this is no number with the decimal mark that data.decimal: '{decimal}' states"
     for pattern, reason in _SEPARATORS:
         if re.fullmatch(pattern, cell):
-            return f"; {reason.format(point=cell.replace(',', '.'), bare=_without_separators(cell))}"
+            return f"; {reason.format(point=cell.replace(',', '.'), bare=_strip_separators(cell))}"
     return next((f"; {reason}" for pattern, reason in _OTHER_REASONS if re.fullmatch(pattern, cell)), "")
 
 
-def _without_separators(cell: str) -> str:
+def _strip_separators(cell: str) -> str:
     """1205.5 for 1,205.5: of two kinds of separators the last is decimal."""
     marks = re.findall(r"[^\d+-]", cell)
     if len(set(marks)) < 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmgibbs.config import Analysis
-from mmgibbs.data.animal_ids import parent_of
+from mmgibbs.data.animal_ids import guess_parent_role
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes
 from mmgibbs.data.random import animal_column, unknown_values
 from pedigree.read import Pedigree
@@ -22,7 +22,7 @@ def warn_of_other_parents(analysis: Analysis, phenotypes: Phenotypes, pedigree: 
         return ()
     random = analysis.model.random.values()
     effects = {e.level: e for r in random for e in r.effects.values() if e.level != animal and phenotypes.has(e.level)}
-    columns = [(c, role, effect) for c, effect in effects.items() if (role := parent_of(c)) is not None]
+    columns = [(c, role, effect) for c, effect in effects.items() if (role := guess_parent_role(c)) is not None]
     if not columns:
         return ()
     unknown = analysis.data.unknown_parent

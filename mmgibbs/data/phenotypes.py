@@ -78,7 +78,7 @@ class Phenotypes:
 
     def text(self, column: str, path: str, unknown: Iterable[str] = ()) -> pl.Series:
         """(n,) String: ids or class levels without outer blanks, null where missing or in `unknown`."""
-        return text_of(self._column(column, path), {"", *self.missing, *unknown}, self.name)
+        return clean_ids(self._column(column, path), {"", *self.missing, *unknown}, self.name)
 
     def numbers(self, column: str, path: str, missing: Iterable[str] = ()) -> np.ndarray:
         """(n,) float64, NaN where missing: the text is a missing value, or its number equals one ('0.0' where '0' is).
@@ -200,7 +200,7 @@ def refuse_type(series: pl.Series, name: str, where: str) -> pl.Series:
     return series
 
 
-def text_of(series: pl.Series, absent: Iterable[str], name: str) -> pl.Series:
+def clean_ids(series: pl.Series, absent: Iterable[str], name: str) -> pl.Series:
     """String ids: whole numbers without '.0', blanks cut off, null where the value is in `absent`. name: the file."""
     try:
         text = ids_as_text(series, name).str.strip_chars()

@@ -17,23 +17,23 @@ from mmgibbs.data.covariate_codes import warn_of_codes
 from mmgibbs.data.covariates import Basis
 from mmgibbs.data.doubles import warn_of_doubles
 from mmgibbs.data.fixed import INTERCEPT, ClassEffect, CovariateEffect, Effects, GroupColumns, resolve
-from mmgibbs.data.genotypes.imputed import imputed_animals, regression_on_j, without_genotyped
+from mmgibbs.data.genotypes.imputed import drop_genotyped_levels, imputed_animals, regression_on_j
 from mmgibbs.data.genotypes.prepare import prepare_genotypes
 from mmgibbs.data.ids_as_numbers import refuse_ids_as_numbers, warn_of_ids_as_numbers
 from mmgibbs.data.levels import code_levels
-from mmgibbs.data.markers import MarkerLabels, marker_terms, without_records_of_others
+from mmgibbs.data.markers import MarkerLabels, drop_ungenotyped_records, marker_terms
 from mmgibbs.data.metafounders import with_gamma
-from mmgibbs.data.natural_order import in_natural_order
+from mmgibbs.data.natural_order import natural_order
 from mmgibbs.data.parents_of_records import warn_of_other_parents
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.data.random import (
     ANIMAL_COLUMNS,
     RandomTerms,
+    advise_omitting,
     animal_column,
     covariate,
     ids_with_records,
-    leaving_out,
     legendre_range,
     takes_parents,
     wanted_columns,
@@ -98,7 +98,7 @@ def prepare(analysis: Analysis, progress: Callable[..., None] | None = None) -> 
             of_traits = {column for trait in analysis.traits for column, _ in response_columns(trait)}
             genotypes = prepare_genotypes(analysis.data.genotypes, recorded, kin.pedigree if kin else None, of_traits)
             kin = kin and with_gamma(kin, analysis.data, genotypes)
-            left, of_markers = without_records_of_others(analysis, records.phenotypes, genotypes)
+            left, of_markers = drop_ungenotyped_records(analysis, records.phenotypes, genotypes)
             ungenotyped = len(records.phenotypes) - len(left)
             if ungenotyped:
                 again = read_records(analysis, left)
@@ -128,7 +128,7 @@ def prepare(analysis: Analysis, progress: Callable[..., None] | None = None) -> 
         built = [builder.build(name) for name in analysis.model.random]
         if imputed is not None:
             built = [
-                without_genotyped(term, label, imputed) if term.name == imputed.term else (term, label)
+                drop_genotyped_levels(term, label, imputed) if term.name == imputed.term else (term, label)
                 for term, label in built
             ]
     with stage("rank"):
@@ -369,7 +369,7 @@ def _group_order(analysis: Analysis, kin: Kin | None) -> np.ndarray:
     """(g,) groups in the order in which they are the reference: the one that the analysis names, then by age."""
     assert kin is not None and analysis.data.groups is not None, "groups are of a pedigree"
     read, reference = kin.pedigree, analysis.data.groups.reference
-    order = groups_by_age(read.sire, read.dam, read.birth, in_natural_order(read.groups))
+    order = groups_by_age(read.sire, read.dam, read.birth, natural_order(read.groups))
     if reference is None:
         return order
     first = _stated_level(reference, pl.Series(read.groups), "data.groups.reference", "the groups are")
@@ -384,7 +384,7 @@ def _stated_level(reference: str, ids: pl.Series, path: str, what: str) -> int:
     respelled = find_respelled(pl.Series([reference]), ids)
     if respelled.height and respelled["n_ids"][0] == 1:
         return int((ids == respelled["id"][0]).arg_true()[0])
-    shown = [quoted(ids[i]) for i in in_natural_order(ids)[:SHOWN_LEVELS]]
+    shown = [quoted(ids[i]) for i in natural_order(ids)[:SHOWN_LEVELS]]
     more = f" and {len(ids) - SHOWN_LEVELS:,} more" if len(ids) > SHOWN_LEVELS else ""
     raise DataError(f"{path}: found {quoted(reference)}, which is not a level; {what} {', '.join(shown)}{more}")
 
@@ -480,7 +480,7 @@ def _class_levels(
             phenotypes.rows[absent],
             [f"found no value in column '{column}' ({path})"] * SHOWN,
             "a level for every record of a trait that the effect acts on"
-            + leaving_out(f"{path.removesuffix('.by')}.without_value"),
+            + advise_omitting(f"{path.removesuffix('.by')}.without_value"),
         )
     ids, (level,) = code_levels([text])
     return ids, np.where(needed, level, -1).astype(np.int32)

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis, Data, Random, RandomEffect
-from mmgibbs.data.animal_ids import codes_for_unknown, explain_respelled, parent_of
+from mmgibbs.data.animal_ids import codes_for_unknown, explain_respelled, guess_parent_role
 from mmgibbs.data.covariates import legendre
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
 from mmgibbs.data.levels import code_levels, lookup
@@ -27,7 +27,7 @@ from mmgibbs.errors import DataError
 from mmgibbs.model.terms import Effect, Levels, Related, Term
 from pedigree.read import Pedigree
 from pedigree.spelling import normal_forms
-from pedigree.tables import agreeing, counted, in_full, quoted
+from pedigree.tables import agreeing, counted, format_number, quoted
 
 ANIMAL_COLUMNS = ("animal", "id")
 PARENT_COLUMNS = ("sire", "dam", "father", "mother")
@@ -41,7 +41,7 @@ def animal_column(random: Mapping[str, Random], phenotypes: Phenotypes) -> str |
         for r in random.values()
         if r.relationship.of_pedigree
         for e in r.effects.values()
-        if parent_of(e.level) is None
+        if guess_parent_role(e.level) is None
     )
     there = [c for c in columns if c in phenotypes.columns]
     if len(there) == 1:
@@ -51,7 +51,7 @@ def animal_column(random: Mapping[str, Random], phenotypes: Phenotypes) -> str |
 
 def unknown_values(effect: RandomEffect, of_pedigree: bool, data: Data) -> tuple[str, ...]:
     """Cells that mean an unknown level: those of the effect, and the pedigree's wherever a column holds animals."""
-    holds_animals = of_pedigree or parent_of(effect.level) is not None
+    holds_animals = of_pedigree or guess_parent_role(effect.level) is not None
     return (*effect.missing, *(data.unknown_parent if holds_animals else ()))
 
 
@@ -144,8 +144,8 @@ class RandomTerms:
             unknown = unknown_values(effect, of_pedigree, self.analysis.data)
             ids = self.phenotypes.text(effect.level, path, unknown)
             ids = pl.DataFrame({"id": ids, "needed": needed}).select(pl.when("needed").then("id")).to_series()
-            if of_pedigree or parent_of(effect.level) is not None:
-                ids = self._without_codes(ids, effect.level, path)
+            if of_pedigree or guess_parent_role(effect.level) is not None:
+                ids = self._mask_unknown_codes(ids, effect.level, path)
             absent = needed & ids.is_null().to_numpy()
             as_written = self.phenotypes.text(effect.level, path)
             found = [
@@ -175,7 +175,7 @@ class RandomTerms:
         self._accept_unknown(needed & (codes < 0), effect, path, found)
         return codes
 
-    def _without_codes(self, ids: pl.Series, column: str, path: str) -> pl.Series:
+    def _mask_unknown_codes(self, ids: pl.Series, column: str, path: str) -> pl.Series:
         """The ids, null where a code for unknown; a warning says which, but for a user's code in another spelling."""
         pedigree = self.kin.pedigree if self.kin is not None else None
         codes = codes_for_unknown(ids, self.analysis.data, pedigree)
@@ -362,12 +362,12 @@ def covariate(
             phenotypes.name,
             phenotypes.rows[absent],
             [f"found no value in column '{column}' ({path})"] * SHOWN,
-            "a covariate for every record of a trait that it acts on" + leaving_out(option),
+            "a covariate for every record of a trait that it acts on" + advise_omitting(option),
         )
     return np.where(needed, x, 0.0)
 
 
-def leaving_out(option: str | None) -> str:
+def advise_omitting(option: str | None) -> str:
     """The end of a message about records without a value."""
     return "" if option is None else f", or '{option}: drop' (these records are then left out)"
 
@@ -380,17 +380,17 @@ def legendre_range(
         low, high = (float(x[needed].min()), float(x[needed].max())) if needed.any() else (0.0, 1.0)
         if not low < high:
             raise DataError(
-                f"{phenotypes.name}: found the one value {in_full(low)} in column '{column}' ({path}); needed a range, "
-                "stated or in the data, for Legendre polynomials"
+                f"{phenotypes.name}: found the one value {format_number(low)} in column '{column}' ({path}); "
+                "needed a range, stated or in the data, for Legendre polynomials"
             )
         return low, high
     low, high = (float(v) for v in stated)
     outside = needed & ((x < low) | (x > high))
     if outside.any():
-        found = [f"found {in_full(v)} in column '{column}' ({path})" for v in x[outside][:SHOWN]]
+        found = [f"found {format_number(v)} in column '{column}' ({path})" for v in x[outside][:SHOWN]]
         raise refuse_rows(
             phenotypes.name, phenotypes.rows[outside], found,
-            f"a value in the stated range, {in_full(low)} to {in_full(high)}",
+            f"a value in the stated range, {format_number(low)} to {format_number(high)}",
         )  # fmt: skip
     return low, high
 

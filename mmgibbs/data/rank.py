@@ -93,7 +93,7 @@ def independent_columns(effects: Sequence[Columns], intercept: int | None = None
     if against is not None and intercept is not None and intercept != absorbed:
         against = _with_all_records(against, effects[intercept])
     for i in apart:
-        independent[i] = against_one(effects[i], against)
+        independent[i] = columns_independent_of_class(effects[i], against)
     if rest:
         S, squares = _schur([effects[i] for i in rest], None if absorbed is None else effects[absorbed], counts)
         starts = np.cumsum([0] + [effects[i].size for i in rest])
@@ -117,7 +117,7 @@ def independent_columns(effects: Sequence[Columns], intercept: int | None = None
     return Rank(independent, with_records, tuple(sorted(apart)))
 
 
-def against_one(effect: Columns, absorbed: Columns | None) -> np.ndarray:
+def columns_independent_of_class(effect: Columns, absorbed: Columns | None) -> np.ndarray:
     """(n_levels, m) bool for an effect too large for S: independent of the absorbed class, and within itself.
 
     Two classes: in each connected part of their graph the levels of both sum to the same vector, so one level of each
@@ -128,7 +128,7 @@ def against_one(effect: Columns, absorbed: Columns | None) -> np.ndarray:
     model).
     """
     if effect.covariates is not None:
-        return _within_levels(effect)
+        return _independent_within_levels(effect)
     keep = _squares(effect) > 0
     if absorbed is None:
         return keep
@@ -257,7 +257,7 @@ def _with_all_records(absorbed: Columns, intercept: Columns) -> Columns:
     return Columns(np.where(other, absorbed.n_levels, absorbed.level), absorbed.n_levels + 1)
 
 
-def _within_levels(effect: Columns) -> np.ndarray:
+def _independent_within_levels(effect: Columns) -> np.ndarray:
     """(n_levels, m) bool: the columns of each level that do not depend on earlier columns of the same level."""
     met = effect.level >= 0
     assert effect.covariates is not None

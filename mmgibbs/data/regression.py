@@ -17,7 +17,7 @@ from mmgibbs.data.number_format import parse_column
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
 from mmgibbs.data.regression_codes import warn_of_regression_codes
 from mmgibbs.errors import DataError
-from pedigree.tables import in_full, nearest, open_table, quoted
+from pedigree.tables import format_number, nearest, open_table, quoted
 
 
 @dataclass(frozen=True)
@@ -166,8 +166,8 @@ def _group_predictors(table: Phenotypes, groups: np.ndarray, columns: Sequence[s
         if wrong.size:
             i = wrong[:SHOWN]
             found = [
-                f"found {in_full(values[r])} in column '{column}' (model.group_predictors), "
-                f"{in_full(out[which[r], j])} earlier in group {groups[r]}"
+                f"found {format_number(values[r])} in column '{column}' (model.group_predictors), "
+                f"{format_number(out[which[r], j])} earlier in group {groups[r]}"
                 for r in i
             ]
             raise refuse_rows(table.name, table.rows[wrong], found, "one value for all records of a group")

@@ -23,7 +23,7 @@ def warn_of_regression_codes(
     """A warning for each such column. predictors: (n, p), names (p,); response: (n,) numbers or text, or (n, K)."""
     out = []
     if response.dtype.kind != "f":
-        out += _of_classes(table, model.response[0], "model.response", "")
+        out += _class_codes(table, model.response[0], "model.response", "")
     else:
         columns = response.reshape(len(table), -1).T
         for column, values in zip(model.response, columns, strict=True):
@@ -34,7 +34,7 @@ def warn_of_regression_codes(
                 out.append(f"{table.name}: {said}")
     if model.groups is not None:
         needs = ", and correct these records or leave them out, as each needs a group"
-        out += _of_classes(table, model.groups, "model.groups", needs)
+        out += _class_codes(table, model.groups, "model.groups", needs)
     numbers = [*_codes(table, "model.predictors", zip(names, predictors.T, strict=True))]
     of_groups = ((c, table.numbers(c, "model.group_predictors")) for c in model.group_predictors)
     return (*out, *numbers, *_codes(table, "model.group_predictors", of_groups))
@@ -55,7 +55,7 @@ def _codes(table: Phenotypes, path: str, columns: Iterator[tuple[str, np.ndarray
         yield f"{table.name}: {path}: such numbers in {more} more, from column {quoted(coded[SHOWN][0])}"
 
 
-def _of_classes(table: Phenotypes, column: str, path: str, after: str) -> list[str]:
+def _class_codes(table: Phenotypes, column: str, path: str, after: str) -> list[str]:
     text: pl.Series = table.text(column, path)
     same = describe_alike(text, column)
     unknown = describe_unknown(

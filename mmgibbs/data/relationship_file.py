@@ -9,7 +9,7 @@ import polars as pl
 from scipy import sparse
 
 from mmgibbs.data.levels import code_levels
-from mmgibbs.data.phenotypes import read_any, refuse_rows, refuse_type, text_of
+from mmgibbs.data.phenotypes import clean_ids, read_any, refuse_rows, refuse_type
 from mmgibbs.errors import DataError
 from mmgibbs.model.relationships.user_inverse import SparseInverse
 from pedigree.messages import ResultWarning
@@ -68,8 +68,8 @@ def _three_columns(path: Path, term: str) -> tuple[pl.DataFrame, np.ndarray, str
         refuse_type(column, name, f"column {i} (model.random.{term}.relationship)")
     frame = frame.rename(dict(zip(frame.columns, ("id1", "id2", "value"), strict=False)))
     frame = frame.with_columns(
-        text_of(frame["id1"], (), name).alias("id1"),
-        text_of(frame["id2"], (), name).alias("id2"),
+        clean_ids(frame["id1"], (), name).alias("id1"),
+        clean_ids(frame["id2"], (), name).alias("id2"),
         pl.col("value").cast(pl.String).str.strip_chars(),
     )
     number = frame["value"].cast(pl.Float64, strict=False)

@@ -94,7 +94,7 @@ Column = pl.Series | np.ndarray  # level of each record: ids, null where none; o
 Reader = Callable[["RandomTerms", str, Relationship, Sequence[Column]], Read]
 
 
-def _of_pedigree(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
+def _build_pedigree(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
     assert builder.kin is not None, "a pedigree that is needed has been read"
     relationship = builder.kin.additive(spec)
     return Read(relationship, builder.kin.labels(relationship), _pedigree_levels(builder, name, columns))
@@ -109,7 +109,7 @@ def _single_step(builder: RandomTerms, name: str, spec: Relationship, columns: S
     return Read(relationship, builder.kin.labels(of_pedigree), _pedigree_levels(builder, name, columns))
 
 
-def _of_genotypes(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
+def _build_genomic(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
     assert builder.genotypes is not None and isinstance(spec, OfGenotypes)
     of_pedigree = builder.kin.additive(spec) if spec.needs_pedigree and builder.kin is not None else None
     if isinstance(spec, Genomic) and products_suffice(spec, builder.analysis.sampler, of_pedigree):
@@ -141,7 +141,7 @@ def _independent(builder: RandomTerms, name: str, spec: Relationship, columns: S
     return Read(identity.Identity(len(ids)), LevelLabels(ids, np.arange(len(ids))), levels)
 
 
-def _of_file(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
+def _build_file(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
     assert isinstance(spec, File)
     relationship, ids, notes = read_relationship(spec.file, name)
     builder.notes += notes
@@ -155,9 +155,9 @@ def _of_file(builder: RandomTerms, name: str, spec: Relationship, columns: Seque
 
 READERS: dict[type[Relationship], Reader] = {
     Identity: _independent,
-    Pedigree: _of_pedigree,
-    File: _of_file,
-    Genomic: _of_genotypes,
-    Dominance: _of_genotypes,
+    Pedigree: _build_pedigree,
+    File: _build_file,
+    Genomic: _build_genomic,
+    Dominance: _build_genomic,
     SingleStep: _single_step,
 }

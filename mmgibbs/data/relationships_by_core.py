@@ -19,30 +19,30 @@ from mmgibbs.data.genomic_relationships import (
     Asked,
     Means,
     blend,
+    choose_core,
     compared,
-    core_of,
-    facts_of,
-    figures_of,
-    in_pedigree,
-    means_of,
+    describe_genomic_matrix,
+    diagonal_means,
+    match_pedigree,
     no_inverse,
-    pedigree_among,
+    pedigree_block,
     pedigree_codes,
     scaled,
+    summarise_matrix,
     tune,
     tuning,
     weak_note,
 )
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
 from mmgibbs.errors import DataError
-from mmgibbs.genotypes.relationship import Additive, WithChosen, products, products_with
+from mmgibbs.genotypes.relationship import Additive, WithChosen, cross_products, products
 from mmgibbs.model.relationships import genomic
 from mmgibbs.model.relationships import single_step as of_single_step
 from mmgibbs.model.relationships.core import CoreBlock, CoreParts, parts_of_core
 from mmgibbs.model.relationships.inverse import Inverted
 from mmgibbs.model.relationships.metafounders import Metafounders
 from mmgibbs.model.relationships.pedigree import Pedigree as AMatrix
-from pedigree.partitioned import InverseAmong
+from pedigree.partitioned import SubsetInverse
 from pedigree.read import Pedigree
 from pedigree.relationship import Relatives, a_among, a_times_relatives
 
@@ -65,8 +65,8 @@ def genomic_by_core(
     ids, codes = genotypes.animals["animal"], pedigree_codes(genotypes, of_pedigree, spec, term)
     asked = Asked(term, spec, genotypes, ids, genotypes.packed(ids), codes, of_pedigree)
     notes: list[str] = []
-    inverse = None if of_pedigree is None else InverseAmong(of_pedigree.relatives, codes)
-    parts, K, facts = _by_core(asked, inverse, notes)
+    inverse = None if of_pedigree is None else SubsetInverse(of_pedigree.relatives, codes)
+    parts, K, facts = _build_core(asked, inverse, notes)
     block = CoreBlock(np.arange(len(ids), dtype=np.int32), parts)
     return genomic.Genomic(block, K.diagonal, facts), notes + weak_note(term, _inverted(parts))
 
@@ -75,30 +75,32 @@ def single_step_by_core(
     term: str, spec: SingleStep, genotypes: PreparedGenotypes, pedigree: Pedigree, of_pedigree: AMatrix
 ) -> tuple[of_single_step.SingleStep, list[str]]:
     """H of the animals of the pedigree, and notes."""
-    ids, codes, notes = in_pedigree(term, spec, genotypes, pedigree)
+    ids, codes, notes = match_pedigree(term, spec, genotypes, pedigree)
     asked = Asked(term, spec, genotypes, ids, genotypes.packed(ids), codes, of_pedigree)
-    inverse = InverseAmong(of_pedigree.relatives, codes)
-    parts, _, facts = _by_core(asked, inverse, notes)
+    inverse = SubsetInverse(of_pedigree.relatives, codes)
+    parts, _, facts = _build_core(asked, inverse, notes)
     block = CoreBlock(codes.astype(np.int32), parts, spec.tau, inverse, spec.omega)
     facts |= {"tau": spec.tau, "omega": spec.omega}
     return of_single_step.SingleStep(of_pedigree.relatives, block, facts), notes + weak_note(term, _inverted(parts))
 
 
-def _by_core(
-    asked: Asked, inverse: InverseAmong | None, notes: list[str]
+def _build_core(
+    asked: Asked, inverse: SubsetInverse | None, notes: list[str]
 ) -> tuple[CoreParts, WithChosen, dict[str, Any]]:
     """Of the blended and tuned matrix: its inverse in the precision in which it is stored, its columns and diagonal,
-    and the facts for run.json. inverse: A22^-1, where there is a pedigree. notes: as of `core_of`.
+    and the facts for run.json. inverse: A22^-1, where there is a pedigree. notes: as of `choose_core`.
     """
     spec, single_step = asked.spec, isinstance(asked.spec, SingleStep)
     weight = inverse.times(np.ones(len(asked.ids))) if inverse is not None and spec.frequencies == "base" else None
     coded, rows = scaled(asked, weight)
     assert spec.core is not None
-    core = core_of(asked.term, len(asked.ids), asked.ids, spec.core, lambda: _whole(asked, coded, rows), notes)
-    K = products_with(coded, rows, core)
-    facts = facts_of(asked.genotypes, spec, K, asked.of_pedigree)
+    core = choose_core(
+        asked.term, len(asked.ids), asked.ids, spec.core, lambda: _full_matrix(asked, coded, rows), notes
+    )
+    K = cross_products(coded, rows, core)
+    facts = describe_genomic_matrix(asked.genotypes, spec, K, asked.of_pedigree)
     needed = single_step or (spec.blend > 0 and spec.blend_with == "A22")
-    A22 = _pedigree_with(asked, core) if needed else None
+    A22 = _pedigree_products(asked, core) if needed else None
     if single_step and A22 is not None:
         facts |= {"genotyped": len(K.matrix)} | _compared(K, A22, core)
     K = _blended(K, spec, A22, core)
@@ -111,8 +113,8 @@ def _by_core(
     except np.linalg.LinAlgError as error:
         raise DataError(no_inverse(asked.term, K.matrix[core], asked.ids.gather(core), spec, error)) from None
     of_core = {"animals": int(core.size), "least_variance_left": parts.least, "condition_of": "core"}
-    facts |= {"core": of_core | {"inverse": "products, never formed"}} | figures_of(K.diagonal, _inverted(parts))
-    return _in_precision(parts, REAL[spec.storage]), K, facts
+    facts |= {"core": of_core | {"inverse": "products, never formed"}} | summarise_matrix(K.diagonal, _inverted(parts))
+    return _cast_parts(parts, REAL[spec.storage]), K, facts
 
 
 def _inverted(parts: CoreParts) -> Inverted:
@@ -120,24 +122,24 @@ def _inverted(parts: CoreParts) -> Inverted:
     return Inverted(parts.of_core, parts.condition, np.nan)
 
 
-def _in_precision(parts: CoreParts, real: type) -> CoreParts:
+def _cast_parts(parts: CoreParts, real: type) -> CoreParts:
     in_real = lambda a: np.ascontiguousarray(a.astype(real, copy=False))
     return parts._replace(of_core=in_real(parts.of_core), products=in_real(parts.products))
 
 
-def _whole(asked: Asked, coded: Additive, rows: np.ndarray) -> np.ndarray:
+def _full_matrix(asked: Asked, coded: Additive, rows: np.ndarray) -> np.ndarray:
     """K, blended and tuned: for its eigenvalues alone."""
     K, spec = products(coded, rows).matrix, asked.spec
     of_A22 = isinstance(spec, SingleStep) or (spec.blend > 0 and spec.blend_with == "A22")
-    A22 = pedigree_among(asked.of_pedigree, asked.codes) if of_A22 else None
+    A22 = pedigree_block(asked.of_pedigree, asked.codes) if of_A22 else None
     blend(K, spec, A22)
     if isinstance(spec, SingleStep) and A22 is not None:
         tune(K, A22, spec.tune)
     return K
 
 
-def _pedigree_with(asked: Asked, core: np.ndarray) -> WithChosen:
-    """A22 as `products_with` has G."""
+def _pedigree_products(asked: Asked, core: np.ndarray) -> WithChosen:
+    """A22 as `cross_products` has G."""
     assert asked.of_pedigree is not None, "a pedigree that is needed has been read"
     kin, codes = asked.of_pedigree.relatives, asked.codes
     columns = a_among(kin.sire, kin.dam, kin.inbreeding, codes, core)
@@ -180,7 +182,7 @@ def _tuned(K: WithChosen, a: float, b: float) -> WithChosen:
 
 
 def _means(K: WithChosen) -> Means:
-    return means_of(len(K.diagonal), float(K.diagonal.sum()), K.total)
+    return diagonal_means(len(K.diagonal), float(K.diagonal.sum()), K.total)
 
 
 def _compared(G: WithChosen, A22: WithChosen, core: np.ndarray) -> dict[str, Any]:

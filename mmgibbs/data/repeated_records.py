@@ -36,7 +36,7 @@ def warn_of_repeated_records(analysis: Analysis, terms: Sequence[Term], observed
         several, distinct = int((records > 1).sum()), int((records > 0).sum())
         if several < _MANY or several * _MANY < distinct:
             continue
-        if not any(_is_within(e.level[rows], animal) for e in every if e is not own and t in e.traits):
+        if not any(_is_nested(e.level[rows], animal) for e in every if e is not own and t in e.traits):
             out.append(
                 f"traits.{trait.name}: {several:,} of {distinct:,} animals (column {quoted(column)}) have several "
                 "records, and no effect beside their breeding value: what else their records share counts as genetic; "
@@ -45,7 +45,7 @@ def warn_of_repeated_records(analysis: Analysis, terms: Sequence[Term], observed
     return tuple(out)
 
 
-def _is_within(level: np.ndarray, animal: np.ndarray) -> bool:
+def _is_nested(level: np.ndarray, animal: np.ndarray) -> bool:
     """Levels (n,), -1 where a record has none, lie within animals, as their own ones do, and have several records."""
     has = level >= 0
     level, animal = level[has], animal[has]

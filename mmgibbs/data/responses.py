@@ -17,7 +17,7 @@ from mmgibbs.data.missing_codes import explain_codes, looks_like_code
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.errors import DataError
 from mmgibbs.model.response import Categories, Count, Interval, Response
-from pedigree.tables import in_full, quoted
+from pedigree.tables import format_number, quoted
 
 if TYPE_CHECKING:
     from mmgibbs.data.traits import Records
@@ -47,11 +47,11 @@ def _text(trait: Trait, phenotypes: Phenotypes) -> pl.Series:
     known = {spelled(v) for v in (*trait.missing, *phenotypes.missing)}
     found = plain.select(pl.when(~pl.col("value").is_in(list(known))).then(pl.col("value"))).to_series()
     if found.null_count() == len(found):
-        raise without_records(trait, phenotypes)
+        raise no_records_error(trait, phenotypes)
     return found
 
 
-def without_records(trait: Trait, phenotypes: Phenotypes) -> DataError:
+def no_records_error(trait: Trait, phenotypes: Phenotypes) -> DataError:
     """Of a trait without a single value, to be raised."""
     missing = ", ".join(v or "empty" for v in dict.fromkeys((*phenotypes.missing, *trait.missing)))
     return DataError(
@@ -160,12 +160,12 @@ def _categories(trait: Trait, index: int, phenotypes: Phenotypes, text: pl.Serie
 
 def _censored(trait: Trait, index: int, phenotypes: Phenotypes) -> Interval:
     if trait.censored:
-        lower, upper = _by_status(trait, phenotypes)
+        lower, upper = _bounds_by_status(trait, phenotypes)
     else:
         ends = []
         for key, open_end in (("lower", -np.inf), ("upper", np.inf)):
             column = getattr(trait, key)
-            bounded = without_open_ends(phenotypes, column, open_end)
+            bounded = drop_infinite_bounds(phenotypes, column, open_end)
             values = bounded.numbers(column, f"traits.{trait.name}.{key}", trait.missing)
             ends.append((values, open_end))
         neither = np.isnan(ends[0][0]) & np.isnan(ends[1][0])
@@ -174,18 +174,21 @@ def _censored(trait: Trait, index: int, phenotypes: Phenotypes) -> Interval:
     wrong = np.flatnonzero(lower > upper)
     if len(wrong):
         named = [
-            f"found the bounds {in_full(lower[i])} and {in_full(upper[i])} (traits.{trait.name})" for i in wrong[:SHOWN]
+            f"found the bounds {format_number(lower[i])} and {format_number(upper[i])} (traits.{trait.name})"
+            for i in wrong[:SHOWN]
         ]
         needed = "a lower bound that is not above the upper"
-        needed += _explain_codes(trait, (in_full(b[i]) for i in wrong[:SHOWN] for b in (lower, upper) if b[i] != 0))
+        needed += _explain_codes(
+            trait, (format_number(b[i]) for i in wrong[:SHOWN] for b in (lower, upper) if b[i] != 0)
+        )
         raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, needed)
     if trait.log:
         for values in (lower, upper):
             wrong = np.flatnonzero(values <= 0 if values is upper else np.isfinite(values) & (values < 0))
             if len(wrong):
-                named = [f"found {in_full(values[i])} (traits.{trait.name})" for i in wrong[:SHOWN]]
+                named = [f"found {format_number(values[i])} (traits.{trait.name})" for i in wrong[:SHOWN]]
                 needed = "a number above 0 (log: true)"
-                needed += _explain_codes(trait, (in_full(values[i]) for i in wrong[:SHOWN]))
+                needed += _explain_codes(trait, (format_number(values[i]) for i in wrong[:SHOWN]))
                 raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, needed)
         wrong = np.flatnonzero((lower == 0) & np.isinf(upper))
         if len(wrong):
@@ -205,7 +208,7 @@ def _censored(trait: Trait, index: int, phenotypes: Phenotypes) -> Interval:
     return Interval(index, lower, upper)
 
 
-def without_open_ends(phenotypes: Phenotypes, column: str, open_end: float) -> Phenotypes:
+def drop_infinite_bounds(phenotypes: Phenotypes, column: str, open_end: float) -> Phenotypes:
     """An infinite bound on the open side means what an empty cell means."""
     if not phenotypes.has(column):
         return phenotypes
@@ -217,7 +220,7 @@ def without_open_ends(phenotypes: Phenotypes, column: str, open_end: float) -> P
     return replace(phenotypes, frame=phenotypes.frame.with_columns(cells))
 
 
-def _by_status(trait: Trait, phenotypes: Phenotypes) -> tuple[np.ndarray, np.ndarray]:
+def _bounds_by_status(trait: Trait, phenotypes: Phenotypes) -> tuple[np.ndarray, np.ndarray]:
     """Bounds from one column of values and one that says what is known of each."""
     assert trait.censored is not None and trait.values is not None, "held together by the analysis file"
     value = phenotypes.numbers(trait.column, f"traits.{trait.name}", trait.missing)
@@ -249,9 +252,9 @@ def _count(trait: Trait, index: int, phenotypes: Phenotypes) -> Count:
     count = phenotypes.numbers(trait.column, f"traits.{trait.name}", trait.missing)
     wrong = np.flatnonzero((count < 0) | (count % 1 > 0))
     if len(wrong):
-        named = [f"found {in_full(count[i])} in {where}" for i in wrong[:SHOWN]]
+        named = [f"found {format_number(count[i])} in {where}" for i in wrong[:SHOWN]]
         needed = "a count: a whole number from 0"
-        needed += _explain_codes(trait, (in_full(count[i]) for i in wrong[:SHOWN]))
+        needed += _explain_codes(trait, (format_number(count[i]) for i in wrong[:SHOWN]))
         raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, needed)
     if (count == 0).any() and not (count > 0).any():
         raise DataError(
@@ -264,8 +267,8 @@ def _count(trait: Trait, index: int, phenotypes: Phenotypes) -> Count:
         wrong = np.flatnonzero(~(exposure > 0) & ~np.isnan(count))
         if len(wrong):
             named = [
-                f"found {'no value' if np.isnan(exposure[i]) else in_full(exposure[i])} in column '{trait.exposure}' "
-                f"({path})"
+                f"found {'no value' if np.isnan(exposure[i]) else format_number(exposure[i])} in column "
+                f"'{trait.exposure}' ({path})"
                 for i in wrong[:SHOWN]
             ]
             raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, "an exposure above 0")
@@ -290,7 +293,7 @@ def refuse_extreme_levels(
     The effect of such a level has no posterior: the more extreme it is, the better it fits.
     """
     for response in records.responses:
-        seen, down, up = response.one_sided()
+        seen, down, up = response.one_sided_masks()
         for effect in effects:
             if not isinstance(effect, ClassEffect) or not effect.is_flat(response.trait):
                 continue

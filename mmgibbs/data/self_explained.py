@@ -163,14 +163,14 @@ def _said_of_classes(trait: Trait, t: int, y: np.ndarray, effects: Effects) -> I
                 "all of them, and nothing is left for other effects; leave it out, or write kind: covariate where the "
                 "column has numbers that measure something"
             )
-        elif n - n_levels >= _MIN_RECORDS and _is_constant_within(y[seen], of_level, len(effect.ids)):
+        elif n - n_levels >= _MIN_RECORDS and _is_constant_by_level(y[seen], of_level, len(effect.ids)):
             yield (
                 f"{where} {counted(n_levels, 'level')}, and all records of a level have the same value of traits."
                 f"{trait.name}: the effect explains all of them, and nothing is left for other effects; leave it out"
             )
 
 
-def _is_constant_within(y: np.ndarray, of_level: np.ndarray, n_levels: int) -> bool:
+def _is_constant_by_level(y: np.ndarray, of_level: np.ndarray, n_levels: int) -> bool:
     value = np.zeros(n_levels)
     value[of_level] = y
     return bool((value[of_level] == y).all())

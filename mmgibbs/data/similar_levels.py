@@ -15,7 +15,7 @@ import polars as pl
 
 from mmgibbs.config import Analysis
 from mmgibbs.config.relationships import Identity
-from mmgibbs.data.animal_ids import parent_of
+from mmgibbs.data.animal_ids import guess_parent_role
 from mmgibbs.data.covariate_codes import advise_on_fixed
 from mmgibbs.data.missing_codes import find_score_codes, written_codes
 from mmgibbs.data.phenotypes import SHOWN
@@ -58,7 +58,7 @@ def describe_alike(text: pl.Series, column: str) -> str | None:
     """Return what to say of levels that may be one. text: (n,) String, the level of each record, null where missing."""
     counts = _records_of_levels(text)
     repeated = normal_forms(counts["level"]).is_duplicated()
-    of = _by_frequency(counts.filter(repeated))  # of what may be millions
+    of = _sort_levels(counts.filter(repeated))  # of what may be millions
     groups = group_alike(list(of), counts["level"])
     if not groups:
         return None
@@ -78,7 +78,7 @@ def describe_unknown(text: pl.Series, column: str, advise: Advice) -> str | None
         return None
     words = counts["level"].filter(are_unknown_codes(counts["level"], "level")).to_list()
     codes = {*words, *_codes_of_scores(counts)}
-    of = _by_frequency(counts.filter(pl.col("level").is_in(list(codes))))
+    of = _sort_levels(counts.filter(pl.col("level").is_in(list(codes))))
     unknown = list(of)
     if not unknown or len(unknown) == counts.height:
         return None  # where all are such words they are names
@@ -105,7 +105,7 @@ def _records_of_levels(text: pl.Series) -> pl.DataFrame:
     return pl.DataFrame({"level": text}).drop_nulls()["level"].value_counts()
 
 
-def _by_frequency(counts: pl.DataFrame) -> dict[str, int]:
+def _sort_levels(counts: pl.DataFrame) -> dict[str, int]:
     """Level -> its records, the most frequent first."""
     return dict(counts.sort(["count", "level"], descending=[True, False]).iter_rows())
 
@@ -157,7 +157,7 @@ def _class_columns(analysis: Analysis, missing: Sequence[str]) -> list[_ClassCol
     ids = {*ANIMAL_COLUMNS, *PARENT_COLUMNS, *(m.level for m in model.markers.values())}
     for random in model.random.values():
         related = not isinstance(random.relationship, Identity)
-        ids |= {e.level for e in random.effects.values() if related or parent_of(e.level) is not None}
+        ids |= {e.level for e in random.effects.values() if related or guess_parent_role(e.level) is not None}
     for name, fixed in model.fixed.items():
         path, traits = f"model.fixed.{name}", tuple(fixed.traits)
         if fixed.kind == "class":

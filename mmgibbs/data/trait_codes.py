@@ -10,7 +10,7 @@ from mmgibbs.config import Trait
 from mmgibbs.config.text import as_number
 from mmgibbs.data.missing_codes import MissingCodes, find_missing_codes, find_score_codes
 from mmgibbs.data.phenotypes import Phenotypes
-from mmgibbs.data.responses import without_open_ends
+from mmgibbs.data.responses import drop_infinite_bounds
 from mmgibbs.model.response import Categories, Response
 
 
@@ -50,7 +50,7 @@ def _codes_of_trait(
             (
                 f"{path}.{key}",
                 column,
-                without_open_ends(phenotypes, column, open_end).numbers(column, path, trait.missing),
+                drop_infinite_bounds(phenotypes, column, open_end).numbers(column, path, trait.missing),
             )
             for key, column, open_end in (("lower", trait.lower, -np.inf), ("upper", trait.upper, np.inf))
         ]

@@ -10,11 +10,11 @@ import numpy as np
 from mmgibbs.config import Analysis
 from mmgibbs.data.dropped_records import find_dropped
 from mmgibbs.data.phenotypes import MOST, SHOWN, Phenotypes, refuse_rows
-from mmgibbs.data.responses import read_response, response_columns, without_records
+from mmgibbs.data.responses import no_records_error, read_response, response_columns
 from mmgibbs.data.trait_codes import warn_of_trait_codes
 from mmgibbs.model.response import Response
 from pedigree.messages import ResultWarning
-from pedigree.tables import in_full
+from pedigree.tables import format_number
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
     n_read = len(y)
     for i, trait in enumerate(traits):
         if np.isnan(y[:, i]).all():
-            raise without_records(trait, phenotypes)
+            raise no_records_error(trait, phenotypes)
     if not used.all():
         notes.append(f"{np.count_nonzero(~used):,} of {n_read:,} records left out: no observed trait")
         phenotypes, y = phenotypes.keep(used), y[used]
@@ -77,7 +77,8 @@ def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
     for i in np.flatnonzero(constant).tolist():
         notes.append(
             ResultWarning(
-                f"trait '{traits[i].name}' does not vary: every one of its {count[i]} records is {in_full(mean[i])}"
+                f"trait '{traits[i].name}' does not vary: every one of its {count[i]} records is "
+                f"{format_number(mean[i])}"
             )
         )
     weight = _weights(analysis, phenotypes)

@@ -14,7 +14,7 @@ from mmgibbs.config.fields import NOT_IN_A_NAME
 from mmgibbs.data.dates import are_dates, are_dates_as_numbers
 from mmgibbs.data.decimal_commas import with_points
 from mmgibbs.data.number_format import Decimal, parse_column
-from pedigree.tables import agreeing, counted, in_full
+from pedigree.tables import agreeing, counted, format_number
 
 MISSING = ("", "NA")  # what an analysis takes for a missing value where it says nothing else
 # What other programs write for a missing value; taken for one in a column whose other values are numbers.
@@ -198,7 +198,7 @@ def _column(name: str, text: pl.Series, absent: list[str], decimal: Decimal, lab
 
 def _shown(value: float) -> str:
     """Six figures, and all of those of a whole number or a large one."""
-    return in_full(value) if value % 1 == 0 or abs(value) >= _LARGE else f"{value:g}"
+    return format_number(value) if value % 1 == 0 or abs(value) >= _LARGE else f"{value:g}"
 
 
 def words_of(name: str) -> list[str]:

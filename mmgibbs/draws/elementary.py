@@ -93,11 +93,11 @@ def exp(x):
         return x if np.isnan(x) else 0.0
     if x > 709.79:
         return np.inf
-    return exp_within(x)
+    return exp_unchecked(x)
 
 
 @kernel(fastmath=False, forceinline=True)
-def exp_within(x):
+def exp_unchecked(x):
     """e^x for -745.2 < x <= 709.79, which is not checked: without branches, so that loops vectorise."""
     n = (x * LOG2_E + ROUND) - ROUND
     r = (x - n * LN2_HIGH) - n * LN2_LOW

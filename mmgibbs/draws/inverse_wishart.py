@@ -42,7 +42,9 @@ def draw_inverse_wishart(nu, S, now, G, work, number, first_row, stream, seed, c
     if not cholesky(S, L, 0.0):
         G[:] = np.nan
         return
-    known = now.size > 0 and factor_of(now, L, T, A, work[3])  # a G that rounding hides has next to no probability
+    known = now.size > 0 and bartlett_factor(
+        now, L, T, A, work[3]
+    )  # a G that rounding hides has next to no probability
     for i in range(k):
         row = np.uint64(first_row + i)
         if known:
@@ -69,7 +71,7 @@ def draw_inverse_wishart(nu, S, now, G, work, number, first_row, stream, seed, c
 
 
 @kernel(fastmath=False)
-def factor_of(G, L, T, X, products):
+def bartlett_factor(G, L, T, X, products):
     """Bartlett's T of G given L: T T' = L' G^-1 L = X' X, X = B^-1 L with G = B B'. False where rounding hides it.
 
     G and L (k, k) are read; T, X and products, which comes as zeros (all k, k), are written.

@@ -91,7 +91,7 @@ def fill_normals(out, c0, levels, c2, k0, k1):
 
 
 @kernel(fastmath=False)
-def fill_normals_across(out, c0, levels, c2, k0, k1):
+def fill_normals_transposed(out, c0, levels, c2, k0, k1):
     """out[j, i] = normal j of levels[i]: fill_normals turned over, for levels side by side.
 
     out: (even number of rows, >= m) float64, C order. levels: (m,) int32 or int64, in model order.

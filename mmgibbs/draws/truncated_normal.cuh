@@ -4,7 +4,7 @@
 
 namespace mmgibbs {
 
-__device__ inline double truncated_normal_above(double mean, word32 c0, word32 c1, word32 c2, word32 draw, word32 k0,
+__device__ inline double truncated_normal_positive(double mean, word32 c0, word32 c1, word32 c2, word32 draw, word32 k0,
                                                 word32 k1) {
     if (!(magnitude(mean) < infinity())) return not_a_number();
     double rate = 0.5 * (sqrt(mean * mean + 4.0) - mean);
@@ -27,9 +27,9 @@ __device__ inline double truncated_normal_above(double mean, word32 c0, word32 c
     }
 }
 
-__device__ inline double truncated_normal_below(double mean, word32 c0, word32 c1, word32 c2, word32 draw, word32 k0,
+__device__ inline double truncated_normal_negative(double mean, word32 c0, word32 c1, word32 c2, word32 draw, word32 k0,
                                                 word32 k1) {
-    return -truncated_normal_above(-mean, c0, c1, c2, draw, k0, k1);
+    return -truncated_normal_positive(-mean, c0, c1, c2, draw, k0, k1);
 }
 
 __device__ inline double truncated_normal(double mean, double lower, double upper, word32 c0, word32 c1, word32 c2,

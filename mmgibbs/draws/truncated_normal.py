@@ -16,7 +16,7 @@ from math import sqrt
 
 import numpy as np
 
-from mmgibbs.draws.elementary import exp, exp_within, log
+from mmgibbs.draws.elementary import exp, exp_unchecked, log
 from mmgibbs.draws.normal import box_muller
 from mmgibbs.draws.philox import draw_word, exhausted, philox, uniform, uniform_pair
 from pedigree.kernels import kernel
@@ -26,7 +26,7 @@ SQRT_TWO_PI = 2.5066282746310002
 
 
 @kernel(fastmath=False)
-def truncated_normal_above(mean, c0, c1, c2, draw, k0, k1):
+def truncated_normal_positive(mean, c0, c1, c2, draw, k0, k1):
     """TN(mean, 1; > 0), strictly positive; nan where mean is nan or infinite."""
     if not abs(mean) < np.inf:
         return np.nan
@@ -52,9 +52,9 @@ def truncated_normal_above(mean, c0, c1, c2, draw, k0, k1):
 
 
 @kernel(fastmath=False)
-def truncated_normal_below(mean, c0, c1, c2, draw, k0, k1):
+def truncated_normal_negative(mean, c0, c1, c2, draw, k0, k1):
     """TN(mean, 1; < 0), strictly negative: minus TN(-mean, 1; > 0)."""
-    return -truncated_normal_above(-mean, c0, c1, c2, draw, k0, k1)
+    return -truncated_normal_positive(-mean, c0, c1, c2, draw, k0, k1)
 
 
 @kernel(fastmath=False)
@@ -64,11 +64,11 @@ def truncated_normal(mean, lower, upper, c0, c1, c2, draw, k0, k1):
     nan unless lower <= upper and mean is finite. For standard deviation s pass mean/s, lower/s, upper/s and multiply by
     s.
     """
-    return truncated_normal_from(np.uint64(0), mean, lower, upper, c0, c1, c2, draw, k0, k1)
+    return retry_truncated_normal(np.uint64(0), mean, lower, upper, c0, c1, c2, draw, k0, k1)
 
 
 @kernel(fastmath=False)
-def truncated_normal_from(attempt, mean, lower, upper, c0, c1, c2, draw, k0, k1):
+def retry_truncated_normal(attempt, mean, lower, upper, c0, c1, c2, draw, k0, k1):
     """`truncated_normal` from attempt number `attempt` (uint64) on, where those before have been tried elsewhere."""
     if not (lower <= upper and abs(mean) < np.inf):
         return np.nan
@@ -128,7 +128,7 @@ def attempt_without_normals(mean, lower, upper, u, v):
     power = power_outside if by_uniform else power_exponential
     power = power_inside if inside else power
     valid = (lower <= upper) & (abs(mean) < np.inf)
-    accepted = (v < exp_within(power)) & (by_uniform | (excess <= width)) & valid
+    accepted = (v < exp_unchecked(power)) & (by_uniform | (excess <= width)) & valid
     up, down = min(lower + excess, upper), max(upper - excess, lower)
     return up if inside | right else down, accepted
 
@@ -165,7 +165,7 @@ def fill_truncated(out, mean, sd, lower, upper, level, n, work, c0, c2, draw, k0
         n_again += by_normals[i] & (not accepted[i])
         n_others += not by_normals[i]
     _second_normals(out, mean, sd, lower, upper, level, again[:n_again], z1, c0, c2, draw, k0, k1)
-    _without_normals(out, mean, sd, lower, upper, level, others[:n_others], work, c0, c2, draw, k0, k1)
+    _draw_by_exponentials(out, mean, sd, lower, upper, level, others[:n_others], work, c0, c2, draw, k0, k1)
 
 
 @kernel(fastmath=False)
@@ -177,11 +177,11 @@ def _second_normals(out, mean, sd, lower, upper, level, listed, z1, c0, c2, draw
             out[i] = x
         elif sd[i] > 0.0:
             m, a, b = mean[i] / sd[i], lower[i] / sd[i], upper[i] / sd[i]
-            out[i] = sd[i] * truncated_normal_from(np.uint64(1), m, a, b, c0, level[i], c2, draw, k0, k1)
+            out[i] = sd[i] * retry_truncated_normal(np.uint64(1), m, a, b, c0, level[i], c2, draw, k0, k1)
 
 
 @kernel(fastmath=False)
-def _without_normals(out, mean, sd, lower, upper, level, listed, work, c0, c2, draw, k0, k1):
+def _draw_by_exponentials(out, mean, sd, lower, upper, level, listed, work, c0, c2, draw, k0, k1):
     """First attempts by exponentials and uniforms for the levels listed, and further ones where they fail."""
     numbers, accepted, n = work[0], work[2][0], len(listed)
     m, a, b, u, v, x = numbers[4], numbers[5], numbers[6], numbers[7], numbers[8], numbers[9]
@@ -196,4 +196,4 @@ def _without_normals(out, mean, sd, lower, upper, level, listed, work, c0, c2, d
         if accepted[j]:
             out[i] = sd[i] * x[j]
         elif sd[i] > 0.0:
-            out[i] = sd[i] * truncated_normal_from(np.uint64(1), m[j], a[j], b[j], c0, level[i], c2, draw, k0, k1)
+            out[i] = sd[i] * retry_truncated_normal(np.uint64(1), m[j], a[j], b[j], c0, level[i], c2, draw, k0, k1)

@@ -14,7 +14,7 @@ from mmgibbs.draws.normal import normal
 from mmgibbs.draws.purpose import AUGMENT, stream
 from mmgibbs.draws.small_matrices import cholesky
 from mmgibbs.equations.structured import Records
-from mmgibbs.model.residual import Blocks, ClassBlocks, of_classes
+from mmgibbs.model.residual import Blocks, ClassBlocks, stack_classes
 from pedigree.kernels import kernel
 
 # (fill, noise) of `augmentation`, or None where no trait is missing; class of each pattern; number of classes
@@ -78,7 +78,7 @@ def augmentation(R: np.ndarray, patterns: np.ndarray, blocks: Blocks | ClassBloc
     n_patterns, T = patterns.shape
     fill, noise = np.zeros((2, n_patterns, T, T))
     room, traits = np.zeros((2, T, T)), np.empty(T, np.int64)
-    all_R = np.ascontiguousarray(of_classes(R))
+    all_R = np.ascontiguousarray(stack_classes(R))
     if not _augmentation(all_R, patterns, numbers, by_class.class_of_pattern, fill, noise, room, traits):
         raise np.linalg.LinAlgError("Matrix is not positive definite.")
     return fill, noise

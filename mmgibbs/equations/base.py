@@ -17,7 +17,7 @@ import numpy as np
 
 from mmgibbs.errors import ModelError
 from mmgibbs.model.design import Design, inverse_by_pattern
-from mmgibbs.model.residual import of_classes
+from mmgibbs.model.residual import stack_classes
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def precisions(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray) ->
             flat = np.zeros((k, k))
             inverses.append(flat if term.prior_precision is None else np.asarray(term.prior_precision, np.float64))
     of_patterns = design.patterns, design.class_of_pattern
-    return inverses, _inverse(lambda: inverse_by_pattern(of_classes(R), *of_patterns), "residual", R)
+    return inverses, _inverse(lambda: inverse_by_pattern(stack_classes(R), *of_patterns), "residual", R)
 
 
 def _of_covariance(g: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ import numpy as np
 
 from mmgibbs.equations.dense import dot
 from pedigree.kernels import kernel
-from pedigree.partitioned import InverseAmong
+from pedigree.partitioned import SubsetInverse
 
 
 class CoreLevels(NamedTuple):
@@ -30,7 +30,7 @@ class CoreLevels(NamedTuple):
     products: np.ndarray  # (n, c) P, float64 or float32
     left: np.ndarray  # (n,) float64 m_i
     weight: float
-    pedigree: InverseAmong | None  # A22^-1
+    pedigree: SubsetInverse | None  # A22^-1
     less: float
 
     def diagonal(self) -> np.ndarray:

@@ -48,12 +48,12 @@ def realised_variances(
     for i, draw in enumerate(draws):
         by = draw[rows].astype(np.float64)
         own = out.of_part[i], out.of_group[i], out.with_total[i]
-        out.total[i] = _one_draw(store.array, rows, values, by, bounds, group, n, sums, *own)
+        out.total[i] = _accumulate_draw(store.array, rows, values, by, bounds, group, n, sums, *own)
     return out
 
 
 @kernel
-def _one_draw(genotypes, rows, values, by, bounds, group, n, sums, of_part, of_group, with_total):
+def _accumulate_draw(genotypes, rows, values, by, bounds, group, n, sums, of_part, of_group, with_total):
     groups, chunks = of_group.size, genotypes.shape[1]
     one, every = sums[groups], sums[groups + 1]
     sums[:] = 0.0

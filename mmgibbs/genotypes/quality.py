@@ -67,7 +67,7 @@ def opposing_homozygotes(store: Store, rows: np.ndarray, one: np.ndarray, two: n
     values, dosage = store.as_read(), np.empty((SNPS_OF_A_WORD, store.n_chunks * CHUNK), np.float32)
     for first in range(0, len(rows), SNPS_OF_A_WORD):
         some = rows[first : first + SNPS_OF_A_WORD]
-        store.decode_into(some, values, dosage)
+        store.decode_to(some, values, dosage)
         planes = np.zeros((3, dosage.shape[1]), np.uint64)
         _set_planes(dosage[: len(some)], planes[0], planes[1], planes[2])
         _count_opposing(planes[0], planes[1], planes[2], one, two, out)

@@ -69,7 +69,7 @@ def dominance(store: PackedGenotypes, frequency: np.ndarray) -> Products:
     """Genotypes are 0, 1, 2; a missing one is 0 of the scaled ones, their expectation."""
     p, q = frequency, 1 - frequency
     of_code = np.stack([-2 * p**2, 2 * p * q, -2 * q**2, np.zeros(len(p))], axis=1)
-    return products(OfDominance(store, of_code / np.sqrt(np.sum((2 * p * q) ** 2))), store.every)
+    return products(Dominance(store, of_code / np.sqrt(np.sum((2 * p * q) ** 2))), store.every)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Additive:
 
 
 @dataclass(frozen=True)
-class OfDominance:
+class Dominance:
     """x by genotype, (p, 4): 0, 1, 2 copies, missing."""
 
     store: PackedGenotypes
@@ -109,20 +109,20 @@ class OfDominance:
         return np.take_along_axis(self.of_code[rows], np.where(np.isnan(dosage), 3, dosage).astype(np.int64), axis=1)
 
 
-def products(coded: Additive | OfDominance, rows: np.ndarray) -> Products:
+def products(coded: Additive | Dominance, rows: np.ndarray) -> Products:
     """X'X over these SNPs.
 
     Memory: 8 n^2 bytes, and 4 n^2 more with blocks in single precision.
     """
     store, n = coded.store, coded.store.n_animals
     double = float(n) ** 2 * len(rows) <= DOUBLE_UP_TO
-    matrix = _in_double(coded, rows) if double else _in_single(coded, rows, store.n_chunks * CHUNK)
+    matrix = _syrk_double(coded, rows) if double else _syrk_single(coded, rows, store.n_chunks * CHUNK)
     matrix = np.ascontiguousarray(matrix[:n, :n])
     fill_upper(matrix)
     return Products(matrix, _words(double))
 
 
-def products_with(coded: Additive, rows: np.ndarray, chosen: np.ndarray) -> WithChosen:
+def cross_products(coded: Additive, rows: np.ndarray, chosen: np.ndarray) -> WithChosen:
     """X'X over these SNPs, of which only the columns of the chosen animals are made.
 
     Memory: 8 n c bytes twice, and the genotypes of a block.
@@ -144,7 +144,7 @@ def _words(double: bool) -> str:
     return "double" if double else f"products of {BLOCK:,} SNPs in single precision, sums in double"
 
 
-def _in_double(coded: Additive | OfDominance, rows: np.ndarray) -> np.ndarray:
+def _syrk_double(coded: Additive | Dominance, rows: np.ndarray) -> np.ndarray:
     """The lower triangle."""
     n = coded.store.n_animals
     total = np.zeros((n, n), order="F")
@@ -154,14 +154,14 @@ def _in_double(coded: Additive | OfDominance, rows: np.ndarray) -> np.ndarray:
     return total
 
 
-def _in_single(coded: Additive | OfDominance, rows: np.ndarray, padded: int) -> np.ndarray:
+def _syrk_single(coded: Additive | Dominance, rows: np.ndarray, padded: int) -> np.ndarray:
     """The lower triangle; animals after the last are to be left out."""
     total, part = np.zeros((padded, padded), order="F"), np.zeros((padded, padded), np.float32, order="F")
     values = coded.values
     for first in range(0, len(rows), BLOCK):
         chosen = rows[first : first + BLOCK]
         x = np.empty((len(chosen), padded), np.float32)
-        coded.store.decode_into(chosen, values, x)
+        coded.store.decode_to(chosen, values, x)
         part = ssyrk(1.0, x.T, beta=0.0, c=part, lower=1, overwrite_c=1)
         total += part
     return total

@@ -52,7 +52,7 @@ class Store(ABC):
     _one: ClassVar[np.ndarray]  # (4,) float32 values with x = 1, and 0 where missing
 
     def __init__(self, array: np.ndarray, n_animals: int):
-        assert array.dtype == self.dtype and array.shape[1:] == (chunks_of(n_animals), self.width)
+        assert array.dtype == self.dtype and array.shape[1:] == (count_chunks(n_animals), self.width)
         self.array, self.n_animals = array, n_animals
 
     @property
@@ -123,10 +123,10 @@ class Store(ABC):
     def decode(self, rows: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
         """(m, n) float32 x of these SNPs; without values the dosages, NaN where missing."""
         out = np.empty((len(rows), self.n_chunks * CHUNK), np.float32)
-        self.decode_into(rows, self.as_read() if values is None else values, out)
+        self.decode_to(rows, self.as_read() if values is None else values, out)
         return out[:, : self.n_animals]
 
-    def decode_into(self, rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
+    def decode_to(self, rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
         """As `decode`, into (m, 128 chunks) float32, of which the first n of a row count."""
         out[:] = 0.0
         one = np.ones(1, np.float32)
@@ -242,7 +242,7 @@ class PackedSource(GenotypeSource):
 KINDS: dict[str, type[Store]] = {kind.kind: kind for kind in (PackedGenotypes, FixedGenotypes, RealGenotypes)}
 
 
-def chunks_of(n_animals: int) -> int:
+def count_chunks(n_animals: int) -> int:
     return -(-n_animals // CHUNK)
 
 
@@ -265,7 +265,7 @@ def store_genotypes(
     path: the .npy file to write and map; without, the store is in memory. kind: packed for codes, 8 bits for dosages.
     """
     kind = kind or (FixedGenotypes if source.real_valued else PackedGenotypes)
-    shape = (len(snps), chunks_of(len(animals)), kind.width)
+    shape = (len(snps), count_chunks(len(animals)), kind.width)
     array = np.empty(shape, kind.dtype) if path is None else np.lib.format.open_memmap(path, "w+", kind.dtype, shape)
     order = np.argsort(snps, kind="stable")
     for first in range(0, source.n_snps, BLOCK):

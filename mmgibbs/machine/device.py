@@ -67,7 +67,7 @@ Shape = int | Sequence[int]
 Argument = DeviceArray | np.generic | int | None  # of a kernel
 
 
-class OutOfDeviceMemory(MemoryError):
+class DeviceMemoryError(MemoryError):
     """An array that does not fit on the device."""
 
 
@@ -130,7 +130,7 @@ class Device:
         try:
             return self.cupy.empty(shape, dtype)
         except self.cupy.cuda.memory.OutOfMemoryError as error:
-            raise OutOfDeviceMemory(str(error)) from None
+            raise DeviceMemoryError(str(error)) from None
 
     def zeros(self, shape: Shape, dtype: npt.DTypeLike, stream: Stream) -> DeviceArray:
         """An array on the device, filled with 0 in the order of the stream. OutOfDeviceMemory where it does not fit."""

@@ -4,7 +4,7 @@ Each is here because plain loops were measured to be slower (milliseconds or nan
 
     dot_packed, add_packed  SNPs times a vector, from 2 bits a genotype: 0.019 ns a genotype; in plain loops 0.33
     set_multiple, ...       rows of k numbers as vectors of k lanes: a loop over 4 numbers takes three times as long
-    stack, on_stack         small work arrays in registers: a 4 x 4 factor in an array of the heap takes twice as long
+    stack, stack_array      small work arrays in registers: a 4 x 4 factor in an array of the heap takes twice as long
     prefetch                the memory that is read some steps later: a large sweep waits for little else
     load_acquire, ...       a barrier between threads within a kernel (barrier.py), thousands of times in a sweep
 """
@@ -70,7 +70,7 @@ def _array_on_stack(shape: Sequence[Any], dtype: Any) -> tuple[Any, Callable] | 
 
 
 @intrinsic
-def on_stack(typingctx, shape):
+def stack_array(typingctx, shape):
     """A C-ordered float64 array on the stack, not set; `shape` is a tuple of literal numbers and len() of tuples.
 
     `carray(stack(...), shape)` in one.

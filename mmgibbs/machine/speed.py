@@ -15,12 +15,12 @@ SECONDS_BETWEEN_LINES = 60.0
 _SIDE, _PRODUCTS = 384, 3
 
 
-def seconds_for(operations: float, share: float = SPARSE_SHARE) -> float:
+def estimate_seconds(operations: float, share: float = SPARSE_SHARE) -> float:
     """Return about how many seconds so many multiplications and additions take at a share of the speed of products."""
     return operations / (share * _products_per_second())
 
 
-def about(seconds: float) -> str:
+def describe_duration(seconds: float) -> str:
     """Return ', about 2 min', or '' where nobody would wait."""
     if not seconds >= SILENT_BELOW_SECONDS:
         return ""

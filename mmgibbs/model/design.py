@@ -109,7 +109,7 @@ class Design:
         for s in self.shifts:
             self._shift(out, s)
         for term, component, value in self.offsets:
-            out[term][:, component] += _where_active(self.terms[term], component, value)
+            out[term][:, component] += _fill_active(self.terms[term], component, value)
         for s in self.base:
             self._shift(out, s)
         return out
@@ -118,7 +118,7 @@ class Design:
         source = theta[s.source][:, list(s.source_components)]
         shift = np.einsum("lj,lj->l", s.means, source)[s.source_level]
         if s.moved is None:
-            theta[s.target][:, s.component] -= _where_active(self.terms[s.target], s.component, shift)
+            theta[s.target][:, s.component] -= _fill_active(self.terms[s.target], s.component, shift)
         else:
             theta[s.target][:, s.component] -= np.where(s.moved, shift, 0.0)
 
@@ -136,7 +136,7 @@ class Design:
         return active
 
 
-def _where_active(term: Term, component: int, value: np.ndarray | float) -> np.ndarray | float:
+def _fill_active(term: Term, component: int, value: np.ndarray | float) -> np.ndarray | float:
     return value if term.active is None else np.where(term.active[:, component], value, 0.0)
 
 

@@ -64,7 +64,7 @@ def stored_dimensions(term: str) -> tuple[str, str]:
     return f"{stored_name(term)}_level", f"{stored_name(term)}_component"
 
 
-def stored_as_one(parameters: Iterable[str], terms: Iterable[str] = ()) -> tuple[str, str, str] | None:
+def find_name_clash(parameters: Iterable[str], terms: Iterable[str] = ()) -> tuple[str, str, str] | None:
     """The first two that draws.nc would call by one name, in words, and that name; terms: with draws of levels."""
     every = [(repr(name), stored_name(name)) for name in parameters]
     for term in terms:

@@ -58,7 +58,7 @@ def states_of_traits(n_traits: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class VarianceLeft:
+class ResidualPolygenicVariance:
     """The covariance matrix of a random term is `factor` times that of an effect, trait by trait."""
 
     term: str
@@ -87,7 +87,9 @@ class Markers:
     joint: JointPriorSpec | None = None  # of all traits of the term; then `prior` is what it says of this one
     epsilon: bool = False  # a random term holds what predicted genotypes leave, and nothing of genotyped animals
     genotyped: int | None = None  # the first so many of the store, where the genotypes of the others are predicted
-    left: VarianceLeft | None = None  # where the variance of an effect is that of what predicted genotypes leave, too
+    left: ResidualPolygenicVariance | None = (
+        None  # where the variance of an effect is that of what predicted genotypes leave, too
+    )
 
     @property
     def first(self) -> bool:

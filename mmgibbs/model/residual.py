@@ -52,7 +52,7 @@ class ResidualModel:
         return all(m.fixed for m in self.matrices)
 
 
-def of_classes(R: np.ndarray) -> np.ndarray:
+def stack_classes(R: np.ndarray) -> np.ndarray:
     """(classes, T, T) of R (T, T) or (classes, T, T)."""
     R = np.asarray(R, np.float64)
     return R if R.ndim == 3 else R[None]

@@ -48,7 +48,7 @@ class Categories:
         counts = np.bincount(self.category[self.category >= 0], minlength=len(self.labels))
         return np.concatenate([[0.0], np.cumsum(counts) / counts.sum()])
 
-    def one_sided(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def one_sided_masks(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(n,) bool each: observed; fits the better the lower its liability is; the higher."""
         return self.category >= 0, self.category == 0, self.category == len(self.labels) - 1
 
@@ -84,13 +84,13 @@ class Interval:
             middle = 0.5 * (self.lower + self.upper)
         return np.where(both, middle, np.where(np.isfinite(self.lower), self.lower, self.upper))
 
-    def one_sided(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def one_sided_masks(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(n,) bool each: observed; fits the better the lower its value is; the higher."""
         return ~np.isnan(self.lower), np.isneginf(self.lower), np.isposinf(self.upper)
 
     def tally(self) -> dict[str, int]:
         """Records by what is known of them; kinds that do not occur are left out."""
-        observed, below, above = self.one_sided()
+        observed, below, above = self.one_sided_masks()
         exact = observed & (self.lower == self.upper)
         kinds = {
             "exact": exact,
@@ -121,7 +121,7 @@ class Count:
         """(n,) log rates: log((y + 1/2) / exposure)."""
         return np.log((self.count + 0.5) / self.exposure)
 
-    def one_sided(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def one_sided_masks(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(n,) bool each: observed; fits the better the lower its log rate is; the higher, which none does."""
         return ~np.isnan(self.count), self.count == 0, np.zeros(len(self.count), bool)
 

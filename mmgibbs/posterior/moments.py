@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.posterior.tracked import WholeTheta
+from mmgibbs.posterior.tracked import HostTheta
 from pedigree.kernels import kernel
 
 LONG_ENOUGH = 8  # draws of a batch whose mean says something of how draws follow each other; of one draw: nothing
@@ -151,7 +151,7 @@ class MomentsOfLocations:
     def __init__(self, shapes: Sequence[tuple[int, ...]], n_draws: int, n_batches: int):
         self.moments = Moments(shapes, n_draws, n_batches)
 
-    def add(self, theta: WholeTheta) -> None:
+    def add(self, theta: HostTheta) -> None:
         self.moments.add(theta.arrays())
 
     def state(self) -> dict[str, np.ndarray]:

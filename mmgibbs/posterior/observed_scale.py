@@ -38,7 +38,7 @@ OF_GENOMIC = ("mean without genomic values of the animals' own",)  # beside them
 
 
 @dataclass(frozen=True)
-class FixedPart:
+class FixedContribution:
     """What one fixed effect adds to the rows of a population: sum_j values[:, j] theta[level, components[j]]."""
 
     term: int
@@ -48,7 +48,7 @@ class FixedPart:
 
 
 @dataclass(frozen=True)
-class GenomicPart:
+class GenomicContribution:
     """SNP effects on the records of a population."""
 
     markers: tuple[int, ...]  # numbers of the terms
@@ -75,15 +75,15 @@ class Population:
 
     trait: int
     weight: np.ndarray  # (rows,) share of the records, sums to 1
-    fixed: tuple[FixedPart, ...]
+    fixed: tuple[FixedContribution, ...]
     log_exposure: np.ndarray  # (rows,) of counts, on the scale of the sampler; else 0
     origin: float  # what the sampler took off the liabilities: the user's eta is eta + origin
     profile: np.ndarray  # (rows,) int64 row of `products`
     products: tuple[tuple[str, np.ndarray], ...]  # name of a covariance matrix, (profiles, k, k)
     residual_class: np.ndarray  # (profiles,) int64
-    genomic: GenomicPart | None = None
+    genomic: GenomicContribution | None = None
 
-    def fixed_part(self, theta: Sequence[np.ndarray]) -> np.ndarray:
+    def fixed_predictor(self, theta: Sequence[np.ndarray]) -> np.ndarray:
         """(rows,) eta as the sampler has it, without exposure; theta: (q, k) per term."""
         eta = np.zeros(len(self.weight))
         for part in self.fixed:
@@ -132,7 +132,7 @@ class ObservedScale:
         return self.direct is not None or self.genomic_heritability
 
 
-def of_categories(
+def category_moments(
     eta: np.ndarray, V: np.ndarray, cuts: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """(p (K,), psi (K,)); eta, V and weight (rows,), cuts (K + 1,) from -inf to inf."""
@@ -144,7 +144,7 @@ def of_categories(
     return np.diff(below), -np.diff(density)
 
 
-def of_counts(eta: np.ndarray, V: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+def count_moments(eta: np.ndarray, V: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     """(mean, variance) of the counts; eta with the log of the exposure."""
     mean = float(np.exp(eta + 0.5 * V) @ weight)
     return mean, float(np.exp(2 * eta + 2 * V) @ weight) - mean**2 + mean
@@ -166,9 +166,9 @@ def observed_values(
     """(m,) the values of `scale.names` in one draw. Of two categories the higher one is reported."""
     weight = scale.population.weight
     if not scale.categories:
-        mean, variance = of_counts(eta + scale.population.log_exposure, V, weight)
+        mean, variance = count_moments(eta + scale.population.log_exposure, V, weight)
         return np.array([mean**2 * direct / variance] if scale.heritable else [])
-    p, psi = of_categories(eta, V, cuts, weight)
+    p, psi = category_moments(eta, V, cuts, weight)
     first = 1 if scale.categories == 2 else 0
     values = [p[first:]]
     if scale.heritable:

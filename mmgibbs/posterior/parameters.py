@@ -372,9 +372,9 @@ class _Shares:
         self.heritability: dict[str, np.ndarray] = {}
         self.ratios: dict[str, np.ndarray] = {}
         self.counted: dict = {}
-        on_trait = components_on(terms, t)
+        on_trait = random_components(terms, t)
         self.fixed = residual.fixed and all(terms[i].fixed for i, _ in on_trait) and not markers
-        regressions = regressions_on(terms, t)
+        regressions = covariate_term_names(terms, t)
         if regressions:
             self.note = (
                 f"{trait}: the variance of {_listed(regressions)} changes with its covariates, "
@@ -426,14 +426,14 @@ def _component(terms: Sequence[TermInfo], matrices: Mapping[str, np.ndarray], i:
     return matrices[terms[i].matrix][..., c, c]
 
 
-def components_on(terms: Sequence[TermInfo], trait: int) -> list[tuple[int, int]]:
+def random_components(terms: Sequence[TermInfo], trait: int) -> list[tuple[int, int]]:
     """(term, component) of every random component of a trait."""
     return [(i, c) for i, info in enumerate(terms) for c, s in enumerate(info.trait_of_component) if s == trait]
 
 
-def regressions_on(terms: Sequence[TermInfo], trait: int) -> set[str]:
+def covariate_term_names(terms: Sequence[TermInfo], trait: int) -> set[str]:
     """Names of the terms whose variance on the trait changes with covariates."""
-    on = components_on(terms, trait)
+    on = random_components(terms, trait)
     return {terms[i].name for i, c in on if terms[i].regression[terms[i].effect_of_component[c]]}
 
 

@@ -21,7 +21,7 @@ import scipy
 
 from mmgibbs.posterior.moments import Moments, PooledMoments, pool
 from mmgibbs.posterior.totals import TotalValues
-from mmgibbs.posterior.tracked import WholeTheta
+from mmgibbs.posterior.tracked import HostTheta
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ class ProbabilitiesOfLevels:
         self.asked = asked
         self.moments = Moments([(asked.n_levels, len(asked.columns))], n_draws, n_batches)
 
-    def add(self, theta: WholeTheta) -> None:
+    def add(self, theta: HostTheta) -> None:
         drawn, asked = theta.parameters, self.asked
         thresholds = drawn.get(asked.thresholds, np.empty(0))
-        self.moments.add([asked.of_draw(self.own_effects(theta), drawn[asked.liability], thresholds)])
+        self.moments.add([asked.of_draw(self.level_effects(theta), drawn[asked.liability], thresholds)])
 
-    def own_effects(self, theta: WholeTheta) -> np.ndarray:
+    def level_effects(self, theta: HostTheta) -> np.ndarray:
         """(q,) in this draw."""
         assert self.asked.term is not None, "SNP effects alone are another class"
         return theta.arrays()[self.asked.term][:, self.asked.component]

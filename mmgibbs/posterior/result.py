@@ -47,7 +47,7 @@ def pooled(chains: Sequence[ChainResult], name: str) -> Any:
     return first.pool(others)
 
 
-def pooled_under(chains: Sequence[ChainResult], prefix: str) -> dict[str, Any]:
+def pooled_by_prefix(chains: Sequence[ChainResult], prefix: str) -> dict[str, Any]:
     """The same of all names that begin so, without the beginning: 'levels.' -> term -> (chains, draws, levels, k)."""
     names = [name for name in chains[0].tracked if name.startswith(prefix)]
     return {name.removeprefix(prefix): pooled(chains, name) for name in names}

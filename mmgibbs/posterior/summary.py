@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mmgibbs.errors import ModelError
-from mmgibbs.model.labels import stored_as_one, stored_dimensions, stored_name
+from mmgibbs.model.labels import find_name_clash, stored_dimensions, stored_name
 from mmgibbs.posterior.diagnostics import COLUMNS, diagnose
 from mmgibbs.posterior.draws_file import Group, Variable, write_groups
 
@@ -55,7 +55,7 @@ def write_draws(
     ModelError for two names that would be one then.
     """
     levels, sample_stats = levels or {}, sample_stats or {}
-    twice = stored_as_one(parameters, levels) or stored_as_one(sample_stats)
+    twice = find_name_clash(parameters, levels) or find_name_clash(sample_stats)
     if twice:
         raise ModelError(
             f"draws.nc: {twice[0]} and {twice[1]} would both be called '{twice[2]}'; needed names that differ there too"

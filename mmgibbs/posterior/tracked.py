@@ -26,7 +26,7 @@ class Theta(Protocol):
         """(levels, k) float64: chosen levels of a term."""
 
 
-class WholeTheta(Theta, Protocol):
+class HostTheta(Theta, Protocol):
     """Locations that have been brought to the host."""
 
     def arrays(self) -> list[np.ndarray]:

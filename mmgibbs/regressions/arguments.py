@@ -32,7 +32,7 @@ def shown(value: object) -> str:
     return reprlib.repr(value.tolist() if isinstance(value, np.ndarray) else value)
 
 
-def whole_number(name: str, value: Any, least: int, most: int = LARGEST) -> int:
+def check_integer(name: str, value: Any, least: int, most: int = LARGEST) -> int:
     """ConfigError unless `value` is a whole number from `least` to `most`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
         raise ConfigError(f"{name}: found {shown(value)}, needed a whole number from {least} to {most:,}")
@@ -44,24 +44,24 @@ def read_seed(seed: Any) -> int:
     if seed is None:
         return secrets.randbelow(LARGEST + 1)
     try:
-        return whole_number("seed", seed, 0)
+        return check_integer("seed", seed, 0)
     except ConfigError as error:
         raise ConfigError(f"{error}, or None for a fresh one") from None
 
 
 def check_sampling(given: Sampling) -> None:
     """ConfigError names the argument that cannot be used, what was found and what is needed."""
-    whole_number("chains", given.chains, 1, MOST_CHAINS)
+    check_integer("chains", given.chains, 1, MOST_CHAINS)
     for name, least in (("burn_in", 0), ("samples", 1), ("thin", 1)):
-        whole_number(name, getattr(given, name), least)
-    whole_number("burn_in + samples", int(given.burn_in) + int(given.samples), 1)
+        check_integer(name, getattr(given, name), least)
+    check_integer("burn_in + samples", int(given.burn_in) + int(given.samples), 1)
     if given.thin > given.samples:
         raise ConfigError(
             f"thin: found {given.thin} with {given.samples} samples, of which none would be kept; needed at most "
             f"{given.samples}"
         )
     if given.threads is not None:
-        whole_number("threads", given.threads, 1)
+        check_integer("threads", given.threads, 1)
     if not isinstance(given.device, str):
         raise ConfigError(f"device: found {shown(given.device)}, needed 'cpu', 'gpu' or 'auto'")
     for name in ("standardise", "progress"):

@@ -91,10 +91,10 @@ def narrow_integers(values: Any) -> Any:
 
 def find_rows_in_other_order(X: object, **beside: object) -> list[str]:
     """Names of the arguments whose index has the row labels of X (both of pandas) in another order than X."""
-    index = _index_of(X)
+    index = get_index(X)
     if index is None:
         return []
-    indexes = {name: _index_of(values) for name, values in beside.items()}
+    indexes = {name: get_index(values) for name, values in beside.items()}
     return [
         name
         for name, other in indexes.items()
@@ -105,7 +105,7 @@ def find_rows_in_other_order(X: object, **beside: object) -> list[str]:
     ]
 
 
-def _index_of(values: object) -> Any:
+def get_index(values: object) -> Any:
     """The index of a Series or a DataFrame of pandas, else None."""
     index = getattr(values, "index", None)
     return index if hasattr(values, "loc") and hasattr(index, "equals") else None

@@ -34,7 +34,7 @@ from mmgibbs.regressions.numbers import read_numbers
 from mmgibbs.regressions.options import fill_options
 from mmgibbs.regressions.predictors import read_predictors, read_table
 from mmgibbs.regressions.protocol import GroupPredictors, Keys, Parameter, Plugin, RegressionData
-from mmgibbs.regressions.scikit_learn import not_fitted, tags_of, warn_of_a_column, warn_of_draws, warn_of_rows
+from mmgibbs.regressions.scikit_learn import make_tags, not_fitted, warn_of_a_column, warn_of_draws, warn_of_rows
 from mmgibbs.regressions.weights import read_weights, weighted_classes
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Regression(Keywords):
     classes_: np.ndarray | None
 
     def __sklearn_tags__(self) -> Any:
-        return tags_of(self.kind, several_classes=self.several_classes)
+        return make_tags(self.kind, several_classes=self.several_classes)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_run")

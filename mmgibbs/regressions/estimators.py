@@ -255,7 +255,7 @@ class HierarchicalSlice(Classifier):
         group_predictors: npt.ArrayLike | Frame | None = None,
     ) -> np.ndarray:
         """(n,): the most probable class, or the Poisson mean; see predict_proba."""
-        predicted = self._of_groups(X, groups, group_predictors)
+        predicted = self._group_arguments(X, groups, group_predictors)
         return predicted if self.classes_ is None else self.classes_[predicted.argmax(axis=1)]
 
     def predict_proba(
@@ -273,9 +273,9 @@ class HierarchicalSlice(Classifier):
         """
         if self.family == "poisson":
             raise ModelError("HierarchicalSlice: predict_proba needs classes, found family 'poisson'; use predict")
-        return self._of_groups(X, groups, group_predictors)
+        return self._group_arguments(X, groups, group_predictors)
 
-    def _of_groups(
+    def _group_arguments(
         self, X: npt.ArrayLike | Frame, groups: npt.ArrayLike | None, group_predictors: npt.ArrayLike | Frame | None
     ) -> np.ndarray:
         self._needs_fit()

@@ -97,9 +97,9 @@ class LassoSampler:
         self.start_variance = float(y @ (y if weights is None else weights * y)) / self.n
         real = np.float32 if options.precision == "single" else np.float64
         if X.n < self.p:
-            self.fit: ByRows | ByColumns = ByRows(self.X, y, arrays, real, weights)
+            self.fit: WoodburySolver | GramSolver = WoodburySolver(self.X, y, arrays, real, weights)
         else:
-            self.fit = ByColumns(self.X, y, arrays, weights)
+            self.fit = GramSolver(self.X, y, arrays, weights)
         self.parameters = {
             "beta": Parameter(("predictor",), "coefficients"),
             "intercept": Parameter(),
@@ -196,7 +196,7 @@ def unit_columns(X: Predictors, weights: np.ndarray | None = None) -> Predictors
     return replace(X, centre=sum(weights[a:b] @ block for a, b, block in X.blocks()) / n)
 
 
-class ByColumns:
+class GramSolver:
     """p <= n, from S = I + T Z'Z T, T = diag(tau): A^-1 = T S^-1 T, and no eigenvalue of S is below 1 whatever tau
     is.
     """
@@ -208,14 +208,14 @@ class ByColumns:
         self.right = arrays.asarray(X.transposed_times(weighted[:, None])[:, 0])
         self.identity = arrays.asarray(np.eye(X.p))
 
-    def given(self, tau: Array) -> ByColumns.Posterior:
+    def given(self, tau: Array) -> GramSolver.Posterior:
         S = self.gram * tau[:, :, None] * tau[:, None, :] + self.identity
         L = self.arrays.cholesky(S)
         return self.Posterior(self, tau, L, self.arrays.solve_lower(L, tau * self.right))
 
     @dataclass
     class Posterior:
-        fit: ByColumns
+        fit: GramSolver
         tau: np.ndarray  # (C, p)
         L: np.ndarray  # (C, p, p)
         half: np.ndarray  # (C, p): L^-1 T Z'y
@@ -231,7 +231,7 @@ class ByColumns:
             return self.tau * self.fit.arrays.solve_lower(self.L, self.half + sigma * z, transposed=True)
 
 
-class ByRows:
+class WoodburySolver:
     """n < p, from M = I + Z D Z' (Woodbury); a draw by Bhattacharya, Chakraborty & Mallick (2016), O(n^2 p)."""
 
     def __init__(
@@ -254,7 +254,7 @@ class ByRows:
             at = slice(first, min(first + COLUMN_BLOCK, self.p))
             yield at, self.values[:, at].astype(self.real, copy=False)
 
-    def given(self, tau: Array) -> ByRows.Posterior:
+    def given(self, tau: Array) -> WoodburySolver.Posterior:
         M = self.identity + self.arrays.xp.zeros((len(tau), 1, 1))
         for at, X in self.columns():
             half = (X - self.centre[at].astype(self.real)) * (tau[:, None, at] / self.scale[at]).astype(
@@ -284,7 +284,7 @@ class ByRows:
 
     @dataclass
     class Posterior:
-        fit: ByRows
+        fit: WoodburySolver
         tau: np.ndarray  # (C, p)
         L: np.ndarray  # (C, n, n)
         half: np.ndarray  # (C, n): L^-1 y

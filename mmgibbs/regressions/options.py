@@ -59,11 +59,11 @@ def _checked(value: Any, hint: Any, limits: Mapping[str, Any], path: str) -> Any
         elif kind is float and _is_real(value):
             if value and not SMALLEST <= abs(value) <= LARGEST:
                 raise ConfigError(f"{path}: found {value:g}, needed a number from {SMALLEST:g} to {LARGEST:g} in size")
-            return _within(float(value), limits, path)
+            return _check_range(float(value), limits, path)
         elif kind is int and isinstance(value, int) and not isinstance(value, bool):
             if abs(value) > MOST:
                 raise ConfigError(f"{path}: found {value:g}, needed a whole number below {MOST:g}")
-            return _within(value, limits, path)
+            return _check_range(value, limits, path)
         elif kind not in (int, float) and isinstance(kind, type) and isinstance(value, kind):
             return value
     raise ConfigError(f"{path}: found {reprlib.repr(value)}, needed {_needed(kinds, type(None) in get_args(hint))}")
@@ -73,7 +73,7 @@ def _is_real(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _within(value: float, limits: Mapping[str, Any], path: str) -> float:
+def _check_range(value: float, limits: Mapping[str, Any], path: str) -> float:
     above, least, most = limits.get("above"), limits.get("least"), limits.get("most")
     if above is not None and not value > above:
         raise ConfigError(f"{path}: found {value}, needed a number above {above:g}")

@@ -134,7 +134,7 @@ def read_predictors(
     if like is None:
         return _checked(*read_table(X, names, what), standardise, weights, what)
     if is_frame(X):
-        X, names = _columns_of(X, names, like, what)
+        X, names = _extract_columns(X, names, like, what)
     values = _as_table(X, names, what)
     names = like.names if names is None else tuple(names)
     if names != like.names:
@@ -155,7 +155,7 @@ def read_table(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """((n, p) finite values in one of TYPES, names of the columns). DataError names row and column."""
     if is_frame(X):
-        X, names = _columns_of(X, names, None, what)
+        X, names = _extract_columns(X, names, None, what)
     values = _as_table(X, names, what)
     names = tuple(names) if names is not None else default_names(values.shape[1])
     if len(names) != values.shape[1]:
@@ -163,7 +163,7 @@ def read_table(
     return _finite(values, names, what), names
 
 
-def _columns_of(
+def _extract_columns(
     X: Frame, names: Sequence[str] | None, like: Predictors | None, what: str
 ) -> tuple[np.ndarray, Sequence[str] | None]:
     """The values of a frame and the names of their columns; of new data the fitted columns, in their order."""

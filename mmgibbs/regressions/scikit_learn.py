@@ -12,7 +12,7 @@ from typing import Any
 from mmgibbs.errors import ModelError
 
 
-def tags_of(kind: str, *, several_classes: bool = True) -> Any:
+def make_tags(kind: str, *, several_classes: bool = True) -> Any:
     """sklearn.utils.Tags; kind: 'classifier' | 'regressor'. Called by scikit-learn alone."""
     from sklearn.utils import ClassifierTags, RegressorTags, Tags, TargetTags
 

@@ -19,7 +19,7 @@ from mmgibbs.report.html_tables import (
     counted,
     counts,
     decimals,
-    ends_of,
+    interval_range,
     known,
     number,
     numbers,
@@ -37,9 +37,9 @@ def breeding_values(run: Finished, figures: plots.Figures, top: int) -> list[dic
             continue
         frame = _with_years(run.component(term, effect, trait), years)
         label = words.component_label(effect, trait, term, several)
-        values = run.values_of(term, effect, trait)
-        called, head = run.levels_of(term)
-        drawn = _figures(frame, label, figures, _trend_of(run.trends.get(term), effect, trait), values, called)
+        values = run.value_name(term, effect, trait)
+        called, head = run.level_names(term)
+        drawn = _figures(frame, label, figures, _find_trend(run.trends.get(term), effect, trait), values, called)
         item = {"label": label, "values": values, "called": called, "figures": drawn}
         out.append(item | extremes(frame, label, top, run.solved, values, called, head))
     return out
@@ -67,7 +67,7 @@ def _with_years(frame: pl.DataFrame, years: pl.DataFrame | None) -> pl.DataFrame
     return frame.join(years, on="level", how="left", maintain_order="left")
 
 
-def _trend_of(trend: Trend | None, effect: str, trait: str) -> tuple[np.ndarray, np.ndarray] | None:
+def _find_trend(trend: Trend | None, effect: str, trait: str) -> tuple[np.ndarray, np.ndarray] | None:
     """(years, draws (all draws, years)) of one component."""
     name = f"{effect}:{trait}" if effect else trait
     if trend is None or name not in trend.components:
@@ -103,7 +103,7 @@ def _figures(
             caption,
         )
     ]
-    by_year = _by_year(frame)
+    by_year = _percentiles_by_year(frame)
     reliable = frame["reliability"].drop_nulls().to_numpy()
     if by_year["reliability50"].count() > 1:
         out.append(_reliability(by_year.drop_nulls("reliability50"), label, figures))
@@ -112,7 +112,9 @@ def _figures(
             f"Reliability of {counted(len(reliable), called)}: median {number(np.median(reliable), 2)}, "
             f"from {number(reliable.min(), 2)} to {number(reliable.max(), 2)}."
         )
-        caption = " ".join(filter(None, (caption, words.below_zero_words(reliable, solved=False, warned=True))))
+        caption = " ".join(
+            filter(None, (caption, words.negative_reliability_words(reliable, solved=False, warned=True)))
+        )
         out.append(
             (
                 "Reliability",
@@ -130,7 +132,7 @@ def _figures(
     return out
 
 
-def _by_year(frame: pl.DataFrame) -> pl.DataFrame:
+def _percentiles_by_year(frame: pl.DataFrame) -> pl.DataFrame:
     """Per birth year 10, 50 and 90 % points of mean and reliability, and the average; no rows without years."""
     if "year" not in frame.columns:
         frame = frame.clear().with_columns(year=pl.lit(None, pl.Int64))
@@ -148,8 +150,8 @@ def _reliability(by_year: pl.DataFrame, label: str, figures: plots.Figures) -> t
         by_year[c].to_numpy() for c in ("year", "reliability10", "reliability50", "reliability90")
     )
     band = "The band covers the middle eight tenths of each birth year."
-    below = words.below_zero_words([*low, *middle], solved=False, warned=True)
-    caption = words.by_year_words("Median reliability", years, middle, f"{band} {below}".strip())
+    below = words.negative_reliability_words([*low, *middle], solved=False, warned=True)
+    caption = words.birth_year_words("Median reliability", years, middle, f"{band} {below}".strip())
     paint = plots.paint_by_year(years, middle, low, high, floor=min(0.0, float(low.min())), ceiling=1.0)
     return (
         "Reliability by birth year",
@@ -165,7 +167,7 @@ def trend_of_means(
 
     frame: of `dated`; of: which animals these are, a sentence.
     """
-    by_year = _by_year(frame)
+    by_year = _percentiles_by_year(frame)
     return [_trend(by_year, label, figures, None, what, "animal", of)] if by_year.height > 1 else []
 
 
@@ -188,7 +190,7 @@ def _trend(
         years, middle, low, high = (by_year[c].to_numpy() for c in ("year", "average", "mean10", "mean90"))
         band, draws = f"The band covers the middle eight tenths of the {called}s of each year.", None
     sentences = (
-        words.by_year_words(f"Mean {what}", years, middle, ""),
+        words.birth_year_words(f"Mean {what}", years, middle, ""),
         words.slope_words(years, middle, draws),
         band,
         of,
@@ -273,12 +275,12 @@ def extreme(
         ]
         drawn = bars(means, lows, highs)
         cells += [numbers(sd, places), numbers(lows, places), numbers(highs, places), drawn]
-        notes += bars_words({"": ends_of(lows, highs)}, drawn, places)
+        notes += bars_words({"": interval_range(lows, highs)}, drawn, places)
     if either["reliability"].count():
         columns.append(Column("Reliability", "number", f"share of the {called}'s genetic variance that is known"))
         cells.append(numbers(chosen["reliability"].to_list(), 2))
         notes += [of_reliability] if of_reliability else []
-        below = words.below_zero_words(chosen["reliability"], solved, warned=not of_reliability)
+        below = words.negative_reliability_words(chosen["reliability"], solved, warned=not of_reliability)
         notes += [below] if below else []
     for name in (c for c in chosen.columns if c.startswith("probability[") or c == "expected_count"):
         if either[name].count():
@@ -310,7 +312,7 @@ def _first(frame: pl.DataFrame, top: int, descending: bool) -> pl.DataFrame:
     return frame.drop_nulls("mean").sort("mean", descending=descending, maintain_order=True).head(top)
 
 
-def other_random_effects(run: Finished) -> Table | None:
+def unrelated_effect_rows(run: Finished) -> Table | None:
     """One row per component without relationships: how far its levels spread, and how reliable they are."""
     rows = []
     for term, effect, trait in run.components:
@@ -341,5 +343,5 @@ def other_random_effects(run: Finished) -> Table | None:
         numbers([as_number(f["mean"].max()) for f in frames], places),
         numbers(medians, 2),
     ]
-    notes = ["solutions.parquet has every level.", words.below_zero_words(medians, run.solved, warned=False)]
+    notes = ["solutions.parquet has every level.", words.negative_reliability_words(medians, run.solved, warned=False)]
     return Table("Spread of the solutions", columns, list(zip(*cells, strict=True)), " ".join(filter(None, notes)))

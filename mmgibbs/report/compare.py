@@ -29,10 +29,10 @@ from mmgibbs.report.html_tables import (
     number,
     numbers,
 )  # fmt: skip
-from mmgibbs.report.likelihood_ratio import LikelihoodRatio, in_words, likelihood_ratio, p_in_words
-from mmgibbs.report.page import facts, intercept_of, model_section, subtitle
+from mmgibbs.report.likelihood_ratio import LikelihoodRatio, describe_test, likelihood_ratio, p_in_words
+from mmgibbs.report.page import facts, model_section, subtitle, traits_with_intercept
 from mmgibbs.report.render import render
-from mmgibbs.report.triangle import above_diagonal
+from mmgibbs.report.triangle import drop_mirrored
 from mmgibbs.results.tables import was_drawn
 
 FIGURES = 24  # parameters drawn; the table holds all
@@ -45,7 +45,7 @@ def write_comparison(directories: Sequence[str | os.PathLike], output: str | os.
 
 def comparison(runs: Sequence[Finished], top: int = 20) -> dict:
     """What the template shows."""
-    above = above_diagonal(runs[0].summary)  # in the order of the first run for all, so that they share what is left
+    above = drop_mirrored(runs[0].summary)  # in the order of the first run for all, so that they share what is left
     runs = [replace(run, summary=run.summary.filter(~pl.col("parameter").is_in(above))) for run in runs]
     figures, names = plots.Figures(), run_names(runs)
     return {
@@ -96,7 +96,7 @@ def facts_table(runs: Sequence[Finished], names: Sequence[str]) -> Table:
 def model_facts(run: Finished) -> dict[str, str]:
     """'Model of weight': what it is the sum of; 'Term animal': what it is, with how its levels are related. Nothing of
     a regression."""
-    section = model_section(run.record, intercept=intercept_of(run))
+    section = model_section(run.record, intercept=traits_with_intercept(run))
     if section is None:
         return {}
     sums = {f"Model of {trait}": " + ".join(parts) for trait, parts in section["equations"]}
@@ -152,7 +152,7 @@ def parameter_table(runs: Sequence[Finished], names: Sequence[str]) -> Table | N
         apart.append(farthest / float(np.mean(spread)) if spread and farthest is not None else None)
     note = ""
     if any(spreads):  # of BLUP the variances were given
-        columns.append(Column(*apart_in(drawn)))
+        columns.append(Column(*difference_column(drawn)))
         cells.append(signed(numbers(apart, 2)))
         note = columns_words(drawn)
     return Table("Parameters", columns, list(zip(*cells, strict=True)), note)
@@ -178,7 +178,7 @@ def interval_words(drawn: Sequence[bool]) -> str:
 def columns_words(drawn: Sequence[bool]) -> str:
     """What the columns with a short head are, for those who cannot point at it: standard errors, and differences."""
     error = "SE: standard error, from the average information matrix of REML (how sharply the likelihood falls). "
-    label, _, help_of_it = apart_in(drawn)
+    label, _, help_of_it = difference_column(drawn)
     return f"{error * (not all(drawn))}{label}: {help_of_it}."
 
 
@@ -190,7 +190,7 @@ def signed(column: Sequence[Number]) -> list[Number]:
     ]
 
 
-def apart_in(drawn: Sequence[bool]) -> tuple[str, str, str]:
+def difference_column(drawn: Sequence[bool]) -> tuple[str, str, str]:
     """Label, kind and help of the column of differences of means, or estimates, from the first run."""
     label = "Run 2 \u2212 run 1" if len(drawn) == 2 else "Farthest run \u2212 run 1"
     if not any(drawn):
@@ -258,9 +258,9 @@ def likelihood_ratio_tests(runs: Sequence[Finished], names: Sequence[str]) -> di
             without.setdefault(test, []).append((i, j))
             continue
         of = {"a": called[i], "b": called[j]}
-        first, lacks, distribution = in_words(test, of[test.small], of[test.large])
+        first, lacks, distribution = describe_test(test, of[test.small], of[test.large])
         words_of_tests.append([f"Test of {first}.", f"{lacks[0].upper()}{lacks[1:]}; {distribution}."])
-        rows.append(_of_test(test, of))
+        rows.append(_describe_test(test, of))
     words_of_tests += [[f"{pairs_in_words(pairs, called)}: {reason}."] for reason, pairs in without.items()]
     return {"words": words_of_tests, "table": _table_of_tests(rows)} if words_of_tests else None
 
@@ -282,7 +282,7 @@ def pairs_in_words(pairs: Sequence[tuple[int, int]], called: Sequence[str]) -> s
     return f"{said[0].upper()}{said[1:]}"
 
 
-def _of_test(test: LikelihoodRatio, of: dict[str, str]) -> tuple[str, str, str, Number, str, Number, Number]:
+def _describe_test(test: LikelihoodRatio, of: dict[str, str]) -> tuple[str, str, str, Number, str, Number, Number]:
     return (
         of[test.small],
         of[test.large],
@@ -319,7 +319,7 @@ def breeding_values(runs: Sequence[Finished], names: Sequence[str], figures: plo
                 continue
             pair = _joined(runs[0], runs[other], component)
             if pair.height > 2 and all((as_number(pair[name].std()) or 0) > 0 for name in ("a", "b")):
-                of = runs[0].values_of(*component), *runs[0].levels_of(component[0])
+                of = runs[0].value_name(*component), *runs[0].level_names(component[0])
                 at = 1, other + 1
                 parts = [n for n in at if component in runs[n - 1].polygenic]
                 out.append(

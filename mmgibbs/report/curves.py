@@ -8,7 +8,7 @@ import numpy as np
 
 from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.html_tables import Column, Table, decimals, decimals_of, listed, number, numbers
+from mmgibbs.report.html_tables import Column, Table, count_decimals, decimals, listed, number, numbers
 from mmgibbs.results.curves import PARENTS as PARENTS  # noqa: PLC0414  columns that the page speaks of
 from mmgibbs.results.curves import POINTS, LegendreCurve, variance_curves
 
@@ -31,7 +31,7 @@ def curves_of_variance(run: Finished, figures: plots.Figures) -> list[dict[str, 
 
 def _some(values: np.ndarray) -> np.ndarray:
     """(draws,) of all chains, an even sample of them."""
-    return plots.thin_to(values.reshape(-1), MOST)
+    return plots.thin_values(values.reshape(-1), MOST)
 
 
 def _item(
@@ -48,7 +48,7 @@ def _item(
     drawn = [_figure(of_variance, of, curve, x, variance, "", figures)]
     at = np.linspace(0, POINTS - 1, SHOWN).astype(int)
     columns = [Column(curve.column, "number")]
-    cells = [numbers(x[at].tolist(), max(decimals_of(float(round(v, 6)), None) for v in x[at]))]
+    cells = [numbers(x[at].tolist(), max(count_decimals(float(round(v, 6)), None) for v in x[at]))]
     for heading, values in (("Variance", variance), ("Heritability", share)):
         if values is None:
             continue
@@ -82,7 +82,7 @@ def _figure(
     middle = values.mean(axis=0)
     low, high = np.percentile(values, (2.5, 97.5), axis=0)
     places = 2 if heading == "Heritability" else decimals(float(np.ptp(middle) or abs(middle).max()))
-    of_x = [number(float(v), decimals_of(float(round(v, 6)), None)) for v in (x[0], x[-1], x[int(middle.argmax())])]
+    of_x = [number(float(v), count_decimals(float(round(v, 6)), None)) for v in (x[0], x[-1], x[int(middle.argmax())])]
     at = [number(float(v), places) for v in (middle[0], middle[-1], middle.max())]
     caption = (
         f"{heading} along {curve.column} (right): from {at[0]} at {of_x[0]} to {at[1]} at {of_x[1]}; the highest is "

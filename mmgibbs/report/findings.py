@@ -47,7 +47,7 @@ def smaller_ess(row: dict) -> tuple[str, float] | None:
     return (min(found)[1], min(found)[0]) if found else None
 
 
-def beyond_limits(row: dict) -> float:
+def excess(row: dict) -> float:
     """How far a row of the summary is beyond what `attention` allows: above 1 where it is, 0 where nothing is known.
 
     The larger of (R-hat - 1) / (RHAT - 1) and ESS / the smaller effective sample size.
@@ -59,7 +59,7 @@ def beyond_limits(row: dict) -> float:
 
 
 def diagnosis(row: dict) -> str:
-    """'R-hat 1.036, ESS tail 41': what `beyond_limits` is made of."""
+    """'R-hat 1.036, ESS tail 41': what `excess` is made of."""
     ess = smaller_ess(row)
     said = [f"R-hat {row['rhat']:.3f}"] if known(row["rhat"]) else []
     return ", ".join([*said, f"ESS {ess[0]} {ess[1]:,.0f}"] if ess else said)
@@ -74,7 +74,7 @@ def warnings(run: Finished) -> list[Finding]:
 def said_at_the_end(summary: pl.DataFrame, record: Mapping) -> list[str]:
     """The warnings that a run says in a line each when it ends, also one that is to be quiet."""
     chains = [f"{finding.title}: {finding.fact}" for finding in of_chains(summary, record)]
-    negative = of_reliabilities(record.get("negative_reliabilities"), record)
+    negative = reliability_findings(record.get("negative_reliabilities"), record)
     last = [] if negative is None else [f"{negative.title}: {negative.fact}"]
     return [f"warning: {text}" for text in (*chains, *record.get("warnings", ()), *last)]
 
@@ -123,7 +123,7 @@ def of_chains(summary: pl.DataFrame, record: Mapping) -> list[Finding]:
                 "Few effective draws",
                 f"The effective sample size, the smaller of bulk and tail, is below {ESS} for {few.height:,} {of_all}; "
                 f"the smallest is {worst['smallest']:.0f}, of {worst['parameter']}.",
-                _of_few(few.filter(pl.col("ess_bulk") < ESS).height, few.height),
+                _few_draws_text(few.filter(pl.col("ess_bulk") < ESS).height, few.height),
             )
         )
     if sampled["rhat"].null_count() == sampled.height:
@@ -137,7 +137,7 @@ def of_chains(summary: pl.DataFrame, record: Mapping) -> list[Finding]:
     return out
 
 
-def _of_few(of_bulk: int, of_all: int) -> str:
+def _few_draws_text(of_bulk: int, of_all: int) -> str:
     """What few effective draws leave uncertain; of_bulk: of how many parameters they are those of the mean."""
     if of_bulk == of_all:
         return "The means have a large Monte Carlo error and the intervals are rough."
@@ -150,7 +150,7 @@ def _of_few(of_bulk: int, of_all: int) -> str:
     )
 
 
-def of_reliabilities(counted_as: Mapping | None, record: Mapping) -> Finding | None:
+def reliability_findings(counted_as: Mapping | None, record: Mapping) -> Finding | None:
     """Of the counts of results/reliability.py; None where none is shown as negative."""
     if not counted_as:
         return None
@@ -158,19 +158,19 @@ def of_reliabilities(counted_as: Mapping | None, record: Mapping) -> Finding | N
     return Finding(
         "Negative reliabilities",
         f"{negative:,} of {of:,} reliabilities of breeding values {'is' if negative == 1 else 'are'} below 0: "
-        f"the {spread_of(record)} of such a value is above the SD of the effect.",
-        _of_negative(record),
+        f"the {uncertainty_name(record)} of such a value is above the SD of the effect.",
+        _negative_text(record),
     )
 
 
-def _of_negative(record: Mapping) -> str:
+def _negative_text(record: Mapping) -> str:
     """What may make the posterior SD of a value larger than the SD of its effect."""
     own = record.get("analysis", {}).get("data", {}).get("groups") or {}
     in_variance = own.get("effect") == "metafounders"  # the diagonal of their relationships has the founders' spread
     groups = bool(record.get("data", {}).get("groups")) and not in_variance
     first = (
-        f"Values include those of the unknown-parent groups, whose uncertainty is in the {spread_of(record)} and not "
-        "in the SD of the effect. "
+        f"Values include those of the unknown-parent groups, whose uncertainty is in the {uncertainty_name(record)} "
+        "and not in the SD of the effect. "
         if groups
         else ""
     )
@@ -181,7 +181,7 @@ def _of_negative(record: Mapping) -> str:
     return first + error.format("it may also be" if groups else "that is")
 
 
-def spread_of(record: Mapping) -> str:
+def uncertainty_name(record: Mapping) -> str:
     """What the uncertainty of a value is called."""
     return "standard error" if _is_solved(record) else "posterior SD"
 
@@ -192,7 +192,7 @@ def _is_solved(record: Mapping) -> bool:
 
 def _levels(run: Finished) -> list[Finding]:
     related = [term for term, kind in run.relationships.items() if kind["related"]]
-    negative = of_reliabilities(negative_reliabilities(run.solutions, run.record), run.record)
+    negative = reliability_findings(negative_reliabilities(run.solutions, run.record), run.record)
     last = [] if negative is None else [negative]
     if run.solutions is None or not related:
         return last
@@ -207,7 +207,7 @@ def _levels(run: Finished) -> list[Finding]:
         .row(0)
     )
     if n and small > FEW * n:
-        called = "Animals" if any(run.levels_of(term)[0] == "animal" for term in related) else "Levels"
+        called = "Animals" if any(run.level_names(term)[0] == "animal" for term in related) else "Levels"
         out.append(
             Finding(
                 "Monte Carlo error of breeding values",

@@ -18,7 +18,7 @@ import polars as pl
 from mmgibbs.errors import ConfigError
 from mmgibbs.results.markers import TOTAL
 from mmgibbs.results.reading import RunFiles, refuse_outside_storage
-from mmgibbs.results.relationships import relationships_of
+from mmgibbs.results.relationships import describe_relationships
 
 OF_ANIMALS = ("A", "G", "D", "H")  # symbols of relationships by a pedigree, genotypes or both
 ASKED = "report: "  # begins its messages
@@ -62,7 +62,7 @@ class Finished:
     @property
     def relationships(self) -> dict[str, dict[str, Any]]:
         """Random term -> how its levels are related, in words (see results/relationships.py)."""
-        return relationships_of(self.record)
+        return describe_relationships(self.record)
 
     @property
     def related(self) -> set[str]:
@@ -89,7 +89,7 @@ class Finished:
         """Effects are solutions with standard errors (BLUP, REML); else means of draws with their deviations."""
         return self.record.get("method") in ("blup", "reml")
 
-    def values_of(self, term: str, effect: str, trait: str) -> str:
+    def value_name(self, term: str, effect: str, trait: str) -> str:
         """What a level of a related component has: a breeding value, its polygenic part, or, by random regression,
         a coefficient of its curve.
         """
@@ -99,7 +99,7 @@ class Finished:
             return "coefficient"
         return "polygenic value" if (term, effect, trait) in self.polygenic else "breeding value"
 
-    def levels_of(self, term: str) -> tuple[str, str]:
+    def level_names(self, term: str) -> tuple[str, str]:
         """(what a level of a related term is, head of a column of them): ('animal', 'Animal') where a pedigree or
         genotypes relate them, else ('level', the column that they are in).
         """

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import polars as pl
 
-from mmgibbs.data.natural_order import in_natural_order
+from mmgibbs.data.natural_order import natural_order
 from mmgibbs.report import words
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
@@ -119,7 +119,7 @@ def _table(
     scales: dict[str, tuple[float, float]] = {}
     places_of: dict[str, tuple[int, int]] = {}  # of the same keys: the decimals of its trait
     for (trait,), part in cut.group_by(["trait"], maintain_order=True):
-        part = part[in_natural_order(part["level"])]
+        part = part[natural_order(part["level"])]
         held = _held(part)
         spreads = [s for s, h in zip(part["sd"], held, strict=True) if known(s) and not h]
         places = decimals(sorted(spreads)[len(spreads) // 2] if spreads else as_number(part["mean"].std()))

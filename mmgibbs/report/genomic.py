@@ -21,14 +21,14 @@ from mmgibbs.report.html_tables import (
     counted,
     counts,
     decimals,
-    ends_of,
     figure,
+    interval_range,
     known,
     number,
     numbers,
 )
 from mmgibbs.report.joint_markers import joint_items
-from mmgibbs.results.markers import GEBV, TOTAL, ending_of
+from mmgibbs.results.markers import GEBV, TOTAL, column_suffix
 
 LARGEST = 100  # effects that are shown in their order
 LIKELY = 0.5  # probability from which a SNP is counted in words
@@ -68,7 +68,7 @@ def genomic_section(run: Finished, figures: plots.Figures, top: int) -> dict | N
         return None
     traits = list(run.record["analysis"]["traits"])
     each = [
-        _Term(name, trait, f"{name}, {trait}", ending_of(name, trait, terms))
+        _Term(name, trait, f"{name}, {trait}", column_suffix(name, trait, terms))
         for name, section in terms.items()
         for trait in section.get("traits") or traits
     ]
@@ -83,7 +83,7 @@ def genomic_section(run: Finished, figures: plots.Figures, top: int) -> dict | N
 
 def _item(run: Finished, of: _Term, figures: plots.Figures, top: int) -> dict:
     assert run.markers is not None
-    snps = on_a_line(run.markers.filter(pl.col(f"effect_{of.ending}").is_not_null()))
+    snps = concatenate_positions(run.markers.filter(pl.col(f"effect_{of.ending}").is_not_null()))
     wide = [_manhattan(snps, of, figures)]
     windows = None if run.windows is None else run.windows.filter(term=of.term, trait=of.trait)
     if windows is not None and windows.height:
@@ -95,7 +95,7 @@ def _item(run: Finished, of: _Term, figures: plots.Figures, top: int) -> dict:
     if run.chromosomes is not None:
         own = run.chromosomes.filter(term=of.term, trait=of.trait)
         tables.append(_chromosome_table(own, of, run.marker_draws))
-    small = [_effect_sizes(snps, of, figures), *_against_pedigree(values, of, figures)]
+    small = [_effect_sizes(snps, of, figures), *_plot_against_pedigree(values, of, figures)]
     best = dated(run, values["best"])
     if best.height:
         alone = "These are the genotyped animals alone."
@@ -114,7 +114,7 @@ def _item(run: Finished, of: _Term, figures: plots.Figures, top: int) -> dict:
 # ------------------------------------------------------------------------------------------------ along the genome
 
 
-def on_a_line(frame: pl.DataFrame, place: str = "position") -> pl.DataFrame:
+def concatenate_positions(frame: pl.DataFrame, place: str = "position") -> pl.DataFrame:
     """With `at`, places of chromosomes one after another, else numbers, and `chromosome_number`, from 0."""
     frame = frame.with_row_index("row")
     number = pl.col("chromosome").cast(pl.Float64, strict=False)
@@ -167,7 +167,7 @@ def _manhattan(snps: pl.DataFrame, of: _Term, figures: plots.Figures) -> tuple[s
 
 
 def _window_figure(windows: pl.DataFrame, of: _Term, figures: plots.Figures) -> tuple[str, str, str]:
-    frame = on_a_line(windows, "start")
+    frame = concatenate_positions(windows, "start")
     values = 100 * frame["share"].to_numpy()
     best, above = int(np.argmax(values)), windows["above"][0]
     likely = int((windows["ppa"] >= LIKELY).sum())
@@ -229,7 +229,7 @@ def _values(run: Finished, of: _Term) -> dict:
     }
 
 
-def _against_pedigree(values: dict, of: _Term, figures: plots.Figures) -> list[tuple[str, str, str]]:
+def _plot_against_pedigree(values: dict, of: _Term, figures: plots.Figures) -> list[tuple[str, str, str]]:
     both = values["both"]
     if both is None or both.height < 3:
         return []
@@ -325,7 +325,7 @@ def _top_windows(windows: pl.DataFrame, of: _Term, top: int) -> Table:
         else ""
     )
     note += f"From {windows['draws'][0]:,} draws of the effects. Shares need not add up to 100 %: windows covary. "
-    note += " ".join(bars_words({"": ends_of(share["share_low"], share["share_high"])}, drawn, 2))
+    note += " ".join(bars_words({"": interval_range(share["share_low"], share["share_high"])}, drawn, 2))
     return Table(f"{of.label}: windows", columns, list(zip(*cells, strict=True)), note)
 
 
@@ -358,7 +358,7 @@ def _chromosome_table(chromosomes: pl.DataFrame, of: _Term, draws: int | None) -
             f"From {f'{draws:,}' if draws else 'the kept'} draws of the effects (output.save_marker_draws), while "
             f"{of.term}.var in the tables of variances is from every draw.",
             *[OF_CHROMOSOMES] * (chromosomes.height > 1),
-            *bars_words({"": ends_of(low, high)}, drawn, places),
+            *bars_words({"": interval_range(low, high)}, drawn, places),
         ]
     )
     return Table(f"{of.label}: chromosomes", columns, list(zip(*cells, strict=True)), note)

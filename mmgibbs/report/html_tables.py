@@ -72,7 +72,7 @@ def decimals(spread: float | None, digits: int = 2, most: int = 8) -> int:
     return min(most, max(0, digits - 1 - math.floor(math.log10(spread))))
 
 
-def decimals_of(estimate: float | None, error: float | None) -> int:
+def count_decimals(estimate: float | None, error: float | None) -> int:
     """Decimals that show two digits of the error; of a value without one those it has, six figures at most."""
     if known(error) and error:
         return decimals(error)
@@ -125,12 +125,12 @@ def marked(column: Sequence[Number], beyond: Callable[[float], bool]) -> list[Nu
     return [replace(n, alert=n.value is not None and beyond(n.value)) for n in column]
 
 
-def where_marked(column: Sequence[Cell], note: str) -> str:
+def note_if_marked(column: Sequence[Cell], note: str) -> str:
     """The note on what is marked, where anything in the column is."""
     return note if any(isinstance(cell, Number) and cell.alert for cell in column) else ""
 
 
-def ends_of(lows: Sequence[float | None], highs: Sequence[float | None]) -> tuple[float, float]:
+def interval_range(lows: Sequence[float | None], highs: Sequence[float | None]) -> tuple[float, float]:
     """From the lowest low to the highest high; (0, 0) where there is no interval."""
     ends = [v for v in (*lows, *highs) if known(v)]
     return min(ends, default=0.0), max(ends, default=0.0)
@@ -143,7 +143,7 @@ def bars(
     scale: tuple[float, float] | None = None,
 ) -> list[Bar | None]:
     """Intervals on one scale, by default from the lowest low to the highest high; None where there is no interval."""
-    low, high = scale or ends_of(lows, highs)
+    low, high = scale or interval_range(lows, highs)
     width = high - low
 
     def place(value: float) -> float:

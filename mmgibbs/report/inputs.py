@@ -35,13 +35,15 @@ def _files(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     if tables.get("pedigree") and ("animals" in data or "records" not in data):  # without effects of it it is not read
         named = data["animals"] - data.get("founders_added", 0) if "animals" in data else None
         yield "Pedigree file", str(tables["pedigree"]), "" if named is None else counted(named, "animal")
-    yield from _of_genotypes(tables.get("genotypes") or {}, data.get("genotypes", {}))
+    yield from _describe_genotypes(tables.get("genotypes") or {}, data.get("genotypes", {}))
     gamma = (tables.get("groups") or {}).get("gamma")
     if isinstance(gamma, str) and gamma != "genotypes":
         yield "Gamma file", gamma, counted(data["groups"], "group") if data.get("groups") else ""
     for term, random in (model.get("random") or {}).items():
         levels = record.get("levels", {}).get(term)
-        yield from _of_relationship(random.get("relationship"), "" if levels is None else counted(levels, "level"))
+        yield from _describe_relationship(
+            random.get("relationship"), "" if levels is None else counted(levels, "level")
+        )
     for markers in (model.get("markers") or {}).values():
         chosen = markers.get("snps")
         if isinstance(chosen, Mapping) and chosen.get("file"):
@@ -52,7 +54,7 @@ def _files(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield "Candidate file", str(candidates["file"]), "" if found is None else counted(found, "candidate")
 
 
-def _of_genotypes(section: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _describe_genotypes(section: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     read = counts.get("read", {})
     snps, animals = (counted(read[key], key[:-1]) if key in read else "" for key in ("SNPs", "animals"))
     if section.get("file"):
@@ -61,22 +63,22 @@ def _of_genotypes(section: Mapping[str, Any], counts: Mapping[str, Any]) -> Iter
         yield "SNP map", str(section["map"]), ""
     if section.get("animals"):
         yield "File of genotyped animals", str(section["animals"]), animals
-    yield from _of_frequencies(section.get("frequencies"))
+    yield from _describe_frequencies(section.get("frequencies"))
 
 
-def _of_frequencies(written: object) -> Iterator[tuple[str, str, str]]:
+def _describe_frequencies(written: object) -> Iterator[tuple[str, str, str]]:
     if isinstance(written, str) and written not in FREQUENCIES:
         yield "File of allele frequencies", written, ""
 
 
-def _of_relationship(written: object, levels: str) -> Iterator[tuple[str, str, str]]:
+def _describe_relationship(written: object, levels: str) -> Iterator[tuple[str, str, str]]:
     """A word, a path, or a mapping with a kind; levels: of the term, 'counted'."""
     if isinstance(written, str) and written not in KINDS:
         yield "Relationship file", written, levels
     if isinstance(written, Mapping):
         if written.get("kind") == "file" and written.get("file"):
             yield "Relationship file", str(written["file"]), levels
-        yield from _of_frequencies(written.get("frequencies"))
+        yield from _describe_frequencies(written.get("frequencies"))
         core = written.get("core")
         if isinstance(core, Mapping) and core.get("file"):
             yield "File of the core", str(core["file"]), ""

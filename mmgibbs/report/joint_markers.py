@@ -24,7 +24,7 @@ from mmgibbs.report.html_tables import (
     number,
     numbers,
 )
-from mmgibbs.results.markers import ending_of
+from mmgibbs.results.markers import column_suffix
 
 PLOTTED = 3  # pairs of traits whose effects are drawn against each other
 LIKELY = 0.5  # probability from which a SNP is counted
@@ -47,7 +47,7 @@ def joint_items(run: Finished, figures: plots.Figures, top: int) -> list[dict]:
 def _item(run: Finished, term: str, traits: list[str], terms: list[str], figures: plots.Figures, top: int) -> dict:
     assert run.markers is not None
     states = _states(run.markers, term, traits, terms)
-    snps = run.markers.filter(pl.col(f"effect_{ending_of(term, traits[0], terms)}").is_not_null())
+    snps = run.markers.filter(pl.col(f"effect_{column_suffix(term, traits[0], terms)}").is_not_null())
     tables = [_correlations(run.summary, term, traits)]
     if states:
         tables += [_shares(run.summary, snps, term, states), _top_snps(snps, term, traits, terms, states, top)]
@@ -142,7 +142,7 @@ def _top_snps(
         Column("P", "number", "posterior probability of effects on just these traits"),
         *(Column(f"Effect on {t}", "number", "of one copy of the counted allele, posterior mean") for t in traits),
     ]
-    effects = [frame[f"effect_{ending_of(term, trait, terms)}"] for trait in traits]
+    effects = [frame[f"effect_{column_suffix(term, trait, terms)}"] for trait in traits]
     cells: list[Sequence[str | Number]] = [
         counts(range(1, frame.height + 1)),
         frame["snp"].to_list(),
@@ -158,7 +158,7 @@ def _top_snps(
 def _pair(
     snps: pl.DataFrame, term: str, a: str, b: str, terms: list[str], figures: plots.Figures
 ) -> tuple[str, str, str]:
-    x, y = (snps[f"effect_{ending_of(term, trait, terms)}"].to_numpy() for trait in (a, b))
+    x, y = (snps[f"effect_{column_suffix(term, trait, terms)}"].to_numpy() for trait in (a, b))
     scaled = [v / v.std() if v.std() > 0 else v for v in (x, y)]
     r = float(np.corrcoef(x, y)[0, 1]) if x.std() > 0 and y.std() > 0 else float("nan")
     same = np.count_nonzero(x * y > 0) / max(1, len(x))

@@ -20,7 +20,7 @@ from typing import Any
 from scipy.stats import chi2
 
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.nested import Nested, NotNested, Unknown, fixed_effects_of, nested
+from mmgibbs.report.nested import Nested, NotNested, Unknown, fixed_effects_key, nested
 
 INSTEAD = "compare their AIC or BIC"
 
@@ -98,9 +98,9 @@ def _mixture(statistic: float, weights: dict[int, float]) -> float:
 def _not_comparable(a: dict[str, Any], b: dict[str, Any]) -> str:
     """Why restricted likelihoods of these runs cannot be compared; '' where they can."""
     for what, path in (("data", ("data",)), ("traits", ("traits",))):
-        if _at(a["analysis"], path) != _at(b["analysis"], path):
+        if _get_item(a["analysis"], path) != _get_item(b["analysis"], path):
             return f"no test: the {what} of the two runs differ, and restricted likelihoods cannot be compared then"
-    fixed = [fixed_effects_of(run["analysis"]) for run in (a, b)]
+    fixed = [fixed_effects_key(run["analysis"]) for run in (a, b)]
     if fixed[0] != fixed[1]:
         return "no test: the fixed effects of the two runs differ, and restricted likelihoods cannot be compared then"
     if a["degrees_of_freedom"] != b["degrees_of_freedom"] or a["data"]["records"] != b["data"]["records"]:
@@ -108,13 +108,13 @@ def _not_comparable(a: dict[str, Any], b: dict[str, Any]) -> str:
     return ""
 
 
-def _at(tree: Any, path: tuple[str, ...]) -> Any:
+def _get_item(tree: Any, path: tuple[str, ...]) -> Any:
     for key in path:
         tree = tree.get(key)
     return tree
 
 
-def in_words(test: LikelihoodRatio, small: str, large: str) -> list[str]:
+def describe_test(test: LikelihoodRatio, small: str, large: str) -> list[str]:
     """What was tested and found, then what the smaller model lacks, then where p is from; small, large: both models."""
     lines = [
         f"{small} within {large}: D = {test.statistic:.4f}, p = {p_in_words(test.p)}",

@@ -103,14 +103,14 @@ def _problem(
     """Why an element of the smaller model cannot be its image in the larger one."""
     if image is None:
         return NotNested(f"{element.name} is 0 in one of them") if element.is_free or element.value else None
-    if not element.is_free and element.value and any(places[key.term, c][1] for c in _of_term(key, places)):
+    if not element.is_free and element.value and any(places[key.term, c][1] for c in _describe_term(key, places)):
         return Unknown(f"{element.name} is fixed, in another unit than {image.name}")
     if not image.is_free and (element.is_free or element.value != image.value):
         return NotNested(f"{image.name} is fixed in one of them")
     return None
 
 
-def _of_term(key: _Key, places: Mapping[_Place, Any]) -> tuple[str, ...]:
+def _describe_term(key: _Key, places: Mapping[_Place, Any]) -> tuple[str, ...]:
     return tuple(c for c in key.components if (key.term, c) in places)
 
 
@@ -168,7 +168,7 @@ def _embedding(
         alike = [n for n, other in terms.items() if _relationship(other) == _relationship(term)]
         alike.sort(key=lambda n: n != name)
         taken = {place for place, _ in out.values()}
-        found = [_within(name, term, n, terms[n], taken) for n in alike]
+        found = [_components_nested(name, term, n, terms[n], taken) for n in alike]
         fitting = next((f for f in found if isinstance(f, dict)), None)
         if fitting is None:
             unknown = next((f for f in found if isinstance(f, Unknown)), None)
@@ -182,7 +182,7 @@ def _relationship(term: Mapping[str, Any]) -> str:
     return json.dumps(term.get("relationship", "identity"), sort_keys=True)
 
 
-def _within(
+def _components_nested(
     name: str, term: Mapping[str, Any], other_name: str, other: Mapping[str, Any], taken: set[_Place]
 ) -> dict[_Place, tuple[_Place, bool]] | NotNested | Unknown:
     """The components of a term among those of another one."""
@@ -240,7 +240,7 @@ def _functions(keys: Mapping[str, Any]) -> list[tuple[str, int, str]]:
 # ------------------------------------------------------------------------------------------------ fixed effects
 
 
-def fixed_effects_of(analysis: Mapping[str, Any]) -> set[str]:
+def fixed_effects_key(analysis: Mapping[str, Any]) -> set[str]:
     """Fixed effects as what they are: names, their order and reference levels do not change the model."""
     out, classes = set(), False
     for effect in analysis["model"].get("fixed", {}).values():

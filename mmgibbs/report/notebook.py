@@ -10,7 +10,7 @@ import polars as pl
 
 from mmgibbs.report.boundary import bound_as_0
 from mmgibbs.report.findings import attention, said_at_the_end
-from mmgibbs.report.html_tables import decimals_of, known, number
+from mmgibbs.report.html_tables import count_decimals, known, number
 from mmgibbs.results.tables import was_drawn
 
 ROWS = 40
@@ -52,7 +52,7 @@ def _facts(record: Mapping) -> list[str]:
 
 
 def _row(row: Mapping, numbers: int) -> str:
-    places = decimals_of(row["mean"], row["sd"])
+    places = count_decimals(row["mean"], row["sd"])
     values = row["mean"], row["sd"] or None, row["hpd_low"], row["hpd_high"]
     shown = [number(value, places) for value in values]
     shown += [number(row["ess_bulk"], 0), number(row["rhat"], 3) if known(row["rhat"]) else ""]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from mmgibbs.data.natural_order import in_natural_order
+from mmgibbs.data.natural_order import natural_order
 from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
@@ -15,19 +15,19 @@ from mmgibbs.report.html_tables import (
     known,
     listed,
     marked,
+    note_if_marked,
     number,
     numbers,
-    where_marked,
 )
 
 
-def other_traits(run: Finished, figures: plots.Figures) -> list[dict]:
+def non_normal_rows(run: Finished, figures: plots.Figures) -> list[dict]:
     """Per trait: legend, figures, table of the classes."""
     if run.predicted is None:
         return []
     out = []
     for (trait,), frame in run.predicted.group_by(["trait"], maintain_order=True):
-        frame = frame[in_natural_order(frame["level"])]  # the categories of a level stay in their order
+        frame = frame[natural_order(frame["level"])]  # the categories of a level stay in their order
         of = run.record.get("liabilities", {}).get(trait)
         drawn = ([] if of is None else [_liability(str(trait), of, figures)]) + [_classes(str(trait), frame, figures)]
         legend = [(k % len(plots.SERIES) + 1, label) for k, label in enumerate(of["categories"])] if of else []
@@ -35,7 +35,7 @@ def other_traits(run: Finished, figures: plots.Figures) -> list[dict]:
     return out
 
 
-def other_traits_words(run: Finished) -> str:
+def describe_scales(run: Finished) -> str:
     """On which scale the solutions of these traits are, by the kinds of traits that there are; '' without any."""
     if run.predicted is None:
         return ""
@@ -80,7 +80,7 @@ def extreme_words(run: Finished) -> list[str]:
 def _liability(trait: str, of: dict, figures: plots.Figures) -> tuple[str, str, str]:
     """The density with the areas of the categories: (heading, SVG, caption)."""
     shares = listed(
-        [f"{label} {_per_cent(p)}" for label, p in zip(of["categories"], of["incidence"], strict=True)], most=12
+        [f"{label} {_percent(p)}" for label, p in zip(of["categories"], of["incidence"], strict=True)], most=12
     )
     free = of["thresholds"][1:]
     caption = f"The liability of {trait} among unrelated animals, and the share of each category: {shares}. "
@@ -88,7 +88,7 @@ def _liability(trait: str, of: dict, figures: plots.Figures) -> tuple[str, str, 
     others = "the other is at" if len(free) == 1 else "the others are at"
     caption += f"; {others} {listed([number(t, 2) for t in free], most=12)}. " if free else ". "
     if known(of["threshold_acceptance"]):
-        caption += f"Of the proposed thresholds {_per_cent(of['threshold_acceptance'])} were accepted. "
+        caption += f"Of the proposed thresholds {_percent(of['threshold_acceptance'])} were accepted. "
     caption += "Drawn as one normal curve at the posterior means."
     paint = plots.paint_categories(of["mean"], of["sd"], of["thresholds"])
     svg = figures.draw(paint, f"Liability and thresholds of {trait}", caption, 0.06, "liability")
@@ -152,10 +152,10 @@ def _table(trait: str, frame: pl.DataFrame) -> Table:
     ]
     cells += [observed, *(numbers(shown[c].to_list(), places) for c in ("predicted", "low", "high"))]
     what = "mean counts" if is_count else f"share of {shown['category'][0]}" if binary else "shares of the categories"
-    note = where_marked(observed, "A triangle marks what lies outside its interval. ")
+    note = note_if_marked(observed, "A triangle marks what lies outside its interval. ")
     note += "predicted_classes.csv has this table."
     return Table(f"{trait}: {what}, observed and predicted", columns, list(zip(*cells, strict=True)), note)
 
 
-def _per_cent(p: float) -> str:
+def _percent(p: float) -> str:
     return f"{figure(100 * p, 2 if p < 0.995 else 3)} %"

@@ -14,10 +14,10 @@ import polars as pl
 from mmgibbs.report import plots, words
 from mmgibbs.report.boundary import bound_as_0
 from mmgibbs.report.bounds import bounds
-from mmgibbs.report.breeding import breeding_values, other_random_effects
+from mmgibbs.report.breeding import breeding_values, unrelated_effect_rows
 from mmgibbs.report.curves import curves_of_variance
 from mmgibbs.report.decisions import decision_tables
-from mmgibbs.report.findings import ESS, RHAT, attention, beyond_limits, diagnosis, remarks, warnings
+from mmgibbs.report.findings import ESS, RHAT, attention, diagnosis, excess, remarks, warnings
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.fixed import fixed_effects, fixed_scale_words, fixed_title
 from mmgibbs.report.genomic import genomic_section
@@ -28,12 +28,12 @@ from mmgibbs.report.html_tables import (
     Table,
     bars,
     bars_words,
+    count_decimals,
     counted,
     counts,
     decimals,
-    decimals_of,
-    ends_of,
     figure,
+    interval_range,
     known,
     lines_words,
     listed,
@@ -42,10 +42,10 @@ from mmgibbs.report.html_tables import (
 )
 from mmgibbs.report.inputs import input_files
 from mmgibbs.report.matrices import correlation_tables
-from mmgibbs.report.other_traits import extreme_words, other_traits, other_traits_words
+from mmgibbs.report.other_traits import describe_scales, extreme_words, non_normal_rows
 from mmgibbs.report.render import render
 from mmgibbs.report.triangle import lower_triangle
-from mmgibbs.results.relationships import relationships_of
+from mmgibbs.results.relationships import describe_relationships
 from mmgibbs.results.tables import was_drawn
 
 PARAMETERS = 12  # with figures, besides the heritabilities: those that mix worst
@@ -86,7 +86,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "warnings": warnings(run),
         "remarks": remarks(run),
         "thresholds": {"rhat": RHAT, "ess": ESS},
-        "model": model_section(run.record, coefficients_of(run), intercept_of(run)),
+        "model": model_section(run.record, count_coefficients(run), traits_with_intercept(run)),
         "regression": run.record.get("described"),
         "facts": facts(run.record),
         "counted": run.record.get("variances_counted", {}),
@@ -102,8 +102,8 @@ def page(run: Finished, top: int = 20) -> dict:
         "genotyped": genotyped_section(run, figures),
         "decisions": decision_tables(run, top),
         "decided": run.record.get("decisions", {}),
-        "other_traits": other_traits(run, figures),
-        "other_traits_words": other_traits_words(run),
+        "other_traits": non_normal_rows(run, figures),
+        "other_traits_words": describe_scales(run),
         "breeding_words": words.values_words(
             run.record,
             has_values(run, "reliability"),
@@ -116,17 +116,17 @@ def page(run: Finished, top: int = 20) -> dict:
             [words.component_label(e, t, name, True) for name, e, t in run.components if (name, e, t) in run.polygenic]
         ),
         "extreme": extreme_words(run),
-        "others": other_random_effects(run),
+        "others": unrelated_effect_rows(run),
         "fixed": (fixed := fixed_effects(run)),
         "fixed_title": fixed_title(run),
         "fixed_scale": fixed_scale_words(run),
         "set_to_0": any("held" in table.classes for table in fixed),
-        "files": files_of(run),
+        "files": list_files(run),
         "record": run.record,
     }
 
 
-def files_of(run: Finished) -> list[str]:
+def list_files(run: Finished) -> list[str]:
     """What the run folder holds besides this page: results that are still there, the log, and folders with a slash."""
     found = [(name, run.directory / name) for name in [*run.record.get("files", []), *WORKING]]
     return [f"{name}/" if path.is_dir() else name for name, path in found if path.exists()]
@@ -162,7 +162,7 @@ def has_values(run: Finished, column: str) -> bool:
     return run.solutions.lazy().filter(related, pl.col(column).is_not_null()).head(1).collect().height > 0
 
 
-def coefficients_of(run: Finished) -> dict[str, int]:
+def count_coefficients(run: Finished) -> dict[str, int]:
     """Covariate -> how many coefficients it has, on the trait where it has most."""
     fixed = run.record.get("analysis", {}).get("model", {}).get("fixed") or {}
     names = [name for name, spec in fixed.items() if spec.get("kind", "class") != "class"]
@@ -172,7 +172,7 @@ def coefficients_of(run: Finished) -> dict[str, int]:
     return dict(found.group_by("term").agg(pl.col("len").max()).collect().rows())
 
 
-def intercept_of(run: Finished) -> list[str]:
+def traits_with_intercept(run: Finished) -> list[str]:
     """The traits that have an intercept: with `auto`, those that no class effect spans."""
     traits = list(run.record.get("analysis", {}).get("traits", {}))
     if run.solutions is None or "intercept" not in run.record.get("levels", {}):
@@ -190,10 +190,10 @@ def model_section(
     model = analysis.get("model", {})
     if not (model.get("fixed") or model.get("random") or model.get("markers")):
         return None
-    random = {name: kind["symbol"] for name, kind in relationships_of(record).items()}
+    random = {name: kind["symbol"] for name, kind in describe_relationships(record).items()}
     return {
         "equations": words.model_equations(analysis, intercept),
-        "behind": words.behind_words(analysis.get("traits", {})),
+        "behind": words.underlying_words(analysis.get("traits", {})),
         "random": random,
         "markers": list(model.get("markers") or {}),
         "residuals": words.residuals_words(record),
@@ -208,7 +208,7 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
     records = data.get("records", {})
     seconds = {k: v for k, v in record.get("seconds", {}).items() if isinstance(v, (int, float))}
     gibbs = record.get("method") not in ("blup", "reml")
-    kin = any(kind["of_pedigree"] for kind in relationships_of(record).values())
+    kin = any(kind["of_pedigree"] for kind in describe_relationships(record).values())
     inbreeding = {
         "account": "accounted for, in relationships and reliability",
         "ignore": "ignored: every animal as if not inbred",
@@ -348,10 +348,10 @@ def _seconds(s: float) -> str:
 
 def parameter_tables(run: Finished) -> list[Table]:
     """One table each for shares of the phenotypic variance, correlations, (co)variances by term, the rest."""
-    return parameter_tables_of(run.summary)
+    return make_parameter_tables(run.summary)
 
 
-def parameter_tables_of(summary: pl.DataFrame) -> list[Table]:
+def make_parameter_tables(summary: pl.DataFrame) -> list[Table]:
     groups: dict[str, list[dict]] = {"Heritabilities and shares of the phenotypic variance": [], "Correlations": []}
     for row in bound_as_0(summary).iter_rows(named=True):
         kind = str(row["parameter"]).partition("[")[0]
@@ -379,7 +379,7 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
     note = f"{ROWS} of {total:,}, those furthest from 0 in {in_units_of}; summary.csv has all of them."
     notes = [note] if total > ROWS else []
     share, correlation = caption.startswith("Herit") or caption == INCIDENCES, caption == "Correlations"
-    places = [3 if drawn and (share or correlation) else decimals_of(r["mean"], r["sd"]) for r in rows]
+    places = [3 if drawn and (share or correlation) else count_decimals(r["mean"], r["sd"]) for r in rows]
     column = lambda key: numbers([r[key] for r in rows], places)
     scale = (0.0, 1.0) if share else (-1.0, 1.0) if correlation else None
     fraction = share or correlation
@@ -421,7 +421,7 @@ def _scale_words(
     lows: Sequence[float | None], highs: Sequence[float | None], drawn: Sequence[Bar | None], places: Sequence[int]
 ) -> list[str]:
     """What the bars are drawn on, its ends with the decimals of the rows that have them."""
-    ends = ends_of(lows, highs)
+    ends = interval_range(lows, highs)
     of = [
         [p for p, v in zip(places, column, strict=True) if v == end]
         for column, end in ((lows, ends[0]), (highs, ends[1]))
@@ -437,9 +437,9 @@ def diagnostics(run: Finished, figures: plots.Figures) -> dict:
         for name in rows
         if name in run.draws and run.draws[name].shape[1] >= 8 and np.isfinite(run.draws[name]).all()
     ]
-    shown.sort(key=lambda name: -beyond_limits(rows[name]))
+    shown.sort(key=lambda name: -excess(rows[name]))
     worst, others = shown[:PARAMETERS], [name for name in shown[PARAMETERS:] if name.startswith("h2[")]
-    items = [_figures_of(name, rows[name], run.draws[name], figures) for name in [*worst, *others]]
+    items = [_parameter_figures(name, rows[name], run.draws[name], figures) for name in [*worst, *others]]
     colours = legend(run.draws[shown[0]].shape[0]) if shown else []
     return {"items": items, "legend": colours, "order": words.chosen_words(len(shown), len(worst), len(others))}
 
@@ -449,7 +449,7 @@ def legend(chains: int) -> list[tuple[int, str]]:
     return [(c % len(plots.SERIES) + 1, f"chain {c + 1}") for c in range(chains)] if chains > 1 else []
 
 
-def _figures_of(name: str, row: dict, draws: np.ndarray, figures: plots.Figures) -> dict:
+def _parameter_figures(name: str, row: dict, draws: np.ndarray, figures: plots.Figures) -> dict:
     shares, values = plots.rank_shares(draws), plots.autocorrelations(draws)
     posterior = plots.paint_density(draws, row["mean"], row["hpd_low"], row["hpd_high"], bounds(name, draws))
 

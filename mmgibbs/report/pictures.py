@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.report.bounds import bounds
-from mmgibbs.report.plots import density, thin_to, thinned
+from mmgibbs.report.plots import density, thin_values, thinned
 
 COLOURS = ("#0072b2", "#c75000", "#00855f", "#a9518a", "#8a6d00", "#4b5fa8")  # of the report in a light theme
 INK, BAND = "#1c2126", "#d5e3ef"
@@ -82,7 +82,7 @@ def posterior(
 
     def paint(axes: Axes, name: str) -> None:
         row, values = rows[name], draws[name].reshape(-1)
-        x, f = density(thin_to(values, 2000), bounds=bounds(name, values))
+        x, f = density(thin_values(values, 2000), bounds=bounds(name, values))
         if row["hpd_low"] is not None and np.isfinite(row["hpd_low"]):
             inside = (x >= row["hpd_low"]) & (x <= row["hpd_high"])
             axes.fill_between(x[inside], f[inside], color=BAND, linewidth=0)

@@ -264,7 +264,7 @@ def paint_density(
     bounds: tuple[float | None, float | None] = (None, None),
 ) -> Painter:
     def paint(axes: Axes) -> None:
-        every = thin_to(draws.reshape(-1), 2000)
+        every = thin_values(draws.reshape(-1), 2000)
         width = bandwidth(every)  # of each chain as well: the density of all is then the mean of theirs
         x, f = density(every, bounds=bounds, width=width)
         if low is not None and high is not None:
@@ -272,7 +272,7 @@ def paint_density(
             axes.fill_between(x[inside], f[inside], color=BAND, linewidth=0)
         if len(draws) > 1:
             for chain, values in enumerate(draws):
-                own = density(thin_to(values, 500), 60, (x[0], x[-1]), bounds, width)
+                own = density(thin_values(values, 500), 60, (x[0], x[-1]), bounds, width)
                 axes.plot(*own, color=SERIES[chain % len(SERIES)], linewidth=0.7)
         axes.plot(x, f, color=INK, linewidth=1.3)
         axes.axvline(mean, color=INK, linewidth=0.8, dashes=(4, 3))
@@ -284,7 +284,7 @@ def paint_density(
     return paint
 
 
-def thin_to(values: np.ndarray, most: int) -> np.ndarray:
+def thin_values(values: np.ndarray, most: int) -> np.ndarray:
     return values[:: -(-len(values) // most)]
 
 
@@ -417,7 +417,7 @@ def paint_along_genome(
         axes.set_xlim(at.min() - 0.01 * span, at.max() + 0.01 * span)
         axes.set_ylim(0, 1.02 if ceiling else None)
         if len(ticks) > 1:
-            axes.set_xticks([x for x, _ in ticks], _without_crowding(ticks, span))
+            axes.set_xticks([x for x, _ in ticks], _spaced_labels(ticks, span))
             axes.tick_params(axis="x", length=0)
         axes.grid(axis="y")
         axes.spines["left"].set_visible(False)
@@ -425,7 +425,7 @@ def paint_along_genome(
     return paint
 
 
-def _without_crowding(ticks: Sequence[tuple[float, str]], span: float) -> list[str]:
+def _spaced_labels(ticks: Sequence[tuple[float, str]], span: float) -> list[str]:
     """Names that do not overlap the one before them."""
     out, last = [], -span
     for at, name in ticks:

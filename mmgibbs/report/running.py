@@ -72,15 +72,15 @@ def page(running: Running) -> dict:
 def _diagnosed(running: Running) -> dict:
     """Tables and traces; matplotlib is imported here."""
     from mmgibbs.report import plots, words
-    from mmgibbs.report.findings import ORDER, attention, beyond_limits, diagnosis
+    from mmgibbs.report.findings import ORDER, attention, diagnosis, excess
     from mmgibbs.report.html_tables import known
-    from mmgibbs.report.page import legend, parameter_tables_of
+    from mmgibbs.report.page import legend, make_parameter_tables
     from mmgibbs.report.triangle import lower_triangle
 
     assert running.summary is not None, "draws come with their summary"
     summary = lower_triangle(running.summary)
     rows = [row for row in summary.iter_rows(named=True) if known(row["sd"]) and row["sd"] > 0]
-    rows.sort(key=lambda row: -beyond_limits(row))
+    rows.sort(key=lambda row: -excess(row))
     figures, traces = plots.Figures(), []
     for row in rows[:SHOWN]:
         name, draws = row["parameter"], running.draws[row["parameter"]]
@@ -88,7 +88,7 @@ def _diagnosed(running: Running) -> dict:
         svg = figures.draw(plots.paint_trace(draws), f"Trace of {name}", said, 0.18, "kept draw", plots.SMALL)
         traces.append({"name": name, "svg": svg, "diagnosis": diagnosis(row), "attention": attention(row)})
     return {
-        "parameters": parameter_tables_of(summary),
+        "parameters": make_parameter_tables(summary),
         "traces": traces,
         "legend": legend(running.kept[0]),
         "total": len(rows),

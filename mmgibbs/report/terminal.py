@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import polars as pl
 
 from mmgibbs.report.boundary import bound_as_0
-from mmgibbs.report.html_tables import decimals, decimals_of, figure
+from mmgibbs.report.html_tables import count_decimals, decimals, figure
 from mmgibbs.results.matrices import CovarianceMatrix, covariance_matrices
 from mmgibbs.results.tables import was_drawn
 
@@ -73,7 +73,7 @@ def table_as_text(
     Real numbers are shown to two digits of the error of their row, unless `places` has their decimals; whole
     numbers with commas; what is unknown is blank.
     """
-    own = [decimals_of(e, se) for e, se in table.select(estimate, error).iter_rows()]
+    own = [count_decimals(e, se) for e, se in table.select(estimate, error).iter_rows()]
     cells = {
         column.name: column.to_list()
         if column.dtype == pl.String

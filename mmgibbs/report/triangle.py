@@ -15,11 +15,11 @@ def lower_triangle(summary: pl.DataFrame) -> pl.DataFrame:
 
     Regressions keep covariance matrices whole; mixed models have each covariance once, and nothing is left out.
     """
-    above = above_diagonal(summary)
+    above = drop_mirrored(summary)
     return summary.filter(~pl.col("parameter").is_in(above)) if above else summary
 
 
-def above_diagonal(summary: pl.DataFrame) -> list[str]:
+def drop_mirrored(summary: pl.DataFrame) -> list[str]:
     """Of name[a,b] and name[b,a], whose means and SDs are equal, the earlier one."""
     names = summary["parameter"].to_list()
     moments = dict(zip(names, summary.select("mean", "sd").iter_rows(), strict=True))

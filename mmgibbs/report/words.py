@@ -11,7 +11,7 @@ import numpy as np
 from mmgibbs.data.natural_order import natural
 from mmgibbs.report.findings import MIXING, ORDER, RHAT
 from mmgibbs.report.html_tables import Column, Table, counted, counts, decimals, figure, interval, known, listed, number
-from mmgibbs.results.relationships import relationships_of
+from mmgibbs.results.relationships import describe_relationships
 from mmgibbs.results.reliability import SHOWN_AS_NEGATIVE
 
 ENGINES = {  # what each does, for readers who want breeding values; docs/explanation/engines.md says how
@@ -53,22 +53,22 @@ def model_equations(analysis: dict, intercept_traits: Sequence[str] = ()) -> lis
         for name, markers in (model.get("markers") or {}).items():
             if trait in (markers.get("traits") or [trait]):
                 parts.append(f"{name} (SNP effects, {markers.get('level')})")
-        scale, exposure = scale_of(of), of.get("exposure")
+        scale, exposure = link_name(of), of.get("exposure")
         per = f" per unit of {exposure}" if exposure else ""
         out.append((f"{scale} of {trait}{per}" if scale else trait, [*parts, "residual"]))
     return out
 
 
-def scale_of(trait: dict) -> str:
+def link_name(trait: dict) -> str:
     """What follows the linear model where the records themselves do not: 'liability', 'log rate', 'log' or ''."""
     if trait.get("type") == "censored":
         return "log" if trait.get("log") else ""
     return {"binary": "liability", "ordinal": "liability", "count": "log rate"}.get(trait.get("type", ""), "")
 
 
-def behind_words(traits: Mapping[str, dict]) -> str:
+def underlying_words(traits: Mapping[str, dict]) -> str:
     """'the liability or log rate behind it, or its logarithm': of which records the sum is not; '' if of all it is."""
-    scales = dict.fromkeys(scale_of(trait) for trait in traits.values())
+    scales = dict.fromkeys(link_name(trait) for trait in traits.values())
     hidden = " or ".join(scale for scale in scales if scale in ("liability", "log rate"))
     return ", or ".join(
         [*([f"the {hidden} behind it"] if hidden else []), *(["its logarithm"] if "log" in scales else [])]
@@ -77,14 +77,14 @@ def behind_words(traits: Mapping[str, dict]) -> str:
 
 def scale_words(traits: dict[str, dict]) -> str:
     """'on the scale of the trait (for pneumonia, that of its liability)'."""
-    scales = {name: "logarithm" if scale_of(spec) == "log" else scale_of(spec) for name, spec in traits.items()}
+    scales = {name: "logarithm" if link_name(spec) == "log" else link_name(spec) for name, spec in traits.items()}
     own = [f"for {name}, that of its {scale}" for name, scale in scales.items() if scale]
     return "on the scale of the trait" + (f" ({'; '.join(own)})" if own else "")
 
 
 def solutions_scale_words(traits: Mapping[str, dict]) -> str:
     """On which scale solutions of these traits are, where it is not that of their records; '' where it is of all."""
-    scales = {name: scale_of(spec) for name, spec in traits.items()}
+    scales = {name: link_name(spec) for name, spec in traits.items()}
     if not any(scales.values()):
         return ""
     said = f"They are {scale_words(dict(traits))}."
@@ -124,7 +124,7 @@ FROM_GENOTYPES = ("G", "D", "H")  # symbols of relationships whose diagonal take
 
 def reliability_words(record: dict) -> str:
     """'1 \u2212 PEV / ((1 + F) variance)', or what stands for 1 + F in this run: a diagonal, or nothing."""
-    symbols = [kind["symbol"] for kind in relationships_of(record).values() if kind["related"]]
+    symbols = [kind["symbol"] for kind in describe_relationships(record).values() if kind["related"]]
     genomic = list(dict.fromkeys(symbol for symbol in symbols if symbol in FROM_GENOTYPES))
     if genomic:
         pedigree = "; for terms of the pedigree alone, d is 1 + F" if set(symbols) - set(genomic) else ""
@@ -146,7 +146,7 @@ def genomic_reliability_words(record: dict, polygenic: str = "") -> str:
     averages = "Variances are posterior means."
     if not polygenic:
         return f"Reliability is 1 \u2212 PEV / g, where g is {of_genotypes}. {averages}"
-    symbol = relationships_of(record).get(polygenic, {}).get("symbol", "A")
+    symbol = describe_relationships(record).get(polygenic, {}).get("symbol", "A")
     predicted = any(
         section.get("single_step") == "epsilon"
         for section in (record["analysis"]["model"].get("markers") or {}).values()
@@ -162,7 +162,7 @@ def genomic_reliability_words(record: dict, polygenic: str = "") -> str:
     return f"Reliability of the sums is 1 \u2212 PEV / (a + g), where a is {own}, and g is {of_genotypes}. {averages}"
 
 
-def below_zero_words(reliabilities: Iterable[float | None], solved: bool, warned: bool) -> str:
+def negative_reliability_words(reliabilities: Iterable[float | None], solved: bool, warned: bool) -> str:
     """Why reliabilities that are shown are negative; '' where none is. solved: by BLUP; warned: Warnings says why."""
     if not any(known(r) and r < SHOWN_AS_NEGATIVE for r in reliabilities):
         return ""
@@ -241,7 +241,7 @@ def model_table(
                 "none" if solved else fixed_prior_words(fixed.get("prior", "flat"), fixed.get("traits") or traits),
             )
         )
-    relationships = relationships_of(record)
+    relationships = describe_relationships(record)
     for name, random in (analysis["model"].get("random") or {}).items():
         related = related_words(relationships[name]["sentence"], str(random.get("relationship", "")))
         related += _groups_words(record) if relationships[name]["of_pedigree"] else ""
@@ -276,7 +276,7 @@ def model_table(
             f"random; weighted by {weights}" if weights else "random",
             on({}),
             record.get("data", {}).get("records", {}).get("used"),
-            _residual_treated(analysis, estimated) + _by_class(record),
+            _residual_treated(analysis, estimated) + _classes_clause(record),
         )
     )
     size = "Levels or coefficients" if coefficients else "Levels"
@@ -320,7 +320,7 @@ def _fixed_kind(name: str, fixed: dict) -> str:
     return f"covariate{column}, {curve}" + (f", within {by}" if by else "")
 
 
-def _by_class(record: dict) -> str:
+def _classes_clause(record: dict) -> str:
     """', one for each class of housing (indoor, outdoor)'."""
     by = (record["analysis"].get("variances", {}).get("residual") or {}).get("by")
     classes = record.get("data", {}).get("residual_classes", {})
@@ -503,7 +503,7 @@ def histogram_words(values: np.ndarray, what: str = "breeding value", called: st
     )
 
 
-def by_year_words(what: str, years: np.ndarray, middle: np.ndarray, band: str) -> str:
+def birth_year_words(what: str, years: np.ndarray, middle: np.ndarray, band: str) -> str:
     places = decimals(np.ptp(middle) or abs(middle).max())
     top = int(middle.argmax())
     return (

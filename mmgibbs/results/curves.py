@@ -19,7 +19,7 @@ import polars as pl
 from mmgibbs.data.covariates import legendre
 from mmgibbs.posterior.summary import summary_table
 from mmgibbs.results.csv_files import csv_writer
-from mmgibbs.results.relationships import relationships_of
+from mmgibbs.results.relationships import describe_relationships
 
 FILE = "curves"
 POINTS = 61  # of a curve
@@ -73,11 +73,11 @@ def variance_curves(record: Mapping[str, Any], draws: Mapping[str, np.ndarray]) 
 
     record: of the run; draws: (draws,) of each parameter.
     """
-    analysis, relationships = record.get("analysis", {}), relationships_of(record)
+    analysis, relationships = record.get("analysis", {}), describe_relationships(record)
     model, out = analysis.get("model", {}), []
     ranges = record.get("data", {}).get("legendre_ranges", {})
     for trait in analysis.get("traits", {}):
-        of_animals = [term for term in relationships if _of_animals(model, relationships, term, trait)]
+        of_animals = [term for term in relationships if _has_breeding_values(model, relationships, term, trait)]
         for term, kind in relationships.items():
             effects = effects_of_term(model["random"][term], term, trait, ranges)
             if not kind["related"] or len(effects) != 1 or not isinstance(effects[0], LegendreCurve):
@@ -138,16 +138,16 @@ def _element(draws: Mapping[str, np.ndarray], term: str, a: str, b: str) -> np.n
     return next((draws[name] for name in names if name in draws), None)
 
 
-def _on(random: Mapping[str, Any], trait: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _effects_by_trait(random: Mapping[str, Any], trait: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(name, keys) of the effects of a random term on the trait."""
     for effect, spec in (random.get("effects") or {"": random}).items():
         if trait in (spec.get("traits") or [trait]):
             yield effect, spec
 
 
-def _of_animals(model: Mapping[str, Any], relationships: Mapping[str, Any], term: str, trait: str) -> bool:
+def _has_breeding_values(model: Mapping[str, Any], relationships: Mapping[str, Any], term: str, trait: str) -> bool:
     """The term has breeding values of the animals themselves: one such term alone has the heritability."""
-    levels = [str(spec.get("level") or term) for _, spec in _on(model["random"][term], trait)]
+    levels = [str(spec.get("level") or term) for _, spec in _effects_by_trait(model["random"][term], trait)]
     return relationships[term]["symbol"] in ADDITIVE and any(level.lower() not in PARENTS for level in levels)
 
 
@@ -159,7 +159,7 @@ def effects_of_term(
     ranges: 'TERM.EFFECT' -> of the data.
     """
     out: list[LegendreCurve | str | None] = []
-    for effect, spec in _on(random, trait):
+    for effect, spec in _effects_by_trait(random, trait):
         of = spec.get("legendre")
         span = of and (of.get("range") or ranges.get(f"{term}.{effect}"))
         if of and span:

@@ -66,8 +66,8 @@ def marker_draws_file(
     kept = prepared.genotypes.checked.kept_snps
     for i, m in enumerate(markers):
         place = np.searchsorted(kept, m.number)
-        content[f"effects.{i}"] = _at(place, found[m.key].values * m.scale.astype(np.float32), len(kept))
-        content[f"scale.{i}"] = _at(place, m.scale, len(kept))
+        content[f"effects.{i}"] = _scatter(place, found[m.key].values * m.scale.astype(np.float32), len(kept))
+        content[f"scale.{i}"] = _scatter(place, m.scale, len(kept))
         if str(m.trait) in slopes:
             content[f"slope.{i}"] = slopes[str(m.trait)].values[..., 0]
         content[f"prior_variance.{i}"] = draws[marker_name(m.key, MEAN_VARIANCE)].mean()
@@ -79,7 +79,7 @@ def marker_draws_file(
     return {FILE: write}
 
 
-def _at(place: np.ndarray, values: np.ndarray, q: int) -> np.ndarray:
+def _scatter(place: np.ndarray, values: np.ndarray, q: int) -> np.ndarray:
     """(..., q) with `values` at these places, 0 elsewhere."""
     out = np.zeros((*values.shape[:-1], q), values.dtype)
     out[..., place] = values

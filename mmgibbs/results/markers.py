@@ -151,7 +151,7 @@ def markers_file(
     terms = {m.name for m in prepared.design.markers}
     for m in prepared.design.markers:
         moments, trait = found[m.key], prepared.design.traits[m.trait]
-        ending = ending_of(m.name, trait, terms)
+        ending = column_suffix(m.name, trait, terms)
         for what, part in (("effect", moments.mean), ("effect_sd", moments.sd), ("effect_mcse", moments.mcse)):
             columns.append(of_all(f"{what}_{ending}", part[EFFECT][:, 0] * m.scale, m.number))
         chances, errors = moments.mean[CHANCE], moments.mcse[CHANCE]
@@ -165,13 +165,13 @@ def markers_file(
             continue
         of_states = states[m.joint_key]
         for k, label in enumerate(state_labels(m.joint, prepared.design.traits)):
-            ending = ending_of(m.name, label, terms)
+            ending = column_suffix(m.name, label, terms)
             columns.append(of_all(f"state_{ending}", of_states.mean[0][:, k], m.number))
             columns.append(of_all(f"state_mcse_{ending}", of_states.mcse[0][:, k], m.number))
     return {FILE: frame.with_columns(columns).write_parquet}
 
 
-def ending_of(term: str, trait: str, terms: Collection[str]) -> str:
+def column_suffix(term: str, trait: str, terms: Collection[str]) -> str:
     """Of the columns of one term and trait: the trait, after the term where there are several."""
     return f"{term}_{trait}" if len(terms) > 1 else trait
 

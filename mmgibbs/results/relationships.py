@@ -17,7 +17,7 @@ def described(kind: Relationship | type[Relationship]) -> dict[str, Any]:
     return {key: getattr(kind, key) for key in ("words", "symbol", "sentence", "related", "of_pedigree")} | facts
 
 
-def relationships_of(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def describe_relationships(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Random term -> its description. Runs of earlier versions have the analysis alone: two words, or a path."""
     earlier = {"identity": described(Identity), "pedigree": described(Pedigree)}
     found = {}

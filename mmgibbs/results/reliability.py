@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from mmgibbs.results.relationships import relationships_of
+from mmgibbs.results.relationships import describe_relationships
 
 ROUNDING = 1e-6  # of a reliability of 0 that was computed, not drawn
 SHOWN_AS_NEGATIVE = -0.005  # with two decimals
@@ -38,6 +38,6 @@ def negative_reliabilities(solutions: pl.DataFrame | None, record: Mapping) -> d
     """The same of a run: of breeding values, polygenic, genomic and in total."""
     if solutions is None or "reliability" not in solutions.columns:
         return None
-    related = [term for term, kind in relationships_of(record).items() if kind["related"]]
+    related = [term for term, kind in describe_relationships(record).items() if kind["related"]]
     is_value = pl.col("term").is_in(related) | pl.col("effect").is_in(["gebv", "total"])
     return count_negative(solutions.lazy().filter(is_value).select("reliability").collect().to_series())

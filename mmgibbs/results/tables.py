@@ -89,10 +89,10 @@ def _term_frame(
     traits, term, estimated = design.traits, design.terms[number], design.estimated(number)
     order, k = np.asarray(labels.order), term.n_components
     components = _reported_components(term, labels)
-    held = None if estimated is None else ~_in_rows(estimated, order, components)
+    held = None if estimated is None else ~_stack_rows(estimated, order, components)
 
     def unless_held(values: np.ndarray, instead: float) -> np.ndarray:
-        rows = _in_rows(values, order, components)
+        rows = _stack_rows(values, order, components)
         return rows if held is None else np.where(held, instead, rows)
 
     def per_level(values: np.ndarray) -> np.ndarray:
@@ -112,7 +112,7 @@ def _term_frame(
         "level": _levels(term, labels, order, components),
     }
     numbers = {
-        "mean": _in_rows(mean, order, components),
+        "mean": _stack_rows(mean, order, components),
         "sd": unless_held(sd, 0.0),
         "mcse": unless_held(mcse, np.nan),
         "ess": unless_held(ess, np.nan),
@@ -138,7 +138,7 @@ def _term_frame(
     return pl.DataFrame([columns.get(c, blank).alias(c) for c in SOLUTION_COLUMNS])
 
 
-def _in_rows(values: np.ndarray, order: np.ndarray, components: np.ndarray) -> np.ndarray:
+def _stack_rows(values: np.ndarray, order: np.ndarray, components: np.ndarray) -> np.ndarray:
     """(q, k) -> (rows,): levels in reporting order, components as reported within each."""
     rows = values[order]
     as_reported = np.array_equal(components, np.arange(len(components)))
@@ -158,7 +158,7 @@ def _with_columns(
     for (of_term, component), columns in more.items():
         for name, values in columns.items() if of_term == i else ():
             found[name][:, component] = values
-    return frame.with_columns(_numbers(n, _in_rows(v, order, components)) for n, v in found.items())
+    return frame.with_columns(_numbers(n, _stack_rows(v, order, components)) for n, v in found.items())
 
 
 def _reported_components(term: Term, labels: LevelLabels) -> np.ndarray:

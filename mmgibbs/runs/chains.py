@@ -141,7 +141,7 @@ class Executor(Protocol):
         """Chain or call -> the most memory, in bytes, of the other process that did it; empty where there was none."""
 
     @property
-    def calls_here(self) -> int:
+    def max_local_calls(self) -> int:
         """Calls that share the memory of this machine, at most; 0 where they are made on others."""
 
     def chains(self, job: Job) -> AbstractContextManager[Advance]:

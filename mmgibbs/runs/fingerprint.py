@@ -29,7 +29,7 @@ FREE = (
 )
 
 
-def what_is_run(analysis: Analysis) -> dict:
+def fingerprint(analysis: Analysis) -> dict:
     """All that the draws depend on: settings (dotted key -> value as JSON), and the SHA-256 of each data file."""
     return {
         "analysis": settings(plain(analysis.resolved())),
@@ -109,7 +109,7 @@ def _sha256(table: Path | pl.DataFrame) -> str:
 
 
 def changes(then: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """What differs between two `what_is_run`, a line each; nothing is said of files where `then` has none."""
+    """What differs between two `fingerprint`, a line each; nothing is said of files where `then` has none."""
     lines = [
         f"{key}: was {_shown(then['analysis'], key)}, now {_shown(now['analysis'], key)}"
         for key in _differing(then["analysis"], now["analysis"])

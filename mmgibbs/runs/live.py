@@ -19,7 +19,7 @@ import numpy as np
 
 from mmgibbs.runs.chains import ChainFactory
 from mmgibbs.runs.checkpoints import Checkpoints
-from mmgibbs.runs.progress import Show, time_left
+from mmgibbs.runs.progress import Show, format_time_left
 from mmgibbs.runs.progress_file import Position
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class LivePage:
         earlier = (self.folder / "run.json").exists()
         self.path = self.folder / (BESIDE_A_FINISHED if earlier else "report.html")
 
-    def passing_on(self, show: Show) -> Show:
+    def forward_to(self, show: Show) -> Show:
         """`show`, and this page receives it too."""
 
         def both(chain: int, position: Position) -> None:
@@ -137,18 +137,18 @@ class LivePage:
             at=time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()),
             burn_in=schedule.burn_in,
             chains=[ChainProgress(label, n, schedule.n_sweeps) for label, n in zip(labels, at, strict=True)],
-            left=self._left(at, schedule.n_sweeps),
+            left=self._sweeps_remaining(at, schedule.n_sweeps),
             draws=draws,
             summary=summary_frame(summary_table(draws)) if draws else None,
             left_out=len(found) - len(draws),
             stopped=stopped,
         )
 
-    def _left(self, at: Sequence[int], total: int) -> str:
+    def _sweeps_remaining(self, at: Sequence[int], total: int) -> str:
         """All sweeps that are left, at the speed of all chains since they were first seen."""
         made = sum(sweep - self._first.get(c, 0) for c, sweep in enumerate(at))
         seconds = time.monotonic() - self._started
-        return time_left(sum(total - sweep for sweep in at) * seconds / made, utc=True) if made > 0 else ""
+        return format_time_left(sum(total - sweep for sweep in at) * seconds / made, utc=True) if made > 0 else ""
 
     def _kept(self) -> list[dict[str, np.ndarray]]:
         """Of each chain with a checkpoint: name -> (draws, ...), or of chains side by side (draws, chains, ...)."""

@@ -49,21 +49,21 @@ class LocalExecutor:
         self.worker_peaks: dict[str, int] = {}
         self._say = say
         if threads > 1:
-            self.calls_here = threads
+            self.max_local_calls = threads
 
     def chains(self, job: Job) -> AbstractContextManager[Advance]:
-        processes = self.facts["processes"] = processes_for(job.factory)
-        return _in_processes(job, processes, self.worker_peaks)
+        processes = self.facts["processes"] = count_processes(job.factory)
+        return _run_processes(job, processes, self.worker_peaks)
 
     def each(self, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]) -> Generator:
-        if self.calls_here == 1:
+        if self.max_local_calls == 1:
             return (function(*shared, *call) for call in calls)
-        return self._on_threads([partial(function, *shared, *call) for call in calls], names)
+        return self._run_threads([partial(function, *shared, *call) for call in calls], names)
 
-    def _on_threads(self, calls: Sequence[Callable], names: Sequence[str]) -> Generator:
+    def _run_threads(self, calls: Sequence[Callable], names: Sequence[str]) -> Generator:
         """BLAS has one thread meanwhile: a call that set its number and then put it back would change that of the
         others, and with it the order of their sums."""
-        with blas_threads(1), ThreadPoolExecutor(self.calls_here) as pool:
+        with blas_threads(1), ThreadPoolExecutor(self.max_local_calls) as pool:
             running = [submit_in_context(pool, call) for call in calls]
             try:
                 for call in running:
@@ -75,7 +75,7 @@ class LocalExecutor:
                     self._say(f"waiting for the end of {', '.join(begun)}, which cannot be stopped")
 
 
-def processes_for(factory: ChainFactory) -> int:
+def count_processes(factory: ChainFactory) -> int:
     """min(chains, cores), and no more at once than their estimated memory allows; one at a time on a GPU, which one
     chain fills.
     """
@@ -89,7 +89,7 @@ def processes_for(factory: ChainFactory) -> int:
 
 
 @contextmanager
-def _in_processes(job: Job, processes: int, peaks: dict[str, int]) -> Iterator[Advance]:
+def _run_processes(job: Job, processes: int, peaks: dict[str, int]) -> Iterator[Advance]:
     """peaks: takes, by chain, the most memory that its process has held."""
     parent = os.getpid() if processes > 1 else None
     archive = kernel_store().archive if processes > 1 else None
@@ -100,7 +100,7 @@ def _in_processes(job: Job, processes: int, peaks: dict[str, int]) -> Iterator[A
             kernel_store().load()
 
         def advance(until: int) -> list:
-            answers = at_once(_one_chain, [(job, c, until, parent, archive) for c in range(len(job.names))])
+            answers = at_once(_run_chain, [(job, c, until, parent, archive) for c in range(len(job.names))])
             if parent is not None:
                 of_chains = {name: n for name, (_, n) in zip(job.names, answers, strict=True)}
                 peaks.update({name: max(n, peaks.get(name, 0)) for name, n in of_chains.items()})
@@ -227,7 +227,7 @@ def _compile_kernels(factory: ChainFactory, archive: Path | None, parent: int | 
     kernel_store().save()
 
 
-def _one_chain(job: Job, chain: int, until: int, parent: int | None, archive: Path | None) -> tuple[Any | None, int]:
+def _run_chain(job: Job, chain: int, until: int, parent: int | None, archive: Path | None) -> tuple[Any | None, int]:
     """(advance_chain, peak memory of this process); in a process of its own where there is a parent."""
     if parent is None or parent == os.getpid():  # joblib stays in this process where the system gives it no semaphores
         return advance_chain(job, chain, until), 0

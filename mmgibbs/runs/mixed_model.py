@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.build.assemble import Assembled, assemble
-from mmgibbs.build.decisions import candidate_ids, decision_facts, decision_notes, decisions_asked_for, short_batches
+from mmgibbs.build.decisions import candidate_ids, decision_facts, decision_notes, read_decisions, short_batches
 from mmgibbs.build.engine import ChosenEngine, choose_engine
 from mmgibbs.build.genotyped import files_of_genotyped
 from mmgibbs.build.level_names import name_levels
 from mmgibbs.build.memory_estimate import refuse_sampling_beyond_memory, refuse_solving_beyond_memory
-from mmgibbs.build.observed_scale import probabilities_asked_for
+from mmgibbs.build.observed_scale import read_probabilities
 from mmgibbs.build.pev_samples import PevSamples, error_columns, shares_of_variance, words_of_samples
 from mmgibbs.build.predictive import extreme_levels, liability_facts
 from mmgibbs.build.targets import StoppingRule, check_targets, stopping_rule
@@ -33,7 +33,7 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
 from mmgibbs.errors import ModelError, Stopped
 from mmgibbs.machine.signals import StopSignals
-from mmgibbs.machine.speed import Lines, Tell, about, seconds_for
+from mmgibbs.machine.speed import Lines, Tell, describe_duration, estimate_seconds
 from mmgibbs.machine.threads import Threads, cores
 from mmgibbs.model.labels import component_labels
 from mmgibbs.model.markers import Markers
@@ -44,7 +44,7 @@ from mmgibbs.posterior.probabilities import Probabilities
 from mmgibbs.posterior.result import (
     ChainResult,
     pooled,
-    pooled_under,
+    pooled_by_prefix,
     posterior_mean,
     sample_stats,
     stacked_draws,
@@ -83,7 +83,7 @@ SHARE_OF_DIAGONALS = 0.15  # of the speed of matrix products that the diagonal o
 
 
 @dataclass(frozen=True)
-class Found:
+class PosteriorEstimates:
     """Posterior moments of every level, and the draws of the covariance matrices."""
 
     moments: PooledMoments
@@ -124,7 +124,7 @@ class MixedModelProblem:
     def stage(self) -> str:
         return "sampling" if self.analysis.sampler.method == "gibbs" else "solving"
 
-    def solve(self, folder: RunFolder, console: Console, executor: Executor) -> Found:
+    def solve(self, folder: RunFolder, console: Console, executor: Executor) -> PosteriorEstimates:
         try:
             match self.analysis.sampler.method:
                 case "blup":
@@ -139,20 +139,20 @@ class MixedModelProblem:
             warned = (f"warning: {note}" for note in self.assembled.notes)  # most likely why
             raise ModelError("\n".join([name_levels(str(error), self.prepared), *warned])) from error
 
-    def _make_diagonals(self, found: Found, console: Console) -> None:
+    def _make_diagonals(self, found: PosteriorEstimates, console: Console) -> None:
         """Diagonals of relationships that reliabilities need, and that take long, with a word before."""
         sd = dict(zip((t.name for t in self.prepared.design.terms), found.moments.sd, strict=True))
         for term in self.prepared.design.terms:
             operations = 0.0 if term.kind == "fixed" else term.relationship.diagonal_operations
             if operations and not np.isnan(sd[term.name]).all():
                 symbol, n = term.relationship.symbol, term.n_levels
-                seconds = seconds_for(operations, SHARE_OF_DIAGONALS)
-                console.say(f"reliabilities: the diagonal of {symbol} for {n:,} levels{about(seconds)}")
+                seconds = estimate_seconds(operations, SHARE_OF_DIAGONALS)
+                console.say(f"reliabilities: the diagonal of {symbol} for {n:,} levels{describe_duration(seconds)}")
                 _ = term.relationship.diagonal
 
     # Gibbs
 
-    def _gibbs(self, folder: RunFolder, console: Console, executor: Executor) -> Found:
+    def _gibbs(self, folder: RunFolder, console: Console, executor: Executor) -> PosteriorEstimates:
         model = self.assembled.model
         warned, of_decisions = split_messages(decision_notes(self.analysis, self.prepared, model.decisions))
         before = [
@@ -168,18 +168,18 @@ class MixedModelProblem:
         decided = None if model.decisions is None else pooled(chains, "decisions")
         after = _notes(chains, decided)
         console.say_all(after)
-        return Found(
+        return PosteriorEstimates(
             moments=pool([c.moments for c in chains]),
             draws=stacked_draws(chains),
             facts=self._facts(sampled),
-            levels=pooled_under(chains, "levels."),
-            averages=pooled_under(chains, "averages."),
-            markers=pooled_under(chains, "markers."),
-            states=pooled_under(chains, "states."),
-            probabilities=pooled_under(chains, "probabilities."),
-            totals=pooled_under(chains, "totals."),
-            effects=pooled_under(chains, "effects."),
-            slopes=pooled_under(chains, "slopes."),
+            levels=pooled_by_prefix(chains, "levels."),
+            averages=pooled_by_prefix(chains, "averages."),
+            markers=pooled_by_prefix(chains, "markers."),
+            states=pooled_by_prefix(chains, "states."),
+            probabilities=pooled_by_prefix(chains, "probabilities."),
+            totals=pooled_by_prefix(chains, "totals."),
+            effects=pooled_by_prefix(chains, "effects."),
+            slopes=pooled_by_prefix(chains, "slopes."),
             statistics=sample_stats(chains),
             decided=decided,
             notes=[*before, *after],
@@ -248,7 +248,7 @@ class MixedModelProblem:
 
     # BLUP
 
-    def _blup(self, folder: RunFolder, console: Console, executor: Executor) -> Found:
+    def _blup(self, folder: RunFolder, console: Console, executor: Executor) -> PosteriorEstimates:
         """By PCG at the given variances; PEV by a selected inverse where the equations are few enough."""
         model, s, equations = self.assembled.model, self.analysis.sampler, self.equations
         G, R = [None if c is None else c.start for c in model.covariances], model.residual.start
@@ -258,7 +258,7 @@ class MixedModelProblem:
         if s.pev_samples is not None:
             diagonals = prior_diagonals(model.design, self.analysis.data.inbreeding == "account")
             sampled = PevSamples(s.pev_samples, s.seed, diagonals)
-        tell = console.say if executor.calls_here else None  # on other machines nobody hears it
+        tell = console.say if executor.max_local_calls else None  # on other machines nobody hears it
         shared = equations, G, R
         calls: list[tuple] = [(s.tolerance, threads, s.preconditioner, tell)]
         (solution,) = executor.each(solve_equations, shared, calls, ["solving"])
@@ -280,7 +280,7 @@ class MixedModelProblem:
         fixed = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
         n, limit = equations.n_equations, MOST_EQUATIONS if s.pev_limit is None else s.pev_limit
         if sampled is not None or EARLY_FROM_EQUATIONS <= n <= limit:
-            self._keep_solutions(folder, Found(PooledMoments.exact(theta, None), fixed, facts))
+            self._keep_solutions(folder, PosteriorEstimates(PooledMoments.exact(theta, None), fixed, facts))
         calls = [(s.pev_limit, threads, sampled, s.preconditioner, tell, solution.iterations)]
         ((sd, blank, by_samples),) = executor.each(errors_of_solutions, shared, calls, ["prediction error variances"])
         notes = [] if blank is None else [f"PEV and reliability are blank: {blank} {MONTE_CARLO}"]
@@ -289,30 +289,32 @@ class MixedModelProblem:
             facts["monte_carlo_pev"] = {"samples": by_samples.samples, "because": blank, "errors": errors}
             notes = [words_of_samples(by_samples, str(blank), errors)]
         console.say_all(notes)
-        return Found(PooledMoments.exact(theta, sd), fixed, facts, notes=notes, pev=by_samples)
+        return PosteriorEstimates(PooledMoments.exact(theta, sd), fixed, facts, notes=notes, pev=by_samples)
 
-    def _keep_solutions(self, folder: RunFolder, found: Found) -> None:
+    def _keep_solutions(self, folder: RunFolder, found: PosteriorEstimates) -> None:
         """Write what is solved before the errors of it are computed, which may take far longer."""
         folder.write_unfinished(self.tables(found), self.record(found, {}), WITHOUT_ERRORS)
 
     # REML
 
-    def _reml(self, folder: RunFolder, console: Console, executor: Executor) -> Found:
+    def _reml(self, folder: RunFolder, console: Console, executor: Executor) -> PosteriorEstimates:
         """Variances by REML, and BLUP at them with the PEV of every level."""
         model, s = self.assembled.model, self.analysis.sampler
-        watch = RemlWatch(folder, console.say if executor.calls_here else None)
+        watch = RemlWatch(folder, console.say if executor.max_local_calls else None)
         shared = (model.design, model.covariances, model.residual)
-        call = (s.tolerance, s.max_iterations, watch if executor.calls_here else None, watch.start)
+        call = (s.tolerance, s.max_iterations, watch if executor.max_local_calls else None, watch.start)
         with StopSignals(watch.ask_to_stop) as stop:
             ((found,),) = (executor.each(estimate, shared, [call], ["estimating"]),)
-        if not executor.calls_here:
+        if not executor.max_local_calls:
             for iteration, log_likelihood in enumerate(found.facts["log_likelihoods"]):
                 console.say(f"REML: iteration {iteration}, log likelihood {log_likelihood:.4f}")
         matrices = matrices_by_name([found.variances], bool(model.residual.classes))
         facts = {"method": "reml", "engine": "direct", **found.facts, **executor.facts}
         moments = PooledMoments.exact(found.solutions, found.sd)
         warnings = [*found.warnings, *(() if self.assembled.undetermined else found.undetermined_words)]
-        result = Found(moments, matrices, facts, estimates=found, notes=list(found.notes), warnings=warnings)
+        result = PosteriorEstimates(
+            moments, matrices, facts, estimates=found, notes=list(found.notes), warnings=warnings
+        )
         if stop.signal is not None and found.facts["stopped"]:
             said = stopped_words(stop.signal, found)
             folder.write_unfinished(self.tables(result), self.record(result, {}), said)
@@ -326,7 +328,7 @@ class MixedModelProblem:
 
     # What was found, as tables
 
-    def tables(self, found: Found) -> Tables:
+    def tables(self, found: PosteriorEstimates) -> Tables:
         terms, matrices = self.assembled.terms, found.draws
         parameters = named_parameters(terms, matrices, self.assembled.residual, self.assembled.markers)
         means = {t.name: posterior_mean(matrices[t.matrix]) for t in terms}
@@ -364,7 +366,7 @@ class MixedModelProblem:
             | predicted_files(self._predicted(found), self.analysis.output.escape_formulas),
         )
 
-    def _totals(self, found: Found) -> list[pl.DataFrame]:
+    def _totals(self, found: PosteriorEstimates) -> list[pl.DataFrame]:
         design, terms = (
             self.prepared.design,
             dict(zip(self.assembled.model.random_terms, self.assembled.terms, strict=True)),
@@ -378,34 +380,38 @@ class MixedModelProblem:
             frame = totals_frame(total, self.prepared, found.totals[str(total.trait)], variance, genomic, missing)
             for p in self.assembled.model.probabilities:
                 if p.total is not None and p.total.trait == total.trait:
-                    frame = frame.with_columns(pl.Series(name, v) for name, v in _columns_of(p, found).items())
+                    frame = frame.with_columns(pl.Series(name, v) for name, v in _probability_moments(p, found).items())
             frames.append(frame)
         return frames
 
-    def _variance_of_missing(self, markers: Sequence[Markers], found: Found) -> np.ndarray:
+    def _variance_of_missing(self, markers: Sequence[Markers], found: PosteriorEstimates) -> np.ndarray:
         """(animals of the store,) of the sum over terms of SNP effects on one trait."""
         out = sum(variance_of_missing(m, second_moments(found.markers[m.key])) for m in markers)
         for first, second in combinations(markers, 2):
             out = out + 2 * variance_of_missing(first, shared_moments(first, second, found.markers, found.effects))
         return np.asarray(out)
 
-    def _predicted(self, found: Found) -> pl.DataFrame | None:
+    def _predicted(self, found: PosteriorEstimates) -> pl.DataFrame | None:
         classes = self.assembled.model.predicted
         if not classes:
             return None
         return predicted_frame(classes, [found.draws[of.draws] for of in classes], self.prepared.design.traits)
 
-    def _probability_columns(self, found: Found) -> dict[tuple[int, int], LevelColumns]:
+    def _probability_columns(self, found: PosteriorEstimates) -> dict[tuple[int, int], LevelColumns]:
         """(term, component) -> its columns."""
         asked = self.assembled.model.probabilities
-        return {(p.term, p.component): _columns_of(p, found) for p in asked if p.term is not None and p.total is None}
+        return {
+            (p.term, p.component): _probability_moments(p, found)
+            for p in asked
+            if p.term is not None and p.total is None
+        }
 
-    def _genomic_probabilities(self, found: Found, term: int) -> LevelColumns:
+    def _genomic_probabilities(self, found: PosteriorEstimates, term: int) -> LevelColumns:
         """The same for the animals of a term of SNP effects, where it is their first own effect."""
         own = [p for p in self.assembled.model.probabilities if p.term is None and p.markers[0] == term]
-        return _columns_of(own[0], found) if own else {}
+        return _probability_moments(own[0], found) if own else {}
 
-    def record(self, found: Found, seconds: dict[str, float]) -> dict:
+    def record(self, found: PosteriorEstimates, seconds: dict[str, float]) -> dict:
         parameters = named_parameters(
             self.assembled.terms, found.draws, self.assembled.residual, self.assembled.markers
         )
@@ -418,7 +424,7 @@ class MixedModelProblem:
         extreme = [vars(levels) for levels in extreme_levels(self.prepared)]
         return of_run | ({"liabilities": liabilities, "extreme_levels": extreme} if liabilities else {})
 
-    def _decision_tables(self, found: Found) -> tuple[pl.DataFrame, pl.DataFrame] | tuple[None, None]:
+    def _decision_tables(self, found: PosteriorEstimates) -> tuple[pl.DataFrame, pl.DataFrame] | tuple[None, None]:
         asked, section = self.assembled.model.decisions, self.analysis.decisions
         if found.decided is None or asked is None or section is None:
             return None, None
@@ -427,7 +433,7 @@ class MixedModelProblem:
         candidates = candidates_frame(found.decided, names, candidate_ids(asked, self.prepared), top)
         return candidates, response_frame(found.decided, names, top, asked.selected, asked.codes.size)
 
-    def _level_draws(self, found: Found) -> dict[str, LevelDraws]:
+    def _level_draws(self, found: PosteriorEstimates) -> dict[str, LevelDraws]:
         design, model, out = self.prepared.design, self.assembled.model, {}
         for name, draws in found.levels.items():
             index = next(i for i, t in enumerate(design.terms) if t.name == name)
@@ -439,7 +445,7 @@ class MixedModelProblem:
         return out
 
 
-def _columns_of(asked: Probabilities, found: Found) -> dict[str, np.ndarray]:
+def _probability_moments(asked: Probabilities, found: PosteriorEstimates) -> dict[str, np.ndarray]:
     """Means and standard deviations of the probabilities of one trait."""
     pooled = found.probabilities[asked.trait]
     means, deviations = pooled.mean[0].T, pooled.sd[0].T
@@ -456,7 +462,8 @@ def read_mixed_model(
     samples: sweeps after burn-in to go to, where that is not for the analysis to say. begun_with: see choose_engine.
     """
     prepared = prepare(
-        analysis, lambda stage, operations=0.0: console.say(f"reading: {stage}{about(seconds_for(operations))}")
+        analysis,
+        lambda stage, operations=0.0: console.say(f"reading: {stage}{describe_duration(estimate_seconds(operations))}"),
     )
     assembled = with_totals(with_trends(_assembled(analysis, prepared), prepared), prepared)
     clock.lap("data")
@@ -491,8 +498,8 @@ def _assembled(analysis: Analysis, prepared: Prepared) -> Assembled:
     """The ranks of the candidates are counted in every draw, and probabilities of categories are averaged."""
     assembled = assemble(analysis, prepared)
     asked = analysis.output.probabilities
-    probabilities = probabilities_asked_for(asked, prepared, assembled.terms, assembled.model.observed)
-    decisions = decisions_asked_for(analysis, prepared, assembled)
+    probabilities = read_probabilities(asked, prepared, assembled.terms, assembled.model.observed)
+    decisions = read_decisions(analysis, prepared, assembled)
     return replace(assembled, model=replace(assembled.model, decisions=decisions, probabilities=probabilities))
 
 

@@ -32,7 +32,7 @@ from mmgibbs.results.checksums import CHECKSUMS, damage_of_file
 from mmgibbs.results.folder import WORKING, check_run_directory, write_run_folder
 from mmgibbs.results.reading import read_record
 from mmgibbs.runs.checkpoints import Checkpoints
-from mmgibbs.runs.fingerprint import changes, settings, states_of_files, what_is_run
+from mmgibbs.runs.fingerprint import changes, fingerprint, settings, states_of_files
 from mmgibbs.runs.live import LivePage
 from mmgibbs.runs.lock import FolderLock
 from mmgibbs.runs.log import RunLog
@@ -108,9 +108,9 @@ class RunFolder:
             raise
 
     @cached_property
-    def _what(self) -> dict:
+    def _fingerprint(self) -> dict:
         """What is run; the words of the run that is continued, which may be of a version with fewer keys."""
-        return what_is_run(self.analysis)
+        return fingerprint(self.analysis)
 
     # What is there
 
@@ -162,7 +162,7 @@ class RunFolder:
                 self.begun_with = facts.get("engine", "")
             kept = self._check_chains(self.checkpoints)
             if facts is None:
-                self.begun_with = self._engine_of(kept)
+                self.begun_with = self._saved_engine(kept)
         else:
             self.console.say(f"{shown} holds no checkpoint: the run starts from the beginning")
 
@@ -178,7 +178,7 @@ class RunFolder:
     def _refuse_changes(self, facts: dict | None, record: dict | None) -> None:
         """ConfigError where the analysis or a data file is not that of the run that is there."""
         then = facts["what"] if facts else {"analysis": settings((record or {}).get("analysis", {}))}
-        found = changes(then, self._what)
+        found = changes(then, self._fingerprint)
         if found:
             more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
             lines = [
@@ -200,9 +200,9 @@ class RunFolder:
                 "the draws may differ from those of an uninterrupted run"
             )
         if facts:
-            self._what = facts["what"]
+            self._fingerprint = facts["what"]
 
-    def _engine_of(self, kept: list[dict]) -> str | None:
+    def _saved_engine(self, kept: list[dict]) -> str | None:
         """The engine that chains continue with, by the facts of their checkpoints where that of the run is lost."""
         if any("engine" not in facts for facts in kept) and self.analysis.sampler.engine == "auto":
             raise ConfigError(
@@ -241,7 +241,7 @@ class RunFolder:
 
     def _identify(self, c: Checkpoints) -> Checkpoints:
         """From here on `checkpoints` reads and writes those of this analysis and these data alone."""
-        what = json.dumps(self._what, sort_keys=True)
+        what = json.dumps(self._fingerprint, sort_keys=True)
         self.checkpoints = Checkpoints(c.folder, hashlib.sha256(what.encode()).hexdigest(), c.every, c.unit)
         return self.checkpoints
 
@@ -267,14 +267,14 @@ class RunFolder:
             if self.checkpoints is None:
                 self._refuse_changed_files()
                 return
-            _ = self._what  # reads the data files, unless that is done
+            _ = self._fingerprint  # reads the data files, unless that is done
             self._refuse_changed_files()
             folder.mkdir(exist_ok=True)
             self._runs.clear_unfinished()
             if self.kind == NEW:
                 self._identify(self.checkpoints)
             if self.kind != RESUMED:
-                self._say_what(self.samples or self.analysis.sampler.samples)
+                self._announce(self.samples or self.analysis.sampler.samples)
         except OSError as error:
             raise ConfigError(f"output.directory: cannot write '{self.path}': {error.strerror or error}") from error
 
@@ -290,10 +290,10 @@ class RunFolder:
                 "run again"
             )
 
-    def _say_what(self, samples: int) -> None:
+    def _announce(self, samples: int) -> None:
         facts = {
             "run_id": self.run_id,
-            "what": self._what,
+            "what": self._fingerprint,
             "versions": versions(),
             "samples": samples,
             "extended": self.samples is not None,
@@ -305,7 +305,7 @@ class RunFolder:
         """All chains have so many sweeps after burn-in: what an extension will add to."""
         if self.checkpoints is not None:
             try:
-                self._say_what(samples)
+                self._announce(samples)
             except OSError as error:
                 raise ConfigError(f"output.directory: cannot write '{self.path}': {error.strerror or error}") from error
 

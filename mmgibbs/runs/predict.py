@@ -42,7 +42,7 @@ from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.results.csv_files import write_csv
 from mmgibbs.results.marker_draws import EffectDraws, read_marker_draws
 from mmgibbs.results.markers import FILE as MARKERS
-from mmgibbs.results.markers import GEBV, TOTAL, breeding_value_columns, ending_of, genotype_variances
+from mmgibbs.results.markers import GEBV, TOTAL, breeding_value_columns, column_suffix, genotype_variances
 from mmgibbs.results.reading import RunFiles
 from mmgibbs.results.reliability import count_negative
 
@@ -95,7 +95,7 @@ class _Effects:
 
     def _moment_of_sum(self, trait: str, of_terms: np.ndarray) -> np.ndarray:
         """(q,) with the covariances of the kept draws between terms."""
-        own = self.terms_of(trait)
+        own = self.trait_terms(trait)
         out = of_terms[:, own].sum(axis=1)
         for a, b in combinations(own, 2) if self.draws else ():
             away = [self.draws[i].effects - self.draws[i].effects.mean(axis=0, dtype=np.float64) for i in (a, b)]
@@ -103,7 +103,7 @@ class _Effects:
             out += 2 * (self.effect[:, a] * self.effect[:, b] + covariance)
         return out
 
-    def terms_of(self, trait: str) -> list[int]:
+    def trait_terms(self, trait: str) -> list[int]:
         return [i for i, (_, of) in enumerate(self.names) if of == trait]
 
 
@@ -126,7 +126,7 @@ def predict(
     run without SNP effects, DataError for the file.
     """
     finished = _finished(run)
-    effects, traits = _effects_of(finished), finished.record["analysis"]["traits"]
+    effects, traits = _read_effects(finished), finished.record["analysis"]["traits"]
     given = {"file": genotypes} | {key: value for key, value in options.items() if value is not None}
     section = _section({k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in given.items()})
     file = _opened(section, {trait.get("column") or name for name, trait in traits.items()})
@@ -200,7 +200,7 @@ def _write(values: pl.DataFrame, path: Path, escaped: bool) -> None:
         raise ConfigError(f"predict: cannot write '{path}': {error.strerror}") from None
 
 
-def _effects_of(finished: Finished) -> _Effects:
+def _read_effects(finished: Finished) -> _Effects:
     if finished.markers is None:
         raise ConfigError(
             f"predict: '{finished.directory}' has no {MARKERS}; needed a finished run with SNP effects (model.markers)"
@@ -210,7 +210,7 @@ def _effects_of(finished: Finished) -> _Effects:
     terms = finished.record["analysis"]["model"]["markers"]
     traits = list(finished.record["analysis"]["traits"])
     names = [(term, trait) for term, section in terms.items() for trait in section["traits"] or traits]
-    endings = [ending_of(term, trait, terms) for term, trait in names]
+    endings = [column_suffix(term, trait, terms) for term, trait in names]
     of_terms = lambda what: kept.select(
         pl.col(f"{what}_{e}").fill_null(0.0) for e in endings
     ).to_numpy()  # null: no SNP
@@ -224,11 +224,13 @@ def _effects_of(finished: Finished) -> _Effects:
         of_terms("effect"),
         of_terms("effect_sd"),
         [draws[name] for name in names] if draws else [],
-        _of_j(finished, terms, names),
+        _j_totals(finished, terms, names),
     )
 
 
-def _of_j(finished: Finished, terms: dict[str, Any], names: Sequence[tuple[str, str]]) -> dict[str, tuple[str, float]]:
+def _j_totals(
+    finished: Finished, terms: dict[str, Any], names: Sequence[tuple[str, str]]
+) -> dict[str, tuple[str, float]]:
     """`totals` of animals with genotypes; {} without single_step."""
     if not any(section.get("single_step", "none") == "epsilon" for section in terms.values()):
         return {}
@@ -288,7 +290,7 @@ def _totals(
     frames, T = [], len(effects.names)
     ends = T + np.cumsum([0, *(len(d.effects) for d in effects.draws)])
     for number, (trait, (name, of_j)) in enumerate(effects.totals.items()):
-        own = effects.terms_of(trait)
+        own = effects.trait_terms(trait)
         sd = variance = np.full(len(g), np.nan)
         if effects.draws:
             draws = np.sum([g[:, ends[i] : ends[i + 1]] for i in own], axis=0)

@@ -88,7 +88,7 @@ def sample(
             checkpoints=folder.checkpoints,
             reached=folder.reached,
             enough=rule,
-            show=show if live is None else live.passing_on(show),
+            show=show if live is None else live.forward_to(show),
             warn=console.say,
         )
     samples = results[0].sweeps - schedule.burn_in

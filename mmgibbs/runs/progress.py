@@ -43,10 +43,10 @@ class Console:
 
     @property
     def bars(self) -> bool:
-        return self.aloud and not self.name and (self.stream.isatty() or in_notebook())
+        return self.aloud and not self.name and (self.stream.isatty() or is_notebook())
 
     def say(self, text: str) -> None:
-        if self.bars and not in_notebook():
+        if self.bars and not is_notebook():
             from tqdm import tqdm
 
             tqdm.write(text, file=self.stream)  # above the bars, where there are some
@@ -108,7 +108,7 @@ def clearest(summary: pl.DataFrame) -> pl.DataFrame:
     return summary.with_row_index("row").sort(ratio, descending=True).head(CLEAREST).sort("row").drop("row")
 
 
-def time_left(seconds: float, utc: bool = False) -> str:
+def format_time_left(seconds: float, utc: bool = False) -> str:
     """'1:02:03 left, done about 16:40'; with the day where that is not today's. utc: for readers elsewhere."""
     from tqdm import tqdm
 
@@ -118,7 +118,7 @@ def time_left(seconds: float, utc: bool = False) -> str:
     return f"{tqdm.format_interval(seconds)} left, done about {time.strftime(clock, end)}"
 
 
-def in_notebook() -> bool:
+def is_notebook() -> bool:
     """Whether this runs in a notebook, whose bars are widgets."""
     shell = sys.modules.get("IPython")
     current = None if shell is None else shell.get_ipython()
@@ -171,7 +171,7 @@ class _Lines:
             return
         rate = (number - before) / max(now - since, 1e-9)
         speed = f", {rate:,.0f} sweeps/s" if now - since > 1 else ""
-        left = "" if done or rate <= 0 else f", {time_left((total - number) / rate)}"
+        left = "" if done or rate <= 0 else f", {format_time_left((total - number) / rate)}"
         self._last[chain] = (now, number)
         line = f"{self.labels[chain]}: sweep {number:,} of {total:,}{speed}{left}"
         self.say("; ".join(filter(None, (line, self.describe(position.values)))))

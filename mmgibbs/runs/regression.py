@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmgibbs.build.targets import StoppingRule, check_patterns, wanted_of
+from mmgibbs.build.targets import StoppingRule, check_patterns, read_targets
 from mmgibbs.config import Analysis
 from mmgibbs.data.regression import RegressionTable, read_regression
 from mmgibbs.errors import ConfigError
@@ -52,7 +52,7 @@ class RegressionProblem:
     def solve(self, folder: RunFolder, console: Console, executor: Executor) -> Sampled:
         stop, rule = self.analysis.sampler.stop, None
         if stop is not None and folder.samples is None:
-            rule = StoppingRule(wanted_of(stop), self._named, self.factory.schedule.burn_in, console.say)
+            rule = StoppingRule(read_targets(stop), self._named, self.factory.schedule.burn_in, console.say)
         return sample(self.factory, folder, console, executor, rule, lambda values: "", self._so_far)
 
     def tables(self, found: Sampled) -> Tables:
@@ -108,7 +108,7 @@ def read_problem(analysis: Analysis, samples: int | None = None) -> RegressionPr
     schedule = Schedule(s.burn_in, s.samples, s.thin, chains=s.chains, most=samples or s.most_samples)
     factory = RegressionFactory(model.plugin, data, options, s.device, s.threads, schedule, s.seed)
     problem = RegressionProblem(analysis, table, factory, _described(factory.prepared[0], analysis))
-    check_patterns(wanted_of(s.stop), _parameter_names(problem.sampler))
+    check_patterns(read_targets(s.stop), _parameter_names(problem.sampler))
     return problem
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 
 from mmgibbs.build.assemble import Assembled
-from mmgibbs.machine.speed import Tell, about, seconds_for
+from mmgibbs.machine.speed import Tell, describe_duration, estimate_seconds
 from mmgibbs.posterior.diagnostics import COLUMNS
 from mmgibbs.posterior.parameters import RESIDUAL, NamedParameters, matrix_name, named_parameters
 from mmgibbs.reml.boundary import FLOOR
@@ -98,8 +98,8 @@ class RemlWatch:
     def begin(self, equations: int, operations: float) -> None:
         """Before the first iteration; operations: of one factor."""
         if self._tell is not None:
-            seconds = seconds_for(OPERATIONS_OF_ITERATION * operations)
-            self._tell(f"REML: {equations:,} equations{about(seconds)}{' for an iteration' if about(seconds) else ''}")
+            duration = describe_duration(estimate_seconds(OPERATIONS_OF_ITERATION * operations))
+            self._tell(f"REML: {equations:,} equations{duration}{' for an iteration' if duration else ''}")
 
     def __call__(self, iteration: int, point: Point, distance: float) -> bool:
         """After each iteration: whether to stop."""

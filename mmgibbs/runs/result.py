@@ -15,7 +15,7 @@ import polars as pl
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.results.reading import RunFiles, refuse_outside_storage
-from mmgibbs.results.relationships import relationships_of
+from mmgibbs.results.relationships import describe_relationships
 from pedigree.tables import counted
 
 if TYPE_CHECKING:
@@ -81,20 +81,20 @@ class Result:
     def _open_draws(self) -> xarray.DataTree:
         import xarray
 
-        self._check_draws_are_there()
+        self._check_draws_exist()
         return xarray.open_datatree(self._draws_file, engine="h5netcdf")
 
     @cached_property
     def _draws_file(self) -> Path:
         """The path of draws.nc, which is as the run wrote it."""
-        self._check_draws_are_there()
+        self._check_draws_exist()
         path = RunFiles(self.directory, "draws: ").path("draws.nc")
         if path is None:
             raise ConfigError(f"draws: the run in '{self.directory}' wrote no draws.nc")
         refuse_outside_storage(path, "draws: ")
         return path
 
-    def _check_draws_are_there(self) -> None:
+    def _check_draws_exist(self) -> None:
         """ConfigError where the folder of the run was moved or deleted, as a temporary one is with its result."""
         if not (self.directory / "draws.nc").is_file():
             raise ConfigError(
@@ -107,7 +107,7 @@ class Result:
         """Draws by parameter, (chains, draws) each."""
         from mmgibbs.report.finished import read_finished
 
-        self._check_draws_are_there()
+        self._check_draws_exist()
         return read_finished(self.directory).draws
 
     def _sampled(self, asked: str) -> dict[str, np.ndarray]:
@@ -144,7 +144,7 @@ class Result:
         for what, given in (("term", term), ("trait", trait)):
             if given is not None and not isinstance(given, str):
                 raise ConfigError(f"{what}: found {reprlib.repr(given)}, needed the name of one {what}, or None")
-        related = [name for name, kind in relationships_of(self.info).items() if kind["related"]]
+        related = [name for name, kind in describe_relationships(self.info).items() if kind["related"]]
         terms = related if term is None else [term]
         found = self.solutions.filter(pl.col("term").is_in(terms), pl.col("effect") != "group")
         if trait is not None:

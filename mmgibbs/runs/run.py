@@ -61,14 +61,14 @@ def run(
     analysis = load_config(config, [*listed_overrides(overrides), *output])
     with RunFolder(analysis, console, overwrite=overwrite, resume=resume, extend=extend, page=report) as folder:
         if cluster is None or folder.kind == FINISHED:
-            return run_in(folder, console, LocalExecutor())
+            return run_folder(folder, console, LocalExecutor())
         from mmgibbs.runs.cluster import ClusterExecutor, connect  # and Dask with it
 
         with connect(cluster, console.say) as workers:
-            return run_in(folder, console, ClusterExecutor(workers, console.say))
+            return run_folder(folder, console, ClusterExecutor(workers, console.say))
 
 
-def run_in(folder: RunFolder, console: Console, executor: Executor) -> Result:
+def run_folder(folder: RunFolder, console: Console, executor: Executor) -> Result:
     """The run of a folder, on this machine or elsewhere, and its page where that is wanted."""
     result = finished_result(folder.path) if folder.kind == FINISHED else _solved(folder, console, executor)
     if folder.page:
@@ -147,11 +147,13 @@ def open_run(directory: str | os.PathLike) -> Result:
         raise ConfigError(f"open_run: found {reprlib.repr(directory)}, needed the folder of a finished run")
     path = Path(directory)
     if not all((path / name).is_file() for name in ("run.json", "summary.parquet")):
-        raise ConfigError(f"open_run: {_what_is_there(path)}; needed the folder of a finished run, with all its files")
+        raise ConfigError(
+            f"open_run: {_describe_existing(path)}; needed the folder of a finished run, with all its files"
+        )
     return finished_result(path.resolve())
 
 
-def _what_is_there(path: Path) -> str:
+def _describe_existing(path: Path) -> str:
     """In place of a finished run."""
     if path.is_file():
         return f"'{path}' is a file"

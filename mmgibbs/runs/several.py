@@ -27,7 +27,7 @@ from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.runs.place import RunFolder
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.result import Result
-from mmgibbs.runs.run import run_in
+from mmgibbs.runs.run import run_folder
 from pedigree.errors import PedigreeError, TableError
 
 REFUSALS = (MmgibbsError, PedigreeError, TableError)
@@ -85,18 +85,18 @@ def run_scenarios(
             console = Console(progress, name=name)
             return _run(analysis, name, console, how, ClusterExecutor(workers, console.say))
 
-        return _at_once(one, analyses, names, workers.threads, done)
+        return _run_threads(one, analyses, names, workers.threads, done)
 
 
 def _run(analysis: Analysis, name: str, console: Console, how: dict, executor: Executor) -> Scenario:
     try:
         with RunFolder(analysis, console, **how) as folder:
-            return Scenario(name, run_in(folder, console, executor))
+            return Scenario(name, run_folder(folder, console, executor))
     except REFUSALS as error:
         return Scenario(name, None, error)
 
 
-def _at_once(
+def _run_threads(
     one: Callable[[Analysis, str], Scenario],
     analyses: list[Analysis],
     names: list[str],

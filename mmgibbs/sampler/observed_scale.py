@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mmgibbs.engines.base import HostState
-from mmgibbs.model.residual import of_classes
+from mmgibbs.model.residual import stack_classes
 from mmgibbs.posterior.observed_scale import OF_GENOMIC, OF_LIABILITY, ObservedScale, Population, observed_values
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices
@@ -43,8 +43,8 @@ class ObservedValues:
     def draws(self) -> dict[str, np.ndarray]:
         """Incidences and heritabilities; OF_LIABILITY."""
         people, matrices = self.population, dict(self.matrices.items())
-        residual = of_classes(self.matrices.R)[:, people.trait, people.trait]
-        eta, V = people.fixed_part(self.engine.theta), people.variance(matrices, residual)
+        residual = stack_classes(self.matrices.R)[:, people.trait, people.trait]
+        eta, V = people.fixed_predictor(self.engine.theta), people.variance(matrices, residual)
         direct = 0.0
         if self.scale.direct is not None:
             name, c = self.scale.direct

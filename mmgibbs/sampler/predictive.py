@@ -6,7 +6,7 @@ import numpy as np
 
 from mmgibbs.draws.purpose import PREDICTED
 from mmgibbs.engines.base import HostState
-from mmgibbs.model.residual import of_classes
+from mmgibbs.model.residual import stack_classes
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.posterior.predictive import PredictedClasses
 from mmgibbs.sampler.covariances import CovarianceMatrices
@@ -38,7 +38,7 @@ class PredictedRecords:
     def draws(self) -> dict[str, np.ndarray]:
         t, rows = self.classes.trait, self.rows
         eta = self.engine.y[rows, t].astype(np.float64) - self.engine.e[rows, t]
-        V = of_classes(self.matrices.R)[:, t, t][self.residual_class]
+        V = stack_classes(self.matrices.R)[:, t, t][self.residual_class]
         rng = np.random.default_rng([PREDICTED, t, self.number, *self.key])
         return {self.classes.draws: self.classes.predicted(eta, V, self.liabilities.cuts, rng).ravel()}
 

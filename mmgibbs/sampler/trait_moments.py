@@ -26,7 +26,7 @@ class TraitMomentsStep:
     def draws(self) -> dict[str, np.ndarray]:
         """MOMENTS."""
         people = self.moments.population
-        values = self.moments.values(people.fixed_part(self.engine.fetch()))
+        values = self.moments.values(people.fixed_predictor(self.engine.fetch()))
         if people.genomic is not None:
             mean, _ = people.genomic.moments([step.breeding_values() for step in self.markers])
             values[0] += mean * (people.weight @ people.genomic.genotyped)

@@ -12,7 +12,7 @@ from mmgibbs.errors import ConfigError, is_command, option_name
 LARGEST_SEED = 2**32 - 1
 
 
-def whole_number(name: str, value: Any, least: int, most: int | None = None, which_is: str = "") -> int:
+def check_integer(name: str, value: Any, least: int, most: int | None = None, which_is: str = "") -> int:
     """ConfigError unless `value` is a whole number from `least` to `most` (what that is); None: there is no largest."""
     if (
         isinstance(value, bool)
@@ -46,8 +46,8 @@ def several(name: str, value: Any, needed: str) -> tuple[Any, ...]:
 def population(n_animals: Any, seed: Any, years: Any) -> tuple[int, int, int]:
     """The three numbers that every simulation begins with."""
     animals = "animals" if is_command() else "n_animals"
-    numbers = whole_number(animals, n_animals, 1), whole_number("seed", seed, 0, LARGEST_SEED)
-    return *numbers, whole_number("years", years, 1)
+    numbers = check_integer(animals, n_animals, 1), check_integer("seed", seed, 0, LARGEST_SEED)
+    return *numbers, check_integer("years", years, 1)
 
 
 def wrong(name: str, value: object, needed: str) -> ConfigError:

@@ -22,7 +22,7 @@ from mmgibbs.errors import ConfigError, option_name
 from mmgibbs.simulation import arguments
 from mmgibbs.simulation.files import Simulated, term, true_parameters
 from mmgibbs.simulation.herd import breed, herd_years
-from mmgibbs.simulation.liability import cut_points, in_categories
+from mmgibbs.simulation.liability import cut_categories, cut_points
 from mmgibbs.simulation.simulate import DAM_AGES, SEXES, dam_age_classes
 
 TRAITS = ("birth_weight", "calving_ease")
@@ -62,7 +62,7 @@ def simulate_calving(
     cuts = cut_points(fixed[:, 1], np.sqrt(liability_variance()), shares)
     thresholds, mean = cuts - cuts[0], np.array([MEAN_BIRTH_WEIGHT, -cuts[0]])
     y += mean
-    scores = in_categories(y[:, 1], thresholds, categories, TRAITS[1])
+    scores = cut_categories(y[:, 1], thresholds, categories, TRAITS[1])
     weighed, scored = rng.random(calf.size) < WEIGHED, rng.random(calf.size) < SCORED
     records = {
         "contemporary_group": group,
@@ -72,7 +72,7 @@ def simulate_calving(
         "birth_weight": np.where(weighed, np.round(y[:, 0], 1), np.nan),
         "calving_ease": np.where(scored, scores, ""),
     }
-    in_categories(y[scored, 1], thresholds, categories, TRAITS[1])
+    cut_categories(y[scored, 1], thresholds, categories, TRAITS[1])
     parameters = true_parameters(
         [
             (term("contemporary_group", TRAITS, TRAITS), CONTEMPORARY_GROUP),

@@ -12,7 +12,7 @@ import numpy as np
 from mmgibbs.simulation import arguments
 from mmgibbs.simulation.files import Simulated, term, true_parameters
 from mmgibbs.simulation.herd import breed, herd_years
-from mmgibbs.simulation.liability import cut_points, in_categories
+from mmgibbs.simulation.liability import cut_categories, cut_points
 from mmgibbs.simulation.simulate import SEXES
 
 TRAIT, LABELS = "pneumonia", ("well", "ill")
@@ -43,7 +43,7 @@ def simulate_disease(n_animals: int, seed: int, years: int = YEARS, incidence: f
         "contemporary_group": group,
         "sex": np.array(SEXES)[sex],
         "season": np.array(SEASONS)[season],
-        TRAIT: in_categories(liability, np.zeros(1), LABELS, TRAIT),
+        TRAIT: cut_categories(liability, np.zeros(1), LABELS, TRAIT),
     }
     parameters = true_parameters(
         [

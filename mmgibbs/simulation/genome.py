@@ -55,7 +55,7 @@ class Genome:
             "chromosomes": (1, self.snps),
         }
         for name, (least, most) in limits.items():
-            arguments.whole_number(name, getattr(self, name), least, most)
+            arguments.check_integer(name, getattr(self, name), least, most)
         arguments.share("qtl_share", self.qtl_share, most=True)
         historic = 4 * self.largest * _words(_CANDIDATES * self.loci)
         needed = 8 * (2 * n_animals * _words(self.loci) + 2 * historic)
@@ -119,11 +119,11 @@ def drop_genes(
     """(n, 2, words) uint64 haplotypes, paternal and maternal, of animals whose parents (codes, -1 unknown) come before
     them; an unknown parent is an individual of the historic population."""
     out = np.zeros((len(sire), 2, historic.shape[2]), np.uint64)
-    drop_into(out, 0, sire, dam, historic, where, rng)
+    drop_through_parents(out, 0, sire, dam, historic, where, rng)
     return out
 
 
-def drop_into(
+def drop_through_parents(
     out: np.ndarray,
     begin: int,
     sire: np.ndarray,

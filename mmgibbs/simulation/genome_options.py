@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def genome_of(options: Mapping[str, Any], traits: str) -> Genome | None:
+def read_genome_options(options: Mapping[str, Any], traits: str) -> Genome | None:
     """The genome that the options ask for, None without snps. ConfigError for those that need it, and for other
     traits.
     """

@@ -16,7 +16,7 @@ from mmgibbs.simulation.genome import (
     bed_rows,
     breeding_values,
     drop_genes,
-    drop_into,
+    drop_through_parents,
     effects_of_qtl,
     historic_population,
 )
@@ -100,7 +100,7 @@ class Inheritance:
 
     def __call__(self, first: int, sire: np.ndarray, dam: np.ndarray, polygenic: np.ndarray) -> np.ndarray:
         """(m, k) breeding values of the next animals."""
-        drop_into(self.haplotypes, first, sire, dam, self.historic, self.where, self.rng)
+        drop_through_parents(self.haplotypes, first, sire, dam, self.historic, self.where, self.rng)
         own, share = slice(first, first + len(sire)), self.genome.qtl_share
         if first == 0:
             counts = allele_counts(self.haplotypes, self.qtl, np.arange(len(sire)))
@@ -110,7 +110,7 @@ class Inheritance:
         self.values[own] = np.sqrt(1 - share) * polygenic + of_qtl
         return self.values[own]
 
-    def found(self, genotyped: int) -> SimulatedGenotypes:
+    def finish(self, genotyped: int) -> SimulatedGenotypes:
         """Once all are born; genotyped: as for `simulate_genotypes`."""
         n = len(self.values)
         chosen = np.arange(n - genotyped if genotyped else 0, n)

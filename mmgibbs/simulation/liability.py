@@ -24,7 +24,7 @@ def cut_points(location: np.ndarray, sd: float, shares: Sequence[float]) -> np.n
     return np.array([brentq(lambda c, p: float(ndtr((c - location) / sd).mean() - p), low, high, (p,)) for p in below])
 
 
-def in_categories(liability: np.ndarray, thresholds: np.ndarray, labels: Sequence[str], trait: str) -> np.ndarray:
+def cut_categories(liability: np.ndarray, thresholds: np.ndarray, labels: Sequence[str], trait: str) -> np.ndarray:
     """(n,) label of each liability (n,), between thresholds (K - 1,); ConfigError where a category stays empty."""
     code = np.searchsorted(thresholds, liability)
     count = np.bincount(code, minlength=len(labels))
@@ -37,7 +37,7 @@ def in_categories(liability: np.ndarray, thresholds: np.ndarray, labels: Sequenc
     return np.array(labels)[code]
 
 
-def seen_until(days: np.ndarray, watched: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def censor_days(days: np.ndarray, watched: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(days seen (n,) int64, ended (n,) bool): whole days, at least 1, cut off where the watch ends (censored).
 
     days: (n,) true; watched: (n,) days from the start of each record to the collection of the data, at least 1.

@@ -14,7 +14,7 @@ import numpy as np
 from mmgibbs.errors import ConfigError
 from mmgibbs.simulation.files import Simulated, term, true_parameters
 from mmgibbs.simulation.herd import breed, herd_years
-from mmgibbs.simulation.liability import seen_until
+from mmgibbs.simulation.liability import censor_days
 
 TRAIT, STATUS = "productive_life", ("alive", "culled")
 MEAN = 7.3  # log days: half of the cows live longer than 1,480 days
@@ -44,7 +44,7 @@ def simulate_longevity(n_animals: int, seed: int, years: int = YEARS) -> Simulat
     log_days = MEAN + AGE[age - 2] + group_effect[:, 0] + herd.u[cow, 0]
     log_days += np.sqrt(RESIDUAL) * rng.standard_normal(cow.size)
     watched = np.maximum((collected - first_calving).astype(np.int64), 1)
-    days, ended = seen_until(np.exp(log_days), watched)
+    days, ended = censor_days(np.exp(log_days), watched)
     records = {
         "herd_year": group,
         "age_at_first_calving": np.array(AGES)[age - 2],

@@ -163,7 +163,7 @@ def simulate(
         close = nearest(traits, [WEIGHTS, *KINDS]) if isinstance(traits, str) else ""
         hint = f"; {close}" if close.startswith("did") else ""
         raise arguments.wrong("traits", traits, f"one of {', '.join((WEIGHTS, *KINDS))}{hint}")
-    arguments.whole_number("animals", animals, 1)
+    arguments.check_integer("animals", animals, 1)
     check_directory(Path(directory), overwrite)
     given = {"categories": categories, "shares": shares, "incidence": incidence}
     given = {name: value for name, value in given.items() if value is not None}
@@ -178,7 +178,7 @@ def simulate(
     if traits == WEIGHTS:
         target, text, names = _weights(directory, animals, years, seed, selection, genome, overwrite)
     else:
-        genome_options.genome_of(genome, traits)  # refuses what needs weights
+        genome_options.read_genome_options(genome, traits)  # refuses what needs weights
         if selection is not None:
             raise _not_for(option_name("selection"), traits, WEIGHTS)
         target, text, names = _other_traits(directory, traits, animals, years, seed, given, overwrite)
@@ -201,7 +201,7 @@ def _weights(
 ) -> tuple[Path, str, tuple[str, ...]]:
     """(folder, what was simulated, names of the files)."""
     years = YEARS if years is None else years
-    genome = genome_options.genome_of(options, WEIGHTS)
+    genome = genome_options.read_genome_options(options, WEIGHTS)
     beef = simulate_beef(animals, seed, years, genome, options["genotyped"] or 0, selection)
     command = f"mmgibbs simulate DIRECTORY --animals {animals} --years {years} --seed {seed}"
     command += "" if selection is None else f" --selection {selection}"

@@ -151,7 +151,7 @@ def simulate_beef(
     of_genome, inherit, weights, accuracy = np.random.default_rng([seed, 2]), None, None, 1.0
     if selection is not None:
         inherit = None if genome is None else Inheritance(n_animals, GENETIC, genome, of_genome)
-        weights, accuracy = np.eye(len(GENETIC))[SELECTED], accuracy_of(selection)
+        weights, accuracy = np.eye(len(GENETIC))[SELECTED], selection_accuracy(selection)
     population = Population(years=years, first_year=FIRST_YEAR)
     try:
         herds = simulate_pedigree(n_animals, seed, population, GENETIC, weights, accuracy, inherit)
@@ -164,7 +164,7 @@ def simulate_beef(
     if genome is None:
         u = herds.breeding_values.astype(np.float32)
     elif inherit is not None:
-        genotypes, u = inherit.found(genotyped), inherit.values.astype(np.float32)
+        genotypes, u = inherit.finish(genotyped), inherit.values.astype(np.float32)
     else:
         parents = herds.sire, herds.dam  # the true ones
         genotypes, values = simulate_genotypes(*parents, herds.breeding_values, GENETIC, genome, genotyped, of_genome)
@@ -204,10 +204,10 @@ def _number_genotyped(genotyped: int, n_animals: int, genome: Genome | None) -> 
         raise arguments.wrong("genome", genome, "a Genome, such as Genome(snps=1000, qtl=100)")
     if genome is None and genotyped:
         raise ConfigError(f"{option('genotyped', genotyped)}: found without a genome, needed one")
-    return arguments.whole_number("genotyped", genotyped, 0, n_animals, "the number of animals")
+    return arguments.check_integer("genotyped", genotyped, 0, n_animals, "the number of animals")
 
 
-def accuracy_of(selection: str) -> float:
+def selection_accuracy(selection: str) -> float:
     """Correlation with the breeding value of yearling weight: 1, or the root of its heritability."""
     variance = float(GENETIC[SELECTED, SELECTED])
     return 1.0 if selection == "true" else float(np.sqrt(variance / (variance + RESIDUAL[SELECTED, SELECTED])))

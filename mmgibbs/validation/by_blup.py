@@ -51,7 +51,7 @@ def examine_by_blup(
     info: dict[str, Any] = {"notes": []}
     # those that the folds will have; one where nothing is said: on shared cores a second one was slower
     whole = evaluate(
-        records.analysis, prepared, Threads(max(records.analysis.sampler.threads or 1, executor.calls_here))
+        records.analysis, prepared, Threads(max(records.analysis.sampler.threads or 1, executor.max_local_calls))
     )
     of = f"{whole.design.n_records:,} records of {records.units} (column '{records.column}')"
     say(f"whole data: {of}, {whole.design.n_equations:,} equations")

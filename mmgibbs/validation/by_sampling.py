@@ -84,7 +84,7 @@ def examine_by_sampling(
     analysis, design = records.analysis, prepared.design
     assembled = assemble(analysis, prepared)
     sampling = sampling_for(analysis, assembled)
-    at_once = min(executor.calls_here, max(1, len(chosen.folds)))
+    at_once = min(executor.max_local_calls, max(1, len(chosen.folds)))
     refuse_folds_beyond_memory(sampling.model, sampling.schedule, sampling.choice.bytes, at_once)
     of = f"{design.n_records:,} records of {records.units} (column '{records.column}')"
     say(f"whole data: {of}; a chain per fold and set of data")

@@ -20,8 +20,8 @@ from mmgibbs.report.html_tables import (
     known,
     listed,
     marked,
+    note_if_marked,
     numbers,
-    where_marked,
 )
 from mmgibbs.report.render import render
 from mmgibbs.validation.compare import lacking_folds
@@ -136,7 +136,7 @@ def comparison_table(table: pl.DataFrame) -> Table:
         of_z,
         numbers(table["n"].to_list(), 0),
     ]
-    note = where_marked(of_z, f"Marked: differences of more than {FAR:g} standard errors.")
+    note = note_if_marked(of_z, f"Marked: differences of more than {FAR:g} standard errors.")
     if not table["difference"].count():  # the LR method says nothing of one analysis given another
         columns = [c for i, c in enumerate(columns) if i not in OF_DIFFERENCES]
         cells = [c for i, c in enumerate(cells) if i not in OF_DIFFERENCES]

@@ -22,7 +22,7 @@ from scipy.sparse.linalg import lsmr
 
 from mmgibbs.build.separation import flat
 from mmgibbs.data.fixed import INTERCEPT
-from mmgibbs.data.rank import Columns, Rank, against_one, independent_columns
+from mmgibbs.data.rank import Columns, Rank, columns_independent_of_class, independent_columns
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Term
 from mmgibbs.validation.folds import Fold
@@ -103,7 +103,7 @@ def _of_two_classes(effects: Sequence[Columns], independent: Sequence[np.ndarray
     """The same (n_levels, m) bool per effect, less a level wherever those of two classes that are kept have one sum."""
     kept = [k.copy() for k in independent]
     for i, j in combinations([i for i, e in enumerate(effects) if e.covariates is None], 2):
-        kept[j] = against_one(_only(effects[j], kept[j]), _only(effects[i], kept[i]))
+        kept[j] = columns_independent_of_class(_only(effects[j], kept[j]), _only(effects[i], kept[i]))
     return kept
 
 

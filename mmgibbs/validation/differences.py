@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mmgibbs.report.html_tables import Column, Table, decimals_of, listed, number
+from mmgibbs.report.html_tables import Column, Table, count_decimals, listed, number
 from mmgibbs.validation.found import Validation
 from mmgibbs.validation.head import given_variances, how_solved, sentences
 from mmgibbs.validation.plan import SAMPLE
@@ -45,7 +45,7 @@ def _facts(validation: Validation, short: bool = False) -> dict[str, str]:
     facts |= {f"levels of {term}": sentence for term, sentence in sentences(head, short).items()}
     facts |= {f"number of levels of {term}": f"{n:,}" for term, n in head.get("levels", {}).items()}
     given = given_variances(info.get("variances"), head.get("components", {}))
-    return facts | {name: number(value, decimals_of(value, None)) for name, value in given}
+    return facts | {name: number(value, count_decimals(value, None)) for name, value in given}
 
 
 def _names(validations: Sequence[Validation]) -> tuple[str, ...]:

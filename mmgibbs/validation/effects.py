@@ -16,7 +16,7 @@ from mmgibbs.build.assemble import Assembled
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.model.design import Design
 from mmgibbs.posterior.moments import Moments, batches_per_chain, pool
-from mmgibbs.posterior.parameters import NamedParameters, components_on, direct_component
+from mmgibbs.posterior.parameters import NamedParameters, direct_component, random_components
 from mmgibbs.results.markers import GEBV, TOTAL
 from mmgibbs.validation import cross
 from mmgibbs.validation.chains import Draw, linear_predictor
@@ -97,7 +97,7 @@ def _predictors_of(assembled: Assembled, design: Design, t: int, named: NamedPar
     terms, trait = assembled.terms, design.traits[t]
     markers = tuple(j for j, m in enumerate(design.markers) if m.trait == t)
     known = [c for of, c in named.variances_counted.items() if of.partition("|")[0] == trait]
-    direct = direct_component(terms, components_on(terms, t)) if known else None
+    direct = direct_component(terms, random_components(terms, t)) if known else None
     h2 = heritability(named, design, t) if known and (direct is not None or markers) else None
     out, alone = [], (direct is not None) + len(markers) == 1
     own = None

@@ -14,7 +14,7 @@ from mmgibbs.build.memory_estimate import refuse_solving_beyond_memory
 from mmgibbs.config import Analysis
 from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.config.variances import Variances
-from mmgibbs.data.animal_ids import parent_of
+from mmgibbs.data.animal_ids import guess_parent_role
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.phenotypes import Phenotypes, read_phenotypes
 from mmgibbs.data.prepare import prepare
@@ -146,7 +146,7 @@ def recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
         for r in analysis.model.random.values()
         if r.relationship.related
         for e in r.effects.values()
-        if parent_of(e.level) is None
+        if guess_parent_role(e.level) is None
     ] + [m.level for m in analysis.model.markers.values()]
     column = animal_column(analysis.model.random, phenotypes) or next(iter(related), None)
     if column is None or not phenotypes.has(column):

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mmgibbs.report.html_tables import Column, Table, decimals_of, numbers
-from mmgibbs.report.words import behind_words, related_words
-from mmgibbs.results.relationships import relationships_of
+from mmgibbs.report.html_tables import Column, Table, count_decimals, numbers
+from mmgibbs.report.words import related_words, underlying_words
+from mmgibbs.results.relationships import describe_relationships
 from mmgibbs.validation.plan import SAMPLE
 
 
@@ -40,7 +40,7 @@ def models_words(heads: Sequence[Mapping[str, Any]], of_all: bool = False) -> st
     """What the equations of these analyses are, above them; of_all: all of them have the same."""
     # a trait may be normal in one analysis and binary in another: each is named with the place of its analysis
     each = [head.get("analysis", {}).get("traits", {}) for head in heads]
-    behind = behind_words({f"{i} {name}": spec for i, traits in enumerate(each) for name, spec in traits.items()})
+    behind = underlying_words({f"{i} {name}": spec for i, traits in enumerate(each) for name, spec in traits.items()})
     or_behind = f" (or {behind})" if behind else ""
     return f"Each record of a trait{or_behind} is the sum of these effects{', in all analyses' * of_all}:"
 
@@ -57,7 +57,7 @@ def relationships_words(heads: Sequence[dict[str, Any]]) -> str:
 def sentences(head: Mapping[str, Any], short: bool = False) -> dict[str, str]:
     """Random term -> how its levels are related; short: of a relationship file the name without its path."""
     random = head.get("analysis", {}).get("model", {}).get("random") or {}
-    found = {term: kind["sentence"] for term, kind in relationships_of(head).items()}
+    found = {term: kind["sentence"] for term, kind in describe_relationships(head).items()}
     if not short:
         return found
     return {term: related_words(said, str(random[term].get("relationship", ""))) for term, said in found.items()}
@@ -70,7 +70,7 @@ def variance_table(variances: object, components: dict[str, list[str]]) -> Table
     rows = given_variances(variances, components)
     values = [value for _, value in rows]
     columns = [Column("Parameter"), Column("Value", "number")]
-    cells = numbers(values, [decimals_of(v, None) for v in values])
+    cells = numbers(values, [count_decimals(v, None) for v in values])
     return Table("Variances and covariances, as given", columns, list(zip([p for p, _ in rows], cells, strict=True)))
 
 

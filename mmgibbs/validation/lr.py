@@ -296,7 +296,7 @@ def simulated_moments(
     blocks = blocks_of(replicates, whole.design.n_equations)
     names = [f"block {b + 1} of {len(blocks)} of simulated records" for b, _ in blocks]
     place = _solved_by(whole, partial, replicates, executor)
-    if place.calls_here > 1:
+    if place.max_local_calls > 1:
         whole, partial = whole.on_one_thread(), partial.on_one_thread()
         draw_once(whole)
     solved = list(place.each(simulated_sums, (whole, partial, masked, focal, seed), blocks, names))
@@ -315,7 +315,7 @@ def _solved_by(whole: Evaluation, partial: Evaluation, replicates: int, executor
         return executor
     if isinstance(executor, LocalExecutor):
         return executor
-    return LocalExecutor(executor.calls_here) if executor.calls_here or replicates <= SENT else executor
+    return LocalExecutor(executor.max_local_calls) if executor.max_local_calls or replicates <= SENT else executor
 
 
 def moments_over_replicates(statistics: dict[str, np.ndarray]) -> tuple[dict, dict, dict]:

@@ -10,7 +10,7 @@ import polars as pl
 from matplotlib.axes import Axes
 
 from mmgibbs.report import plots
-from mmgibbs.report.html_tables import Column, Table, decimals, figure, known, marked, number, numbers, where_marked
+from mmgibbs.report.html_tables import Column, Table, decimals, figure, known, marked, note_if_marked, number, numbers
 from mmgibbs.report.render import render
 from mmgibbs.validation.cross import EVERY_EFFECT_AND_FIXED, EXPECTED
 from mmgibbs.validation.evaluation import label
@@ -164,7 +164,7 @@ def statistics_table(table: pl.DataFrame) -> Table:
         numbers(table["n"].to_list(), 0),
         strict=True,
     )
-    note = where_marked(of_z, f"Marked: more than {FAR:g} standard errors from what is expected.")
+    note = note_if_marked(of_z, f"Marked: more than {FAR:g} standard errors from what is expected.")
     return Table("Statistics", columns, list(rows), note)
 
 

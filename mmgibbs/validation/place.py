@@ -68,9 +68,9 @@ def place_of_work(cluster: str | None, works: Sequence[Work], say: Callable[[str
         yield [_on_threads(w, w.analysis.sampler.threads or 1, say) if w.by_blup else LocalExecutor() for w in works]
         return
     from mmgibbs.runs.cluster import ClusterExecutor, connect
-    from mmgibbs.runs.cluster.workers import workers_here
+    from mmgibbs.runs.cluster.workers import count_local_workers
 
-    here = workers_here(cluster)
+    here = count_local_workers(cluster)
     if here and all(w.by_blup and not workers_pay(here, w.design.n_equations, w.evaluations) for w in works):
         at_once = min(here, cores())
         say(

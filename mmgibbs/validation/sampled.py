@@ -22,7 +22,7 @@ from scipy.special import gammaln, ndtr
 
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.model.design import Design
-from mmgibbs.model.residual import of_classes
+from mmgibbs.model.residual import stack_classes
 from mmgibbs.model.response import Categories, Count, Interval, Response
 from mmgibbs.posterior.parameters import RESIDUAL, threshold_name
 from mmgibbs.report.html_tables import listed
@@ -178,7 +178,7 @@ class Predictions:
 
     def add(self, draw: Draw) -> None:
         eta = linear_predictor(self.rows, draw.theta, draw.genomic, self.trait)
-        V = of_classes(draw.parameters[RESIDUAL])[:, self.trait, self.trait][self.classes]
+        V = stack_classes(draw.parameters[RESIDUAL])[:, self.trait, self.trait][self.classes]
         new = self._of_draw(eta, V, draw.parameters)
         self.sums = list(new) if not self.n else [a + b for a, b in zip(self.sums, new, strict=True)]
         self.n += 1

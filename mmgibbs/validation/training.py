@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mmgibbs.build.separation import TooLarge, flat, separation_of
+from mmgibbs.build.separation import TooLarge, find_separation, flat
 from mmgibbs.data.fixed import INTERCEPT
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import DataError, option_name
@@ -89,7 +89,7 @@ def refuse_training(prepared: Prepared, masked: np.ndarray, what: str) -> None:
 
 def _one_sided(training: Design, response: Response, term: Term) -> np.ndarray:
     """Levels of a flat class effect whose records are all on one side."""
-    seen, down, up = response.one_sided()
+    seen, down, up = response.one_sided_masks()
     found = [np.empty(0, np.int64)]
     for e, effect in enumerate(term.effects):
         own = (term.component_effect == e) & (term.component_trait == response.trait)
@@ -105,7 +105,7 @@ def _check_separation(training: Design, what: str) -> None:
     """DataError where flat effects separate the records that are left."""
     for response in training.responses:
         try:
-            found = separation_of(training, response)
+            found = find_separation(training, response)
         except TooLarge:
             continue
         if found is not None:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.build.assemble import Assembled
-from mmgibbs.build.totals import total_of
+from mmgibbs.build.totals import make_total
 from mmgibbs.data.genotypes.imputed import MOST_SOLVED
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
@@ -26,7 +26,7 @@ from mmgibbs.validation.effects import followed, means_and_noise
 from mmgibbs.validation.evaluation import label
 from mmgibbs.validation.focal import FEWEST, Focal
 from mmgibbs.validation.lr import related_terms
-from pedigree.expected import ExpectedOf
+from pedigree.expected import ConditionalExpectation
 from pedigree.tables import counted
 
 MOST_DRAWS = 1000  # of the values of the focal animals that are kept
@@ -112,7 +112,7 @@ def spread_left(kin: Relationship, held: np.ndarray, codes: np.ndarray, known: L
         return np.nan
     key = own.tobytes()
     if key not in known:
-        expected = ExpectedOf(kin.relatives, np.flatnonzero(held), own)
+        expected = ConditionalExpectation(kin.relatives, np.flatnonzero(held), own)
         known[key] = float(expected.unexplained().sum()), expected.total_unexplained()
     trace, total = known[key]
     return trace / codes.size - total / codes.size**2
@@ -176,7 +176,7 @@ def _of_markers(prepared: Prepared, focal: Focal) -> list[BreedingValue]:
 def _totals(assembled: Assembled, prepared: Prepared, focal: Focal) -> list[BreedingValue]:
     design, out = prepared.design, []
     for t, trait in enumerate(design.traits):
-        total = total_of(t, assembled.terms, prepared)
+        total = make_total(t, assembled.terms, prepared)
         if total is None:
             continue
         animals, places = _places(focal.animals, prepared.markers[total.markers[0]].animals)

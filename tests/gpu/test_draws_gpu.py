@@ -34,7 +34,7 @@ def test_gpu_equals_numba_bit_for_bit(device, module, family):
     }
     second = {"polya_gamma": rng.normal(0, 3, n), "truncated_normal": rng.uniform(-10, 10, n)}
     one = first.get(
-        family, 10.0 ** rng.uniform(-3, 6, n) if family != "truncated_normal_above" else rng.uniform(-30, 30, n)
+        family, 10.0 ** rng.uniform(-3, 6, n) if family != "truncated_normal_positive" else rng.uniform(-30, 30, n)
     )
     two = second.get(family, 10.0 ** rng.uniform(-3, 3, n))
     p = [np.asarray(a, np.float64) for a in (one, two, two + 1.5)]

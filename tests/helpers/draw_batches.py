@@ -32,8 +32,8 @@ FAMILIES = {
     "gamma": (1, f"gamma(p0[i], {SITE})"),
     "log_gamma_draw": (1, f"log_gamma_draw(p0[i], {SITE})"),
     "chi_square": (1, f"chi_square(p0[i], {SITE})"),
-    "truncated_normal_above": (1, f"truncated_normal_above(p0[i], {SITE})"),
-    "truncated_normal_below": (1, f"truncated_normal_below(p0[i], {SITE})"),
+    "truncated_normal_positive": (1, f"truncated_normal_positive(p0[i], {SITE})"),
+    "truncated_normal_negative": (1, f"truncated_normal_negative(p0[i], {SITE})"),
     "truncated_normal": (3, f"truncated_normal(p0[i], p1[i], p2[i], {SITE})"),
     "inverse_gaussian": (2, f"inverse_gaussian(p0[i], p1[i], {SITE})"),
     "polya_gamma_1": (1, f"polya_gamma_1(p0[i], {SITE})"),
@@ -56,9 +56,9 @@ def _fill(family, p0, p1, p2, sweep, out):
         elif family == 4:
             out[i] = ga.chi_square(p0[i], sweep, i, STREAM, DRAW, SEED, CHAIN)
         elif family == 5:
-            out[i] = tn.truncated_normal_above(p0[i], sweep, i, STREAM, DRAW, SEED, CHAIN)
+            out[i] = tn.truncated_normal_positive(p0[i], sweep, i, STREAM, DRAW, SEED, CHAIN)
         elif family == 6:
-            out[i] = tn.truncated_normal_below(p0[i], sweep, i, STREAM, DRAW, SEED, CHAIN)
+            out[i] = tn.truncated_normal_negative(p0[i], sweep, i, STREAM, DRAW, SEED, CHAIN)
         elif family == 7:
             out[i] = tn.truncated_normal(p0[i], p1[i], p2[i], sweep, i, STREAM, DRAW, SEED, CHAIN)
         elif family == 8:

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import mmgibbs.draws
-from mmgibbs.machine.device import OutOfDeviceMemory
+from mmgibbs.machine.device import DeviceMemoryError
 
 SHIM = Path(mmgibbs.draws.__file__).with_name("host_shim.h")
 PROLOGUE = """
@@ -128,7 +128,7 @@ class FakeDevice:
     def empty(self, shape, dtype):
         array = np.empty(shape, dtype)
         if self.used + array.nbytes > self.memory:
-            raise OutOfDeviceMemory
+            raise DeviceMemoryError
         self.used += array.nbytes
         weakref.finalize(array, self._give_back, array.nbytes)
         array.reshape(-1).view(np.uint8)[:] = 0xFF

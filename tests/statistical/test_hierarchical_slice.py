@@ -59,7 +59,7 @@ def above(d, level, target, data):
     return log_density(kind, x + d) - log_density(kind, x) > level
 
 
-step = slice_kernels.slice_step_on(above)
+step = slice_kernels.compile_slice_step(above)
 
 
 @njit

@@ -68,7 +68,7 @@ def test_small_posterior_by_rows():
     X, y, exact, error = small_case()
 
     def by_rows(sampler):
-        sampler.coefficients = coefficients.ByRows(sampler.rows, sampler.arrays)
+        sampler.coefficients = coefficients.CoefficientsByRowGram(sampler.rows, sampler.arrays)
 
     comparison = compare(chain_batches(draws(X, y, 100, change=by_rows)), exact, error)
     assert comparison.agrees, comparison
@@ -199,7 +199,7 @@ def geweke(X, options, module=horseshoe, chains=200, sweeps=60, seed=5):
             Signed(rows), np.full(W.shape[1], 0.2), np.ones(W.shape[1]), 0.3 * W.T @ W, Host(1)
         )
     if len(X) < X.shape[1]:
-        sampler.coefficients = coefficients.ByRows(rows, Host(1))
+        sampler.coefficients = coefficients.CoefficientsByRowGram(rows, Host(1))
     keys = Keys(seed, tuple(range(chains)))
     state, y = joint(rng, X, chains, options)
     kept = []

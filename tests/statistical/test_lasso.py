@@ -51,7 +51,7 @@ def orthogonal_case():
     return X, y, orthogonal_moments(b, centred @ centred - b @ b, 7, *PRIOR_OF_REFERENCE)
 
 
-@pytest.mark.parametrize("by", [lasso.ByColumns, lasso.ByRows])
+@pytest.mark.parametrize("by", [lasso.GramSolver, lasso.WoodburySolver])
 def test_orthogonal_predictors_have_their_exact_posterior(by):
     X, y, exact = orthogonal_case()
     comparison = compare(chain_batches(draws(X, y, 500, by=by)), exact)

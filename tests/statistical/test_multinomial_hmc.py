@@ -94,11 +94,11 @@ def test_same_posterior_as_polya_gamma_under_a_normal_prior():
 
 
 def full_kicks_and_two_half_ones(target, velocity, start, momentum, step, steps):
-    point, momentum = start, momentum + hmc.each(step / 2) * start.gradient
+    point, momentum = start, momentum + hmc.expand_chains(step / 2) * start.gradient
     for _ in range(int(steps.max())):
-        point = target(point.position + hmc.each(step) * velocity(momentum))
-        momentum = momentum + hmc.each(step) * point.gradient
-    return point, momentum + hmc.each(step / 2) * point.gradient
+        point = target(point.position + hmc.expand_chains(step) * velocity(momentum))
+        momentum = momentum + hmc.expand_chains(step) * point.gradient
+    return point, momentum + hmc.expand_chains(step / 2) * point.gradient
 
 
 @pytest.mark.parametrize("spoilt", ["released leapfrog", "acceptance forgotten"])

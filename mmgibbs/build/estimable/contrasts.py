@@ -36,7 +36,7 @@ def draw_contrasts(design: Design, records: np.ndarray, m: int) -> list[Contrast
     for trait in range(design.n_traits):
         rows = records[design.patterns[design.pattern[records], trait]]
         z = np.random.Generator(np.random.Philox(key=trait)).standard_normal((rows.size, m))
-        g = _project_out(build_flat_columns(design, trait, rows), z)
+        g = _remove_projection(build_flat_columns(design, trait, rows), z)
         if g is None:
             return None
         if np.linalg.norm(g) <= NEGLIGIBLE * np.linalg.norm(z):  # the flat effects fit every record
@@ -93,7 +93,7 @@ def build_incidence(term: Term, component: int, rows: np.ndarray) -> sparse.csr_
     return sparse.csr_array((values, (met, level[met])), shape=(rows.size, term.n_levels))
 
 
-def _project_out(X: sparse.csc_array, z: np.ndarray) -> np.ndarray | None:
+def _remove_projection(X: sparse.csc_array, z: np.ndarray) -> np.ndarray | None:
     n, f = X.shape
     if f == 0 or n == 0:
         return z

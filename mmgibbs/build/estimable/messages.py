@@ -37,7 +37,7 @@ def _describe_none(elements: Sequence[Element], blocks: Sequence[Block], design:
     block = blocks[elements[0].block]
     of_variances = all(e.row == e.column for e in elements)
     of_covariances = all(e.row != e.column for e in elements)
-    come = f"The estimate{'s' * (len(elements) > 1)}, and the shares made of {_them(elements)}, come from {source}"
+    come = f"The estimate{'s' * (len(elements) > 1)}, and the shares made of {_pronoun(elements)}, come from {source}"
     if block.residual_class is not None:
         advice = "Needed records that have both traits, or variances.residual.structure: diagonal"
         if of_variances:
@@ -110,7 +110,7 @@ def _path(block: Block) -> str:
     return f"model.{'markers' if block.markers else 'random'}.{block.name}"
 
 
-def _them(elements: Sequence[Element]) -> str:
+def _pronoun(elements: Sequence[Element]) -> str:
     return "it" if len(elements) == 1 else "them"
 
 

@@ -55,7 +55,7 @@ def counterparts(snps: pl.DataFrame, every: int, file: GenotypeFile, mapped: boo
         )
     same, turned, said = _orientation(joined)
     there = joined["row"].is_not_null().to_numpy()
-    _refuse_others(joined.filter(pl.Series(there & ~same & ~turned)), file.name)
+    _refuse_unknown_alleles(joined.filter(pl.Series(there & ~same & ~turned)), file.name)
     turned &= ~same & there
     absent = joined["snp"].filter(pl.Series(~there))
     warnings = warn_of_respelled(absent, file.snps["snp"], "the run", file.name) if len(absent) else ()
@@ -74,7 +74,7 @@ def _orientation(joined: pl.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return same, turned.copy(), ~(same & turned)
 
 
-def _refuse_others(others: pl.DataFrame, name: str) -> None:
+def _refuse_unknown_alleles(others: pl.DataFrame, name: str) -> None:
     if not others.height:
         return
     lines = [

@@ -17,7 +17,7 @@ from mmgibbs.data.genotypes.file_format import BYTE_ORDER_MARK, GZIP, HEAD_BYTES
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.reading import LINE_END, pack_digits, split_lines
-from mmgibbs.genotypes.store import PackedGenotypes, PackedSource, chunks_of
+from mmgibbs.genotypes.store import PackedGenotypes, PackedSource, count_chunks
 from pedigree.errors import TableError
 from pedigree.tables import quoted, unzip
 
@@ -37,7 +37,7 @@ def read(genotypes: Genotypes) -> GenotypeFile:
         raise DataError(f"{name}: is empty; needed an id and a string of 0, 1, 2 and 5 on each line")
     _refuse_lines(name, content, bounds)
     p, n = int(bounds[0, 3] - bounds[0, 2]), len(bounds)
-    words = np.empty((p, chunks_of(n), PackedGenotypes.width), np.uint32)
+    words = np.empty((p, count_chunks(n), PackedGenotypes.width), np.uint32)
     animal, snp = pack_digits(content, np.ascontiguousarray(bounds[:, 2]), words)
     if animal >= 0:
         found = chr(content[bounds[animal, 2] + snp])

@@ -30,9 +30,9 @@ def chosen_snps(terms: Mapping[str, ChosenSnps | None], snps: pl.DataFrame) -> t
         if chosen is None:
             found[name] = np.ones(snps.height, bool)
         elif chosen.chromosomes:
-            found[name] = _of_chromosomes(chosen.chromosomes, snps, where)
+            found[name] = _select_chromosomes(chosen.chromosomes, snps, where)
         elif chosen.file is not None:
-            found[name], of_file = _of_groups(chosen.file, chosen.group, snps, where)
+            found[name], of_file = _select_groups(chosen.file, chosen.group, snps, where)
             notes += of_file
     others = np.any(list(found.values()), axis=0) if found else np.zeros(snps.height, bool)
     for name in terms:
@@ -71,7 +71,7 @@ def shared_or_in_none(
     ]
 
 
-def _of_chromosomes(chromosomes: Sequence[str], snps: pl.DataFrame, where: str) -> np.ndarray:
+def _select_chromosomes(chromosomes: Sequence[str], snps: pl.DataFrame, where: str) -> np.ndarray:
     known = snps["chromosome"].drop_nulls().unique(maintain_order=True).to_list()
     if not known:
         raise DataError(f"{where}.chromosomes: no SNP has a chromosome; needed a map (data.genotypes.map)")
@@ -79,7 +79,7 @@ def _of_chromosomes(chromosomes: Sequence[str], snps: pl.DataFrame, where: str) 
     return snps["chromosome"].is_in(list(chromosomes)).fill_null(False).to_numpy()
 
 
-def _of_groups(path: Path, groups: Sequence[str], snps: pl.DataFrame, where: str) -> tuple[np.ndarray, list[str]]:
+def _select_groups(path: Path, groups: Sequence[str], snps: pl.DataFrame, where: str) -> tuple[np.ndarray, list[str]]:
     frame, _, _, name = read_any(path)
     column = _named(frame.columns, NAMES["snp"])
     if column is None:

@@ -17,10 +17,10 @@ import polars as pl
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.file import GenotypeFile, snp_table
 from mmgibbs.data.genotypes.file_format import is_hapmap_header
-from mmgibbs.data.genotypes.map_file import numbers_of
+from mmgibbs.data.genotypes.map_file import parse_positions
 from mmgibbs.data.phenotypes import SHOWN, refuse_rows
 from mmgibbs.errors import DataError
-from mmgibbs.genotypes.store import BLOCK, PackedGenotypes, PackedSource, chunks_of
+from mmgibbs.genotypes.store import BLOCK, PackedGenotypes, PackedSource, count_chunks
 from pedigree.errors import TableError
 from pedigree.spelling import are_unknown_codes
 from pedigree.tables import Table, counted, open_table, quoted
@@ -62,7 +62,7 @@ def read(genotypes: Genotypes) -> GenotypeFile:
     if not len(rows):
         raise DataError(f"{path.name}: found no SNP with two alleles; needed alleles such as A/G (data.genotypes)")
     packed = _pack(_Reading(table, sites, animals), pairs, alleles, rows)
-    position = numbers_of(sites["pos"], table.lines(), path.name, "position")
+    position = parse_positions(sites["pos"], table.lines(), path.name, "position")
     bases = pl.Series([*_BASES, None], dtype=pl.String)  # the last where there is none
     first, second = (bases.gather(alleles[:, i] % len(bases)) for i in (0, 1))
     snps = snp_table(snp=sites["snp"], chromosome=sites["chrom"], position=position, counted=second, other=first)
@@ -111,11 +111,11 @@ def _pairs(table: Table, animals: list[str]) -> np.ndarray:
     for begin in range(0, len(animals), at_once):
         frame = table.read(animals[begin : begin + at_once], all_strings=False)
         for row, series in zip(out[begin:], frame, strict=False):
-            row[:] = _codes_of(series, known)
+            row[:] = _encode_genotypes(series, known)
     return out
 
 
-def _codes_of(series: pl.Series, known: dict[str, int]) -> np.ndarray:
+def _encode_genotypes(series: pl.Series, known: dict[str, int]) -> np.ndarray:
     """(SNPs,) uint8 of one animal; any code for unknown, and an empty cell, is missing."""
     text = series.cast(pl.String)
     written = text.unique()
@@ -140,13 +140,13 @@ def _alleles(alleles: pl.Series, pairs: np.ndarray) -> tuple[np.ndarray, np.ndar
         if is_used[j]:
             numbers = [_BASES.index(part) for part in said]
             if len(numbers) < 2:
-                numbers += [allele for allele in _bases_in(pairs[:, j]) if allele not in numbers]
+                numbers += [allele for allele in _encode_bases(pairs[:, j]) if allele not in numbers]
                 is_used[j] = len(numbers) <= 2
             out[j, : min(len(numbers), 2)] = numbers[:2]
     return out, is_used
 
 
-def _bases_in(pairs: np.ndarray) -> list[int]:
+def _encode_bases(pairs: np.ndarray) -> list[int]:
     """Numbers of the letters in genotypes; + and - are alleles where the column of alleles says so."""
     codes = np.unique(pairs)
     codes = codes[codes < _CODE_UNKNOWN]
@@ -157,7 +157,7 @@ def _bases_in(pairs: np.ndarray) -> list[int]:
 def _pack(reading: _Reading, pairs: np.ndarray, alleles: np.ndarray, rows: np.ndarray) -> PackedGenotypes:
     """The genotypes of the SNPs in `rows`. Raises DataError for a text that is none, or with another allele."""
     n, lookup = len(reading.animals), _copies_of_pairs()
-    words = np.empty((len(rows), chunks_of(n), PackedGenotypes.width), np.uint32)
+    words = np.empty((len(rows), count_chunks(n), PackedGenotypes.width), np.uint32)
     for begin in range(0, len(rows), BLOCK):
         some = rows[begin : begin + BLOCK]
         block = pairs[:, some].T

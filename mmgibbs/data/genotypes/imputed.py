@@ -29,7 +29,7 @@ from mmgibbs.data.relationships import Kin
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import GenotypeSource, RealGenotypes, Store, dosages, store_genotypes
 from mmgibbs.model.terms import Term
-from pedigree.expected import ExpectedOf
+from pedigree.expected import ConditionalExpectation
 from pedigree.tables import counted
 
 CONSTANT = 1e-10  # J that varies less is constant
@@ -49,7 +49,7 @@ class Imputed:
     known: pl.Series  # (g,) ids of the genotyped animals that the pedigree knows,
     held: np.ndarray  # and their codes there
     wanted: np.ndarray  # codes of `ids`
-    expected: ExpectedOf  # from the values of `known` to those of `ids`
+    expected: ConditionalExpectation  # from the values of `known` to those of `ids`
     made: dict[str, tuple[pl.Series, Store]] = field(default_factory=dict)  # the store, once it was asked for
 
     def store(self, genotyped: pl.Series) -> Store:
@@ -62,7 +62,7 @@ class Imputed:
         return self.made["store"][1]
 
     def _new_store(self, genotyped: pl.Series) -> Store:
-        of_file = self.genotypes.rows_of
+        of_file = self.genotypes.find_rows
         source = _WithExpected(self, of_file(genotyped), of_file(self.known))
         every = np.arange(source.n_animals)
         return store_genotypes(source, every, self.genotypes.checked.kept_snps, kind=RealGenotypes)
@@ -134,7 +134,7 @@ def imputed_animals(
         known,
         held,
         wanted,
-        ExpectedOf(relationship.relatives, held, wanted),
+        ConditionalExpectation(relationship.relatives, held, wanted),
     )
     notes = [
         f"single_step: the genotypes of {counted(len(ids), 'animal')} with records are predicted from those of "
@@ -157,7 +157,7 @@ def regression_on_j(imputed: Imputed, phenotypes: Phenotypes) -> CovariateEffect
     )
 
 
-def without_genotyped(term: Term, labels: LevelLabels, imputed: Imputed) -> tuple[Term, LevelLabels]:
+def drop_genotyped_levels(term: Term, labels: LevelLabels, imputed: Imputed) -> tuple[Term, LevelLabels]:
     """Epsilon: the genotyped animals are set to 0, and are not reported, since their breeding values are the SNPs'."""
     active = np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active.copy()
     active[imputed.held] = False

@@ -79,14 +79,14 @@ def read_map(path: Path) -> tuple[pl.DataFrame, np.ndarray, str, str | None]:
         columns = {key: _column(frame, key, name) for key in NAMES}
         chosen, unit = {key: frame[c] for key, c in columns.items()}, UNIT_OF_COLUMN[_plain(columns["position"])]
     text = pl.DataFrame({k: s.cast(pl.String).str.strip_chars() for k, s in chosen.items()})
-    position = numbers_of(text["position"], rows, name, "position")
+    position = parse_positions(text["position"], rows, name, "position")
     if "centimorgan" in text.columns:
-        centimorgans = numbers_of(text["centimorgan"], rows, name, "position in centimorgan")
+        centimorgans = parse_positions(text["centimorgan"], rows, name, "position in centimorgan")
         position, unit = positions_of_plink(position, centimorgans)
     return text.select("snp", "chromosome", position.alias("position")), rows, name, unit
 
 
-def numbers_of(text: pl.Series, rows: np.ndarray, name: str, what: str) -> pl.Series:
+def parse_positions(text: pl.Series, rows: np.ndarray, name: str, what: str) -> pl.Series:
     """(n,) Float64, null for a code for unknown. Raises DataError for a text that is no number, by its row."""
     numbers = parse_numbers(text)
     if not numbers.null_count():

@@ -10,7 +10,7 @@ import polars as pl
 
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.file import GenotypeFile, optional_library, snp_table
-from mmgibbs.data.genotypes.map_file import numbers_of
+from mmgibbs.data.genotypes.map_file import parse_positions
 from mmgibbs.data.phenotypes import SHOWN, refuse_rows
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import GenotypeSource
@@ -73,7 +73,7 @@ def read(genotypes: Genotypes) -> GenotypeFile:
         ) from None
     snps = snp_table(
         snp=sites["ID"], chromosome=sites["#CHROM"], counted=sites["ALT"], other=sites["REF"],
-        position=numbers_of(sites["POS"], site_rows, pvar.name, "position"),
+        position=parse_positions(sites["POS"], site_rows, pvar.name, "position"),
     )  # fmt: skip
     source = PgenSource(pgen.name, reader, animals.height, sites.height)
     return GenotypeFile(pgen.name, animals[id].alias("id"), animal_rows, psam.name, snps, source)

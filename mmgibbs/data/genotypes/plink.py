@@ -14,7 +14,7 @@ import polars as pl
 
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.file import GenotypeFile, snp_table
-from mmgibbs.data.genotypes.map_file import numbers_of
+from mmgibbs.data.genotypes.map_file import parse_positions
 from mmgibbs.data.genotypes.places import positions_of_plink
 from mmgibbs.data.phenotypes import read_any
 from mmgibbs.errors import DataError
@@ -68,11 +68,11 @@ def read(genotypes: Genotypes) -> GenotypeFile:
     if bim is None or bim.suffix != ".bim":
         bim = bed.with_suffix(".bim")  # the map is a file of its own, read later
     fam = genotypes.animals or bed.with_suffix(".fam")
-    (snps, snp_rows), (animals, animal_rows) = _columns_of(bim, 6), _columns_of(fam, 6)
+    (snps, snp_rows), (animals, animal_rows) = _read_columns(bim, 6), _read_columns(fam, 6)
     table = snps.rename(dict(zip(snps.columns[:6], BIM, strict=True)))
-    base_pairs = numbers_of(table["position"], snp_rows, bim.name, "position")
+    base_pairs = parse_positions(table["position"], snp_rows, bim.name, "position")
     position, unit = positions_of_plink(
-        base_pairs, numbers_of(table["centimorgan"], snp_rows, bim.name, "position in centimorgan")
+        base_pairs, parse_positions(table["centimorgan"], snp_rows, bim.name, "position in centimorgan")
     )
     columns = {name: table[name] for name in ("snp", "chromosome", "counted", "other")}
     found = snp_table(**columns, position=position)
@@ -85,7 +85,7 @@ def read(genotypes: Genotypes) -> GenotypeFile:
     return GenotypeFile(bed.name, ids, animal_rows, fam.name, found, source, warnings=warnings, unit=unit)
 
 
-def _columns_of(path: Path, width: int) -> tuple[pl.DataFrame, np.ndarray]:
+def _read_columns(path: Path, width: int) -> tuple[pl.DataFrame, np.ndarray]:
     """The rows of a .bim or .fam, as text, and their lines."""
     if not path.exists():
         raise DataError(f"{path}: no such file; needed the {path.suffix} that belongs to the .bed (data.genotypes)")

@@ -84,7 +84,7 @@ class PreparedGenotypes:
             "sum_2pq": self.sum_2pq,
         }
 
-    def rows_of(self, ids: pl.Series) -> np.ndarray:
+    def find_rows(self, ids: pl.Series) -> np.ndarray:
         """(len(ids),) int64 where these animals are in the file. DataError names those not there, or left out."""
         kept = pl.DataFrame(
             {"id": self.file.ids, "row": np.arange(self.file.n_animals), "kept": self.checked.animals["kept"]}
@@ -104,7 +104,7 @@ class PreparedGenotypes:
         folder: keep the file there, and take it from there where it is already: its name is a digest of the file of
         genotypes, the animals, the SNPs and how they are stored. Without, the store is in memory.
         """
-        animals, snps = self.rows_of(ids), self.checked.kept_snps if snps is None else snps
+        animals, snps = self.find_rows(ids), self.checked.kept_snps if snps is None else snps
         kind = _kind(self.section, self.file)
         if folder is None:
             return store_genotypes(self.file.source, animals, snps, kind=kind)
@@ -142,7 +142,7 @@ def prepare_genotypes(
     kept = checked.kept_snps
     with_records = matched.recorded & checked.animals["kept"].to_numpy()
     snps, where = checked.snps.filter("kept")["snp"], "data.genotypes.frequencies"
-    frequency = frequencies_of(section.frequencies, file.name, snps, of_genotyped, store, with_records, where, kept)
+    frequency = choose_frequencies(section.frequencies, file.name, snps, of_genotyped, store, with_records, where, kept)
     return PreparedGenotypes(section, file, matched, checked, frequency, 2 * of_genotyped)
 
 
@@ -152,7 +152,7 @@ def _kind(section: Genotypes, file: GenotypeFile) -> type[Store]:
     return FixedGenotypes if section.dosages == "byte" else RealGenotypes
 
 
-def frequencies_of(
+def choose_frequencies(
     choice: str | Path,
     name: str,
     snps: pl.Series,

@@ -10,7 +10,7 @@ import polars as pl
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.file import GenotypeFile, snp_table
 from mmgibbs.data.genotypes.table_columns import choose_columns
-from mmgibbs.data.phenotypes import SHOWN, refuse_rows, refuse_type, text_of
+from mmgibbs.data.phenotypes import SHOWN, clean_ids, refuse_rows, refuse_type
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import GenotypeSource, dosages
 from pedigree.errors import TableError
@@ -75,7 +75,7 @@ def read(genotypes: Genotypes, traits: Collection[str] = ()) -> GenotypeFile:
 
 def _ids(table: Table, column: str) -> pl.Series:
     values = refuse_type(table.read([column], False).to_series(), table.name, column)
-    ids = text_of(values, {"", "NA"}, table.name)
+    ids = clean_ids(values, {"", "NA"}, table.name)
     void = np.flatnonzero(ids.is_null().to_numpy())
     if len(void):
         found = [f"found no animal in column {quoted(column)}"] * SHOWN

@@ -113,14 +113,14 @@ def choose_columns(table: Table, wanted: str | None, traits: Collection[str]) ->
         )
         left_out = [name for name in left_out if name not in other_ids]
     if standard:
-        notes.append(f"{table.name}: {_say_left_out([n for n in left_out if n in standard])}")
+        notes.append(f"{table.name}: {_note_left_out([n for n in left_out if n in standard])}")
     if unusual := [name for name in left_out if name not in standard]:
-        warnings.append(f"{table.name}: {_say_left_out(unusual)}; a column that is a SNP needs another name")
+        warnings.append(f"{table.name}: {_note_left_out(unusual)}; a column that is a SNP needs another name")
     if of_dominance:
         notes.append(
             f"{table.name}: {len(of_dominance):,} columns of heterozygotes, such as {of_dominance[0]}, left out"
         )
-    if unlike := _names_unlike_others(snps):
+    if unlike := _find_odd_names(snps):
         one = len(unlike) == 1
         warnings.append(
             f"{table.name}: {'column' if one else 'columns'} {_listed(unlike)} {agreeing(len(unlike), 'is')} taken as "
@@ -166,10 +166,10 @@ def _counts_rows(table: Table, name: str) -> bool:
         return False
     numbers = table.read([name]).to_series().cast(pl.Float64, strict=False)
     first = numbers[0]
-    return first in (0, 1) and numbers.null_count() == 0 and numbers.equals(_count_from(first, table.n_rows))
+    return first in (0, 1) and numbers.null_count() == 0 and numbers.equals(_consecutive_names(first, table.n_rows))
 
 
-def _count_from(first: float, n: int) -> pl.Series:
+def _consecutive_names(first: float, n: int) -> pl.Series:
     return pl.arange(int(first), int(first) + n, dtype=pl.Int64, eager=True).cast(pl.Float64)
 
 
@@ -205,7 +205,7 @@ def _refuse_genotypes_as_names(table: Table, snps: Sequence[str]) -> None:
         )
 
 
-def _names_unlike_others(snps: Sequence[str]) -> list[str]:
+def _find_odd_names(snps: Sequence[str]) -> list[str]:
     """Columns before and after the SNPs whose names have no number, where nearly all others have one."""
     has_number = [any(character.isdigit() for character in name) for name in snps]
     count = sum(has_number)
@@ -225,7 +225,7 @@ def _alleles_of_raw(snps: Sequence[str]) -> tuple[list[str], list[str] | None, l
     return [name for name, _, _ in found], [counted for _, counted, _ in found], [other for _, _, other in found]
 
 
-def _say_left_out(columns: Sequence[str]) -> str:
+def _note_left_out(columns: Sequence[str]) -> str:
     one = len(columns) == 1
     return (
         f"column{'' if one else 's'} {_listed(columns)} {agreeing(len(columns), 'is')} no SNP{'' if one else 's'} by "

@@ -18,7 +18,7 @@ from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.file import GenotypeFile, optional_library, snp_table
 from mmgibbs.data.genotypes.file_format import BYTE_ORDER_MARK, GZIP, read_head
 from mmgibbs.errors import DataError
-from mmgibbs.genotypes.store import BLOCK, PackedGenotypes, PackedSource, chunks_of
+from mmgibbs.genotypes.store import BLOCK, PackedGenotypes, PackedSource, count_chunks
 from pedigree.tables import agreeing, counted, quoted
 
 MISSING = 3
@@ -148,7 +148,7 @@ class _Sites:
 
     def _pack(self) -> None:
         n = len(self.samples)
-        part = np.empty((len(self._codes), chunks_of(n), PackedGenotypes.width), np.uint32)
+        part = np.empty((len(self._codes), count_chunks(n), PackedGenotypes.width), np.uint32)
         if self._codes:
             PackedGenotypes.pack(np.stack(self._codes), np.arange(n), part)
         self._parts.append(part)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config.markers import SIZE, SIZES, SNPS, Windows
-from pedigree.tables import counted, in_full
+from pedigree.tables import counted, format_number
 
 _FEWEST_WINDOWS = 10  # of one SNP each, of which is said that they are narrow
 
@@ -30,7 +30,7 @@ def placed(snps: pl.DataFrame, asked: Windows | None, unit: str | None = None) -
 
     unit: of the positions, as GenotypeFile.unit has it.
     """
-    chromosomes = _in_order(snps["chromosome"])
+    chromosomes = _chromosome_key(snps["chromosome"])
     code = chromosomes.with_row_index("code").select("chromosome", "code")
     table = snps.select("snp", "chromosome", "position").with_row_index("row")
     table = table.join(code, on="chromosome", how="left", nulls_equal=True, maintain_order="left")
@@ -40,7 +40,7 @@ def placed(snps: pl.DataFrame, asked: Windows | None, unit: str | None = None) -
         pl.col("chromosome").first(), snps=pl.len(), first_snp=pl.col("snp").first(), last_snp=pl.col("snp").last()
     ).with_row_index("window")
     of = table.join(windows.select("code", "step", "window"), on=["code", "step"], how="left", nulls_equal=True)
-    size = window_size(asked, unit) if asked is not None and _by_place(snps, asked) else None
+    size = window_size(asked, unit) if asked is not None and _windows_by_position(snps, asked) else None
     start = pl.col("step") * size if size is not None else pl.lit(None)
     end = (pl.col("step") + 1) * size if size is not None else pl.lit(None)
     shown = windows.select(
@@ -51,7 +51,7 @@ def placed(snps: pl.DataFrame, asked: Windows | None, unit: str | None = None) -
     return Placed(shown, own, chromosomes, windows["code"].to_numpy().astype(np.int64))
 
 
-def _by_place(snps: pl.DataFrame, asked: Windows) -> bool:
+def _windows_by_position(snps: pl.DataFrame, asked: Windows) -> bool:
     known = snps.select(pl.col("chromosome").is_not_null() & pl.col("position").is_not_null()).to_series()
     return asked.snps is None and bool(known.any())
 
@@ -68,7 +68,7 @@ def windows_notes(name: str, snps: pl.DataFrame, asked: Windows, unit: str | Non
     """
     if asked.snps is not None:
         return []
-    if not _by_place(snps, asked):
+    if not _windows_by_position(snps, asked):
         if asked.size is None:
             return []
         return [f"{name}: no SNP has a place, so that a window has {SNPS} SNPs: size needs a map (data.genotypes.map)"]
@@ -77,8 +77,8 @@ def windows_notes(name: str, snps: pl.DataFrame, asked: Windows, unit: str | Non
     step = (pl.col("position") / size).floor()
     of_chromosome = table.group_by("chromosome").agg(windows=step.n_unique(), places=pl.col("position").n_unique())
     n_windows, n_chromosomes = int(of_chromosome["windows"].sum()), of_chromosome.height
-    low, high = (in_full(float(x)) for x in (table["position"].min(), table["position"].max()))  # type: ignore[arg-type]
-    width = in_full(size) + (f" {unit}" if unit is not None else " (the map does not say its unit)")
+    low, high = (format_number(float(x)) for x in (table["position"].min(), table["position"].max()))  # type: ignore[arg-type]
+    width = format_number(size) + (f" {unit}" if unit is not None else " (the map does not say its unit)")
     if n_windows == n_chromosomes and of_chromosome["places"].max() > 1:  # type: ignore[operator]
         return [
             f"{name}: a window is {width} wide, and positions lie from {low} to {high}, so that each chromosome is one "
@@ -98,7 +98,7 @@ def _steps(table: pl.DataFrame, asked: Windows | None, unit: str | None) -> pl.D
     """With the column step: number of the window on its chromosome, null where a place is needed and unknown."""
     if asked is None:
         return table.with_columns(step=pl.lit(0, pl.Int64))
-    if _by_place(table, asked):
+    if _windows_by_position(table, asked):
         at = (pl.col("position") / window_size(asked, unit)).floor().cast(pl.Int64)
         return table.with_columns(step=pl.when(pl.col("chromosome").is_not_null()).then(at))
     ordered = table.sort("code", "position", "row", nulls_last=True)
@@ -106,7 +106,7 @@ def _steps(table: pl.DataFrame, asked: Windows | None, unit: str | None) -> pl.D
     return ordered.with_columns(step=(number // (asked.snps or SNPS)).cast(pl.Int64))
 
 
-def _in_order(chromosome: pl.Series) -> pl.DataFrame:
+def _chromosome_key(chromosome: pl.Series) -> pl.DataFrame:
     """chromosome and its number of SNPs: 1, 2, 10, X; unknown last."""
     counts = chromosome.alias("chromosome").value_counts(name="snps")
     number = pl.col("chromosome").cast(pl.Float64, strict=False)

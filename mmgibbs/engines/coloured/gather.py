@@ -20,7 +20,7 @@ from numba.extending import overload
 
 from mmgibbs.equations.relationships import times_row
 from mmgibbs.equations.structured import TermLists
-from mmgibbs.machine.intrinsics import add_multiple, on_stack, prefetch, set_multiple
+from mmgibbs.machine.intrinsics import add_multiple, prefetch, set_multiple, stack_array
 from mmgibbs.model.relationships.base import UNKNOWN, Lists
 from mmgibbs.model.relationships.pedigree import PedigreeLists
 from pedigree.kernels import kernel
@@ -97,7 +97,7 @@ def sum_residuals_of(k_, T_, record, code, lane_of, weight, e, rows, first, last
     record (v,) uint32, code (v,) and lane_of (v,) uint8: of each visit; weight (n,) or empty; e (n, T); rows (codes T,
     k) of `codes_to_rows`.
     """
-    here, total = on_stack((1, len(k_))), on_stack((1, len(k_)))
+    here, total = stack_array((1, len(k_))), stack_array((1, len(k_)))
     for c in range(len(k_)):
         total[0, c] = 0.0
     T, weighted, end = np.uint64(len(T_)), weight.size > 0, np.uint64(record.size) - ONE
@@ -166,7 +166,7 @@ def _own_and_parents(k_, sire, dam, own, diagonal, theta, first, n, out):
 @kernel
 def _progeny(k_, calf, mate, calf_own, lane_of, theta, first, last, sums):
     """sums[lane] = sum over calves of a_calf (theta_mate / 4 - theta_calf / 2)."""
-    here, total = on_stack((1, len(k_))), on_stack((1, len(k_)))
+    here, total = stack_array((1, len(k_))), stack_array((1, len(k_)))
     for c in range(len(k_)):
         total[0, c] = 0.0
     none, end = np.uint32(theta.shape[0] - 1), np.uint64(calf.size) - ONE

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmgibbs.draws.normal import fill_normals_across
+from mmgibbs.draws.normal import fill_normals_transposed
 from mmgibbs.draws.over_relaxation import NOISE, TOWARDS_MEAN
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
 from mmgibbs.engines.coloured.gather import (
@@ -31,7 +31,7 @@ from mmgibbs.equations.partition import Block
 from mmgibbs.equations.passes import class_precisions
 from mmgibbs.equations.relationships import weight as diagonal
 from mmgibbs.equations.structured import StructuredEquations, TermLists
-from mmgibbs.machine.intrinsics import add_multiple, on_stack, set_multiple
+from mmgibbs.machine.intrinsics import add_multiple, set_multiple, stack_array
 from mmgibbs.machine.threads import Threads
 from pedigree.kernels import kernel
 
@@ -154,18 +154,18 @@ def sweep_lanes(
     code ... active: those of TermLists, one by one, for each mention of a tuple of arrays is compiled as a copy of it.
     """
     k = len(k_)
-    P = on_stack((k, k, LANES))
+    P = stack_array((k, k, LANES))
     P[:] = 0.0
     for lane in range(LANES):  # an identity until a level fills the lane, later that level's, which had a factor
         for a in range(k):
             P[a, a, lane] = 1.0
-    own, progeny = on_stack((LANES, k)), on_stack((LANES, k))
-    data, change = on_stack((LANES, k)), on_stack((LANES, k))
+    own, progeny = stack_array((LANES, k)), stack_array((LANES, k))
+    data, change = stack_array((LANES, k)), stack_array((LANES, k))
     for i in range(np.uint64(bounds.shape[0])):
         first, last = np.uint64(bounds[i, 0]), np.uint64(bounds[i, 1])
         for group in range(first, last, np.uint64(LANES)):
             n = min(np.uint64(LANES), last - group)
-            fill_normals_across(z, number, code[group : group + n], stream, seed, chain)
+            fill_normals_transposed(z, number, code[group : group + n], stream, seed, chain)
             progeny[:] = 0.0
             data[:] = 0.0
             sum_relatives_of(k_, K, lists, theta, group, n, own, progeny)
@@ -189,7 +189,7 @@ def gather_precisions(cells, active, K, k_, Ginv, Rinv, parts, first, n, P):
     active and parts: `sweep_lanes`.
     """
     k, shared = len(k_), cells.cell_class.size > 0
-    own = on_stack((1, k, k))
+    own = stack_array((1, k, k))
     source = parts if shared else own
     for lane in range(n):
         level = first + lane
@@ -218,8 +218,8 @@ def draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
     instructions. 1 / l_jj is on the diagonal of L.
     """
     k, bad = len(k_), 0
-    L, x = on_stack((k, k)), on_stack((k,))
-    G = on_stack((k, k))
+    L, x = stack_array((k, k)), stack_array((k,))
+    G = stack_array((k, k))
     for a in range(k):
         for b in range(k):
             G[a, b] = Ginv[a, b]
@@ -259,7 +259,7 @@ def move_thetas(k_, active, theta, first, n, change):
     theta (q + 1, k), change (LANES, k) float64 of the levels first ... first + n - 1 (uint64); active (q, k) uint8 or
     without rows.
     """
-    old = on_stack((1, len(k_)))
+    old = stack_array((1, len(k_)))
     for lane in range(n):
         level = first + lane
         if active.shape[0] > 0:

@@ -18,7 +18,7 @@ import numpy as np
 from mmgibbs.engines.visit import unrolled
 from mmgibbs.equations.scaling import Plan, Scaling
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.machine.intrinsics import add_multiple, on_stack, prefetch, set_multiple, widen
+from mmgibbs.machine.intrinsics import add_multiple, prefetch, set_multiple, stack_array, widen
 from mmgibbs.machine.threads import Threads
 from pedigree.kernels import kernel
 
@@ -123,8 +123,8 @@ def sum_rows(pattern, weight, levels, k_, T_, E_, W_, X_, Y_, rows, e, size, fir
     """
     k, E, n = np.uint64(len(k_)), np.uint64(len(E_)), np.uint64(e.shape[0])
     none, weighted, end = np.uint32(rows.shape[0] - 1), weight.size > 0, n - np.uint64(1)
-    x, here = on_stack((2, len(k_))), on_stack((1, len(W_)))
-    one_x, one_e = on_stack((len(X_), len(k_))), on_stack((len(Y_), len(W_)))
+    x, here = stack_array((2, len(k_))), stack_array((1, len(W_)))
+    one_x, one_e = stack_array((len(X_), len(k_))), stack_array((len(Y_), len(W_)))
     for p in range(np.uint64(first_piece), np.uint64(last_piece)):
         for row in range(len(X_)):
             set_multiple(k_, one_x, row, 1.0, xx[p], row)
@@ -160,7 +160,7 @@ def move_records(levels, k_, T_, E_, W_, moves, rows, e, size, first_piece, last
     """
     k, n = np.uint64(len(k_)), np.uint64(e.shape[0])
     none, end = np.uint32(rows.shape[0] - 1), n - np.uint64(1)
-    here = on_stack((1, len(W_)))
+    here = stack_array((1, len(W_)))
     for r in range(np.uint64(first_piece) * np.uint64(size), min(n, np.uint64(last_piece) * np.uint64(size))):
         ahead = min(r + AHEAD, end)
         widen(T_, W_, here, e, r)
@@ -176,7 +176,7 @@ def move_records(levels, k_, T_, E_, W_, moves, rows, e, size, first_piece, last
 @kernel
 def move_rows(k_, D, theta, rows, size, first_piece, last_piece):
     """theta_l += D' (row l) for the levels of the pieces: theta and rows (q + 1, k), D (k, k) float64."""
-    here = on_stack((1, len(k_)))
+    here = stack_array((1, len(k_)))
     last = min(np.uint64(theta.shape[0] - 1), np.uint64(last_piece) * np.uint64(size))
     for level in range(np.uint64(first_piece) * np.uint64(size), last):
         set_multiple(k_, here, 0, 1.0, theta, level)

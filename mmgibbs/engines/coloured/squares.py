@@ -20,7 +20,7 @@ from mmgibbs.draws.normal import fill_pairs
 from mmgibbs.engines.coloured.gather import LANES
 from mmgibbs.engines.coloured.record_rows import whole
 from mmgibbs.equations.structured import Records
-from mmgibbs.machine.intrinsics import add_multiple, on_stack, positions_on_stack, prefetch, set_multiple, stack
+from mmgibbs.machine.intrinsics import add_multiple, positions_on_stack, prefetch, set_multiple, stack, stack_array
 from mmgibbs.machine.threads import Threads
 from mmgibbs.model.relationships.base import Lists
 from mmgibbs.model.relationships.identity import IdentityLists
@@ -123,7 +123,7 @@ def sum_squares(K, k_, rows, size, first_piece, last_piece, sums):
     """sums[p] (k, k) float64, a part of Theta' K^-1 Theta, of the pieces first_piece ... last_piece - 1 of `size`
     levels; rows (q + 1, k), the last one 0.
     """
-    # not on_stack: of two products that are added, the one that is rounded would be another, and draws would move
+    # not stack_array: of two products that are added, the one that is rounded would be another, and draws would move
     m, total = carray(stack(k_, 1, 1), (1, len(k_))), carray(stack(k_, 2, 1), (len(k_), len(k_)))
     n = np.uint64(rows.shape[0] - 1)
     for p in range(np.uint64(first_piece), np.uint64(last_piece)):
@@ -146,11 +146,11 @@ def sum_augmented(
     u adds to the T residuals; pairs[j, p]: pattern p needs normals 2 j and 2 j + 1; without rows: none does. X_, of T:
     there is one class, whose sums stay on the stack, mostly in registers; else ()."""
     T, n = np.uint64(len(T_)), np.uint64(e.shape[0])
-    z, drawn = on_stack((len(T_), 2, LANES)), on_stack((2, LANES))
+    z, drawn = stack_array((len(T_), 2, LANES)), stack_array((2, LANES))
     who, code = positions_on_stack((LANES,)), positions_on_stack((LANES,))
     z[:] = 0.0
-    f, seen = on_stack((1, len(W_))), on_stack((1, len(T_)))
-    weighted, one = weight.size > 0, on_stack((len(X_), len(W_)))
+    f, seen = stack_array((1, len(W_))), stack_array((1, len(T_)))
+    weighted, one = weight.size > 0, stack_array((len(X_), len(W_)))
     for p in range(np.uint64(first_piece), np.uint64(last_piece)):
         for t in range(len(X_)):
             set_multiple(W_, one, t, 1.0, sums[p], t)

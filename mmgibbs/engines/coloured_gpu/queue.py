@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.errors import DeviceError
-from mmgibbs.machine.device import Argument, Device, DeviceArray, OutOfDeviceMemory, Shape
+from mmgibbs.machine.device import Argument, Device, DeviceArray, DeviceMemoryError, Shape
 
 STAGED = 1 << 16  # bytes of small values on their way to the device
 
@@ -31,7 +31,7 @@ class GpuQueue:
         """A buffer of zeros. DeviceError where it does not fit."""
         try:
             return self.device.zeros(shape, dtype, self.stream)
-        except OutOfDeviceMemory as error:
+        except DeviceMemoryError as error:
             raise DeviceError(
                 f"device: gpu: {self.device.free_bytes() / 1e9:.1f} GB free on the device are too few for the "
                 f"structured engine ({error}); use precision: single, engine: hybrid, or device: cpu"

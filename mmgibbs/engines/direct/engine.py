@@ -22,7 +22,7 @@ from mmgibbs.errors import ModelError
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.model.covariance import full_block
 from mmgibbs.model.design import Design
-from mmgibbs.model.residual import of_classes
+from mmgibbs.model.residual import stack_classes
 
 Joined = tuple[tuple[Blocks | None, ...], tuple[Blocks, ...]]  # components that may covary, of terms and of residuals
 
@@ -68,7 +68,7 @@ class MarginalEngine(HostState):
     def set_variances(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> None:
         super().set_variances(G, R)
         matrices = [np.asarray(g, float).ravel() for g in G if g is not None]
-        if not np.isfinite(self.integrated.at(np.concatenate([*matrices, of_classes(self.R).ravel()]))):
+        if not np.isfinite(self.integrated.at(np.concatenate([*matrices, stack_classes(self.R).ravel()]))):
             raise ModelError("the mixed-model equations are not positive definite at these variances")
         self.integrated.keep()
 

@@ -10,7 +10,7 @@ from mmgibbs.engines.direct.coefficients import Coefficients, joined_coefficient
 from mmgibbs.engines.direct.factor import Factor
 from mmgibbs.engines.direct.places import original_scale_rows
 from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
-from mmgibbs.machine.speed import Tell, about, seconds_for
+from mmgibbs.machine.speed import Tell, describe_duration, estimate_seconds
 from mmgibbs.model.design import Design
 
 COLUMNS = 64  # right-hand sides at once
@@ -69,7 +69,7 @@ def _joined(design: Design, G: Sequence[np.ndarray | None], tell: Tell | None) -
         joined = sum(t.relationship.dense.levels.size**2 for t in design.terms if t.relationship.dense is not None)
         tell(
             f"PEV: looking for the pattern of a factor of {design.n_equations:,} equations"
-            f"{about(PATTERN_SECONDS * (design.n_equations + joined))}"
+            f"{describe_duration(PATTERN_SECONDS * (design.n_equations + joined))}"
         )
     return joined_coefficients(design, G)
 
@@ -79,8 +79,8 @@ def _inverted(
 ) -> list[np.ndarray]:
     """(q, k) per term at these variances."""
     if tell is not None:
-        seconds = seconds_for(OPERATIONS_OF_INVERSE * matrix.symbolic.flops)
-        tell(f"PEV: inverting {matrix.design.n_equations:,} equations{about(seconds)}")
+        seconds = estimate_seconds(OPERATIONS_OF_INVERSE * matrix.symbolic.flops)
+        tell(f"PEV: inverting {matrix.design.n_equations:,} equations{describe_duration(seconds)}")
     factor = matrix.factor(G, R)
     return sd_of_factor(matrix, factor, factor.selected_inverse())
 

@@ -25,7 +25,7 @@ import numpy as np
 from mmgibbs.engines.hybrid.kernels import PIECE
 from mmgibbs.equations.explicit.row_blocks import Kronecker, Part, RowBlocks
 from mmgibbs.errors import DeviceError
-from mmgibbs.machine.device import Device, DeviceArray, Event, OutOfDeviceMemory
+from mmgibbs.machine.device import Device, DeviceArray, DeviceMemoryError, Event
 
 SOURCE = Path(__file__).resolve().parents[1] / "kernels" / "row_blocks.cu"
 ALIGNED = 256  # bytes: where an array of a buffer may begin
@@ -61,7 +61,7 @@ class DeviceUpdates:
         try:
             self._hold_vectors()
             self._hold_matrix()
-        except OutOfDeviceMemory:
+        except DeviceMemoryError:
             free, matrix = device.free_bytes(), blocks.bytes_off_diagonal
             raise DeviceError(
                 f"device: gpu: found {free / 1e9:.3g} GB of device memory free; the matrix needs "
@@ -123,7 +123,7 @@ class DeviceUpdates:
             self._resident = {
                 key: [self._empty_part(part) for part in parts] for key, parts in self.blocks.parts.items()
             }
-        except OutOfDeviceMemory:
+        except DeviceMemoryError:
             self._resident = None
         if self._resident is None:  # outside `except`, which would keep the arrays made so far alive
             self._hold_buffers()

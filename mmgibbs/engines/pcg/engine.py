@@ -29,7 +29,7 @@ from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.model.design import Design
-from mmgibbs.model.residual import of_classes
+from mmgibbs.model.residual import stack_classes
 from pedigree.kernels import kernel
 
 DRAWS_AT_ONCE = 8  # right-hand sides that share a pass; beyond that the vectors outgrow the caches again
@@ -171,7 +171,7 @@ def _facts(solved: Columns, column: int) -> dict[str, float]:
 
 def roots_by_pattern(design: Design, R: np.ndarray) -> np.ndarray:
     """(patterns, T, T) Cholesky factors of R[P, P], zero-padded. R: (T, T), or (classes, T, T)."""
-    matrices = of_classes(R)[design.class_of_pattern]
+    matrices = stack_classes(R)[design.class_of_pattern]
     out = np.zeros(matrices.shape)
     for root, own, observed in zip(out, matrices, design.patterns, strict=True):
         index = np.ix_(observed, observed)

@@ -44,7 +44,7 @@ from mmgibbs.engines.pcg.engine import (
 )
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.core import CoreLevels
-from mmgibbs.machine.speed import Lines, Tell, about
+from mmgibbs.machine.speed import Lines, Tell, describe_duration
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.core import CoreBlock
@@ -87,9 +87,8 @@ def monte_carlo_pev(
     per_draw = 8 * (8 * int(solver.bounds[-1]) + solver.equations.records.y.size)
     at_once = max(1, min(DRAWS_AT_ONCE * solver.threads.count, ROOM // per_draw))
     if tell is not None:
-        tell(
-            f"PEV: {samples:,} samples of the prediction errors{about(_seconds(solver, samples, at_once, iterations))}"
-        )
+        duration = describe_duration(_seconds(solver, samples, at_once, iterations))
+        tell(f"PEV: {samples:,} samples of the prediction errors{duration}")
     lines, done = Lines(tell), 0
     for of_half, numbers in zip(sums, (range(1, half + 1), range(half + 1, samples + 1)), strict=True):
         for first in range(numbers.start, numbers.stop, at_once):
@@ -103,7 +102,7 @@ def monte_carlo_pev(
 
 
 def _progress_words(done: int, samples: int, seconds: float) -> str:
-    left = about(seconds / done * (samples - done))
+    left = describe_duration(seconds / done * (samples - done))
     return f"PEV: {done:,} of {samples:,} samples{left}{' to go' if left else ''}"
 
 

@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmgibbs.model.relationships.inverse import inverse_of
-from pedigree.partitioned import InverseAmong
+from mmgibbs.model.relationships.inverse import invert
+from pedigree.partitioned import SubsetInverse
 
 ROWS = 1024  # of P that are taken to double at once
 
@@ -63,7 +63,7 @@ class CoreBlock:
     levels: np.ndarray  # (m,) int32, rising
     parts: CoreParts
     weight: float = 1.0
-    pedigree: InverseAmong | None = None  # A22^-1 of these levels
+    pedigree: SubsetInverse | None = None  # A22^-1 of these levels
     less: float = 0.0
 
     @property
@@ -150,7 +150,7 @@ def parts_of_core(columns: np.ndarray, diagonal: np.ndarray, core: np.ndarray) -
     LinAlgError where K_cc has no inverse, or the core leaves nothing of another animal.
     """
     others = np.delete(np.arange(len(columns)), core)
-    of_core = inverse_of(np.ascontiguousarray(columns[core]))
+    of_core = invert(np.ascontiguousarray(columns[core]))
     K_nc = columns[others]
     P = K_nc @ of_core.values
     left = diagonal[others] - np.einsum("ij,ij->i", P, K_nc)
@@ -178,7 +178,7 @@ def inverse_by_core(K: np.ndarray, core: np.ndarray) -> FromCore:
     return FromCore(dense_inverse(parts), parts.condition, parts.least)
 
 
-def size_for(K: np.ndarray, share: float) -> int:
+def core_size(K: np.ndarray, share: float) -> int:
     """How many of the largest eigenvalues of K make this share of their sum."""
     values = np.linalg.eigvalsh(K)[::-1]
     return int(np.searchsorted(np.cumsum(values), share * values.sum()) + 1)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from mmgibbs.model.relationships.core import CoreBlock
-from pedigree.partitioned import InverseAmong, restricted
+from pedigree.partitioned import SubsetInverse, restricted
 from pedigree.relationship import a_inverse_csr
 
 COLUMNS = 64  # right-hand sides at once
@@ -32,20 +32,20 @@ class GenotypedByCore:
     """M^-1 as products with vectors, levels in the order of the block."""
 
     block: CoreBlock
-    pedigree: InverseAmong  # A22^-1
+    pedigree: SubsetInverse  # A22^-1
 
     @property
-    def left_of_pedigree(self) -> float:
+    def genomic_weight(self) -> float:
         """1 - omega."""
         return 1.0 - self.block.share_taken
 
     def solved(self, b: np.ndarray) -> np.ndarray:
         """M^-1 b, of b (m, k)."""
-        return self._eliminated.solved(b) if self.left_of_pedigree else self.block.solved(b)
+        return self._eliminated.solved(b) if self.genomic_weight else self.block.solved(b)
 
     @cached_property
     def _eliminated(self) -> Eliminated:
-        return eliminated(self.block, self.pedigree, self.left_of_pedigree)
+        return eliminated(self.block, self.pedigree, self.genomic_weight)
 
     def columns_of_inverse(self, columns: np.ndarray) -> np.ndarray:
         """(m, w) these columns of M^-1."""
@@ -55,9 +55,9 @@ class GenotypedByCore:
 
     def draw(self, z: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(m, k) of covariance M^-1, from normals z and, for the share of the pedigree, v of covariance A22."""
-        if not self.left_of_pedigree:
+        if not self.genomic_weight:
             return self.block.draw(z)
-        return self.solved(self.block.noise(z) + np.sqrt(self.left_of_pedigree) * self.pedigree.times(v))
+        return self.solved(self.block.noise(z) + np.sqrt(self.genomic_weight) * self.pedigree.times(v))
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Eliminated:
         return out
 
 
-def eliminated(block: CoreBlock, pedigree: InverseAmong, share: float) -> Eliminated:
+def eliminated(block: CoreBlock, pedigree: SubsetInverse, share: float) -> Eliminated:
     """share: 1 - omega."""
     from scipy.sparse import csc_array, diags_array
     from scipy.sparse.linalg import splu
@@ -118,11 +118,11 @@ def eliminated(block: CoreBlock, pedigree: InverseAmong, share: float) -> Elimin
         columns = np.arange(first, min(core.size, first + COLUMNS))
         unit = np.zeros((core.size, columns.size))
         unit[columns, np.arange(columns.size)] = 1.0
-        left[:, columns] += _among_core(parts, unit) - parts.to_core(factor.solve(parts.from_core(unit)))
+        left[:, columns] += _core_product(parts, unit) - parts.to_core(factor.solve(parts.from_core(unit)))
     return Eliminated(block, factor, place, parts.across, np.linalg.cholesky((left + left.T) / 2))
 
 
-def _among_core(parts: Eliminated, x: np.ndarray) -> np.ndarray:
+def _core_product(parts: Eliminated, x: np.ndarray) -> np.ndarray:
     """tau (K_cc^-1 + P' D^-1 P) x, of x (c, k)."""
     of_genotyped = np.zeros((parts.block.levels.size, x.shape[1]))
     of_genotyped[parts.block.parts.core] = x

@@ -18,7 +18,7 @@ class Inverted(NamedTuple):
     error: float  # largest element of |K K^-1 - I| in CHECKED columns, all of them up to so many
 
 
-def inverse_of(K: np.ndarray) -> Inverted:
+def invert(K: np.ndarray) -> Inverted:
     """K^-1 by Cholesky's factor; LinAlgError where K (n, n) is not positive definite, or singular to working precision.
 
     Memory: 8 n^2 bytes beside K.

@@ -31,10 +31,10 @@ from mmgibbs.errors import ModelError
 from mmgibbs.model.relationships.base import DenseBlock, Lists
 from mmgibbs.model.relationships.core import CoreBlock
 from mmgibbs.model.relationships.genotyped_by_core import GenotypedByCore
-from mmgibbs.model.relationships.inverse import inverse_of
+from mmgibbs.model.relationships.inverse import invert
 from mmgibbs.model.relationships.pedigree import Pedigree, mendelian_noise
 from pedigree.conditional_means import ConditionalMeans
-from pedigree.partitioned import InverseAmong, Partitioned, inverse_among, partitioned
+from pedigree.partitioned import Partitioned, SubsetInverse, inverse_among, partitioned
 from pedigree.relationship import a_among, group_composition
 
 COLUMNS = 64  # right-hand sides at once
@@ -93,12 +93,12 @@ class SingleStep(Pedigree):
         block = self.block
         if not isinstance(block, CoreBlock) or block.share_taken > 1 or self.n_groups:
             return None
-        return GenotypedByCore(block, block.pedigree or InverseAmong(self.relatives, block.levels))
+        return GenotypedByCore(block, block.pedigree or SubsetInverse(self.relatives, block.levels))
 
     @property
     def sets_of_normals(self) -> int:
         """One for what genotypes and the pedigree without A22^-1 say, one for a share of A^-1."""
-        return 2 if self._by_core is not None and self._by_core.left_of_pedigree else 1
+        return 2 if self._by_core is not None and self._by_core.genomic_weight else 1
 
     @cached_property
     def _parts(self) -> Partitioned:
@@ -131,9 +131,9 @@ class SingleStep(Pedigree):
 
     def noise(self, lists: Lists, code: np.ndarray, who: str) -> Callable[[np.ndarray], np.ndarray]:
         position, by_core = np.argsort(code), self._by_core
-        if by_core is None or not by_core.left_of_pedigree:
+        if by_core is None or not by_core.genomic_weight:
             return lambda z: self._noise(z[position])[code]
-        of_pedigree = np.sqrt(by_core.left_of_pedigree)
+        of_pedigree = np.sqrt(by_core.genomic_weight)
 
         def of_both(z: np.ndarray) -> np.ndarray:
             own, more = (np.ascontiguousarray(part) for part in np.split(z, 2, axis=1))
@@ -146,7 +146,7 @@ class SingleStep(Pedigree):
         from scipy.linalg import solve_triangular
 
         parts, out, by_core = self._parts, np.empty(z.shape), self._by_core
-        if by_core is not None and not by_core.left_of_pedigree:
+        if by_core is not None and not by_core.genomic_weight:
             out[parts.chosen] = by_core.block.draw(z[parts.chosen])
         else:
             out[parts.chosen] = solve_triangular(self._root, z[parts.chosen], trans="T", lower=True)
@@ -170,7 +170,7 @@ class SingleStep(Pedigree):
         """
         if self._by_core is not None:
             return self._diagonal_by_core(self._by_core)
-        own = inverse_of(self._M).values
+        own = invert(self._M).values
         of_pedigree = self._of_pedigree()
         out = self._diagonal_of_pedigree()
         if self._is_exact:
@@ -209,7 +209,7 @@ class SingleStep(Pedigree):
                 A22 = a_among(kin.sire, kin.dam, kin.inbreeding, chosen, columns)
                 out += self._means.quadratic(columns, inverse - A22)
         if not self._is_exact:
-            n = self.n_levels + (chosen.size if M.left_of_pedigree else 0)
+            n = self.n_levels + (chosen.size if M.genomic_weight else 0)
             out += self._changed_in_draws(n, partial(self._draws_by_core, M))
         out[chosen] = own
         return out
@@ -218,7 +218,7 @@ class SingleStep(Pedigree):
         """u of covariance M^-1 and v of A22, (m, k) each, from normals z: (q, k), and m more where v is a part of u."""
         q, own = self.n_levels, self.block.levels
         v = super().draw(z[:q])[own]
-        return M.draw(z[q:] if M.left_of_pedigree else z[own], v), v
+        return M.draw(z[q:] if M.genomic_weight else z[own], v), v
 
     def _of_pedigree(self) -> np.ndarray:
         """(m, m) what the pedigree alone says of the levels of the block: A22, with metafounders those of both."""
@@ -227,7 +227,7 @@ class SingleStep(Pedigree):
             return self.among(self.block.levels)
         inverse = inverse_among(self.relatives, self.block.levels)
         inverse[-g:, -g:] += self.block.values[-g:, -g:]
-        return inverse_of(inverse).values
+        return invert(inverse).values
 
     def _changed_in_draws(self, n: int, draws: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """(q,) the mean of (b_i'u)^2 - (b_i'v)^2; draws: u and v, (m, k) each, from normals (n, k)."""

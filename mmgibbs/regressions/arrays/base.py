@@ -86,7 +86,7 @@ class Host:
                 for one in matrices:
                     cholesky_in_place(one, self.at_once, self.threads)
             else:
-                self.at_once([partial(cholesky_in_place, one, in_turn) for one in matrices])
+                self.at_once([partial(cholesky_in_place, one, run_serially) for one in matrices])
         return L
 
     def solve_lower(self, L: Array, b: Array, transposed: bool = False) -> np.ndarray:
@@ -168,7 +168,7 @@ def added(parts: Iterable[Array]) -> Array:
     return total
 
 
-def in_turn(calls: Iterable[Callable[[], None]]) -> None:
+def run_serially(calls: Iterable[Callable[[], None]]) -> None:
     """Run the calls one after another."""
     for call in calls:
         call()

@@ -15,7 +15,7 @@ from mmgibbs.draws.inverse_gaussian import inverse_gaussian
 from mmgibbs.draws.normal import fill_normals_range
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.polya_gamma import polya_gamma
-from mmgibbs.draws.truncated_normal import truncated_normal_above
+from mmgibbs.draws.truncated_normal import truncated_normal_positive
 from pedigree.kernels import kernel
 
 
@@ -84,7 +84,7 @@ def truncated_normals(out, mean, positive, sweep, first, stream, seed, chain):
     """out (n,): N(mean, 1) truncated to the positive side where `positive`, to the negative side elsewhere."""
     for i in range(np.uint64(out.shape[0])):
         sign = 1.0 if positive[i] else -1.0
-        out[i] = sign * truncated_normal_above(
+        out[i] = sign * truncated_normal_positive(
             sign * mean[i],
             np.uint64(sweep),
             np.uint64(first) + i,

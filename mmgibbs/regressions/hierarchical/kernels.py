@@ -35,7 +35,7 @@ from mmgibbs.regressions.hierarchical.likelihood import (
     advance,
     advance_poisson,
     linear_predictor,
-    log_sum_of_others,
+    log_sum_except,
     logit_derivatives,
     loss,
 )
@@ -94,7 +94,7 @@ def above(d, level, h, o):
     return d * (h.linear - 0.5 * h.curvature * d) - (moved - o.here[0]) > level
 
 
-def slice_step_on(above: Callable[..., bool]) -> Callable[..., float]:
+def compile_slice_step(above: Callable[..., bool]) -> Callable[..., float]:
     """slice_step(target, data, width, most_steps, sweep, level, stream, seed, chain), compiled for one kind of density.
 
     above(d, log_u, target, data), compiled, says whether h(d) > log_u; h(0) = 0; `target` and `data` are what h depends
@@ -139,7 +139,7 @@ def slice_step_on(above: Callable[..., bool]) -> Callable[..., float]:
     return slice_step
 
 
-slice_step = slice_step_on(above)
+slice_step = compile_slice_step(above)
 
 
 @kernel
@@ -172,7 +172,7 @@ def sweep_groups(groups, poisson, Q, mean, width, most_steps, squeeze, beta, fir
             for r in range(n):  # not psi[:] = eta[k]: the check of its shapes takes seconds to compile
                 psi[r] = eta[k, r]
             if M > 1:
-                log_sum_of_others(eta, k, other)
+                log_sum_except(eta, k, other)
                 psi -= other
             d, moved = 0.0, 0
             for j in range(D):

@@ -161,7 +161,7 @@ def linear_predictor(block, beta, centre, factor, out):
 
 
 @kernel
-def log_sum_of_others(eta, k, out):
+def log_sum_except(eta, k, out):
     """out = log sum_{l != k} exp(eta_l), the reference class with eta = 0 among them; eta (M, n_i)."""
     for r in range(np.uint64(out.size)):
         most = 0.0

@@ -93,7 +93,7 @@ class LockstepVisits:
         of_class = self._slices if self.options.method == "slice" else self._polya_gamma
         eta = [self._predictor(beta, k) for k in range(self.M)]
         for k in range(self.M):
-            others = self._log_sum_of_others(eta, k)
+            others = self._log_sum_except(eta, k)
             of_class(k, eta[k] - others, others, beta, Q, mean, width, sweep, keys)
             if self.M > 1:
                 eta[k] = self._predictor(beta, k)
@@ -101,7 +101,7 @@ class LockstepVisits:
     def _predictor(self, beta: Array, k: int) -> Array:
         return added(self.X[j] * beta[:, self.member, k * self.D + j] for j in range(self.D))
 
-    def _log_sum_of_others(self, eta: Sequence[Array], k: int) -> Array:
+    def _log_sum_except(self, eta: Sequence[Array], k: int) -> Array:
         """log sum_{l != k} exp(eta_l), the reference class with eta = 0 among them; 0 where it is the only one."""
         total = self.xp.zeros_like(eta[k])
         for m in range(self.M):

@@ -14,7 +14,7 @@ import numpy as np
 
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.polya_gamma import polya_gamma
-from mmgibbs.regressions.hierarchical.likelihood import linear_predictor, log_sum_of_others
+from mmgibbs.regressions.hierarchical.likelihood import linear_predictor, log_sum_except
 from pedigree.kernels import kernel
 
 
@@ -87,7 +87,7 @@ def sweep_groups(groups, Q, mean, beta, first, last, sweep, latent_stream, strea
             linear_predictor(block, beta[i, k * D : (k + 1) * D], groups.centre, groups.factor, eta[k])
         for k in range(M):
             if M > 1:
-                log_sum_of_others(eta, k, c)
+                log_sum_except(eta, k, c)
             for r in range(n):
                 t = groups.trials[a + r]
                 omega[r] = polya_gamma(np.int64(t), eta[k, r] - c[r], sweep, a + r, latent_stream + k, 0, seed, chain)

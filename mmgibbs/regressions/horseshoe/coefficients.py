@@ -35,7 +35,7 @@ INTERCEPT = stream(REGRESSION_COEFFICIENT, 1)
 ROW_NOISE = stream(REGRESSION_COEFFICIENT, 2)
 
 
-class ByColumns:
+class CoefficientsByGram:
     """gram: (p + 1, p + 1), W'W; or W'QW for rows that weigh Q. `keep_z`: does `given` need z itself?"""
 
     keep_z = False
@@ -58,14 +58,14 @@ class ByColumns:
                 "slab_scale"
             ) from error
 
-    def given(self, latent: Latent, precision: Array) -> ByColumns.Posterior:
+    def given(self, latent: Latent, precision: Array) -> CoefficientsByGram.Posterior:
         L = self.factor(precision)
         half = self.arrays.solve_lower(L, latent.right)
         return self.Posterior(self, L, half, latent.square - (half**2).sum(1))
 
     @dataclass
     class Posterior:
-        fit: ByColumns
+        fit: CoefficientsByGram
         L: Array
         half: Array  # (C, p + 1): L^-1 W'z
         misfit: Array  # (C,)
@@ -79,7 +79,7 @@ class ByColumns:
             return both[:, :-1], both[:, -1]
 
 
-class ByRows:
+class CoefficientsByRowGram:
     """For n < p. Nothing of the size p x p is formed."""
 
     keep_z = True
@@ -94,7 +94,7 @@ class ByRows:
             at = slice(first, min(first + COLUMN_BLOCK, self.p))
             yield at, ((r.values[:, at] - r.centre[at]) / r.scale[at]).astype(self.real)
 
-    def given(self, latent: Latent, precision: Array) -> ByRows.Posterior:
+    def given(self, latent: Latent, precision: Array) -> CoefficientsByRowGram.Posterior:
         xp, C = self.arrays.xp, len(precision)
         sd = 1.0 / xp.sqrt(precision[:, :-1])
         V = xp.repeat(xp.eye(self.n)[None], C, axis=0)
@@ -111,7 +111,7 @@ class ByRows:
 
     @dataclass
     class Posterior:
-        fit: ByRows
+        fit: CoefficientsByRowGram
         L: Array
         z: Array  # (C, n)
         sd: Array  # (C, p): 1 / sqrt(d)

@@ -24,7 +24,7 @@ from scipy.special import log_ndtr
 
 from mmgibbs.draws.purpose import REGRESSION_COEFFICIENT, REGRESSION_SLICE, stream
 from mmgibbs.regressions.arrays.base import Arrays
-from mmgibbs.regressions.horseshoe.coefficients import ByColumns
+from mmgibbs.regressions.horseshoe.coefficients import CoefficientsByGram
 from mmgibbs.regressions.horseshoe.rows import ProbitRows
 from mmgibbs.regressions.horseshoe.slice import slice_step
 from mmgibbs.regressions.predictors import Predictors
@@ -100,7 +100,7 @@ class Ellipse:
     """The step around the expansion at b (p + 1,)."""
 
     def __init__(self, rows: ProbitRows, b: np.ndarray, gradient: np.ndarray, H: np.ndarray, arrays: Arrays):
-        self.rows, self.arrays, self.fit = rows, arrays, ByColumns(H, arrays)
+        self.rows, self.arrays, self.fit = rows, arrays, CoefficientsByGram(H, arrays)
         self.right = arrays.asarray(H @ b + gradient)
 
     def draw(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmgibbs.draws.truncated_normal import truncated_normal_above
+from mmgibbs.draws.truncated_normal import truncated_normal_positive
 from pedigree.kernels import kernel
 
 ONE, TWO, THREE, GROUP = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
@@ -85,7 +85,7 @@ def latent_rows(X, b, a, positive, sweep, first, stream, seed, chains, z, sums):
             zc, total = z[c], sums[c]
             for i in range(start, stop):
                 sign = 1.0 if positive[i] else -1.0
-                zc[i] = sign * truncated_normal_above(
+                zc[i] = sign * truncated_normal_positive(
                     sign * (_product(X[i], b[c]) + a[c]),
                     np.uint64(sweep),
                     np.uint64(first) + i,

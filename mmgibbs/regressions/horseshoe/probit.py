@@ -40,7 +40,7 @@ from mmgibbs.regressions.description import (
     predictors_words,
     probability,
 )
-from mmgibbs.regressions.horseshoe.coefficients import ByColumns, ByRows
+from mmgibbs.regressions.horseshoe.coefficients import CoefficientsByGram, CoefficientsByRowGram
 from mmgibbs.regressions.horseshoe.ellipse import Ellipse, expansion, probit_fit, separated
 from mmgibbs.regressions.horseshoe.prior import Horseshoe, RegularisedHorseshoe
 from mmgibbs.regressions.horseshoe.rows import GRAM_PIECES, ProbitRows
@@ -158,7 +158,9 @@ class HorseshoeProbitSampler:
                 "slab_scale, or classes that overlap"
             )
         self.rows, on_host = ProbitRows(X, positive, arrays, real), ProbitRows(X, positive, host, real)
-        self.coefficients = ByColumns(on_host.gram(), arrays) if self.p <= self.n else ByRows(self.rows, arrays)
+        self.coefficients = (
+            CoefficientsByGram(on_host.gram(), arrays) if self.p <= self.n else CoefficientsByRowGram(self.rows, arrays)
+        )
         collapsed = o.collapsed
         if collapsed is None:
             collapsed = self.n * min(self.share, 1 - self.share) >= ROWS_FOR_COLLAPSED * (self.p + 1)

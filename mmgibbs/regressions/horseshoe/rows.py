@@ -66,7 +66,7 @@ class ProbitRows:
         chains = np.array(keys.chains, np.uint64)
 
         def work_on_host(piece: int) -> None:
-            for rows, X in self._for_kernels(*pieces[piece]):
+            for rows, X in self._kernel_arrays(*pieces[piece]):
                 side, part = self.positive[rows], np.empty((C, len(X)))
                 latent_rows(X, b, a, side, sweep, rows.start, LATENT, keys.seed, chains, part, sums[piece])
                 if z is not None:
@@ -81,7 +81,7 @@ class ProbitRows:
                     sums[piece, c, self.p] += draw.sum()
                     sums[piece, c, self.p + 1] += draw @ draw
 
-        self._at_once(work_on_host if self.on_host else work_on_device, len(pieces))
+        self._run_threads(work_on_host if self.on_host else work_on_device, len(pieces))
         total = sums.sum(0)
         right = total[:, :-1]
         right[:, :-1] = (right[:, :-1] - self.centre * right[:, -1:]) / self.scale
@@ -95,7 +95,7 @@ class ProbitRows:
         pieces, out = self._pieces(PIECES), xp.empty((C * k, self.n))
 
         def work_on_host(piece: int) -> None:
-            for rows, X in self._for_kernels(*pieces[piece]):
+            for rows, X in self._kernel_arrays(*pieces[piece]):
                 part = np.empty((C * k, len(X)))
                 linear_predictors(X, b, a, part)
                 out[:, rows] = part
@@ -105,7 +105,7 @@ class ProbitRows:
                 for j in range(C * k):
                     out[j, rows] = (X @ b[j]).astype(np.float64) + a[j]
 
-        self._at_once(work_on_host if self.on_host else work_on_device, len(pieces))
+        self._run_threads(work_on_host if self.on_host else work_on_device, len(pieces))
         return out.reshape(C, k, self.n)
 
     def transposed(self, v: Array) -> Array:
@@ -118,7 +118,7 @@ class ProbitRows:
                 sums[piece, :-1] += v[rows].astype(self.real) @ X
                 sums[piece, -1] += v[rows].sum()
 
-        self._at_once(work, len(pieces))
+        self._run_threads(work, len(pieces))
         right = sums.sum(0)
         right[:-1] = (right[:-1] - self.centre * right[-1]) / self.scale
         return right
@@ -133,7 +133,7 @@ class ProbitRows:
             rows = pieces[piece]
             parts[piece] = self.arrays.log_ndtr(self.sign[rows] * eta(rows)).sum(-1)
 
-        self._at_once(work, len(pieces))
+        self._run_threads(work, len(pieces))
         return added(parts[piece] for piece in range(len(pieces)))
 
     def gram(self, weights: np.ndarray | None = None) -> np.ndarray:
@@ -149,7 +149,7 @@ class ProbitRows:
             square = rows.gram(None if weights is None else w[first:last], self.real)
             squares[piece], borders[piece] = square, rows.transposed_times(w[first:last, None])[:, 0]
 
-        self._at_once(work, len(pieces))
+        self._run_threads(work, len(pieces))
         out = np.empty((self.p + 1, self.p + 1))
         out[:-1, :-1] = added(squares[piece] for piece in range(len(pieces)))
         out[:-1, -1] = out[-1, :-1] = added(borders[piece] for piece in range(len(pieces)))
@@ -173,14 +173,14 @@ class ProbitRows:
             rows = slice(start, min(start + self.block_rows, last))
             yield rows, self.values[rows].astype(self.real, order="C", copy=False)
 
-    def _for_kernels(self, first: int, last: int) -> Iterator[tuple[slice, np.ndarray]]:
+    def _kernel_arrays(self, first: int, last: int) -> Iterator[tuple[slice, np.ndarray]]:
         """The same as kernels take them: X of all rows at once, as it is, where it lies in memory row after row."""
         if self.values.flags.c_contiguous and self.values.dtype.isnative:
             yield slice(first, last), np.asarray(self.values[first:last])  # no memory map
         else:
             yield from self._blocks(first, last)
 
-    def _at_once(self, work: Callable[[int], None], pieces: int) -> None:
+    def _run_threads(self, work: Callable[[int], None], pieces: int) -> None:
         if self.on_host:
             self.arrays.at_once([partial(work, piece) for piece in range(pieces)])
         else:

@@ -36,7 +36,7 @@ class Point:
 Target = Callable[[Array], Point]
 
 
-def each(values: Array) -> Array:
+def expand_chains(values: Array) -> Array:
     """(C,) -> (C, 1, 1)."""
     return values[:, None, None]
 
@@ -48,12 +48,12 @@ def leapfrog(
 
     Chains that are done stand still.
     """
-    point, momentum = start, momentum + each(step / 2) * start.gradient
+    point, momentum = start, momentum + expand_chains(step / 2) * start.gradient
     for s in range(1, int(steps.max()) + 1):
         drift = step * (s <= steps)
         kick = drift / 2 + step / 2 * (s < steps)
-        point = target(point.position + each(drift) * velocity(momentum))
-        momentum = momentum + each(kick) * point.gradient
+        point = target(point.position + expand_chains(drift) * velocity(momentum))
+        momentum = momentum + expand_chains(kick) * point.gradient
     return point, momentum
 
 
@@ -137,9 +137,9 @@ def accept(
     moved = xp.log(uniform) < -tried.energy_error / temperature
     end = tried.end
     return Point(
-        xp.where(each(moved), end.position, start.position),
+        xp.where(expand_chains(moved), end.position, start.position),
         xp.where(moved, end.log_density, start.log_density),
-        xp.where(each(moved), end.gradient, start.gradient),
+        xp.where(expand_chains(moved), end.gradient, start.gradient),
     )
 
 

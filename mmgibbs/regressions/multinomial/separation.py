@@ -52,7 +52,7 @@ def refuse_improper(
     of_intercepts = np.where(columns == X.p, flat[:, columns], False)
     some_unseen = of_intercepts.any() and not seen.any(axis=0).all()
     if some_unseen and separating_direction(Z, seen, of_intercepts) is not None:
-        raise ModelError(_without_trials(seen, name, classes))
+        raise ModelError(explain_unseen_class(seen, name, classes))
     for pattern in np.unique(flat[:, columns], axis=0):
         dependent = _dependent_column(Z[:, pattern]) if pattern.any() else None
         if dependent is not None:
@@ -71,7 +71,7 @@ def refuse_improper(
         )
 
 
-def _without_trials(seen: np.ndarray, name: str, classes: Sequence[Any] | None) -> str:
+def explain_unseen_class(seen: np.ndarray, name: str, classes: Sequence[Any] | None) -> str:
     """What to say where flat intercepts alone leave no posterior: some class was never seen."""
     unused = np.flatnonzero(~seen.any(axis=0)).tolist()
     labels = [f"{k + 1}" if classes is None or classes[k] == k else f"{k + 1} ({classes[k]})" for k in unused]

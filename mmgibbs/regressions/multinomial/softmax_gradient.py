@@ -71,7 +71,7 @@ class SoftmaxGradient:
         done: dict[int, tuple[Array, Array, Array]] = {}
 
         def one(number: int) -> None:
-            done[number] = self._part(self.parts[number], slopes, offset)
+            done[number] = self._sum_blocks(self.parts[number], slopes, offset)
 
         calls = [partial(one, number) for number in range(len(self.parts))]
         if len(calls) == 1:
@@ -80,7 +80,7 @@ class SoftmaxGradient:
             self.arrays.at_once(calls)
         return [done[number] for number in range(len(self.parts))]
 
-    def _part(self, blocks: Sequence[slice], slopes: Array, offset: Array) -> tuple[Array, Array, Array]:
+    def _sum_blocks(self, blocks: Sequence[slice], slopes: Array, offset: Array) -> tuple[Array, Array, Array]:
         """Sums over some blocks of rows of (n softmax)' X, of n softmax, and of n log(1 + sum exp)."""
         xp, (C, K, p) = self.xp, slopes.shape
         products, mass, partition = xp.zeros((C, K, p)), xp.zeros((C, K)), xp.zeros(C)

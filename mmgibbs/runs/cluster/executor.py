@@ -35,7 +35,7 @@ class ClusterExecutor:
         }
 
     @property
-    def calls_here(self) -> int:
+    def max_local_calls(self) -> int:
         return self.cluster.threads if self.cluster.local else 0
 
     def chains(self, job: Job) -> AbstractContextManager[Advance]:

@@ -58,7 +58,7 @@ def keep_freed_memory() -> None:
         library.mallopt(M_TRIM_THRESHOLD, 64 << 20)
 
 
-def workers_here(address: str) -> int:
+def count_local_workers(address: str) -> int:
     """How many workers of this machine an address asks for; 0 where it is that of a scheduler, or of nothing."""
     form = ADDRESS.fullmatch(address)
     return 0 if form is None else int(form["workers"] or 0)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mmgibbs.posterior.probabilities import Probabilities, ProbabilitiesOfLevels
-from mmgibbs.posterior.tracked import WholeTheta
+from mmgibbs.posterior.tracked import HostTheta
 from mmgibbs.sampler.markers.effects import EffectsFollowed
 
 
@@ -20,12 +20,12 @@ class ProbabilitiesWithMarkers(ProbabilitiesOfLevels):
         super().__init__(asked, n_draws, n_batches)
         self.steps = steps
 
-    def own_effects(self, theta: WholeTheta) -> np.ndarray:
+    def level_effects(self, theta: HostTheta) -> np.ndarray:
         asked = self.asked
         if asked.total is not None:
             return asked.total.of_draw(theta, [step.breeding_values() for step in self.steps])
         assert asked.places is not None, "it has SNP effects"
-        own = np.zeros(asked.n_levels) if asked.term is None else super().own_effects(theta)
+        own = np.zeros(asked.n_levels) if asked.term is None else super().level_effects(theta)
         for step in (self.steps[j] for j in asked.markers):
             own = own + np.where(asked.places >= 0, step.breeding_values()[asked.places], 0.0)
         return own

@@ -28,7 +28,7 @@ from mmgibbs.posterior.moments import batch_length, batches_per_chain
 from mmgibbs.report.decisions import decision_tables
 from mmgibbs.report.finished import read_finished
 from mmgibbs.report.page import write_report
-from mmgibbs.runs.fingerprint import what_is_run
+from mmgibbs.runs.fingerprint import fingerprint
 from mmgibbs.runs.run import finished_result
 from mmgibbs.sampler.chain import sample_chain
 from mmgibbs.sampler.schedule import Schedule
@@ -338,7 +338,7 @@ def test_a_run_is_told_by_what_the_file_of_candidates_holds(tmp_path):
     what = []
     for name, text in (("a.txt", "c1\nc2\n"), ("b.txt", "c1\nc2\n"), ("c.txt", "c1\nc3\n")):
         (tmp_path / name).write_text(text)
-        what.append(what_is_run(load_config(BEEF | {"decisions": {"candidates": {"file": str(tmp_path / name)}}})))
+        what.append(fingerprint(load_config(BEEF | {"decisions": {"candidates": {"file": str(tmp_path / name)}}})))
     assert what[0] == what[1] != what[2]
 
 

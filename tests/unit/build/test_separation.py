@@ -9,7 +9,7 @@ import pytest
 from helpers.other_traits import tables
 
 from mmgibbs.build import separation
-from mmgibbs.build.separation import Sides, refuse_separation, separation_of
+from mmgibbs.build.separation import Sides, find_separation, refuse_separation
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import DataError
@@ -32,7 +32,7 @@ def prepared(columns, fixed, trait="binary", intercept=True, **random):
 
 def found(*arguments, **options):
     design = prepared(*arguments, **options).design
-    return separation_of(design, design.responses[0])
+    return find_separation(design, design.responses[0])
 
 
 def crossed(y):
@@ -175,7 +175,7 @@ def test_the_simplest_direction_has_few_effects():
         "y": rng.integers(0, 2, 400).tolist(),
     }
     design = prepared({k: own[k] + others[k] for k in own}, BOTH).design
-    of = separation_of(design, design.responses[0])
+    of = find_separation(design, design.responses[0])
     assert of is not None and len(of.columns) <= 4 and of.records == 6
     assert found(others, BOTH) is None
 

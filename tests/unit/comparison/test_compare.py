@@ -20,7 +20,7 @@ from mmgibbs.comparison.text import as_text
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.exchange.blupf90_write import export_blupf90
 from mmgibbs.report import likelihood_ratio as module
-from mmgibbs.report.compare import apart_in, pairs_in_words
+from mmgibbs.report.compare import difference_column, pairs_in_words
 from mmgibbs.report.finished import read_finished
 from mmgibbs.report.likelihood_ratio import LikelihoodRatio, likelihood_ratio
 from mmgibbs.report.make import make_report
@@ -167,7 +167,7 @@ def test_parameters_of_reml_have_the_digits_of_their_errors(reml, a_run, tmp_pat
     assert "Estimates by REML with 1.96 standard errors on either side." in text and "Posterior means" not in text
     assert "run 1: 0.365 (0.256 to 0.474); run 2: 0.574 (0.531 to 0.618)" in text.replace("Run 1", "run 1")
     mixed = [read_finished(folder) for folder in (reml["whole"], a_run)]
-    assert [was_drawn(run.summary) for run in mixed] == [False, True] and apart_in([False, True])[
+    assert [was_drawn(run.summary) for run in mixed] == [False, True] and difference_column([False, True])[
         0
     ] == "Run 2 \u2212 run 1, SD"
 
@@ -463,7 +463,7 @@ def test_pairs_that_have_no_test_for_one_reason(untested, words):
 def test_words_of_each_kind_of_test(variances, covariances, words, compared_with):
     p, exact = module._tail(5.0, variances, covariances)
     test = LikelihoodRatio("b", "a", 5.0, variances, covariances, p, 0.1, exact, ("line.var[y]",))
-    first, lacks, distribution = module.in_words(test, "one", "two")
+    first, lacks, distribution = module.describe_test(test, "one", "two")
     assert first == f"one within two: D = 5.0000, p = {p:.4f}" and lacks == "the smaller model lacks line.var[y]"
     assert words in distribution and test.degrees_of_freedom == compared_with
 

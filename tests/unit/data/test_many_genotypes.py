@@ -33,7 +33,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmgibbs.config.relationships import Core
-from mmgibbs.data.genomic_relationships import core_of
+from mmgibbs.data.genomic_relationships import choose_core
 from mmgibbs.data.genotypes.alleles import counterparts
 from mmgibbs.data.genotypes.map_file import read_frequencies
 from mmgibbs.errors import DataError
@@ -530,7 +530,7 @@ def test_tables_of_frequencies(tmp_path):
 
 
 def core_among(path: Path) -> list[int]:
-    return core_of("animal", N, pl.Series(IDS), Core(file=str(path)), lambda: np.eye(N), []).tolist()
+    return choose_core("animal", N, pl.Series(IDS), Core(file=str(path)), lambda: np.eye(N), []).tolist()
 
 
 def test_files_of_core_animals(tmp_path):

@@ -6,7 +6,7 @@ from helpers.draw_batches import numba_draws, twin_draws
 from helpers.goodness import agree, moment_z, transform_z
 from scipy import special
 
-from mmgibbs.draws.normal import fill_normals, fill_normals_across, fill_normals_range, normal, normal_pair
+from mmgibbs.draws.normal import fill_normals, fill_normals_range, fill_normals_transposed, normal, normal_pair
 from mmgibbs.draws.purpose import LOCATION, stream
 
 STREAM = stream(LOCATION, 2)
@@ -65,7 +65,7 @@ def test_fills_give_the_normals_of_their_levels(m, k):
     fill_normals_range(by_range, 3, 10, m, STREAM, 8, 1)
     np.testing.assert_array_equal(wide, by_range)
     across = np.empty((k + k % 2, m))
-    fill_normals_across(across, 3, np.arange(10, 10 + m), STREAM, 8, 1)
+    fill_normals_transposed(across, 3, np.arange(10, 10 + m), STREAM, 8, 1)
     np.testing.assert_array_equal(across[:k].T, wide[:m])
 
 

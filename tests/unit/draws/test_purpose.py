@@ -74,8 +74,8 @@ extern "C" unsigned small_run(unsigned *room, const unsigned *streams, unsigned 
                 sum += a + b + mmgibbs::gamma(0.3, sweep, level, w, 3, 11, 0);
                 sum += mmgibbs::gamma(1.0, sweep, level, w, 4, 11, 0);
                 sum += chi_square(1.0, sweep, level, w, 5, 11, 0);
-                sum += truncated_normal_above(0.46, sweep, level, w, 6, 11, 0);
-                sum += truncated_normal_below(-0.5, sweep, level, w, 7, 11, 0);
+                sum += truncated_normal_positive(0.46, sweep, level, w, 6, 11, 0);
+                sum += truncated_normal_negative(-0.5, sweep, level, w, 7, 11, 0);
                 sum += truncated_normal(0.0, 0.0, 2.5, sweep, level, w, 8, 11, 0);
                 sum += inverse_gaussian(2.0, 1.0, sweep, level, w, 9, 11, 0);
                 sum += polya_gamma_1(2.8, sweep, level, w, 10, 11, 0);

@@ -41,10 +41,10 @@ def share_above(x, mean):
 def above(draws, means):
     results = []
     for i, mean in enumerate(means):
-        x = draws("truncated_normal_above", N, mean, sweep=i)
+        x = draws("truncated_normal_positive", N, mean, sweep=i)
         results += [transform_z(share_above(x, mean)), moment_z(x, *stats.truncnorm(-mean, np.inf, loc=mean).stats())]
     mean = np.random.default_rng(2).uniform(-30, 30, N)
-    return [*results, transform_z(share_above(draws("truncated_normal_above", N, mean, sweep=40), mean))]
+    return [*results, transform_z(share_above(draws("truncated_normal_positive", N, mean, sweep=40), mean))]
 
 
 def intervals(draws, ends):
@@ -71,7 +71,7 @@ def test_wrong_twin_is_noticed(mutants):
 
 @pytest.mark.parametrize("mean", [-1e3, -1e8])
 def test_far_out_the_excess_is_exponential(mean):
-    x = numba_draws("truncated_normal_above", N, mean, sweep=70)
+    x = numba_draws("truncated_normal_positive", N, mean, sweep=70)
     assert agree([transform_z(-np.expm1(x * mean)), moment_z(-x * mean, 1.0, 1.0)])
     assert x.min() > 0
 
@@ -79,15 +79,15 @@ def test_far_out_the_excess_is_exponential(mean):
 def test_below_is_the_mirror_image():
     mean = np.linspace(-30, 30, 1001)
     np.testing.assert_array_equal(
-        numba_draws("truncated_normal_below", 1001, mean), -numba_draws("truncated_normal_above", 1001, -mean)
+        numba_draws("truncated_normal_negative", 1001, mean), -numba_draws("truncated_normal_positive", 1001, -mean)
     )
-    assert numba_draws("truncated_normal_below", 1001, mean).max() < 0
+    assert numba_draws("truncated_normal_negative", 1001, mean).max() < 0
 
 
 @pytest.mark.parametrize("mean", [np.nan, np.inf, -np.inf])
 def test_no_such_mean(mean):
-    assert np.isnan(numba_draws("truncated_normal_above", 1, mean)[0])
-    assert np.isnan(numba_draws("truncated_normal_below", 1, mean)[0])
+    assert np.isnan(numba_draws("truncated_normal_positive", 1, mean)[0])
+    assert np.isnan(numba_draws("truncated_normal_negative", 1, mean)[0])
     assert np.isnan(numba_draws("truncated_normal", 1, mean, 0.0, 1.0)[0])
 
 

@@ -23,8 +23,8 @@ def parameters(family):
         "gamma": (shape,),
         "log_gamma_draw": (shape,),
         "chi_square": (shape,),
-        "truncated_normal_above": (means,),
-        "truncated_normal_below": (means,),
+        "truncated_normal_positive": (means,),
+        "truncated_normal_negative": (means,),
         "truncated_normal": (
             rng.normal(0, 1, N),
             low,
@@ -54,7 +54,8 @@ def test_a_wrong_twin_is_noticed(mutants):
 def test_source_is_in_order_and_whole():
     text = cuda_source("polya_gamma", "normal")
     assert "#include" not in text
-    order = [text.index(f"double {name}(") for name in ("log", "uniform", "normal", "gamma_from_one", "polya_gamma_1")]
+    names = ("log", "uniform", "normal", "gamma_shape_above_one", "polya_gamma_1")
+    order = [text.index(f"double {name}(") for name in names]
     assert order == sorted(order)
     assert text.count("void philox(") == 1
     assert "truncated_normal" not in text

@@ -21,7 +21,7 @@ from mmgibbs.model.relationships.base import DenseBlock
 from mmgibbs.model.relationships.core import CoreBlock, parts_of_core
 from mmgibbs.model.relationships.single_step import SingleStep
 from mmgibbs.model.terms import Effect, Levels, Related, Term
-from pedigree.partitioned import InverseAmong, inverse_among
+from pedigree.partitioned import SubsetInverse, inverse_among
 from pedigree.relationship import relatives
 
 LEVELS = np.array([3, 4, 7, 9, 12, 15, 20, 21, 22, 29], np.int32)
@@ -37,7 +37,7 @@ def design(less=0.7, weight=1.3):
     K = models.covariance_of(rng, LEVELS.size)
     core = np.array([1, 2, 5, 8])
     parts = parts_of_core(np.ascontiguousarray(K[:, core]), K.diagonal(), core)
-    kind = SingleStep(kin, CoreBlock(LEVELS, parts, weight, InverseAmong(kin, LEVELS), less), {})
+    kind = SingleStep(kin, CoreBlock(LEVELS, parts, weight, SubsetInverse(kin, LEVELS), less), {})
     levels = Levels((Effect("", np.arange(q, dtype=np.int32), (0, 1)),), q)
     y = rng.standard_normal((q, 2))
     term = Term("genetic", levels, Related(kind))

@@ -11,7 +11,7 @@ from reference.fake_device import FakeDevice
 import mmgibbs.build.engine
 from mmgibbs.engines.hybrid import engine as hybrid
 from mmgibbs.engines.hybrid.device import DeviceUpdates
-from mmgibbs.machine.device import OutOfDeviceMemory
+from mmgibbs.machine.device import DeviceMemoryError
 
 GPU = "chains: 2, burn_in: 2, samples: 6, thin: 1, interweave: false, device: gpu, engine: "
 
@@ -55,7 +55,7 @@ def test_a_matrix_that_does_not_fit_is_streamed_and_said_to_be(tmp_path, monkeyp
     """The chains are those of a device with room; run.json says what happened, once for all chains."""
 
     def refuse(self, part):
-        raise OutOfDeviceMemory
+        raise DeviceMemoryError
 
     plain = run_on_a_device(tmp_path / "roomy", monkeypatch)
     monkeypatch.setattr(DeviceUpdates, "_empty_part", refuse)

@@ -12,7 +12,7 @@ from mmgibbs.engines.coloured_gpu.queue import STAGED, GpuQueue
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
-from mmgibbs.machine.device import Device, OutOfDeviceMemory
+from mmgibbs.machine.device import Device, DeviceMemoryError
 
 
 class Stream:
@@ -129,7 +129,7 @@ def test_work_is_recorded_once_and_repeated(asked):
 
 def test_memory_that_ends_is_a_device_error(asked, monkeypatch):
     def refuse(*_):
-        raise OutOfDeviceMemory("Out of memory allocating 8 bytes")
+        raise DeviceMemoryError("Out of memory allocating 8 bytes")
 
     monkeypatch.setattr(Device, "zeros", refuse)
     monkeypatch.setattr(Device, "free_bytes", lambda self: 2e9)

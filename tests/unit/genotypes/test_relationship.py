@@ -6,9 +6,9 @@ from helpers.genotypes import codes_and_dosages, stored
 
 from mmgibbs.genotypes import relationship
 from mmgibbs.genotypes.relationship import (
+    cross_products,
     dominance,
     fill_upper,
-    products_with,
     scaled_1,
     scaled_2,
     vanraden_1,
@@ -47,7 +47,7 @@ def test_columns_of_some_animals(monkeypatch, make, scaled, single):
     whole, chosen = make(store, p, 2 * p).matrix, np.array([2, 3, 90])
     monkeypatch.setattr(relationship, "DOUBLE_UP_TO", 0 if single else np.inf)
     monkeypatch.setattr(relationship, "BLOCK", 64)
-    found = products_with(*scaled(store, p, 2 * p), chosen)
+    found = cross_products(*scaled(store, p, 2 * p), chosen)
     tolerance = {"atol": 3e-6 if single else 1e-12}
     np.testing.assert_allclose(found.matrix, whole[:, chosen], **tolerance)
     np.testing.assert_allclose(found.diagonal, whole.diagonal(), **tolerance)

@@ -140,7 +140,7 @@ def test_out_of_memory_is_told_apart(monkeypatch):
 
     module.cuda.memory = types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
     module.empty = refuse
-    with pytest.raises(device.OutOfDeviceMemory, match="allocating 8 bytes"):
+    with pytest.raises(device.DeviceMemoryError, match="allocating 8 bytes"):
         device.Device().empty(1, np.float64)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from reference import models
 
-from mmgibbs.model.relationships.core import CoreBlock, inverse_by_core, parts_of_core, size_for
+from mmgibbs.model.relationships.core import CoreBlock, core_size, inverse_by_core, parts_of_core
 
 
 def by_definition(K, core):
@@ -42,7 +42,7 @@ def test_an_animal_of_which_the_core_leaves_nothing():
 
 def test_the_size_that_explains_a_share():
     K = np.diag([5.0, 3.0, 1.0, 1.0])
-    assert [size_for(K, share) for share in (0.4, 0.6, 0.85, 0.95)] == [1, 2, 3, 4]
+    assert [core_size(K, share) for share in (0.4, 0.6, 0.85, 0.95)] == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.7])

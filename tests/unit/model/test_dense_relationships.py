@@ -8,7 +8,7 @@ from reference import dense, models
 
 from mmgibbs.errors import ModelError
 from mmgibbs.model.relationships import single_step
-from mmgibbs.model.relationships.inverse import identical_pairs, inverse_of
+from mmgibbs.model.relationships.inverse import identical_pairs, invert
 
 
 def case(name):
@@ -63,7 +63,7 @@ def test_relationships_that_take_too_much_away():
 
 def test_the_inverse_and_its_figures():
     K = models.covariance_of(np.random.default_rng(4), 90)
-    found = inverse_of(K)
+    found = invert(K)
     np.testing.assert_allclose(found.values, np.linalg.inv(K), atol=1e-10)
     np.testing.assert_array_equal(found.values, found.values.T)
     assert found.error < 1e-11 and found.condition == pytest.approx(np.linalg.cond(K, 1), rel=1e-8)
@@ -75,7 +75,7 @@ def test_a_singular_matrix_has_none(lift):
     x[7] = x[2]
     K = x @ x.T / 40 + lift * np.eye(12)
     with pytest.raises(np.linalg.LinAlgError):
-        inverse_of(K)
+        invert(K)
     assert identical_pairs(K, 5, block=3) == [(2, 7)]
     x[9] = x[2]
     assert identical_pairs(x @ x.T, 2) == [(2, 7), (2, 9)]

@@ -12,7 +12,7 @@ from mmgibbs.model.relationships import core, genotyped_by_core, single_step
 from mmgibbs.model.relationships.core import CoreBlock
 from mmgibbs.model.relationships.genotyped_by_core import GenotypedByCore
 from pedigree.inbreeding import inbreeding
-from pedigree.partitioned import InverseAmong
+from pedigree.partitioned import SubsetInverse
 from pedigree.relationship import a_inverse_csr, relatives
 
 OMEGA = [0.0, 0.7, 1.0]
@@ -23,7 +23,7 @@ def kind_and_inverse(omega):
     found = design(omega).terms[0].relationship
     sire, dam = found.relatives.sire, found.relatives.dam
     kin = relatives(sire, dam, inbreeding(sire, dam))
-    kind = replace(found, relatives=kin, block=replace(found.block, pedigree=InverseAmong(kin, LEVELS)))
+    kind = replace(found, relatives=kin, block=replace(found.block, pedigree=SubsetInverse(kin, LEVELS)))
     inverse = a_inverse_csr(kin).toarray()
     inverse[np.ix_(LEVELS, LEVELS)] += matrix(kind.dense)
     return kind, inverse

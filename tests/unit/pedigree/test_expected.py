@@ -3,7 +3,7 @@
 import numpy as np
 from unit.pedigree.test_inbreeding import random_pedigree
 
-from pedigree.expected import ExpectedOf
+from pedigree.expected import ConditionalExpectation
 from pedigree.inbreeding import inbreeding
 from pedigree.relationship import a_among, a_inverse_csr, relatives
 from pedigree.selfing import selfed_relatives
@@ -17,12 +17,12 @@ def test_the_expectation_is_that_of_a_written_out():
     values = rng.normal(size=(60, 5))
     A = a_among(sire, dam, kin.inbreeding, np.arange(300))
     direct = A[np.ix_(wanted, known)] @ np.linalg.solve(A[np.ix_(known, known)], values)
-    np.testing.assert_allclose(ExpectedOf(kin, known, wanted)(values), direct, atol=1e-10)
+    np.testing.assert_allclose(ConditionalExpectation(kin, known, wanted)(values), direct, atol=1e-10)
 
 
 def test_a_calf_of_two_known_parents_and_an_unrelated_animal():
     kin = relatives(np.array([-1, -1, 0, -1], np.int32), np.array([-1, -1, 1, -1], np.int32))
-    found = ExpectedOf(kin, np.array([0, 1]), np.array([2, 3]))(np.array([[1.0], [2.0]]))
+    found = ConditionalExpectation(kin, np.array([0, 1]), np.array([2, 3]))(np.array([[1.0], [2.0]]))
     np.testing.assert_allclose(found, [[1.5], [0.0]])
 
 
@@ -34,4 +34,4 @@ def test_generations_of_selfing_are_kept():
     values = rng.normal(size=(2, 1))
     known, wanted = np.array([2, 4]), np.array([0, 3])
     direct = A[np.ix_(wanted, known)] @ np.linalg.solve(A[np.ix_(known, known)], values)
-    np.testing.assert_allclose(ExpectedOf(kin, known, wanted)(values), direct, atol=1e-12)
+    np.testing.assert_allclose(ConditionalExpectation(kin, known, wanted)(values), direct, atol=1e-12)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from reference import models, tabular
 
-from pedigree.partitioned import InverseAmong, inverse_among, partitioned
+from pedigree.partitioned import SubsetInverse, inverse_among, partitioned
 from pedigree.relationship import a_inverse_csr, relatives
 
 
@@ -36,7 +36,7 @@ def test_products_with_the_inverse_among_chosen_animals(name):
     kin, A = case()
     at = CHOSEN[name]
     inverse, x = np.linalg.inv(A[np.ix_(at, at)]), np.random.default_rng(2).standard_normal((at.size, 3))
-    operator = InverseAmong(kin, at)
+    operator = SubsetInverse(kin, at)
     np.testing.assert_allclose(operator.times(x), inverse @ x, atol=1e-10)
     np.testing.assert_allclose(operator.times(x[:, 0]), inverse @ x[:, 0], atol=1e-10)
     np.testing.assert_allclose(operator.diagonal, inverse.diagonal(), atol=1e-10)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pedigree.tables
 from pedigree.errors import TableError
-from pedigree.tables import _as_text, counted, in_full, nearest, open_table, quoted, read_table
+from pedigree.tables import _as_text, counted, format_number, nearest, open_table, quoted, read_table
 
 VALUE = st.text(alphabet=st.sampled_from(list("aZ0 9.,;'\"\té–\n")), max_size=5)
 
@@ -262,7 +262,7 @@ def test_a_link_that_leads_nowhere(tmp_path):
      (1234567.25, "1234567.25"), (1e20, "1e+20"), (float("inf"), "inf"), (0.1 + 0.2, "0.3")],
 )  # fmt: skip
 def test_numbers_of_a_table_keep_their_digits(value, shown):
-    assert in_full(value) == shown
+    assert format_number(value) == shown
 
 
 def test_ids_of_a_frame_are_copied_only_where_blanks_go():

@@ -38,7 +38,7 @@ def in_category(k):
 
 
 def test_categories():
-    p, psi = module.of_categories(ETA, V, CUTS, np.full(4, 0.25))
+    p, psi = module.category_moments(ETA, V, CUTS, np.full(4, 0.25))
     h2 = module.heritability_of_categories(p, psi, DIRECT)
     for k in range(4):
         exact = by_integration(in_category(k), in_category(k), ETA, V, DIRECT)
@@ -47,7 +47,7 @@ def test_categories():
 
 
 def test_scores():
-    p, psi = module.of_categories(ETA, V, CUTS, np.full(4, 0.25))
+    p, psi = module.category_moments(ETA, V, CUTS, np.full(4, 0.25))
     mean = lambda a, e, v: sum(s * in_category(k)(a, e, v) for k, s in enumerate(SCORES))
     squares = lambda a, e, v: sum(s**2 * in_category(k)(a, e, v) for k, s in enumerate(SCORES))
     exact = by_integration(mean, squares, ETA, V, DIRECT)
@@ -61,7 +61,7 @@ def test_counts():
     mean = lambda a, e, v: np.exp(e + a + (v - direct) / 2)
     squares = lambda a, e, v: mean(a, e, v) + np.exp(2 * (e + a) + 2 * (v - direct))
     exact = by_integration(mean, squares, eta, v, direct)
-    found, variance = module.of_counts(eta, v, np.full(4, 0.25))
+    found, variance = module.count_moments(eta, v, np.full(4, 0.25))
     np.testing.assert_allclose((found, found**2 * direct / variance), exact, rtol=1e-9)
 
 
@@ -76,7 +76,7 @@ def vignette(of=module):
     """QGglmm's ordinal example: mu 1.5, va .5, thresholds 0 and 2; its variance of 1 less is our V of 2."""
     people = population(of)
     scale = of.ObservedScale("o", "l", ("",) * 6, people, 3, (), ("G.1", 0))
-    eta = people.fixed_part([np.array([[1.5]])])
+    eta = people.fixed_predictor([np.array([[1.5]])])
     V = people.variance({"G.1": np.array([[0.5]])}, np.array([1.5]))
     return of.observed_values(scale, eta, V, np.array([-np.inf, 0, 2, np.inf]), 0.5)
 
@@ -96,7 +96,7 @@ def test_a_forgotten_residual_variance_is_noticed():
 
 def test_the_vignette_of_qgglmm_poisson():
     """mu .89, va .54, vp 1.05: mean, phenotypic and additive variance, heritability of the counts."""
-    mean, variance = module.of_counts(np.array([0.89]), np.array([1.05]), np.ones(1))
+    mean, variance = module.count_moments(np.array([0.89]), np.array([1.05]), np.ones(1))
     additive = mean**2 * 0.54
     found = [mean, variance, additive, additive / variance]
     np.testing.assert_allclose(found, [4.116486, 35.59524, 9.150549, 0.2570723], rtol=1e-6)

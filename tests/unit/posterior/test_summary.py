@@ -10,7 +10,7 @@ import xarray
 
 from mmgibbs.errors import ModelError
 from mmgibbs.posterior.moments import Moments
-from mmgibbs.posterior.result import ChainResult, pooled, pooled_under, posterior_mean, sample_stats, stacked_draws
+from mmgibbs.posterior.result import ChainResult, pooled, pooled_by_prefix, posterior_mean, sample_stats, stacked_draws
 from mmgibbs.posterior.saved import SavedLevels
 from mmgibbs.posterior.summary import LevelDraws, summary_table, write_draws
 
@@ -144,7 +144,7 @@ def test_draws_of_several_chains_side_by_side():
     assert {n: d.shape for n, d in found.items()} == {"R": (3, 5, 2, 2), "G.1": (3, 5, 2, 2), "G.2": (3, 5, 1, 1)}
     assert found["R"][2, 0, 0, 0] == 2
     assert pooled(chains, "levels.genetic").shape == (3, 5, 2, 2) and sample_stats(chains)["accepted"].shape == (3, 5)
-    assert list(pooled_under(chains, "levels.")) == ["genetic"] and pooled_under(chains, "averages.") == {}
+    assert list(pooled_by_prefix(chains, "levels.")) == ["genetic"] and pooled_by_prefix(chains, "averages.") == {}
     np.testing.assert_array_equal(posterior_mean(found["G.1"]), np.ones((2, 2)))
 
 

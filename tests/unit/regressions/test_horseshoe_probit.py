@@ -13,7 +13,7 @@ from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.horseshoe import coefficients as horseshoe_coefficients
 from mmgibbs.regressions.horseshoe import latent as horseshoe_latent
 from mmgibbs.regressions.horseshoe import rows as horseshoe_rows
-from mmgibbs.regressions.horseshoe.coefficients import ByColumns, ByRows
+from mmgibbs.regressions.horseshoe.coefficients import CoefficientsByGram, CoefficientsByRowGram
 from mmgibbs.regressions.horseshoe.ellipse import Ellipse, expansion, probit_fit, separated
 from mmgibbs.regressions.horseshoe.probit import HorseshoeProbitModel, HorseshoeProbitOptions
 from mmgibbs.regressions.horseshoe.rows import LATENT, Latent, ProbitRows
@@ -173,7 +173,7 @@ def test_both_forms_draw_from_the_dense_conditional(X, by_rows, intercept_precis
     def draw(one):
         arrays = Known(one)
         rows = ProbitRows(table, np.arange(n) % 2 == 0, arrays)
-        fit = ByRows(rows, arrays) if by_rows else ByColumns(rows.gram(), arrays)
+        fit = CoefficientsByRowGram(rows, arrays) if by_rows else CoefficientsByGram(rows.gram(), arrays)
         posterior = fit.given(Latent(z @ W, (z**2).sum(1), z), precision)
         beta, intercept = posterior.draw(g, KEYS, 1)
         return posterior.misfit, np.column_stack([beta, intercept])
@@ -317,4 +317,4 @@ def test_what_does_not_fit_is_refused_with_an_estimate(X, free, what, monkeypatc
 def test_columns_that_depend_on_each_other_under_a_flat_prior_are_named():
     gram = np.ones((3, 3))
     with pytest.raises(ModelError, match="depend on each other linearly"):
-        ByColumns(gram, Host(1)).factor(np.full((1, 3), 1e-30))
+        CoefficientsByGram(gram, Host(1)).factor(np.full((1, 3), 1e-30))

@@ -8,7 +8,7 @@ from mmgibbs import BayesianLasso
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.regressions import lasso
 from mmgibbs.regressions.arrays.base import Host
-from mmgibbs.regressions.lasso import ByColumns, ByRows, Lasso, LassoOptions
+from mmgibbs.regressions.lasso import GramSolver, Lasso, LassoOptions, WoodburySolver
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
 
@@ -40,7 +40,7 @@ class Known(Host):
 
 
 @pytest.mark.parametrize("X", [TALL, WIDE], ids=["n > p", "n < p"])
-@pytest.mark.parametrize("form", [ByColumns, ByRows])
+@pytest.mark.parametrize("form", [GramSolver, WoodburySolver])
 @pytest.mark.parametrize("standardise", [False, True])
 def test_both_forms_draw_from_the_dense_conditional(form, X, standardise, monkeypatch):
     """beta is linear in the normals: mean A^-1 Z'y, and the images of unit normals give sigma^2 A^-1."""
@@ -55,7 +55,7 @@ def test_both_forms_draw_from_the_dense_conditional(form, X, standardise, monkey
     table = lasso.unit_columns(read_predictors(X, standardise=standardise))
 
     def draw(one):
-        extra = (np.float64,) if form is ByRows else ()
+        extra = (np.float64,) if form is WoodburySolver else ()
         posterior = form(table, y, Known(one), *extra).given(tau)
         return posterior.misfit, posterior.draw(sigma, KEYS, 1)
 

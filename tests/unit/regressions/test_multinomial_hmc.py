@@ -152,11 +152,11 @@ def test_mass_is_a_matrix_with_its_inverse_and_root(name):
 
 def biased_leapfrog(target, velocity, start, momentum, step, steps):
     """The released code: L full kicks and two half ones."""
-    point, momentum = start, momentum + hmc.each(step / 2) * start.gradient
+    point, momentum = start, momentum + hmc.expand_chains(step / 2) * start.gradient
     for _ in range(int(steps.max())):
-        point = target(point.position + hmc.each(step) * velocity(momentum))
-        momentum = momentum + hmc.each(step) * point.gradient
-    return point, momentum + hmc.each(step / 2) * point.gradient
+        point = target(point.position + hmc.expand_chains(step) * velocity(momentum))
+        momentum = momentum + hmc.expand_chains(step) * point.gradient
+    return point, momentum + hmc.expand_chains(step / 2) * point.gradient
 
 
 def there_and_back(integrator, mass):

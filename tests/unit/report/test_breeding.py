@@ -83,7 +83,7 @@ def test_levels_without_a_pedigree_are_no_animals(tmp_path):
 
 def test_levels_with_a_pedigree_are_animals(tmp_path):
     run = read_finished(write_run(tmp_path / "run"))
-    assert run.levels_of("genetic") == ("animal", "Animal") and run.levels_of("litter") == ("level", "Litter")
+    assert run.level_names("genetic") == ("animal", "Animal") and run.level_names("litter") == ("level", "Litter")
     few = replace(run, solutions=run.solutions.with_columns(ess=pl.lit(50.0)))
     (found,) = (f for f in warnings(few) if f.title.startswith("Monte Carlo"))
     assert found.text.endswith("Animals whose values lie close together may change places in a longer run.")

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from mmgibbs.report.findings import attention, beyond_limits, diagnosis, of_chains, remarks
+from mmgibbs.report.findings import attention, diagnosis, excess, of_chains, remarks
 from mmgibbs.report.finished import Finished
 
 
@@ -46,7 +46,7 @@ def test_records_left_out_are_said_once():
 )
 def test_how_far_a_parameter_is_beyond_the_limits(rhat, bulk, tail, beyond, said):
     row = {"rhat": rhat, "ess_bulk": bulk, "ess_tail": tail}
-    assert beyond_limits(row) == pytest.approx(beyond) and diagnosis(row) == said
+    assert excess(row) == pytest.approx(beyond) and diagnosis(row) == said
     assert attention(row) == (beyond > 1)
 
 

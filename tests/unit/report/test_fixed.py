@@ -7,13 +7,13 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from mmgibbs.data.natural_order import in_natural_order
+from mmgibbs.data.natural_order import natural_order
 from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.fixed import _table, bar_scale, fixed_effects, fixed_scale_words, fixed_title
 from mmgibbs.report.html_tables import Bar, bars
-from mmgibbs.report.other_traits import other_traits
-from mmgibbs.report.words import _by_class
+from mmgibbs.report.other_traits import non_normal_rows
+from mmgibbs.report.words import _classes_clause
 
 
 def solutions(levels, means, sds, trait="weight"):
@@ -23,9 +23,9 @@ def solutions(levels, means, sds, trait="weight"):
 def test_levels_are_in_natural_order():
     mixed = ["10+", "<2", "2", "5-9", "bull", "-1", "F10:slope", "F2:slope", "1.5", "H1-2000", "10", "H1-1999"]
     ordered = ["-1", "1.5", "<2", "2", "5-9", "10", "10+", "F2:slope", "F10:slope", "H1-1999", "H1-2000", "bull"]
-    assert [mixed[i] for i in in_natural_order(mixed)] == ordered
+    assert [mixed[i] for i in natural_order(mixed)] == ordered
     by = {"analysis": {"variances": {"residual": {"by": "age"}}}, "data": {"residual_classes": {"10": 5, "2": 9}}}
-    assert _by_class(by) == ", one for each class of age (2, 10)"
+    assert _classes_clause(by) == ", one for each class of age (2, 10)"
     table = _table("dam_age", solutions(["10+", "2", "3"], [1.0, 2.0, 3.0], [0.1] * 3), solved=False)
     assert [row[0] for row in table.rows] == ["2", "3", "10+"]
 
@@ -143,5 +143,5 @@ def test_classes_of_other_traits_are_in_natural_order_with_their_categories():
         trait=pl.lit("fate"), effect=pl.lit("age"), records=10, observed=0.3, predicted=0.3, low=0.2, high=0.4
     )
     run = Finished(Path("."), {}, pl.DataFrame(), predicted=frame)
-    (shown,) = other_traits(run, plots.Figures())
+    (shown,) = non_normal_rows(run, plots.Figures())
     assert [(row[1], row[3]) for row in shown["table"].rows] == sorted(rows, key=lambda r: r[0] == "10+")

@@ -12,7 +12,7 @@ from helpers.genomic_run import write_genomic_run
 from helpers.html_page import Page, as_number
 
 from mmgibbs.report import joint_markers, plots
-from mmgibbs.report.genomic import on_a_line
+from mmgibbs.report.genomic import concatenate_positions
 from mmgibbs.report.genotyped import genotyped_section, shades_words
 from mmgibbs.report.make import make_report
 from mmgibbs.report.plots import highest_and_some
@@ -130,7 +130,7 @@ def test_of_many_points_the_highest_are_kept(n):
 
 def test_chromosomes_lie_one_after_another():
     frame = pl.DataFrame({"chromosome": ["10", "2", "2", "X"], "position": [5.0, 7.0, 3.0, 1.0]})
-    found = on_a_line(frame)
+    found = concatenate_positions(frame)
     assert found.select("chromosome", "position", "at", "chromosome_number").rows() == [
         ("2", 3.0, 3.0, 0),
         ("2", 7.0, 7.0, 0),
@@ -138,8 +138,8 @@ def test_chromosomes_lie_one_after_another():
         ("X", 1.0, 13.0, 2),
     ]
     starts = frame.rename({"position": "start"})  # of windows
-    assert on_a_line(starts, "start").select("at", "start").rows() == [(3, 3), (7, 7), (12, 5), (13, 1)]
-    unknown = on_a_line(frame.with_columns(position=pl.Series([None, 7.0, 3.0, 1.0])))
+    assert concatenate_positions(starts, "start").select("at", "start").rows() == [(3, 3), (7, 7), (12, 5), (13, 1)]
+    unknown = concatenate_positions(frame.with_columns(position=pl.Series([None, 7.0, 3.0, 1.0])))
     assert unknown["at"].to_list() == [1, 2, 3, 4]
 
 

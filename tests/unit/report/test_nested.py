@@ -8,7 +8,7 @@ import pytest
 
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.likelihood_ratio import LikelihoodRatio, likelihood_ratio
-from mmgibbs.report.nested import Nested, NotNested, Unknown, fixed_effects_of, nested
+from mmgibbs.report.nested import Nested, NotNested, Unknown, fixed_effects_key, nested
 
 ANIMAL = {"level": "animal", "traits": ["y"], "unknown_level": "error"}
 
@@ -146,7 +146,7 @@ def test_a_random_intercept_within_intercept_and_slope():
 def test_fixed_effects_are_the_same_whatever_their_order_names_and_references():
     herd = {"column": "herd", "kind": "class", "traits": ["y"], "prior": "flat", "reference": None}
     year = herd | {"column": "year"}
-    of = lambda fixed, intercept="auto": fixed_effects_of({"model": {"fixed": fixed, "intercept": intercept}})
+    of = lambda fixed, intercept="auto": fixed_effects_key({"model": {"fixed": fixed, "intercept": intercept}})
     assert of({"herd": herd, "year": year}) == of({"y": year | {"reference": "2001"}, "h": herd})
     assert of({"herd": herd}) == of({"herd": herd}, True) == of({"herd": herd}, False)
     assert of({}) != of({}, False) and of({"herd": herd}) != of({"year": year})

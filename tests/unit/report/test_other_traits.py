@@ -9,7 +9,7 @@ pytest.importorskip("matplotlib")
 
 from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.other_traits import other_traits, other_traits_words
+from mmgibbs.report.other_traits import describe_scales, non_normal_rows
 
 CATEGORIES = {"trait": ["ease"] * 2, "category": ["easy", "difficult"]}
 COUNTS = {"trait": ["cases"] * 2, "category": [None, None]}
@@ -17,7 +17,7 @@ COUNTS = {"trait": ["cases"] * 2, "category": [None, None]}
 
 def words(*traits):
     frames = [pl.DataFrame(t, {"trait": pl.String, "category": pl.String}) for t in traits]
-    return other_traits_words(Finished(Path("run"), {}, pl.DataFrame(), predicted=pl.concat(frames)))
+    return describe_scales(Finished(Path("run"), {}, pl.DataFrame(), predicted=pl.concat(frames)))
 
 
 @pytest.mark.parametrize(
@@ -44,10 +44,10 @@ def test_the_axis_of_a_figure_has_the_numbers_of_its_table(category, effect, lab
     of = {"effect": effect, "level": "3+", "records": 5, "observed": 1.2, "predicted": 1.1, "low": 0.8, "high": 1.5}
     categories = pl.Series("category", ["well", category] if category else [None], dtype=pl.String)
     frame = pl.DataFrame({"trait": "cases", "category": categories} | of)
-    (shown,) = other_traits(Finished(Path("run"), {}, pl.DataFrame(), predicted=frame), plots.Figures())
+    (shown,) = non_normal_rows(Finished(Path("run"), {}, pl.DataFrame(), predicted=frame), plots.Figures())
     ((_, svg, _),) = shown["figures"]
     assert f">{label}</text>" in svg and ">class</text>" not in svg
 
 
 def test_normal_traits_have_no_such_words():
-    assert other_traits_words(Finished(Path("run"), {}, pl.DataFrame())) == ""
+    assert describe_scales(Finished(Path("run"), {}, pl.DataFrame())) == ""

@@ -15,7 +15,7 @@ from mmgibbs.report.breeding import _figures
 from mmgibbs.report.findings import warnings
 from mmgibbs.report.finished import Finished, _draws
 from mmgibbs.report.html_tables import Column, Table, bars, lines_words
-from mmgibbs.report.page import _regression, parameter_tables_of, write_report
+from mmgibbs.report.page import _regression, make_parameter_tables, write_report
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ def test_parameters_are_those_of_the_summary(page, run):
 
 
 def test_the_line_at_0_is_explained_where_it_is_drawn(page, run):
-    told = {t.caption: t.note for t in parameter_tables_of(pl.read_parquet(run / "summary.parquet"))}
+    told = {t.caption: t.note for t in make_parameter_tables(pl.read_parquet(run / "summary.parquet"))}
     assert told["Heritabilities and shares of the phenotypic variance"] == told["Correlations"] == "The thin line is 0."
     assert not any("line" in note for caption, note in told.items() if caption.startswith("Variances"))
     assert [lines_words([None]), lines_words(bars([1.0], [0.5], [2.0], (0.5, 1.5)))] == [
@@ -492,9 +492,11 @@ def test_negative_reliabilities_are_explained_once(tmp_path):
 def test_negative_reliabilities_of_other_effects_explain_themselves():
     """The warning counts levels that are related alone."""
     told = "A reliability is below 0 where the posterior SD of a value is above the SD that the model gives it."
-    assert words.below_zero_words([0.4, None, -0.1], solved=False, warned=False) == told
-    assert words.below_zero_words([-0.1], solved=True, warned=False) == told.replace("posterior SD", "standard error")
-    assert words.below_zero_words([0.0, -0.004, None], solved=False, warned=False) == ""
+    assert words.negative_reliability_words([0.4, None, -0.1], solved=False, warned=False) == told
+    assert words.negative_reliability_words([-0.1], solved=True, warned=False) == told.replace(
+        "posterior SD", "standard error"
+    )
+    assert words.negative_reliability_words([0.0, -0.004, None], solved=False, warned=False) == ""
 
 
 def test_the_footer_lists_what_the_folder_holds(tmp_path):

@@ -7,7 +7,7 @@ import polars as pl
 
 from mmgibbs.report.boundary import bound_as_0
 from mmgibbs.report.notebook import as_html
-from mmgibbs.report.page import parameter_tables_of
+from mmgibbs.report.page import make_parameter_tables
 from mmgibbs.report.terminal import SHOWN, summary_as_text, table_as_text
 
 ROWS = [
@@ -70,7 +70,7 @@ def test_estimates_on_their_boundary_are_0():
     assert [shown[name] for name, *_ in rows] == [
         "120", "0", "0", "300", "0.0000041", "0.0000093", "0.00001", "0", "0", "0"
     ]  # fmt: skip
-    on_page = {row[0]: row[1].text.strip() for t in parameter_tables_of(summary) for row in t.rows}
+    on_page = {row[0]: row[1].text.strip() for t in make_parameter_tables(summary) for row in t.rows}
     assert {on_page[name] for name, *_ in rows[1:3]} == {"0"} == {on_page["ratio[genetic.maternal:milk]"]}
     assert '<td style="text-align:right">0</td>' in as_html(summary, {}, Path("."))
     drawn = summary.with_columns(median=pl.col("mean"))

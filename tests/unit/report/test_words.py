@@ -5,7 +5,6 @@ import pytest
 from mmgibbs.report.page import facts
 from mmgibbs.report.words import (
     ENGINES,
-    behind_words,
     chosen_words,
     engine_words,
     fixed_prior_words,
@@ -19,6 +18,7 @@ from mmgibbs.report.words import (
     reml_words,
     residuals_words,
     scale_words,
+    underlying_words,
     values_words,
 )
 
@@ -90,7 +90,7 @@ def test_sums_are_of_what_follows_the_model():
     ],
 )
 def test_what_is_behind_records_by_kind_of_trait(types, told):
-    assert behind_words({str(k): spec for k, spec in enumerate(types)}) == told
+    assert underlying_words({str(k): spec for k, spec in enumerate(types)}) == told
 
 
 def test_rates_are_per_unit_of_their_exposure():

@@ -20,7 +20,7 @@ from mmgibbs.errors import ConfigError
 from mmgibbs.report import words
 from mmgibbs.report.findings import remarks, warnings
 from mmgibbs.report.finished import read_finished
-from mmgibbs.report.page import coefficients_of, facts, files_of, intercept_of, model_section, subtitle
+from mmgibbs.report.page import count_coefficients, facts, list_files, model_section, subtitle, traits_with_intercept
 from mmgibbs.results.checksums import CHECKSUMS, OF_RECORD, record_with_checksum
 from mmgibbs.results.reading import read_record
 
@@ -326,8 +326,8 @@ def test_numbers_that_are_text_are_named(copy, tables):
 
 def words_of_page(run):
     """All that a page says of run.json; its figures take seconds."""
-    remarks(run), warnings(run), facts(run.record), subtitle(run.record), files_of(run)
-    model_section(run.record, coefficients_of(run), intercept_of(run))
+    remarks(run), warnings(run), facts(run.record), subtitle(run.record), list_files(run)
+    model_section(run.record, count_coefficients(run), traits_with_intercept(run))
     words.values_words(run.record, True, True, "none")
 
 

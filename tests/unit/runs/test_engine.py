@@ -237,7 +237,7 @@ def begun(folder: Path, earlier: bool, monkeypatch) -> dict:
     write_files(folder, {"analysis.yaml": LONG})
     with monkeypatch.context() as patch:
         if earlier:
-            patch.setattr(of_runs, "_compared", of_runs._by_size)
+            patch.setattr(of_runs, "_compared", of_runs._engine_by_size)
             written = Checkpoints.write
 
             def without_engine(checkpoints, name, arrays, facts):

@@ -124,7 +124,7 @@ def save(kept, n):
 
 def test_every_checkpoint_is_a_page(beside):
     heard = []
-    show = beside.page.passing_on(lambda chain, position: heard.append(chain))
+    show = beside.page.forward_to(lambda chain, position: heard.append(chain))
     with beside.page:
         until(beside.path.exists)
         assert "No draws yet" in beside.path.read_text()

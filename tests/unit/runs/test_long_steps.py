@@ -60,12 +60,15 @@ def herd(tmp_path_factory):
     ],
 )
 def test_about(seconds, said):
-    assert speed.about(seconds) == said
+    assert speed.describe_duration(seconds) == said
 
 
 def test_operations_take_time_in_proportion():
-    assert speed.seconds_for(2e12) == pytest.approx(2 * speed.seconds_for(1e12)) and speed.seconds_for(1e12) > 0
-    assert speed.seconds_for(1e12, 0.1) == pytest.approx(2 * speed.seconds_for(1e12, 0.2))
+    assert (
+        speed.estimate_seconds(2e12) == pytest.approx(2 * speed.estimate_seconds(1e12))
+        and speed.estimate_seconds(1e12) > 0
+    )
+    assert speed.estimate_seconds(1e12, 0.1) == pytest.approx(2 * speed.estimate_seconds(1e12, 0.2))
 
 
 def test_a_line_a_minute(monkeypatch):

@@ -383,9 +383,9 @@ def test_bars_in_a_notebook_are_widgets(monkeypatch):
 
     shell = types.ModuleType("IPython")
     shell.get_ipython = ZMQInteractiveShell
-    assert not progress.in_notebook()
+    assert not progress.is_notebook()
     monkeypatch.setitem(sys.modules, "IPython", shell)
-    assert progress.in_notebook() and progress.Console().bars and not progress.Console(False).bars
+    assert progress.is_notebook() and progress.Console().bars and not progress.Console(False).bars
 
 
 # ------------------------------------------------------------------------------------------------ a run of yesterday

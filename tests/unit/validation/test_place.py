@@ -43,7 +43,7 @@ def placed(cluster, *works):
     """(calls at once of each, what was said)"""
     said = []
     with place.place_of_work(cluster, works, said.append) as executors:
-        return [e.calls_here for e in executors], " ".join(said)
+        return [e.max_local_calls for e in executors], " ".join(said)
 
 
 def test_starting_workers_must_pay():

@@ -52,7 +52,7 @@ extern "C" __global__ void truncated_normals(u64 total, u64 n, const double *mea
                                              u64 seed, const u32 *chains, double *out) {
     LEVEL_OF_A_CHAIN
     const double sign = positive[level] ? 1.0 : -1.0;
-    out[i] = sign * mmgibbs::truncated_normal_above(sign * mean[i], (u32)sweep, level, (u32)stream, 0, (u32)seed, chain);
+    out[i] = sign * mmgibbs::truncated_normal_positive(sign * mean[i], (u32)sweep, level, (u32)stream, 0, (u32)seed, chain);
 }
 
 extern "C" __global__ void polya_gammas(u64 total, u64 n, const long long *h, const double *z, u64 sweep, u64 stream, u64 seed,
