@@ -29,8 +29,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from mmgibbs.engines.direct.coefficients import Blocks, Coefficients, coefficients
-from mmgibbs.engines.direct.factor import Factor, factor_of
+from mmgibbs.cholesky.factor import Factor
+from mmgibbs.engines.direct.coefficients import Blocks, Coefficients, coefficients, factorise_inverse
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.partition import in_model_order
@@ -72,7 +72,7 @@ class RestrictedLikelihood:
     def _log_determinant(self, i: int) -> float:
         """log|K^-1| of the levels that have a variance."""
         levels = self.design.terms[i].n_prior_levels
-        return factor_of(csr_array(self.inverses[i][:levels][:, :levels])).log_determinant
+        return factorise_inverse(csr_array(self.inverses[i][:levels][:, :levels])).log_determinant
 
     @property
     def n_fixed(self) -> int:
@@ -173,7 +173,7 @@ class Point:
     @cached_property
     def selected(self) -> np.ndarray:
         """C^-1 in the places of the factor."""
-        return self.factor.selected_inverse()
+        return self.likelihood.coefficients.selected_inverse(self.factor)
 
     @cached_property
     def derivatives(self) -> Derivatives:

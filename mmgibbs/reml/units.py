@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from mmgibbs.engines.direct.factor import factor_of
+from mmgibbs.engines.direct.coefficients import factorise_inverse
 from mmgibbs.errors import ModelError
 from mmgibbs.model.terms import Effect, Term
 from mmgibbs.reml.elements import Units, Variances
@@ -110,4 +110,4 @@ def _mean_diagonal(term: Term, inverse: csr_array) -> float:
     levels = np.unique(np.linspace(0, n - 1, LOOKED_AT).astype(int))
     columns, place = np.zeros((n, levels.size)), np.arange(levels.size)
     columns[levels, place] = 1.0
-    return float(np.mean(factor_of(csr_array(inverse[:n][:, :n])).solve(columns)[levels, place]))
+    return float(np.mean(factorise_inverse(csr_array(inverse[:n][:, :n])).solve(columns)[levels, place]))

@@ -12,9 +12,9 @@ from concurrent.futures import Future
 import numpy as np
 import scipy
 
+from mmgibbs.cholesky.ordering import minimum_degree
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
-from mmgibbs.engines.direct.elimination import minimum_degree
 from mmgibbs.equations.explicit.csr import ExplicitEquations
 
 

@@ -21,13 +21,13 @@ from scipy.sparse import csc_array, csc_matrix, csr_array, triu
 
 from mmgibbs.bench.command import print_table
 from mmgibbs.build.assemble import assemble
+from mmgibbs.cholesky.columns import analyse_columns
+from mmgibbs.cholesky.elimination import eliminate
+from mmgibbs.cholesky.factor import Factor, analyse
+from mmgibbs.cholesky.supernodes import analyse_supernodes
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.engines.direct.coefficients import coefficients
-from mmgibbs.engines.direct.columns import columns_of
-from mmgibbs.engines.direct.elimination import elimination
-from mmgibbs.engines.direct.factor import Factor, factor_pattern
-from mmgibbs.engines.direct.symbolic import symbolic
 from mmgibbs.model.covariance import CovarianceModel
 
 
@@ -53,9 +53,9 @@ def correlated(c: CovarianceModel) -> np.ndarray:
 
 def ours(kind: Callable, C: csr_array) -> tuple[int, Callable[[], None], Callable[[], object]]:
     """Elements; a factorisation; C^-1 on the pattern."""
-    known = kind(elimination(C))
+    known = kind(eliminate(C))
     values = np.zeros(known.elements)
-    values[known.places(np.repeat(np.arange(C.shape[0]), np.diff(C.indptr)), C.indices)] = C.data
+    values[known.locate(np.repeat(np.arange(C.shape[0]), np.diff(C.indptr)), C.indices)] = C.data
     factor = Factor(known, values.copy())
     assert known.factorise(factor.values) == -1
 
@@ -89,8 +89,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in [*CASES, "beef"]:
             C = equations(name, Path(folder))
-            elements, columns, inverse = ours(columns_of, C)
-            _, supernodes, of_supernodes = ours(symbolic, C)
+            elements, columns, inverse = ours(analyse_columns, C)
+            _, supernodes, of_supernodes = ours(analyse_supernodes, C)
             calls = {
                 "columns": columns,
                 "C^-1 of columns": inverse,
@@ -101,7 +101,7 @@ def main() -> None:
             best = {one: np.inf for one, call in calls.items() if call is not None}
             for _ in range(args.rounds):
                 best = {one: min(least, milliseconds(calls[one])) for one, least in best.items()}
-            taken = "columns" if factor_pattern(C).__class__.__name__ == "Columns" else "supernodes"
+            taken = "columns" if analyse(C).__class__.__name__ == "Columns" else "supernodes"
             rows.append({"case": name, "equations": C.shape[0], "elements of L": elements} | best | {"taken": taken})
             print(rows[-1], flush=True)
     print_table(rows)

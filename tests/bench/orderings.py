@@ -20,10 +20,11 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from mmgibbs.bench.command import print_table
 from mmgibbs.build.assemble import assemble
+from mmgibbs.cholesky.elimination import column_counts, eliminate, elimination_tree, permute
+from mmgibbs.cholesky.ordering import minimum_degree
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.engines.direct.coefficients import coefficients
-from mmgibbs.engines.direct.elimination import _permuted, column_counts, elimination, elimination_tree, minimum_degree
 
 SMALLEST = 60
 DENSE = 10  # times sqrt(n) neighbours, from which an equation comes last
@@ -70,7 +71,7 @@ def _from(graph: csr_array, start: int) -> np.ndarray:
 
 def cost(pattern: csr_array, order: np.ndarray) -> tuple[int, float]:
     """Elements of L, millions of operations."""
-    lists = _permuted(pattern, order)
+    lists = permute(pattern, order)
     counts = column_counts(*lists, elimination_tree(*lists)).astype(float)
     return int(counts.sum()), float((counts**2).sum() / 1e6)
 
@@ -87,7 +88,7 @@ def main() -> None:
             G = [None if c is None else c.start for c in model.covariances]
             known.explicit.set_variances(G, model.residual.start)
             pattern = csr_array(known.explicit.matrix())
-            own, other = elimination(pattern), cost(pattern, nested_dissection(pattern))
+            own, other = eliminate(pattern), cost(pattern, nested_dissection(pattern))
             rows.append(
                 {
                     "equations": name,

@@ -19,7 +19,8 @@ PACKAGES = {
     "config": {"model"},  # of the model, the names of components alone: see CONFIG_SEES
     "model": {"genotypes", "pedigree"},
     "equations": {"machine", "model", "pedigree"},
-    "engines": {"equations", "model", "draws", "machine"},
+    "cholesky": set(),
+    "engines": {"cholesky", "equations", "model", "draws", "machine"},
     "posterior": {"model"},
     "sampler": {
         "engines",
@@ -31,7 +32,7 @@ PACKAGES = {
     },  # of the engines, their contract alone: see SAMPLER_SEES
     "regressions": {"draws", "machine", "posterior"},
     "data": {"config", "genotypes", "model", "pedigree"},
-    "reml": {"engines", "equations", "model", "machine"},
+    "reml": {"cholesky", "engines", "equations", "model", "machine"},
     "results": {"posterior", "data", "model", "machine", "pedigree"},
     "report": {"results", "data"},
 }
@@ -42,6 +43,7 @@ for edge in ("validation", "exchange", "bench", "simulation", "draft", "comparis
 OPEN = {"pedigree.kernels"}  # the decorator of compiled functions: for every package
 PACKAGES["cli"] |= {"validation", "exchange", "bench", "simulation", "draft", "comparison"}
 PACKAGES["bench"] |= {"simulation"}
+CHOLESKY_LIBRARIES = {"numpy", "scipy"}  # and its own kernels: it could be used alone
 SAMPLER_SEES = {"mmgibbs.engines.base"}
 CONFIG_SEES = {"mmgibbs.model.labels"}
 # Upward or sideways, but inside a function: (module, what it imports) and why.
@@ -53,6 +55,7 @@ CORE = (
     "draws",
     "genotypes",
     "equations",
+    "cholesky",
     "engines",
     "sampler",
     "posterior",
@@ -128,6 +131,9 @@ def violations(imports: list[Import]) -> list[str]:
         if own in CORE and library not in {"mmgibbs", "pedigree"} | CORE_LIBRARIES | set(sys.stdlib_module_names):
             if library in INPUT_LIBRARIES or not (i.lazy and library in LAZY_CORE_LIBRARIES):
                 wrong.append(f"{where} (the solver core may not need {library})")
+        alone = own == "cholesky" and library not in {"mmgibbs", "pedigree"} | set(sys.stdlib_module_names)
+        if (alone and library not in CHOLESKY_LIBRARIES) or (own == "cholesky" and i.name == "mmgibbs.errors"):
+            wrong.append(f"{where} (cholesky knows NumPy and SciPy alone)")
         if own == "sampler" and other == "engines" and i.name not in SAMPLER_SEES:
             wrong.append(f"{where} (sampler sees of the engines their contract alone)")
         if own == "config" and other == "model" and i.name not in CONFIG_SEES:
@@ -152,6 +158,9 @@ def test_imports_go_down_only():
         ("mmgibbs.draws.normal", "from mmgibbs import model"),
         ("mmgibbs.sampler.chain", "import joblib"),
         ("mmgibbs.engines.base", "import cupy"),
+        ("mmgibbs.cholesky.factor", "from mmgibbs.errors import ModelError"),
+        ("mmgibbs.cholesky.factor", "from mmgibbs.machine.threads import blas_threads"),
+        ("mmgibbs.cholesky.factor", "def f():\n    import yaml"),
         ("mmgibbs.data.prepare", "def f():\n    from mmgibbs.runs.record import versions"),
         ("pedigree.read", "from mmgibbs.errors import DataError"),
         ("pedigree.read", "def f():\n    import mmgibbs"),

@@ -1,1 +1,1 @@
-"""The coefficient matrix by a sparse Cholesky factor: solutions, log|C|, and C^-1 where C may be other than 0."""
+"""The coefficient matrix C by a sparse Cholesky factor: solutions, log|C|, and C^-1 where C may be other than 0."""

@@ -1,7 +1,7 @@
 """C on a pattern that holds for all variances, its factor, and the traces of C^-1 that derivatives ask for.
 
 The pattern is that of every component and covariance that may be other than 0. Each stored element of the explicit
-blocks (equations/explicit) knows its place in the factor: new variances are written there, and elements
+blocks (equations/explicit) knows its index in the factor (cholesky): new variances are written there, and elements
 of C^-1 are read there.
 """
 
@@ -14,19 +14,21 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import scipy
 
-from mmgibbs.engines.direct.columns import Columns, columns_of
-from mmgibbs.engines.direct.elimination import Elimination, elimination
-from mmgibbs.engines.direct.factor import Factor, factor_pattern, factorise
+from mmgibbs.cholesky.columns import analyse_columns
+from mmgibbs.cholesky.elimination import Elimination, eliminate
+from mmgibbs.cholesky.factor import Factor, NotPositiveDefiniteError, analyse, factorise, factorise_matrix
+from mmgibbs.cholesky.symbolic import SymbolicFactor
 from mmgibbs.engines.direct.places import equation_name
-from mmgibbs.engines.direct.symbolic import Symbolic
 from mmgibbs.equations.explicit.csr import ExplicitEquations, explicit_equations
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock
+from mmgibbs.errors import ModelError
+from mmgibbs.machine.threads import blas_threads
 from mmgibbs.model.covariance import full_block
 from mmgibbs.model.design import Design
 from pedigree.kernels import kernel
 
 Blocks = Sequence[tuple[int, ...]]  # components that may covary
-# (n,) int64 the equation that is eliminated at each place, for stored equations and their pattern
+# (n,) int64 the equation that is eliminated at each step, for stored equations and their pattern
 Order: TypeAlias = "Callable[[ExplicitEquations, scipy.sparse.csr_array], np.ndarray]"
 
 
@@ -42,8 +44,8 @@ class Coefficients:
     """The coefficient matrix of a design, for any variances of one structure."""
 
     explicit: ExplicitEquations
-    symbolic: Symbolic | Columns
-    places: dict[tuple[int, int], np.ndarray]  # scalar effects i >= j -> (nnz,) int64 place in the factor; -1: none
+    symbolic: SymbolicFactor
+    indices: dict[tuple[int, int], np.ndarray]  # scalar effects i >= j -> (nnz,) int64 index in the factor; -1: none
 
     @property
     def design(self) -> Design:
@@ -53,14 +55,23 @@ class Coefficients:
         """Of C at these variances; ModelError, which names the equation, where it is not positive definite."""
         self.explicit.set_variances(G, R)
         values = np.zeros(self.symbolic.elements)
-        for pair, places in self.places.items():
+        for pair, indices in self.indices.items():
             if pair in self.explicit.values:
-                _scatter(self.explicit.values[pair], places, values)
-        return factorise(self.symbolic, values, lambda number: equation_name(self.design, number))
+                _scatter(self.explicit.values[pair], indices, values)
+        try:
+            with blas_threads(1):
+                return factorise(self.symbolic, values)
+        except NotPositiveDefiniteError as error:
+            raise _refuse(equation_name(self.design, error.equation)) from None
+
+    def selected_inverse(self, factor: Factor) -> np.ndarray:
+        """(elements,) C^-1 where its factor has elements, the same bits on every machine."""
+        with blas_threads(1):
+            return factor.selected_inverse()
 
     def diagonal(self, inverse: np.ndarray) -> np.ndarray:
         """(equations,) the diagonal of C^-1, from the selected inverse."""
-        return inverse[self.symbolic.diagonal_places]
+        return inverse[self.symbolic.diagonal]
 
     def traces(self, inverse: np.ndarray) -> Traces:
         """From the selected inverse (elements,)."""
@@ -68,12 +79,12 @@ class Coefficients:
         T, scalars = design.n_traits, self.explicit.scalar_effects
         of_terms = [np.zeros((t.n_components, t.n_components)) for t in design.terms]
         of_records = np.zeros((len(design.patterns), T, T))
-        for (i, j), places in self.places.items():
+        for (i, j), indices in self.indices.items():
             row, column = scalars[i], scalars[j]
             unit = self.explicit.units[row.effect, column.effect]
             by_pattern = np.zeros(len(design.patterns))
             sums = unit.sums[row.covariate, column.covariate]
-            total = _sums(unit.kappa, unit.position, unit.pattern, sums, places, inverse, by_pattern)
+            total = _sums(unit.kappa, unit.position, unit.pattern, sums, indices, inverse, by_pattern)
             of_records[:, row.trait, column.trait] += by_pattern
             if i != j:
                 of_records[:, column.trait, row.trait] += by_pattern
@@ -97,9 +108,9 @@ def coefficients(
     used = _used(explicit, of_terms, of_residuals)
     pattern = _pattern_of(explicit, used)
     first = None if order is None else order(explicit, pattern)
-    known = columns_of(elimination(pattern, first)) if columns_alone else factor_pattern(pattern, first)
-    places = {pair: known.places(*numbers) for pair, (numbers, _in_force) in used.items()}
-    return Coefficients(explicit, known, places)
+    symbolic: SymbolicFactor = analyse_columns(eliminate(pattern, first)) if columns_alone else analyse(pattern, first)
+    indices = {pair: symbolic.locate(*numbers) for pair, (numbers, _in_force) in used.items()}
+    return Coefficients(explicit, symbolic, indices)
 
 
 def joined_coefficients(design: Design, G: Sequence[np.ndarray | None], order: Order | None = None) -> Coefficients:
@@ -114,7 +125,23 @@ def eliminated(
 ) -> tuple[ExplicitEquations, Elimination]:
     """The stored equations and how they are eliminated, which says what a factor costs before there is one."""
     explicit = explicit_equations(design)
-    return explicit, elimination(_pattern_of(explicit, _used(explicit, of_terms, of_residuals)))
+    return explicit, eliminate(_pattern_of(explicit, _used(explicit, of_terms, of_residuals)))
+
+
+def factorise_inverse(relationship: scipy.sparse.csr_array) -> Factor:
+    """The factor of K^-1 of a relationship, or of part of it."""
+    try:
+        with blas_threads(1):
+            return factorise_matrix(relationship)
+    except NotPositiveDefiniteError as error:
+        raise _refuse(f"equation {error.equation}") from None
+
+
+def _refuse(equation: str) -> ModelError:
+    return ModelError(
+        f"the mixed-model equations are not positive definite, first at {equation}: the variances differ too much, or "
+        "effects cannot be separated; needed other variances or fewer effects"
+    )
 
 
 def _joined(
@@ -182,20 +209,20 @@ def _pattern(n: int, pairs: Sequence[Numbers]) -> scipy.sparse.csr_array:
 
 
 @kernel
-def _scatter(values, places, out):
+def _scatter(values, indices, out):
     for e in range(values.size):
-        if places[e] >= 0:
-            out[places[e]] = values[e]
+        if indices[e] >= 0:
+            out[indices[e]] = values[e]
 
 
 @kernel
-def _sums(kappa, position, pattern, sums, places, inverse, by_pattern):
+def _sums(kappa, position, pattern, sums, indices, inverse, by_pattern):
     """sum_e kappa_e Z_e; by_pattern[p] += sum of U^p_e Z_e."""
     total = 0.0
     for e in range(kappa.size):
-        if places[e] >= 0:
-            total += kappa[e] * inverse[places[e]]
+        if indices[e] >= 0:
+            total += kappa[e] * inverse[indices[e]]
     for m in range(sums.size):
-        if places[position[m]] >= 0:
-            by_pattern[pattern[m]] += sums[m] * inverse[places[position[m]]]
+        if indices[position[m]] >= 0:
+            by_pattern[pattern[m]] += sums[m] * inverse[indices[position[m]]]
     return total

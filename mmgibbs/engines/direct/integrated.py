@@ -28,15 +28,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mmgibbs.cholesky.columns import Columns, factorise_columns, selected_columns, solve_lower, solve_upper
+from mmgibbs.cholesky.symbolic import MIN_PIVOT
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.engines.direct.coefficients import Coefficients
-from mmgibbs.engines.direct.columns import (
-    Columns,
-    factorise_columns,
-    selected_columns,
-    solve_lower,
-    solve_upper,
-)
 from mmgibbs.engines.direct.sums import (
     Sums,
     coefficient_places,
@@ -122,7 +117,7 @@ class IntegratedLikelihood:
 
     def at(self, psi: np.ndarray) -> float:
         """log p(y | psi) up to a constant; -inf where a matrix is not positive definite, or digits are lost."""
-        lists = (*self.lists, self.columns.alike)
+        lists = (*self.lists, self.columns.run_length)
         return float(_evaluate(psi, self.matrices, self.of_C, self.of_b, self.of_squares, *lists, *self.last))
 
     def _centre(self, y: np.ndarray) -> None:
@@ -131,7 +126,7 @@ class IntegratedLikelihood:
         if not np.isfinite(self.at(_variances_of_traits(design, self.random, y))):
             return
         theta, flat = self._solved(np.zeros(self.centre.size)), self._flat()
-        places = self.columns.place[flat]
+        places = self.columns.step[flat]
         self.centre[places] = theta[places]
         thetas = np.zeros(layout.size)
         thetas[np.flatnonzero(layout.active)[flat]] = theta[places]
@@ -153,7 +148,7 @@ class IntegratedLikelihood:
         self.last, self.kept = self.kept, self.last
         theta = self._solved(z[self.columns.order]) + self.centre
         self.last, self.kept = self.kept, self.last
-        return theta[self.columns.place]
+        return theta[self.columns.step]
 
     def _solved(self, z: np.ndarray) -> np.ndarray:
         """L'^-1 (D^-1 w + D^-1/2 z) by place, of the last psi."""
@@ -221,7 +216,7 @@ def fitted_values(design: Design, thetas: Sequence[np.ndarray]) -> np.ndarray:
 
 @kernel
 def _evaluate(
-    psi, matrices, of_C, of_b, of_squares, column_ptr, row_of, row_ptr, column_of, alike,
+    psi, matrices, of_C, of_b, of_squares, column_ptr, row_of, row_ptr, column_of, run_length,
     v, values, filled, y, reciprocal, w,
 ):  # fmt: skip
     """log p(y | psi) up to a constant, or -inf."""
@@ -232,10 +227,10 @@ def _evaluate(
     _add_up(of_C, v, values)
     w[:] = 0.0
     _add_up(of_b, v, w)
-    lists = column_ptr, row_of, row_ptr, column_of, alike
+    lists = column_ptr, row_of, row_ptr, column_of, run_length
     below = row_of.size
     diagonal = values[below:].copy()
-    if factorise_columns(*lists, values, filled, y, reciprocal, SINGULAR) >= 0:
+    if factorise_columns(*lists, values, filled, y, reciprocal, MIN_PIVOT) >= 0:
         return -np.inf
     solve_lower(column_ptr, row_of, values, w)
     lost = 0.0

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmgibbs.cholesky.factor import Factor
 from mmgibbs.engines.direct.coefficients import Coefficients, Order, joined_coefficients
-from mmgibbs.engines.direct.factor import Factor
 from mmgibbs.engines.direct.standard_errors import MOST_EQUATIONS
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.errors import ModelError

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mmgibbs.cholesky.factor import Factor
 from mmgibbs.engines.direct.coefficients import Coefficients, joined_coefficients
-from mmgibbs.engines.direct.factor import Factor
 from mmgibbs.engines.direct.places import original_scale_rows
 from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
 from mmgibbs.machine.speed import Tell, describe_duration, estimate_seconds
@@ -82,7 +82,7 @@ def _inverted(
         seconds = estimate_seconds(OPERATIONS_OF_INVERSE * matrix.symbolic.flops)
         tell(f"PEV: inverting {matrix.design.n_equations:,} equations{describe_duration(seconds)}")
     factor = matrix.factor(G, R)
-    return sd_of_factor(matrix, factor, factor.selected_inverse())
+    return sd_of_factor(matrix, factor, matrix.selected_inverse(factor))
 
 
 def sd_of_factor(matrix: Coefficients, factor: Factor, selected: np.ndarray) -> list[np.ndarray]:

@@ -86,7 +86,7 @@ def sums_of_C(known: Coefficients, at: CoefficientPlaces) -> Sums:
 def _of_blocks(known: Coefficients, at: CoefficientPlaces) -> Iterator[Contributions]:
     """Contributions of pairs of scalar effects: records that have both, and the relationship of a term."""
     explicit, design = known.explicit, known.design
-    for (i, j), places in known.places.items():
+    for (i, j), places in known.indices.items():
         row, column = explicit.scalar_effects[i], explicit.scalar_effects[j]
         unit = explicit.units[row.effect, column.effect]
         if i == j:  # both triangles are stored
@@ -125,7 +125,7 @@ def _of_records(known: Coefficients, at: CoefficientPlaces, y: np.ndarray) -> It
             z = 1.0 if effect.covariates is None else effect.covariates[seen, scalar.covariate]
             number = design.weight[seen] * z * y[seen, u]
             coefficients = at.inverse_R(design.pattern[seen], scalar.trait, u)
-            yield known.symbolic.place[equation[seen]], coefficients, number
+            yield known.symbolic.step[equation[seen]], coefficients, number
 
 
 def squares_of_records(design: Design, y: np.ndarray) -> np.ndarray:

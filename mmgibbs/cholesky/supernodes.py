@@ -1,8 +1,8 @@
-"""L by supernodes: the pattern of the factor, for factors whose columns are long.
+"""L by supernodes, for factors whose columns are long.
 
 Columns of one pattern that follow each other are one *supernode*: a dense panel of its own rows and columns first, then
 of the rows below, all in one flat array. A child joins its parent where few zeros are stored for it; supernodes wider
-than `WIDEST` are cut.
+than `MAX_COLUMNS` are cut.
 """
 
 from __future__ import annotations
@@ -11,27 +11,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmgibbs.engines.direct.elimination import Elimination, place_in_list
-from mmgibbs.engines.direct.panels import factorise_panels, log_determinant_panels, solve_panels
-from mmgibbs.engines.direct.selected import selected_panels
-from mmgibbs.machine.threads import blas_threads
+from mmgibbs.cholesky.elimination import Elimination, invert_order
+from mmgibbs.cholesky.panels import factorise_panels, invert_panels, log_determinant_panels, solve_panels
+from mmgibbs.cholesky.symbolic import locate_elements
 from pedigree.kernels import kernel
 
-WIDEST = 64  # columns of a supernode: its own block is factorised by plain loops, the rest by BLAS
-ZEROS = 0.15  # share of stored zeros up to which a child joins its parent
-NARROW = 4  # columns up to which it always does
+MAX_COLUMNS = 64  # columns of a supernode: its own block is factorised by plain loops, the rest by BLAS
+MAX_SHARE_OF_ZEROS = 0.15  # share of stored zeros up to which a child joins its parent
+MAX_COLUMNS_ALWAYS_MERGED = 4  # columns up to which it always does
 
 
-class Symbolic(NamedTuple):
-    """What the factor of one pattern looks like; n equations, s supernodes."""
+class Supernodes(NamedTuple):
+    """A SymbolicFactor (symbolic.py) of n equations by s supernodes."""
 
-    order: np.ndarray  # (n,) int64 the equation at each place of the factor
-    place: np.ndarray  # (n,) int64 the place of each equation
-    supernode: np.ndarray  # (n,) int64 of each place
-    first: np.ndarray  # (s + 1,) int64 first place of each supernode
+    order: np.ndarray  # (n,) int64 the equation that is eliminated at each step
+    step: np.ndarray  # (n,) int64 the step at which each equation is eliminated
+    supernode: np.ndarray  # (n,) int64 of each column
+    first: np.ndarray  # (s + 1,) int64 first column of each supernode
     parent: np.ndarray  # (s,) int64 supernode of the first row below; -1: none
     row_ptr: np.ndarray  # (s + 1,) int64
-    rows: np.ndarray  # places of the rows of each panel, ascending, its own columns first
+    rows: np.ndarray  # the rows of each panel, ascending, its own columns first
     panel_ptr: np.ndarray  # (s + 1,) int64 where each panel (rows by columns, row by row) starts
     stack: int  # elements that wait for their parents at most
     widest_below: int  # rows below a supernode at most
@@ -54,70 +53,66 @@ class Symbolic(NamedTuple):
         squares = lambda n: n * (n + 1) * (2 * n + 1) / 6
         return int((squares(rows) - squares(rows - width)).sum())
 
-    def places(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """(m,) int64 where elements (row, column), or their mirror images, stand in the panels; equation -1: -1."""
-        return _places(
-            rows.astype(np.int64), columns.astype(np.int64), self.place, self.supernode, self.first, self.row_ptr,
-            self.rows, self.panel_ptr,
-        )  # fmt: skip
-
-    @property
-    def diagonal_places(self) -> np.ndarray:
-        """(n,) int64 where the diagonal of each equation stands."""
-        node = self.supernode
-        own = np.arange(node.size) - self.first[node]
-        width = self.first[node + 1] - self.first[node]
-        return (self.panel_ptr[node] + own * width + own)[self.place]
-
-    def factorise(self, values: np.ndarray) -> int:
-        """values (elements,): C becomes L. -1, or the place of the first pivot that is not positive."""
-        with blas_threads(1):  # sums then run in one order, whatever else the machine does
-            return factorise_panels(
-                self.first, self.row_ptr, self.rows, self.panel_ptr, self.parent, self.stack, self.widest_below, values
-            )
-
-    def log_determinant(self, values: np.ndarray) -> float:
-        """log|C| = 2 sum_i log L_ii"""
-        return float(log_determinant_panels(self.first, self.row_ptr, self.panel_ptr, values))
-
-    def solve(self, values: np.ndarray, x: np.ndarray) -> None:
-        """x (n, m) <- C^-1 x in place, rows in the order of the factor."""
-        solve_panels(self.first, self.row_ptr, self.rows, self.panel_ptr, values, x)
-
-    def selected_inverse(self, values: np.ndarray) -> np.ndarray:
-        """(elements,) C^-1 in the places of L."""
-        with blas_threads(1):
-            return selected_panels(
-                self.first, self.row_ptr, self.rows, self.panel_ptr, self.supernode, self.widest_below, values
-            )
-
     @property
     def bytes(self) -> int:
         """Of a factor, a selected inverse and what waits for its parent while they are made."""
         return 8 * (2 * self.elements + self.stack + 2 * self.widest_below**2) + 8 * self.rows.size
 
+    @property
+    def diagonal(self) -> np.ndarray:
+        return self._diagonal_of_columns[self.step]
 
-def symbolic(known: Elimination) -> Symbolic:
-    """The supernodes of an elimination."""
-    first = _merged(known.tree, known.counts)
+    def locate(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        width = np.diff(self.first)[self.supernode]
+        start = self.panel_ptr[self.supernode] + np.arange(width.size) - self.first[self.supernode]
+        return locate_elements(
+            rows.astype(np.int64), columns.astype(np.int64), self.step, self._diagonal_of_columns,
+            self.supernode, self.row_ptr, self.rows, start, width,
+        )  # fmt: skip
+
+    @property
+    def _diagonal_of_columns(self) -> np.ndarray:
+        """(n,) int64 the index of the diagonal of each column."""
+        column = np.arange(self.supernode.size) - self.first[self.supernode]
+        width = np.diff(self.first)[self.supernode]
+        return self.panel_ptr[self.supernode] + column * width + column
+
+    def factorise(self, values: np.ndarray) -> int:
+        return factorise_panels(
+            self.first, self.row_ptr, self.rows, self.panel_ptr, self.parent, self.stack, self.widest_below, values
+        )
+
+    def log_determinant(self, values: np.ndarray) -> float:
+        return float(log_determinant_panels(self.first, self.row_ptr, self.panel_ptr, values))
+
+    def solve(self, values: np.ndarray, x: np.ndarray) -> None:
+        solve_panels(self.first, self.row_ptr, self.rows, self.panel_ptr, values, x)
+
+    def selected_inverse(self, values: np.ndarray) -> np.ndarray:
+        return invert_panels(
+            self.first, self.row_ptr, self.rows, self.panel_ptr, self.supernode, self.widest_below, values
+        )
+
+
+def analyse_supernodes(eliminated: Elimination) -> Supernodes:
+    """The supernodes of an elimination and the rows of their panels."""
+    first = _merge_columns(eliminated.parent, eliminated.counts)
     supernode = np.repeat(np.arange(first.size - 1), np.diff(first))
-    row_ptr, rows = _rows(known.indptr, known.indices, first, supernode)
+    row_ptr, rows = _list_rows(eliminated.indptr, eliminated.indices, first, supernode)
     width, height = np.diff(first), np.diff(row_ptr)
     parent = np.full(width.size, -1, np.int64)
     inner = height > width
     parent[inner] = supernode[rows[row_ptr[:-1][inner] + width[inner]]]
     panel_ptr = np.concatenate([[0], np.cumsum(width * height)])
-    place = np.empty(known.order.size, np.int64)
-    place[known.order] = np.arange(known.order.size)
     below = height - width
-    return Symbolic(
-        known.order, place, supernode, first, parent, row_ptr, rows, panel_ptr,
-        _stack_size(parent, below), int(below.max(initial=0)),
+    return Supernodes(
+        eliminated.order, invert_order(eliminated.order), supernode, first, parent, row_ptr, rows, panel_ptr,
+        _measure_stack(parent, below), int(below.max(initial=0)),
     )  # fmt: skip
 
 
 @kernel(error_model="python")
-def _merged(parent, counts):
+def _merge_columns(parent, counts):
     """(s + 1,) first column of each supernode."""
     n = parent.size
     first, rows, last = np.empty(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
@@ -131,7 +126,8 @@ def _merged(parent, counts):
             together = width + rows[above]
             zeros = width * (together - rows[below])
             kept = (width + wider) * together
-            if width + wider > WIDEST or (zeros > ZEROS * kept and width + wider > NARROW):
+            fills = zeros > MAX_SHARE_OF_ZEROS * kept and width + wider > MAX_COLUMNS_ALWAYS_MERGED
+            if width + wider > MAX_COLUMNS or fills:
                 break
             rows[below], last[below] = together, last[above]
             s -= 1
@@ -140,7 +136,7 @@ def _merged(parent, counts):
 
 
 @kernel(error_model="python")
-def _rows(indptr, indices, first, supernode):
+def _list_rows(indptr, indices, first, supernode):
     """The rows of each panel: its columns, the matrix's elements below them, and the rows of the children."""
     n, s = supernode.size, first.size - 1
     row_ptr, rows = np.zeros(s + 1, np.int64), np.empty(max(16, 4 * indices.size), np.int64)
@@ -153,12 +149,11 @@ def _rows(indptr, indices, first, supernode):
             larger = np.empty(max(most, 2 * rows.size), np.int64)
             larger[:used] = rows[:used]
             rows = larger
-        start = used
         for i in range(first[k], first[k + 1]):
             rows[used] = i
             seen[i] = k
             used += 1
-        own = used
+        below = used
         for j in range(first[k], first[k + 1]):
             for e in range(indptr[j], indptr[j + 1]):
                 i = indices[e]
@@ -175,18 +170,17 @@ def _rows(indptr, indices, first, supernode):
                     rows[used] = i
                     used += 1
             c = sibling[c]
-        rows[own:used] = np.sort(rows[own:used])
+        rows[below:used] = np.sort(rows[below:used])
         row_ptr[k + 1] = used
-        if used > own:
-            above = supernode[rows[own]]
+        if used > below:
+            above = supernode[rows[below]]
             sibling[k] = child[above]
             child[above] = k
-        assert start == row_ptr[k]
     return row_ptr, rows[: row_ptr[s]].copy()
 
 
 @kernel(error_model="python")
-def _stack_size(parent, below):
+def _measure_stack(parent, below):
     """Elements of all update matrices that wait at once, at most."""
     waiting, most = 0, 0
     of_children = np.zeros(parent.size, np.int64)
@@ -196,19 +190,3 @@ def _stack_size(parent, below):
         if parent[s] >= 0:
             of_children[parent[s]] += below[s] ** 2
     return most
-
-
-@kernel
-def _places(rows, columns, place, supernode, first, row_ptr, panel_rows, panel_ptr):
-    """(nnz,) where each element (row, column), or its mirror image below the diagonal, stands in the panels."""
-    out = np.full(rows.size, -1, np.int64)
-    for e in range(rows.size):
-        if rows[e] < 0 or columns[e] < 0:
-            continue
-        i, j = place[rows[e]], place[columns[e]]
-        if i < j:
-            i, j = j, i
-        s = supernode[j]
-        row = place_in_list(panel_rows, row_ptr[s], row_ptr[s + 1], i) - row_ptr[s]
-        out[e] = panel_ptr[s] + row * (first[s + 1] - first[s]) + j - first[s]
-    return out

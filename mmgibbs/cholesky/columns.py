@@ -25,27 +25,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmgibbs.draws.small_matrices import SINGULAR
-from mmgibbs.engines.direct.elimination import Elimination, place_in_list
+from mmgibbs.cholesky.elimination import Elimination, invert_order
+from mmgibbs.cholesky.symbolic import MIN_PIVOT, locate_elements
 from pedigree.kernels import kernel
 
-AT_ONCE = 4  # columns of one pattern
+MAX_COLUMNS_AT_ONCE = 4  # of one pattern
 
 
 class Columns(NamedTuple):
-    """The pattern of the factor of n equations, by columns and by rows; what the same of supernodes is: symbolic.py."""
+    """A SymbolicFactor (symbolic.py) of n equations by columns, with `below` elements below the diagonal."""
 
-    order: np.ndarray  # (n,) int64 the equation at each place of the factor
-    place: np.ndarray  # (n,) int64 the place of each equation
+    order: np.ndarray  # (n,) int64 the equation that is eliminated at each step
+    step: np.ndarray  # (n,) int64 the step at which each equation is eliminated
     column_ptr: np.ndarray  # (n + 1,) uint64
     row_of: np.ndarray  # (below,) uint32 rows below the diagonal of each column, ascending
     row_ptr: np.ndarray  # (n + 1,) uint64
-    column_of: np.ndarray  # (below,) uint32 columns left of the diagonal of each row, ascending
-    alike: np.ndarray  # (n,) uint8 how many columns from here on have one pattern, up to AT_ONCE
+    column_of: np.ndarray  # (below,) uint32 columns before the diagonal of each row, ascending
+    run_length: np.ndarray  # (n,) uint8 columns from here on that have one pattern, up to MAX_COLUMNS_AT_ONCE
 
     @property
     def elements(self) -> int:
-        """Stored elements: L below the diagonal, and D."""
+        """L below the diagonal, and D."""
         return self.row_of.size + self.order.size
 
     @property
@@ -64,119 +64,89 @@ class Columns(NamedTuple):
         return 8 * 3 * self.elements + 8 * self.row_of.size + 32 * self.order.size
 
     @property
-    def diagonal_places(self) -> np.ndarray:
-        """(n,) int64 where the diagonal of each equation stands."""
-        return self.row_of.size + self.place
+    def diagonal(self) -> np.ndarray:
+        return self.row_of.size + self.step
 
-    def places(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """(m,) int64 where elements (row, column), or their mirror images, stand; equation -1: -1."""
-        return _places(
-            rows.astype(np.int64), columns.astype(np.int64), self.place, self.column_ptr.astype(np.int64), self.row_of
-        )
+    def locate(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        n, start = self.order.size, self.column_ptr.astype(np.int64)
+        return locate_elements(
+            rows.astype(np.int64), columns.astype(np.int64), self.step, self.row_of.size + np.arange(n),
+            np.arange(n), start, self.row_of, start, np.ones(n, np.int64),
+        )  # fmt: skip
 
     def factorise(self, values: np.ndarray) -> int:
-        """values (elements,): C becomes L and D. -1, or the place of the first pivot that is not positive."""
         n = self.order.size
         filled, y, reciprocal = np.empty(n, np.uint64), np.empty(n), np.empty(n)
-        lists = self.column_ptr, self.row_of, self.row_ptr, self.column_of, self.alike
-        return int(factorise_columns(*lists, values, filled, y, reciprocal, SINGULAR))
+        lists = self.column_ptr, self.row_of, self.row_ptr, self.column_of, self.run_length
+        return int(factorise_columns(*lists, values, filled, y, reciprocal, MIN_PIVOT))
 
     def log_determinant(self, values: np.ndarray) -> float:
-        """log|C| = sum_i log D_i"""
         return float(log_determinant_columns(self.row_of.size, values))
 
     def solve(self, values: np.ndarray, x: np.ndarray) -> None:
-        """x (n, m) <- C^-1 x in place, rows in the order of the factor."""
         solve_columns(self.column_ptr, self.row_of, values, x)
 
     def selected_inverse(self, values: np.ndarray) -> np.ndarray:
-        """(elements,) C^-1 in the places of L and D."""
         out = np.empty(self.elements)
         selected_columns(self.column_ptr, self.row_of, self.row_ptr, self.column_of, values, out)
         return out
 
 
-def columns_of(known: Elimination) -> Columns:
-    """The columns of an elimination."""
-    place = np.empty(known.order.size, np.int64)
-    place[known.order] = np.arange(known.order.size)
-    column_ptr, row_of, row_ptr, column_of = _pattern(known.indptr, known.indices, known.tree)
-    alike = _alike(column_ptr.astype(np.int64), row_of)
-    return Columns(known.order, place, column_ptr, row_of, row_ptr, column_of, alike)
+def analyse_columns(eliminated: Elimination) -> Columns:
+    """The pattern of L, column by column and row by row."""
+    column_ptr = np.concatenate([[0], np.cumsum(eliminated.counts - 1)])
+    row_of, row_ptr, column_of = _list_elements(eliminated.indptr, eliminated.indices, eliminated.parent, column_ptr)
+    run_length = _count_runs(column_ptr, row_of)
+    return Columns(
+        eliminated.order, invert_order(eliminated.order), column_ptr.astype(np.uint64), row_of,
+        row_ptr.astype(np.uint64), column_of, run_length,
+    )  # fmt: skip
 
 
 @kernel(error_model="python")
-def _pattern(indptr, indices, parent):
-    """Row i of L has the columns met on the way up the tree from its elements in C."""
+def _list_elements(indptr, indices, parent, column_ptr):
+    """row_of, row_ptr and column_of: row i of L has the columns met on the way up the tree from its elements in C."""
     n = parent.size
-    seen, below = np.full(n, -1, np.int64), np.zeros(n + 1, np.int64)
-    left = np.zeros(n + 1, np.int64)
+    row_of, column_of = np.empty(column_ptr[n], np.uint32), np.empty(column_ptr[n], np.uint32)
+    row_ptr, seen, filled = np.zeros(n + 1, np.int64), np.full(n, -1, np.int64), column_ptr[:-1].copy()
     for i in range(n):
         seen[i] = i
+        row_ptr[i + 1] = row_ptr[i]
         for e in range(indptr[i], indptr[i + 1]):
             k = indices[e]
             while k < i and seen[k] != i:
                 seen[k] = i
-                below[k + 1] += 1
-                left[i + 1] += 1
+                row_of[filled[k]] = i
+                filled[k] += 1
+                row_ptr[i + 1] += 1
                 k = parent[k]
-    column_ptr, row_ptr = np.cumsum(below), np.cumsum(left)
-    row_of, column_of = np.empty(column_ptr[n], np.uint32), np.empty(row_ptr[n], np.uint32)
-    fill = column_ptr[:-1].copy()
-    seen[:] = -1
-    for i in range(n):
-        seen[i] = i
-        for e in range(indptr[i], indptr[i + 1]):
-            k = indices[e]
-            while k < i and seen[k] != i:
-                seen[k] = i
-                row_of[fill[k]] = i
-                fill[k] += 1
-                k = parent[k]
-    fill = row_ptr[:-1].copy()
-    for j in range(n):
+    filled = row_ptr[:-1].copy()
+    for j in range(n):  # the transpose, so that the columns of each row ascend
         for p in range(column_ptr[j], column_ptr[j + 1]):
             i = row_of[p]
-            column_of[fill[i]] = j
-            fill[i] += 1
-    return column_ptr.astype(np.uint64), row_of, row_ptr.astype(np.uint64), column_of
+            column_of[filled[i]] = j
+            filled[i] += 1
+    return row_of, row_ptr, column_of
 
 
 @kernel(error_model="python")
-def _alike(column_ptr, row_of):
+def _count_runs(column_ptr, row_of):
     """(n,) a column has the pattern of the next one where it is one element longer and starts with that."""
     n = column_ptr.size - 1
     out = np.ones(n, np.uint8)
     for j in range(n - 2, -1, -1):
-        longer = column_ptr[j + 1] - column_ptr[j] == column_ptr[j + 2] - column_ptr[j + 1] + 1
-        if longer and row_of[column_ptr[j]] == j + 1:
-            out[j] = min(out[j + 1] + 1, AT_ONCE)
+        is_longer = column_ptr[j + 1] - column_ptr[j] == column_ptr[j + 2] - column_ptr[j + 1] + 1
+        if is_longer and row_of[column_ptr[j]] == j + 1:
+            out[j] = min(out[j + 1] + 1, MAX_COLUMNS_AT_ONCE)
     return out
 
 
 @kernel
-def _places(rows, columns, place, column_ptr, row_of):
-    """(m,) the pattern has every element that is asked for."""
-    out = np.full(rows.size, -1, np.int64)
-    for e in range(rows.size):
-        if rows[e] < 0 or columns[e] < 0:
-            continue
-        i, j = place[rows[e]], place[columns[e]]
-        if i < j:
-            i, j = j, i
-        if i == j:
-            out[e] = row_of.size + i
-            continue
-        out[e] = place_in_list(row_of, column_ptr[j], column_ptr[j + 1], i)
-    return out
+def factorise_columns(column_ptr, row_of, row_ptr, column_of, run_length, values, filled, y, reciprocal, min_pivot):
+    """values (elements,): C becomes L and D. Returns -1, or the first step whose pivot is not above `min_pivot` times
+    the diagonal of C.
 
-
-@kernel
-def factorise_columns(column_ptr, row_of, row_ptr, column_of, alike, values, filled, y, reciprocal, singular):
-    """values (elements,): C becomes L and D. Returns -1, or the place of the first pivot that is not above `singular`
-    times the diagonal of C.
-
-    column_ptr (n + 1,), row_of (below,), row_ptr (n + 1,), column_of (below,), alike (n,): of a Columns.
+    column_ptr (n + 1,), row_of (below,), row_ptr (n + 1,), column_of (below,), run_length (n,): of a Columns.
     filled (n,) uint64, y (n,) and reciprocal (n,) 1 / D: work space, `reciprocal` for the solutions too.
     """
     n = y.size
@@ -188,13 +158,13 @@ def factorise_columns(column_ptr, row_of, row_ptr, column_of, alike, values, fil
     for i in range(np.uint64(n)):
         q, last = row_ptr[i], row_ptr[i + one]
         d = values[below + i]
-        least = singular * d
+        least = min_pivot * d
         for e in range(q, last):
             j = column_of[e]
             y[j] = values[filled[j]]
         while q < last:
             j = np.uint64(column_of[q])
-            taken = min(np.uint64(alike[j]), last - q)  # row i has all columns of a pattern from one of them on
+            taken = min(np.uint64(run_length[j]), last - q)  # row i has all columns of a pattern from one of them on
             y0 = y[j]
             if taken == four:
                 p0, p1, p2, p3 = column_ptr[j], column_ptr[j + one], column_ptr[j + two], column_ptr[j + three]
@@ -280,7 +250,7 @@ def log_determinant_columns(below, values):
 
 @kernel
 def selected_columns(column_ptr, row_of, row_ptr, column_of, values, out):
-    """out (elements,): C^-1 in the places of L and D, by the recursion of the module.
+    """out (elements,): C^-1 where L and D have elements, by the recursion of the module.
 
     column_ptr (n + 1,), row_of (below,), row_ptr (n + 1,), column_of (below,): of a Columns; values (elements,): L, D.
     """
