@@ -1,93 +1,20 @@
-"""`mmgibbs bench`: measured figures from one run on one machine, as a table and as JSON.
-
-mmgibbs bench engines               hybrid and structured side by side on three beef systems
-mmgibbs bench evaluation CONFIG     sweeps of an analysis file, everything included (variances, moments, records kept)
-mmgibbs bench choice CONFIG...      what engine: auto goes by: estimated and measured milliseconds of each engine
-mmgibbs bench markers               effects of SNPs: milliseconds a sweep beside the bound of bytes
-mmgibbs bench relationships         genomic relationships: seconds of G and its inverse, milliseconds a sweep
-mmgibbs bench sweep --animals N     one sweep of the simulated beef system: seconds, bytes, resident memory
-mmgibbs bench regressions           each regression in the setting of its paper, with the published numbers
-mmgibbs bench files --animals N     the same system from files on disk to the end of its first sweep
-"""
+"""`mmgibbs bench`: the speed of an analysis on this machine, as a table and as JSON."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import platform
+from collections.abc import Mapping
 from datetime import date
-from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-_SIZES = (
-    "systems of 5.1 M (small), 28.3 M (medium) and 51.4 M (large) equations, as on a poster of Golden, Lupo & Garrick, "
-    "whose times are printed beside those measured"
-)
-_SEED = "of the simulated data (default: %(default)s)"
-_HOME = {
-    "engines": ("mmgibbs.bench.engines", "bench_engines"),
-    "regressions": ("mmgibbs.bench.regressions", "bench_regressions"),
-    "markers": ("mmgibbs.bench.markers", "bench_markers"),
-    "relationships": ("mmgibbs.bench.relationships", "bench_relationships"),
-    "evaluation": ("mmgibbs.bench.evaluation", "bench_evaluation"),
-    "choice": ("mmgibbs.bench.choice", "bench_choice"),
-    "sweep": ("mmgibbs.bench.systems", "bench_sweep"),
-    "files": ("mmgibbs.bench.systems", "bench_files"),
-}
+JSON_HELP = "write the figures to FILE as well"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest="bench", required=True, metavar="KIND")
-    p = kinds.add_parser("engines", help="seconds per sample of every engine on simulated beef systems of three sizes")
-    p.add_argument(
-        "--systems",
-        nargs="+",
-        choices=("small", "medium", "large"),
-        default=["small"],
-        help=f"{_SIZES} (default: small)",
-    )
-    p.add_argument(
-        "--scale",
-        type=float,
-        default=1.0,
-        help="share of the animals of each system, for smaller machines (default: 1)",
-    )
-    p.add_argument(
-        "--sweeps",
-        type=int,
-        default=5,
-        help="timed sweeps of each engine, in turn; medians are printed (default: %(default)s)",
-    )
-    help_text = (
-        "sweeps with sampled variances, from which ESS per second is computed; 0: none (default: as many as fit into a "
-        "minute, from 50 to 2,000)"
-    )
-    p.add_argument("--ess-sweeps", type=int, metavar="N", help=help_text)
-    p.add_argument(
-        "--engines",
-        nargs="+",
-        choices=("hybrid", "structured"),
-        default=["hybrid", "structured"],
-        help="default: both",
-    )
-    p.add_argument("--seed", type=int, default=1, help=_SEED)
-    p = kinds.add_parser("regressions", help="each regression in the setting of its paper, with the published numbers")
-    parts = ("horseshoe", "hmc", "lasso", "multinomial", "hierarchical")
-    p.add_argument("--parts", nargs="+", choices=parts, default=list(parts), help="default: all")
-    p.add_argument(
-        "--data",
-        metavar="DIR",
-        help="folder with the data sets mnist and covertype_cover, for the settings that need them",
-    )
-    p.add_argument("--threads", type=int, default=2, help="default: %(default)s")
-    p.add_argument(
-        "--scale", type=float, default=1.0, help="share of the rows of each setting, for smaller machines (default: 1)"
-    )
-    p.add_argument(
-        "--grid",
-        action="store_true",
-        help="time gradient and leapfrog for 224 combinations of rows, classes and predictors instead",
-    )
     p = kinds.add_parser(
         "evaluation", help="milliseconds per sweep of an analysis file, one chain, everything included"
     )
@@ -96,89 +23,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="KEY=VALUE", help="override a value of the analysis file"
     )
     p.add_argument("--sweeps", type=int, default=2000, help="timed sweeps (default: %(default)s)")
-    p = kinds.add_parser(
-        "choice", help="estimated and measured milliseconds of the engines among which engine: auto chooses"
-    )
-    p.add_argument("config", nargs="+", help="analysis files, e.g. configs/*.yaml")
-    p.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="override a value of the analysis files"
-    )
-    for name, text in (
-        ("sweep", "seconds per sweep of the simulated beef system"),
-        ("files", "simulated beef system: seconds from csv files to the end of the first sweep"),
-    ):
-        p = kinds.add_parser(name, help=text)
-        p.add_argument(
-            "--animals",
-            type=int,
-            default=100_000,
-            help="animals in the pedigree; 1100000 gives 4.7 M equations (default: %(default)s)",
-        )
-        p.add_argument("--seed", type=int, default=1, help=_SEED)
-        p.add_argument(
-            "--precision",
-            choices=("single", "double"),
-            default="single",
-            help="of the equations (default: %(default)s)",
-        )
-        if name == "sweep":
-            p.add_argument(
-                "--sweeps", type=int, default=5, help="timed sweeps; the median is printed (default: %(default)s)"
-            )
-            p.add_argument(
-                "--update",
-                choices=("level", "site"),
-                default="level",
-                help="levels jointly, or one equation after another (default: %(default)s)",
-            )
-            p.add_argument(
-                "--partition",
-                choices=("term", "colour", "equal"),
-                default="term",
-                help="blocks of the equations; structured takes colours (default: %(default)s)",
-            )
-            p.add_argument(
-                "--engine", choices=("serial", "structured", "hybrid"), default="serial", help="default: %(default)s"
-            )
-            p.add_argument("--threads", type=int, default=1, help="default: %(default)s")
-    p = kinds.add_parser(
-        "markers", help="sweeps over SNP effects on simulated genotypes, with the least time that memory allows"
-    )
-    p.add_argument(
-        "--sizes",
-        nargs="+",
-        metavar="ANIMALSxSNPS",
-        default=["1814x10346", "10000x50000"],
-        help="default: 1814x10346 10000x50000",
-    )
-    p.add_argument("--priors", nargs="+", choices=("rr", "bayes_r"), default=["rr", "bayes_r"], help="default: both")
-    p.add_argument("--sweeps", type=int, default=50, help="timed; from 500 on ESS too (default: %(default)s)")
-    p.add_argument("--burn-in", type=int, default=20, help="default: %(default)s")
-    p.add_argument("--bandwidth", type=float, default=20.0, help="GB/s of memory (default: %(default)s)")
-    p.add_argument("--precision", choices=("single", "double"), default="single", help="default: %(default)s")
-    p.add_argument("--threads", type=int, default=1, help="default: %(default)s")
-    p.add_argument("--seed", type=int, default=1, help=_SEED)
-    p = kinds.add_parser("relationships", help="G of simulated genotypes, its inverse, and sweeps that read it")
-    p.add_argument("--sizes", nargs="+", metavar="ANIMALSxSNPS", default=["2000x10000"], help="default: 2000x10000")
-    p.add_argument("--animals", type=int, help="single-step: pedigree of the simulated beef system, three traits")
-    p.add_argument("--sweeps", type=int, default=20, help="timed; medians are printed (default: %(default)s)")
-    p.add_argument("--threads", type=int, default=1, help="from 2 on the structured engine (default: %(default)s)")
-    p.add_argument("--pcg", action="store_true", help="also solve by PCG to 1e-10")
-    p.add_argument("--core", type=int, metavar="N", help="the inverse by a core of N animals (APY), as products")
-    p.add_argument("--formed", action="store_true", help="with --core: form the whole inverse from it")
-    p.add_argument("--bandwidth", type=float, default=20.0, help="GB/s of memory (default: %(default)s)")
-    p.add_argument("--precision", choices=("single", "double"), default="double", help="default: %(default)s")
-    p.add_argument("--seed", type=int, default=1, help=_SEED)
-    for p in kinds.choices.values():
-        p.add_argument("--json", metavar="FILE", help="write the figures to FILE as well")
+    p.add_argument("--json", metavar="FILE", help=JSON_HELP)
 
 
 def main(args: argparse.Namespace) -> int:
+    from mmgibbs.bench.evaluation import bench_evaluation
+
+    show_figures(bench_evaluation(args), args.json)
+    return 0
+
+
+def show_figures(measured: Mapping[str, Any], file: str | None) -> None:
+    """Print figures with the date and the machine, lists as tables, and write them to a JSON file if there is one."""
     from mmgibbs.bench.machine import processor
 
-    module, function = _HOME[args.bench]
     figures = {"date": date.today().isoformat(), "processor": processor(), "python": platform.python_version()}
-    figures |= getattr(import_module(module), function)(args)
+    figures |= measured
     width = max(len(name) for name, value in figures.items() if not isinstance(value, list))
     for name, value in figures.items():
         if isinstance(value, list):
@@ -186,9 +46,8 @@ def main(args: argparse.Namespace) -> int:
             print_table(value)
         else:
             print(f"{name:<{width}}  {as_text(value)}")
-    if args.json:
-        Path(args.json).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-    return 0
+    if file:
+        Path(file).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 
 def as_text(value: object) -> str:

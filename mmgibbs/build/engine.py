@@ -10,7 +10,7 @@ effective draws of the slowest variance in it, over b sweeps of burn-in and n af
     serial, structured    e = 0.14 / (r^2 sqrt(k))    r random terms on the trait that has most: variances compete;
                                                       k components of the widest term
 
-which is what was measured within a factor of three or so (results of tests/bench, "Which engine"). `marginal` is taken
+which is what was measured within a factor of three or so (results of benchmarks, "Which engine"). `marginal` is taken
 where it wins by MARGIN, of the others the one with the cheaper sweep. What an analysis says of sweeps leaves out
 `marginal`, which makes none.
 """

@@ -15,7 +15,7 @@ before columns of one pattern were factorised together (columns.py: two thirds o
 there is no dependence on that package. Columns gather and scatter element by element; where they are long, dense
 panels pay: `MAX_FLOPS_PER_ELEMENT` is where both take about as long. Its AMD and our minimum degree fill alike (within
 3 %); nested dissection by level structures fills 5 to 180 times as much, as pedigrees are no meshes
-(tests/bench/orderings.py).
+(benchmarks/orderings.py).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Milliseconds that a sweep or a factorisation takes, estimated from counts before anything is built.
 
-Straight lines through what was measured on one core, mostly within a third of it (results of tests/bench, "Which
-engine"; `mmgibbs bench choice` measures them anew). They are made of counts alone, so that they are the same on every
-machine, and so is an engine that is chosen by them.
+Straight lines through what was measured on one core, mostly within a third of it (`python -m benchmarks choice`
+measures them anew; the table "Which engine" of the measured figures is beside it). They are made of counts alone, so
+that they are the same on every machine, and so is an engine that is chosen by them.
 """
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ def terms_to_interweave(model: MixedModel, wanted: str | bool = "auto") -> tuple
     """The random terms whose G is redrawn given v. `wanted` is `sampler.interweave`: auto, true or false.
 
     auto means every term that can be: the step costs a sixth to a third of a sweep and gives two to twenty times the
-    effective draws of G where animals have few records each (tests/bench/interweaving.py), most where heritability is
+    effective draws of G where animals have few records each (benchmarks/interweaving.py), most where heritability is
     low; where a level has hundreds of records and the chain mixes well without it, it gains nothing and loses that
     little.
     """

@@ -5,7 +5,7 @@ import pytest
 from helpers.support import mixed_model, saved_draws
 from reference import models
 
-from mmgibbs.bench.gpu import structured_on_gpu
+from benchmarks.gpu import structured_on_gpu
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.serial import SerialEngine

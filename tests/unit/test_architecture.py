@@ -46,7 +46,7 @@ def test_links_lead_somewhere(page):
 
 def test_sources_cite_pages_and_files_of_this_repository():
     page, file = re.compile(r"\b([A-Z]{4,}\.md|docs/[\w/-]+\.md)"), re.compile(r"\b[a-z]\w*\.(?:py|cuh|cu)\b")
-    files = {p.name for folder in ("mmgibbs", "pedigree", "tests") for p in (ROOT / folder).rglob("*.*")}
+    files = {p.name for folder in ("mmgibbs", "pedigree", "tests", "benchmarks") for p in (ROOT / folder).rglob("*.*")}
     for path in [*(ROOT / "mmgibbs").rglob("*.py"), *(ROOT / "pedigree").rglob("*.py")]:
         text = path.read_text(encoding="utf-8")
         where = path.relative_to(ROOT).as_posix()

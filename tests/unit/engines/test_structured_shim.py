@@ -15,9 +15,9 @@ from helpers.host_device import HostDevice
 from helpers.support import mixed_model, random_draws, saved_draws
 from reference import models
 
-from mmgibbs.bench.effective import SAMPLED
-from mmgibbs.bench.engines import one_system
-from mmgibbs.bench.gpu import structured_row
+from benchmarks.effective import SAMPLED
+from benchmarks.engines import one_system
+from benchmarks.gpu import structured_row
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.coloured_gpu.resident import cut
 from mmgibbs.engines.serial import SerialEngine
@@ -368,7 +368,7 @@ def test_too_many_components_are_refused(shim, monkeypatch):
 
 def test_the_benchmark_row(beef, shim, monkeypatch):
     """On the host its seconds say nothing, but every figure is there; without a device the row says why."""
-    monkeypatch.setattr("mmgibbs.bench.gpu.COPIED", 1000)
+    monkeypatch.setattr("benchmarks.gpu.COPIED", 1000)
     data, design = beef
     row = structured_row(design, data.G, data.R, sweeps=2, device=HostDevice(shim("single")))
     assert row["equations"] == design.n_equations
@@ -380,7 +380,7 @@ def test_the_benchmark_row(beef, shim, monkeypatch):
 
 def test_bench_engines_with_a_device(shim, monkeypatch):
     """What the device did stands in the table, what bounds it above."""
-    monkeypatch.setattr("mmgibbs.bench.gpu.COPIED", 1000)
+    monkeypatch.setattr("benchmarks.gpu.COPIED", 1000)
     args = SimpleNamespace(scale=0.001, seed=1, sweeps=1, ess_sweeps=10, engines=["structured"])
     about, rows = one_system("small", args, HostDevice(shim("single")))
     row = next(row for row in rows if row["engine"] == "structured on a GPU")

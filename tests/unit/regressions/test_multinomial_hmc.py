@@ -460,7 +460,7 @@ def test_estimator_keeps_labels_and_names():
 
 
 def test_grid_times_every_combination():
-    from mmgibbs.bench.regressions_hmc import grid
+    from benchmarks.regressions_hmc import grid
 
     rows = grid(scale=0.001, repeats=1)
     assert len(rows) == 224 and all(row.gradient > 0 and row.leapfrog > 0 and row.products > 0 for row in rows)

@@ -45,7 +45,7 @@ def first():
     [("first", "marginal"), ("repeated_records", "marginal"), ("beef", "structured"), ("disease", "serial")],
 )
 def test_auto_takes_what_was_measured_to_be_the_best(name, engine):
-    """tests/bench/RESULTS.md, "Which engine"."""
+    """benchmarks/RESULTS.md, "Which engine"."""
     sampler, model = read(name)
     chosen = choose_engine(sampler, model)
     assert chosen.engine.name == engine

@@ -25,7 +25,7 @@ LARGE = 1_000_000  # rows of the second horseshoe setting, as uint8: 1 GB
 def bench_regressions(args: argparse.Namespace) -> dict:
     """The tables of `args.parts`, or Beam's grid of N, p and K alone."""
     if args.grid:
-        from mmgibbs.bench.regressions_hmc import grid
+        from benchmarks.regressions_hmc import grid
 
         return {"scale": args.scale, "gradient and leapfrog": as_table(grid(args.scale, args.threads))}
     tables: dict[str, Any] = {}
@@ -74,7 +74,7 @@ def timed(sampler: Sampler, arrays: Arrays, chains: int = 1, sweeps: int = 20, b
 
 
 def _horseshoe_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[GpuRow]:
-    from mmgibbs.bench.regressions_horseshoe import synthetic
+    from benchmarks.regressions_horseshoe import synthetic
     from mmgibbs.regressions.horseshoe.probit import HorseshoeProbitModel, HorseshoeProbitOptions
 
     rows = []
@@ -93,7 +93,7 @@ def _horseshoe_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[GpuRow
 
 
 def _hmc_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[GpuRow]:
-    from mmgibbs.bench.regressions_hmc import mnist_row
+    from benchmarks.regressions_hmc import mnist_row
 
     if args.data is None:
         return []
@@ -105,7 +105,7 @@ def _hmc_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[GpuRow]:
 
 
 def _multinomial_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[GpuRow]:
-    from mmgibbs.bench.regressions_multinomial import simulate
+    from benchmarks.regressions_multinomial import simulate
     from mmgibbs.regressions.multinomial.polya_gamma import MultinomialPGModel, MultinomialPGOptions
 
     n = max(1000, round(506_450 * args.scale))
@@ -117,7 +117,7 @@ def _multinomial_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[GpuR
 
 
 def _hierarchical_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[GpuRow]:
-    from mmgibbs.bench.regressions_hierarchical import PUBLISHED, simulate
+    from benchmarks.regressions_hierarchical import PUBLISHED, simulate
     from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceOptions, HierarchicalSliceSampler
 
     n = max(10, round(500 * args.scale))
@@ -136,7 +136,7 @@ _ON_A_GPU = {
 
 
 def _horseshoe(args: argparse.Namespace) -> dict:
-    from mmgibbs.bench.regressions_horseshoe import mixing_rows, row
+    from benchmarks.regressions_horseshoe import mixing_rows, row
 
     n, large, p = (max(20, round(size * args.scale)) for size in (10_000, LARGE, 1000))
     sweeps = [
@@ -153,7 +153,7 @@ def _horseshoe(args: argparse.Namespace) -> dict:
 
 
 def _hmc(args: argparse.Namespace) -> dict:
-    from mmgibbs.bench.regressions_hmc import gradient_rows, mnist_row
+    from benchmarks.regressions_hmc import gradient_rows, mnist_row
 
     def rows(folder: Path) -> dict:
         both = sorted({1, args.threads})
@@ -167,13 +167,13 @@ def _hmc(args: argparse.Namespace) -> dict:
 
 
 def _lasso(args: argparse.Namespace) -> dict:
-    from mmgibbs.bench.regressions_lasso import row
+    from benchmarks.regressions_lasso import row
 
     return {"sweeps": as_table([row(threads=threads) for threads in sorted({1, args.threads})])}
 
 
 def _multinomial(args: argparse.Namespace) -> dict:
-    from mmgibbs.bench.regressions_multinomial import draws_row, row
+    from benchmarks.regressions_multinomial import draws_row, row
 
     n = max(1000, round(506_450 * args.scale))
     sweeps = [row(n, threads=args.threads, precision=precision) for precision in ("double", "single")]
@@ -181,7 +181,7 @@ def _multinomial(args: argparse.Namespace) -> dict:
 
 
 def _hierarchical(args: argparse.Namespace) -> dict:
-    from mmgibbs.bench.regressions_hierarchical import row
+    from benchmarks.regressions_hierarchical import row
 
     groups = max(10, round(500 * args.scale))
     return {"samplers": as_table(row(groups, threads=args.threads))}

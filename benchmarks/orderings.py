@@ -1,6 +1,6 @@
 """Fill of the factor by order of elimination: minimum degree beside nested dissection by level structures.
 
-    PYTHONPATH=.:tests python tests/bench/orderings.py
+    PYTHONPATH=tests python -m benchmarks.orderings
 
 Nested dissection (George 1973): a breadth-first search from an outlying equation puts the others on levels; the one in
 the middle separates the two sides, which are cut again, down to `SMALLEST` equations, which minimum degree orders.

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from mmgibbs.bench.effective import SAMPLED, mixing, sampled_model, steps_and_seconds, sweeps_that_fit
-from mmgibbs.bench.gpu import NOT_MEASURED, structured_row
+from benchmarks.effective import SAMPLED, mixing, sampled_model, steps_and_seconds, sweeps_that_fit
+from benchmarks.gpu import NOT_MEASURED, structured_row
 from mmgibbs.engines.base import Engine
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
@@ -78,7 +78,7 @@ def one_system(
     """What the system is, and a row per engine and number of threads.
 
     device: a mmgibbs.machine.device.Device, the current one where None. classic: makes the classic sampler, a
-    baseline that tests/bench has."""
+    baseline that benchmarks has."""
     animals, poster_equations, poster_classic, poster_gpu = SYSTEMS[name]
     beef = simulate_beef(int(animals * args.scale), args.seed)
     design = beef_design(beef)

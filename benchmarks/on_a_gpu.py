@@ -1,11 +1,11 @@
 """What a GPU takes: every engine that has a device side, in one run, on one machine, beside the same machine's CPU.
 
-    python tests/bench/on_a_gpu.py [--systems small large] [--classic] [--regressions] [--data DIR] [--kernels]
+    python benchmarks/on_a_gpu.py [--systems small large] [--classic] [--regressions] [--data DIR] [--kernels]
         [--threads N] [--wait-for FILE]
 
 Per system: seconds per sample of the structured engine with fixed and with sampled variances, milliseconds of each step
 (the device is waited for after each), with --kernels those of each kernel of a sweep, and the structured engine of the
-CPU on as many threads. With --classic the whole table of `mmgibbs bench engines` (small alone: explicit matrices).
+CPU on as many threads. With --classic the whole table of the benchmark engines (small alone: explicit matrices).
 Needs what the solver core needs and CuPy, no more. With --wait-for the systems are prepared at once and timed once that
 file is there: so that tests can use the wait.
 """
@@ -22,9 +22,9 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 SWEEPS = 50  # timed at once
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # the latter for the classic engine
 
 
 def main() -> None:
@@ -52,7 +52,7 @@ def main() -> None:
 
 def prepare(name: str, scale: float):
     """Design, herds and equations of a system of the poster's size."""
-    from mmgibbs.bench.engines import SYSTEMS
+    from benchmarks.engines import SYSTEMS
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
     from mmgibbs.simulation.simulate import beef_design, simulate_beef
@@ -63,8 +63,8 @@ def prepare(name: str, scale: float):
 
 
 def system(design, herds, equations, arguments: argparse.Namespace) -> None:
-    from mmgibbs.bench.effective import sampled_model, steps_and_seconds
-    from mmgibbs.bench.gpu import copy_bandwidth
+    from benchmarks.effective import sampled_model, steps_and_seconds
+    from benchmarks.gpu import copy_bandwidth
     from mmgibbs.engines.coloured.engine import StructuredEngine
     from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
     from mmgibbs.engines.coloured_gpu.sizes import bytes_per_sweep
@@ -155,7 +155,7 @@ def of_kernels(engine, what: str, work) -> None:
 def whole_table(scale: float) -> None:
     from helpers.classic import ClassicEngine
 
-    from mmgibbs.bench.engines import one_system
+    from benchmarks.engines import one_system
 
     given = argparse.Namespace(
         scale=scale, sweeps=5, ess_sweeps=0, engines=["hybrid", "structured"], seed=1, systems=["small"]
@@ -168,7 +168,7 @@ def whole_table(scale: float) -> None:
 
 
 def regressions(data: str | None, scale: float) -> None:
-    from mmgibbs.bench.regressions import on_a_gpu
+    from benchmarks.regressions import on_a_gpu
 
     print()
     for part in ("horseshoe", "multinomial", "hierarchical", "hmc"):

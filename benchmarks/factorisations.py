@@ -1,6 +1,6 @@
 """Milliseconds of a numeric factorisation on a known pattern, of C^-1 on it, and of qdldl, in turns, one core.
 
-    PYTHONPATH=.:tests python tests/bench/factorisations.py [--rounds 7]        (pip install qdldl for its column)
+    PYTHONPATH=tests python -m benchmarks.factorisations [--rounds 7]        (pip install qdldl for its column)
 
 C of the cases of helpers/shared_cases.py and of configs/beef.yaml at the starting variances, with correlations of a
 tenth; by columns and by supernodes, whichever the program would take; the best of the rounds.

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from mmgibbs.bench.markers import simulated
+from benchmarks.markers import simulated
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.core import CoreLevels

@@ -1,6 +1,6 @@
 """How long and how much memory from a pedigree file to the structured A-inverse, on one core.
 
-    python tests/bench/pedigree_scale.py [--animals 10000000] [--years 40] [--seed 1] [--file kept.csv] [--json
+    python benchmarks/pedigree_scale.py [--animals 10000000] [--years 40] [--seed 1] [--file kept.csv] [--json
     result.json]
 
 Simulates overlapping generations (mean generation interval 5 years), writes them as csv with string ids in shuffled
@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 

@@ -1,6 +1,6 @@
 """Breeding values from a core of the genotyped animals (APY) beside those of the whole inverse, by size of the core.
 
-    PYTHONPATH=.:tests python tests/bench/core_animals.py [--cores 100,300,600,1200] [--explained .9,.98]
+    PYTHONPATH=tests python -m benchmarks.core_animals [--cores 100,300,600,1200] [--explained .9,.98]
 
 Single-step BLUP of BLUPF90's exercise (15,800 animals, 1,500 genotyped) at fixed variances, solved to 1e-13. Of the
 genotyped animals: the correlation with the breeding values of the whole inverse, and the largest difference in their

@@ -1,6 +1,6 @@
 """Effective draws per second of the slowest variance: engine marginal beside serial, one core, in one run.
 
-    PYTHONPATH=.:tests python tests/bench/marginal.py [--cases milk,gryphon] [--rounds 2]
+    PYTHONPATH=tests python -m benchmarks.marginal [--cases milk,gryphon] [--rounds 2]
 
 The engines take turns; seconds are those of this process on its core, so that others at work on the machine matter
 less, burn-in apart; the best of the rounds counts, for each. Flat priors. The chain of `serial` is longer, as its draws

@@ -1,4 +1,4 @@
-"""`mmgibbs bench engines` on a small share of the poster's systems:
+"""`python -m benchmarks engines` on a small share of the poster's systems:
 every figure is there, on a GPU too where there is one.
 """
 
@@ -11,10 +11,10 @@ import pytest
 from helpers.classic import ClassicEngine
 from reference.fake_device import FakeDevice
 
-import mmgibbs.bench.effective
-from mmgibbs.bench.effective import SAMPLED, Mixing, sweeps_that_fit
-from mmgibbs.bench.engines import one_system
-from mmgibbs.cli import main
+import benchmarks.effective
+from benchmarks.__main__ import main
+from benchmarks.effective import SAMPLED, Mixing, sweeps_that_fit
+from benchmarks.engines import one_system
 
 ESS = "ESS/s, genetic variances (least)", "ESS/s, breeding values (median)"
 
@@ -22,7 +22,7 @@ ESS = "ESS/s, genetic variances (least)", "ESS/s, breeding values (median)"
 def test_every_engine_has_its_figures(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     file = tmp_path / "figures.json"
-    command = ["bench", "engines", "--scale", "0.001", "--sweeps", "1", "--ess-sweeps", "20", "--json", str(file)]
+    command = ["engines", "--scale", "0.001", "--sweeps", "1", "--ess-sweeps", "20", "--json", str(file)]
     assert main(command) == 0
     assert "ESS/s" in capsys.readouterr().out
     figures = json.loads(file.read_text())
@@ -46,7 +46,7 @@ def test_the_hybrid_engine_is_timed_on_a_device(tmp_path):
 
 
 def test_an_engine_that_does_not_fit_says_what_it_needs(monkeypatch):
-    monkeypatch.setattr("mmgibbs.bench.engines.free_bytes", lambda: 1000)
+    monkeypatch.setattr("benchmarks.engines.free_bytes", lambda: 1000)
     args = SimpleNamespace(scale=0.0005, seed=1, sweeps=1, ess_sweeps=0, engines=["structured"])
     _, rows = one_system("small", args, classic=ClassicEngine)
     assert rows[0]["s per sample"] == "not run: about 0.0 GB needed, 0.0 GB free"
@@ -64,9 +64,9 @@ def test_effective_draws_per_second(monkeypatch):
     n = 2000
     watched = SimpleNamespace(draws=rng.normal(size=(n, 3, 2)))
     result = SimpleNamespace(draws={"G.1": rng.normal(size=(n, 2, 2))}, tracked={"levels.genetic": watched})
-    monkeypatch.setattr(mmgibbs.bench.effective, "sample_chain", lambda *_: result)
-    monkeypatch.setattr(mmgibbs.bench.effective, "terms_to_interweave", lambda *_: ())
-    found = mmgibbs.bench.effective.mixing(SimpleNamespace(random_terms=[1]), None, True, (1, 0), n)
+    monkeypatch.setattr(benchmarks.effective, "sample_chain", lambda *_: result)
+    monkeypatch.setattr(benchmarks.effective, "terms_to_interweave", lambda *_: ())
+    found = benchmarks.effective.mixing(SimpleNamespace(random_terms=[1]), None, True, (1, 0), n)
     assert found.of_variances == pytest.approx(1.0, abs=0.15) and found.of_values == pytest.approx(1.0, abs=0.15)
     assert Mixing(n, 0.5, 0.25).per_second(0.1) == {SAMPLED: 0.1, ESS[0]: 5.0, ESS[1]: 2.5}
 
@@ -74,7 +74,7 @@ def test_effective_draws_per_second(monkeypatch):
 @pytest.mark.parametrize("more", [[], ["--animals", "600", "--threads", "2"]])
 def test_genomic_relationships_are_measured(more, tmp_path):
     file = tmp_path / "figures.json"
-    command = ["bench", "relationships", "--sizes", "150x300", "--sweeps", "2", "--pcg", "--json", str(file), *more]
+    command = ["relationships", "--sizes", "150x300", "--sweeps", "2", "--pcg", "--json", str(file), *more]
     assert main(command) == 0
     figures = json.loads(file.read_text())
     rows = figures["single-step" if more else "genomic"]
@@ -89,7 +89,6 @@ def test_an_inverse_by_a_core_takes_as_many_iterations_formed_or_not(more, tmp_p
     for form in ([], ["--formed"]):
         file = tmp_path / "figures.json"
         command = [
-            "bench",
             "relationships",
             "--sizes",
             "150x300",

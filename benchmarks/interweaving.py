@@ -1,6 +1,6 @@
 """Effective draws of the variances per sweep and per second: site by site, level by level, interwoven, and exact draws.
 
-    python tests/bench/interweaving.py [--sweeps 20000] [--seed 1] [--case simdata ...] [--json result.json]
+    python benchmarks/interweaving.py [--sweeps 20000] [--seed 1] [--case simdata ...] [--json result.json]
 
 One chain; seconds are the processor time of the sampling steps (locations, variances), burn-in and what is recorded
 left out. Effective draws are the rank-normalised bulk ESS. simdata and gryphon need ../shared/data and are left out
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 SHARED = ROOT.parent / "shared" / "data"
 

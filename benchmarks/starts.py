@@ -1,6 +1,6 @@
 """Do REML estimates of a part of the data shorten the burn-in of Gibbs chains? Sweeps from both starts.
 
-    python tests/bench/starts.py data/beef/analysis.yaml --column contemporary_group --share 0.1
+    python benchmarks/starts.py data/beef/analysis.yaml --column contemporary_group --share 0.1
 
 A random share of the levels of a column keeps its records; the pedigree is that of their animals, traced. The same
 chains (seed, engine) then run from both starts without burn-in. The posterior is that of the later half of both.

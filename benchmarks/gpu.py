@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mmgibbs.bench.effective import SAMPLED, sampled_model, seconds_per_sweep
+from benchmarks.effective import SAMPLED, sampled_model, seconds_per_sweep
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.coloured_gpu.queue import GpuQueue
 from mmgibbs.engines.coloured_gpu.sizes import bytes_per_sweep
@@ -90,7 +90,7 @@ def structured_row(
     seed: int = 1,
     device: Device | None = None,
 ) -> dict:
-    """A row of `mmgibbs bench engines`: the figures, or why there are none."""
+    """A row of `python -m benchmarks engines`: the figures, or why there are none."""
     row: dict[str, Any] = {"engine": "structured on a GPU"}
     try:
         return row | structured_on_gpu(design, G, R, sweeps, seed, device=device)

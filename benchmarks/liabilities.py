@@ -1,6 +1,6 @@
 """Sweeps of traits that are not normal beside the same records as normal traits, in one run.
 
-    python tests/bench/liabilities.py [--records 364000] [--animals 1000000] [--sweeps 2000] [--threads 2] [--part ...]
+    python benchmarks/liabilities.py [--records 364000] [--animals 1000000] [--sweeps 2000] [--threads 2] [--part ...]
 
 categories   a trait in three categories (91, 6 and 3 %) of `records` records with two class effects, one fixed and one
              random, and its liability as a normal trait: seconds a sweep, the autocorrelation time of t_2
@@ -24,13 +24,14 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from mmgibbs.engines.choice import EngineChoice  # noqa: E402
 from mmgibbs.equations.partition import partition  # noqa: E402
 from mmgibbs.equations.structured import structured_equations  # noqa: E402
 from mmgibbs.model.covariance import CovarianceModel, full_block  # noqa: E402
+from mmgibbs.model.residual import ResidualModel  # noqa: E402
 from mmgibbs.model.response import Categories  # noqa: E402
 from mmgibbs.sampler.interweave import terms_to_interweave  # noqa: E402
 from mmgibbs.sampler.mixed_model import MixedModel  # noqa: E402
@@ -90,9 +91,9 @@ def animals(args: argparse.Namespace) -> dict:
     out = {"animals": args.animals, "records": design.n_records}
     free = lambda start, unit=(): CovarianceModel(start, False, full_block(len(start)), unit=unit)
     G = [None if g is None else free(g) for g in beef.G]
-    out["three normal traits"] = timed(MixedModel(design, tuple(G), free(beef.R)), args)
+    out["three normal traits"] = timed(MixedModel(design, tuple(G), ResidualModel((free(beef.R),))), args)
     binary = replace(design, y=y, responses=(response,))
-    out["one binary, two normal"] = timed(MixedModel(binary, tuple(G), free(R, (0,))), args)
+    out["one binary, two normal"] = timed(MixedModel(binary, tuple(G), ResidualModel((free(R, (0,)),))), args)
     return out | ratios(out["one binary, two normal"], out["three normal traits"])
 
 

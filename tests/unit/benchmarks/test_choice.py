@@ -1,19 +1,19 @@
-"""`mmgibbs bench choice`: estimates beside measurements, for a model with a factor and for one without."""
+"""`python -m benchmarks choice`: estimates beside measurements, for a model with a factor and for one without."""
 
 import json
 
 import pytest
 from helpers.support import ROOT
 
-from mmgibbs.bench import choice
-from mmgibbs.cli import main
+from benchmarks import choice
+from benchmarks.__main__ import main
 
 
 def test_estimates_stand_beside_measurements(tmp_path, monkeypatch):
     monkeypatch.setattr(choice, "SECONDS", 0.0)
     file = tmp_path / "figures.json"
     files = [str(ROOT / "configs" / f"{name}.yaml") for name in ("selfing", "disease")]
-    assert main(["bench", "choice", *files, "--json", str(file)]) == 0
+    assert main(["choice", *files, "--json", str(file)]) == 0
     (rows,) = [found for found in json.loads(file.read_text()).values() if isinstance(found, list)]
     assert [row["auto"] for row in rows] == ["marginal", "serial"]
     for row in rows:

@@ -1,9 +1,9 @@
 """Speed of two states of the program side by side, in turn, in one run on one machine.
 
-    python tests/bench/two_states.py ../before . --rounds 5
+    python benchmarks/two_states.py ../before . --rounds 5
 
 Seconds per sweep of simdata, of configs/beef.yaml and of the simulated system of 1.1 M animals, and the seconds of
-`mmgibbs --help`: each by the command line of the state (`mmgibbs bench`), before and after by turns, so that the load
+`mmgibbs --help`: each by the command line of the state, before and after by turns, so that the load
 of a neighbour meets both. Quoted are the least of each (what the machine can do) and the median ratio of the pairs.
 """
 
@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 SIMDATA = """
 name: simdata
 data:
@@ -37,9 +37,11 @@ variances: {{genetic: {{start: 38.538}}, residual: {{start: 62.691}}}}
 
 
 def figure(tree: Path, arguments: list[str], key: str) -> float:
-    """One figure of `mmgibbs bench` in a checkout."""
+    """One figure of a benchmark of a checkout."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        command = [sys.executable, "-m", "mmgibbs", "bench", *arguments, "--json", file.name]
+        of_package = arguments[0] == "evaluation" or not (tree / "benchmarks" / "__main__.py").exists()
+        program = ["mmgibbs", "bench"] if of_package else ["benchmarks"]
+        command = [sys.executable, "-m", *program, *arguments, "--json", file.name]
         done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
         if done.returncode:
             raise SystemExit(f"{tree}: {' '.join(arguments)}: {done.stderr[-500:]}")

@@ -1,9 +1,9 @@
-"""`mmgibbs bench regressions`: tables of measured figures; what cannot be measured says why."""
+"""`python -m benchmarks regressions`: tables of measured figures; what cannot be measured says why."""
 
 import json
 
-from mmgibbs.bench import regressions
-from mmgibbs.cli import main
+from benchmarks import regressions
+from benchmarks.__main__ import main
 
 
 def test_tables_and_what_was_not_measured(tmp_path, monkeypatch, capsys):
@@ -11,7 +11,7 @@ def test_tables_and_what_was_not_measured(tmp_path, monkeypatch, capsys):
         regressions._TABLES, "horseshoe", lambda args: regressions._with_data(args, "covertype_cover", None)
     )
     file = tmp_path / "figures.json"
-    assert main(["bench", "regressions", "--parts", "lasso", "horseshoe", "--threads", "1", "--json", str(file)]) == 0
+    assert main(["regressions", "--parts", "lasso", "horseshoe", "--threads", "1", "--json", str(file)]) == 0
     figures = json.loads(file.read_text())
     (row,) = figures["lasso: sweeps"]
     assert row["setting"].startswith("lasso n = 425, p = 1000") and 0 < row["ms per sweep"] <= row["median ms"]
@@ -20,5 +20,5 @@ def test_tables_and_what_was_not_measured(tmp_path, monkeypatch, capsys):
 
 
 def test_a_data_set_that_is_not_there_is_named(tmp_path, capsys):
-    assert main(["bench", "regressions", "--parts", "hmc", "--data", str(tmp_path)]) == 2
+    assert main(["regressions", "--parts", "hmc", "--data", str(tmp_path)]) == 2
     assert "--data: found no folder 'mnist'" in capsys.readouterr().err

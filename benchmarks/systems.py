@@ -17,6 +17,8 @@ import numpy as np
 from mmgibbs.machine.memory import peak_bytes
 from mmgibbs.model.design import Design
 
+ROOT = Path(__file__).resolve().parents[1]
+
 
 def bench_sweep(args: argparse.Namespace) -> dict:
     from mmgibbs.simulation.simulate import beef_design, simulate_beef
@@ -77,10 +79,10 @@ def bench_files(args: argparse.Namespace) -> dict:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         files = sum(f.stat().st_size for f in target.iterdir() if f.suffix == ".csv")
         script = (
-            "import json; from mmgibbs.bench.systems import first_sweep; "
+            "import json; from benchmarks.systems import first_sweep; "
             f"print(json.dumps(first_sweep({str(target / 'analysis.yaml')!r}, {args.precision!r})))"
         )
-        out = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+        out = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT)
     return {"animals": args.animals, "bytes of csv files": files} | json.loads(out.stdout.splitlines()[-1])
 
 

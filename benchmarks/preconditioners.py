@@ -1,7 +1,7 @@
 """BLUP of an analysis file from tables to solutions, step by step, by each preconditioner of `sampler.preconditioner`.
 With --candidates also the iterations of others, on the equations written out as a sparse matrix.
 
-    python tests/bench/preconditioners.py FILE [--tolerance 1e-10] [--threads 1 2] [--candidates]
+    python benchmarks/preconditioners.py FILE [--tolerance 1e-10] [--threads 1 2] [--candidates]
 
 FILE has `sampler: {method: blup}` and variances. Candidates, whose cost is counted in products with C for an iteration:
 
@@ -25,7 +25,7 @@ from numba import njit
 from scipy.sparse import csr_array, tril
 from scipy.sparse.linalg import LinearOperator, cg, splu
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from mmgibbs.build.assemble import assemble  # noqa: E402

@@ -1,7 +1,7 @@
 """From data frames in memory to the end of the first sweep: seconds and memory, step by step, engine structured.
 With --sweeps N also the medians of N sweeps with fixed and with sampled variances, by turns.
 
-    python tests/bench/frames.py [--animals 1100000 10600000] [--threads 2] [--sweeps N] [--files] [--keep DIR]
+    python benchmarks/frames.py [--animals 1100000 10600000] [--threads 2] [--sweeps N] [--files] [--keep DIR]
 
 The simulated beef herd of `mmgibbs simulate`: string ids, three weights, direct and maternal genetic effects and a
 maternal environment; nine animals of ten have records. Each size is measured in a process of its own. Wall and
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mmgibbs.engines.base import Engine
     from mmgibbs.sampler.mixed_model import MixedModel
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 
@@ -76,7 +76,7 @@ class Steps:
         self.total = [0.0, 0.0]
 
     def done(self, what: str) -> None:
-        from mmgibbs.bench.machine import peak_bytes
+        from mmgibbs.machine.memory import peak_bytes
 
         wall, processor = time.perf_counter(), time.process_time()
         spent = wall - self._wall, processor - self._processor

@@ -1,0 +1,1 @@
+"""Measurements of a checkout: `python -m benchmarks KIND`, and scripts. Not part of the package."""
