@@ -16,6 +16,13 @@ from pedigree.errors import TableError
 from pedigree.tables import WHITESPACE, Table, open_table
 
 
+def explain_one_column(table: Table) -> str:
+    """The end of a message about a position that a table lacks, where its columns have other separators."""
+    first = "".join(table.first_record or ()) if len(table.names) == 1 else ""
+    mark = next((mark for mark in (",", ";", "|") if mark in first), None)
+    return "" if mark is None else f" (its columns are divided by '{mark}', needed blanks)"
+
+
 @dataclass
 class Context:
     """folder: where the analysis will be, which its paths are relative to; stem: of the names of new tables."""
@@ -64,6 +71,7 @@ class Context:
             if position and position not in self.columns:
                 new = [f" or {c.value[0]} (COMBINE)" for c in self.parameters.combined]
                 needed = f"one from 1 to {len(self.data.names)}{''.join(new)}, the columns of {self.data.name}"
+                needed += explain_one_column(self.data)
                 raise self.refuse(line, f"{keyword}: found position {position}, needed {needed}")
 
     @property

@@ -13,10 +13,12 @@ from __future__ import annotations
 import polars as pl
 
 from mmgibbs.errors import DataError
-from mmgibbs.exchange.blupf90_context import Context
+from mmgibbs.exchange.blupf90_context import Context, explain_one_column
 from mmgibbs.exchange.blupf90_read import StatedEffect
+from pedigree.parents import find_rows
+from pedigree.recode import IdIndex
 from pedigree.spelling import find_respelled
-from pedigree.tables import Table, quoted
+from pedigree.tables import Table, agreeing, quoted
 
 PHANTOM = "unknown_sire_of_"
 UNKNOWN = "0"
@@ -49,7 +51,8 @@ def enter_pedigree(context: Context, effect: StatedEffect, data: dict) -> None:
         if position > len(table.names):
             raise context.refuse(
                 where,
-                f"FILE_POS: found position {position}, needed one from 1 to {len(table.names)} ({table.name})",
+                f"FILE_POS: found position {position}, needed one from 1 to {len(table.names)} ({table.name})"
+                + explain_one_column(table),
             )
     if 0 in positions[:3] or len(set(positions[:3])) < 3:
         raise context.refuse(
@@ -96,8 +99,9 @@ def _hold_against_the_data(
     recorded = context.values(column).drop_nulls().unique(maintain_order=True)
     recorded = recorded.filter(recorded != UNKNOWN)
     animals, *parents = table.read(list(positions)).get_columns()
-    has_row = recorded.is_in(animals.drop_nulls().implode())
-    known = has_row | recorded.is_in(pl.concat(parents).drop_nulls().implode())
+    has_row = pl.Series(find_rows(IdIndex(animals.drop_nulls()), recorded) >= 0)
+    of_parents = pl.concat(parents).drop_nulls().unique()
+    known = has_row | pl.Series(find_rows(IdIndex(of_parents), recorded) >= 0)
     of_the_data = f"of the {len(recorded):,} animals of column {column} of {context.data.name}"
     where = f"{table.name} (FILE_POS {' '.join(map(str, positions))})"
     if len(recorded) and not known.any():
@@ -105,6 +109,12 @@ def _hold_against_the_data(
             line,
             f"FILE: found none {of_the_data} ({_some(recorded)}) among the animals of {where} ({_some(animals)}), "
             f"needed the same ids in both: {_respelled(recorded, animals) or 'is one of the positions wrong?'}",
+        )
+    if 2 * has_row.sum() >= len(recorded) and not known.all():
+        context.note(
+            line,
+            f"{(~known).sum():,} {of_the_data} {agreeing(int((~known).sum()), 'is')} not in {where} "
+            f"({_some(recorded.filter(~known))}): founders without parents here",
         )
     if 2 * has_row.sum() < len(recorded):
         context.note(

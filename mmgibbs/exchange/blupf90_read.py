@@ -88,12 +88,12 @@ class _Section:
     def no_keyword(self, line: int, text: str, needed: str) -> ConfigError:
         """The error for a line below the values, where only a keyword can be: it may be misspelt."""
         word = text.split(maxsplit=1)[0]
-        hint = nearest(word, KEYWORDS)
-        found = f"{self.where} line {line}: found {shown(word)}, needed {needed}"
-        return ConfigError(f"{found}; {hint}" if hint.startswith("did") else found)
+        return ConfigError(f"{self.where} line {line}: found {shown(word)}, needed {needed}{_did_you_mean(text)}")
 
     def words(self, needed: str, least: int = 1, most: int | None = None) -> list[str]:
         """The words of the one line of values."""
+        if self.values and self.keyword in OF_NUMBERS and _did_you_mean(self.values[0][1]):
+            raise self.no_keyword(*self.values[0], f"numbers or a keyword after {self.keyword} (line {self.line})")
         if len(self.values) > 1:
             raise self.no_keyword(*self.values[1], f"a keyword after the values of {self.keyword} (line {self.line})")
         words = self.values[0][1].split() if self.values else []
@@ -120,12 +120,15 @@ class _Section:
 
 def _file_name(section: _Section, n_traits: int) -> str:
     section.words("the name of a file")
-    return section.values[0][1]
+    name = section.values[0][1]
+    return name[1:-1] if len(name) > 2 and name[0] == name[-1] and name[0] in "\"'" else name
 
 
 def _positions(least: int, most: int | None = None, first: int = 1) -> Callable:
     def read(section: _Section, n_traits: int) -> tuple[int, ...]:
         needed = "positions of columns, counted from 1"
+        if most is not None:
+            needed = f"{least} to {most} {needed}" + (", 0 for none" if first == 0 else "")
         return section.numbers(section.words(needed, least, most), needed, first)
 
     return read
@@ -160,9 +163,11 @@ def _matrix(section: _Section, n_traits: int) -> np.ndarray:
                     line, word, f"a number or a keyword after {section.keyword} (line {section.line})"
                 ) from None
     k = int(np.sqrt(len(numbers)))
-    if not numbers or k * k != len(numbers) or not np.isfinite(numbers).all():
+    if not np.isfinite(numbers).all():
+        raise section.refuse(f"'{next(x for x in numbers if not np.isfinite(x))}'", "finite numbers")
+    if not numbers or k * k != len(numbers):
         found = f"{len(numbers)} number{'s' * (len(numbers) != 1)}"
-        raise section.refuse(found, "a full square matrix (1, 4, 9, ... finite numbers)")
+        raise section.refuse(found, "a full square matrix (1, 4, 9, ... numbers: both of its triangles)")
     matrix = np.array(numbers).reshape(k, k)
     i, j = np.unravel_index(np.argmax(np.abs(matrix - matrix.T)), matrix.shape)
     if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=0.0):
@@ -255,6 +260,10 @@ OF_AN_EFFECT: dict[str, Callable] = {
     **dict.fromkeys(MATRICES, _matrix),
 }
 KEYWORDS = ("COMBINE", *OF_THE_FILE, "EFFECT", *OF_AN_EFFECT, "OPTION")
+# Keywords whose values are numbers alone: a word there is a misspelt keyword.
+OF_NUMBERS = (
+    *("COMBINE", "SKIP_HEADER", "TRAITS", "FIELDS_PASSED", "WEIGHT(S)", "FILE_POS", "PED_DEPTH", "RR_POSITION"),
+)
 NEEDED = ("DATAFILE", "TRAITS", "RESIDUAL_VARIANCE")
 
 
@@ -301,8 +310,11 @@ def _text_of(path: Path) -> tuple[str, str]:
         raise ConfigError(f"{path}: cannot be read as text: {error.strerror}") from None
     if b"\0" in content:
         raise ConfigError(f"{path}: cannot be read as text: found a zero byte, needed UTF-8 or Latin-1 text")
+    while content.startswith(b"\xef\xbb\xbf"):  # byte order marks
+        content = content[3:]
+    content = content.removesuffix(b"\x1a")  # how DOS ends a text
     try:
-        return content.decode("utf-8-sig"), "UTF-8"
+        return content.decode("utf-8"), "UTF-8"
     except UnicodeDecodeError:
         return content.decode("latin-1"), "Latin-1"
 
@@ -315,6 +327,10 @@ def _sections(text: str, where: str) -> Iterator[_Section]:
         if not content:
             continue
         word = content.split()[0]
+        if word not in KEYWORDS and word.upper() in KEYWORDS and not _is_value(word, section):
+            raise ConfigError(
+                f"{where} line {number}: found {shown(word)}, needed the keyword in capitals: {word.upper()}"
+            )
         if word in OF_BLUPF90:
             raise ConfigError(
                 f"{where} line {number}: found {word}, which is a keyword of blupf90; "
@@ -328,13 +344,33 @@ def _sections(text: str, where: str) -> Iterator[_Section]:
                 rest = rest.removeprefix("TO OUTPUT").strip()
             section = _Section(where, word, number, [(number, rest)] if rest else [])
         elif section is None:
-            raise ConfigError(f"{where} line {number}: found {shown(content)}, needed a keyword such as DATAFILE")
+            hint = _did_you_mean(content)
+            raise ConfigError(f"{where} line {number}: found {shown(content)}, needed a keyword such as DATAFILE{hint}")
         elif section.keyword == "OPTION":
             raise section.no_keyword(number, content, "a keyword after OPTION, whose values are on its own line")
         else:
             section.values.append((number, content))
     if section is not None:
         yield section
+
+
+def _is_value(word: str, section: _Section | None) -> bool:
+    """`file` is a keyword in capitals, and below INBREEDING a word for how; files may be called like keywords."""
+    if section is None or section.values:
+        return False
+    return section.keyword.endswith("FILE") or (word == "file" and section.keyword == "INBREEDING")
+
+
+def _did_you_mean(text: str) -> str:
+    """'; did you mean ...?' of a line that begins as a misspelt keyword, also by a blank for an underscore; else ''."""
+    words = text.split()
+    if not words or not words[0][:1].isalpha():
+        words = words[:1] if words and words[0].startswith("(") else []
+    for word in ("_".join(words[:2]), words[0]) if words else ():
+        hint = nearest(word, KEYWORDS)
+        if hint.startswith("did"):
+            return f"; {hint}"
+    return ""
 
 
 def _state(stated: dict[str, Stated], section: _Section, read: Callable, n_traits: int) -> None:
