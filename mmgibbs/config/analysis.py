@@ -9,20 +9,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+from pydantic import AfterValidator
+
 from mmgibbs.config.decisions import Decisions
 from mmgibbs.config.effects import Model
-from mmgibbs.config.fields import TEXT, Section, a_text, accepts, checked, expected
+from mmgibbs.config.fields import Section, Text
+from mmgibbs.config.messages import Expected, unexpected
 from mmgibbs.config.sampling import Output, Sampler
 from mmgibbs.config.tables import Data
-from mmgibbs.config.traits import Trait, read_traits
+from mmgibbs.config.traits import Traits
 from mmgibbs.config.variances import Variances
 
 
-@accepts(TEXT)
-def _analysis_name(value: object) -> str:
-    text = a_text("a name")(value)
+def _check_folder_name(text: str) -> str:
     if text in (".", "..") or len(text) > 200 or any(c in "/\\" or not c.isprintable() for c in text):
-        raise expected(value, "a name that a folder can have")
+        raise unexpected(text, "a name that a folder can have")
     return text
 
 
@@ -30,13 +31,13 @@ class Analysis(Section):
     """A complete, checked analysis."""
 
     filled_in: ClassVar = ("path",)
-    name: Annotated[str, checked(_analysis_name)] = ""
+    name: Annotated[Text, AfterValidator(_check_folder_name), Expected("a name")] = ""
     """Name of the analysis, used for the run folder and the report. Default: the name of the file."""
 
     data: Data
     """The tables: records, pedigree and genotypes."""
 
-    traits: Annotated[tuple[Trait, ...], checked(read_traits)] = ()
+    traits: Traits = ()
     """The traits: a list of columns, or a mapping from the name of each trait to its keys."""
 
     model: Model = Model()

@@ -12,8 +12,10 @@ import numpy as np
 from mmgibbs.config.analysis import Analysis
 from mmgibbs.config.decisions import check_on_records, complete_decisions
 from mmgibbs.config.effects import Fixed, Model, Random, RandomEffect, component_names
-from mmgibbs.config.fields import Problems
+from mmgibbs.config.fields import Rows
 from mmgibbs.config.markers import MarkerEffects
+from mmgibbs.config.messages import Problems
+from mmgibbs.config.rules import BETWEEN_SECTIONS, OF_VARIANCES, broken
 from mmgibbs.config.sampling import MARKER_DRAWS, TOLERANCES
 from mmgibbs.config.tables import Data
 from mmgibbs.config.text import show
@@ -25,7 +27,7 @@ from mmgibbs.config.types_of_traits import (
     with_proper_classes,
     with_unit_start,
 )
-from mmgibbs.config.variances import Matrix, Prior, ResidualClass, ResidualVariance, Variance, Variances
+from mmgibbs.config.variances import Prior, ResidualClass, ResidualVariance, Variance, Variances
 from mmgibbs.errors import nearest
 from mmgibbs.model.labels import find_name_clash
 
@@ -49,13 +51,13 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
     Raises pydantic's ValidationError with everything that does not fit.
     """
     problems = Problems()
+    for place, message in broken(BETWEEN_SECTIONS, analysis):
+        problems.add(place, message)
     name = analysis.name or (path.stem if path else "analysis")
     data = _with_absolute_paths(analysis.data, folder)
     model = with_default_priors(analysis, _complete_model(analysis, folder, problems))
     check_types(analysis, problems)
     _check_references(model, [trait.name for trait in analysis.traits], problems)
-    if not model.fixed and not model.random and not model.markers and model.intercept is False and model.plugin is None:
-        problems.add(("model",), "found no effect and intercept: false, needed at least one effect")
     _check_pedigree(data, model, problems)
     sampler = analysis.sampler
     if sampler.tolerance is None and (sampler.method != "gibbs" or sampler.engine == "pcg"):
@@ -67,8 +69,6 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
     _check_saved_levels(analysis, model, problems)
     names = [trait.name for trait in analysis.traits]
     decisions = complete_decisions(analysis.decisions, model, names, sampler.method, problems)
-    if sampler.engine == "serial" and not model.markers:  # whose effects threads share
-        sampler.refuse_threads(problems, ("sampler",))
     check_on_records(decisions, {trait.name: trait.type for trait in analysis.traits}, problems)
     if decisions is not None and decisions.candidates.file is not None:
         candidates = decisions.candidates.model_copy(update={"file": absolute(decisions.candidates.file, folder)})
@@ -130,31 +130,13 @@ def _with_absolute_paths(data: Data, folder: Path) -> Data:
 def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Model:
     model = analysis.model
     if model.plugin is not None:
-        if analysis.traits:
-            problems.add(("traits",), "cannot be combined with model.plugin; needed model.response alone")
-        method = analysis.sampler.method
-        if method != "gibbs":
-            problems.add(
-                ("sampler", "method"), f"found {method}, which cannot be combined with model.plugin; needed gibbs"
-            )
-        if analysis.sampler.stop is not None and analysis.sampler.stop.mcse_ebv is not None:
-            problems.add(
-                ("sampler", "stop", "mcse_ebv"),
-                "cannot be combined with model.plugin, which has no breeding values; needed rhat, ess or mcse",
-            )
         for section, shared in (("sampler", OF_EVERY_SAMPLER), ("data", OF_A_TABLE)):
             values = getattr(analysis, section)
             for key, field in type(values).model_fields.items():
                 if key not in shared and getattr(values, key) != field.default:
                     problems.add((section, key), "cannot be combined with model.plugin; it belongs to a mixed model")
-        if analysis.output.save_levels:
-            problems.add(
-                ("output", "save_levels"), "cannot be combined with model.plugin; every draw of a regression is saved"
-            )
         return model
     names = tuple(trait.name for trait in analysis.traits)
-    if not names:
-        problems.add(("traits",), "missing, needed at least one trait")
     columns: dict[str, str] = {}
     for trait in analysis.traits:
         if trait.column in columns:
@@ -252,11 +234,6 @@ def _complete_markers(
         problems.add(
             ("model", "markers", rest[0], "snps"), "found rest beside a term with every SNP, which leaves none"
         )
-    if found and analysis.data.genotypes is None:
-        problems.add(("data", "genotypes"), "missing, needed the file of genotypes for model.markers")
-    if found and analysis.sampler.method != "gibbs":
-        method = analysis.sampler.method
-        problems.add(("sampler", "method"), f"{method} cannot be combined with model.markers; needed gibbs")
     return found
 
 
@@ -342,14 +319,9 @@ def _check_pedigree(data: Data, model: Model, problems: Problems) -> None:
     for term, r in model.random.items():
         for key, message in r.relationship.refusals(data):
             problems.add(("model", "random", term, "relationship", *([key] if key else [])), message)
-    uses = any(r.relationship.of_pedigree for r in model.random.values())
-    if data.pedigree is not None and data.groups is not None and not uses:
-        problems.add(("data", "groups"), "found groups, but no random effect has relationship: pedigree")
 
 
 def _check_saved_levels(analysis: Analysis, model: Model, problems: Problems) -> None:
-    if analysis.output.save_marker_draws is not None and not model.markers:
-        problems.add(("output", "save_marker_draws"), "found no SNP effects, needed a term in model.markers")
     terms = [*model.fixed, *model.random]
     terms += [J] if any(section.single_step != "none" for section in model.markers.values()) else []
     for term in analysis.output.save_levels:
@@ -386,13 +358,9 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
             problems.add(
                 ("variances", term), f"{what} of the model; {nearest(term, [*model.random, 'residual'], 'there are')}"
             )
+    for place, message in broken(OF_VARIANCES, analysis):
+        problems.add(place, message)
     blup = analysis.sampler.method == "blup"
-    if blup and variances.mode == "sample" and "mode" in variances.model_fields_set:
-        problems.add(
-            ("variances", "mode"),
-            "found sample, which cannot be combined with sampler.method: blup, which solves at given variances; "
-            "needed fixed",
-        )
     if analysis.sampler.method == "reml":
         _check_reml(variances, problems)
     why = "sampler.method: blup" if blup else "variances.mode: fixed" if variances.mode == "fixed" else None
@@ -434,10 +402,6 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
         classes[name] = own.model_copy(update={key: getattr(found, key) for key in ("start", "fixed", "prior")})
     residual = residual.model_copy(update={"classes": classes})
     matrices: list[Variance | ResidualClass] = [residual, *classes.values(), *terms.values()]
-    if classes and residual.by is None:
-        problems.add(
-            ("variances", "residual", "classes"), "found classes without by, needed by: COLUMN of the phenotypes"
-        )
     mode = "fixed" if all(v.fixed for v in matrices) else "sample"
     if mode == "fixed" and analysis.sampler.method == "reml":
         problems.add(
@@ -483,8 +447,8 @@ def _size(labels: Sequence[str]) -> str:
 
 
 def _checked_matrix(
-    rows: Matrix, labels: tuple[str, ...], structure: str, definite: bool, place: tuple[str, ...], problems: Problems
-) -> Matrix:
+    rows: Rows, labels: tuple[str, ...], structure: str, definite: bool, place: tuple[str, ...], problems: Problems
+) -> Rows:
     """The symmetric matrix that is meant; a problem where it is none, or no covariance matrix of these components."""
     k = len(labels)
     widths = {len(row) for row in rows}

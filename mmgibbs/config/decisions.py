@@ -4,95 +4,66 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import model_validator
+from pydantic import Field
 
-from mmgibbs.config.effects import Model, Random, Traits, component_names
+from mmgibbs.config.effects import Model, Random, component_names
 from mmgibbs.config.fields import (
-    TEXT,
-    Kind,
-    Problems,
-    Schema,
+    NUMBER,
+    ByName,
+    FilePath,
+    Fraction,
+    Identifier,
+    Number,
     Section,
-    a_name,
-    a_path,
-    a_text,
-    accepts,
-    checked,
-    each_of,
-    expected,
-    list_of,
-    number,
-    wrong,
-)  # fmt: skip
-from mmgibbs.config.text import is_nothing, show
+    Some,
+    Text,
+    TraitNames,
+)
+from mmgibbs.config.messages import Expected, Problems, unexpected
+from mmgibbs.config.text import show
 from mmgibbs.errors import nearest
 
 _FORMS = "all, a list of ids, {born_after: YEAR} or {file: PATH}"
-Value = TypeVar("Value")
+_TEXT = {"type": ["string", "integer"]}
+PerCent = Annotated[float, Field(gt=0, lt=100), NUMBER, Expected("per cent of the candidates, above 0 and below 100")]
 Weights = dict[str, float]  # component of the term, trait, or probability[trait:category] -> economic weight
+_WEIGHT = Expected("a number: what one unit of the trait is worth")
+WeightsOfIndex = Annotated[
+    dict[str, Annotated[Number, _WEIGHT]], Field(min_length=1), Expected("the weights of traits: {TRAIT: WEIGHT}")
+]
 
 
 class Candidates(Section):
     """Who may be selected: every level of the term unless the file says otherwise."""
 
-    short_forms: ClassVar = ({"const": "all"}, {"type": "array", "items": TEXT, "minItems": 1})
+    short_forms: ClassVar = ({"const": "all"}, {"type": "array", "items": _TEXT, "minItems": 1})
 
-    ids: Annotated[tuple[str, ...], checked(list_of(a_text("an id"), "a list of ids"))] = ()
+    ids: Annotated[Some[Identifier], Expected("a list of ids")] = ()
     """The ids of the candidates."""
 
-    born_after: Annotated[float | None, checked(number("a year, such as 2015"))] = None
+    born_after: Annotated[Number, Expected("a year, such as 2015")] | None = None
     """Candidates are the animals born after this year."""
 
-    file: Annotated[Path | None, checked(a_path)] = None
+    file: FilePath | None = None
     """A text file with the id of a candidate on each line."""
 
     @classmethod
     def long_form(cls, value: object) -> object:
         if value == [] or (isinstance(value, str) and value != "all"):
-            raise expected(value, _FORMS)
+            raise unexpected(value, _FORMS)
         return {"ids": value} if isinstance(value, list) else {} if isinstance(value, str) else value
 
     def as_file(self) -> Any:
         given = {key: v for key, v in super().as_file().items() if v not in (None, [])}
         return given.get("ids", given) or "all"
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
+    def check(self, problems: Problems) -> None:
         choices = {"a list of ids": self.ids or None, "born_after": self.born_after, "file": self.file}
         one, *others = [name for name, choice in choices.items() if choice is not None] or ["all"]
         if others:
-            raise wrong(f"{one} cannot be combined with {others[0]}; needed one: {_FORMS}")
-        return self
-
-
-def _each(value: object, kind: Kind[Value], needed: str, name_kind: Kind[str] = str) -> dict[str, Value]:
-    """NAME -> what the kind makes of its value, every problem at its name."""
-    if not isinstance(value, dict) or not value:
-        raise expected(value, needed)
-    return each_of(value, kind, name_kind)
-
-
-_OF_WEIGHTS: Schema = {"type": "object", "additionalProperties": {"type": "number"}, "minProperties": 1}
-
-
-@accepts(_OF_WEIGHTS)
-def _weights(value: object) -> Weights:
-    weight = number("a number: what one unit of the trait is worth")
-    return _each(value, weight, "the weights of traits: {TRAIT: WEIGHT}")
-
-
-@accepts({"type": ["object", "null"], "additionalProperties": _OF_WEIGHTS})
-def _index(value: object) -> dict[str, Weights]:
-    if is_nothing(value) or value == {}:
-        return {}
-    return _each(value, _weights, "{NAME OF THE INDEX: {TRAIT: WEIGHT}}", a_name)
-
-
-_per_cent = number("per cent of the candidates, above 0 and below 100", above=0, below=100)
-_probability = number("a probability between 0 and 1, such as 0.9", above=0, below=1)
+            problems.add((), f"{one} cannot be combined with {others[0]}; needed one: {_FORMS}")
 
 
 class Decisions(Section):
@@ -101,19 +72,19 @@ class Decisions(Section):
     candidates: Candidates = Candidates()
     """Who may be selected: all, a list of ids, {born_after: YEAR} or {file: PATH}."""
 
-    top: Annotated[tuple[float, ...], checked(list_of(_per_cent, "a list of per cents"))] = (1.0, 5.0, 10.0)
+    top: Annotated[Some[PerCent], Expected("a list of per cents")] = (1.0, 5.0, 10.0)
     """Percentages of the candidates that are selected."""
 
-    traits: Traits = ()
+    traits: TraitNames = ()
     """Traits to rank by. Default: every trait; with an index, those with a direct effect in the term."""
 
-    index: Annotated[dict[str, Weights], checked(_index)] = {}
+    index: Annotated[ByName[WeightsOfIndex], Expected("{NAME OF THE INDEX: {TRAIT: WEIGHT}}")] = {}
     """Indexes: name of each -> trait or component -> economic weight of one unit."""
 
-    rank_interval: Annotated[float, checked(_probability)] = 0.9
+    rank_interval: Annotated[Fraction, Expected("a probability between 0 and 1, such as 0.9")] = 0.9
     """Probability that the interval of a rank covers."""
 
-    term: Annotated[str, checked(a_text("the name of a random effect"))] = ""
+    term: Annotated[Text, Expected("the name of a random effect")] = ""
     """The random effect whose levels are ranked. Default: the one with a relationship."""
 
 

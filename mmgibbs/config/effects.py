@@ -2,48 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Self
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Tag
 
 from mmgibbs.config.fields import (
-    KeyOf,
-    Problems,
+    WHOLE,
+    AlsoTakes,
+    AutoOrBoolean,
+    ByName,
+    Cell,
+    Cells,
+    Choice,
+    Column,
+    Columns,
+    ListOf,
+    Name,
+    Positive,
+    Range,
     Schema,
     Section,
-    a_cell,
-    a_column,
-    a_name,
-    a_name_or_none,
-    a_range,
-    a_text,
-    accepted_by,
-    accepts,
-    any_of,
-    auto_or_boolean,
-    checked,
-    expected,
-    list_of,
-    mapping_of,
-    number,
-    one_of,
+    Some,
+    Text,
+    TraitNames,
     plain,
-    unless,
-    whole_number,
-    wrong,
-)  # fmt: skip
+    read_name,
+)
 from mmgibbs.config.markers import MarkerEffects
-from mmgibbs.config.relationships import Identity, Relationship, a_relationship
+from mmgibbs.config.messages import Expected, Problems, keys_of_each
+from mmgibbs.config.relationships import AnyRelationship, Identity
+from mmgibbs.config.rules import OF_A_MIXED_MODEL, OF_A_REGRESSION
 from mmgibbs.config.text import as_yaml_value
 from mmgibbs.config.traits import Trait
 from mmgibbs.errors import nearest
 from mmgibbs.model.labels import component_label
 
-Column = Annotated[str, checked(a_column)]
-Traits = Annotated[tuple[str, ...], checked(list_of(a_text("the name of a trait"), "the names of one or more traits"))]
-Missing = Annotated[tuple[str, ...], checked(list_of(a_cell, "a list of values as they are in the table", empty=True))]
-Degree = Annotated[int, checked(whole_number(0, 20))]
+Degree = Annotated[int, Field(ge=0, le=20), WHOLE]
 
 
 class Legendre(Section):
@@ -52,38 +47,34 @@ class Legendre(Section):
     degree: Degree
     """Degree of the highest polynomial; there are degree + 1 of them."""
 
-    range: Annotated[tuple[float, float] | None, checked(a_range)] = None
+    range: Range | None = None
     """Values of the covariate [low, high] that are mapped to [-1, 1]. Default: the range of the data."""
 
 
 class LegendreOfColumn(Legendre):
+    """Normalised Legendre polynomials of a column of the records."""
+
     column: Column
     """Column of the covariate."""
 
 
-_positive = number("a number above 0", above=0)
-
-
-@accepts(any_of(accepted_by(_positive), {"type": "object", "additionalProperties": accepted_by(_positive)}))
-def _variance_by_trait(value: object) -> float | dict[str, float]:
-    """A number for every trait of the effect, or trait -> number; traits that are not named have a flat prior."""
-    if not isinstance(value, dict):
-        return _positive(value)
-    if not value:
-        raise expected(value, "a number above 0, or a mapping from traits to such numbers")
-    return {a_name(trait): _positive(variance) for trait, variance in value.items()}
+_BY_TRAIT = Expected("a number above 0, or a mapping from traits to such numbers")
+VarianceByTrait = Annotated[  # a number for every trait of the effect; traits that are not named have a flat prior
+    Annotated[Positive, Tag("number")]
+    | Annotated[dict[Name, Positive], Field(min_length=1), _BY_TRAIT, Tag("by trait")],
+    Discriminator(lambda value: "by trait" if isinstance(value, dict) else "number"),
+]
 
 
 class NormalPrior(Section):
     """A normal prior of fixed effects, with mean 0."""
 
-    variance: Annotated[float | dict[str, float], checked(_variance_by_trait)]
+    variance: VarianceByTrait
     """Variance of the normal prior with mean 0: a number for every trait, or a mapping from traits to numbers."""
 
 
-@accepts(NormalPrior)
-def _prior_of_fixed(value: object) -> float | dict[str, float]:
-    return NormalPrior.model_validate(value).variance
+def read_prior(value: object) -> float | dict[str, float] | None:
+    return None if value == "flat" else NormalPrior.model_validate(value).variance
 
 
 class Fixed(Section):
@@ -92,55 +83,42 @@ class Fixed(Section):
     A covariate has one curve for all records, or one for each level of the class column `by`.
     """
 
-    column: Annotated[str, checked(a_column)] = ""
+    column: Column = ""
     """Column of the records. Default: the name of the effect."""
 
-    kind: Annotated[str, checked(one_of("class", "covariate"))] = "class"
+    kind: Choice[Literal["class", "covariate"]] = "class"
     """class: an effect for each value of the column; covariate: a regression on the number in the column."""
 
-    degree: Annotated[int, checked(whole_number(1, 20))] = 1
+    degree: Annotated[int, Field(ge=1, le=20), WHOLE] = 1
     """Highest power of a covariate."""
 
     legendre: Legendre | None = None
     """Legendre polynomials of the covariate instead of powers."""
 
-    by: Annotated[str | None, checked(a_column)] = None
+    by: Column | None = None
     """Class column: the curve of the covariate is estimated for each of its levels."""
 
-    missing: Missing = ()
+    missing: Cells = ()
     """Further cells of the column that mean a missing value of this effect."""
 
-    without_value: Annotated[str, checked(one_of("error", "drop"))] = "error"
+    without_value: Choice[Literal["error", "drop"]] = "error"
     """Records without a value of the effect: error refuses them, drop leaves out their traits that have the effect."""
 
-    traits: Traits = ()
+    traits: TraitNames = ()
     """Traits that have the effect. Default: every trait."""
 
     prior_variance: Annotated[
-        float | dict[str, float] | None, checked(unless("flat", _prior_of_fixed)), Field(alias="prior")
+        float | dict[str, float] | None,
+        PlainValidator(read_prior, json_schema_input_type=NormalPrior),
+        AlsoTakes(({"const": "flat"},)),
+        Field(alias="prior"),
     ] = None
     """flat, or {variance: V}: a normal prior with mean 0 and variance V, also V by trait."""
 
-    reference: Annotated[str | None, checked(a_cell)] = None
+    reference: Cell | None = None
     """Level of a class that is set to 0, so that the other levels are differences from it. Default: the first level,
     numbers by their values; the first class effect without a reference keeps all its levels, which contain the mean,
     if there is no intercept."""
-
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        problems = Problems()
-        if self.kind == "class":
-            for key in ("degree", "legendre", "by"):
-                if key in self.model_fields_set and getattr(self, key) is not None:
-                    problems.add((key,), "cannot be combined with kind: class; needed kind: covariate")
-        elif self.legendre is not None and "degree" in self.model_fields_set:
-            problems.add(
-                ("degree",), "cannot be combined with legendre, which has a degree of its own; needed one of them"
-            )
-        if self.kind != "class" and self.reference is not None:
-            problems.add(("reference",), "cannot be combined with kind: covariate; it belongs to a class")
-        problems.refuse()
-        return self
 
     def prior_of(self, trait: str) -> float | None:
         """Variance of the normal prior of the effect on a trait; None: flat."""
@@ -157,39 +135,30 @@ class Fixed(Section):
         return trait in self.traits and self.prior_of(trait) is None
 
 
-@accepts({"type": "object"})
-def _options(value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise expected(value, "a mapping of options")
-    return as_yaml_value(value)
+def read_options(value: object) -> object:
+    return as_yaml_value(value) if isinstance(value, dict) else value
 
 
 class RandomEffect(Section):
     """One way in which records have levels of a random term; with covariates, a random regression."""
 
-    level: Annotated[str, checked(a_column)] = ""
+    level: Column = ""
     """Column of the records that says which level a record has. Default for an unnamed effect: the name of the term."""
 
-    missing: Missing = ()
+    missing: Cells = ()
     """Further cells of the column that mean an unknown level."""
 
-    traits: Traits = ()
+    traits: TraitNames = ()
     """Traits that have the effect. Default: every trait."""
 
-    covariates: Annotated[tuple[str, ...] | None, checked(list_of(a_column, "the names of one or more columns"))] = None
+    covariates: Columns | None = None
     """Columns whose numbers multiply the coefficients of a level: a random regression."""
 
     legendre: LegendreOfColumn | None = None
     """Legendre polynomials of a column that multiply the coefficients of a level: a random regression."""
 
-    unknown_level: Annotated[str, checked(one_of("error", "omit"))] = "error"
+    unknown_level: Choice[Literal["error", "omit"]] = "error"
     """Records without a level: error refuses them, omit uses them without an effect of this term."""
-
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        if self.covariates is not None and self.legendre is not None:
-            raise wrong("covariates cannot be combined with legendre; needed one of them")
-        return self
 
     @property
     def coefficients(self) -> tuple[str, ...]:
@@ -199,6 +168,7 @@ class RandomEffect(Section):
         return ("",) if self.covariates is None else tuple(f".{j}" for j in range(len(self.covariates)))
 
 
+EffectName = Annotated[str, BeforeValidator(lambda value: value if value == "" else read_name(value))]
 _OF_THE_EFFECT = ("level", "traits", "missing", "unknown_level")
 
 
@@ -207,11 +177,11 @@ class Random(Section):
     effect (`level`, `traits`, ...) in place of `effects`.
     """
 
-    relationship: Annotated[Relationship, checked(a_relationship)] = Identity()
+    relationship: AnyRelationship = Identity()
     """How levels are related: identity (independent), pedigree, genomic, dominance or single_step; the path of a file
     with an inverse matrix; or a mapping with one of these as its `kind` and further keys."""
 
-    effects: Annotated[dict[str, RandomEffect], checked(mapping_of(RandomEffect, "effect", a_name_or_none))] = {}
+    effects: Annotated[dict[EffectName, RandomEffect], keys_of_each("effect")] = {}
     """Effects that share one covariance matrix, such as direct and maternal: name of each -> its keys."""
 
     @classmethod
@@ -222,8 +192,9 @@ class Random(Section):
         return {key: v for key, v in value.items() if key not in effect} | {"effects": {"": effect}}
 
     @classmethod
-    def more_keys(cls) -> dict[str, Schema]:
-        return {key: KeyOf(RandomEffect, key) for key in _OF_THE_EFFECT}
+    def edit_schema(cls, schema: Schema, resolve: Callable[[Schema], Schema]) -> None:
+        effect = resolve(schema["properties"]["effects"]["anyOf"][0]["additionalProperties"])
+        schema["properties"] |= {key: effect["properties"][key] for key in _OF_THE_EFFECT}
 
     @classmethod
     def unknown_key(cls, key: str) -> str:
@@ -233,20 +204,12 @@ class Random(Section):
             return f"found without the name of an effect, needed effects: {{NAME: {{level: ..., {key}: ...}}}}"
         return f"unknown key; {nearest(key, ['relationship', 'effects', *_OF_THE_EFFECT])}"
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        problems = Problems()
-        if not self.effects:
-            problems.add(("effects",), "found no effect, needed at least one: effects: {NAME: {level: COLUMN}}")
-        if len(self.effects) > 1 and "" in self.effects:
-            problems.add(("effects",), "found an effect without a name among others, needed a name")
+    def check(self, problems: Problems) -> None:
         for name, effect in self.effects.items():
             if name and not effect.level:
                 problems.add(
                     ("effects", name, "level"), "missing, needed the column of its levels, such as animal or dam"
                 )
-        problems.refuse()
-        return self
 
     def as_file(self) -> dict:
         if "" not in self.effects or self.effects[""].coefficients != ("",):
@@ -255,69 +218,48 @@ class Random(Section):
         return {"relationship": plain(self.relationship)} | {key: effect[key] for key in _OF_THE_EFFECT}
 
 
-OF_A_MIXED_MODEL = ("intercept", "fixed", "random", "markers")
-OF_A_REGRESSION = ("response", "predictors", "groups", "group_predictors", "options")
-
-
 class Model(Section):
     """The effects, or (`plugin`) a regression."""
 
-    intercept: Annotated[str | bool, checked(auto_or_boolean)] = "auto"
+    intercept: AutoOrBoolean = "auto"
     """auto: an intercept for each trait unless a fixed class effect without `reference` takes its place; true or
     false."""
 
-    fixed: Annotated[dict[str, Fixed], checked(mapping_of(Fixed, "fixed effect"))] = {}
+    fixed: Annotated[ByName[Fixed], keys_of_each("fixed effect")] = {}
     """Fixed effects: name of each -> its keys. An empty entry is a class effect of the column of that name."""
 
-    random: Annotated[dict[str, Random], checked(mapping_of(Random, "random effect"))] = {}
+    random: Annotated[ByName[Random], keys_of_each("random effect")] = {}
     """Random effects: name of each -> its keys."""
 
-    markers: Annotated[dict[str, MarkerEffects], checked(mapping_of(MarkerEffects, "term of SNP effects"))] = {}
+    markers: Annotated[ByName[MarkerEffects], keys_of_each("term of SNP effects")] = {}
     """SNP effects of data.genotypes: name of each term -> its keys."""
 
-    plugin: Annotated[str | None, checked(a_text("the name of a regression, such as horseshoe_probit"))] = None
+    plugin: Annotated[Text, Expected("the name of a regression, such as horseshoe_probit")] | None = None
     """The name of a regression, instead of a mixed model."""
 
-    response: Annotated[
-        tuple[str, ...], checked(list_of(a_column, "the name of a column, or of one column of counts for each class"))
-    ] = ()
+    response: Annotated[Some[Column], Expected("the name of a column, or of one column of counts for each class")] = ()
     """Column of the response of a regression, or one column of counts for each class."""
 
-    predictors: Annotated[
-        tuple[str, ...], checked(list_of(a_column, "the names of one or more columns, or patterns such as snp_*"))
-    ] = ()
+    predictors: Annotated[Some[Column], Expected("the names of one or more columns, or patterns such as snp_*")] = ()
     """Columns of the predictors of a regression, or patterns such as snp_*."""
 
-    groups: Annotated[str | None, checked(a_column)] = None
+    groups: Column | None = None
     """Column that divides the records of a hierarchical regression into groups."""
 
-    group_predictors: Annotated[
-        tuple[str, ...], checked(list_of(a_column, "the names of one or more columns", empty=True))
-    ] = ()
+    group_predictors: Annotated[ListOf[Column], Expected("the names of one or more columns")] = ()
     """Columns of the predictors of the groups of a hierarchical regression."""
 
-    options: Annotated[dict[str, Any], checked(_options)] = {}
+    options: Annotated[dict[str, Any], BeforeValidator(read_options), Expected("a mapping of options")] = {}
     """Options of the regression; `mmgibbs check` prints all of them with their values."""
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        problems = Problems()
-        regression, mixed = OF_A_REGRESSION, OF_A_MIXED_MODEL
-        for key in regression if self.plugin is None else mixed:
-            if getattr(self, key) not in (None, "auto", (), {}):
-                of_the_other = (
-                    "found without plugin; it belongs to a regression"
-                    if self.plugin is None
-                    else "cannot be combined with plugin; it belongs to a mixed model"
-                )
-                problems.add((key,), of_the_other)
-        for key in ("response", "predictors"):
-            if self.plugin is not None and not getattr(self, key):
-                problems.add((key,), "missing, needed for a regression")
-        if self.group_predictors and self.groups is None:
-            problems.add(("group_predictors",), "found without groups, needed groups: COLUMN beside them")
-        problems.refuse()
-        return self
+    @property
+    def is_empty(self) -> bool:
+        """No effect and no intercept."""
+        return self.intercept is False and not (self.fixed or self.random or self.markers)
+
+    @property
+    def has_pedigree_relationships(self) -> bool:
+        return any(random.relationship.of_pedigree for random in self.random.values())
 
     def as_file(self) -> dict:
         other = OF_A_MIXED_MODEL if self.plugin else ("plugin", *OF_A_REGRESSION)

@@ -10,22 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from mmgibbs.config.fields import (
-    Section,
-    a_cell,
-    a_column,
-    a_path,
-    a_separator,
-    accepting,
-    accepts,
-    checked,
-    expected,
-    list_of,
-    number,
-    one_of,
-)
+from pydantic import Discriminator, Field, Tag
+
+from mmgibbs.config.fields import NUMBER, Cell, Choice, Column, FilePath, Section, Separator, Share, Some
+from mmgibbs.config.messages import Expected
 
 FORMATS = {  # how files of each are called; the first ending of those that belong together is that of `file`
     "plink": (".bed",),
@@ -36,98 +26,77 @@ FORMATS = {  # how files of each are called; the first ending of those that belo
     "table": (".csv", ".tsv", ".parquet", ".arrow", ".feather"),
 }
 BESIDE = {"plink": (".bim", ".fam"), "pgen": (".pvar", ".psam")}  # map and animals, in files of the same name
-FREQUENCIES = ("genotyped", "recorded", "half")
 
 
-def a_share(most: float) -> Callable[[object], float]:
-    """A number from 0 to `most`."""
-    needed = f"a number from 0 to {most:g}"
-    finite = number(needed)
-
-    def check(value: object) -> float:
-        share = finite(value)
-        if not 0 <= share <= most:
-            raise expected(value, needed)
-        return share
-
-    return accepting(check, {"type": "number", "minimum": 0, "maximum": most})
+def word_or_path(value: object) -> str:
+    """'path' of what may be the path of a table, else 'word'."""
+    return "path" if isinstance(value, Path) or (isinstance(value, str) and ("." in value or "/" in value)) else "word"
 
 
-@accepts({"type": "string"})
-def a_frequency_choice(value: object) -> str | Path:
-    """genotyped | recorded | half, or the path of a table with a column of SNPs and one of frequencies."""
-    needed = f"{', '.join(FREQUENCIES)} or the path of a file such as frequencies.txt"
-    if isinstance(value, Path):
-        return value
-    if not isinstance(value, str):
-        raise expected(value, needed)
-    if value.lower() in FREQUENCIES:
-        return value.lower()
-    if "." not in value and "/" not in value:
-        raise expected(value, needed)
-    return a_path(value)
+_WORDS = Expected("genotyped, recorded, half or the path of a file such as frequencies.txt")
+Frequencies = Annotated[
+    Annotated[Choice[Literal["genotyped", "recorded", "half"]], _WORDS, Tag("word")] | Annotated[FilePath, Tag("path")],
+    Discriminator(word_or_path),
+]
 
 
 class Quality(Section):
     """What is left out. Shares are of the genotyped animals, or of the SNPs."""
 
-    call_rate: Annotated[float, checked(a_share(1))] = 0.9
+    call_rate: Share = 0.9
     """Smallest share of known genotypes of a SNP that is kept."""
 
-    animal_call_rate: Annotated[float, checked(a_share(1))] = 0.9
+    animal_call_rate: Share = 0.9
     """Smallest share of known genotypes of an animal that is kept."""
 
-    maf: Annotated[float, checked(a_share(0.5))] = 0.01
+    maf: Annotated[float, Field(ge=0, le=0.5), NUMBER] = 0.01
     """Smallest frequency of the rarer allele of a SNP that is kept."""
 
-    monomorphic: Annotated[str, checked(one_of("drop", "keep"))] = "drop"
+    monomorphic: Choice[Literal["drop", "keep"]] = "drop"
     """SNPs with the same genotype in all animals: drop them or keep them."""
 
-    duplicates: Annotated[str, checked(one_of("keep", "drop"))] = "keep"
+    duplicates: Choice[Literal["drop", "keep"]] = "keep"
     """SNPs with the same genotypes as an earlier one: keep them or drop them."""
 
-    duplicate_animals: Annotated[str, checked(one_of("keep", "drop"))] = "keep"
+    duplicate_animals: Choice[Literal["drop", "keep"]] = "keep"
     """Animals with the same genotypes as an earlier one: keep them or drop them."""
 
-    parent_progeny: Annotated[str, checked(one_of("report", "drop", "ignore"))] = "report"
+    parent_progeny: Choice[Literal["report", "drop", "ignore"]] = "report"
     """Parents and progeny whose genotypes exclude each other: report them, drop them, or do not check (ignore)."""
 
-    conflicts: Annotated[float, checked(a_share(1))] = 0.01
+    conflicts: Share = 0.01
     """Largest share of opposing homozygotes that a parent and its progeny may have."""
 
 
 class Genotypes(Section):
     """The file of genotypes, and what belongs to it. Paths are relative to the analysis file."""
 
-    file: Annotated[Path, checked(a_path)]
+    file: FilePath
     """The file of genotypes."""
 
-    format: Annotated[str, checked(one_of("auto", *FORMATS))] = "auto"
+    format: Choice[Literal["auto", "plink", "pgen", "vcf", "hapmap", "blupf90", "table"]] = "auto"
     """Format of the file; auto: known by its name or its first line."""
 
-    map: Annotated[Path | None, checked(a_path)] = None
+    map: FilePath | None = None
     """File of the SNPs with chromosome and position. Default for .bed and .pgen: the file of the same name."""
 
-    animals: Annotated[Path | None, checked(a_path)] = None
+    animals: FilePath | None = None
     """File of the animals. Default for .bed and .pgen: the .fam or .psam of the same name."""
 
-    id: Annotated[str | None, checked(a_column)] = None
+    id: Column | None = None
     """Column of a table that has the ids of the animals. Default: the first, or IID where families (FID) or numbers of
     rows stand before it."""
 
-    separator: Annotated[str | None, checked(a_separator)] = None
+    separator: Separator | None = None
     """Character between the columns of a table. Default: guessed."""
 
-    missing: Annotated[tuple[str, ...], checked(list_of(a_cell, "a list of values as they are in the table"))] = (
-        "",
-        "NA",
-    )
+    missing: Annotated[Some[Cell], Expected("a list of values as they are in the table")] = ("", "NA")
     """Cells that mean an unknown genotype, beside codes such as '.' and NaN; numbers are compared as numbers."""
 
-    dosages: Annotated[str, checked(one_of("byte", "single"))] = "byte"
+    dosages: Choice[Literal["byte", "single"]] = "byte"
     """How real-valued dosages are stored: byte, in steps of 1/254, or single precision."""
 
-    frequencies: Annotated[str | Path, checked(a_frequency_choice)] = "genotyped"
+    frequencies: Frequencies = "genotyped"
     """Allele frequencies for centring: those of the genotyped or of the recorded animals (genotyped, recorded), 0.5
     (half), or the path of a table."""
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from mmgibbs.config.analysis import Analysis
 from mmgibbs.config.complete import complete
-from mmgibbs.config.fields import Problems
+from mmgibbs.config.messages import listed_problems
 from mmgibbs.config.text import dotted, is_nothing, parse_yaml, plain_tree, read_yaml, show
 from mmgibbs.errors import ConfigError
 
@@ -108,10 +108,8 @@ def _as_mapping(value: object, path: tuple[str, ...]) -> object:
 
 
 def _listed(error: ValidationError, where: str, changed: dict[tuple[str, ...], str]) -> str:
-    problems = Problems()
-    problems.add_all(error)
     lines = []
-    for found_at, message in problems.found:
+    for found_at, message in listed_problems(error):
         place = _as_written(found_at)
         origin = next(
             (text for path, text in changed.items() if place[: len(path)] == path or path[: len(place)] == place != ()),

@@ -14,35 +14,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Discriminator, Tag
 
 from mmgibbs.config.fields import (
-    NUMBERS,
-    Problems,
+    Boolean,
+    Cell,
+    Choice,
+    Column,
+    Count,
+    FilePath,
+    Fraction,
+    ListOf,
+    Matrix,
+    NotNegative,
+    Positive,
+    Repeated,
     Section,
-    a_boolean,
-    a_cell,
-    a_column,
-    a_matrix,
-    a_path,
-    a_text,
-    accepts,
-    any_of,
-    checked,
-    expected,
+    Some,
+    Text,
+    TraitName,
     is_yes,
-    list_of,
-    number,
-    one_of,
-    whole_number,
 )
+from mmgibbs.config.messages import Expected, Problems
+from mmgibbs.config.rules import PRIORS, WITH_CLASSES
 from mmgibbs.errors import nearest
 
 GROUP = "mmgibbs.marker_priors"  # entry points of priors of others
-PRIORS = ("rr", "bayes_a", "bayes_b", "bayes_c", "bayes_r", "lasso", "horseshoe")
-OF_CLASSES = ("bayes_b", "bayes_c", "bayes_r")  # with a class of effects that are exactly 0
 BAYES_R = (0.0, 0.01, 0.1, 1.0)  # variances of its classes, in units of the common one
 SHARES_OF_BAYES_R = (0.95, 0.03, 0.015, 0.005)
 HALF = (0.5, 0.5)  # of bayes_b and bayes_c, as BGLR starts
@@ -56,21 +55,11 @@ ACROSS_TRAITS = {  # how the effects of a SNP on several traits depend on each o
     "shared": ("bayes_c", "bayes_r"),
 }
 MOST_TRAITS = {"joint": 4, "one_by_one": 6}  # with a state for every set of traits
-_positive = number("a number above 0", above=0)
-_some = number("a number of 0 or more")
-
-
-@accepts({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1})
-def _share(value: object) -> float:
-    found = number("a number between 0 and 1")(value)
-    if not 0 < found < 1:
-        raise expected(value, "a number between 0 and 1")
-    return found
-
-
-@accepts(any_of({"type": "number", "exclusiveMinimum": 0}, {"type": "array", "items": NUMBERS, "minItems": 1}))
-def _positive_or_matrix(value: object) -> float | tuple[tuple[float, ...], ...]:
-    return a_matrix(value) if isinstance(value, list) else _positive(value)
+_NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 1}
+PositiveOrMatrix = Annotated[
+    Annotated[Positive, Tag("number")] | Annotated[Matrix, Tag("matrix")],
+    Discriminator(lambda value: "matrix" if isinstance(value, list) else "number"),
+]
 
 
 class Shares(Section):
@@ -80,17 +69,15 @@ class Shares(Section):
     second, both, ...).
     """
 
-    short_forms: ClassVar = (NUMBERS,)
+    short_forms: ClassVar = (_NUMBERS,)
 
-    start: Annotated[tuple[float, ...] | None, checked(list_of(_some, "numbers that add up to 1", unique=False))] = None
+    start: Annotated[Repeated[NotNegative], Expected("numbers that add up to 1")] | None = None
     """Starting values of the shares, beginning with the class of no effect; they add up to 1."""
 
-    prior: Annotated[
-        tuple[float, ...] | None, checked(list_of(_positive, "numbers above 0, one for each class", unique=False))
-    ] = None
+    prior: Annotated[Repeated[Positive], Expected("numbers above 0, one for each class")] | None = None
     """Counts of the Dirichlet prior, one for each class."""
 
-    fixed: Annotated[bool, checked(a_boolean)] = False
+    fixed: Boolean = False
     """Fix the shares at their starting values."""
 
     @classmethod
@@ -98,40 +85,34 @@ class Shares(Section):
         """A list is where they start."""
         return {"start": value} if isinstance(value, list) else value
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        problems = Problems()
-        if self.start is not None and abs(sum(self.start) - 1) > 1e-6:
-            problems.add(("start",), f"found shares that add up to {sum(self.start):g}, needed 1")
-        if self.start is not None and any(share <= 0 for share in self.start):
-            problems.add(("start",), "found a share of 0 or less, needed one above 0 for every class")
+    @property
+    def sum_of_start(self) -> float:
+        return sum(self.start or ())
+
+    def check(self, problems: Problems) -> None:
         if self.start is not None and self.prior is not None and len(self.start) != len(self.prior):
             problems.add(
                 ("prior",), f"found {len(self.prior)} numbers for {len(self.start)} classes, needed one for each"
             )
-        if self.fixed and self.prior is not None:
-            problems.add(("prior",), "cannot be combined with fixed: true")
-        problems.refuse()
-        return self
 
 
 class EffectVariance(Section):
     """The variance of an effect: start or share, df and scale of its prior nu S / chi2(nu)."""
 
-    share: Annotated[float, checked(_share)] = 0.5
+    share: Fraction = 0.5
     """Share of the phenotypic variance that all SNPs together explain at the start."""
 
-    start: Annotated[float | tuple[tuple[float, ...], ...] | None, checked(_positive_or_matrix)] = None
+    start: PositiveOrMatrix | None = None
     """Variance of one effect to start with, on the scale of the analysis; a covariance matrix where effects on several
     traits have one prior. Default: from the share."""
 
-    fixed: Annotated[bool, checked(a_boolean)] = False
+    fixed: Boolean = False
     """Fix the variance at its starting value."""
 
-    df: Annotated[float, checked(_positive)] = 5.0
+    df: Positive = 5.0
     """Degrees of freedom of its scaled inverse chi-square prior, also of each variance of a matrix."""
 
-    scale: Annotated[float | tuple[tuple[float, ...], ...] | None, checked(_positive_or_matrix)] = None
+    scale: PositiveOrMatrix | None = None
     """Scale of that prior, a number or a matrix. Default: the prior of each variance has its mode at the start."""
 
 
@@ -140,47 +121,34 @@ class Windows(Section):
 
     short_forms: ClassVar = ({"const": True},)
 
-    size: Annotated[float | None, checked(_positive)] = None
+    size: Positive | None = None
     """Size of a window in the unit of the map. Default: 1,000,000 base pairs if there is a map; 1 if it is in Mb or
     cM."""
 
-    snps: Annotated[int | None, checked(whole_number(1))] = None
+    snps: Count | None = None
     """SNPs in each window. Default: 100 if there is no map."""
 
-    share: Annotated[float, checked(_share)] = 0.01
+    share: Fraction = 0.01
     """Report the probability that a window has more than this share of the genetic variance."""
 
     @classmethod
     def long_form(cls, value: object) -> object:
         return {} if is_yes(value) else value
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        problems = Problems()
-        if self.size is not None and self.snps is not None:
-            problems.add(("snps",), "cannot be combined with size; needed one of them")
-        problems.refuse()
-        return self
-
 
 class ChosenSnps(Section):
     """SNPs of one term: those of chromosomes, those of a file (of groups of it), or those that no other term has."""
 
-    chromosomes: Annotated[
-        tuple[str, ...],
-        checked(list_of(a_cell, "the names of one or more chromosomes, such as [1, 2, X]", empty=True)),
-    ] = ()
+    chromosomes: Annotated[ListOf[Cell], Expected("the names of one or more chromosomes, such as [1, 2, X]")] = ()
     """Chromosomes of the map."""
 
-    group: Annotated[
-        tuple[str, ...], checked(list_of(a_cell, "the names of one or more groups of the file", empty=True))
-    ] = ()
+    group: Annotated[ListOf[Cell], Expected("the names of one or more groups of the file")] = ()
     """Groups of the file, such as coding. Default: every SNP that the file names."""
 
-    file: Annotated[Path | None, checked(a_path)] = None
+    file: FilePath | None = None
     """Table with a column of SNPs and, where there is a group, one of groups; a SNP may be in several."""
 
-    rest: Annotated[bool, checked(a_boolean)] = False
+    rest: Boolean = False
     """Every SNP that no other term has; `snps: rest` is the same."""
 
     short_forms: ClassVar = ({"const": "rest"},)
@@ -189,39 +157,26 @@ class ChosenSnps(Section):
     def long_form(cls, value: object) -> object:
         return {"rest": True} if value == "rest" else value
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        problems = Problems()
-        if self.group and self.file is None:
-            problems.add(("file",), "missing, needed the table that says which SNPs are in which group")
-        ways = [bool(self.chromosomes), self.file is not None or bool(self.group), self.rest]
-        if sum(ways) != 1:
-            problems.add((), "needed one of chromosomes: [...], file: PATH (with group: NAME), or rest")
-        problems.refuse()
-        return self
-
 
 class MarkerEffects(Section):
     """Effects of SNPs of `data.genotypes` on the animals of a column."""
 
-    level: Annotated[str, checked(a_column)] = "animal"
+    level: Column = "animal"
     """Column of the records with the ids of the genotyped animals."""
 
-    prior: Annotated[str, checked(a_text("the name of a prior, such as bayes_r"))] = "rr"
+    prior: Annotated[Text, Expected("the name of a prior, such as bayes_r")] = "rr"
     """Prior of the SNP effects: rr, bayes_a, bayes_b, bayes_c, bayes_r, lasso, horseshoe, or the name of a plugin's."""
 
     snps: ChosenSnps | None = None
     """SNPs of this term: chromosomes, groups of a file, or the rest. Default: every SNP."""
 
-    traits: Annotated[tuple[str, ...], checked(list_of(a_text("the name of a trait"), "the names of traits"))] = ()
+    traits: Annotated[Some[TraitName], Expected("the names of traits")] = ()
     """Traits that have the effects. Default: every trait."""
 
-    scale: Annotated[str, checked(one_of("allele", "standard"))] = "allele"
+    scale: Choice[Literal["allele", "standard"]] = "allele"
     """Scale of an effect: of one allele, or of one standard deviation of the genotypes."""
 
-    classes: Annotated[
-        tuple[float, ...], checked(list_of(_some, "variances of classes, the first 0", unique=True, empty=True))
-    ] = ()
+    classes: Annotated[ListOf[NotNegative], Expected("variances of classes, the first 0")] = ()
     """Variances of the classes of bayes_r in units of the common variance, the first 0. Default: 0, 0.01, 0.1, 1."""
 
     pi: Shares = Shares()
@@ -230,75 +185,47 @@ class MarkerEffects(Section):
     variance: EffectVariance = EffectVariance()
     """The variance of the effects and its prior."""
 
-    global_scale: Annotated[float | None, checked(_positive)] = None
+    global_scale: Positive | None = None
     """Scale of the half-Cauchy prior of the horseshoe's global parameter. Default: from the share."""
 
     windows: Windows | None = None
     """Report windows of neighbouring SNPs; true for the defaults."""
 
-    without_genotypes: Annotated[str, checked(one_of("refuse", "keep", "drop"))] = "refuse"
+    without_genotypes: Choice[Literal["refuse", "keep", "drop"]] = "refuse"
     """Records of animals without genotypes: refuse the analysis, keep them, or drop them."""
 
-    across_traits: Annotated[str | None, checked(one_of(*ACROSS_TRAITS, "independent"))] = None
+    across_traits: Choice[Literal["joint", "one_by_one", "shared", "independent"]] | None = None
     """How the effects of a SNP on several traits depend on each other. Default: joint for rr, and for bayes_c up to 4
     traits; else independent."""
 
-    single_step: Annotated[str, checked(one_of("none", "epsilon"))] = "none"
+    single_step: Choice[Literal["none", "epsilon"]] = "none"
     """epsilon: use the records of animals without genotypes too. Their genotypes are predicted from those of
     relatives, and the pedigree term is what the SNPs do not explain."""
 
-    variance_left: Annotated[str, checked(one_of("own", "implied"))] = "own"
+    variance_left: Choice[Literal["own", "implied"]] = "own"
     """With epsilon, the variance of what the SNPs do not explain: own, sampled as that of any random effect; or
     implied by the variance of an effect, times the sum of 2pq (and the mean factor of the classes), so that there is
     one genetic variance. For rr, on several traits too, and for bayes_c and bayes_r with fixed pi on one."""
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        problems = Problems()
-        given, known = self._given(), (*PRIORS, *(e.name for e in entry_points(group=GROUP)))
+    def check(self, problems: Problems) -> None:
+        known = (*PRIORS, *(e.name for e in entry_points(group=GROUP)))
         if self.prior not in known:
             problems.add(("prior",), f"found {self.prior}; {nearest(self.prior, known, 'there are')}")
-        if "classes" in given and self.prior != "bayes_r" and self.prior in PRIORS:
-            problems.add(("classes",), f"cannot be combined with prior: {self.prior}; it belongs to bayes_r")
-        if "pi" in given and self.prior in PRIORS and self.prior not in OF_CLASSES:
-            problems.add(("pi",), f"cannot be combined with prior: {self.prior}, which has no class without effect")
-        if "global_scale" in given and self.prior in PRIORS and self.prior != "horseshoe":
-            problems.add(("global_scale",), f"cannot be combined with prior: {self.prior}; it belongs to horseshoe")
-        if self.single_step != "none" and "without_genotypes" in given:
-            problems.add(("without_genotypes",), "cannot be combined with single_step, which uses such records")
-        if self.variance_left == "implied":
-            if self.single_step == "none":
-                problems.add(
-                    ("variance_left",), "found implied without single_step: epsilon, where alone a variance is left"
-                )
-            elif (refused := self._implies_no_variance()) is not None:
-                problems.add(("variance_left",), f"implied cannot be combined with prior: {self.prior}, {refused}")
-        if self.variance.fixed and self.prior not in ("rr", "bayes_c", "bayes_r") and self.prior in PRIORS:
-            problems.add(("variance", "fixed"), f"cannot be combined with prior: {self.prior}, which has no common one")
-        if "classes" in given and (len(self.classes) < 2 or self.classes[0] != 0 or min(self.classes[1:]) <= 0):
+        if "classes" in self.given and (len(self.classes) < 2 or self.classes[0] != 0 or min(self.classes[1:]) <= 0):
             problems.add(
                 ("classes",), f"found {list(self.classes)}, needed 0 first, for no effect, then numbers above 0"
             )
-        problems.refuse()
-        return self
 
-    def _given(self) -> set[str]:
+    @property
+    def given(self) -> set[str]:
         """Keys with another value than where they are missing: `resolved` writes every key, also those of no effect."""
         same = {"classes": (0.0, 1.0)} if self.prior in ("bayes_b", "bayes_c") else {}
         fields = {key: field.get_default() for key, field in type(self).model_fields.items()}
         return {key for key, default in fields.items() if getattr(self, key) not in (default, same.get(key, default))}
 
-    def _implies_no_variance(self) -> str | None:
-        """Why SNPs of this prior imply no variance of what predicted genotypes leave; None: they do."""
-        if self.prior == "rr" or (self.prior in ("bayes_c", "bayes_r") and self.pi.fixed):
-            return None
-        if self.prior in ("bayes_c", "bayes_r"):
-            return "whose shares of classes are sampled, and with them what they imply; needed pi: {fixed: true}, or rr"
-        return "whose SNPs have no common variance that implies another; needed rr, or bayes_c or bayes_r with fixed pi"
-
     def completed(self) -> Self:
         """With what depends on the prior filled in."""
-        if self.prior not in OF_CLASSES:
+        if self.prior not in WITH_CLASSES:
             return self
         classes = self.classes
         if not classes:
@@ -345,7 +272,11 @@ class MarkerEffects(Section):
         if self.n_states > 2:
             needed += f", or {self.n_states}, one for each set of traits"
         for key, given in (("start", self.pi.start), ("prior", self.pi.prior)):
-            if self.prior in OF_CLASSES and given is not None and len(given) not in (len(self.classes), self.n_states):
+            if (
+                self.prior in WITH_CLASSES
+                and given is not None
+                and len(given) not in (len(self.classes), self.n_states)
+            ):
                 what = "shares" if key == "start" else "numbers"
                 out.append((("pi", key), f"found {len(given)} {what}, needed {needed}"))
         return out

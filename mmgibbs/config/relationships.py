@@ -11,29 +11,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from mmgibbs.config.fields import (
-    Problems,
+    WHOLE,
+    AlsoTakes,
+    Choice,
+    Column,
+    Count,
+    FilePath,
+    Fraction,
+    NotNegative,
+    Positive,
     Schema,
     Section,
-    a_boolean,
-    a_column,
-    a_path,
-    accepted_by,
-    accepting,
-    accepts,
-    any_of,
-    checked,
-    expected,
-    number,
-    one_of,
-    whole_number,
+    Share,
+    read_boolean,
+    read_path,
 )
-from mmgibbs.config.genotypes import FREQUENCIES, a_frequency_choice, a_share
+from mmgibbs.config.genotypes import word_or_path
+from mmgibbs.config.messages import Expected, Problems, unexpected
 from mmgibbs.config.text import Plain, as_number, show
 from mmgibbs.errors import nearest
 
@@ -55,8 +54,13 @@ class Relationship(Section):
         return self.of_pedigree
 
     @classmethod
-    def more_keys(cls) -> dict[str, Schema]:
-        return {"kind": {"const": cls.name}}
+    def long_form(cls, value: object) -> object:
+        """`kind` has chosen this class already."""
+        return {key: v for key, v in value.items() if key != "kind"} if isinstance(value, dict) else value
+
+    @classmethod
+    def edit_schema(cls, schema: Schema, resolve: Callable[[Schema], Schema]) -> None:
+        schema["properties"]["kind"] = {"const": cls.name}
 
     @property
     def pedigree_columns(self) -> dict[str, str]:
@@ -97,7 +101,7 @@ class Identity(Relationship):
 class Pedigree(Relationship):
     """Additive relationships of the pedigree file."""
 
-    selfing: Annotated[str | None, checked(a_column)] = None
+    selfing: Column | None = None
     """Column of the pedigree: generations of selfing after the cross."""
 
     name = "pedigree"
@@ -123,7 +127,7 @@ class Pedigree(Relationship):
 class File(Relationship):
     """A user's sparse inverse, rows `id1 id2 value`."""
 
-    file: Annotated[Path, checked(a_path)]
+    file: FilePath
     """File of the inverse of the relationship matrix: rows of two ids and a value."""
 
     name = "file"
@@ -135,59 +139,52 @@ class File(Relationship):
         return str(self.file)
 
 
-@accepts({"type": "string"})
-def base_frequencies(value: object) -> str | Path:
-    """As data.genotypes.frequencies, or base: those of the pedigree's base animals."""
-    if isinstance(value, str) and value.lower() == "base":
-        return "base"
-    try:
-        return a_frequency_choice(value)
-    except PydanticCustomError:
-        needed = f"{', '.join(FREQUENCIES)}, base or the path of a file such as frequencies.txt"
-        raise expected(value, needed) from None
+_BASE = Expected("genotyped, recorded, half, base or the path of a file such as frequencies.txt")
+BaseFrequencies = Annotated[  # as data.genotypes.frequencies, or base: those of the pedigree's base animals
+    Annotated[Choice[Literal["genotyped", "recorded", "half", "base"]], _BASE, Tag("word")]
+    | Annotated[FilePath, Tag("path")],
+    Discriminator(word_or_path),
+]
 
 
-@accepts({"enum": ["A22", "I"]})
-def a_partner(value: object) -> str:
-    """A22 | I."""
-    text = str(value).upper() if isinstance(value, str) else ""
-    if text not in ("A22", "I"):
-        raise expected(value, "A22 (pedigree relationships of the genotyped) or I")
-    return text
+def _in_capitals(value: object) -> object:
+    return value.upper() if isinstance(value, str) else value
 
 
-WAYS_OF_TUNING = {way.lower(): way for way in ("A22", "unit", "mean", "fst", "none")}
+Partner = Annotated[
+    Literal["A22", "I"],
+    BeforeValidator(_in_capitals),
+    Expected("A22 (pedigree relationships of the genotyped) or I"),
+]
 
 
-@accepts(any_of({"enum": list(WAYS_OF_TUNING.values())}, accepted_by(a_boolean)))
-def a_way_of_tuning(value: object) -> str:
+def _read_tuning(value: object) -> object:
     """true: A22; false: none."""
-    try:
-        return "A22" if a_boolean(value) else "none"
-    except PydanticCustomError:
-        text = str(value).lower() if isinstance(value, str) else ""
-        if text not in WAYS_OF_TUNING:
-            raise expected(value, ", ".join(WAYS_OF_TUNING.values()) + ", true (A22) or false (none)") from None
-        return WAYS_OF_TUNING[text]
+    value = read_boolean(value)
+    if isinstance(value, bool):
+        return "A22" if value else "none"
+    lower = value.lower() if isinstance(value, str) else value
+    return "A22" if lower == "a22" else lower
 
 
-_factor = number("a number above 0", above=0)
-_some = accepting(number("a number of 0 or more", above=-1e-300), {"type": "number", "minimum": 0})
+Tuning = Annotated[
+    Literal["A22", "unit", "mean", "fst", "none"],
+    BeforeValidator(_read_tuning),
+    Expected("A22, unit, mean, fst, none, true (A22) or false (none)"),
+    AlsoTakes(({"type": "boolean"},)),
+]
 
 
 class OfGenotypes(Relationship):
     """What those from genotypes have in common: a dense matrix, mixed with another so that it has an inverse."""
 
-    blend: Annotated[float, checked(a_share(1))] = 0.05
+    blend: Share = 0.05
     """Share of the matrix that genomic relationships are mixed with, so that they have an inverse."""
 
-    storage: Annotated[str, checked(one_of("double", "single"))] = "double"
+    storage: Choice[Literal["double", "single"]] = "double"
     """Precision in which the inverse is stored, which each sweep reads; it is computed in double precision."""
 
     of_genotypes = True
-
-
-_most = number("a number between 0 and 1", above=0, below=1)
 
 
 class Core(Section):
@@ -195,17 +192,17 @@ class Core(Section):
     explain a share of the relationships, or those of a file.
     """
 
-    size: Annotated[int | None, checked(whole_number(1))] = None
+    size: Count | None = None
     """This number of animals, chosen at random."""
 
-    explained: Annotated[float | None, checked(_most)] = None
+    explained: Fraction | None = None
     """As many animals, at random, as there are eigenvalues that make this share of the relationships, blended and tuned
     as they are inverted, such as 0.98."""
 
-    file: Annotated[Path | None, checked(a_path)] = None
+    file: FilePath | None = None
     """File with the id of an animal on each line."""
 
-    seed: Annotated[int, checked(whole_number(0))] = 1
+    seed: Annotated[int, Field(ge=0), WHOLE] = 1
     """Seed of the random choice."""
 
     short_forms: ClassVar = ({"type": "integer", "minimum": 1},)
@@ -218,14 +215,11 @@ class Core(Section):
             is_number = as_number(value) is not None
         return {"size": value} if is_number else value
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        problems, given = Problems(), [k for k in ("size", "explained", "file") if getattr(self, k) is not None]
+    def check(self, problems: Problems) -> None:
+        given = [key for key in ("size", "explained", "file") if getattr(self, key) is not None]
         if len(given) != 1:
-            found = " and ".join(given) or "none of them"
-            problems.add((given[-1] if given else "size",), f"found {found}, needed one of size, explained, file")
-        problems.refuse()
-        return self
+            place = (given[-1] if given else "size",)
+            problems.add(place, f"found {' and '.join(given) or 'none of them'}, needed one of size, explained, file")
 
 
 class Genomic(OfGenotypes):
@@ -234,14 +228,14 @@ class Genomic(OfGenotypes):
     core: Core | None = None
     """Compute the inverse from a core of animals (APY); a number is its size. Default: the whole inverse."""
 
-    method: Annotated[str, checked(one_of("vanraden1", "vanraden2"))] = "vanraden1"
+    method: Choice[Literal["vanraden1", "vanraden2"]] = "vanraden1"
     """vanraden1: one variance of all SNPs together; vanraden2: each SNP on its own scale."""
 
-    frequencies: Annotated[str | Path | None, checked(base_frequencies)] = None
+    frequencies: BaseFrequencies | None = None
     """Allele frequencies: those of the genotyped or recorded animals or of the base population, by the pedigree
     (genotyped, recorded, base), 0.5 (half), or the path of a table. Default: as data.genotypes.frequencies says."""
 
-    blend_with: Annotated[str, checked(a_partner), Field(alias="with")] = "I"
+    blend_with: Annotated[Partner, Field(alias="with")] = "I"
     """What they are mixed with: A22 (pedigree relationships of the genotyped) or I."""
 
     name = "genomic"
@@ -279,20 +273,20 @@ class Dominance(OfGenotypes):
 class SingleStep(Genomic):
     """Relationships of a pedigree in which some animals are genotyped: one model for all of them."""
 
-    blend_with: Annotated[str, checked(a_partner), Field(alias="with")] = "A22"
+    blend_with: Annotated[Partner, Field(alias="with")] = "A22"
     """What they are mixed with: A22 (pedigree relationships of the genotyped) or I."""
 
-    tune: Annotated[str, checked(a_way_of_tuning)] = "A22"
+    tune: Tuning = "A22"
     """Scale of the genomic relationships, after blending: means of the diagonal and off it as A22 (true), as I (unit),
     mean of all as A22 (mean), the same by Fst (fst), or as they are (none, false)."""
 
-    tau: Annotated[float, checked(_factor)] = 1.0
+    tau: Positive = 1.0
     """Weight of the inverse of genomic relationships."""
 
-    omega: Annotated[float, checked(_some)] = 1.0
+    omega: NotNegative = 1.0
     """Weight of the inverse of the pedigree relationships of the genotyped."""
 
-    outside_pedigree: Annotated[str, checked(one_of("refuse", "drop"))] = "refuse"
+    outside_pedigree: Choice[Literal["refuse", "drop"]] = "refuse"
     """Genotyped animals that are not in the pedigree: refuse the analysis, or drop them."""
 
     name = "single_step"
@@ -321,33 +315,41 @@ KINDS: dict[str, type[Relationship]] = {
 }
 
 
-def _words() -> list[str]:
-    """Kinds that need no key."""
-    return [name for name, kind in KINDS.items() if not any(f.is_required() for f in kind.model_fields.values())]
+# Kinds that need no key.
+WORDS = [name for name, kind in KINDS.items() if not any(f.is_required() for f in kind.model_fields.values())]
 
 
-@accepts(any_of({"enum": _words()}, {"type": "string"}, *KINDS.values()))
-def a_relationship(value: object) -> Relationship:
-    """A word, a mapping, or the path of a file: a lone word that is no kind is more likely a slip than a file."""
+def read_relationship(value: object) -> object:
+    """A mapping with its kind, also of a word, or of the path of a file: a lone word that is no kind is more likely a
+    slip than a file.
+    """
     if isinstance(value, dict):
-        return _from_mapping(value)
-    needed = f"{', '.join(_words())} or the path of a file such as inverse.txt"
-    if not isinstance(value, str):
-        raise expected(value, needed)
-    kind = KINDS.get(value)
-    if kind is not None and not any(field.is_required() for field in kind.model_fields.values()):
-        return kind()
-    if "." not in value and "/" not in value and "\\" not in value:
-        raise expected(value, needed)
-    a_path(value)  # what is wrong with it is said of the whole
-    return File.model_validate({"file": value})
+        _check_kind(value.get("kind"))
+        return value
+    if value in WORDS:
+        return {"kind": str(value)}
+    if not isinstance(value, str) or not any(mark in value for mark in "./\\"):
+        raise unexpected(value, f"{', '.join(WORDS)} or the path of a file such as inverse.txt")
+    return {"kind": "file", "file": read_path(value)}
 
 
-def _from_mapping(value: dict) -> Relationship:
-    problems, kind = Problems(), value.get("kind")
+def _check_kind(kind: object) -> None:
+    problems = Problems()
     if kind is None:
         problems.add(("kind",), f"missing, needed one of {', '.join(KINDS)}")
     elif not isinstance(kind, str) or kind not in KINDS:
         problems.add(("kind",), f"found {show(kind)}; {nearest(str(kind), KINDS, 'the kinds are')}")
     problems.refuse()
-    return KINDS[str(kind)].model_validate({key: v for key, v in value.items() if key != "kind"})
+
+
+AnyRelationship = Annotated[
+    Annotated[Identity, Tag("identity")]
+    | Annotated[Pedigree, Tag("pedigree")]
+    | Annotated[File, Tag("file")]
+    | Annotated[Genomic, Tag("genomic")]
+    | Annotated[Dominance, Tag("dominance")]
+    | Annotated[SingleStep, Tag("single_step")],
+    Discriminator(lambda value: value["kind"] if isinstance(value, dict) else value.name),
+    BeforeValidator(read_relationship),
+    AlsoTakes(({"enum": WORDS}, {"type": "string"})),
+]

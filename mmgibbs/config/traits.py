@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import model_validator
+from pydantic import BeforeValidator, TypeAdapter
 
-from mmgibbs.config.fields import (
-    Problems,
-    Section,
-    a_boolean,
-    a_cell,
-    a_column,
-    a_name,
-    accepted_by,
-    accepts,
-    any_of,
-    checked,
-    list_of,
-    mapping_of,
-    one_of,
-)  # fmt: skip
+from mmgibbs.config.fields import Boolean, ByName, Cell, Cells, Choice, Column, Name, Section, Some
+from mmgibbs.config.messages import Expected, Problems
 from mmgibbs.config.text import is_nothing, spelled
 
-_cells = list_of(a_cell, "a list of values as they are in the table", empty=True)
-TYPES = ("normal", "binary", "ordinal", "censored", "count")
 # Keys beside `column`, `missing` and `type`, and the types that they belong to.
 OF_TYPE = {
     "categories": ("ordinal",),
@@ -41,18 +26,16 @@ OF_TYPE = {
 class Sides(Section):
     """What the cells of the column `censored` say of a record: the value is a bound from one side, or exact."""
 
-    left: Annotated[tuple[str, ...], checked(_cells)] = ()
+    left: Cells = ()
     """Cells that mean: the true value is at most the recorded one."""
 
-    right: Annotated[tuple[str, ...], checked(_cells)] = ()
+    right: Cells = ()
     """Cells that mean: the true value is at least the recorded one."""
 
-    none: Annotated[tuple[str, ...], checked(_cells)] = ()
+    none: Cells = ()
     """Cells that mean: the recorded value is the true one."""
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        problems = Problems()
+    def check(self, problems: Problems) -> None:
         seen: dict[str, str] = {}
         for side in ("left", "right", "none"):
             for cell in getattr(self, side):
@@ -62,8 +45,6 @@ class Sides(Section):
                 seen[spelled(cell)] = side
         if not seen:
             problems.add((), "found no cell, needed left, right or none with the values that mean it")
-        problems.refuse()
-        return self
 
     def items(self) -> list[tuple[str, tuple[str, ...]]]:
         return [(side, getattr(self, side)) for side in ("left", "right", "none")]
@@ -74,42 +55,40 @@ class Trait(Section):
 
     filled_in: ClassVar = ("name",)
     name: str = ""
-    column: Annotated[str, checked(a_column)] = ""
+    column: Column = ""
     """Column of the records. Default: the name of the trait."""
 
-    missing: Annotated[tuple[str, ...], checked(_cells)] = ()
+    missing: Cells = ()
     """Further cells that mean a missing value of this trait."""
 
-    type: Annotated[str, checked(one_of(*TYPES))] = "normal"
+    type: Choice[Literal["normal", "binary", "ordinal", "censored", "count"]] = "normal"
     """Type of the trait: a normal value, two classes, ordered classes, a value known only within bounds, or a count."""
 
-    categories: Annotated[tuple[str, ...] | None, checked(list_of(a_cell, "the categories from low to high"))] = None
+    categories: Annotated[Some[Cell], Expected("the categories from low to high")] | None = None
     """Categories of an ordinal trait from low to high. Default: the numbers found, in order."""
 
-    positive: Annotated[str | None, checked(a_cell)] = None
+    positive: Cell | None = None
     """Cell of a binary trait that counts as yes. Default: the larger of two numbers; needed for words."""
 
-    lower: Annotated[str | None, checked(a_column)] = None
+    lower: Column | None = None
     """Column of the lower bound of a censored trait; an empty cell means that there is none."""
 
-    upper: Annotated[str | None, checked(a_column)] = None
+    upper: Column | None = None
     """Column of the upper bound of a censored trait; an empty cell means that there is none."""
 
-    log: Annotated[bool, checked(a_boolean)] = False
+    log: Boolean = False
     """Analyse the logarithm of a censored trait."""
 
-    censored: Annotated[str | None, checked(a_column)] = None
+    censored: Column | None = None
     """Column that says whether the value of a censored trait is exact or a bound."""
 
     values: Sides | None = None
     """What the cells of the column `censored` mean."""
 
-    exposure: Annotated[str | None, checked(a_column)] = None
+    exposure: Column | None = None
     """Column with the time or the area that a count belongs to."""
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        problems = Problems()
+    def check(self, problems: Problems) -> None:
         for key, types in OF_TYPE.items():
             if getattr(self, key) not in (None, False) and self.type not in types:
                 problems.add((key,), f"cannot be combined with type: {self.type}; needed type: {' or '.join(types)}")
@@ -127,8 +106,6 @@ class Trait(Section):
             )
         if self.categories is not None and len(self.categories) < 2:
             problems.add(("categories",), f"found {len(self.categories)}, needed two or more, from low to high")
-        problems.refuse()
-        return self
 
     @property
     def named_categories(self) -> set[str]:
@@ -160,16 +137,23 @@ class Trait(Section):
         return {key: value for key, value in file.items() if key not in OF_TYPE or self.type in OF_TYPE[key]}
 
 
-_trait_mapping = mapping_of(Trait, "trait")
-_trait_names = list_of(a_name, "the names of one or more traits")
+_NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(Some[Name])
+_TRAITS: TypeAdapter[dict[str, Trait]] = TypeAdapter(ByName[Trait])
 
 
-@accepts(any_of(accepted_by(_trait_names), accepted_by(_trait_mapping)))
-def read_traits(value: object) -> tuple[Trait, ...]:
+def read_traits(value: object) -> object:
     """A list of columns, or a mapping from names to their keys."""
     if is_nothing(value):
         return ()
-    if not isinstance(value, dict):
-        return tuple(Trait().model_copy(update={"name": name, "column": name}) for name in _trait_names(value))
-    named = _trait_mapping(value).items()
-    return tuple(trait.model_copy(update={"name": name, "column": trait.column or name}) for name, trait in named)
+    if isinstance(value, dict):
+        named = _TRAITS.validate_python(value)
+    else:
+        named = {name: Trait() for name in _NAMES.validate_python(value)}
+    return tuple(t.model_copy(update={"name": name, "column": t.column or name}) for name, t in named.items())
+
+
+Traits = Annotated[
+    tuple[Trait, ...],
+    BeforeValidator(read_traits, json_schema_input_type=Some[Name] | ByName[Trait]),
+    Expected("the names of one or more traits"),
+]

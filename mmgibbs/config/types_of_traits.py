@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmgibbs.config.effects import Fixed, Model, Random
-from mmgibbs.config.fields import Problems
+from mmgibbs.config.messages import Problems
 from mmgibbs.config.text import show, spelled
 from mmgibbs.config.variances import HalfT, ResidualVariance, UniformHeritability, Variance
 from mmgibbs.errors import nearest
@@ -61,26 +61,20 @@ def _check_missing(analysis: Analysis, problems: Problems) -> None:
 
 def _check_moments(analysis: Analysis, problems: Problems) -> None:
     types, where = {t.name: t.type for t in analysis.traits}, ("output", "moments")
-    if analysis.output.moments and analysis.model.plugin is not None:
-        problems.add(where, "cannot be combined with model.plugin; needed a mixed model")
-    elif analysis.output.moments and analysis.sampler.method != "gibbs":
-        problems.add(where, f"cannot be combined with method: {analysis.sampler.method}; needed method: gibbs")
-    else:
-        for name in analysis.output.moments:
-            if name not in types:
-                problems.add(where, f"{show(name)} is not a trait; {nearest(name, types, 'the traits are')}")
-            elif types[name] != "normal":
-                problems.add(where, f"found {name}, whose type is {types[name]}; needed a normal trait")
+    if analysis.model.plugin is not None or analysis.sampler.method != "gibbs":
+        return  # refused as a whole
+    for name in analysis.output.moments:
+        if name not in types:
+            problems.add(where, f"{show(name)} is not a trait; {nearest(name, types, 'the traits are')}")
+        elif types[name] != "normal":
+            problems.add(where, f"found {name}, whose type is {types[name]}; needed a normal trait")
 
 
 def _check_probabilities(analysis: Analysis, problems: Problems) -> None:
     types = {t.name: t.type for t in analysis.traits}
     suited = [name for name, of in types.items() if of in (*UNIT_RESIDUAL, "count")]
-    for name in analysis.output.probabilities:
-        where = ("output", "probabilities")
-        if analysis.model.plugin is not None:
-            problems.add(where, "cannot be combined with model.plugin; a regression has no animals")
-            break
+    where = ("output", "probabilities")
+    for name in analysis.output.probabilities if analysis.model.plugin is None else ():
         if name not in types:
             problems.add(where, f"{show(name)} is not a trait; {nearest(name, types, 'the traits are')}")
         elif name not in suited:

@@ -2,42 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from collections.abc import Callable
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from mmgibbs.config.fields import (
+    NUMBER,
+    AlsoTakes,
+    Boolean,
+    ByName,
+    Choice,
+    Column,
+    Matrix,
+    Positive,
+    Repeated,
+    Schema,
     Section,
-    a_boolean,
-    a_column,
-    a_matrix,
-    accepted_by,
-    accepts,
-    any_of,
-    checked,
-    list_of,
-    mapping_of,
-    number,
-    one_of,
-    unless,
 )
+from mmgibbs.config.messages import Expected, keys_of_each
 
-Matrix = tuple[tuple[float, ...], ...]
-_positive = number("a number above 0", above=0)
+_ROWS = {"type": "array", "items": {"type": "number"}, "minItems": 1}
+_MATRIX = ({"type": "number"}, {"type": "array", "items": _ROWS, "minItems": 1})
 
 
 class Prior(Section):
     """IW(df, scale) of a covariance matrix; of a single variance the scaled inverse chi-square scale / chi2(df)."""
 
-    df: Annotated[float, checked(number("a number below 1e12", above=-1e12, below=1e12))]
+    df: Annotated[float, Field(gt=-1e12, lt=1e12), NUMBER, Expected("a number below 1e12")]
     """Degrees of freedom of the inverse Wishart prior."""
 
-    scale: Annotated[Matrix, checked(a_matrix)]
+    scale: Matrix
     """Its scale: a matrix, or a number for a single variance."""
 
 
 class UniformHeritability(Section):
     """s / (s + 1) uniform on (0, 1), s the variance of one component of a trait whose residual variance is 1."""
 
-    h2: Annotated[str, checked(one_of("uniform"))]
+    h2: Choice[Literal["uniform"]]
     """uniform: the share of the variance, that of this component over its sum with the residual variance, is uniform on
     (0, 1) on the liability scale. If no other effect is random and this one is genetic, it is the heritability."""
 
@@ -45,10 +47,10 @@ class UniformHeritability(Section):
 class HalfTScale(Section):
     """Half-t of each standard deviation: df, and its scale for every component (default: wide)."""
 
-    df: Annotated[float, checked(number("a number above 0", above=0, below=1e6))] = 2.0
+    df: Annotated[float, Field(gt=0, lt=1e6), NUMBER, Expected("a number above 0")] = 2.0
     """Degrees of freedom of the half-t priors; 2 makes correlations uniform."""
 
-    scale: Annotated[tuple[float, ...] | None, checked(list_of(_positive, "numbers above 0", unique=False))] = None
+    scale: Annotated[Repeated[Positive], Expected("numbers above 0")] | None = None
     """Scale of the standard deviation of each component. Default: 1 for traits with a residual variance of 1 (binary,
     ordinal), 1,000 phenotypic standard deviations for others."""
 
@@ -60,37 +62,40 @@ class HalfT(Section):
     """Half-t priors of the standard deviations: {df, scale}."""
 
 
-AnyPrior = Prior | UniformHeritability | HalfT
+def _kind_of_prior(value: object) -> str:
+    keys = value if isinstance(value, dict) else {}
+    return next((key for key in ("h2", "half_t") if key in keys), "df")
 
 
-@accepts(any_of(Prior, UniformHeritability, HalfT))
-def a_prior(value: object) -> AnyPrior:
-    """{df, scale}, {h2: uniform} or {half_t: {df, scale}}."""
-    if isinstance(value, dict) and "h2" in value:
-        return UniformHeritability.model_validate(value)
-    if isinstance(value, dict) and "half_t" in value:
-        return HalfT.model_validate(value)
-    return Prior.model_validate(value)
+def _nothing_for_flat(value: object) -> object:
+    return None if value == "flat" else value
+
+
+AnyPrior = Annotated[
+    Annotated[Prior, Tag("df")] | Annotated[UniformHeritability, Tag("h2")] | Annotated[HalfT, Tag("half_t")],
+    Discriminator(_kind_of_prior),
+]
+AnyPriorOrFlat = Annotated[AnyPrior | None, BeforeValidator(_nothing_for_flat), AlsoTakes(({"const": "flat"},))]
 
 
 class Variance(Section):
     """The covariance matrix of a random term or of the residuals."""
 
-    short_forms: ClassVar = (accepted_by(a_matrix),)
+    short_forms: ClassVar = _MATRIX
 
-    start: Annotated[Matrix | None, checked(a_matrix)] = None
+    start: Matrix | None = None
     """Starting value of the matrix, or its value if it is fixed: a number or a list of rows. Default: an equal split of
     the phenotypic variance."""
 
-    fixed: Annotated[bool, checked(a_boolean)] = False
+    fixed: Boolean = False
     """Fix the matrix at its starting value."""
 
     # None: flat, df = -(k+1) and scale = 0; on traits in categories, where the file says nothing, see build/priors.py
-    prior: Annotated[AnyPrior | None, checked(unless("flat", a_prior))] = None
+    prior: AnyPriorOrFlat = None
     """flat, {df, scale} (inverse Wishart), {h2: uniform} or {half_t: {df, scale}}. Default: flat; proper for traits in
     categories."""
 
-    structure: Annotated[str, checked(one_of("full", "diagonal"))] = "full"
+    structure: Choice[Literal["full", "diagonal"]] = "full"
     """full, or diagonal: no covariances between components."""
 
     @classmethod
@@ -105,15 +110,15 @@ class Variance(Section):
 class ResidualClass(Section):
     """Keys of one class of residuals; those not given are as for all classes."""
 
-    short_forms: ClassVar = (accepted_by(a_matrix),)
+    short_forms: ClassVar = _MATRIX
 
-    start: Annotated[Matrix | None, checked(a_matrix)] = None
+    start: Matrix | None = None
     """Starting value of the matrix of this class. Default: that of all classes."""
 
-    fixed: Annotated[bool | None, checked(a_boolean)] = None
+    fixed: Boolean | None = None
     """Fix the matrix of this class at its starting value. Default: as for all classes."""
 
-    prior: Annotated[AnyPrior | None, checked(unless("flat", a_prior))] = None
+    prior: AnyPriorOrFlat = None
     """Prior of the matrix of this class. Default: that of all classes."""
 
     @classmethod
@@ -128,10 +133,10 @@ class ResidualClass(Section):
 class ResidualVariance(Variance):
     """The covariance matrix of the residuals: one, or one for each class of a column of the phenotypes."""
 
-    by: Annotated[str | None, checked(a_column)] = None
+    by: Column | None = None
     """Column of the records: each of its values has its own residual matrix. Default: one matrix for all records."""
 
-    classes: Annotated[dict[str, ResidualClass], checked(mapping_of(ResidualClass, "residual class"))] = {}
+    classes: Annotated[ByName[ResidualClass], keys_of_each("residual class")] = {}
     """Value of that column -> keys of its matrix alone."""
 
     def as_file(self) -> dict:
@@ -148,15 +153,13 @@ class ResidualVariance(Variance):
 class Variances(Section):
     """Covariance matrices by the name of their random term; mode 'fixed' fixes every one at its start."""
 
-    other_keys: ClassVar = Variance  # those of `terms` have no key of their own in the file
-
-    mode: Annotated[str, checked(one_of("sample", "fixed"))] = "sample"
+    mode: Choice[Literal["sample", "fixed"]] = "sample"
     """sample: matrices are estimated; fixed: every matrix is fixed at its starting value."""
 
     residual: ResidualVariance = ResidualVariance()
     """The covariance matrix of the residuals."""
 
-    terms: Annotated[dict[str, Variance], checked(mapping_of(Variance, "random effect"))] = {}
+    terms: Annotated[ByName[Variance], keys_of_each("random effect")] = {}
     """The covariance matrix of each random effect, by its name."""
 
     @classmethod
@@ -165,6 +168,16 @@ class Variances(Section):
             return value
         reserved = {key: v for key, v in value.items() if key in ("mode", "residual")}
         return reserved | {"terms": {key: v for key, v in value.items() if key not in reserved}}
+
+    @property
+    def is_to_be_sampled(self) -> bool:
+        """The file says so."""
+        return self.mode == "sample" and "mode" in self.model_fields_set
+
+    @classmethod
+    def edit_schema(cls, schema: Schema, resolve: Callable[[Schema], Schema]) -> None:
+        """Those of `terms` have no key of their own in the file."""
+        schema["additionalProperties"] = schema["properties"].pop("terms")["anyOf"][0]["additionalProperties"]
 
     def as_file(self) -> dict:
         file = super().as_file()

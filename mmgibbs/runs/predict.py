@@ -30,8 +30,8 @@ import polars as pl
 from pydantic import ValidationError
 
 from mmgibbs.config.complete import J
-from mmgibbs.config.fields import Problems
 from mmgibbs.config.genotypes import Genotypes
+from mmgibbs.config.messages import listed_problems
 from mmgibbs.data.genotypes.alleles import Counterparts, counterparts
 from mmgibbs.data.genotypes.file import GenotypeFile, open_genotypes
 from mmgibbs.data.genotypes.imputed import J_OF_GENOTYPED
@@ -172,9 +172,8 @@ def _section(options: dict[str, Any]) -> Genotypes:
     try:
         return Genotypes.model_validate(options).completed().with_paths(Path.absolute)
     except ValidationError as error:
-        problems = Problems()
-        problems.add_all(error)
-        raise ConfigError("\n".join(f"predict: {'.'.join(at)}: {said}" for at, said in problems.found)) from None
+        lines = [f"predict: {'.'.join(place)}: {message}" for place, message in listed_problems(error)]
+        raise ConfigError("\n".join(lines)) from None
 
 
 def _opened(section: Genotypes, traits: Collection[str]) -> GenotypeFile:

@@ -280,7 +280,7 @@ MISTAKES = [
         "model.random.herd.relationship",
         {"kind": "genomic", "frequencies": "bse"},
         "model.random.herd.relationship.frequencies: found 'bse', needed genotyped, recorded, half,"
-        " base or the path of a file such as frequencies.txt",
+        " base or the path of a file such as frequencies.txt; did you mean 'base'?",
     ),
     (
         "model.random.herd.relationship",
@@ -379,7 +379,7 @@ MISTAKES = [
     (
         "variances.genetic",
         [1, 2, 3],
-        "variances.genetic.start: found 1 as row 1 of the matrix, needed a list of numbers: [[a, b], [b, c]]",
+        "variances.genetic.start: row 1 of the matrix: found 1, needed a list of numbers: [[a, b], [b, c]]",
     ),
     (
         "variances.genetic",

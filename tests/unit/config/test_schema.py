@@ -10,7 +10,7 @@ from helpers.support import ROOT
 from mmgibbs.cli import main
 from mmgibbs.config import load_config
 from mmgibbs.config.fields import Section
-from mmgibbs.config.schema import FILE, MODELINE, analysis_schema, file_keys, meanings, write_schema
+from mmgibbs.config.schema import FILE, MODELINE, analysis_schema, write_schema
 from mmgibbs.errors import ConfigError
 
 SCHEMA = analysis_schema()
@@ -123,7 +123,7 @@ def test_short_and_long_forms_are_valid(path, value):
 
 def test_every_key_has_a_meaning_and_says_what_it_accepts():
     for section in sections():
-        assert [k for k, name in file_keys(section).items() if not meanings(section).get(name)] == [], section.__name__
+        assert [k for k, field in section.fields_by_key().items() if not field.description] == [], section.__name__
         if section.__name__ in SCHEMA["$defs"]:
             of_section = SCHEMA["$defs"][section.__name__]
             properties = next(s for s in (of_section, *of_section.get("anyOf", ())) if "properties" in s)["properties"]

@@ -1,0 +1,266 @@
+"""What cannot be combined: a row for each rule, with the key that it is about.
+
+Rules of a section look at its keys alone, those between sections at the whole analysis; in messages `{s}` is one or the
+other. Rules that need a loop or a computation are in `check` of their sections, or in complete.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+WORD = 2**32  # seeds, chains and sweeps are words of the random-number counter
+WITH_CLASSES = ("bayes_b", "bayes_c", "bayes_r")  # priors of SNP effects with a class of effects that are exactly 0
+PRIORS = ("rr", "bayes_a", *WITH_CLASSES, "lasso", "horseshoe")
+_ONE_VARIANCE = ("rr", "bayes_c", "bayes_r")  # priors under which all effects have the same variance
+
+
+class Rule(NamedTuple):
+    """What is said of a key where a condition holds."""
+
+    key: str  # dotted, below the section; '': the section as a whole
+    is_broken: Callable[[Any], object]
+    message: str
+
+    def message_on(self, section: Any) -> str:
+        return self.message.format(s=section) if self.is_broken(section) else ""
+
+
+class Clash(NamedTuple):
+    """A value of a key that cannot be combined with some values of another key."""
+
+    key: str
+    values: tuple[str | bool, ...]  # ANY: all but the default
+    other: str
+    others: tuple[str, ...]
+    needed: str
+    why: str = ""
+
+    def message_on(self, section: Any) -> str:
+        value, other = getattr(section, self.key), getattr(section, self.other)
+        is_wrong = value in self.values if self.values else value != type(section).model_fields[self.key].default
+        if not is_wrong or other not in self.others:
+            return ""
+        shown, name = "true" if value is True else value, self.other.removeprefix("sampling_")
+        return f"found {shown}, which cannot be combined with {name}: {other}{self.why}; needed {self.needed}"
+
+
+ANY: tuple[str, ...] = ()
+
+
+def broken_rules(section: object) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Place and message of each rule of a section's class that it breaks."""
+    for cls in reversed(type(section).__mro__):
+        yield from broken(RULES.get(cls.__name__, ()), section)
+
+
+def broken(rules: Iterable[Rule | Clash], section: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+    for rule in rules:
+        if message := rule.message_on(section):
+            yield tuple(filter(None, rule.key.split("."))), message
+
+
+def _is_given(key: str, **others: object) -> Callable[[Any], bool]:
+    """Whether a key has a value, and other keys those values."""
+
+    def check(s: Any) -> bool:
+        return getattr(s, key) not in (None, "auto", (), {}) and all(getattr(s, k) == v for k, v in others.items())
+
+    return check
+
+
+def _are_given(*keys: str) -> Callable[[Any], bool]:
+    return lambda s: all(getattr(s, key) is not None for key in keys)
+
+
+def _is_set_of_a_class(key: str) -> Callable[[Any], bool]:
+    return lambda s: s.kind == "class" and key in s.model_fields_set and getattr(s, key) is not None
+
+
+def _is_given_beside_a_plugin(key: str) -> Callable[[Any], bool]:
+    return lambda s: s.plugin is not None and getattr(s, key) not in ("auto", {})
+
+
+def _implied_by(s: Any, priors: tuple[str, ...]) -> bool:
+    """Predicted genotypes are to leave the variance that SNPs of one of the priors imply."""
+    return s.variance_left == "implied" and s.single_step != "none" and s.prior in priors
+
+
+_ONE_THREAD = (
+    "found {s.threads}, which cannot be combined with engine: {s.engine}, which runs on one thread; needed 1 or auto, "
+    "or engine: structured or hybrid"
+)
+_OF_PEDIGREE = ("pedigree_separator", "pedigree_widths", "pedigree_columns", "pedigree_header", "groups")
+_OF_A_COVARIATE = ("degree", "legendre", "by")
+OF_A_MIXED_MODEL = ("intercept", "fixed", "random", "markers")
+OF_A_REGRESSION = ("response", "predictors", "groups", "group_predictors", "options")
+
+# fmt: off
+RULES: dict[str, tuple[Rule | Clash, ...]] = {
+    "Groups": (
+        Rule("reference", lambda s: s.effect != "fixed" and s.reference is not None,
+             "cannot be combined with effect: {s.effect}, whose base is its mean; needed fixed"),
+        Rule("gamma", lambda s: s.effect == "metafounders" and s.gamma is None,
+             "missing, needed a number, the path of a table, or genotypes (estimates it)"),
+        Rule("gamma", lambda s: s.effect != "metafounders" and s.gamma is not None,
+             "cannot be combined with effect: {s.effect}; it belongs to metafounders"),
+    ),
+    "Data": (
+        *(Rule(key, _is_given(key, pedigree=None), "found without a pedigree, needed data.pedigree")
+          for key in _OF_PEDIGREE),
+        *(Rule(f"{table}widths", _are_given(f"{table}widths", f"{table}separator"),
+               f"cannot be combined with {table}separator; needed one of them: columns have fixed widths or a "
+               "character between them") for table in ("", "pedigree_")),
+        Rule("inbreeding", lambda s: s.has_metafounders and s.inbreeding == "ignore",
+             "ignore cannot be combined with metafounders, whose relationships are inbreeding"),
+        Rule("groups.gamma", lambda s: s.has_metafounders and s.groups.gamma == "genotypes" and s.genotypes is None,
+             "found genotypes, but the analysis has none: needed data.genotypes"),
+        Rule("pedigree_columns", lambda s: s.pedigree_header is False and s.has_named_columns,
+             "names of columns cannot be combined with pedigree_header: false; needed positions (1, 2, 3)"),
+    ),
+    "Shares": (
+        Rule("start", lambda s: s.start is not None and abs(s.sum_of_start - 1) > 1e-6,
+             "found shares that add up to {s.sum_of_start:g}, needed 1"),
+        Rule("start", lambda s: 0.0 in (s.start or ()),
+             "found a share of 0 or less, needed one above 0 for every class"),
+        Rule("prior", lambda s: s.fixed and s.prior is not None, "cannot be combined with fixed: true"),
+    ),
+    "Windows": (Rule("snps", lambda s: s.size and s.snps, "cannot be combined with size; needed one of them"),),
+    "ChosenSnps": (
+        Rule("file", lambda s: s.group and s.file is None,
+             "missing, needed the table that says which SNPs are in which group"),
+        Rule("", lambda s: sum([bool(s.chromosomes), s.file is not None or bool(s.group), s.rest]) != 1,
+             "needed one of chromosomes: [...], file: PATH (with group: NAME), or rest"),
+    ),
+    "MarkerEffects": (
+        Rule("classes", lambda s: "classes" in s.given and s.prior in PRIORS and s.prior != "bayes_r",
+             "cannot be combined with prior: {s.prior}; it belongs to bayes_r"),
+        Rule("pi", lambda s: "pi" in s.given and s.prior in PRIORS and s.prior not in WITH_CLASSES,
+             "cannot be combined with prior: {s.prior}, which has no class without effect"),
+        Rule("global_scale", lambda s: "global_scale" in s.given and s.prior in PRIORS and s.prior != "horseshoe",
+             "cannot be combined with prior: {s.prior}; it belongs to horseshoe"),
+        Rule("without_genotypes", lambda s: s.single_step != "none" and "without_genotypes" in s.given,
+             "cannot be combined with single_step, which uses such records"),
+        Rule("variance_left", lambda s: s.variance_left == "implied" and s.single_step == "none",
+             "found implied without single_step: epsilon, where alone a variance is left"),
+        Rule("variance_left", lambda s: _implied_by(s, ("bayes_c", "bayes_r")) and not s.pi.fixed,
+             "implied cannot be combined with prior: {s.prior}, whose shares of classes are sampled, and with them "
+             "what they imply; needed pi: {{fixed: true}}, or rr"),
+        Rule("variance_left", lambda s: _implied_by(s, (s.prior,)) and s.prior not in _ONE_VARIANCE,
+             "implied cannot be combined with prior: {s.prior}, whose SNPs have no common variance that implies "
+             "another; needed rr, or bayes_c or bayes_r with fixed pi"),
+        Rule("variance.fixed", lambda s: s.variance.fixed and s.prior in PRIORS and s.prior not in _ONE_VARIANCE,
+             "cannot be combined with prior: {s.prior}, which has no common one"),
+    ),
+    "Fixed": (
+        *(Rule(key, _is_set_of_a_class(key),
+               "cannot be combined with kind: class; needed kind: covariate") for key in _OF_A_COVARIATE),
+        Rule("degree", lambda s: s.kind != "class" and s.legendre is not None and "degree" in s.model_fields_set,
+             "cannot be combined with legendre, which has a degree of its own; needed one of them"),
+        Rule("reference", lambda s: s.kind != "class" and s.reference is not None,
+             "cannot be combined with kind: covariate; it belongs to a class"),
+    ),
+    "RandomEffect": (
+        Rule("", lambda s: s.covariates is not None and s.legendre is not None,
+             "covariates cannot be combined with legendre; needed one of them"),
+    ),
+    "Random": (
+        Rule("effects", lambda s: not s.effects,
+             "found no effect, needed at least one: effects: {{NAME: {{level: COLUMN}}}}"),
+        Rule("effects", lambda s: len(s.effects) > 1 and "" in s.effects,
+             "found an effect without a name among others, needed a name"),
+    ),
+    "Model": (
+        *(Rule(key, _is_given(key, plugin=None), "found without plugin; it belongs to a regression")
+          for key in OF_A_REGRESSION),
+        *(Rule(key, _is_given_beside_a_plugin(key),
+               "cannot be combined with plugin; it belongs to a mixed model") for key in OF_A_MIXED_MODEL),
+        Rule("response", lambda s: s.plugin and not s.response, "missing, needed for a regression"),
+        Rule("predictors", lambda s: s.plugin and not s.predictors, "missing, needed for a regression"),
+        Rule("group_predictors", _is_given("group_predictors", groups=None),
+             "found without groups, needed groups: COLUMN beside them"),
+    ),
+    "Stop": (
+        Rule("", lambda s: not s.targets, "found no target, needed one or more of rhat, ess, mcse, mcse_ebv"),
+        Rule("", lambda s: s.targets and s.parameters is not None and s.rhat is None and s.ess is None,
+             "found parameters without rhat or ess, which they are for; needed one of them"),
+    ),
+    "Sampler": (
+        Rule("thin", lambda s: s.thin > s.samples,
+             "found {s.thin}, needed at most sampler.samples ({s.samples}), or no draw is kept"),
+        Rule("samples", lambda s: s.most_sweeps >= WORD,
+             f"found {{s.most_sweeps}} sweeps with burn_in, needed fewer than {WORD}"),
+        Rule("stop", lambda s: s.stop is not None and s.method != "gibbs",
+             "cannot be combined with method: {s.method}, which draws nothing; needed method: gibbs"),
+        Rule("stop.rhat", lambda s: s.stop is not None and s.stop.rhat is not None and s.chains < 2,
+             "found chains: 1, needed at least two chains, which R-hat compares"),
+        Rule("stop.max_samples", lambda s: s.most_samples < s.samples,
+             "found {s.stop.max_samples}, needed at least sampler.samples ({s.samples}), after which the targets are "
+             "checked first"),
+        Rule("partition", lambda s: s.partition == "effect" and s.update == "level",
+             "found effect, which draws the effects of a level separately and cannot be combined with update: level; "
+             "needed update: site, or partition: colour or equal"),
+        Clash("partition", ("effect",), "engine", ("structured",), "colour or auto, or engine: serial or hybrid"),
+        Clash("device", ("gpu",), "engine", ("serial",), "cpu or auto"),
+        Clash("update", ("site",), "method", ("blup", "reml"), "level", ", which draws nothing"),
+        Clash("update", ("site",), "sampling_engine", ("pcg", "marginal"), "level", ", which draws all levels at once"),
+        Rule("tolerance", lambda s: s.tolerance is not None and s.method == "gibbs" and s.engine != "pcg",
+             "found {s.tolerance:g}, which cannot be combined with engine: {s.engine}, which solves nothing; needed "
+             "engine: pcg, or method: blup or reml"),
+        Rule("threads", lambda s: s.engine in ("pcg", "marginal") and s.has_several_threads, _ONE_THREAD),
+        Clash("preconditioner", ANY, "method", ("gibbs", "reml"), "auto, or method: blup"),
+        Clash("pev_samples", ANY, "method", ("reml",), "method: blup", ", which computes every PEV"),
+        Clash("pev_samples", ANY, "method", ("gibbs",), "method: blup", ", whose draws know every PEV"),
+        # REML and the marginal engine factorise the equations on the CPU, in double precision
+        Clash("engine", ANY, "method", ("reml",), "auto"),
+        Clash("precision", ("single",), "method", ("reml",), "double"),
+        Clash("device", ("gpu",), "method", ("reml",), "cpu or auto"),
+        Clash("precision", ("single",), "sampling_engine", ("marginal",), "double"),
+        Clash("device", ("gpu",), "sampling_engine", ("marginal",), "cpu"),
+        Clash("interweave", (True,), "sampling_engine", ("marginal",), "auto"),
+        Clash("engine", ("serial", "hybrid", "structured", "marginal"), "method", ("blup",), "pcg or auto"),
+    ),
+}
+
+BETWEEN_SECTIONS = (
+    Rule("traits", lambda s: s.model.plugin is not None and s.traits,
+         "cannot be combined with model.plugin; needed model.response alone"),
+    Rule("sampler.method", lambda s: s.model.plugin is not None and s.sampler.method != "gibbs",
+         "found {s.sampler.method}, which cannot be combined with model.plugin; needed gibbs"),
+    Rule("sampler.stop.mcse_ebv",
+         lambda s: s.model.plugin is not None and s.sampler.stop is not None and s.sampler.stop.mcse_ebv is not None,
+         "cannot be combined with model.plugin, which has no breeding values; needed rhat, ess or mcse"),
+    Rule("output.save_levels", lambda s: s.model.plugin is not None and s.output.save_levels,
+         "cannot be combined with model.plugin; every draw of a regression is saved"),
+    Rule("output.moments", lambda s: s.output.moments and s.model.plugin is not None,
+         "cannot be combined with model.plugin; needed a mixed model"),
+    Rule("output.moments", lambda s: s.output.moments and s.model.plugin is None and s.sampler.method != "gibbs",
+         "cannot be combined with method: {s.sampler.method}; needed method: gibbs"),
+    Rule("output.probabilities", lambda s: s.output.probabilities and s.model.plugin is not None,
+         "cannot be combined with model.plugin; a regression has no animals"),
+    Rule("traits", lambda s: s.model.plugin is None and not s.traits, "missing, needed at least one trait"),
+    Rule("model", lambda s: s.model.plugin is None and s.model.is_empty,
+         "found no effect and intercept: false, needed at least one effect"),
+    Rule("data.groups",
+         lambda s: s.data.pedigree is not None and s.data.groups and not s.model.has_pedigree_relationships,
+         "found groups, but no random effect has relationship: pedigree"),
+    Rule("data.genotypes", lambda s: s.model.markers and s.data.genotypes is None,
+         "missing, needed the file of genotypes for model.markers"),
+    Rule("sampler.method", lambda s: s.model.markers and s.model.plugin is None and s.sampler.method != "gibbs",
+         "{s.sampler.method} cannot be combined with model.markers; needed gibbs"),
+    Rule("sampler.threads",  # threads share SNP effects with any engine
+         lambda s: s.sampler.engine == "serial" and not s.model.markers and s.sampler.has_several_threads,
+         _ONE_THREAD.replace("{s.", "{s.sampler.")),
+    Rule("output.save_marker_draws", lambda s: s.output.save_marker_draws is not None and not s.model.markers,
+         "found no SNP effects, needed a term in model.markers"),
+)
+
+OF_VARIANCES = (
+    Rule("variances.mode",
+         lambda s: s.sampler.method == "blup" and s.variances.is_to_be_sampled,
+         "found sample, which cannot be combined with sampler.method: blup, which solves at given variances; needed "
+         "fixed"),
+    Rule("variances.residual.classes", lambda s: s.variances.residual.classes and s.variances.residual.by is None,
+         "found classes without by, needed by: COLUMN of the phenotypes"),
+)
+# fmt: on
