@@ -1,5 +1,6 @@
-"""What can go wrong for a user, in four kinds. Each message says what, where, found and needed, in a breeder's
-words.
+"""Errors caused by input, in four kinds.
+
+Each message says what is wrong, where, what was found and what is needed, in a breeder's words.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ class MmgibbsError(ValueError):
 
 
 class ConfigError(MmgibbsError):
-    """The analysis file: an unknown key, a wrong type, a matrix of the wrong size. Names the YAML path."""
+    """An analysis that cannot be used: an unknown key, a wrong type. The message names the YAML path."""
 
 
 class OtherVersion(ConfigError):
-    """The checkpoint of a chain, written by a version that kept something else: it cannot be continued by this one."""
+    """A checkpoint of a version that kept something else, which this version cannot continue."""
 
 
 class DataError(MmgibbsError):
-    """A table: a missing file or column, a value that cannot be used. Names file, row and column."""
+    """A table that cannot be used: a missing column, a wrong value. The message names file, row and column."""
 
 
 class ModelError(MmgibbsError):
-    """The model and the data do not fit together, or the posterior does not exist."""
+    """A model that does not fit the data, or has no posterior."""
 
 
 class DeviceError(MmgibbsError):
@@ -76,8 +77,10 @@ def submit_in_context(pool: Executor, function: Callable[..., T], *arguments: An
 
 
 def option(name: str, value: object = True) -> str:
-    """'resume=True' in Python, '--resume' for a command; with a value 'folds=3' or '--folds 3', "by='time'" or
-    '--by time'; a value in capitals is one that the reader chooses: 'extend=SWEEPS'.
+    """Write an option as the reader gives it: 'resume=True' in Python, '--resume' for a command.
+
+    With a value 'folds=3' or '--folds 3', "by='time'" or '--by time'. A value in capitals is one that the reader
+    chooses: 'extend=SWEEPS'.
     """
     if is_command():
         return option_name(name) if value is True else f"{option_name(name)} {value}"
@@ -90,7 +93,7 @@ def option_name(name: str) -> str:
 
 
 def nearest(wanted: str, names: Iterable[str], known: str = "known are") -> str:
-    """The end of a message about a name that is not there: the nearest one, or those there are."""
+    """Write the end of a message about a name that does not exist: the nearest one, or those that do."""
     folded, wanted = {name.casefold(): name for name in names}, wanted.casefold()
     close = difflib.get_close_matches(wanted, folded, n=1, cutoff=0.6)
     close += [

@@ -1,8 +1,8 @@
-"""What can go wrong with a table or a pedigree. Each message says what, where (file, row, column), found and needed."""
+"""Errors of tables and pedigrees. Each message says what is wrong, where (file, row, column), found and needed."""
 
 
 class TableError(ValueError):
-    """A table that cannot be read: missing, empty, not text, rows of unequal length, a column that is not there."""
+    """A table that cannot be read: missing, empty, not text, rows of unequal length, a column that does not exist."""
 
 
 class PedigreeError(ValueError):
@@ -10,4 +10,4 @@ class PedigreeError(ValueError):
 
 
 class UnknownColumns(PedigreeError):
-    """A table with column names among which id, sire and dam are not recognised: whoever asked may name them."""
+    """A table with column names among which id, sire and dam are not recognised; the caller may name them."""

@@ -1,4 +1,4 @@
-"""A pedigree table -> checked, parents-first codes. Every error names file and row, what was found and needed."""
+"""Read a pedigree table into checked, parents-first codes. Errors name file and row, what was found and needed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,30 @@ from pedigree.tables import Separator, Source, Table, agreeing, counted, quoted
 
 @dataclass(frozen=True)
 class Pedigree:
-    """Animals by code 0 .. n - 1, parents before their progeny.
+    """A checked pedigree. Animals have codes 0 .. n - 1, parents before their progeny.
 
-    ids: (n,) String. sire, dam: (n,) int32 codes; -1 unknown; n .. n + g - 1 unknown-parent groups. birth: (n,)
-    float64, NaN where unknown, or None without a birth column. row: (n,) int64 line of the file (see Table.line), -1
-    for an animal without a row. file_order: (n,) int32 codes in the order of the file, then the founders
-    added. notes: decisions that reading has made. warnings: what may be wrong and changes results. more: other columns
-    that were asked for, (n,) String by code, null where empty. name: of the file, for messages.
+    Attributes
+    ----------
+    ids : polars.Series of String, shape (n,)
+        Id of each code.
+    sire, dam : ndarray of int32, shape (n,)
+        Codes of the parents; -1 is unknown, and n .. n + n_groups - 1 are unknown-parent groups.
+    birth : ndarray of float64, shape (n,), or None
+        Births, NaN where unknown; None without a column of births.
+    row : ndarray of int64, shape (n,)
+        Line of the file (`Table.line`); -1 for an animal without a row.
+    file_order : ndarray of int32, shape (n,)
+        Codes in the order of the file, then the founders that were added.
+    groups : tuple of str
+        Names of the unknown-parent groups.
+    notes : tuple of str
+        Decisions that were made while reading.
+    more : mapping from str to polars.Series
+        Other columns that were asked for, (n,) String by code, null where empty.
+    name : str
+        Name of the file, for messages.
+    warnings : tuple of str
+        What may be wrong and changes results.
     """
 
     ids: pl.Series
@@ -43,20 +60,44 @@ class Pedigree:
 
     @property
     def n_animals(self) -> int:
+        """Number of animals n."""
         return self.sire.size
 
     @property
     def n_groups(self) -> int:
+        """Number of unknown-parent groups."""
         return len(self.groups)
 
     def spelled(self, ids: pl.Series) -> pl.Series:
-        """The ids as the pedigree writes them where it has them, the others as they are."""
+        """Spell ids as the pedigree does.
+
+        Parameters
+        ----------
+        ids : polars.Series
+            Ids of another table.
+
+        Returns
+        -------
+        polars.Series
+            Ids as in the pedigree, where it has them; the others unchanged.
+        """
         code = pl.DataFrame({"code": find_rows(IdIndex(self.ids), ids)})["code"]
         known = code >= 0
         return self.ids.gather(code.clip(0)).zip_with(known, ids).alias(ids.name) if known.any() else ids
 
     def codes(self, ids: pl.Series) -> pl.Series:
-        """Int32 codes of the ids, null where an id is null or unknown to the pedigree. '5.0' is '5' (see find_rows)."""
+        """Look up the codes of ids. '5.0' is '5' if the pedigree has no '5.0'.
+
+        Parameters
+        ----------
+        ids : polars.Series
+            Ids of another table.
+
+        Returns
+        -------
+        polars.Series of Int32
+            Codes; null where an id is null or not in the pedigree.
+        """
         code = find_rows(IdIndex(self.ids), ids.cast(pl.String))
         return (
             pl.DataFrame({"code": code}).select(pl.when(pl.col("code") >= 0).then("code").alias(ids.name)).to_series()
@@ -79,21 +120,58 @@ def read_pedigree(
 ) -> Pedigree:
     """Read and check a pedigree.
 
-    source: path (csv, tsv, white space, parquet, arrow; .gz) or pl.DataFrame. columns: {'id', 'sire', 'dam'[,
-    'birth']} -> column name or 1-based position, or None for a sire or dam that the table does not have. What is not
-    given is found by recognised names, and the ids, where names do not tell, by their values; in a file without names,
-    the first three columns are taken (a note says so). header: whether the first line holds names; None: yes where
-    columns are names, else as the line looks (a note says so). unknown: values that mean an unknown parent.
-    group_column: the group of each animal's unknown parents. founders: ids to add as animals without parents where
-    they have no row. hermaphrodites: an id may be both sire and dam. more: columns to keep unchanged. name: the
-    file's name in errors. recorded: makes the ids of other tables, which say where two columns may be the ids.
-
-    Ids are strings and stay strings ('007' is not '7'), but that '5.0' is '5' where it has no row itself. Parents
+    Ids are strings and stay strings ('007' is not '7'), except that '5.0' is '5' if it has no row itself. Parents
     without a row become founders, counted in the notes. A code for unknown among them ('.', 'UNK', '00', '-9') is an
-    unknown parent, with a warning if it is none of `unknown`, unless `unknown` is empty. Raises TableError (cannot be
-    read), UnknownColumns (named columns, none recognised as a parent, or two that may be the ids), PedigreeError
-    (duplicate animal, loop, own parent, both sire and dam, parent younger than progeny, no id, no group, most parents
-    spelled unlike the ids).
+    unknown parent, with a warning if it is none of `unknown`, unless `unknown` is empty.
+
+    Parameters
+    ----------
+    source : path-like or polars.DataFrame
+        A csv, tsv, white-space separated, parquet or arrow file, gzipped or not, or a frame.
+    columns : mapping or None, default None
+        Name or 1-based position of the columns "id", "sire", "dam" and "birth"; None for a sire or dam that the table
+        does not have. Columns that are not given are recognised by name, the ids by their values if names do not tell.
+        In a file without names, the first three columns are taken; a note says so.
+    header : bool or None, default None
+        Whether the first line has names. None decides from the line; a note says so.
+    separator : str, sequence of int, or None, default None
+        One character, " " for any white space, or the widths of columns. None guesses.
+    unknown : tuple of str, default ("", "NA", "0")
+        Values that mean an unknown parent.
+    group_column : str, int or None, default None
+        Column of the group of each animal's unknown parents.
+    founders : iterable of str or None, default None
+        Ids to add as animals without parents if they have no row.
+    hermaphrodites : bool, default False
+        Allow an id to be both sire and dam.
+    more : sequence of str, default ()
+        Columns to keep unchanged.
+    name : str or None, default None
+        Name of the file in messages. None takes that of the path.
+    recorded : callable or None, default None
+        Returns the ids of other tables, which help to decide which of two columns has the ids.
+
+    Returns
+    -------
+    Pedigree
+        The animals, parents first.
+
+    Raises
+    ------
+    TableError
+        The table cannot be read.
+    UnknownColumns
+        Columns have names, but none is recognised as a parent, or two may be the ids.
+    PedigreeError
+        The pedigree is impossible: a duplicate animal, a loop, an animal as its own parent, one that is both sire and
+        dam, a parent younger than its progeny, a row without id or group, or most parents spelled unlike the ids.
+
+    Examples
+    --------
+    >>> from pedigree import read_pedigree
+    >>> herd_book = read_pedigree("data_samples/beef/pedigree.csv")
+    >>> herd_book.n_animals
+    3500
     """
     unknown = tuple(str(value) for value in unknown)
     table, chosen = choose_columns(source, columns, header, separator, unknown, name, recorded)
@@ -188,7 +266,7 @@ def _check(
 def _id_columns(
     table: Table, frame: pl.DataFrame, chosen: PedigreeColumns, unknown: tuple[str, ...]
 ) -> tuple[pl.Series, list[pl.Series]]:
-    """Ids, none of them missing; and sires and dams, null where unknown."""
+    """Return the ids, none of them missing, and the sires and dams, null where unknown."""
     named = [u for u in unknown if u != ""]  # empty values are null already
     ids = frame[chosen.id]
     missing = (ids.is_null() | ids.is_in(named)).arg_max() or 0
@@ -209,7 +287,7 @@ def _id_columns(
 
 
 def _refuse_lost_digits(table: Table, ids: pl.Series) -> None:
-    """A spreadsheet writes 123456789012 as 1.23457E+11: several ids have become one."""
+    """Refuse ids that lost digits: a spreadsheet writes 123456789012 as 1.23457E+11."""
     step = max(1, len(ids) // _MAX_IDS_LOOKED_AT)
     for place in ids.gather_every(step).str.contains_any(["E+", "e+"]).arg_true():
         row = place * step
@@ -227,8 +305,9 @@ _ROUNDED = re.compile(r"[0-9][.,]([0-9]+)[eE][+]([0-9]{1,3})")
 
 
 def _refuse_header_again(table: Table, frame: pl.DataFrame, chosen: PedigreeColumns) -> None:
-    """Two files put together leave a second header line, and a comment above the names makes these an animal called
-    'id' of sire 'sire'.
+    """Refuse a second header line, as two files put together have one.
+
+    A comment above the names also makes these an animal called 'id' of sire 'sire'.
     """
     roles = [(role, c) for role, c in (("id", chosen.id), ("sire", chosen.sire), ("dam", chosen.dam)) if c is not None]
     again = [
@@ -257,7 +336,7 @@ def _rows_with_names(frame: pl.DataFrame, columns: Sequence[str]) -> list[int]:
 
 
 def _question_alike(table: Table, ids: pl.Series, parents: Sequence[np.ndarray]) -> list[str]:
-    """A warning of animals with a row each whose ids differ in spelling alone: one animal in two rows, perhaps.
+    """Warn of animals with a row each whose ids differ in spelling alone: one animal in two rows, perhaps.
 
     Two animals may be called 'A' and 'a'. Asked about is one of which nothing is known, neither parents nor progeny,
     beside one with some.
@@ -292,7 +371,7 @@ _TOTALS = r"^\(?(?:(?:grand)?totals?|sums?|count|average|mean|n=?[0-9]+|[0-9]+(?
 
 
 def _question_last_row(table: Table, ids: pl.Series, parents: Sequence[np.ndarray]) -> list[str]:
-    """A warning where the last row has a total, as 'Total', 'n=40' or '(40 rows affected)', and no progeny."""
+    """Warn where the last row has a total, as 'Total', 'n=40' or '(40 rows affected)', and no progeny."""
     last = len(ids) - 1
     is_total = normal_forms(ids.tail(1)).str.contains(_TOTALS)[0]
     if last < 1 or not is_total or any((p == last).any() for p in parents):
@@ -326,8 +405,10 @@ def _question_columns(
     parents: Sequence[np.ndarray],
     n_added: int,
 ) -> list[str]:
-    """Where most parents have no row, another column may have them: UnknownColumns if the ids were guessed, else a
-    warning."""
+    """Question the columns where most parents have no row, and another column may have them.
+
+    UnknownColumns if the ids were guessed, else a warning.
+    """
     is_parent = np.zeros(frame.height + n_added, bool)
     for rows in parents:
         is_parent[rows[rows >= 0]] = True
@@ -365,7 +446,7 @@ def _refuse_one_parent_as_both(
 
 
 def _or_unknown(row: int, ids: pl.Series) -> str:
-    """What else a parent without a row may be."""
+    """Write what else a parent without a row may be."""
     if row < len(ids):
         return ""
     return f"; it has no row of its own: if it means an unknown parent, add it to {UNKNOWN_VALUES}"
@@ -468,8 +549,10 @@ def _births(
 
 
 def birth_numbers(text: pl.Series) -> pl.Series:
-    """Float64: numbers as they are, dates yyyy-mm-dd or dd.mm.yyyy as year + (day of the year - 1)/366; null where
-    neither, as in 31.12.99: which century is for the user to say.
+    """Convert births to Float64; null where they are neither numbers nor dates.
+
+    Numbers stay as they are; dates yyyy-mm-dd or dd.mm.yyyy become year + (day of the year - 1) / 366. 31.12.99 is
+    null: which century is for the user to say.
     """
     number = text.cast(pl.Float64, strict=False)
     if number.null_count() == text.null_count():

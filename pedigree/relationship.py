@@ -29,18 +29,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Relatives:
-    """The structured A^-1: what one animal needs to see of its relatives.
+    """The structured A^-1: what the row of one animal needs from its relatives. `relatives` builds it.
 
     Levels are the n animals, parents before progeny, then the unknown-parent groups n .. n + n_groups - 1; q = n +
-    n_groups. Row l of A^-1 (the QP matrix where there are groups) times x is
+    n_groups. Row l of A^-1 (the QP matrix with groups) times x is
 
         diagonal[l] x_l - dinv[l] (x_sire + x_dam) / 2  +  sum over e of dinv[j_e] (x_mate_e / 4 - x_j_e / 2),
 
-    where e runs over l's entries in the lists and j_e = progeny[e]. A missing relative contributes nothing, nor does a
-    mate that is l itself (the diagonal has it). A progeny whose two parents are the same level (a group; a selfed
-    plant) is in that level's list twice.
+    where e runs over the entries of l in the lists and j_e = progeny[e]. A missing relative contributes nothing, nor
+    does a mate that is l itself (the diagonal has it). A progeny whose two parents are the same level (a group; a
+    selfed plant) is in the list of that level twice. 1/d, the lists of progeny and the diagonal are computed when they
+    are first used, and then kept: 40 bytes an animal.
 
-    1/d, the lists of progeny and the diagonal are made when they are first used, and then kept: 40 bytes an animal.
+    Attributes
+    ----------
+    sire, dam : ndarray of int32, shape (n,)
+        Codes of the parents; -1 is unknown, n and above are unknown-parent groups.
+    inbreeding : ndarray of float64, shape (n,)
+        Coefficients of inbreeding F.
+    n_groups : int
+        Number of unknown-parent groups.
+    random_groups : bool
+        Whether group effects have variance 1 in units of the additive variance.
+    within : ndarray of float64, shape (n,), or None
+        Addition to the Mendelian variances, of generations of selfing.
     """
 
     sire: np.ndarray  # (n,) int32; -1: unknown; >= n: unknown-parent group
@@ -52,11 +64,17 @@ class Relatives:
 
     @cached_property
     def dinv(self) -> np.ndarray:
-        """(n,) float64, 1/d."""
+        """1/d, (n,) float64, the precision of Mendelian sampling."""
         return self.made_dinv()
 
     def made_dinv(self) -> np.ndarray:
-        """1/d, computed again and not kept."""
+        """Compute 1/d again, without keeping it.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            Precisions of Mendelian sampling.
+        """
         d = mendelian_variance(self.sire, self.dam, self.inbreeding)
         return 1.0 / d if self.within is None else 1.0 / (d + self.within)
 
@@ -67,12 +85,12 @@ class Relatives:
 
     @property
     def progeny(self) -> np.ndarray:
-        """int32, the progeny of every level, ascending within a level."""
+        """Progeny of every level, int32, ascending within a level."""
         return self._lists[1]
 
     @property
     def mate(self) -> np.ndarray:
-        """int32, the progeny's other parent; -1: unknown."""
+        """Other parent of each progeny, int32; -1 is unknown."""
         return self._lists[2]
 
     @property
@@ -90,11 +108,22 @@ class Relatives:
 
     @cached_property
     def diagonal(self) -> np.ndarray:
-        """(q,) float64, diagonal of A^-1, plus 1 in the rows of random groups."""
+        """Diagonal of A^-1, (q,) float64, plus 1 in the rows of random groups."""
         return self.made_diagonal(self.dinv)
 
     def made_diagonal(self, dinv: np.ndarray) -> np.ndarray:
-        """The diagonal, computed again and not kept. dinv: (n,) 1/d."""
+        """Compute the diagonal again, without keeping it.
+
+        Parameters
+        ----------
+        dinv : ndarray of float64, shape (n,)
+            Precisions 1/d of Mendelian sampling.
+
+        Returns
+        -------
+        ndarray of float64, shape (q,)
+            Diagonal of A^-1.
+        """
         out = np.zeros(self.n_levels)
         _add_diagonal(self.sire, self.dam, dinv, out)
         if self.random_groups:
@@ -103,10 +132,12 @@ class Relatives:
 
     @property
     def n_animals(self) -> int:
+        """Number of animals n."""
         return self.sire.size
 
     @property
     def n_levels(self) -> int:
+        """Number of levels q = n + n_groups."""
         return self.sire.size + self.n_groups
 
 
@@ -118,16 +149,48 @@ def relatives(
     random_groups: bool = False,
     within: np.ndarray | None = None,
 ) -> Relatives:
-    """The structured A^-1 of a pedigree.
+    """Build the structured A^-1 of a pedigree.
 
-    sire, dam: (n,) int32 codes, parents first; -1 unknown; n .. n + n_groups - 1 unknown-parent groups. inbreeding:
-    (n,) float64 from `pedigree.inbreeding.inbreeding`; None ignores it (F = 0). random_groups: group effects have
-    variance 1 in units of the additive variance: the identity is added to their rows; without it all rows sum to zero.
-    within: (n,) float64, what generations of selfing after the cross add to the Mendelian variances (see selfing.py).
+    The coefficients of inbreeding are copied, as 1/d is computed from them later; codes are kept as they are.
 
-    The coefficients are copied, as 1/d is made of them later; codes are kept as they are.
-    Raises PedigreeError for codes out of order or range, and for a progeny without Mendelian sampling (both parents
-    with F = 1).
+    Parameters
+    ----------
+    sire, dam : ndarray of int32, shape (n,)
+        Codes of the parents, parents first; -1 is unknown, n .. n + n_groups - 1 are unknown-parent groups.
+    inbreeding : ndarray of float64, shape (n,), default None
+        Coefficients of inbreeding from `pedigree.inbreeding.inbreeding`. None ignores inbreeding (F = 0).
+    n_groups : int, default 0
+        Number of unknown-parent groups.
+    random_groups : bool, default False
+        Give group effects variance 1 in units of the additive variance, which adds the identity to their rows. Without
+        it all rows sum to zero.
+    within : ndarray of float64, shape (n,), default None
+        What generations of selfing after the cross add to the Mendelian variances (`pedigree.selfing`).
+
+    Returns
+    -------
+    Relatives
+        The structured A^-1.
+
+    Raises
+    ------
+    PedigreeError
+        Codes are out of order or range, or a progeny has no Mendelian sampling (both parents with F = 1).
+
+    References
+    ----------
+    .. [1] Henderson, C. R. (1976). A simple method for computing the inverse of a numerator relationship matrix used in
+       prediction of breeding values. Biometrics 32, 69-83.
+    .. [2] Quaas, R. L. (1976). Computing the diagonal elements and inverse of a large numerator relationship matrix.
+       Biometrics 32, 949-953.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pedigree import a_inverse_csr, relatives
+    >>> sire, dam = np.array([-1, -1, 0], np.int32), np.array([-1, -1, 1], np.int32)
+    >>> a_inverse_csr(relatives(sire, dam)).toarray().tolist()
+    [[1.5, 0.5, -1.0], [0.5, 1.5, -1.0], [-1.0, -1.0, 2.0]]
     """
     sire, dam = checked_codes(sire, dam)
     n = sire.size
@@ -155,7 +218,7 @@ def relatives(
 
 
 def mendelian_variance(sire: np.ndarray, dam: np.ndarray, F: np.ndarray) -> np.ndarray:
-    """d, (m,) float64: the Mendelian sampling variance of each animal in units of the additive variance.
+    """Compute d, (m,) float64: the Mendelian sampling variances in units of the additive variance.
 
     d_i = 1 - sum over known parents p of (1 + F_p) / 4. sire, dam: (m,) int32 codes of the parents of all or some
     animals, F: (n,) of all; -1 and codes >= n are unknown parents.
@@ -182,18 +245,18 @@ def _add_diagonal(sire, dam, dinv, diagonal):
 def list_progeny(
     sire: np.ndarray, dam: np.ndarray, place: np.ndarray, ptr: np.ndarray, progeny: np.ndarray, mate: np.ndarray
 ) -> None:
-    """The lists of progeny with levels renumbered: ptr (q + 1,), progeny and mate (entries,), whole numbers of any
-    kind, are written.
+    """Write the lists of progeny with levels renumbered.
 
-    sire, dam: (n,) int32 codes, -1 unknown. place (q + 1,): the new number of each level, and last what stands for an
-    unknown mate. The entries of a level keep the order of the pedigree.
+    ptr (q + 1,), progeny and mate (entries,), whole numbers of any type, are written. sire, dam: (n,) int32 codes, -1
+    unknown. place (q + 1,): the new number of each level, and last the code of an unknown mate. The entries of a level
+    keep the order of the pedigree.
     """
     _list_progeny(sire, dam, place, ptr, progeny, mate)
 
 
 @kernel
 def _list_progeny(sire, dam, place, ptr, progeny, mate):
-    """While the entries are written, ptr[l + 1] is where the next one of level l goes."""
+    """Write the lists. Meanwhile ptr[l + 1] is where the next entry of level l goes."""
     q, one = place.size - 1, ptr.dtype.type(1)
     ptr[:] = 0
     for i in range(sire.size):
@@ -214,9 +277,25 @@ def _list_progeny(sire, dam, place, ptr, progeny, mate):
 
 
 def a_inverse_csr(relatives: Relatives) -> csr_array:
-    """A^-1, the QP matrix where there are groups, as a (q, q) scipy.sparse.csr_array.
+    """Build A^-1 (the QP matrix with groups) as a sparse matrix.
 
-    Both triangles, float64, columns sorted within a row.
+    Parameters
+    ----------
+    relatives : Relatives
+        The structured A^-1.
+
+    Returns
+    -------
+    scipy.sparse.csr_array of float64, shape (q, q)
+        Both triangles, columns sorted within a row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pedigree import a_inverse_csr, relatives
+    >>> unrelated = np.array([-1, -1], np.int32)
+    >>> a_inverse_csr(relatives(unrelated, unrelated)).toarray().tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
     import scipy.sparse
 
@@ -241,14 +320,57 @@ def a_inverse_csr(relatives: Relatives) -> csr_array:
 
 
 def a_inverse_triplets(relatives: Relatives) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(row, column, value) of A^-1, int32, int32, float64: both triangles, each place once, sorted."""
+    """List the elements of A^-1: both triangles, each element once, sorted by row and column.
+
+    Parameters
+    ----------
+    relatives : Relatives
+        The structured A^-1.
+
+    Returns
+    -------
+    row, column : ndarray of int32
+        Places of the elements.
+    value : ndarray of float64
+        The elements.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pedigree import a_inverse_triplets, relatives
+    >>> sire, dam = np.array([-1, 0], np.int32), np.array([-1, -1], np.int32)
+    >>> row, column, value = a_inverse_triplets(relatives(sire, dam))
+    >>> row.tolist(), column.tolist()
+    ([0, 0, 1, 1], [0, 1, 0, 1])
+    """
     matrix = a_inverse_csr(relatives)
     row = np.repeat(np.arange(relatives.n_levels, dtype=np.int32), np.diff(matrix.indptr))
     return row, matrix.indices.astype(np.int32, copy=False), matrix.data
 
 
 def a_inverse_times(relatives: Relatives, x: np.ndarray) -> np.ndarray:
-    """A^-1 x from the lists, without the matrix. x: (q,) or (q, k). Returns float64 of the same shape."""
+    """Multiply A^-1 by vectors, from the lists and without the matrix.
+
+    Parameters
+    ----------
+    relatives : Relatives
+        The structured A^-1.
+    x : ndarray, shape (q,) or (q, k)
+        Vectors.
+
+    Returns
+    -------
+    ndarray of float64, shape of x
+        A^-1 x.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pedigree import a_inverse_times, relatives
+    >>> sire, dam = np.array([-1, -1, 0], np.int32), np.array([-1, -1, 1], np.int32)
+    >>> a_inverse_times(relatives(sire, dam), np.array([0.0, 0.0, 1.0])).tolist()
+    [-1.0, -1.0, 2.0]
+    """
     columns = _columns(x, relatives.n_levels)
     r = relatives
     out = _a_inverse_times(r.sire, r.dam, r.dinv, r.progeny_ptr, r.progeny, r.mate, r.diagonal, columns)
@@ -287,9 +409,32 @@ def _a_inverse_times(sire, dam, dinv, progeny_ptr, progeny, mate, diagonal, x):
 
 
 def quadratic_form(relatives: Relatives, theta: np.ndarray) -> np.ndarray:
-    """Theta' A^-1 Theta = sum_i m_i m_i' / d_i, plus theta_g theta_g' for each random group.
+    """Compute Theta' A^-1 Theta = sum_i m_i m_i' / d_i, plus theta_g theta_g' for each random group.
 
-    theta: (q, k), float64 or float32. Returns (k, k) float64.
+    Parameters
+    ----------
+    relatives : Relatives
+        The structured A^-1.
+    theta : ndarray of float64 or float32, shape (q, k)
+        Values of the levels.
+
+    Returns
+    -------
+    ndarray of float64, shape (k, k)
+        The quadratic form.
+
+    Raises
+    ------
+    ValueError
+        `theta` is no matrix with a row for each level.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pedigree import quadratic_form, relatives
+    >>> sire, dam = np.array([-1, -1, 0], np.int32), np.array([-1, -1, 1], np.int32)
+    >>> quadratic_form(relatives(sire, dam), np.array([[1.0], [1.0], [2.0]])).tolist()
+    [[4.0]]
     """
     theta = np.asarray(theta)
     if theta.ndim != 2 or theta.shape[0] != relatives.n_levels:
@@ -328,11 +473,33 @@ def _quadratic_form(sire, dam, dinv, theta):
 
 
 def a_times(sire: np.ndarray, dam: np.ndarray, inbreeding: np.ndarray | None, v: np.ndarray) -> np.ndarray:
-    """A v = L D L' v by one pass up and one pass down the pedigree (Colleau 2002, Genet. Sel. Evol. 34:409).
+    """Multiply A by vectors: A v = L D L' v, by one pass up and one pass down the pedigree [1]_.
 
-    v: (n,) or (n, k). inbreeding: (n,) F, or None for F = 0.
+    Parameters
+    ----------
+    sire, dam : ndarray of int32, shape (n,)
+        Codes of the parents, parents first; -1 and codes of groups (n and above) are unknown.
+    inbreeding : ndarray of float64, shape (n,), or None
+        Coefficients of inbreeding; None is F = 0.
+    v : ndarray, shape (n,) or (n, k)
+        Vectors.
 
-    Codes >= n (groups) count as unknown. Returns float64 of v's shape.
+    Returns
+    -------
+    ndarray of float64, shape of v
+        A v.
+
+    References ---------- .. [1] Colleau, J.-J. (2002). An indirect approach to the extensive calculation of
+    relationship coefficients. Genetics
+       Selection Evolution 34, 409-421.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pedigree import a_times
+    >>> sire, dam = np.array([-1, -1, 0], np.int32), np.array([-1, -1, 1], np.int32)
+    >>> a_times(sire, dam, None, np.array([0.0, 0.0, 1.0])).tolist()
+    [0.5, 0.5, 1.0]
     """
     sire, dam = checked_codes(sire, dam)
     n = sire.size
@@ -343,7 +510,7 @@ def a_times(sire: np.ndarray, dam: np.ndarray, inbreeding: np.ndarray | None, v:
 
 
 def a_times_relatives(relatives: Relatives, v: np.ndarray) -> np.ndarray:
-    """A v as `a_times`, with the Mendelian sampling variances that the structured A^-1 holds; v: (n,) or (n, k)."""
+    """Multiply A by v (n,) or (n, k) as `a_times`, with the Mendelian variances of the structured A^-1."""
     u = _columns(v, relatives.n_animals).copy()
     _a_times(relatives.sire, relatives.dam, 1.0 / relatives.dinv, u)
     return u.reshape(np.shape(v))
@@ -373,10 +540,42 @@ def a_among(
     animals: np.ndarray,
     columns: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The relationships among chosen animals: a dense (m, m) part of A, float64 (Colleau 2002); only these `columns` of
-    it (positions among the chosen), if they are given.
+    """Compute the relationships among chosen animals, a dense part of A [1]_.
 
     The passes of `a_times` run over the ancestors of the chosen animals only, in blocks of columns.
+
+    Parameters
+    ----------
+    sire, dam : ndarray of int32, shape (n,)
+        Codes of the parents, parents first; -1 and codes of groups (n and above) are unknown.
+    inbreeding : ndarray of float64, shape (n,), or None
+        Coefficients of inbreeding; None is F = 0.
+    animals : ndarray of int, shape (m,)
+        Codes of the chosen animals.
+    columns : ndarray of int, default None
+        Columns to compute, as positions among the chosen. None computes all of them.
+
+    Returns
+    -------
+    ndarray of float64, shape (m, m) or (m, len(columns))
+        Relationships.
+
+    Raises
+    ------
+    PedigreeError
+        A code is not that of an animal.
+
+    References ---------- .. [1] Colleau, J.-J. (2002). An indirect approach to the extensive calculation of
+    relationship coefficients. Genetics
+       Selection Evolution 34, 409-421.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pedigree import a_among
+    >>> sire, dam = np.array([-1, -1, 0], np.int32), np.array([-1, -1, 1], np.int32)
+    >>> a_among(sire, dam, None, np.array([0, 2])).tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
     """
     sire, dam = checked_codes(sire, dam)
     animals = np.asarray(animals, dtype=np.int64)
@@ -406,7 +605,7 @@ def a_among(
 
 @kernel
 def with_ancestors(sire, dam, animals):
-    """(n,) bool: these animals (codes) and all of their ancestors."""
+    """Mark these animals (codes) and all of their ancestors, (n,) bool."""
     n = sire.size
     keep = np.zeros(n, np.bool_)
     for a in animals:
@@ -420,7 +619,7 @@ def with_ancestors(sire, dam, animals):
 
 
 def group_composition(sire: np.ndarray, dam: np.ndarray, n_groups: int) -> np.ndarray:
-    """(n + n_groups, n_groups) float32 Q: what share of each unknown-parent group an animal is expected to carry.
+    """Compute Q, (n + n_groups, n_groups) float32: the expected shares of each unknown-parent group in an animal.
 
     Q runs down the pedigree, q_i = (q_s + q_d) / 2, where the row of a group is a unit vector. With groups as fixed
     effects the columns of [X, ZQ] decide which group means can be told apart (Quaas & Pollak 1981). sire, dam: (n,)

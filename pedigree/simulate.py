@@ -24,18 +24,41 @@ FEMALE, MALE = np.int8(0), np.int8(1)
 
 @dataclass(frozen=True)
 class Population:
-    """What the simulated population is like; its sizes follow from the number of animals.
+    """Parameters of a simulated population. Its sizes follow from the number of animals.
 
-    years: years with calvings, from first_year; founders are born before them.
-    generation_interval: mean age of sires and dams at the birth of their progeny, years.
-    herd_size: cows per herd, mean of a lognormal distribution.
-    calving_rate: calves per cow and year.
-    ai_share: share of the calves that are by AI bulls, from 0 to 1; it varies between herds.
-    ai_calves_per_bull: calves of an AI bull over its life, mean.
-    ai_popularity_sd: standard deviation of the logarithm of an AI bull's popularity.
-    cows_per_bull: cows of a bull in natural service.
-    natural_service_age: mean age of such bulls at the birth of their calves; None: one year less than the interval.
-    first_age, last_age: youngest and oldest parents at the birth of their progeny, years.
+    Parameters
+    ----------
+    years : int, default 40
+        Years with calvings; founders are born before them.
+    first_year : int, default 1980
+        First year with calvings.
+    generation_interval : float, default 5.0
+        Mean age in years of sires and dams at the birth of their progeny.
+    herd_size : float, default 50.0
+        Cows per herd, mean of a lognormal distribution.
+    calving_rate : float, default 0.9
+        Calves per cow and year.
+    ai_share : float, default 0.4
+        Share of the calves by AI bulls, from 0 to 1. It varies between herds.
+    ai_calves_per_bull : float, default 400.0
+        Mean number of calves of an AI bull over its life.
+    ai_popularity_sd : float, default 0.9
+        Standard deviation of the logarithm of an AI bull's popularity.
+    cows_per_bull : float, default 30.0
+        Cows of a bull in natural service.
+    natural_service_age : float or None, default None
+        Mean age in years of such bulls at the birth of their calves. None is one year less than the generation
+        interval.
+    first_age : int, default 2
+        Age in years of the youngest parents at the birth of their progeny.
+    last_age : int, default 15
+        Age in years of the oldest parents.
+
+    Examples
+    --------
+    >>> from pedigree import Population
+    >>> Population(years=10, ai_share=0.0).herd_size
+    50.0
     """
 
     years: int = 40
@@ -54,10 +77,22 @@ class Population:
 
 @dataclass(frozen=True)
 class SimulatedPedigree:
-    """Animals in the order of their birth, so parents come before progeny.
+    """A simulated pedigree, in the order of birth, so that parents come before their progeny.
 
-    sire, dam: (n,) int32 codes, -1 unknown. birth: (n,) int32 year. sex: (n,) int8, 0 female, 1 male. herd: (n,) int32
-    of birth. inbreeding: (n,) float64 and breeding_values: (n, k) float64, both None where no G was given.
+    Attributes
+    ----------
+    sire, dam : ndarray of int32, shape (n,)
+        Codes of the parents; -1 is unknown.
+    birth : ndarray of int32, shape (n,)
+        Year of birth.
+    sex : ndarray of int8, shape (n,)
+        0 female, 1 male.
+    herd : ndarray of int32, shape (n,)
+        Herd of birth.
+    inbreeding : ndarray of float64, shape (n,), or None
+        Coefficients of inbreeding; None without `G`.
+    breeding_values : ndarray of float64, shape (n, k), or None
+        True breeding values; None without `G`.
     """
 
     sire: np.ndarray
@@ -70,6 +105,7 @@ class SimulatedPedigree:
 
     @property
     def n_animals(self) -> int:
+        """Number of animals n."""
         return self.sire.size
 
 
@@ -82,15 +118,46 @@ def simulate_pedigree(
     accuracy: float = 0.7,
     inherit: Inherit | None = None,
 ) -> SimulatedPedigree:
-    """Simulate n_animals, founders included.
+    """Simulate a pedigree of overlapping generations, with breeding values if `G` is given.
 
-    G: (k, k) genetic covariance matrix; breeding values are then u_i = (u_sire + u_dam)/2 + m_i with m_i ~ N(0, d_i
-    G), d_i the Mendelian sampling variance with the parents' inbreeding (1/2 - (F_s + F_d)/4). selection: (k,) weights
-    of an index; replacements are then the best by the index plus an error that gives it this accuracy (correlation
-    with the true index among founders), bulls among all males of their year, heifers within their herd. Without it
-    they are drawn at random. inherit: gives the values of the index, if these are not the breeding values alone (for
-    example genes that parents pass on). Raises ValueError if n_animals is too small for the population or arguments do
-    not fit.
+    Breeding values are u_i = (u_sire + u_dam) / 2 + m_i with m_i ~ N(0, d_i G), where d_i is the Mendelian sampling
+    variance with the inbreeding of the parents, 1/2 - (F_s + F_d) / 4.
+
+    Parameters
+    ----------
+    n_animals : int
+        Number of animals, founders included.
+    seed : int
+        Seed of the random numbers.
+    population : Population or None, default None
+        Parameters of the population. None takes the defaults.
+    G : ndarray, shape (k, k), default None
+        Genetic covariance matrix.
+    selection : ndarray, shape (k,), default None
+        Weights of an index. Replacements are then the best by the index plus an error, bulls among all males of their
+        year, heifers within their herd. None draws them at random.
+    accuracy : float, default 0.7
+        Correlation of the index and its error with the true index among founders, in (0, 1].
+    inherit : callable or None, default None
+        Gives the values of the index if these are not the breeding values alone, for example genes that parents pass
+        on.
+
+    Returns
+    -------
+    SimulatedPedigree
+        The animals, in the order of birth.
+
+    Raises
+    ------
+    ValueError
+        There are too few animals for the population, or arguments do not fit.
+
+    Examples
+    --------
+    >>> from pedigree import Population, simulate_pedigree
+    >>> herd = simulate_pedigree(1000, seed=1, population=Population(years=10))
+    >>> herd.n_animals
+    1000
     """
     population = population or Population()
     if population.years < 1 or n_animals < 10 * population.years:
@@ -104,7 +171,10 @@ def simulate_pedigree(
 
 
 def survival(mean_age: float, first: int, last: int) -> float:
-    """The yearly survival s for which ages first .. last with frequencies proportional to s^age have this mean."""
+    """Solve for a yearly survival s.
+
+    Ages first .. last, with frequencies proportional to s^age, then have this mean.
+    """
     ages = np.arange(first, last + 1)
     if not first < mean_age < ages.mean():
         raise ValueError(f"a mean age of {mean_age:g} needs to lie between {first} and {ages.mean():g}")
@@ -207,7 +277,7 @@ class _Simulation:
         return SimulatedPedigree(self.sire, self.dam, self.birth, self.sex, self.herd, self.F, self.u)
 
     def _founders(self) -> None:
-        """Cows and bulls of all ages in the first year, and those that turn two in the second."""
+        """Add cows and bulls of all ages in the first year, and those that turn two in the second."""
         p, rng = self.population, self.rng
         ages = np.arange(p.first_age, p.last_age + 1)
         wanted: list[tuple[_Parents | None, np.ndarray, np.ndarray, np.ndarray]] = []  # parents, sex, herd, birth
@@ -315,7 +385,7 @@ class _Simulation:
         self.used = new.stop
 
     def _breeding_values(self, first: int, stop: int) -> None:
-        """u and F of animals first .. stop - 1, whose parents have theirs."""
+        """Compute u and F of animals first .. stop - 1, whose parents have theirs."""
         if self.u is None or self.F is None or self.chol is None:
             return
         sire, dam = self.sire[:stop], self.dam[:stop]

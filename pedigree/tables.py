@@ -54,9 +54,18 @@ _BINARY = {  # how files begin -> their kind, and what reads them
 class Table:
     """An opened table: its columns are known, its values are not parsed yet.
 
-    names: the columns, from the header line, as given, or '1', '2', ... where there is none. first_record: fields of
-    the first line of a text file (None for other sources), header or not. line(row): where row 0, 1, ... of the frame
-    stands in the file.
+    Attributes
+    ----------
+    name : str
+        Name of the table in messages.
+    names : tuple of str
+        Columns, from the header line, as given, or '1', '2', ... without one.
+    has_header : bool
+        Whether the first line has the names.
+    first_record : tuple of str or None
+        Fields of the first line of a text file, header or not; None for other sources.
+    n_rows : int
+        Number of rows.
     """
 
     name: str  # as errors call it
@@ -70,18 +79,18 @@ class Table:
     _lines: np.ndarray | None  # (n_rows,) int64 where blank lines or line breaks within quotes make them uneven
 
     def line(self, row: int) -> int:
-        """The line of the file, from 1 as an editor shows it, on which row 0, 1, ... begins.
+        """Return the line of the file, from 1 as an editor shows it, on which row 0, 1, ... begins.
 
-        Parquet, arrow and frames have no lines: there it is the row, from 1.
+        Parquet, arrow and frames have no lines: for them it is the row, from 1.
         """
         return int(self._lines[row]) if self._lines is not None else int(row) + 1 + self.has_header
 
     def lines(self) -> np.ndarray:
-        """(n_rows,) int64: line of every row."""
+        """Return the line of every row, (n_rows,) int64."""
         return self._lines if self._lines is not None else np.arange(self.n_rows, dtype=np.int64) + 1 + self.has_header
 
     def with_header(self) -> Table:
-        """The same text file with its first line taken as the names of its columns."""
+        """Return the same text file with its first line as the names of its columns."""
         assert self.first_record is not None, "a frame's columns always have names"
         names = tuple(f or f"column {i}" for i, f in enumerate(self.first_record, 1))
         first: dict[str, int] = {}
@@ -100,7 +109,7 @@ class Table:
         return below.renamed(names)
 
     def renamed(self, names: tuple[str, ...]) -> Table:
-        """The same table with these names of its columns."""
+        """Return the same table with these names of its columns."""
         content = self._content
         if isinstance(content, pl.DataFrame):
             content = content.rename(dict(zip(content.columns, names, strict=True)))
@@ -108,11 +117,11 @@ class Table:
 
     @property
     def separator(self) -> str:
-        """Between the columns of a text file, a tab where any white space is; '' of other sources."""
+        """Separator of a text file, a tab for any white space; '' for other sources."""
         return self._separator
 
     def column(self, wanted: str | int) -> str:
-        """A column's name, given that or its position (1 is the first). Raises TableError with the nearest names."""
+        """Return a column's name, given that or its position (from 1). Raises TableError with the nearest names."""
         if isinstance(wanted, int):
             if not 1 <= wanted <= len(self.names):
                 raise TableError(f"{self.name}: there is no column {wanted}; found {len(self.names)} columns")
@@ -122,7 +131,7 @@ class Table:
         return wanted
 
     def read(self, columns: Sequence[str | int] | None = None, all_strings: bool = True) -> pl.DataFrame:
-        """The frame of the chosen columns (names or positions; None: all). Outer blanks go, empty values are null.
+        """Read the chosen columns (names or positions; None: all). Outer blanks go, empty values are null.
 
         all_strings: every column as String, integral floating numbers without their '.0' (pandas writes integer ids
         with gaps that way). Without it parquet and arrow columns keep their types; text files are String in any case.
@@ -160,12 +169,36 @@ class Table:
 def open_table(
     source: Source, separator: Separator = None, header: bool | Sequence[str] = True, name: str | None = None
 ) -> Table:
-    """Open a path or a pl.DataFrame.
+    """Open a table without parsing its values.
 
-    separator: one character, ' ' for any white space, the widths of the columns in characters, None to guess. header:
-    True (the first line holds the names), False (no such line) or the names themselves (no such line). name: what
-    errors call it (default: the file's name). Raises TableError: missing, not a regular file, empty, not UTF-8, ragged
-    rows, an open quotation mark, twice the same name.
+    Parameters
+    ----------
+    source : path-like or polars.DataFrame
+        A csv, tsv, white-space separated, parquet or arrow file, gzipped or not, or a frame.
+    separator : str, sequence of int, or None, default None
+        One character, " " for any white space, or the widths of the columns in characters. None guesses.
+    header : bool or sequence of str, default True
+        True: the first line has the names. False: there is no such line. A sequence: the names, and no such line.
+    name : str or None, default None
+        Name of the table in messages. None takes that of the file.
+
+    Returns
+    -------
+    Table
+        The opened table.
+
+    Raises
+    ------
+    TableError
+        The file is missing, not regular, empty or not UTF-8; rows are ragged, a quotation mark is open, or two columns
+        have the same name.
+
+    Examples
+    --------
+    >>> from pedigree import open_table
+    >>> table = open_table("data_samples/beef/pedigree.csv")
+    >>> table.names[:3], table.n_rows
+    (('animal', 'sire', 'dam'), 3500)
     """
     if isinstance(source, pl.DataFrame):
         return _frame_table(source, name or "table")
@@ -191,12 +224,44 @@ def read_table(
     columns: Sequence[str | int] | None = None,
     all_strings: bool = True,
 ) -> pl.DataFrame:
-    """`open_table(...).read(...)` in one call. Where errors are to name rows, keep the Table: it has `line(row)`."""
+    """Read a table in one call, as `open_table(...).read(...)`.
+
+    If messages are to name rows, keep the `Table`: it has `line(row)`.
+
+    Parameters
+    ----------
+    source : path-like or polars.DataFrame
+        A csv, tsv, white-space separated, parquet or arrow file, gzipped or not, or a frame.
+    separator : str, sequence of int, or None, default None
+        One character, " " for any white space, or the widths of the columns in characters. None guesses.
+    header : bool or sequence of str, default True
+        True: the first line has the names. False: there is no such line. A sequence: the names, and no such line.
+    columns : sequence of str or int, or None, default None
+        Names or positions (from 1) of the columns. None reads all.
+    all_strings : bool, default True
+        Read every column as String. Otherwise parquet and arrow columns keep their types.
+
+    Returns
+    -------
+    polars.DataFrame
+        The columns, without outer blanks; empty values are null.
+
+    Raises
+    ------
+    TableError
+        As of `open_table`, or a column does not exist.
+
+    Examples
+    --------
+    >>> from pedigree import read_table
+    >>> read_table("data_samples/beef/pedigree.csv", columns=["animal", "sire"]).shape
+    (3500, 2)
+    """
     return open_table(source, separator, header).read(columns, all_strings)
 
 
 def nearest(wanted: str, names: Collection[str]) -> str:
-    """The end of a message about a name that is not there: the nearest names, or all of them."""
+    """Write the end of a message about a name that does not exist: the nearest names, or all of them."""
     folded = {n.casefold(): n for n in names}
     close = [folded[c] for c in difflib.get_close_matches(wanted.casefold(), folded, n=3, cutoff=0.6)]
     if close:
@@ -206,14 +271,14 @@ def nearest(wanted: str, names: Collection[str]) -> str:
 
 
 def quoted(text: object, most: int = 60) -> str:
-    """A value as messages show it: in quotation marks, cut where it is long, invisible characters spelt out."""
+    """Quote a value for a message: cut where it is long, invisible characters spelt out."""
     text = str(text)
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:most])
     return f"'{shown}...'" if len(text) > most else f"'{shown}'"
 
 
 def format_number(value: float) -> str:
-    """A number of a table as messages show it: a whole one with all its digits, another with up to ten figures."""
+    """Write a number of a table for a message: a whole one with all its digits, another with up to ten figures."""
     return f"{value:.0f}" if abs(value) < _EXACT and value % 1 == 0 else f"{value:.10g}"
 
 
@@ -270,7 +335,7 @@ def _frame_table(frame: pl.DataFrame, name: str) -> Table:
 
 
 def _read_bytes(path: Path, name: str) -> bytes:
-    """The file's bytes, decompressed. A path that is no regular file is refused: a pipe could only be read once."""
+    """Read the file's bytes, decompressed. Only a regular file is accepted: a pipe could be read only once."""
     shown = quoted(path, 400)[1:-1]
     try:
         if path.is_symlink() and not path.exists():
@@ -399,7 +464,7 @@ def _checked_names(header: Sequence[str], n_columns: int, name: str) -> tuple[st
 
 
 def _drop_row_names(content: bytes, found: Scan) -> str:
-    """What R's write.table leaves: names of rows in every line, and no name of theirs in the first."""
+    """Recognise a table of R's write.table: names of rows in every line, and none for them in the first."""
     lines = content[: 1 << 20].split(b"\n")[found.first_line - 1 :][:2]
     one_more = found.uneven_line == found.first_line + 1 and found.uneven_fields == found.n_fields + 1
     if not one_more or any(c in b"0123456789" for c in lines[0]) or not lines[1].lstrip(b'"')[:1].isdigit():
@@ -413,7 +478,7 @@ def counted(n: int, noun: str, verb: str = "") -> str:
 
 
 def agreeing(n: int, verb: str) -> str:
-    """A verb in the form for one, in that for n: 'is', 'has', 'counts' or 'are', 'have', 'count'."""
+    """Conjugate a verb for one or for n: 'is', 'has', 'counts' or 'are', 'have', 'count'."""
     return verb if n == 1 else {"is": "are", "has": "have", "was": "were"}.get(verb, verb.removesuffix("s"))
 
 
@@ -446,7 +511,7 @@ def _describe_separator(separator: str) -> str:
 
 
 def _explain_leading_lines(content: bytes, name: str, separator: str | None) -> str | None:
-    """What to say where the first lines are none of the table; else None."""
+    """Explain that the first lines are none of the table; None if they are."""
     text = content[: 1 << 16].decode(errors="ignore").splitlines()
     if len(content) > 1 << 16:
         text = text[:-1]  # it is cut
@@ -478,7 +543,10 @@ def _count_fields(lines: Sequence[str], separator: str) -> set[int]:
 
 
 def _guess_separator(content: bytes, path: Path) -> str:
-    """The first separator that cuts the first lines into equally many fields, at least two; else by the file's name."""
+    """Guess the separator: the first that cuts the first lines into equally many fields, at least two.
+
+    Else the file's name decides.
+    """
     lines = [x for x in content[: 1 << 16].decode(errors="ignore").splitlines()[:_LINES_FOR_GUESS] if x.strip()]
     for separator in _COMMON_SEPARATORS:
         counts = {len(row) for row in csv.reader(lines, delimiter=separator)}

@@ -293,36 +293,7 @@ def python() -> str:
         lines += [f"## Package {package}", ""]
         for home in sorted(public(package)):
             lines.append(f"::: {home}\n    options:\n      heading_level: 3\n")
-            lines += options_of(home.rsplit(".", 1)[1])
     return "\n".join(lines)
-
-
-OF_EVERY_RUN = {
-    "chains": "number of chains, which run side by side",
-    "burn_in": "sweeps of each chain that are dropped at its start",
-    "samples": "sweeps of each chain after the burn-in",
-    "thin": "one sweep in so many is kept",
-    "seed": "of the random numbers; None draws a fresh one, kept as `seed_`",
-    "device": "cpu, or gpu",
-    "threads": "threads of the linear algebra; None: every core",
-    "standardise": "centre the predictors and scale them to a standard deviation of 1 (`BayesianLasso`: length 1)",
-    "progress": "show a bar, and say when kernels are compiled",
-}  # keywords of an estimator beside the options of its plugin
-
-
-def options_of(name: str) -> list[str]:
-    """The keywords of an estimator with their meaning, from the options of its plugin."""
-    import dataclasses
-
-    import mmgibbs
-
-    kind = getattr(getattr(mmgibbs, name, None), "plugin", None)
-    if kind is None:
-        return []
-    meaning = {field.name: field.metadata["help"] for field in dataclasses.fields(kind.Options)} | OF_EVERY_RUN
-    keywords = list(inspect.signature(getattr(mmgibbs, name)).parameters.values())
-    rows = [f"| `{one.name}` | {_cell(meaning[one.name])} | `{one.default}` |" for one in keywords]
-    return [f"#### Keywords of {name}", "", "| keyword | meaning | default |", "|---|---|---|", *rows, ""]
 
 
 def _documentation(package: str) -> str:

@@ -1,4 +1,4 @@
-"""From an analysis file or a dict, and overrides, to a complete analysis or to one message with all that is wrong."""
+"""Load an analysis file or a dict with overrides, as a complete analysis or one message with all that is wrong."""
 
 from __future__ import annotations
 
@@ -16,13 +16,32 @@ from mmgibbs.errors import ConfigError
 
 
 def load_config(source: str | os.PathLike | dict, overrides: Sequence[str] = ()) -> Analysis:
-    """Read and check an analysis.
+    """Read and check an analysis, without opening its data files.
 
-    source: the path of a YAML file, or a dict with the same keys (where `data.phenotypes` and `data.pedigree` may be
-    Polars data frames). Paths to data are relative to the YAML file; from a dict, to the working directory.
-    overrides: strings such as 'sampler.samples=100', with values as in the file.
-    Raises ConfigError, whose text has one line for every problem: file, YAML path, what was found, what is needed.
-    Data files are not opened here.
+    Parameters
+    ----------
+    source : path-like or dict
+        Path of a YAML file, or a dict with the same keys. In a dict, `data.phenotypes` and `data.pedigree` may be data
+        frames. Paths to data are relative to the YAML file; in a dict, to the working directory.
+    overrides : sequence of str, default ()
+        Strings such as "sampler.samples=100", with values as in the file.
+
+    Returns
+    -------
+    Analysis
+        The complete analysis, with every default filled in.
+
+    Raises
+    ------
+    ConfigError
+        Its text has one line for every problem: file, YAML path, what was found and what is needed.
+
+    Examples
+    --------
+    >>> import mmgibbs
+    >>> analysis = mmgibbs.load_config("configs/first.yaml", ["sampler.samples=2000"])
+    >>> analysis.sampler.samples
+    2000
     """
     path: Path | None = None
     tree: object
@@ -49,7 +68,7 @@ def load_config(source: str | os.PathLike | dict, overrides: Sequence[str] = ())
 
 
 def listed_overrides(overrides: Sequence[str]) -> list[str]:
-    """A lone text is one override, not a list of letters; ConfigError for what is no list of texts."""
+    """List overrides: a lone text is one of them. ConfigError for what is no list of texts."""
     if isinstance(overrides, str):
         return [overrides]
     if not isinstance(overrides, Sequence) or not all(isinstance(text, str) for text in overrides):
@@ -88,7 +107,7 @@ def _apply(tree: object, overrides: Sequence[str]) -> dict[tuple[str, ...], str]
 
 
 def _next_key(mapping: dict, keys: list[str]) -> tuple[str, list[str]]:
-    """The first key of a dotted path, and the rest; a name that itself holds a dot is recognised where it is there."""
+    """Split the first key off a dotted path; a name that holds a dot itself is recognised where it is there."""
     for n in range(len(keys), 1, -1):
         if ".".join(keys[:n]) in mapping:
             return ".".join(keys[:n]), keys[n:]
@@ -96,7 +115,7 @@ def _next_key(mapping: dict, keys: list[str]) -> tuple[str, list[str]]:
 
 
 def _as_mapping(value: object, path: tuple[str, ...]) -> object:
-    """The mapping that a short form means, where an override goes deeper than the file; always a new one."""
+    """Write a short form as a new mapping, where an override goes deeper than the file."""
     if is_nothing(value):
         return {}
     if path == ("traits",) and not isinstance(value, dict):
@@ -120,7 +139,7 @@ def _listed(error: ValidationError, where: str, changed: dict[tuple[str, ...], s
 
 
 def _as_written(place: tuple[str, ...]) -> tuple[str, ...]:
-    """The path as the file has it: without the steps that only the long forms have."""
+    """Write a path as the file has it: without the steps that only the long forms have."""
     if place[:2] == ("variances", "terms"):
         place = ("variances", *place[2:])
     if place[:2] == ("model", "random") and place[3:5] == ("effects", ""):

@@ -1,4 +1,4 @@
-"""What the estimators of Python have in common: parameters by name, one fit, draws, summary, predictions.
+"""Parts that all estimators share: parameters by name, one fit, draws, summary, predictions.
 
 They are estimators of scikit-learn (tags, clone, Pipeline, GridSearchCV, cross_val_score, pickle) without needing it.
 """
@@ -44,7 +44,10 @@ if TYPE_CHECKING:
 
 
 def make_arrays(device: str, threads: int | None) -> Arrays:
-    """Where arrays live: `cpu` or `gpu`; `auto` is the CPU, as everywhere. DeviceError says what a GPU lacks."""
+    """Choose where arrays live: `cpu` or `gpu`; `auto` is the CPU, as everywhere.
+
+    DeviceError says what a GPU lacks.
+    """
     if device in ("cpu", "auto"):
         from mmgibbs.regressions.arrays.base import Host
 
@@ -57,12 +60,24 @@ def make_arrays(device: str, threads: int | None) -> Arrays:
 
 
 class Regression(Keywords):
-    """Base of the estimators. A subclass names its plugin and lists the plugin's options, with their defaults, in
-    __init__, as keywords.
+    """Base of the estimators.
 
-    After `fit`: `posterior` (xarray.Dataset, dims chain, draw, ...), `coef_` and `intercept_` (posterior means, on the
-    scale of the columns as given), `feature_names_in_`, `n_features_in_`, `seed_` (the one used), for classifiers
-    `classes_`; `summary()`, `predict(X)`, `score(X, y)`, for classifiers `predict_proba(X)`.
+    A subclass names its plugin, and its __init__ lists the plugin's options as keywords with their defaults.
+
+    Attributes
+    ----------
+    coef_ : ndarray
+        Posterior means of the coefficients, on the scale of the columns as given.
+    intercept_ : float or ndarray
+        Posterior means of the intercepts.
+    classes_ : ndarray or None
+        Classes of the response of a classifier, in order.
+    feature_names_in_ : ndarray, shape (p,)
+        Names of the predictors.
+    n_features_in_ : int
+        Number of predictors p.
+    seed_ : int
+        The seed that was used.
     """
 
     OF_FIT = ("posterior", "coef_", "intercept_", "classes_", "feature_names_in_", "n_features_in_", "seed_")
@@ -81,15 +96,32 @@ class Regression(Keywords):
     classes_: np.ndarray | None
 
     def __sklearn_tags__(self) -> Any:
+        """Return the tags that scikit-learn asks for."""
         return make_tags(self.kind, several_classes=self.several_classes)
 
     def __sklearn_is_fitted__(self) -> bool:
+        """Tell scikit-learn whether `fit` has run."""
         return hasattr(self, "_run")
 
     def fit(self, X: npt.ArrayLike | Frame, y: npt.ArrayLike | Frame) -> Self:
-        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) numbers, or labels of two classes.
+        """Sample the posterior.
 
-        DataError names row and column of what cannot be used.
+        Parameters
+        ----------
+        X : array_like or data frame, shape (n, p)
+            Predictors: an array, a memory map, or a frame.
+        y : array_like or data frame, shape (n,)
+            Numbers, or labels of two classes.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        DataError
+            A value cannot be used. The message names its row and column.
         """
         return self._fit(X, y)
 
@@ -138,8 +170,9 @@ class Regression(Keywords):
         groups: npt.ArrayLike | None,
         group_predictors: GroupPredictors,
     ) -> tuple[RegressionData, list | None, np.dtype]:
-        """The data as a plugin takes them, the classes of a response whose records were counted by weight, and the type
-        of the response.
+        """Read the data as a plugin takes them.
+
+        Returns them with the classes of a response whose records were counted by weight, and the type of the response.
         """
         name = ", ".join(map(str, y.columns)) if hasattr(y, "columns") else "y"
         standardise = bool(self.standardise)
@@ -186,7 +219,7 @@ class Regression(Keywords):
 
     @property
     def posterior(self) -> xarray.Dataset:
-        """The draws: xarray.Dataset with dims (chain, draw, ...)."""
+        """Draws, as an xarray.Dataset with dimensions (chain, draw, ...)."""
         import xarray
 
         self._needs_fit()
@@ -200,8 +233,13 @@ class Regression(Keywords):
         return xarray.Dataset(variables, coords=coords)
 
     def summary(self) -> dict[str, np.ndarray]:
-        """parameter, mean, median, sd, mcse, ess_bulk, ess_tail, rhat, hpd_low, hpd_high:
-        an array each (polars.DataFrame(...) shows it).
+        """Summarise the draws of every parameter.
+
+        Returns
+        -------
+        dict of ndarray
+            Columns parameter, mean, median, sd, mcse, ess_bulk, ess_tail, rhat, hpd_low and hpd_high.
+            `polars.DataFrame(...)` shows them as a table.
         """
         self._needs_fit()
         return summary_table(named_draws(self._run.draws, self._parameters, self._sampler_coords))
@@ -234,13 +272,39 @@ class Regression(Keywords):
         return self.plugin.predict(pooled, new, None if self.classes_ is None else list(self.classes_))
 
     def predict(self, X: npt.ArrayLike | Frame) -> np.ndarray:
-        """The posterior mean of the response, or the most probable class."""
+        """Predict the posterior mean of the response, or the most probable class.
+
+        Parameters
+        ----------
+        X : array_like or data frame, shape (n, p)
+            Predictors: an array, a memory map, or a frame.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            Expected responses, or classes.
+        """
         predicted = self._predicted(X)
         return predicted if self.classes_ is None else self.classes_[predicted.argmax(axis=1)]
 
     def score(self, X: npt.ArrayLike | Frame, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
-        """The share of the variance of y that the predictions explain, 1 - sum (y - f)^2 / sum (y - mean)^2; of a
-        classifier its accuracy.
+        """Score predictions: the share of variance explained, or the accuracy of a classifier.
+
+        The share of the variance of y that the predictions f explain is 1 - sum (y - f)^2 / sum (y - mean)^2.
+
+        Parameters
+        ----------
+        X : array_like or data frame, shape (n, p)
+            Predictors: an array, a memory map, or a frame.
+        y : array_like, shape (n,)
+            Observed responses.
+        sample_weight : array_like, shape (n,), default None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            The score; NaN if the observed responses do not vary.
         """
         self._warn_of_row_order(X, y=y, sample_weight=sample_weight)
         predicted, observed = self.predict(X), read_array(y, "y")
@@ -262,14 +326,25 @@ class Classifier(Regression):
     kind: ClassVar[str] = "classifier"
 
     def predict_proba(self, X: npt.ArrayLike | Frame) -> np.ndarray:
-        """(n, K): posterior mean probabilities, columns as in `classes_`."""
+        """Predict posterior mean probabilities.
+
+        Parameters
+        ----------
+        X : array_like or data frame, shape (n, p)
+            Predictors: an array, a memory map, or a frame.
+
+        Returns
+        -------
+        ndarray, shape (n, K)
+            Probabilities, with columns as in `classes_`.
+        """
         return self._predicted(X)
 
 
 def named_draws(
     draws: Mapping[str, np.ndarray], parameters: Mapping[str, Parameter], coords: Mapping[str, Sequence]
 ) -> dict[str, np.ndarray]:
-    """beta[name], beta[name,class], ...: (chains, draws) each, in the order of the plugin's parameters."""
+    """Name every draw, beta[name], beta[name,class], ...: (chains, draws) each, ordered as the plugin's parameters."""
     out = {}
     for name, parameter in parameters.items():
         values = draws[name]
@@ -283,7 +358,7 @@ def named_draws(
 
 
 def _response(y: npt.ArrayLike | Frame, name: str) -> np.ndarray:
-    """(n,) or, of counts, (n, K). DataError for what is no array."""
+    """Read y as (n,) or, of counts, (n, K). DataError for what is no array."""
     if y is None:
         raise DataError("y: found nothing; fit requires y to be passed, but the target y is None")
     response = read_array(y, name)
@@ -296,7 +371,7 @@ def _response(y: npt.ArrayLike | Frame, name: str) -> np.ndarray:
 
 
 def _are_equal_labels(predicted: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """(n,) bool. DataError for an observed label that is missing."""
+    """Compare labels, (n,) bool. DataError for an observed label that is missing."""
     missing = missing_rows(observed)
     if missing.any():
         i = int(missing.argmax())

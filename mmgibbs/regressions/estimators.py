@@ -1,4 +1,4 @@
-"""Five regressions called from Python, in scikit-learn's manner: `HorseshoeProbit(chains=4, seed=1).fit(X, y)`."""
+"""Five regressions called from Python, as in scikit-learn: `HorseshoeProbit(chains=4, seed=1).fit(X, y)`."""
 
 from __future__ import annotations
 
@@ -34,15 +34,75 @@ ONE_GROUP = "all rows"  # the label of the one group of a fit without groups
 
 
 class BayesianLasso(Regression):
-    """y = intercept + X beta + e with Laplace priors on beta / sigma (Park & Casella 2008), two-block Gibbs sampler.
+    """Fit a linear regression with Laplace priors, the Bayesian lasso.
 
-    penalty: a fixed lambda; None samples lambda^2 ~ Gamma(penalty_shape, rate penalty_rate).
-    residual_shape, residual_scale: sigma^2 ~ IG(residual_shape, residual_scale).
+    The model is y = intercept + X beta + e, with Laplace priors on beta / sigma [1]_, sampled by a two-block Gibbs
+    sampler. The penalty lambda applies to columns of length 1. Predictors are scaled to this length unless
+    `standardise=False`; coefficients are those of the columns as given.
 
-    Draws in `posterior`: beta (predictor), intercept, sigma2, lambda.
+    Parameters
+    ----------
+    penalty : float or None, default None
+        A fixed lambda, above 0. None samples lambda^2 from its posterior.
+    penalty_shape : float, default 1.0
+        Shape r of the prior of lambda^2, Gamma(r, rate delta).
+    penalty_rate : float, default 1.78
+        Rate delta of that prior.
+    residual_shape : float, default 0.0
+        Shape a of the prior of sigma^2, inverse gamma(a, b).
+    residual_scale : float, default 0.0
+        Scale b of that prior.
+    precision : {"double", "single"}, default "double"
+        Type in which predictors are multiplied if there are fewer rows than predictors. Sums and draws are float64.
+    chains : int, default 4
+        Number of chains, which run side by side.
+    burn_in : int, default 1000
+        Sweeps of each chain that are dropped at its start.
+    samples : int, default 1000
+        Sweeps of each chain after the burn-in.
+    thin : int, default 1
+        Keep one sweep in `thin`.
+    seed : int or None, default 1
+        Seed of the random numbers. None draws a new one, kept as `seed_`.
+    device : {"cpu", "gpu", "auto"}, default "cpu"
+        Device of the arrays. "auto" is the CPU.
+    threads : int or None, default None
+        Threads of the linear algebra. None takes every core.
+    standardise : bool, default True
+        Centre the predictors and scale them to length 1.
+    progress : bool, default False
+        Show a progress bar, and say when kernels are compiled.
 
-    lambda applies to columns of length 1, to which they are scaled unless standardise=False; coefficients are those of
-    the columns as given.
+    Attributes
+    ----------
+    coef_ : ndarray, shape (p,)
+        Posterior means of the coefficients, on the scale of the columns as given.
+    intercept_ : float
+        Posterior means of the intercepts.
+    posterior : xarray.Dataset
+        Draws, with dimensions (chain, draw, ...): beta (predictor), intercept, sigma2, lambda.
+    feature_names_in_ : ndarray, shape (p,)
+        Names of the predictors.
+    n_features_in_ : int
+        Number of predictors p.
+    seed_ : int
+        The seed that was used.
+
+    References
+    ----------
+    .. [1] Park, T. & Casella, G. (2008). The Bayesian lasso. Journal of the American Statistical Association
+       103, 681-686.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mmgibbs
+    >>> random = np.random.default_rng(1)
+    >>> X = random.normal(size=(200, 3))
+    >>> y = X @ [2.0, 0.0, -1.0] + random.normal(size=200)
+    >>> model = mmgibbs.BayesianLasso(chains=2, burn_in=100, samples=400).fit(X, y)
+    >>> bool(abs(model.coef_ - [2.0, 0.0, -1.0]).max() < 0.3)
+    True
     """
 
     plugin = Lasso
@@ -74,28 +134,111 @@ class BayesianLasso(Regression):
         y: npt.ArrayLike | Frame,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
-        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) numbers; sample_weight: (n,), from 0; a
-        record of weight w counts as w equal records, and is that much more precise.
+        """Sample the posterior.
 
-        DataError names row and column of what cannot be used.
+        Parameters
+        ----------
+        X : array_like or data frame, shape (n, p)
+            Predictors: an array, a memory map, or a frame.
+        y : array_like or data frame, shape (n,)
+            The response, finite numbers.
+        sample_weight : array_like, shape (n,), default None
+            Weights of at least 0. A record of weight w counts as w equal records, so it is that much more precise.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        DataError
+            A value cannot be used. The message names its row and column.
         """
         return self._fit(X, y, sample_weight)
 
 
 class HorseshoeProbit(Classifier):
-    """P(y = second class) = Phi(intercept + X beta) with horseshoe priors on beta (Carvalho et al. 2010).
+    """Fit a probit regression with horseshoe priors.
 
-    The intercept is not penalised: its normal prior, of standard deviation intercept_prior_sd at the means of the
-    predictors, has practically no effect by default; None makes it flat, which is refused if a plane separates the
-    classes. For separated classes (nearly always if n <= p) coefficients have no posterior mean under the horseshoe
-    alone: set slab_scale, which regularises it (Piironen & Vehtari 2017).
+    The model is P(y = second class) = Phi(intercept + X beta), with horseshoe priors on beta [1]_. The priors apply to
+    standardised columns unless `standardise=False`; coefficients are those of the columns as given.
 
-    collapsed: a further draw of all coefficients with the latent responses integrated out, for rare classes; None: if
-    the rarer class has 50 rows for each coefficient.
+    Parameters
+    ----------
+    expansion : bool, default True
+        Multiply the latent responses by a drawn factor in each sweep (Haar PX-DA).
+    collapsed : bool or None, default None
+        Add a draw of all coefficients with the latent responses integrated out, which helps with rare classes.
+        None does so if the rarer class has at least 50 rows for each coefficient.
+    intercept_prior_sd : float or None, default 1000.0
+        Standard deviation of the normal prior on the intercept at the means of the predictors. The default has
+        practically no effect. None is a flat prior, which is refused if a plane separates the classes.
+    global_scale : float, default 1.0
+        Scale t of the prior of tau, half-Cauchy(0, t).
+    slab_scale : float or None, default None
+        Size beyond which coefficients are shrunk, the regularised horseshoe [2]_. None is the plain horseshoe. If the
+        classes are separated (nearly always if n <= p), coefficients have no posterior mean without a slab.
+    slab_df : float, default 4.0
+        Degrees of freedom of the slab.
+    precision : {"double", "single"}, default "double"
+        Type in which predictors are multiplied. Sums and draws are float64.
+    chains : int, default 4
+        Number of chains, which run side by side.
+    burn_in : int, default 1000
+        Sweeps of each chain that are dropped at its start.
+    samples : int, default 1000
+        Sweeps of each chain after the burn-in.
+    thin : int, default 1
+        Keep one sweep in `thin`.
+    seed : int or None, default 1
+        Seed of the random numbers. None draws a new one, kept as `seed_`.
+    device : {"cpu", "gpu", "auto"}, default "cpu"
+        Device of the arrays. "auto" is the CPU.
+    threads : int or None, default None
+        Threads of the linear algebra. None takes every core.
+    standardise : bool, default True
+        Centre the predictors and scale them to a standard deviation of 1.
+    progress : bool, default False
+        Show a progress bar, and say when kernels are compiled.
 
-    Draws in `posterior`: beta (predictor), intercept, tau, and slab if there is one.
+    Attributes
+    ----------
+    coef_ : ndarray, shape (p,)
+        Posterior means of the coefficients, on the scale of the columns as given.
+    intercept_ : float
+        Posterior means of the intercepts.
+    classes_ : ndarray, shape (K,)
+        Classes of the response, in order.
+    posterior : xarray.Dataset
+        Draws, with dimensions (chain, draw, ...): beta (predictor), intercept, tau, and slab if there is one.
+    feature_names_in_ : ndarray, shape (p,)
+        Names of the predictors.
+    n_features_in_ : int
+        Number of predictors p.
+    seed_ : int
+        The seed that was used.
 
-    The priors apply to standardised columns unless standardise=False; coefficients are those of the columns as given.
+    References
+    ----------
+    .. [1] Carvalho, C. M., Polson, N. G. & Scott, J. G. (2010). The horseshoe estimator for sparse signals.
+       Biometrika 97, 465-480.
+    .. [2] Piironen, J. & Vehtari, A. (2017). Sparsity information and regularization in the horseshoe and other
+    shrinkage
+       priors. Electronic Journal of Statistics 11, 5018-5051.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mmgibbs
+    >>> random = np.random.default_rng(1)
+    >>> X = random.normal(size=(200, 3))
+    >>> y = np.where(X @ [2.0, 0.0, -1.0] + random.normal(size=200) > 0, "ill", "well")
+    >>> model = mmgibbs.HorseshoeProbit(chains=2, burn_in=100, samples=400).fit(X, y)
+    >>> model.classes_.tolist()
+    ['ill', 'well']
+    >>> model.predict_proba(X[:5]).shape
+    (5, 2)
     """
 
     plugin = HorseshoeProbitModel
@@ -125,17 +268,86 @@ class HorseshoeProbit(Classifier):
 
 
 class MultinomialHMC(Classifier):
-    """Multinomial logit by Hamiltonian Monte Carlo (Beam, Ghosh & Doyle 2016), Cauchy or normal prior; K >= 2 classes,
-    the last the reference.
+    """Fit a multinomial logit with Cauchy or normal priors, by Hamiltonian Monte Carlo.
 
-    scale, intercept_scale: of the priors.
-    adaptation: 'pooled' (step size and trajectory length adapted to all chains in the burn-in), 'separate' (each chain
-    by itself) or 'none' (step_size and leapfrog_steps as given; the burn-in is annealed from `temperature`).
-    mass: 'hessian', 'diagonal' or 'identity'.
+    K >= 2 classes, the last of which is the reference [1]_. The priors apply to standardised columns unless
+    `standardise=False`; coefficients are those of the columns as given.
 
-    Draws in `posterior`: beta (predictor, contrast), intercept (contrast).
+    Parameters
+    ----------
+    prior : {"cauchy", "normal"}, default "cauchy"
+        Prior of the coefficients.
+    scale : float, default 2.5
+        Scale of the Cauchy prior, or standard deviation of the normal one.
+    intercept : bool, default True
+        Fit an intercept for each class but the last.
+    intercept_scale : float, default 10.0
+        Scale of the prior of the intercepts.
+    adaptation : {"pooled", "separate", "none"}, default "pooled"
+        "pooled" adapts step size and trajectory length to all chains during the burn-in, "separate" to each chain by
+        itself. "none" keeps `step_size` and `leapfrog_steps`; the burn-in is then annealed from `temperature`.
+    mass : {"hessian", "diagonal", "identity"}, default "hessian"
+        Mass matrix. "hessian" is the Hessian at the frequencies of the classes, with adaptation at the running mean.
+        "diagonal" is its diagonal, with adaptation the running variances.
+    leapfrog_steps : int, default 100
+        Leapfrog steps of a trajectory; with adaptation, the maximum.
+    step_size : float or None, default None
+        Leapfrog step; with adaptation, the first one.
+    temperature : float, default 1000.0
+        Temperature at the start of the burn-in without adaptation. 1 means no annealing.
+    precision : {"double", "single"}, default "double"
+        Type in which predictors are multiplied. Sums are float64.
+    chains : int, default 4
+        Number of chains, which run side by side.
+    burn_in : int, default 1000
+        Sweeps of each chain that are dropped at its start.
+    samples : int, default 1000
+        Sweeps of each chain after the burn-in.
+    thin : int, default 1
+        Keep one sweep in `thin`.
+    seed : int or None, default 1
+        Seed of the random numbers. None draws a new one, kept as `seed_`.
+    device : {"cpu", "gpu", "auto"}, default "cpu"
+        Device of the arrays. "auto" is the CPU.
+    threads : int or None, default None
+        Threads of the linear algebra. None takes every core.
+    standardise : bool, default True
+        Centre the predictors and scale them to a standard deviation of 1.
+    progress : bool, default False
+        Show a progress bar, and say when kernels are compiled.
 
-    The priors apply to standardised columns unless standardise=False; coefficients are those of the columns as given.
+    Attributes
+    ----------
+    coef_ : ndarray, shape (p, K - 1)
+        Posterior means of the coefficients, on the scale of the columns as given.
+    intercept_ : ndarray, shape (K - 1,)
+        Posterior means of the intercepts.
+    classes_ : ndarray, shape (K,)
+        Classes of the response, in order.
+    posterior : xarray.Dataset
+        Draws, with dimensions (chain, draw, ...): beta (predictor, contrast), intercept (contrast).
+    feature_names_in_ : ndarray, shape (p,)
+        Names of the predictors.
+    n_features_in_ : int
+        Number of predictors p.
+    seed_ : int
+        The seed that was used.
+
+    References
+    ----------
+    .. [1] Beam, A. L., Ghosh, S. K. & Doyle, J. (2016). Fast Hamiltonian Monte Carlo using GPU computing. Journal of
+       Computational and Graphical Statistics 25, 536-548.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mmgibbs
+    >>> random = np.random.default_rng(1)
+    >>> X = random.normal(size=(200, 2))
+    >>> y = np.array(["low", "middle", "high"])[np.digitize(X[:, 0] + random.normal(size=200), [-1, 1])]
+    >>> model = mmgibbs.MultinomialHMC(chains=2, burn_in=100, samples=200).fit(X, y)
+    >>> model.classes_.tolist(), model.coef_.shape
+    (['high', 'low', 'middle'], (2, 2))
     """
 
     plugin = MultinomialHMCModel
@@ -171,27 +383,111 @@ class MultinomialHMC(Classifier):
         y: npt.ArrayLike | Frame,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
-        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) labels or (n, K) counts;
-        sample_weight: (n,) whole numbers from 0; a row of weight w counts as w equal rows.
+        """Sample the posterior.
 
-        DataError names row and column of what cannot be used.
+        Parameters
+        ----------
+        X : array_like or data frame, shape (n, p)
+            Predictors: an array, a memory map, or a frame.
+        y : array_like or data frame, shape (n,) or (n, K)
+            Labels of the classes, or the counts of each class.
+        sample_weight : array_like, shape (n,), default None
+            Whole numbers of at least 0. A row of weight w counts as w equal rows.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        DataError
+            A value cannot be used. The message names its row and column.
         """
         return self._fit(X, y, sample_weight)
 
 
 class HierarchicalSlice(Classifier):
-    """Binary or multinomial logit, or Poisson regression, with coefficients for each group, by slice sampling (Mahani
-    2012; Neal 2003).
+    """Fit a logit or Poisson regression with coefficients for each group, by slice sampling.
 
-        beta_i ~ N(Delta' z_i, V),   Delta normal,   V inverse Wishart
+    The coefficients of group i with predictors z_i are beta_i ~ N(Delta' z_i, V), with a normal prior on Delta and an
+    inverse Wishart prior on V [1]_ [2]_. Of two classes, coefficients are the log odds of the second; of more, those
+    against the last. The priors apply to standardised columns unless `standardise=False`; coefficients are those of the
+    columns as given.
 
-    family: 'logit' (labels, or counts of classes) or 'poisson'.
-    method: 'slice' or, for logits, 'polya_gamma'.
+    Parameters
+    ----------
+    family : {"logit", "poisson"}, default "logit"
+        "logit" for labels, or counts of two or more classes; "poisson" for counts.
+    method : {"slice", "polya_gamma"}, default "slice"
+        How the coefficients of a group are drawn. "polya_gamma" is for logits only.
+    population_sd : float, default 10.0
+        Prior standard deviation of the population's coefficients Delta.
+    covariance_df : float or None, default None
+        Degrees of freedom of the prior of V. None takes the number of coefficients of a group plus 3.
+    covariance_mean : float, default 1.0
+        The prior mean of V is this number times the identity.
+    width : float, default 2.5
+        First bracket of a slice, roughly in standard deviations of its coordinate.
+    most_steps : int, default 8
+        Brackets grow to at most `most_steps` widths.
+    save_groups : bool, default True
+        Keep the draws of every group's coefficients, not only those of the population.
+    precision : {"double", "single"}, default "double"
+        Type in which predictors are kept. Sums are float64.
+    chains : int, default 4
+        Number of chains, which run side by side.
+    burn_in : int, default 1000
+        Sweeps of each chain that are dropped at its start.
+    samples : int, default 1000
+        Sweeps of each chain after the burn-in.
+    thin : int, default 1
+        Keep one sweep in `thin`.
+    seed : int or None, default 1
+        Seed of the random numbers. None draws a new one, kept as `seed_`.
+    device : {"cpu", "gpu", "auto"}, default "cpu"
+        Device of the arrays. "auto" is the CPU.
+    threads : int or None, default None
+        Threads of the linear algebra. None takes every core.
+    standardise : bool, default True
+        Centre the predictors and scale them to a standard deviation of 1.
+    progress : bool, default False
+        Show a progress bar, and say when kernels are compiled.
 
-    Draws in `posterior`: beta (group, predictor), intercept (group), population (Delta), covariance (V).
+    Attributes
+    ----------
+    coef_ : ndarray, shape (groups, p) or (groups, p, K - 1)
+        Posterior means of the coefficients, on the scale of the columns as given.
+    intercept_ : ndarray, shape (groups,) or (groups, K - 1)
+        Posterior means of the intercepts.
+    classes_ : ndarray, shape (K,)
+        Classes of the response, in order.
+    posterior : xarray.Dataset
+        Draws, with dimensions (chain, draw, ...): beta (group, predictor), intercept (group), population (Delta),
+        covariance (V).
+    feature_names_in_ : ndarray, shape (p,)
+        Names of the predictors.
+    n_features_in_ : int
+        Number of predictors p.
+    seed_ : int
+        The seed that was used.
 
-    Predictors are standardised unless standardise=False (the priors are for that scale); coefficients are those of the
-    columns as given. For two classes they are the log odds of the second, for more those against the last.
+    References
+    ----------
+    .. [1] Mahani (2012).
+    .. [2] Neal, R. M. (2003). Slice sampling. The Annals of Statistics 31, 705-767.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mmgibbs
+    >>> random = np.random.default_rng(1)
+    >>> herds = np.repeat(["A", "B", "C"], 40)
+    >>> X = random.normal(size=(120, 1))
+    >>> y = random.poisson(np.exp(0.5 * X[:, 0]))
+    >>> model = mmgibbs.HierarchicalSlice(family="poisson", chains=2, burn_in=100, samples=200).fit(X, y, groups=herds)
+    >>> model.predict(X[:3], groups=herds[:3]).shape
+    (3,)
     """
 
     plugin = HierarchicalSliceModel
@@ -224,7 +520,7 @@ class HierarchicalSlice(Classifier):
 
     @property
     def kind(self) -> str:  # type: ignore[override]
-        """As scikit-learn calls it: 'regressor' for counts, 'classifier' for classes."""
+        """Kind of estimator in scikit-learn: 'regressor' for counts, 'classifier' for classes."""
         return "regressor" if self.family == "poisson" else "classifier"
 
     def fit(
@@ -234,12 +530,29 @@ class HierarchicalSlice(Classifier):
         groups: npt.ArrayLike | None = None,
         group_predictors: GroupPredictors = None,
     ) -> Self:
-        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) labels or counts, or (n, K) counts;
-        groups: (n,) label of each row's group; without them all rows are one group, and there is a warning;
-        group_predictors: z, (groups, q) in sorted order of the labels, a mapping label -> values, or a frame of pandas
-        whose index has the labels.
+        """Sample the posterior.
 
-        DataError names row and column of what cannot be used.
+        Parameters
+        ----------
+        X : array_like or data frame, shape (n, p)
+            Predictors: an array, a memory map, or a frame.
+        y : array_like or data frame, shape (n,) or (n, K)
+            Labels or counts, or the counts of each class.
+        groups : array_like, shape (n,), default None
+            Label of each row's group. Without it all rows form one group, and there is a warning.
+        group_predictors : array_like, mapping or data frame, shape (groups, q), default None
+            Predictors z of the groups: an array in sorted order of the labels, a mapping from labels to values, or a
+            frame of pandas whose index has the labels.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        DataError
+            A value cannot be used. The message names its row and column.
         """
         one_group = groups is None
         if one_group:
@@ -254,7 +567,22 @@ class HierarchicalSlice(Classifier):
         groups: npt.ArrayLike | None = None,
         group_predictors: npt.ArrayLike | Frame | None = None,
     ) -> np.ndarray:
-        """(n,): the most probable class, or the Poisson mean; see predict_proba."""
+        """Predict the most probable class, or the Poisson mean.
+
+        Parameters
+        ----------
+        X : array_like or data frame, shape (n, p)
+            Predictors: an array, a memory map, or a frame.
+        groups : array_like, shape (n,), default None
+            Labels of the groups; see `predict_proba`.
+        group_predictors : array_like or data frame, shape (n, q), default None
+            Predictors of the groups of rows whose group was not in the fit.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            Classes, or expected counts.
+        """
         predicted = self._group_arguments(X, groups, group_predictors)
         return predicted if self.classes_ is None else self.classes_[predicted.argmax(axis=1)]
 
@@ -264,12 +592,28 @@ class HierarchicalSlice(Classifier):
         groups: npt.ArrayLike | None = None,
         group_predictors: npt.ArrayLike | Frame | None = None,
     ) -> np.ndarray:
-        """Posterior mean probabilities (n, K), columns as in `classes_`. groups: (n,) labels; a label that was not in
-        the fit gets the population's mean Delta'z, and there is a warning; without `groups` every row gets that mean.
-        After a fit without groups every row belongs to the only group, if its draws were kept (save_groups).
-        group_predictors: (n, q), for the rows of new groups.
+        """Predict posterior mean probabilities.
 
-        ModelError for family 'poisson', which has no classes.
+        Parameters
+        ----------
+        X : array_like or data frame, shape (n, p)
+            Predictors: an array, a memory map, or a frame.
+        groups : array_like, shape (n,), default None
+            Labels of the groups. A label that was not in the fit is predicted with the population's mean Delta' z, and
+            there is a warning. Without `groups` every row is predicted so; after a fit without groups, every row
+            belongs to the only group if its draws were kept (`save_groups`).
+        group_predictors : array_like or data frame, shape (n, q), default None
+            Predictors of the groups of rows whose group was not in the fit.
+
+        Returns
+        -------
+        ndarray, shape (n, K)
+            Probabilities, with columns as in `classes_`.
+
+        Raises
+        ------
+        ModelError
+            The family is "poisson", which has no classes.
         """
         if self.family == "poisson":
             raise ModelError("HierarchicalSlice: predict_proba needs classes, found family 'poisson'; use predict")
@@ -303,7 +647,7 @@ class HierarchicalSlice(Classifier):
 
 
 def _warn_of_new_groups(new: list, n: int, known: list) -> None:
-    """new: labels of those of n rows whose groups were not in the fit; known: the labels that were."""
+    """Warn of groups that were not in the fit. new: their labels, of n rows; known: the labels that were."""
     labels = list(dict.fromkeys(map(repr, new)))  # each NaN is another object
     rows, are = ("1 row has", "is") if len(new) == 1 else (f"{len(new):,} of {n:,} rows have", "are")
     text = (
@@ -316,22 +660,82 @@ def _warn_of_new_groups(new: list, n: int, known: list) -> None:
 
 
 def _some(labels: list[str], most: int = 3) -> str:
-    """The first few. labels: as they are written in Python, where 7 is not '7'."""
+    """Join the first few labels, as they are written in Python, where 7 is not '7'."""
     more = f" and {len(labels) - most:,} more" if len(labels) > most else ""
     return ", ".join(labels[:most]) + more
 
 
 class MultinomialPG(Classifier):
-    """Multinomial logit with normal priors by Polya-Gamma augmentation (Polson, Scott & Windle 2013); K >= 2 classes,
-    the last the reference.
+    """Fit a multinomial logit with normal priors, by Polya-Gamma augmentation.
 
-    prior_mean: a number, or a table of K - 1 classes by p predictors.
-    prior_precision: 1 / variance (0: flat); a number, such a table, or a matrix for each class.
-    intercept_mean, intercept_precision: the same for the intercepts; a number, or a list for K - 1 classes.
+    K >= 2 classes, the last of which is the reference [1]_. The priors apply to standardised columns unless
+    `standardise=False`; coefficients are those of the columns as given.
 
-    Draws in `posterior`: beta (predictor, contrast), intercept (contrast).
+    Parameters
+    ----------
+    prior_mean : float or array_like, default 0.0
+        Prior mean of all coefficients, or a table of K - 1 classes by p predictors.
+    prior_precision : float or array_like, default 0.1
+        1 / variance of all coefficients, such a table, or an array (K - 1, p, p) with a matrix for each class. 0 is
+        flat.
+    intercept : bool, default True
+        Fit an intercept for each class but the last.
+    intercept_mean : float or array_like, default 0.0
+        Prior mean of the intercepts, or a list for K - 1 classes.
+    intercept_precision : float or array_like, default 0.0
+        1 / variance of the intercepts, or such a list. 0 is flat.
+    precision : {"double", "single"}, default "double"
+        Type in which predictors are multiplied. Sums and draws are float64.
+    chains : int, default 4
+        Number of chains, which run side by side.
+    burn_in : int, default 1000
+        Sweeps of each chain that are dropped at its start.
+    samples : int, default 1000
+        Sweeps of each chain after the burn-in.
+    thin : int, default 1
+        Keep one sweep in `thin`.
+    seed : int or None, default 1
+        Seed of the random numbers. None draws a new one, kept as `seed_`.
+    device : {"cpu", "gpu", "auto"}, default "cpu"
+        Device of the arrays. "auto" is the CPU.
+    threads : int or None, default None
+        Threads of the linear algebra. None takes every core.
+    standardise : bool, default True
+        Centre the predictors and scale them to a standard deviation of 1.
+    progress : bool, default False
+        Show a progress bar, and say when kernels are compiled.
 
-    The priors apply to standardised columns unless standardise=False; coefficients are those of the columns as given.
+    Attributes
+    ----------
+    coef_ : ndarray, shape (p, K - 1)
+        Posterior means of the coefficients, on the scale of the columns as given.
+    intercept_ : ndarray, shape (K - 1,)
+        Posterior means of the intercepts.
+    classes_ : ndarray, shape (K,)
+        Classes of the response, in order.
+    posterior : xarray.Dataset
+        Draws, with dimensions (chain, draw, ...): beta (predictor, contrast), intercept (contrast).
+    feature_names_in_ : ndarray, shape (p,)
+        Names of the predictors.
+    n_features_in_ : int
+        Number of predictors p.
+    seed_ : int
+        The seed that was used.
+
+    References ---------- .. [1] Polson, N. G., Scott, J. G. & Windle, J. (2013). Bayesian inference for logistic models
+    using Polya-Gamma latent
+       variables. Journal of the American Statistical Association 108, 1339-1349.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mmgibbs
+    >>> random = np.random.default_rng(1)
+    >>> X = random.normal(size=(200, 2))
+    >>> y = np.digitize(X[:, 0] + random.normal(size=200), [-1, 1])
+    >>> model = mmgibbs.MultinomialPG(chains=2, burn_in=100, samples=200).fit(X, y)
+    >>> model.predict(X[:5]).shape
+    (5,)
     """
 
     plugin = MultinomialPGModel
@@ -363,9 +767,25 @@ class MultinomialPG(Classifier):
         y: npt.ArrayLike | Frame,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
-        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) labels or (n, K) counts;
-        sample_weight: (n,) whole numbers from 0; a row of weight w counts as w equal rows.
+        """Sample the posterior.
 
-        DataError names row and column of what cannot be used.
+        Parameters
+        ----------
+        X : array_like or data frame, shape (n, p)
+            Predictors: an array, a memory map, or a frame.
+        y : array_like or data frame, shape (n,) or (n, K)
+            Labels of the classes, or the counts of each class.
+        sample_weight : array_like, shape (n,), default None
+            Whole numbers of at least 0. A row of weight w counts as w equal rows.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        DataError
+            A value cannot be used. The message names its row and column.
         """
         return self._fit(X, y, sample_weight)

@@ -1,4 +1,4 @@
-"""Objects that are built from keywords, which can be read and changed by name, as scikit-learn does it."""
+"""Objects that are built from keywords, whose values can be read and changed by name as in scikit-learn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mmgibbs.regressions.scikit_learn import not_fitted
 
 
 class Keywords:
-    """The parameters of the constructor are attributes of the same name, kept as they were given."""
+    """Base of objects whose constructor parameters are attributes of the same name, kept as given."""
 
     OF_FIT: ClassVar[tuple[str, ...]] = ()  # attributes that are there once `fit` has run
 
@@ -39,11 +39,38 @@ class Keywords:
         return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
 
     def get_params(self, deep: bool = True) -> dict:
-        """Parameters of the constructor by name."""
+        """Return the parameters of the constructor by name.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            Accepted for scikit-learn, without effect.
+
+        Returns
+        -------
+        dict
+            Parameter names and values.
+        """
         return {name: getattr(self, name) for name in self._parameter_names()}
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change parameters of the constructor. ConfigError for an unknown name."""
+        """Change parameters of the constructor.
+
+        Parameters
+        ----------
+        **parameters : Any
+            New values by name.
+
+        Returns
+        -------
+        self
+            The estimator.
+
+        Raises
+        ------
+        ConfigError
+            A name is unknown.
+        """
         known = self.get_params()
         for name, value in parameters.items():
             if name not in known:
@@ -54,11 +81,12 @@ class Keywords:
         return self
 
     def __repr__(self) -> str:
+        """Write the constructor call, with the parameters that differ from their defaults."""
         defaults = inspect.signature(type(self).__init__).parameters
         changed = {k: v for k, v in self.get_params().items() if not _is(v, defaults[k].default)}
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
 
 
 def _is(value: object, default: object) -> bool:
-    """The same parameter; arrays are never a default."""
+    """Compare a parameter with its default; arrays are never a default."""
     return value is default or (type(value) is type(default) and np.ndim(value) == 0 and value == default)  # type: ignore[arg-type]

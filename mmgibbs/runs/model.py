@@ -27,7 +27,7 @@ OF_SAMPLER = ("method", "chains", "burn_in", "samples", "thin", "seed", "threads
 
 
 class TemporaryFolder:
-    """A folder that is there as long as this object is, or the program runs."""
+    """A folder that exists as long as this object does, or until the program ends."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="mmgibbs-"))
@@ -35,26 +35,78 @@ class TemporaryFolder:
 
 
 class MixedModel(Keywords):
-    """A mixed model: its effects, and how it is fitted. You pass the data to `fit`.
+    """A mixed model: its effects, and how it is fitted. The data are passed to `fit`.
 
-        model = mmgibbs.MixedModel(
-            traits=["weaning_weight"], fixed=["herd", "sex"], random={"animal": "pedigree", "dam": "identity"},
-            chains=4, samples=5000,
-        ).fit(phenotypes, pedigree)
-        model.result_.plot_posterior()
+    Parameters other than those of `data`, `model` and `variances` are keys of the section `sampler`; None means the
+    default of the analysis file.
 
-    traits: columns, or a mapping from traits to their keys ({"ease": {"type": "ordinal"}}).
-    fixed: columns of class effects, or a mapping from effects to 'class', 'covariate' or their keys.
-    random: columns of independent effects, or a mapping from effects to 'identity', 'pedigree' or their keys.
-    markers, variances, decisions, data, output, sampler: the sections of the analysis file, as mappings.
-    intercept: True or False; None: an intercept for each trait unless a fixed class effect takes its place.
-    weights: column of the weights of the records.
-    name: of the run, in its record and its report.
-    seed: None draws a new one, kept as `seed_`; a run that is resumed or extended keeps its own.
+    Parameters
+    ----------
+    traits : str, sequence of str, or mapping
+        Columns, or a mapping from traits to their keys: `{"ease": {"type": "ordinal"}}`.
+    fixed : str, sequence of str, or mapping, default ()
+        Columns of class effects, or a mapping from effects to "class", "covariate" or their keys.
+    random : str, sequence of str, or mapping, default ()
+        Columns of independent effects, or a mapping from effects to "identity", "pedigree" or their keys.
+    markers : mapping or None, default None
+        Section `model.markers`.
+    intercept : bool, str or None, default None
+        Whether each trait has an intercept. None: unless a fixed class effect takes its place.
+    variances : mapping or None, default None
+        Section `variances`.
+    decisions : mapping or None, default None
+        Section `decisions`.
+    weights : str or None, default None
+        Column of the weights of the records.
+    name : str, default "model"
+        Name of the run in its record and its report.
+    method : {"gibbs", "reml", "blup"} or None, default None
+        How variances and effects are estimated.
+    chains : int or None, default None
+        Number of chains.
+    burn_in : int or None, default None
+        Sweeps of each chain that are dropped at its start.
+    samples : int or None, default None
+        Sweeps of each chain after the burn-in.
+    thin : int or None, default None
+        Keep one sweep in `thin`.
+    seed : int or None, default 1
+        Seed of the random numbers. None draws a new one, kept as `seed_`; a run that is resumed or extended keeps its
+        own.
+    threads : int or None, default None
+        Threads of the run.
+    engine : str or None, default None
+        Engine that draws the location effects.
+    device : {"auto", "cpu", "gpu"} or None, default None
+        Device of the engine.
+    data : mapping or None, default None
+        Other keys of the section `data`.
+    sampler : mapping or None, default None
+        Other keys of the section `sampler`.
+    output : mapping or None, default None
+        Section `output`.
 
-    The other keywords are keys of the section `sampler`; None means the default of the analysis file.
+    Attributes
+    ----------
+    result_ : Result
+        Tables, draws and record of the run.
+    summary_ : polars.DataFrame
+        A row for each parameter.
+    solutions_ : polars.DataFrame
+        A row for each level of each effect.
+    seed_ : int
+        The seed that was used.
 
-    After `fit`: `result_` (mmgibbs.Result), `summary_`, `solutions_`, `seed_`.
+    Examples
+    --------
+    >>> import mmgibbs
+    >>> model = mmgibbs.MixedModel(
+    ...     traits="yearling_weight", fixed=["contemporary_group", "sex"], random={"animal": "pedigree"},
+    ...     chains=2, burn_in=20, samples=50,
+    ... )
+    >>> model = model.fit("data_samples/beef/phenotypes.csv", "data_samples/beef/pedigree.csv", progress=False)
+    >>> model.solutions_.filter(term="animal").height
+    3500
     """
 
     OF_FIT = ("result_", "summary_", "solutions_", "seed_")
@@ -100,7 +152,22 @@ class MixedModel(Keywords):
         self._take(locals())
 
     def analysis(self, phenotypes: Any, pedigree: Any = None, genotypes: Any = None) -> dict:
-        """The analysis for `mmgibbs.run`: the sections of the analysis file. Tables: paths or data frames."""
+        """Build the analysis for `mmgibbs.run`, as a dict of the sections of the analysis file.
+
+        Parameters
+        ----------
+        phenotypes : path-like or data frame
+            Table of records.
+        pedigree : path-like or data frame, default None
+            Table of the pedigree.
+        genotypes : path-like or mapping, default None
+            Section `data.genotypes`.
+
+        Returns
+        -------
+        dict
+            The sections of the analysis file.
+        """
         return self._analysis(phenotypes, pedigree, genotypes, self._seed())
 
     def _analysis(self, phenotypes: Any, pedigree: Any, genotypes: Any, seed: int) -> dict:
@@ -125,15 +192,31 @@ class MixedModel(Keywords):
         return {key: value for key, value in sections.items() if value is not None}
 
     def _seed(self, there: Path | None = None) -> int:
-        """The seed of the section `sampler`, where one is there, before that of the keyword, which has a default. None
-        means that of the run that is continued `there`, or a fresh one.
+        """Choose the seed: that of the section `sampler`, else that of the keyword, which has a default.
+
+        None means that of the run that is continued `there`, or a fresh one.
         """
         given = self.sampler if isinstance(self.sampler, Mapping) else {}
         seed = given.get("seed", self.seed)
         return read_seed(seed_of_run(there) if seed is None and there is not None else seed)
 
     def check(self, phenotypes: Any, pedigree: Any = None, *, genotypes: Any = None) -> dict:
-        """Read and check everything and count what a fit would have; nothing is sampled."""
+        """Read and check everything, and count what a fit would have; nothing is sampled.
+
+        Parameters
+        ----------
+        phenotypes : path-like or data frame
+            Table of records.
+        pedigree : path-like or data frame, default None
+            Table of the pedigree.
+        genotypes : path-like or mapping, default None
+            Section `data.genotypes`.
+
+        Returns
+        -------
+        dict
+            As of `mmgibbs.check`.
+        """
         return check(self.analysis(phenotypes, pedigree, genotypes))
 
     def fit(
@@ -149,12 +232,38 @@ class MixedModel(Keywords):
         progress: bool = True,
         report: bool = False,
     ) -> Self:
-        """Fit the model. phenotypes, pedigree: paths, or data frames of Polars, pandas or any library that speaks the
-        Arrow PyCapsule interface; genotypes: the section `data.genotypes`; directory: the run folder to keep; None: a
-        temporary folder without checkpoints, which is deleted with the result. overwrite, resume, extend, report: as in
-        `mmgibbs.run`, for a folder that is kept. progress: print what is being done, with a bar.
+        """Fit the model.
 
-        ConfigError, DataError and ModelError say what cannot be used.
+        Parameters
+        ----------
+        phenotypes : path-like or data frame
+            Table of records; a frame of Polars, pandas or any library with the Arrow PyCapsule interface.
+        pedigree : path-like or data frame, default None
+            Table of the pedigree.
+        genotypes : path-like or mapping, default None
+            Section `data.genotypes`.
+        directory : path-like or None, default None
+            Run folder to keep. None: a temporary folder without checkpoints, which is deleted with the result.
+        overwrite : bool, default False
+            Replace an existing run.
+        resume : bool, default False
+            Continue from the checkpoints of a run that ended early, with the same draws as an uninterrupted run.
+        extend : int, default 0
+            Sweeps to add to a finished run.
+        progress : bool, default True
+            Print what is being done, with a progress bar.
+        report : bool, default False
+            Write report.html at each checkpoint while the chains run, and when the run has ended.
+
+        Returns
+        -------
+        self
+            The fitted model.
+
+        Raises
+        ------
+        ConfigError, DataError, ModelError
+            The model or the data cannot be used; the message says why.
         """
         there = _folder(directory, self.output) if resume or extend else None
         seed = self._seed(there)
@@ -169,14 +278,17 @@ class MixedModel(Keywords):
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
+        """Tell scikit-learn whether `fit` has run."""
         return hasattr(self, "result_")
 
     @property
     def summary_(self) -> pl.DataFrame:
+        """Summary of the parameters, a polars.DataFrame."""
         return self._fitted().summary
 
     @property
     def solutions_(self) -> pl.DataFrame:
+        """Solutions of all effects, a polars.DataFrame."""
         solutions = self._fitted().solutions
         assert solutions is not None, "a mixed model has solutions"
         return solutions
@@ -194,7 +306,10 @@ class MixedModel(Keywords):
 
 
 def _run_in_temporary_folder(analysis: dict, how: dict[str, Any]) -> Result:
-    """The folder is deleted with the result, and so is kept for as long as it. Nothing could continue from it."""
+    """Run into a folder that is deleted with the result.
+
+    The result keeps the folder as long as it exists. Nothing could continue from it.
+    """
     folder = TemporaryFolder()
     for name in ("resume", "extend"):
         if how[name]:
@@ -207,7 +322,7 @@ def _run_in_temporary_folder(analysis: dict, how: dict[str, Any]) -> Result:
 
 
 def _folder(directory: str | Path | None, output: Mapping[str, Any] | None) -> Path | None:
-    """The folder of a run that is to be continued, if one is named."""
+    """Return the folder of a run that is to be continued, if one is named."""
     named = directory if directory is not None or not isinstance(output, Mapping) else output.get("directory")
     return Path(named) if isinstance(named, (str, Path)) else None
 
@@ -223,7 +338,7 @@ def _names(given: object, what: str) -> list[str]:
 
 
 def _effects(given: object, what: str, key: str) -> dict[str, Any]:
-    """{name: keys}; a word means {key: word}."""
+    """Complete effects to {name: keys}; a word means {key: word}."""
     if not isinstance(given, Mapping):
         return {name: {} for name in _names(given, what)}
     return {name: {key: value} if isinstance(value, str) else value for name, value in given.items()}

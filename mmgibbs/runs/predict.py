@@ -51,7 +51,15 @@ ANIMALS = 16_384  # at a time: their draws take 8 bytes x draws x terms each
 
 @dataclass(frozen=True)
 class Predicted:
-    """Genomic breeding values of every animal of a file."""
+    """Genomic breeding values of every animal of a file.
+
+    Attributes
+    ----------
+    values : polars.DataFrame
+        A row for each term, trait and animal, with the columns of the solutions and `call_rate`.
+    notes : tuple of str
+        What to know about them; warnings begin with "warning: ".
+    """
 
     values: pl.DataFrame  # a row for each term, trait and animal, with the columns of the solutions, and call_rate
     notes: tuple[str, ...]
@@ -115,15 +123,43 @@ def predict(
     escape_formulas: bool = False,
     **options: Any,
 ) -> Predicted:
-    """Genomic breeding values (`gebv`) of all animals of a file of genotypes, with the SNP effects of a finished run.
-    If all animals have SNP effects (`single_step: epsilon`), `total` is the breeding value, with J = -1.
+    """Predict genomic breeding values of all animals of a genotype file, with the SNP effects of a finished run.
 
-    genotypes: any file that `data.genotypes` reads; options: its other keys (`map`, `format`, `animals`, `id`, ...).
-    output: a file to write, .parquet or .csv. escape_formulas: in a csv file, put an apostrophe before text that a
-    spreadsheet would take for a formula.
+    Rows with effect `gebv` are the values that the SNPs explain. If all animals have SNP effects (`single_step:
+    epsilon`), `total` is the breeding value, with J = -1.
 
-    sd, PEV and reliability are null if the run kept no draws (`output.save_marker_draws: 0`). Raises ConfigError for a
-    run without SNP effects, DataError for the file.
+    Parameters
+    ----------
+    run : path-like
+        Folder of a finished run with SNP effects.
+    genotypes : path-like
+        Any file that `data.genotypes` reads.
+    output : path-like or None, default None
+        File to write, .parquet or .csv.
+    escape_formulas : bool, default False
+        In a csv file, put an apostrophe before text that a spreadsheet would take for a formula.
+    **options : Any
+        Other keys of `data.genotypes`: `map`, `format`, `animals`, `id`, ...
+
+    Returns
+    -------
+    Predicted
+        `values`, a Polars frame with a row for each animal, term and trait, and `notes`. Standard deviation, PEV and
+        reliability are null if the run kept no draws (`output.save_marker_draws: 0`).
+
+    Raises
+    ------
+    ConfigError
+        The run has no SNP effects, or an argument cannot be used.
+    DataError
+        The file of genotypes cannot be used.
+
+    Examples
+    --------
+    >>> import mmgibbs
+    >>> predicted = mmgibbs.predict("runs/genomic", "data_samples/genomic/genotypes.bed")
+    >>> predicted.values["effect"].unique().to_list()
+    ['gebv']
     """
     finished = _finished(run)
     effects, traits = _read_effects(finished), finished.record["analysis"]["traits"]

@@ -1,4 +1,4 @@
-"""What a run found, for Python: tables, draws, figures, and how a notebook shows it."""
+"""The result of a run for Python: tables, draws, figures, and its form in a notebook."""
 
 from __future__ import annotations
 
@@ -30,12 +30,24 @@ MOST_IN_MEMORY = 64 * 2**20  # bytes of draws.nc
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a run: Polars frames, the folder they were written to, and the contents of run.json.
+    """The result of a run. A notebook shows its summary with its warnings.
 
-    summary: a row for each parameter; solutions: one for each level of each effect (None for a regression); draws: an
-    xarray DataTree.
-
-    A notebook shows the summary with its warnings.
+    Attributes
+    ----------
+    summary : polars.DataFrame
+        A row for each parameter.
+    solutions : polars.DataFrame or None
+        A row for each level of each effect; None for a regression.
+    info : dict
+        Contents of run.json.
+    directory : pathlib.Path
+        The run folder.
+    decisions : polars.DataFrame or None
+        Candidates for selection, if the analysis has a section `decisions`.
+    response : polars.DataFrame or None
+        Expected response to selection, if the analysis has a section `decisions`.
+    folder : object
+        Keeps a temporary folder while this object is in use.
     """
 
     summary: pl.DataFrame
@@ -47,7 +59,7 @@ class Result:
     folder: object = field(default=None, repr=False, compare=False)  # keeps a temporary folder while this is in use
 
     def __repr__(self) -> str:
-        """A few lines: the tables and run.json are longer than a screen."""
+        """Describe the result in a few lines: the tables and run.json are longer than a screen."""
         from mmgibbs.report.findings import said_at_the_end
 
         parts = [f"Result of {self.info.get('name', 'a run')!r}: {counted(self.summary.height, 'parameter')}"]
@@ -57,15 +69,15 @@ class Result:
         return "\n".join([", ".join(parts) + f"; in {self.directory}", *warned, f"summary {self.summary}"])
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickled without draws that were looked at: the folder has them."""
+        """Return the state without the draws that were read: the folder has them."""
         return {of_result.name: getattr(self, of_result.name) for of_result in fields(self)}
 
     @property
     def draws(self) -> xarray.DataTree:
-        """Draws of the variance components, derived parameters and chosen levels:
-        an xarray DataTree with /posterior and /sample_stats, which ArviZ reads directly.
+        """Draws of variance components, derived parameters and chosen levels, an xarray.DataTree.
 
-        Up to 64 MB are read once and kept in memory; larger files are opened, and read where you use them.
+        It has /posterior and /sample_stats, which ArviZ reads directly. Up to 64 MB are read once and kept in memory;
+        larger files are opened, and read where you use them.
         """
         return self._open_draws() if self._draws_in_memory is None else self._draws_in_memory.copy(deep=True)
 
@@ -95,7 +107,10 @@ class Result:
         return path
 
     def _check_draws_exist(self) -> None:
-        """ConfigError where the folder of the run was moved or deleted, as a temporary one is with its result."""
+        """Check that draws.nc exists.
+
+        ConfigError if the folder of the run was moved or deleted, as a temporary one is with its result.
+        """
         if not (self.directory / "draws.nc").is_file():
             raise ConfigError(
                 f"draws: found no '{self.directory / 'draws.nc'}', needed the folder of the run; one that is named by "
@@ -111,7 +126,7 @@ class Result:
         return read_finished(self.directory).draws
 
     def _sampled(self, asked: str) -> dict[str, np.ndarray]:
-        """The draws for a figure of them. ConfigError where the method draws nothing."""
+        """Return the draws for a figure of them. ConfigError where the method draws nothing."""
         method = self.info.get("method")
         if method in ("blup", "reml"):
             raise ConfigError(
@@ -121,10 +136,28 @@ class Result:
         return self._parameters
 
     def to_pandas(self, table: str = "solutions") -> pandas.DataFrame:
-        """A table as a frame of pandas, which needs no pyarrow as `to_pandas` of Polars does.
+        """Return a table as a frame of pandas, without pyarrow, which `to_pandas` of Polars needs.
 
-        table: 'summary', 'solutions', 'decisions' or 'response'. ConfigError for another name, and for a table that the
-        run does not have.
+        Parameters
+        ----------
+        table : {"summary", "solutions", "decisions", "response"}, default "solutions"
+            The table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The same columns and rows.
+
+        Raises
+        ------
+        ConfigError
+            There is no such table in this run.
+
+        Examples
+        --------
+        >>> import mmgibbs
+        >>> mmgibbs.open_run("runs/first").to_pandas("summary").shape[0]
+        3
         """
         import pandas
 
@@ -135,9 +168,31 @@ class Result:
         return pandas.DataFrame({column.name: column.to_numpy() for column in frame})
 
     def breeding_values(self, term: str | None = None, trait: str | None = None) -> pl.DataFrame:
-        """Solutions of the random effects whose levels are related, or of one term, best first.
+        """Return the solutions of the random effects with related levels, best first.
 
-        ConfigError if there is no such term or trait.
+        Parameters
+        ----------
+        term : str or None, default None
+            One term. None: every term with relationships.
+        trait : str or None, default None
+            One trait. None: every trait.
+
+        Returns
+        -------
+        polars.DataFrame
+            Rows of `solutions`, sorted by falling mean.
+
+        Raises
+        ------
+        ConfigError
+            There is no such term or trait, or the run is a regression.
+
+        Examples
+        --------
+        >>> import mmgibbs
+        >>> best = mmgibbs.open_run("runs/first").breeding_values(trait="yearling_weight")
+        >>> best["mean"].is_sorted(descending=True)
+        True
         """
         if self.solutions is None:
             raise ConfigError("breeding_values: found a regression, needed a mixed model")
@@ -160,19 +215,71 @@ class Result:
         return found.sort("mean", descending=True)
 
     def plot_trace(self, parameters: str | Sequence[str] | None = None) -> Picture:
-        """A matplotlib figure of the draws in order, by chain. parameters: names or patterns such as 'h2[*]'."""
+        """Plot the draws in order, by chain.
+
+        Parameters
+        ----------
+        parameters : str, sequence of str, or None, default None
+            Names or patterns such as "h2[*]". None: all parameters.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure, which a notebook shows.
+
+        Raises
+        ------
+        ConfigError
+            The method draws nothing (BLUP, REML), or a name is unknown.
+        """
         from mmgibbs.report import pictures
 
         return pictures.trace(self._sampled("plot_trace"), parameters)
 
     def plot_posterior(self, parameters: str | Sequence[str] | None = None) -> Picture:
-        """A matplotlib figure of posterior densities with means and 95 % intervals. parameters: as in plot_trace."""
+        """Plot posterior densities with means and 95 % intervals.
+
+        Parameters
+        ----------
+        parameters : str, sequence of str, or None, default None
+            Names or patterns such as "h2[*]". None: all parameters.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure, which a notebook shows.
+
+        Raises
+        ------
+        ConfigError
+            The method draws nothing (BLUP, REML), or a name is unknown.
+        """
         from mmgibbs.report import pictures
 
         return pictures.posterior(self._sampled("plot_posterior"), self.summary, parameters)
 
     def plot_breeding_values(self, term: str | None = None, trait: str | None = None, top: int = 30) -> Picture:
-        """A matplotlib figure of the `top` highest breeding values with their intervals."""
+        """Plot the highest breeding values with their intervals.
+
+        Parameters
+        ----------
+        term : str or None, default None
+            As of `breeding_values`.
+        trait : str or None, default None
+            As of `breeding_values`.
+        top : int, default 30
+            How many levels.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure, which a notebook shows.
+
+        Raises
+        ------
+        ConfigError
+            There is no such term or trait, or `top` is not a whole number of at least 1.
+        """
         from mmgibbs.report import pictures
 
         if isinstance(top, bool) or not isinstance(top, Integral) or top < 1:

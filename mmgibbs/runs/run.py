@@ -42,16 +42,51 @@ def run(
 ) -> Result:
     """Run an analysis and write its run folder.
 
-    config: path of a YAML file, or a dict of the same keys (where `data.phenotypes` and `data.pedigree` may be data
-    frames of Polars, pandas or any library that speaks the Arrow PyCapsule interface).
-    overrides: 'key.path=value' strings. overwrite: replace an existing run. resume: continue from the checkpoints of a
-    run that ended early, with the same draws as an uninterrupted run. extend: sweeps to add to a finished run.
-    progress: print what is being done, with a bar. report: write report.html at each checkpoint while the chains run,
-    and when the run has ended. directory: the run folder, in place of `output.directory`.
-    cluster: 'tcp://host:port' of a Dask scheduler, whose workers then run the chains with the same draws, or 'local:N'
-    for N workers on this machine (a script then needs the usual `if __name__ == "__main__":`).
-    Raises MmgibbsError or pedigree.errors.PedigreeError with one readable message; Stopped (a KeyboardInterrupt) if
-    SIGINT, SIGTERM or SIGHUP ends the sampling, after its state is saved.
+    Parameters
+    ----------
+    config : path-like or dict
+        Path of a YAML file, or a dict with the same keys. In a dict, `data.phenotypes` and `data.pedigree` may be data
+        frames of Polars, pandas or any library with the Arrow PyCapsule interface.
+    overrides : sequence of str, default ()
+        Strings such as "sampler.samples=100", with values as in the file.
+    overwrite : bool, default False
+        Replace an existing run.
+    resume : bool, default False
+        Continue from the checkpoints of a run that ended early, with the same draws as an uninterrupted run.
+    extend : int, default 0
+        Sweeps to add to a finished run.
+    progress : bool, default True
+        Print what is being done, with a progress bar.
+    report : bool, default False
+        Write report.html at each checkpoint while the chains run, and when the run has ended.
+    directory : path-like or None, default None
+        Run folder, in place of `output.directory`.
+    cluster : str or None, default None
+        "tcp://host:port" of a Dask scheduler, whose workers then run the chains with the same draws, or "local:N" for N
+        workers on this machine (a script then needs the usual `if __name__ == "__main__":`).
+
+    Returns
+    -------
+    Result
+        Tables, draws and record of the run.
+
+    Raises
+    ------
+    MmgibbsError
+        The analysis or its data cannot be used; one readable message says why.
+    pedigree.errors.PedigreeError, pedigree.errors.TableError
+        The pedigree or a table cannot be used.
+    Stopped
+        SIGINT, SIGTERM or SIGHUP ended the sampling, after its state was saved. It is a KeyboardInterrupt.
+
+    Examples
+    --------
+    >>> import mmgibbs
+    >>> result = mmgibbs.run(
+    ...     "configs/first.yaml", ["sampler.samples=50", "sampler.burn_in=20"], directory="runs/short", progress=False
+    ... )
+    >>> result.summary["parameter"].to_list()
+    ['animal.var[yearling_weight]', 'residual.var[yearling_weight]', 'h2[yearling_weight]']
     """
     refuse_without_docstrings()  # before hours of sampling
     console = Console(progress)
@@ -69,7 +104,7 @@ def run(
 
 
 def run_folder(folder: RunFolder, console: Console, executor: Executor) -> Result:
-    """The run of a folder, on this machine or elsewhere, and its page where that is wanted."""
+    """Run the analysis of a folder, on this machine or elsewhere, and write its page where that is wanted."""
     result = finished_result(folder.path) if folder.kind == FINISHED else _solved(folder, console, executor)
     if folder.page:
         from mmgibbs.report.make import report_after_run
@@ -79,7 +114,7 @@ def run_folder(folder: RunFolder, console: Console, executor: Executor) -> Resul
 
 
 def _solved(folder: RunFolder, console: Console, executor: Executor) -> Result:
-    """The same stages for every kind of analysis."""
+    """Solve the problem of a folder, in the same stages for every kind of analysis."""
     clock = Clock()
     sampled = folder.analysis.model.plugin is None and folder.analysis.sampler.method == "gibbs"
     with first_run(console, sampled):
@@ -97,7 +132,7 @@ def _solved(folder: RunFolder, console: Console, executor: Executor) -> Result:
 
 
 def read_problem(folder: RunFolder, console: Console, clock: Clock) -> Problem:
-    """The analysis of a run folder with its data."""
+    """Read the analysis of a run folder with its data."""
     analysis = folder.analysis
     if analysis.model.plugin is not None:
         from mmgibbs.runs.regression import read_regression_problem  # a mixed model does not wait for the plugins
@@ -111,7 +146,7 @@ def read_problem(folder: RunFolder, console: Console, clock: Clock) -> Problem:
 
 
 def written(folder: RunFolder, tables: Tables, record: dict, console: Console) -> Result:
-    """The result, written into its run folder and said."""
+    """Write the result into its run folder and print it."""
     path = write_run_folder(
         folder.path,
         summary=tables.summary,
@@ -135,13 +170,32 @@ def _files_of_curves(tables: Tables, record: dict, output: Output) -> dict[str, 
 
 
 def open_run(directory: str | os.PathLike) -> Result:
-    """The result of a finished run, from its folder: what `run` returned when it wrote it.
+    """Open the result of a finished run: what `run` returned when it wrote the folder.
 
-    directory: the run folder of a mixed model (sampled, REML or BLUP) or of a regression. Nothing is run, and draws are
-    read when you use them. While a finished run is being extended or replaced, its folder still has the earlier
-    results, and these are returned.
+    Nothing is run, and draws are read when you use them. While a finished run is being extended or replaced, its folder
+    still has the earlier results, and these are returned.
 
-    Raises ConfigError if there is no finished run in the folder, or if one of its files is damaged or missing.
+    Parameters
+    ----------
+    directory : path-like
+        Run folder of a mixed model (sampled, REML or BLUP) or of a regression.
+
+    Returns
+    -------
+    Result
+        Tables, draws and record of the run.
+
+    Raises
+    ------
+    ConfigError
+        There is no finished run in the folder, or one of its files is damaged or missing.
+
+    Examples
+    --------
+    >>> import mmgibbs
+    >>> result = mmgibbs.open_run("runs/first")
+    >>> result.info["name"]
+    'first'
     """
     if not isinstance(directory, (str, os.PathLike)):
         raise ConfigError(f"open_run: found {reprlib.repr(directory)}, needed the folder of a finished run")
@@ -154,7 +208,7 @@ def open_run(directory: str | os.PathLike) -> Result:
 
 
 def _describe_existing(path: Path) -> str:
-    """In place of a finished run."""
+    """Describe what is at a path in place of a finished run."""
     if path.is_file():
         return f"'{path}' is a file"
     if not path.is_dir():
@@ -171,7 +225,7 @@ def _describe_existing(path: Path) -> str:
 
 
 def finished_result(path: Path) -> Result:
-    """The result of a finished run, from its folder. ConfigError where a file is damaged or missing."""
+    """Read the result of a finished run from its folder. ConfigError where a file is damaged or missing."""
     files = RunFiles(path)
     solutions, decisions, response = (
         files.table_if_any(f"{name}.parquet") for name in ("solutions", "decisions", "response")
@@ -180,7 +234,35 @@ def finished_result(path: Path) -> Result:
 
 
 def check(config: str | os.PathLike | dict, overrides: Sequence[str] = ()) -> dict:
-    """Read and check everything and count what a run would have; nothing is sampled or written."""
+    """Read and check everything, and count what a run would have; nothing is sampled or written.
+
+    Parameters
+    ----------
+    config : path-like or dict
+        Path of a YAML file, or a dict with the same keys. In a dict, `data.phenotypes` and `data.pedigree` may be data
+        frames of Polars, pandas or any library with the Arrow PyCapsule interface.
+    overrides : sequence of str, default ()
+        Strings such as "sampler.samples=100", with values as in the file.
+
+    Returns
+    -------
+    dict
+        Numbers of records, levels and equations, the memory needed in bytes, the engine, notes and warnings.
+
+    Raises
+    ------
+    MmgibbsError
+        The analysis or its data cannot be used; one readable message says why.
+    pedigree.errors.PedigreeError, pedigree.errors.TableError
+        The pedigree or a table cannot be used.
+
+    Examples
+    --------
+    >>> import mmgibbs
+    >>> counts = mmgibbs.check("configs/first.yaml")
+    >>> counts["equations"]
+    3573
+    """
     analysis = load_config(config, overrides)
     if analysis.model.plugin is not None:
         from mmgibbs.runs.regression import regression_counts

@@ -35,7 +35,17 @@ REFUSALS = (MmgibbsError, PedigreeError, TableError)
 
 @dataclass(frozen=True)
 class Scenario:
-    """One of several analyses, and what became of it."""
+    """One of several analyses, and its outcome.
+
+    Attributes
+    ----------
+    name : str
+        Name of the analysis file.
+    result : Result or None
+        Result of the run; None if it failed.
+    error : Exception or None
+        Why it failed.
+    """
 
     name: str
     result: Result | None
@@ -53,18 +63,59 @@ def run_scenarios(
     progress: bool = True,
     report: bool = False,
     cluster: str | None = None,
-    done: Callable[[Scenario], None] = lambda scenario: None,
+    done: Callable[[Scenario], None] | None = None,
 ) -> list[Scenario]:
-    """Run several analyses; returns the outcome of each, in their order.
+    """Run several analyses, each into its own run folder.
 
-    files: of analyses (YAML); overrides, overwrite, resume, extend, report, cluster: as in `mmgibbs.run`, for all of
-    them. output: a folder for the run folders, named after the files; None: each has its own folder. done: called
-    with each scenario as it ends.
+    An analysis that fails does not end the others.
 
-    Raises ConfigError before anything is run: a file that cannot be used, two that would write the same folder. Stopped
-    if SIGINT, SIGTERM or SIGHUP ends the sampling, after the states are saved.
+    Parameters
+    ----------
+    files : sequence of path-like
+        Analysis files (YAML).
+    overrides : sequence of str, default ()
+        Strings such as "sampler.samples=100", with values as in the file. They apply to all files.
+    output : path-like or None, default None
+        Folder for the run folders, which are named after the files. None: each file has its own `output.directory`.
+    overwrite : bool, default False
+        Replace an existing run.
+    resume : bool, default False
+        Continue from the checkpoints of a run that ended early, with the same draws as an uninterrupted run.
+    extend : int, default 0
+        Sweeps to add to a finished run.
+    progress : bool, default True
+        Print what is being done, with a progress bar.
+    report : bool, default False
+        Write report.html at each checkpoint while the chains run, and when the run has ended.
+    cluster : str or None, default None
+        "tcp://host:port" of a Dask scheduler, whose workers then run the chains with the same draws, or "local:N" for N
+        workers on this machine (a script then needs the usual `if __name__ == "__main__":`).
+    done : callable or None, default None
+        Called with each `Scenario` as it ends.
+
+    Returns
+    -------
+    list of Scenario
+        Outcome of each analysis, in the order of the files.
+
+    Raises
+    ------
+    ConfigError
+        Before anything is run: a file cannot be used, or two would write the same folder.
+    Stopped
+        SIGINT, SIGTERM or SIGHUP ended the sampling, after its state was saved. It is a KeyboardInterrupt.
+
+    Examples
+    --------
+    >>> import mmgibbs
+    >>> scenarios = mmgibbs.run_scenarios(
+    ...     ["configs/first.yaml"], ["sampler.samples=50"], output="runs/scenarios", progress=False
+    ... )
+    >>> [(scenario.name, scenario.error) for scenario in scenarios]
+    [('first', None)]
     """
     refuse_without_docstrings()
+    notify = done or (lambda scenario: None)
     files = _listed(files)
     analyses = _load(files, overrides, output)
     names = _names(files)
@@ -75,7 +126,7 @@ def run_scenarios(
             console = Console(progress)
             console.say(f"--- {name} ({len(found) + 1} of {len(names)})")
             found.append(_run(analysis, name, console, how, LocalExecutor()))
-            done(found[-1])
+            notify(found[-1])
         return found
     from mmgibbs.runs.cluster import ClusterExecutor, connect
 
@@ -85,7 +136,7 @@ def run_scenarios(
             console = Console(progress, name=name)
             return _run(analysis, name, console, how, ClusterExecutor(workers, console.say))
 
-        return _run_threads(one, analyses, names, workers.threads, done)
+        return _run_threads(one, analyses, names, workers.threads, notify)
 
 
 def _run(analysis: Analysis, name: str, console: Console, how: dict, executor: Executor) -> Scenario:
@@ -103,7 +154,7 @@ def _run_threads(
     threads: int,
     done: Callable[[Scenario], None],
 ) -> list[Scenario]:
-    """As many at once as keep the threads of the workers busy: each holds its equations here while it runs."""
+    """Run as many at once as keep the threads of the workers busy: each holds its equations here while it runs."""
     chains = [a.sampler.chains if a.sampler.method == "gibbs" and a.model.plugin is None else 1 for a in analyses]
     at_once = min(len(analyses), -(-threads // min(chains)))
     with StopSignals(lambda: None) as stop, ThreadPoolExecutor(at_once) as pool:
@@ -123,7 +174,10 @@ def _run_threads(
 
 
 def _all_stopped(number: int, names: list[str], running: list) -> Stopped:
-    """What became of each, in one message; kept: whether there is anything that --resume need not do again."""
+    """Describe the outcome of each in one message.
+
+    `kept` says whether there is anything that --resume need not do again.
+    """
     lines, kept = [], False
     for name, scenario in zip(names, running, strict=True):
         if scenario.cancelled():
@@ -138,14 +192,14 @@ def _all_stopped(number: int, names: list[str], running: list) -> Stopped:
 
 
 def _names(files: Sequence[str | os.PathLike]) -> list[str]:
-    """The stems of the files; with their folders where those are not enough to tell them apart."""
+    """Name the files by their stems; with their folders where those are not enough to tell them apart."""
     stems = [Path(f).stem for f in files]
     several = {s for s, n in Counter(stems).items() if n > 1}
     return [str(Path(f).with_suffix("")) if s in several else s for f, s in zip(files, stems, strict=True)]
 
 
 def _listed(files: object) -> list[str | os.PathLike]:
-    """The paths. ConfigError for what is no list of paths: run folders are named after the files."""
+    """List the paths. ConfigError for what is no list of paths: run folders are named after the files."""
     if isinstance(files, (str, os.PathLike)):
         raise ConfigError(f"files: found {os.fspath(files)!r}, needed a list of analysis files: [{os.fspath(files)!r}]")
     needed = "needed a list of paths of analysis files (YAML), such as ['one.yaml', 'other.yaml']"
@@ -163,14 +217,14 @@ _IN_A_DICT = "; an analysis in a dict is run by mmgibbs.run(analysis)"
 
 
 def _called(found: object) -> str:
-    """A dict may hold whole tables."""
+    """Name a value in a message; a dict may hold whole tables."""
     return "a dict" if isinstance(found, Mapping) else repr(found)
 
 
 def _load(
     files: Sequence[str | os.PathLike], overrides: Sequence[str], output: str | os.PathLike | None
 ) -> list[Analysis]:
-    """The analyses. ConfigError with what is wrong with all of them."""
+    """Load the analyses. ConfigError with what is wrong with all of them."""
     analyses, problems = [], []
     for file in files:
         own = (

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -27,6 +28,11 @@ def hooks():
 @pytest.fixture(scope="module")
 def pages(hooks):
     return hooks.pages()
+
+
+def page_at(path):
+    """The part of a page of mkdocs that the hooks read."""
+    return SimpleNamespace(file=SimpleNamespace(src_uri=path))
 
 
 def test_every_page_is_in_the_menu(pages):
@@ -58,34 +64,25 @@ def test_every_column_command_and_public_name_is_in_the_reference(pages):
 
 
 def test_links_out_of_the_pages_lead_to_pages_or_become_text(hooks):
-    class Page:
-        class file:
-            src_uri = "explanation/theory.md"
-
+    page = page_at("explanation/theory.md")
     source = "[a](../../mmgibbs/cli.py), [b](../../configs/beef.yaml), [c](../../CONTRIBUTING.md#tests), "
     source += "[d](../tutorials/reml.md#x), [e](engines.md), ![f](packages.svg)"
-    assert hooks.on_page_markdown(source, Page) == (
+    assert hooks.on_page_markdown(source, page) == (
         "a, [b](../reference/examples.md#beef), [c](../contributing.md#tests), "
         "[d](../tutorials/reml.md#x), [e](engines.md), ![f](packages.svg)"
     )
 
 
 def test_links_of_a_copied_page_are_those_of_its_new_place(hooks):
-    class Page:
-        class file:
-            src_uri = "contributing.md"
-
-    assert hooks.on_page_markdown("[a](docs/explanation/theory.md#x), [b](CHANGELOG.md)", Page) == (
+    page = page_at("contributing.md")
+    assert hooks.on_page_markdown("[a](docs/explanation/theory.md#x), [b](CHANGELOG.md)", page) == (
         "[a](explanation/theory.md#x), [b](changelog.md)"
     )
 
 
 def test_the_first_page_begins_with_the_readme(hooks):
-    class Page:
-        class file:
-            src_uri = "README.md"
-
-    text = hooks.on_page_markdown((ROOT / "docs" / "README.md").read_text(encoding="utf-8"), Page)
+    page = page_at("README.md")
+    text = hooks.on_page_markdown((ROOT / "docs" / "README.md").read_text(encoding="utf-8"), page)
     assert text.startswith("# mmgibbs\n") and "pip install ." in text and "\n## Documentation\n" in text
 
 
@@ -129,41 +126,8 @@ def test_tables_of_keys_have_no_empty_column(pages):
         assert any(row[-1].strip(" |") for row in cells), head
 
 
-def test_every_keyword_of_an_estimator_has_a_meaning(hooks, pages):
-    for name in ("BayesianLasso", "HorseshoeProbit", "MultinomialPG", "MultinomialHMC", "HierarchicalSlice"):
-        told = "\n".join(hooks.options_of(name))
-        assert told in pages["reference/python.md"] and "| `chains` | number of chains" in told
-        assert "|  |" not in told
-    assert hooks.options_of("run") == []
-
-
 def test_bars_in_names_are_shown_without_backslashes(pages):
     assert "<code>threshold[TRAIT:A&#124;B]</code>" in pages["reference/output.md"]
-
-
-@pytest.fixture(scope="module")
-def parameters():
-    spec = importlib.util.spec_from_file_location("parameters", ROOT / "docs" / "site" / "parameters.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_parameters_become_a_list(parameters):
-    text = """Read it.
-
-source: a path, or a dict (where
-data may be frames). low, high: limits; None: none. Raises ConfigError: a wrong key.
-
-    code: source: is left alone"""
-    assert parameters.as_lists(text, {"source", "low", "high", "data"}) == (
-        "Read it.\n\n"
-        "- `source`: a path, or a dict (where data may be frames).\n"
-        "- `low`, `high`: limits; None: none.\n\n"
-        "Raises ConfigError: a wrong key.\n\n"
-        "    code: source: is left alone"
-    )
-    assert parameters.as_lists("A resource: none of them.", {"source"}) == "A resource: none of them."
 
 
 @pytest.mark.slow
