@@ -21,7 +21,7 @@ import mmgibbs
 from mmgibbs.config import load_config
 from mmgibbs.config.text import is_nothing
 from mmgibbs.posterior.diagnostics import diagnose
-from mmgibbs.validation.files import starts_of_run
+from mmgibbs.validation.options import starts_of_run
 
 CHAINS, STEP = 4, 25  # sweeps between two looks at R-hat
 

@@ -42,7 +42,7 @@ INTERPRETER = 150_000_000  # bytes of a process and its libraries
 class LocalExecutor:
     """Chains in processes of this machine; calls in this one, on so many threads of it at once."""
 
-    calls_here = 1
+    max_local_calls = 1
 
     def __init__(self, threads: int = 1, say: Callable[[str], None] | None = None) -> None:
         self.facts: dict = {}

@@ -1,4 +1,4 @@
-"""Files of a validation: the variances of a finished run come in, tables and the page go out."""
+"""Files of a validation: its tables and its page."""
 
 from __future__ import annotations
 
@@ -8,90 +8,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmgibbs.config import Analysis
-from mmgibbs.config.complete import implied_variances
 from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.machine.files import WORK, replaced_files
-from mmgibbs.report.finished import read_finished
 from mmgibbs.results.folder import plain
 
 if TYPE_CHECKING:
-    from mmgibbs.validation.compare import Comparison
-    from mmgibbs.validation.found import Validation
+    from mmgibbs.validation.results import Comparison, Validation
 
-WITH_COMMON_VARIANCE = ("rr", "bayes_c", "bayes_r")  # priors whose variance can be fixed
+
 FILES = ("validation.csv", "validation.parquet", "predictions.parquet", "validation.json", "validation.html")
 COMPARISON = ("comparison.csv", "comparison.parquet", "comparison.html")
-
-
-def starts_of_run(run: str | os.PathLike, analysis: Analysis) -> list[str]:
-    """Overrides that put the posterior means of a finished run in place of the starts."""
-    try:
-        finished = read_finished(run)
-    except ConfigError as error:
-        raise ConfigError(f"{option_name('variances')}: {str(error).removeprefix('report: ')}") from None
-    given = option("variances", str(run))
-    mean = dict(finished.summary.select("parameter", "mean").iter_rows())
-    ours = analysis.resolved()["model"]["random"]
-    theirs = finished.record.get("analysis", {}).get("model", {}).get("random")
-    markers = finished.record.get("analysis", {}).get("model", {}).get("markers") or {}
-    if {name: of.get("prior") for name, of in markers.items()} != {
-        name: of.prior for name, of in analysis.model.markers.items()
-    }:
-        raise ConfigError(
-            f"{given}: its terms of SNP effects are not those of this analysis; needed a run of the same model"
-        )
-    if theirs != ours or list(finished.record["analysis"]["traits"]) != [t.name for t in analysis.traits]:
-        raise ConfigError(
-            f"{given}: its traits or random effects are not those of this analysis; needed a run of the same model"
-        )
-    out = []
-    by_class = list(finished.record.get("data", {}).get("residual_classes", ()))
-    if (by_class != []) != (analysis.variances.residual.by is not None):
-        raise ConfigError(
-            f"{given}: the classes of its residuals are not those of this analysis; needed a run of the same model"
-        )
-    if by_class:
-        traits, starts = list(finished.record["analysis"]["traits"]), {}
-        for of in by_class:
-            starts[of] = {
-                "start": [
-                    [
-                        mean[f"residual.var[{a}|{of}]"] if a == b else _covariance(mean, "residual", a, b, of)
-                        for b in traits
-                    ]
-                    for a in traits
-                ]
-            }
-        out.append(f"variances.residual.classes={json.dumps(starts)}")
-    implied = implied_variances(analysis.model)  # they follow from those of SNP effects
-    for name in (*(n for n in ours if n not in implied), *(() if by_class else ("residual",))):
-        first, last = f"{name}.var[", "]"
-        labels = [p.removeprefix(first).removesuffix(last) for p in mean if p.startswith(first)]
-        start = [
-            [mean[f"{name}.var[{a}]"] if a == b else _covariance(mean, name, a, b) for b in labels] for a in labels
-        ]
-        out.append(f"variances.{name}.start={json.dumps(start)}")
-    return out + [line for name in analysis.model.markers for line in _starts_of_markers(name, analysis, mean)]
-
-
-def _starts_of_markers(name: str, analysis: Analysis, mean: dict) -> list[str]:
-    """Variance and class shares of the effects of SNPs, fixed; none where the prior has no common variance, or where
-    several traits have one each: those are sampled in every chain."""
-    section = analysis.model.markers[name]
-    traits = section.traits or tuple(t.name for t in analysis.traits)
-    if len(traits) != 1 or section.prior not in WITH_COMMON_VARIANCE:
-        return []
-    at = f"model.markers.{name}"
-    out = [f"{at}.variance={json.dumps({'start': mean[f'{name}.effect_var[{traits[0]}]'], 'fixed': True})}"]
-    shares = [mean[p] for k in range(len(section.classes)) if (p := f"{name}.pi[{traits[0]}:{k}]") in mean]
-    return [*out, f"{at}.pi={json.dumps({'start': shares, 'fixed': True})}"] if shares else out
-
-
-def _covariance(mean: dict, name: str, a: str, b: str, of_class: str = "") -> float:
-    """0 where the model has none (`structure: diagonal`, traits never recorded together)."""
-    end = f"|{of_class}]" if of_class else "]"
-    return mean.get(f"{name}.cov[{a},{b}{end}", mean.get(f"{name}.cov[{b},{a}{end}", 0.0))
 
 
 def output_folder(directory: str | os.PathLike, overwrite: bool, folders: Sequence[str] = ()) -> Path:
@@ -139,7 +65,7 @@ def write_comparison(comparison: Comparison, path: Path, report: bool, say: Call
             comparison.table.write_csv(new / COMPARISON[0])
             comparison.table.write_parquet(new / COMPARISON[1])
             if with_page:
-                from mmgibbs.validation.compare_page import write_page
+                from mmgibbs.validation.comparison_page import write_page
 
                 write_page(comparison, new / COMPARISON[2])
     except OSError as error:

@@ -17,32 +17,49 @@ Standard errors. Under the model d = w - p is independent of p, with variance C_
 mixed-model equations). Given p, bias and dispersion are linear in d: -k'd with k = 1/n, and 1 + x'd with x = (p - pbar)
 / sum (p - pbar)^2, so that their variances are k'(C_p - C_w)k and x'(C_p - C_w)x, each from one more solution of the
 equations (compare Bermann et al. 2024, Genet. Sel. Evol. 56:18). The others have theirs, and what the model expects of
-them, from records simulated at the given variances (see simulated.py). Without a simulation they come from a bootstrap
+them, from records simulated at the given variances (simulated_records). Without a simulation they come from a bootstrap
 of half-sib families, drawn whole, which knows nothing of what other families would have shown, and is too small.
 
 Fixed unknown-parent groups are estimated, not predicted: their errors are a part of p, so that d is not independent of
 p and dispersion is not 1. Bias and dispersion then have expectations and standard errors from the simulation as well,
 at the estimated groups. Where other groups are set to 0 in the partial data than in the whole, w and p are measured
 from different bases and bias means nothing: it has neither.
+
+What the model expects of the LR statistics: whole and partial evaluations of records that are simulated from it.
+
+Breeding values are drawn down the pedigree of the analysis at its variances, u = L D^1/2 z with A = L D L', the other
+random effects and the residuals beside them; fixed effects are 0, which no contrast sees. Fixed unknown-parent groups
+are seen: where a term has them, they and the fixed effects are the solutions from the whole data. Every replicate is
+one more right-hand side of both systems of equations.
+
+One order of elimination for two evaluations: that of the equations of all records, for those without some as well.
+
+Without records no two equations meet that did not meet with them, so that the factor has no element in this order that
+the factor of the whole has not, but for equations that the whole holds at 0, which come last. To find an order takes
+longer than all else that is known of a factor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial as bind
 
 import numpy as np
+import scipy
 
+from mmgibbs.cholesky.ordering import minimum_degree
+from mmgibbs.data.levels import lookup
+from mmgibbs.data.prepared import Prepared
 from mmgibbs.engines.direct.solver import DirectSolver, PlannedFactor, fit_together, may_pay
 from mmgibbs.engines.pcg.solver import column_products
+from mmgibbs.equations.explicit.csr import ExplicitEquations
 from mmgibbs.machine.threads import ALONE, Threads, blas_threads
 from mmgibbs.model.design import Design
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
-from mmgibbs.validation.evaluation import Evaluation, label, other_groups_held, random_solutions
-from mmgibbs.validation.order_of_whole import OrderOfWhole
-from mmgibbs.validation.simulated import blocks_of, draw_once, simulated_sums
+from mmgibbs.validation.evaluation import Evaluation, fitted, label, other_groups_held, random_solutions
 
 EXPECTED = {"bias": 0.0, "dispersion": 1.0}  # whatever the data, without fixed groups
 NEGATIVE = 1e-6  # of the posterior variance: how far below 0 rounding takes a difference of two of them
@@ -137,7 +154,7 @@ def posterior_variances(evaluation: Evaluation, term: int, contrasts: list[tuple
     return column_products(b, x) / scale**2
 
 
-def compare(
+def compare_evaluations(
     whole: Evaluation,
     without: Callable[[Threads], Evaluation],
     masked: np.ndarray,
@@ -357,6 +374,135 @@ def _scattered(values: np.ndarray, levels: np.ndarray, theta: np.ndarray) -> np.
     return out
 
 
-def related_terms(design: Design) -> list[int]:
-    """Terms whose levels are related animals."""
-    return [i for i, t in enumerate(design.terms) if t.relationship.related]
+# ------------------------------------------------------------------------------------------------ simulated
+
+SIMULATION_TOLERANCE = 1e-4  # of solutions, in posterior standard deviations
+VALUES = 20_000_000  # equations times replicates that are solved at once, and
+AT_ONCE = 10  # replicates: enough to share a pass over the data, few enough to share out
+
+
+def can_simulate(evaluation: Evaluation) -> bool:
+    """No random effect has a relationship matrix that is known by its inverse alone."""
+    return all(t.relationship.can_draw for t in evaluation.design.terms)
+
+
+def has_fixed_groups(design: Design) -> bool:
+    return any(term.groups_fixed for term in design.terms)
+
+
+def blocks_of(replicates: int, n_equations: int) -> list[tuple[int, int]]:
+    """(number, replicates) of the blocks that are solved at once: their size does not depend on who solves them."""
+    at_once = max(1, min(AT_ONCE, VALUES // n_equations))
+    return [(block, min(at_once, replicates - first)) for block, first in enumerate(range(0, replicates, at_once))]
+
+
+def simulated_sums(
+    whole: Evaluation,
+    partial: Evaluation,
+    masked: np.ndarray,
+    focal: Mapping[int, np.ndarray],
+    seed: int,
+    block: int,
+    m: int,
+) -> dict[int, np.ndarray]:
+    """Term of whole -> (k, m, 6) sums over its focal levels of 1, w, p, w^2, p^2 and w p, for the m replicates of a
+    block.
+
+    masked: (n,) records that the partial data lack. focal: term -> (f,) level codes.
+    """
+    y = simulated_records(whole, m, np.random.default_rng([seed, 1 + block]))
+    of_whole, of_partial = _solutions(whole, y), _solutions(partial, y[~masked])
+    sums = {}
+    for term, levels in focal.items():
+        name = whole.design.terms[term].name
+        w, p = of_whole[name][levels], of_partial[name][levels]
+        moments = [np.full(w.shape[1:], len(levels)), *(v.sum(axis=0) for v in (w, p, w * w, p * p, w * p))]
+        sums[term] = np.stack(moments, axis=-1)
+    return sums
+
+
+def draw_once(evaluation: Evaluation) -> None:
+    """One draw of each random effect, which leaves with the relationship what it derives for draws: threads that draw
+    side by side without it would each derive it."""
+    for term in evaluation.design.terms:
+        if term.kind == "random":
+            term.relationship.draw(np.zeros((term.n_levels, 1)))
+
+
+def simulated_records(evaluation: Evaluation, m: int, rng: np.random.Generator) -> np.ndarray:
+    """(n, T, m) records at the variances of an evaluation; traits that are not observed have values too."""
+    design, model = evaluation.design, evaluation.assembled.model
+    theta, with_fixed = [], has_fixed_groups(design)
+    for i, (term, found) in enumerate(zip(design.terms, evaluation.theta, strict=True)):
+        if term.kind == "fixed":
+            theta.append(np.repeat(found[:, :, None], m, axis=2) if with_fixed else np.zeros((0, 0, m)))
+            continue
+        z = rng.standard_normal((term.n_levels, term.n_components, m))
+        u = np.einsum("ab,qbm->qam", np.linalg.cholesky(evaluation.variance(i)), z)
+        if term.groups_fixed:
+            first = term.n_levels - term.n_groups
+            u[first:] = found[first:, :, None]
+        theta.append(term.relationship.draw(u.reshape(len(u), -1)).reshape(u.shape))
+    root, z = np.linalg.cholesky(model.residual.start), rng.standard_normal((*design.y.shape, m))
+    if model.residual.classes:
+        e = np.einsum("nst,ntm->nsm", root[design.class_of_pattern[design.pattern]], z)
+    else:
+        e = np.einsum("st,ntm->nsm", root, z)
+    return (
+        fitted(design, theta, lambda term, _: with_fixed or term.kind == "random")
+        + e / np.sqrt(design.weight)[:, None, None]
+    )
+
+
+def _solutions(evaluation: Evaluation, y: np.ndarray) -> dict[str, np.ndarray]:
+    """Term -> (q, k, m) solutions from records y (n, T, m) of the evaluation."""
+    engine = evaluation.engine
+    b = engine.weighted_sums(y[engine.equations.records.record])
+    solved = engine.split(evaluation.solutions(b, SIMULATION_TOLERANCE))
+    out = {}
+    for term, lists, found in zip(evaluation.design.terms, engine.equations.terms, solved, strict=True):
+        out[term.name] = np.empty(found.shape)
+        out[term.name][lists.code] = found
+    return out
+
+
+# ------------------------------------------------------------------------------------------------ order_of_whole
+
+
+class OrderOfWhole:
+    """Found by the thread that plans the factor of the whole, waited for by the one that plans the other."""
+
+    def __init__(self, whole: Prepared):
+        self.whole = whole
+        self._found: Future[list[np.ndarray] | None] = Future()
+
+    def find(self, explicit: ExplicitEquations, pattern: scipy.sparse.csr_array) -> np.ndarray:
+        """The order of the whole (see direct.coefficients.Order)."""
+        order = minimum_degree(pattern)
+        place = np.full(order.size + 1, order.size)  # the last one: of components that are set to 0
+        place[order] = np.arange(order.size)
+        self._found.set_result([place[numbers] for numbers in explicit.layout.split(explicit.layout.equation)])
+        return order
+
+    def end(self) -> None:
+        """The whole was planned, or needs no factor: nobody waits any longer."""
+        if not self._found.done():
+            self._found.set_result(None)
+
+    def follow(self, prepared: Prepared, explicit: ExplicitEquations, pattern: scipy.sparse.csr_array) -> np.ndarray:
+        """The order of the equations of `prepared`, as they stand in that of the whole; its own where there is none."""
+        places = self._found.result()
+        if places is None:
+            return minimum_degree(pattern)
+        n = explicit.n_equations
+        place = np.full(n + 1, np.iinfo(np.int64).max)
+        of_term = {t.name: i for i, t in enumerate(self.whole.design.terms)}
+        numbers = explicit.layout.split(explicit.layout.equation)
+        for j, term in enumerate(prepared.design.terms):
+            i = of_term[term.name]
+            code = lookup(prepared.levels[j].ids, self.whole.levels[i].ids).to_numpy()  # NaN where the whole lacks it
+            if len(code) != len(numbers[j]) or numbers[j].shape[1] != places[i].shape[1]:
+                continue  # two levels are called the same, or have other components: the term comes last
+            known = np.flatnonzero(~np.isnan(code))
+            place[numbers[j][known]] = places[i][code[known].astype(np.int64)]
+        return np.argsort(place[:n], kind="stable")

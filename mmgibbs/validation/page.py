@@ -12,12 +12,13 @@ from matplotlib.axes import Axes
 from mmgibbs.report import plots
 from mmgibbs.report.html_tables import Column, Table, decimals, figure, known, marked, note_if_marked, number, numbers
 from mmgibbs.report.render import render
-from mmgibbs.validation.cross import EVERY_EFFECT_AND_FIXED, EXPECTED
 from mmgibbs.validation.evaluation import label
-from mmgibbs.validation.explained import NAMES, explained
-from mmgibbs.validation.found import FROM_SIMULATION
-from mmgibbs.validation.head import (
+from mmgibbs.validation.kfold import EVERY_EFFECT_AND_FIXED, EXPECTED
+from mmgibbs.validation.results import FROM_SIMULATION
+from mmgibbs.validation.words import (
+    NAMES,
     equations,
+    explained,
     how_solved,
     models_words,
     relationships_words,
@@ -26,7 +27,8 @@ from mmgibbs.validation.head import (
 )
 
 if TYPE_CHECKING:
-    from mmgibbs.validation.found import Validation
+    from mmgibbs.validation.results import Validation
+
 
 FAR = 3.0  # standard errors from what is expected: marked
 MOST_POINTS = 1500

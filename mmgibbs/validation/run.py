@@ -1,18 +1,345 @@
-"""`mmgibbs validate`: one analysis, or several of the same records."""
+"""`mmgibbs validate`: analysis -> evaluations with and without records -> statistics -> files.
+
+Several analyses of the same records validated alike, and compared, such as one with SNP effects and one without.
+
+All leave out the same records. Folds and focal animals are chosen for one analysis that uses every record that any of
+them uses, and taken over by row of the table.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from mmgibbs.errors import ConfigError, option_name
-from mmgibbs.validation.compare import Comparison
-from mmgibbs.validation.found import Validation
-from mmgibbs.validation.make import validate as validate_one
-from mmgibbs.validation.plan import Plan
-from mmgibbs.validation.several import validate_several
+import numpy as np
+
+from mmgibbs.build.memory_estimate import solutions_that_fit
+from mmgibbs.config import Analysis, load_config
+from mmgibbs.config.frames import as_polars
+from mmgibbs.data.prepare import prepare
+from mmgibbs.data.prepared import Prepared
+from mmgibbs.errors import ConfigError, option, option_name
+from mmgibbs.machine.threads import cores
+from mmgibbs.model.design import Design
+from mmgibbs.runs.chains import Executor
+from mmgibbs.runs.local import LocalExecutor
+from mmgibbs.runs.progress import Console
+from mmgibbs.validation import splits
+from mmgibbs.validation.blup import examine_by_blup
+from mmgibbs.validation.evaluation import Recorded, recorded, without_others
+from mmgibbs.validation.files import output_folder, write, write_comparison
+from mmgibbs.validation.gibbs import examine_by_sampling
+from mmgibbs.validation.options import SAMPLE, Plan, settled, starts_of_run
+from mmgibbs.validation.results import (
+    FROM_FAMILIES,
+    FROM_MODEL,
+    OVER_FOLDS,
+    Comparison,
+    Validation,
+    compare_validations,
+    head_of,
+)
+from mmgibbs.validation.splits import Chosen, choose
+
+# On two cores, maternal model of 100,000 animals, 202,065 equations
+EVALUATED = 4.1e-6  # seconds of one evaluation for an equation: 0.83 s measured
+STARTED = 4.0  # seconds to start workers of this machine, to load the program, to end them: measured step by step
+ONE_AT_A_TIME = 0.15  # of an evaluation, what threads of one process cannot do side by side: assumed (above 6)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be done for one analysis."""
+
+    analysis: Analysis
+    design: Design
+    plan: Plan
+    folds: int  # as the data have them; 0: none are left out
+
+    @property
+    def by_blup(self) -> bool:
+        return not sampled(self.design, self.plan)
+
+    @property
+    def evaluations(self) -> int:
+        return max(1, self.folds)
+
+    @property
+    def with_matrices(self) -> bool:
+        """A relationship has a dense matrix, which every fold makes anew."""
+        return any(t.relationship.dense is not None for t in self.design.terms)
+
+
+def sampled(design: Design, plan: Plan) -> bool:
+    """Chains, not solutions of BLUP, are what takes time."""
+    return bool(design.responses or design.markers or plan.variances == SAMPLE)
+
+
+def workers_pay(workers: int, equations: int, evaluations: int) -> bool:
+    """Processes on this machine save more than it takes to start them, beside as many threads.
+
+    equations: of an evaluation by BLUP. Counts decide, not the clock, so that the same command does the same again.
+    """
+    on_threads = max(1 / workers, ONE_AT_A_TIME)
+    return EVALUATED * equations * evaluations * (on_threads - 1 / workers) > STARTED
+
+
+@contextmanager
+def place_of_work(cluster: str | None, works: Sequence[Work], say: Callable[[str], None]) -> Iterator[list[Executor]]:
+    """Yields who does the work of each validation.
+
+    cluster: as the user gave it; 'local:N' is N threads of this process where starting N processes would take longer
+    than they save. Without one, `sampler.threads` of each.
+    """
+    if cluster is None:
+        yield [_on_threads(w, w.analysis.sampler.threads or 1, say) if w.by_blup else LocalExecutor() for w in works]
+        return
+    from mmgibbs.runs.cluster import ClusterExecutor, connect
+    from mmgibbs.runs.cluster.workers import count_local_workers
+
+    here = count_local_workers(cluster)
+    if here and all(w.by_blup and not workers_pay(here, w.design.n_equations, w.evaluations) for w in works):
+        at_once = min(here, cores())
+        say(
+            f"cluster {cluster}: {at_once} {'threads' if at_once > 1 else 'thread'} of this process, as starting "
+            "workers would take longer than they save"
+        )
+        yield [_on_threads(w, at_once, say) for w in works]
+        return
+    with connect(cluster, say) as workers:
+        yield [ClusterExecutor(workers, say) for _ in works]
+
+
+def _on_threads(work: Work, threads: int, say: Callable[[str], None]) -> LocalExecutor:
+    """So many, or as many evaluations by BLUP as memory has room for.
+
+    One where relationships have dense matrices: BLAS shares these out over all cores as it is. Side by side each would
+    have to make its own with one thread of BLAS, in which the sums run in another order.
+    """
+    if threads > 1 and work.with_matrices:
+        say(f"{work.analysis.name}: one fold at a time, as each makes matrices of relationships, on all cores")
+        return LocalExecutor(1, say)
+    wanted = min(threads, work.evaluations)
+    fit = solutions_that_fit(work.design, work.analysis.sampler.precision, wanted)
+    if fit < wanted:
+        say(
+            f"{work.analysis.name}: {fit} in place of {wanted} folds at once, as no more of "
+            f"{work.design.n_equations:,} equations fit into the memory that is free"
+        )
+        return LocalExecutor(fit, say)
+    return LocalExecutor(threads, say)
+
+
+# ------------------------------------------------------------------------------------------------ make
+
+__all__ = ["FROM_FAMILIES", "FROM_MODEL", "OVER_FOLDS", "Plan", "Validation", "examine", "validate"]
+
+
+def validate_one(
+    config: str | os.PathLike | dict,
+    plan: Plan = Plan(),  # noqa: B008  frozen
+    overrides: Sequence[str] = (),
+    *,
+    output: str | os.PathLike | None = None,
+    overwrite: bool = False,
+    progress: bool = True,
+    report: bool = True,
+    cluster: str | None = None,
+) -> Validation:
+    """Validate the evaluation of an analysis and write what was found.
+
+    config, overrides, cluster: as of `mmgibbs.run`; folds and simulated records are spread over the workers of a
+    cluster. output: the folder (default: that of the run, with -validation).
+    Raises MmgibbsError with one readable message: options that do not fit the data, a fold without records, no starts.
+    """
+    console, plan = Console(progress), settled(plan)
+    analysis = analysis_of(config, plan, overrides)
+    path = output_folder(output or f"{analysis.output.directory}-validation", overwrite)
+    records = recorded(analysis, sampled=plan.variances == SAMPLE)
+    prepared = prepare(records.analysis)
+    chosen = choose(without_others(records, prepared), prepared, plan)  # what is asked for must fit the data
+    work = Work(analysis, prepared.design, plan, len(chosen.folds))
+    with place_of_work(cluster, [work], console.say) as (executor,):
+        validation = examine(records, plan, console.say, executor, chosen, prepared)
+    write(validation, path, report, console.say)
+    return replace(validation, directory=path)
+
+
+def analysis_of(config: str | os.PathLike | dict, plan: Plan, overrides: Sequence[str]) -> Analysis:
+    """The analysis, with the variances that the plan asks for."""
+    if plan.variances is None or plan.variances == SAMPLE:
+        more = [] if plan.variances is None else ["sampler.method=gibbs", "variances.mode=sample"]
+        return load_config(config, [*overrides, *more])
+    # the file need not have starts, which BLUP and fixed variances ask for
+    without = load_config(config, [*overrides, "sampler.method=gibbs", "variances.mode=sample"])
+    return load_config(config, [*overrides, *starts_of_run(plan.variances, without)])
+
+
+def examine(
+    records: Recorded,
+    plan: Plan,
+    say: Callable[[str], None],
+    executor: Executor | None = None,
+    chosen: Chosen | None = None,
+    prepared: Prepared | None = None,
+) -> Validation:
+    """Statistics, without files. executor: None for this machine; the same come out anywhere. chosen: what is left out,
+    where that is not for the plan to say; prepared: of the analysis, where it is there already."""
+    executor, plan = executor or LocalExecutor(), settled(plan)
+    prepared = prepare(records.analysis) if prepared is None else prepared
+    records = without_others(records, prepared)
+    # what is asked for must fit the data before the first of many solutions
+    chosen = choose(records, prepared, plan) if chosen is None else chosen
+    method = examine_by_sampling if sampled(prepared.design, plan) else examine_by_blup
+    found = method(records, prepared, plan, chosen, say, executor)
+    return replace(found, head=head_of(records.analysis, prepared))
+
+
+# ------------------------------------------------------------------------------------------------ several
+
+FOLDER = "validations"  # beside the run folder of the first analysis
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """One analysis, its records and its design."""
+
+    plan: Plan
+    records: Recorded
+    prepared: Prepared
+
+    @property
+    def rows(self) -> np.ndarray:
+        """(n,) lines of the table."""
+        return self.records.phenotypes.rows
+
+
+def validate_several(
+    files: Sequence[str | os.PathLike | dict],
+    plan: Plan = Plan(),  # noqa: B008  frozen
+    overrides: Sequence[str] = (),
+    *,
+    variances: str | os.PathLike | Sequence[str | os.PathLike | None] = (),
+    output: str | os.PathLike | None = None,
+    overwrite: bool = False,
+    progress: bool = True,
+    report: bool = True,
+    cluster: str | None = None,
+) -> Comparison:
+    """Validate each analysis into a folder of its name, and write their comparison beside those.
+
+    variances: as `plan.variances`, one for each analysis, or one for all. output: the folder of folders. The rest as of
+    `make.validate`. Raises ConfigError too where the analyses have the same name, or not the same table of records.
+    """
+    console, plan = Console(progress), settled(plan)
+    of_each = _listed(variances) or [plan.variances]
+    of_each = of_each * len(files) if len(of_each) == 1 else of_each
+    if len(of_each) != len(files):
+        raise ConfigError(
+            f"validate: {option_name('variances')}: found {len(of_each)} for {len(files)} analyses; needed one for "
+            "each, or one for all"
+        )
+    plans = [settled(replace(plan, variances=v)) for v in of_each]
+    analyses = [analysis_of(file, p, overrides) for file, p in zip(files, plans, strict=True)]
+    refuse_alike(analyses)
+    beside = Path(analyses[0].output.directory or ".").parent
+    path = output_folder(output or beside / FOLDER, overwrite, [a.name or "" for a in analyses])
+    loaded = [_load(analysis, p) for analysis, p in zip(analyses, plans, strict=True)]
+    base = widest(loaded)
+    chosen = choose(base.records, base.prepared, base.plan)
+
+    works = [Work(a, one.prepared.design, one.plan, len(chosen.folds)) for a, one in zip(analyses, loaded, strict=True)]
+    with place_of_work(cluster, works, console.say) as executors:
+        found = [
+            _examine(one, base, chosen, console.say, executor) for one, executor in zip(loaded, executors, strict=True)
+        ]
+    for validation in found:
+        write(validation, path / validation.info["analysis"], report, console.say)
+    comparison = compare_validations(found)
+    write_comparison(comparison, path, report, console.say)
+    return replace(comparison, directory=path)
+
+
+def _listed(variances: object) -> list[Any]:
+    """One for each analysis, or one for all; none where none are given. ConfigError for what is neither."""
+    if isinstance(variances, (str, os.PathLike)):
+        return [variances]
+    if not isinstance(variances, Sequence):
+        raise ConfigError(
+            f"validate: found {option('variances', variances)}, needed the folder of a finished run or '{SAMPLE}', or "
+            "a list with one for each analysis"
+        )
+    return list(variances)
+
+
+def refuse_alike(analyses: Sequence[Analysis]) -> None:
+    """ConfigError where two analyses have the same name, or another table of records."""
+    names = [a.name for a in analyses]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"validate: found {names.count(name)} analyses called '{name}', needed a name for each")
+    first, *others = analyses
+    for analysis in others:
+        if not _same_table(first.data.phenotypes, analysis.data.phenotypes):
+            one, other = (_called(a.data.phenotypes) for a in (analysis, first))
+            raise ConfigError(
+                f"validate: analysis '{analysis.name}' has the records of {one}, '{first.name}' those of {other}; "
+                "needed the same data.phenotypes, so that the same records are left out"
+            )
+
+
+def _same_table(one: object, other: object) -> bool:
+    """One file, or frames of the same rows: what is left out is chosen by row."""
+    if isinstance(one, Path) or isinstance(other, Path):
+        return isinstance(one, Path) and isinstance(other, Path) and one == other
+    frame, another = as_polars(one), as_polars(other)
+    return one is other or (frame is not None and another is not None and frame.equals(another))
+
+
+def _called(table: object) -> str:
+    return f"'{table}'" if isinstance(table, Path) else "another data frame"
+
+
+def _load(analysis: Analysis, plan: Plan) -> _Loaded:
+    records = recorded(analysis, sampled=plan.variances == SAMPLE)
+    prepared = prepare(records.analysis)
+    return _Loaded(plan, without_others(records, prepared), prepared)
+
+
+def widest(loaded: Sequence[_Loaded]) -> _Loaded:
+    """One that uses every record that another uses, with a pedigree where there is one. ConfigError without."""
+    every = np.unique(np.concatenate([one.rows for one in loaded]))
+    wide = [one for one in loaded if one.rows.size == every.size]
+    if not wide:
+        sizes = ", ".join(f"'{one.records.analysis.name}' {one.rows.size:,}" for one in loaded)
+        raise ConfigError(
+            f"validate: no analysis uses all {every.size:,} records that one of them uses ({sizes}); needed one that "
+            "does, so that the same records are left out"
+        )
+    return next((one for one in wide if one.prepared.pedigree is not None), wide[0])
+
+
+def _examine(one: _Loaded, base: _Loaded, chosen: Chosen, say: Callable[[str], None], executor: Executor) -> Validation:
+    say(f"--- {one.records.analysis.name}")
+    own = restricted(chosen, base.rows, one.rows)
+    splits.check_folds(one.prepared.design, own.folds, one.plan.by)
+    return examine(one.records, one.plan, say, executor, own, one.prepared)
+
+
+def restricted(chosen: Chosen, rows: np.ndarray, own: np.ndarray) -> Chosen:
+    """What is chosen among the records of `rows` (n,), for those of `own` (m,), which are some of them."""
+    order = np.argsort(rows)
+    place = order[np.searchsorted(rows, own, sorter=order)]
+    folds = [replace(f, masked=f.masked[place], tested=f.tested[place]) for f in chosen.folds]
+    focal = None if chosen.focal is None else replace(chosen.focal, masked=chosen.focal.masked[place])
+    return Chosen(folds, focal)
+
+
+# ------------------------------------------------------------------------------------------------ run
 
 
 def validate(

@@ -14,9 +14,9 @@ from helpers.validation_data import analysis_of, beef_frames, small_beef
 from reference.dense import build
 
 from mmgibbs.config import load_config
-from mmgibbs.validation import cross
+from mmgibbs.validation import kfold
 from mmgibbs.validation.evaluation import evaluate, fitted, recorded
-from mmgibbs.validation.folds import balanced_folds, families, forward_folds
+from mmgibbs.validation.splits import balanced_folds, families, forward_folds
 
 DRAWS = 400
 MATERNAL = {  # the dam's own genes and environment weigh more than the calf's
@@ -53,7 +53,7 @@ class Folded:
         units = {"random": codes, "family": families(pedigree, codes)}
         rng = np.random.default_rng(1)
         self.folds = forward_folds(year, 2) if by == "time" else balanced_folds(units[by], 3, rng, "units")
-        self.predictors = cross.predictors(whole)
+        self.predictors = kfold.predictors(whole)
         starts = [None if c is None else c.start for c in whole.assembled.model.covariances]
         self.dense = build(self.design, starts, whole.assembled.model.residual.start)
         self.W, self.R = self.dense.W[:, 0], whole.assembled.model.residual.start[0, 0]
@@ -64,7 +64,7 @@ class Folded:
         W = self.W * seen[:, None]
         return np.linalg.pinv(W.T @ W / self.R + self.dense.prior, hermitian=True) @ W.T / self.R
 
-    def effects(self, predictor: cross.Predictor) -> np.ndarray:
+    def effects(self, predictor: kfold.Predictor) -> np.ndarray:
         """(records, equations) the part of W that a predictor takes."""
         unit = [np.zeros((t.n_levels, t.n_components, len(self.dense.labels))) for t in self.design.terms]
         for j, (t, level, component) in enumerate(self.dense.labels):
@@ -80,7 +80,7 @@ class Folded:
         return theta, self.W @ theta + np.sqrt(self.R) * rng.standard_normal((len(self.W), DRAWS))
 
     @cache  # noqa: B019  one for each test run
-    def beyond(self, predictor: cross.Predictor) -> np.ndarray:
+    def beyond(self, predictor: kfold.Predictor) -> np.ndarray:
         """(draws, 3 folds) of each fold: cov(y*, p) - var(p), cov(y*, p) - cov(u, p) and mean(p) - mean(y*);
         expected 0.
         """
@@ -92,7 +92,7 @@ class Folded:
             p, u = Z @ (self.solved(~fold.masked) @ y), Z @ theta
             for k in range(DRAWS):
                 of = [v[fold.tested, k] for v in (corrected, p, u)]
-                found, var = cross.fold_statistics(of[0], of[1], None), of[1].var(ddof=1)
+                found, var = kfold.fold_statistics(of[0], of[1], None), of[1].var(ddof=1)
                 out.append(
                     [
                         (found["dispersion"] - 1) * var,
@@ -119,7 +119,7 @@ def test_predictions_are_expected_to_hold_where_nothing_else_is_known(name, by, 
     population = folded(name, by)
     direct, every = population.predictors
     for predictor, effects in ((direct, known), (every, [])):
-        found = {e for fold in population.folds for e in cross.known_effects(population.design, predictor, fold)}
+        found = {e for fold in population.folds for e in kfold.known_effects(population.design, predictor, fold)}
         assert found == set(effects), predictor
         agreement = compare(population.beyond(predictor), np.zeros(3 * len(population.folds)))
         assert agreement.agrees == (not found), (predictor, agreement)  # without the rule it would be stated, and wrong
@@ -155,7 +155,7 @@ def test_a_trait_of_chosen_records_is_not_expected_to_hold():
             _, p = solved((observed & (fold != f)).ravel(), y)
             for t in (0, 1):
                 own = observed[t] & (fold == f)
-                s = cross.fold_statistics(y.reshape(2, n)[t, own] - b[t], p[t, own], None)
+                s = kfold.fold_statistics(y.reshape(2, n)[t, own] - b[t], p[t, own], None)
                 found.append([s["bias"], (s["dispersion"] - 1) * p[t, own].var(ddof=1)])
     first, second = np.array(found).reshape(draws, 3, 2, 2).mean(axis=1).transpose(1, 0, 2)
     assert (agreement := compare(first, [0, 0])).agrees, agreement

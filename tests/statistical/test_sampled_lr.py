@@ -10,12 +10,12 @@ from helpers.validation_data import GENETIC_OF_LIABILITY, G, analysis_of, beef_f
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.runs.local import LocalExecutor
-from mmgibbs.validation import lr_sampled
-from mmgibbs.validation.by_sampling import examine_by_sampling
-from mmgibbs.validation.chosen import choose
+from mmgibbs.validation import gibbs
 from mmgibbs.validation.evaluation import recorded
-from mmgibbs.validation.make import examine, validate
-from mmgibbs.validation.plan import Plan, settled
+from mmgibbs.validation.gibbs import examine_by_sampling
+from mmgibbs.validation.options import Plan, settled
+from mmgibbs.validation.run import examine, validate_one
+from mmgibbs.validation.splits import choose
 
 CUTOFF, DRAWS = 2003, 12_000
 
@@ -74,7 +74,7 @@ def test_statistics_are_those_of_blup(both):
 
 def standard_errors(both):
     exact, drawn = (of(found, "lr") for found in both)
-    return [(name[1], exact[name][1], drawn[name][1]) for name in exact if name[1] in lr_sampled.EXPECTED]
+    return [(name[1], exact[name][1], drawn[name][1]) for name in exact if name[1] in gibbs.EXPECTED]
 
 
 def test_standard_errors_are_those_of_the_inverse_equations(both):
@@ -85,8 +85,8 @@ def test_standard_errors_are_those_of_the_inverse_equations(both):
 
 
 def test_standard_errors_without_what_the_whole_data_leave_are_noticed(monkeypatch):
-    wrong = mutant(lr_sampled, " - of_whole.var(ddof=1)", "")
-    monkeypatch.setattr(lr_sampled, "_error", wrong._error)
+    wrong = mutant(gibbs, " - of_whole.var(ddof=1)", "")
+    monkeypatch.setattr(gibbs, "_error", wrong._error)
     for name, exact, drawn in standard_errors((by_blup(), by_sampling(1000))):
         assert drawn / exact > 1.15, (name, exact, drawn)
 
@@ -95,7 +95,7 @@ def test_standard_errors_without_what_the_whole_data_leave_are_noticed(monkeypat
 def dispersions(monkeypatch):
     """Of the LR method from a few plain draws: with Monte Carlo error taken out, and with it left in."""
     right = of(by_sampling(60, "site"), "lr")[("", "dispersion")][0]
-    monkeypatch.setattr(lr_sampled, "without_noise", lambda sums, *_: sums)
+    monkeypatch.setattr(gibbs, "without_noise", lambda sums, *_: sums)
     return right, of(by_sampling(60, "site"), "lr")[("", "dispersion")][0]
 
 
@@ -125,7 +125,7 @@ def test_a_binary_trait_is_expected_to_have_no_bias_and_no_dispersion(tmp_path):
             "output": {"directory": str(tmp_path / name)},
         }
         plan = Plan(method="lr", focal=str(tmp_path / "young.txt"))
-        return validate(config, plan, progress=False, report=False).table
+        return validate_one(config, plan, progress=False, report=False).table
 
     def z(found, statistic, expected):
         row = found.row(by_predicate=pl.col("statistic") == statistic, named=True)

@@ -10,10 +10,10 @@ from helpers.validation_data import GENETIC_OF_LIABILITY as GENETIC
 from helpers.validation_data import binary_population
 from scipy.special import ndtr
 
-from mmgibbs.validation import sampled
-from mmgibbs.validation.make import validate
+from mmgibbs.validation import draws
+from mmgibbs.validation.options import Plan
 from mmgibbs.validation.page import calibration_curve
-from mmgibbs.validation.plan import Plan
+from mmgibbs.validation.run import validate_one
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ def predictions(path):
         "sampler": {"burn_in": 100, "samples": 500, "thin": 1, "seed": 2},
         "output": {"directory": str(path / "run")},
     }
-    found = validate(config, Plan(method="kfold", folds=4), progress=False, report=False).predictions
+    found = validate_one(config, Plan(method="kfold", folds=4), progress=False, report=False).predictions
     return found["predicted"].to_numpy(), found["observed"].to_numpy()
 
 
@@ -59,12 +59,12 @@ def test_squared_probabilities_are_noticed(right):
 
 def test_phi_of_the_mean_is_noticed(tmp_path, monkeypatch):
     """Liabilities are averaged first: too sure of themselves."""
-    monkeypatch.setattr(sampled.Predictions, "_of_draw", lambda self, eta, V, drawn: (eta[:, None], eta))
+    monkeypatch.setattr(draws.Predictions, "_of_draw", lambda self, eta, V, drawn: (eta[:, None], eta))
 
     def found(self):
         eta = self.sums[1] / self.n
         p = ndtr(eta)
-        return sampled.LeftOut(self.records, np.stack([1 - p, p], axis=1), p, 0)
+        return draws.LeftOut(self.records, np.stack([1 - p, p], axis=1), p, 0)
 
-    monkeypatch.setattr(sampled.Predictions, "found", found)
+    monkeypatch.setattr(draws.Predictions, "found", found)
     assert abs(z_of(*predictions(tmp_path))) > 5

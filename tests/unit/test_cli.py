@@ -388,7 +388,7 @@ def test_help_does_not_load_the_solver(arguments):
 def test_what_a_validation_says_needs_no_figures():
     """matplotlib is imported for a page, not for the words on it, nor for a validation without one."""
     command = f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
-    command += "import mmgibbs.validation.differences, mmgibbs.validation.several, mmgibbs.comparison.make; "
+    command += "import mmgibbs.validation.words, mmgibbs.validation.run, mmgibbs.comparison.make; "
     command += "print('matplotlib' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout
     assert shown == "False\n"

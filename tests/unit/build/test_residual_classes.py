@@ -233,7 +233,7 @@ def test_export_names_each_class(pigs, tmp_path):
 
 
 def test_validation_takes_the_variances_of_a_run(pigs, tmp_path):
-    from mmgibbs.validation.files import starts_of_run
+    from mmgibbs.validation.options import starts_of_run
 
     loaded = load_config(ROOT / "configs" / "residual_classes.yaml")
     overrides = starts_of_run(pigs.directory, loaded)

@@ -331,7 +331,7 @@ VALIDATE = ("validate", "analysis.yaml", "--folds", "3", "--replicates", "6", "-
 
 def test_validation_with_a_worker_killed(population, workers, monkeypatch):
     """Folds and simulated records: what one machine gives, to the last bit, and it says what happened."""
-    monkeypatch.setattr("mmgibbs.validation.simulated.VALUES", 2000)  # two replicates at once
+    monkeypatch.setattr("mmgibbs.validation.lr.VALUES", 2000)  # two replicates at once
     assert command(population, *VALIDATE, "--output", "here").code == 0
     killing, address = kill(workers)
     look, killed = mmgibbs.runs.cluster.tasks._Losses.look, []

@@ -8,8 +8,8 @@ from polars.testing import assert_frame_equal
 
 from mmgibbs.config import load_config
 from mmgibbs.validation.evaluation import evaluate_without, recorded
-from mmgibbs.validation.make import validate
-from mmgibbs.validation.plan import Plan
+from mmgibbs.validation.options import Plan
+from mmgibbs.validation.run import validate_one
 
 SHOWS = 7  # the one record whose commas can be nothing but decimal
 
@@ -34,7 +34,7 @@ def test_folds_keep_what_commas_are(tmp_path):
     tables = []
     for name, comma in (("commas", ","), ("points", ".")):
         plan = Plan(method="kfold", folds=3)
-        tables.append(validate(analysis(comma), plan, progress=False, output=tmp_path / name).table)
+        tables.append(validate_one(analysis(comma), plan, progress=False, output=tmp_path / name).table)
     assert_frame_equal(*tables)
 
 

@@ -6,8 +6,8 @@ from scipy import sparse
 
 from mmgibbs.data import rank
 from mmgibbs.data.rank import Columns, independent_columns
-from mmgibbs.validation import determined
-from mmgibbs.validation.determined import of_each_other
+from mmgibbs.validation import estimability
+from mmgibbs.validation.estimability import of_each_other
 
 
 def class_of(level):
@@ -15,7 +15,7 @@ def class_of(level):
 
 
 def dense(effects):
-    return determined._joined(effects).toarray()
+    return estimability._joined(effects).toarray()
 
 
 def kept_columns(effects, monkeypatch, intercept=None, ends=True):
@@ -29,13 +29,13 @@ def kept_columns(effects, monkeypatch, intercept=None, ends=True):
 
 def solves(monkeypatch):
     """The shapes of the systems that are solved from here on."""
-    solved, shapes = determined._solved, []
+    solved, shapes = estimability._solved, []
 
     def counted(X, column):
         shapes.append(X.shape)
         return solved(X, column)
 
-    monkeypatch.setattr(determined, "_solved", counted)
+    monkeypatch.setattr(estimability, "_solved", counted)
     return shapes
 
 
@@ -82,9 +82,9 @@ def test_the_rounds_end(monkeypatch):
     """What is not found by then stays as it was without the check: more columns, of the same space."""
     effects = of_regions(6, np.random.default_rng(1))
     shapes = solves(monkeypatch)
-    monkeypatch.setattr(determined, "ROUNDS", 2)
-    monkeypatch.setattr(determined, "_of_two_classes", lambda effects, independent: [k.copy() for k in independent])
-    monkeypatch.setattr(determined, "_parts_without_common_records", lambda X: np.zeros(X.shape[1], int))
+    monkeypatch.setattr(estimability, "ROUNDS", 2)
+    monkeypatch.setattr(estimability, "_of_two_classes", lambda effects, independent: [k.copy() for k in independent])
+    monkeypatch.setattr(estimability, "_parts_without_common_records", lambda X: np.zeros(X.shape[1], int))
     kept, X = kept_columns(effects, monkeypatch, 0, ends=False), dense(effects)
     assert len(shapes) <= 4
     assert np.linalg.matrix_rank(X[:, kept]) == np.linalg.matrix_rank(X) < kept.sum()
@@ -125,13 +125,13 @@ def test_classes_that_depend_on_others_go_beside_covariates_of_bad_scale(monkeyp
 
 def test_a_column_that_does_not_depend_on_others_stays(monkeypatch):
     """Where the solve stops early, what is left of z says nothing of the columns."""
-    solved, first = determined._solved, []
+    solved, first = estimability._solved, []
 
     def early(X, column):
         first.append(X.shape)
         return np.zeros(X.shape[1]) if len(first) == 1 else solved(X, column)
 
-    monkeypatch.setattr(determined, "_solved", early)
+    monkeypatch.setattr(estimability, "_solved", early)
     effects = with_powers_of_age(3, 600, 70, 54)
     found = kept_columns(effects, monkeypatch, 0)
     assert len(first) == 2
@@ -166,9 +166,9 @@ def test_records_that_slopes_within_levels_do_not_determine_take_two_solves(monk
 
 def unpredictable_of(wanted, given, kept, monkeypatch):
     matrices = iter([sparse.csc_array(wanted), sparse.csc_array(given)])
-    monkeypatch.setattr(determined, "_matrix", lambda *_: next(matrices))
-    monkeypatch.setattr(determined, "_in_force", lambda *_: kept)
-    return determined.unpredictable(None, None, 0)
+    monkeypatch.setattr(estimability, "_matrix", lambda *_: next(matrices))
+    monkeypatch.setattr(estimability, "_in_force", lambda *_: kept)
+    return estimability.unpredictable(None, None, 0)
 
 
 def test_contrasts_that_are_not_determined_do_not_cancel(monkeypatch):

@@ -8,9 +8,8 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-from mmgibbs.validation.differences import difference_table
-from mmgibbs.validation.found import SCHEMA, Validation
-from mmgibbs.validation.head import how_solved, models_words, relationships_words
+from mmgibbs.validation.results import SCHEMA, Validation
+from mmgibbs.validation.words import difference_table, how_solved, models_words, relationships_words
 
 PEDIGREE, BOTH = "related by the pedigree", "related by the pedigree, and the genotyped ones by their genotypes"
 GENETIC = {"relationship": "pedigree", "level": "animal"}

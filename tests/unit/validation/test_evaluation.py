@@ -10,7 +10,7 @@ from mmgibbs.config import load_config
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.errors import ConfigError, ModelError
 from mmgibbs.validation.evaluation import evaluate, evaluate_without, recorded
-from mmgibbs.validation.starts import lines_of_starts
+from mmgibbs.validation.options import lines_of_starts
 
 
 def records_of(preconditioner):

@@ -7,10 +7,10 @@ from helpers.validation_data import G, R, analysis_of, beef_frames, small_beef
 
 from mmgibbs.config import load_config
 from mmgibbs.errors import ConfigError
-from mmgibbs.validation.cross import Predicted, Predictor, without_statistics
 from mmgibbs.validation.evaluation import recorded
-from mmgibbs.validation.make import examine
-from mmgibbs.validation.plan import Plan
+from mmgibbs.validation.kfold import Predicted, Predictor, without_statistics
+from mmgibbs.validation.options import Plan
+from mmgibbs.validation.run import examine
 
 
 def found(analysis: dict, **plan):

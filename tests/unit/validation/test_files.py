@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import mmgibbs.report.render
-import mmgibbs.validation.compare_page
+import mmgibbs.validation.comparison_page
 import mmgibbs.validation.page
 from mmgibbs.errors import ConfigError
 from mmgibbs.validation.files import COMPARISON, FILES, output_folder, write, write_comparison

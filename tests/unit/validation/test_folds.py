@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from mmgibbs.errors import ConfigError
-from mmgibbs.validation.folds import animal_units, balanced_folds, birth_year_of, families, forward_folds
+from mmgibbs.validation.splits import animal_units, balanced_folds, birth_year_of, families, forward_folds
 from pedigree.read import read_pedigree
 
 PEDIGREE = pl.DataFrame(

@@ -16,10 +16,9 @@ from mmgibbs.config import load_config
 from mmgibbs.engines.direct import solver
 from mmgibbs.machine.threads import Threads
 from mmgibbs.model.relationships.groups import GroupedPedigree
-from mmgibbs.validation import lr, order_of_whole
+from mmgibbs.validation import lr
 from mmgibbs.validation.evaluation import evaluate, evaluate_without, random_solutions, recorded
-from mmgibbs.validation.order_of_whole import OrderOfWhole
-from mmgibbs.validation.simulated import blocks_of, simulated_sums
+from mmgibbs.validation.lr import OrderOfWhole, blocks_of, simulated_sums
 from pedigree.inbreeding import inbreeding
 from pedigree.relationship import a_among, a_inverse_csr, group_composition, relatives
 
@@ -169,7 +168,7 @@ def test_the_order_of_the_whole_is_one_for_the_partial_data(two, monkeypatch):
     partial.planned(3, other_way.find)
     more = whole.planned(3, partial_of(other_way.follow, whole.prepared))
     np.testing.assert_array_equal(np.sort(more.known.symbolic.order), np.sort(of_whole.known.symbolic.order))
-    against = mutant(order_of_whole, "return np.argsort(place[:n]", "return np.argsort(-place[:n]", compiled=False)
+    against = mutant(lr, "return np.argsort(place[:n]", "return np.argsort(-place[:n]", compiled=False)
     mixed = against.OrderOfWhole(whole.prepared)
     whole.planned(3, mixed.find)
     backwards = partial.planned(3, partial_of(mixed.follow, partial.prepared))
@@ -203,7 +202,7 @@ def test_an_order_that_is_never_found_is_not_waited_for(two, monkeypatch):
         raise MemoryError("no room")
 
     monkeypatch.setattr(solver, "WORTH", -10.0)
-    monkeypatch.setattr(order_of_whole, "minimum_degree", fail)
+    monkeypatch.setattr(lr, "minimum_degree", fail)
     with pytest.raises(MemoryError):
         lr.solved_for(3, whole, lambda threads: partial)
 

@@ -10,13 +10,12 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-from mmgibbs.validation.cross import fold_statistics
-from mmgibbs.validation.explained import MEANINGS
-from mmgibbs.validation.found import FROM_SIMULATION
+from mmgibbs.validation.kfold import fold_statistics, of_categories, of_counts, of_intervals
 from mmgibbs.validation.lr import family_sums, lr_statistics
-from mmgibbs.validation.make import FROM_FAMILIES, FROM_MODEL, OVER_FOLDS, Validation
 from mmgibbs.validation.page import lines_explained, page, write_page
-from mmgibbs.validation.scores import of_categories, of_counts, of_intervals
+from mmgibbs.validation.results import FROM_SIMULATION
+from mmgibbs.validation.run import FROM_FAMILIES, FROM_MODEL, OVER_FOLDS, Validation
+from mmgibbs.validation.words import MEANINGS
 
 NAMES = {"term": "animal", "effect": "", "trait": "weight <b>"}
 

@@ -8,8 +8,8 @@ import pytest
 
 from mmgibbs.build import memory_estimate
 from mmgibbs.runs.local import LocalExecutor
-from mmgibbs.validation import place
-from mmgibbs.validation.plan import SAMPLE, Plan
+from mmgibbs.validation import run
+from mmgibbs.validation.options import SAMPLE, Plan
 
 
 @pytest.fixture
@@ -31,29 +31,29 @@ def work(equations=1000, folds=1, variances=None, threads=None, dense=None, **pa
     of_design = {"n_equations": equations, "responses": None, "markers": [], "terms": [term]} | parts
     sampler = SimpleNamespace(threads=threads, precision="double")
     analysis = SimpleNamespace(name="beef", sampler=sampler)
-    return place.Work(analysis, SimpleNamespace(**of_design), Plan(variances=variances), folds)
+    return run.Work(analysis, SimpleNamespace(**of_design), Plan(variances=variances), folds)
 
 
 @pytest.fixture(autouse=True)
 def enough_memory(monkeypatch):
-    monkeypatch.setattr(place, "solutions_that_fit", lambda design, precision, wanted: wanted)
+    monkeypatch.setattr(run, "solutions_that_fit", lambda design, precision, wanted: wanted)
 
 
 def placed(cluster, *works):
     """(calls at once of each, what was said)"""
     said = []
-    with place.place_of_work(cluster, works, said.append) as executors:
+    with run.place_of_work(cluster, works, said.append) as executors:
         return [e.max_local_calls for e in executors], " ".join(said)
 
 
 def test_starting_workers_must_pay():
     """Two never save anything beside two threads; twenty do, where the folds take long enough."""
-    assert not place.workers_pay(2, 10**9, 100)
-    assert place.workers_pay(20, 10**7, 20) and not place.workers_pay(20, 10**5, 20)
+    assert not run.workers_pay(2, 10**9, 100)
+    assert run.workers_pay(20, 10**7, 20) and not run.workers_pay(20, 10**5, 20)
 
 
 def test_threads_where_workers_do_not_pay(connected, monkeypatch):
-    monkeypatch.setattr(place, "cores", lambda: 3)
+    monkeypatch.setattr(run, "cores", lambda: 3)
     assert placed(None, work()) == ([1], "") and placed(None, work(threads=2)) == ([2], "")
     at_once, said = placed("local:8", work(folds=4))
     placed("local:20", work(5 * 10**6))  # of twenty folds they would pay
@@ -67,7 +67,7 @@ def test_each_analysis_has_its_own_threads(connected):
 
 
 def test_fewer_folds_at_once_where_memory_is_small(monkeypatch):
-    monkeypatch.setattr(place, "solutions_that_fit", memory_estimate.solutions_that_fit)
+    monkeypatch.setattr(run, "solutions_that_fit", memory_estimate.solutions_that_fit)
     monkeypatch.setattr(memory_estimate, "solving_bytes", lambda design, precision: 100)
     monkeypatch.setattr(memory_estimate, "free_bytes", lambda: 399)
     at_once, said = placed(None, work(threads=8, folds=5))

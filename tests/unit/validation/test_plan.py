@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from mmgibbs.errors import ConfigError
-from mmgibbs.validation.make import validate
-from mmgibbs.validation.plan import Plan, settled
-from mmgibbs.validation.several import validate_several
+from mmgibbs.validation.options import Plan, settled
+from mmgibbs.validation.run import validate_one, validate_several
 
 
 @pytest.mark.parametrize(
@@ -45,7 +44,10 @@ def test_options_are_refused_by_name(options, said):
 
 
 def test_what_is_no_plan_is_refused_before_anything_is_read():
-    for call in (lambda: validate("none.yaml", {"folds": 3}), lambda: validate_several(["none.yaml"], {"folds": 3})):
+    for call in (
+        lambda: validate_one("none.yaml", {"folds": 3}),
+        lambda: validate_several(["none.yaml"], {"folds": 3}),
+    ):
         with pytest.raises(ConfigError, match=r"^validate: found plan=\{'folds': 3\}, needed a Plan"):
             call()
 

@@ -8,8 +8,7 @@ import pytest
 from helpers.validation_data import analysis_of, beef_frames, small_beef
 
 from mmgibbs.config import load_config
-from mmgibbs.validation.evaluation import evaluate, evaluate_without, recorded
-from mmgibbs.validation.portable import Portable
+from mmgibbs.validation.evaluation import Portable, evaluate, evaluate_without, recorded
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import pytest
 from helpers.support import ROOT
 
 from mmgibbs.config import load_config
-from mmgibbs.validation.cross import predictors
 from mmgibbs.validation.evaluation import evaluate, evaluate_without, recorded
-from mmgibbs.validation.simulated import simulated_records
+from mmgibbs.validation.kfold import predictors
+from mmgibbs.validation.lr import simulated_records
 
 INDOOR, OUTDOOR = 3000.0, 6000.0  # residual variances of daily gain; that of the breeding values is 1500
 

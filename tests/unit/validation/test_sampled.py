@@ -16,16 +16,16 @@ from mmgibbs.errors import ConfigError, DataError, DeviceError
 from mmgibbs.machine import memory
 from mmgibbs.model.response import Categories
 from mmgibbs.runs.local import LocalExecutor
-from mmgibbs.validation import by_sampling, determined
-from mmgibbs.validation.determined import records_alone, unpredictable
+from mmgibbs.validation import estimability, gibbs
+from mmgibbs.validation.chains import refuse_training, rows_of, without
+from mmgibbs.validation.draws import LeftOut, not_in_all_folds, scored
+from mmgibbs.validation.estimability import records_alone, unpredictable
 from mmgibbs.validation.evaluation import evaluate, fitted, recorded
-from mmgibbs.validation.folds import Fold
-from mmgibbs.validation.make import validate
-from mmgibbs.validation.plan import Plan
-from mmgibbs.validation.rows import scored_rows
-from mmgibbs.validation.sampled import LeftOut, not_in_all_folds, scored
-from mmgibbs.validation.scores import concordance
-from mmgibbs.validation.training import refuse_training, rows_of, without
+from mmgibbs.validation.kfold import concordance
+from mmgibbs.validation.options import Plan
+from mmgibbs.validation.results import scored_rows
+from mmgibbs.validation.run import validate_one
+from mmgibbs.validation.splits import Fold
 
 TRAITS = {
     "alive": {"type": "binary"},
@@ -55,7 +55,7 @@ def config(path, herd=None, **more):
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    return validate(config(tmp_path_factory.mktemp("sampled")), Plan(method="kfold", folds=3), progress=False)
+    return validate_one(config(tmp_path_factory.mktemp("sampled")), Plan(method="kfold", folds=3), progress=False)
 
 
 def test_statistics(found):
@@ -92,7 +92,7 @@ def test_the_page_and_the_notes(found):
 
 def test_starts_are_needed(tmp_path):
     with pytest.raises(ConfigError, match="found no start"):
-        validate(config(tmp_path, variances={}), Plan(method="kfold"), progress=False)
+        validate_one(config(tmp_path, variances={}), Plan(method="kfold"), progress=False)
 
 
 def test_a_fold_with_all_records_of_a_category_is_refused(tmp_path):
@@ -100,7 +100,7 @@ def test_a_fold_with_all_records_of_a_category_is_refused(tmp_path):
     rare = pl.when(pl.col("animal") == "a5").then(pl.lit(9)).otherwise(pl.col("score")).alias("score")
     wanted["data"]["phenotypes"] = wanted["data"]["phenotypes"].with_columns(rare)
     with pytest.raises(DataError, match="has every record of '9' of trait 'score'"):
-        validate(wanted, Plan(method="kfold", folds=3), progress=False)
+        validate_one(wanted, Plan(method="kfold", folds=3), progress=False)
 
 
 @pytest.mark.parametrize("late", ["cases", "weight"])
@@ -114,7 +114,7 @@ def test_a_fold_with_all_records_of_a_trait_is_refused(tmp_path, late):
     prepared = prepare(load_config(with_columns(wanted, last, (2001 + number // 30).alias("year"))))
     refuse_training(prepared, np.arange(90) >= 60, "2003")
     with pytest.raises(DataError, match=f"2002 has every record of trait '{late}'; needed records of every trait"):
-        validate(wanted, Plan(method="kfold", by="time", time="year", folds=2), progress=False)
+        validate_one(wanted, Plan(method="kfold", by="time", time="year", folds=2), progress=False)
 
 
 def test_a_flat_level_with_records_of_one_kind_left_is_refused(tmp_path):
@@ -131,7 +131,7 @@ def test_a_flat_level_with_records_of_one_kind_left_is_refused(tmp_path):
     with pytest.raises(
         DataError, match=r"fold \d+: .* records of 'alive' in 'few' of herd are on one side, so that flat"
     ):
-        validate(wanted, Plan(method="kfold", folds=20), progress=False)
+        validate_one(wanted, Plan(method="kfold", folds=20), progress=False)
 
 
 def of_cases(tmp_path, **fixed):
@@ -159,7 +159,7 @@ def test_a_fold_without_the_level_that_was_set_to_0(tmp_path):
     record is not predicted, as x_D = x_I M does not hold of it.
     """
     wanted = with_columns(of_cases(tmp_path, herd={}, group={}), group_of_one())
-    found = validate(wanted, Plan(method="kfold", folds=3), progress=False)
+    found = validate_one(wanted, Plan(method="kfold", folds=3), progress=False)
     assert found.predictions.height == 89 and 6 not in found.predictions["row"]
     lost = [fold["name"] for fold in found.info["folds"] if fold.get("not_predicted") == {"cases": 1}]
     (note,) = (note for note in found.info["notes"] if "not predicted" in note)
@@ -247,11 +247,11 @@ def test_a_search_for_dependent_columns_that_did_not_end_is_said(tmp_path, monke
     number, note = pl.int_range(pl.len()), "the search for flat fixed effects that depend on others ended after"
     wanted = with_columns(of_cases(tmp_path, herd={}, group={}), (number % 7).cast(pl.String).alias("group"))
     plan = Plan(method="kfold", folds=3)
-    found = lambda: validate(wanted, plan, progress=False, report=False, overwrite=True)
+    found = lambda: validate_one(wanted, plan, progress=False, report=False, overwrite=True)
     said = lambda: [n for n in found().info["notes"] if note in n]
     monkeypatch.setattr(rank, "DENSE_COLUMNS", 1)
     assert said() == []
-    monkeypatch.setattr(determined, "ROUNDS", 0)
+    monkeypatch.setattr(estimability, "ROUNDS", 0)
     (of_folds,) = said()
     assert of_folds.startswith(f"cross-validation, cases: without fold 1, fold 2 and fold 3 {note}")
 
@@ -284,7 +284,9 @@ def test_a_covariate_that_is_0_in_every_record_left(tmp_path):
 
 def test_records_of_a_flat_level_without_others_are_counted(tmp_path):
     alone = pl.when(pl.col("animal") == "a5").then(pl.lit("alone")).otherwise(pl.col("herd")).alias("herd")
-    found = validate(with_columns(of_cases(tmp_path, herd={}), alone), Plan(method="kfold", folds=3), progress=False)
+    found = validate_one(
+        with_columns(of_cases(tmp_path, herd={}), alone), Plan(method="kfold", folds=3), progress=False
+    )
     assert found.predictions.height == 89
     assert any(note.endswith("(no other record of herd 'alone')") for note in found.info["notes"])
 
@@ -299,7 +301,7 @@ def test_a_fold_without_any_predicted_record_has_no_part_in_the_statistics(tmp_p
     year = pl.when(of_2000 | (number % 3 < predicted)).then(2000).when(other).then(2009).otherwise(2001 + number % 3)
     year, part = year.alias("year"), pl.when(~other).then(number % 3).alias("part")
     wanted = with_columns(of_cases(tmp_path, year={}), year, part)
-    found = validate(wanted, Plan(method="kfold", by="column", column="part"), progress=False)
+    found = validate_one(wanted, Plan(method="kfold", by="column", column="part"), progress=False)
     assert found.predictions["fold"].unique().sort().to_list() == [f"part {k}" for k in range(predicted)]
     assert found.table.height == (4 if predicted else 0)
     assert found.table["estimate"].is_finite().all() and found.table["se"].is_finite().sum() == 4 * (predicted == 2)
@@ -325,7 +327,7 @@ def alive_in_folds(tmp_path, *only):
 def test_a_fold_with_one_category_alone_has_no_area_under_the_curve(tmp_path, only):
     """It is the mean over the other folds, and a note says how many these are."""
     plan = Plan(method="kfold", by="column", column="part")
-    found = validate(alive_in_folds(tmp_path, *only), plan, progress=False)
+    found = validate_one(alive_in_folds(tmp_path, *only), plan, progress=False)
     p = found.predictions.filter(~pl.col("fold").is_in([f"part {k}" for k in only]))
     of_folds = [
         concordance(*(of[c].to_numpy() for c in ("predicted", "observed", "observed"))) for _, of in p.group_by("fold")
@@ -387,7 +389,7 @@ def test_normal_records_alone_in_a_level_are_counted(tmp_path):
     """Whether the level is the one that is set to 0 or not; y* of such a record is its prediction by the whole data."""
     wanted = with_columns(of_cases(tmp_path, herd={}, group={}), group_of_one())
     wanted["traits"], wanted["variances"] = ["age"], {"genetic": 0.5, "residual": 1.0}
-    found = validate(wanted, Plan(method="kfold", folds=3), progress=False)
+    found = validate_one(wanted, Plan(method="kfold", folds=3), progress=False)
     note = (
         "cross-validation, age: 1 record is the only one of a level of a fixed effect: corrected for it, such a record"
     )
@@ -424,17 +426,19 @@ def test_folds_side_by_side_need_memory_for_each(tmp_path, monkeypatch):
     """One chain would fit, three do not; workers of other machines are not counted here."""
     asked = []
     monkeypatch.setattr(memory, "free_bytes", lambda: 10**12)
-    refuse = by_sampling.refuse_folds_beyond_memory
-    monkeypatch.setattr(by_sampling, "refuse_folds_beyond_memory", lambda *of: asked.append(of) or refuse(*of))
-    validate(config(tmp_path), Plan(method="kfold", folds=3), progress=False, report=False)
+    refuse = gibbs.refuse_folds_beyond_memory
+    monkeypatch.setattr(gibbs, "refuse_folds_beyond_memory", lambda *of: asked.append(of) or refuse(*of))
+    validate_one(config(tmp_path), Plan(method="kfold", folds=3), progress=False, report=False)
     ((model, schedule, of_engine, at_once),) = asked
     assert at_once == 1
     least = next(2**k for k in range(10, 60) if not _refused(refuse, monkeypatch, 2**k, asked[0]))
     for at_once, fits in ((0, True), (1, True), (3, False)):
         assert _refused(refuse, monkeypatch, least, (model, schedule, of_engine, at_once)) != fits
-    monkeypatch.setattr(LocalExecutor, "calls_here", 8)
+    monkeypatch.setattr(LocalExecutor, "max_local_calls", 8)
     with pytest.raises(DeviceError, match=r"validation with 3 chains at once, each of [\d,]+ equations needs about"):
-        validate(config(tmp_path), Plan(method="kfold", folds=3), progress=False, report=False, output=tmp_path / "o")
+        validate_one(
+            config(tmp_path), Plan(method="kfold", folds=3), progress=False, report=False, output=tmp_path / "o"
+        )
 
 
 def _refused(refuse, monkeypatch, free, call):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mmgibbs.validation import scores
-from mmgibbs.validation.sampled import probabilities_of_categories, probability_of_count
+from mmgibbs.validation import kfold
+from mmgibbs.validation.draws import probabilities_of_categories, probability_of_count
 
 P2 = np.array([[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]])
 P3 = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
@@ -13,22 +13,22 @@ P3 = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
 
 def test_two_categories_by_hand():
     category = np.array([0, 1, 0])
-    assert scores.brier(P2, category) == pytest.approx(((0.09 + 0.04 + 0.25) / 3, (0.21 + 0.16 + 0.25) / 3))
-    estimate, expected = scores.log_score(P2, category)
+    assert kfold.brier(P2, category) == pytest.approx(((0.09 + 0.04 + 0.25) / 3, (0.21 + 0.16 + 0.25) / 3))
+    estimate, expected = kfold.log_score(P2, category)
     assert estimate == pytest.approx(-np.log([0.7, 0.8, 0.5]).mean())
     assert expected == pytest.approx(np.mean([stats.entropy(p) for p in P2]))
 
 
 def test_three_categories_by_hand():
     category = np.array([0, 2, 2])
-    found, _ = scores.ranked_probability(P3, category)
+    found, _ = kfold.ranked_probability(P3, category)
     # sums from below: (.6, .9) against (1, 1), (.2, .7) and (.1, .3) against (0, 0)
     assert found == pytest.approx((0.16 + 0.01 + 0.04 + 0.49 + 0.01 + 0.09) / 3)
     squares = 0.16 + 0.09 + 0.01 + 0.04 + 0.25 + 0.49 + 0.01 + 0.04 + 0.09
-    assert scores.brier(P3, category)[0] == pytest.approx(squares / 3)
+    assert kfold.brier(P3, category)[0] == pytest.approx(squares / 3)
 
 
-@pytest.mark.parametrize("score", [scores.brier, scores.log_score, scores.ranked_probability])
+@pytest.mark.parametrize("score", [kfold.brier, kfold.log_score, kfold.ranked_probability])
 def test_what_is_expected_is_the_mean_over_such_records(score):
     rng = np.random.default_rng(1)
     drawn = np.array([score(P3, np.array([rng.choice(3, p=p) for p in P3]))[0] for _ in range(4000)])
@@ -39,22 +39,22 @@ def test_area_under_the_curve_is_the_rank_sum():
     rng = np.random.default_rng(2)
     y, p = rng.integers(0, 2, 60).astype(float), np.round(rng.uniform(size=60), 1)  # with ties
     u = stats.mannwhitneyu(p[y == 1], p[y == 0]).statistic
-    assert scores.concordance(p, y, y) == pytest.approx(u / ((y == 1).sum() * (y == 0).sum()))
+    assert kfold.concordance(p, y, y) == pytest.approx(u / ((y == 1).sum() * (y == 0).sum()))
 
 
 def test_concordance_of_censored_records():
     """Pairs whose intervals overlap say nothing: (2, inf) against 3."""
     lower, upper = np.array([1.0, 2.0, 3.0]), np.array([1.0, np.inf, 3.0])
-    assert scores.concordance(np.array([0.0, 0.5, 1.0]), lower, upper) == 1.0
-    assert scores.concordance(np.array([0.7, 0.5, 1.0]), lower, upper) == 0.5
-    assert scores.concordance(np.array([1.0, 0.5, 0.0]), lower, upper) == 0.0
-    assert np.isnan(scores.concordance(np.zeros(2), np.zeros(2), np.zeros(2)))
+    assert kfold.concordance(np.array([0.0, 0.5, 1.0]), lower, upper) == 1.0
+    assert kfold.concordance(np.array([0.7, 0.5, 1.0]), lower, upper) == 0.5
+    assert kfold.concordance(np.array([1.0, 0.5, 0.0]), lower, upper) == 0.0
+    assert np.isnan(kfold.concordance(np.zeros(2), np.zeros(2), np.zeros(2)))
 
 
 def test_dispersion_is_a_regression():
     rng = np.random.default_rng(3)
     p, y = rng.uniform(size=40), rng.uniform(size=40)
-    assert scores.dispersion(p, y) == pytest.approx(stats.linregress(p, y).slope)
+    assert kfold.dispersion(p, y) == pytest.approx(stats.linregress(p, y).slope)
 
 
 def test_probabilities_of_categories():

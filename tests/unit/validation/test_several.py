@@ -10,12 +10,11 @@ from helpers.small_analysis import command
 from helpers.validation_data import analysis_of, beef_frames, small_beef
 
 from mmgibbs.errors import ConfigError
-from mmgibbs.validation.compare import compare, complete
-from mmgibbs.validation.compare_page import comparison_table, page
+from mmgibbs.validation.comparison_page import comparison_table, page
 from mmgibbs.validation.files import COMPARISON
-from mmgibbs.validation.found import SCHEMA, Validation
-from mmgibbs.validation.plan import Plan
-from mmgibbs.validation.several import validate_several
+from mmgibbs.validation.options import Plan
+from mmgibbs.validation.results import SCHEMA, Validation, compare_validations, complete
+from mmgibbs.validation.run import validate_several
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +91,7 @@ def test_statistics_of_the_lr_method_stand_together_and_have_no_empty_columns():
     of = lambda effect, statistic: ("lr", "genetic", effect, "weight", statistic, 1.0, 0.1, None, None, 9)
     table = pl.DataFrame([of(e, s) for e in "am" for s in ("bias", "dispersion")], schema=SCHEMA, orient="row")
     none = validation("", [], []).predictions
-    found = compare([Validation(table, none, {"analysis": name}) for name in ("one", "two")])
+    found = compare_validations([Validation(table, none, {"analysis": name}) for name in ("one", "two")])
     order = found.table.select("statistic", "effect", "analysis").rows()
     assert order == [(s, e, n) for s in ("bias", "dispersion") for e in "am" for n in ("one", "two")]
     shown = comparison_table(found.table)
@@ -119,16 +118,16 @@ def test_standard_errors_say_where_they_come_from():
             pl.DataFrame(rows, schema=SCHEMA, orient="row"), none, {"analysis": name, "standard_errors": said}
         )
 
-    both = page(compare([of("one", "model"), of("two", "model")]))["errors"]
+    both = page(compare_validations([of("one", "model"), of("two", "model")]))["errors"]
     assert both == [
         ("bias and dispersion of the LR method", "by the equations"),
         ("accuracy of the LR method", "sets"),
     ]
-    apart = dict(page(compare([of("one", "model"), of("two", "draws")]))["errors"])
+    apart = dict(page(compare_validations([of("one", "model"), of("two", "draws")]))["errors"])
     assert apart["bias and dispersion of the LR method, one"] == "by the equations"
     assert apart["bias and dispersion of the LR method, two"] == "by the draws"
     assert apart["accuracy of the LR method"] == "sets"
-    folds = page(compare([validation("one", [1, 2, 3], [0.9, 0.1, 0.8])] * 2))["errors"]
+    folds = page(compare_validations([validation("one", [1, 2, 3], [0.9, 0.1, 0.8])] * 2))["errors"]
     assert [name for name, _ in folds] == ["differences between analyses", "estimates of cross-validation"]
 
 
@@ -148,7 +147,9 @@ def validation(name, rows, predicted):
 
 
 def test_records_that_one_alone_predicts_are_left_out_and_counted():
-    found = compare([validation("all", [1, 2, 3, 4], [0.9, 0.1, 0.8, 0.7]), validation("some", [1, 2, 3], [0.9] * 3)])
+    found = compare_validations(
+        [validation("all", [1, 2, 3, 4], [0.9, 0.1, 0.8, 0.7]), validation("some", [1, 2, 3], [0.9] * 3)]
+    )
     n = dict(found.table.select("statistic", "n").rows())
     assert n == {"auc": 3, "brier": 3, "dispersion": 0, "bias": 3}
     z = dict(page(found)["sections"][0]["explained"])["z"]
@@ -168,7 +169,7 @@ def of_alive(name, kind):
 
 
 def test_the_liability_behind_a_trait_of_the_second_analysis_is_named():
-    shown = page(compare([of_alive("one", "normal"), of_alive("two", "binary")]))
+    shown = page(compare_validations([of_alive("one", "normal"), of_alive("two", "binary")]))
     assert "(or the liability behind it)" in shown["models_words"]
 
 
@@ -189,7 +190,7 @@ def test_records_that_one_analysis_has_as_censored_are_compared_in_none():
     """Of fold 1 the second knows one record, of fold 2 three. The page was an error, the first's means were of all
     records, and counted censored ones."""
     censored = {1: [0.0] + [np.nan] * 5, 2: [0.0, 3.0, 1.0] + [np.nan] * 3}
-    found = compare([of_life("normal", {}), of_life("censored", censored)])
+    found = compare_validations([of_life("normal", {}), of_life("censored", censored)])
     assert found.notes == [
         "normal: not compared: 8 predicted records that another analysis does not predict or does not know",
         "life: statistics are without 1: of a fold, fewer than 2 known records are predicted by all analyses",
@@ -207,7 +208,7 @@ def test_records_that_one_analysis_has_as_censored_are_compared_in_none():
 def test_n_counts_the_records_that_statistics_are_of():
     """Three records of fold 1 are censored in both analyses."""
     known = {1: [0.0, 2.0, 1.0] + [np.nan] * 3}
-    found = compare([of_life("one", known), of_life("two", known)])
+    found = compare_validations([of_life("one", known), of_life("two", known)])
     assert found.notes == [] and found.table["n"].unique().to_list() == [15]
 
 
@@ -227,7 +228,7 @@ def fold_2_all_alive():
 def test_folds_without_a_statistic_are_left_out_of_its_means():
     """All records of fold 2 are alive: it has no area under the curve, in neither analysis; differences are of the
     other folds."""
-    found = compare(fold_2_all_alive())
+    found = compare_validations(fold_2_all_alive())
     assert found.notes == ["alive P(yes): auc is the mean over 2 of 3 folds: records or predictions do not vary in 2"]
     auc = found.table.filter(statistic="auc")
     assert auc["estimate"].to_list() == [1.0, 0.5] and auc["difference"].to_list() == [None, -0.5]
@@ -245,7 +246,7 @@ def test_folds_with_too_few_shared_records_are_counted_and_named():
         Validation(v.table, pl.concat([v.predictions, *frames]), v.info)
         for v, frames in zip((one, two), added, strict=True)
     ]
-    found = compare(both)
+    found = compare_validations(both)
     assert found.notes[1:] == [
         "alive: statistics are without 4 and 5: of a fold, fewer than 2 known records are predicted by all analyses",
         "alive P(yes): auc is the mean over 2 of 5 folds: records or predictions do not vary in 2; 4 and 5 have fewer "
@@ -255,7 +256,7 @@ def test_folds_with_too_few_shared_records_are_counted_and_named():
 
 
 def test_figures_are_of_the_folds_that_the_means_are_over():
-    (section,) = page(compare(fold_2_all_alive()))["sections"]
+    (section,) = page(compare_validations(fold_2_all_alive()))["sections"]
     ((heading, svg, caption),) = section["figures"]
     assert heading == "alive, P(yes)" and caption.endswith("and their mean: one 1.00, two 0.500.")
     assert "</svg>" in svg
@@ -264,7 +265,7 @@ def test_figures_are_of_the_folds_that_the_means_are_over():
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_statistic_that_no_fold_has_is_not_drawn():
     of_fold = validation("one", [1, 3, 5], [0.9, 0.8, 0.7])  # all alive
-    found = compare([of_fold, Validation(of_fold.table, of_fold.predictions, {"analysis": "two"})])
+    found = compare_validations([of_fold, Validation(of_fold.table, of_fold.predictions, {"analysis": "two"})])
     (section,) = page(found)["sections"]
     assert section["figures"] == [] and any("auc is empty" in note for note in found.notes)
 

@@ -13,10 +13,10 @@ from unit.runs.test_single_step_markers import (  # noqa: F401  data is a fixtur
     prepared_of,
 )
 
-from mmgibbs.validation import values
-from mmgibbs.validation.make import validate
-from mmgibbs.validation.plan import Plan
-from mmgibbs.validation.values import BreedingValue, is_held, spread_left
+from mmgibbs.validation import draws
+from mmgibbs.validation.draws import BreedingValue, is_held, spread_left
+from mmgibbs.validation.options import Plan
+from mmgibbs.validation.run import validate_one
 
 FOCAL = [70, 71, 76, 78, 80, 85, 88, 89]  # two of them without genotypes
 
@@ -36,7 +36,7 @@ def examined(data, path):  # noqa: F811
     (path / "focal.txt").write_text("\n".join(f"a{i}" for i in FOCAL))
     wanted = analysis(data, path / "run")
     plan = Plan("lr", focal=str(path / "focal.txt"))
-    return validate(wanted, plan, progress=False, report=False, output=path / "out")
+    return validate_one(wanted, plan, progress=False, report=False, output=path / "out")
 
 
 def apart(found, data):  # noqa: F811
@@ -89,5 +89,5 @@ def test_what_genotypes_leave_is_solved_for_once_and_not_for_too_many(data, tmp_
     once = [spread_left(term.relationship, held, of, known) for of in (codes, both)]
     assert len(known) == 1
     assert once == pytest.approx([spread_left(term.relationship, held, of) for of in (codes, both)], rel=1e-12)
-    monkeypatch.setattr(values, "MOST_SOLVED", 1)
+    monkeypatch.setattr(draws, "MOST_SOLVED", 1)
     assert np.isnan(spread_left(term.relationship, held, codes))

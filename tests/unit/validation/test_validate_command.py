@@ -105,8 +105,8 @@ def test_lr_is_what_two_runs_give(folder, table, predictions):
 
 def test_folds_on_threads_give_the_same_bytes(folder, monkeypatch):
     """Also the simulated records, in blocks side by side, by both factors and by iterations."""
-    monkeypatch.setattr("mmgibbs.validation.place.cores", lambda: 2)
-    monkeypatch.setattr("mmgibbs.validation.simulated.VALUES", 2000)  # two replicates at once
+    monkeypatch.setattr("mmgibbs.validation.run.cores", lambda: 2)
+    monkeypatch.setattr("mmgibbs.validation.lr.VALUES", 2000)  # two replicates at once
     asked = ("validate", "analysis.yaml", "--folds", "3", "--replicates", "6", "--no-report", "--output")
     for worth in (1.0, -1e9):
         monkeypatch.setattr("mmgibbs.engines.direct.solver.WORTH", worth)
@@ -121,7 +121,7 @@ def test_folds_on_threads_give_the_same_bytes(folder, monkeypatch):
 
 def test_single_step_gives_the_same_bytes_for_any_number_of_threads(folder, monkeypatch):
     """BLAS sums the matrices of relationships in another order for every number of its threads."""
-    monkeypatch.setattr("mmgibbs.validation.place.cores", lambda: 2)
+    monkeypatch.setattr("mmgibbs.validation.run.cores", lambda: 2)
     ids, rng = pl.read_csv(folder / "pedigree.csv")["animal"], np.random.default_rng(5)
     codes = rng.binomial(2, rng.uniform(0.2, 0.5, 300), (len(ids), 300))
     genotypes = pl.DataFrame({"animal": ids} | {f"s{j}": codes[:, j] for j in range(300)})

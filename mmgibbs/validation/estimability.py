@@ -25,7 +25,7 @@ from mmgibbs.data.fixed import INTERCEPT
 from mmgibbs.data.rank import Columns, Rank, columns_independent_of_class, independent_columns
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Term
-from mmgibbs.validation.folds import Fold
+from mmgibbs.validation.splits import Fold
 from pedigree.tables import counted
 
 ACCURACY = 1e-12  # of M

@@ -14,24 +14,27 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.machine.threads import Threads
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.record import versions
-from mmgibbs.validation import cross, lr
-from mmgibbs.validation.chosen import Chosen, family_of, levels_of
-from mmgibbs.validation.determined import records_alone
+from mmgibbs.validation import kfold, lr
+from mmgibbs.validation.estimability import records_alone
 from mmgibbs.validation.evaluation import Evaluation, Recorded, evaluate, evaluate_without
-from mmgibbs.validation.focal import Focal
-from mmgibbs.validation.found import (
+from mmgibbs.validation.lr import can_simulate
+from mmgibbs.validation.options import REPLICATES, Plan
+from mmgibbs.validation.results import (
     FOLDS_TEXT,
     FROM_FAMILIES,
     FROM_MODEL,
     FROM_SIMULATION,
     OVER_FOLDS,
     Validation,
+    facts_of_folds,
+    fold_predictions,
+    fold_rows,
+    lr_predictions,
+    lr_rows,
     of_errors,
     statistics_frame,
 )
-from mmgibbs.validation.plan import REPLICATES, Plan
-from mmgibbs.validation.rows import facts_of_folds, fold_predictions, fold_rows, lr_predictions, lr_rows
-from mmgibbs.validation.simulated import can_simulate
+from mmgibbs.validation.splits import Chosen, Focal, family_of, levels_of
 
 FEW_FAMILIES = 20  # below, a bootstrap of families says little
 
@@ -44,7 +47,7 @@ def examine_by_blup(
     say: Callable[[str], None],
     executor: Executor,
 ) -> Validation:
-    """See make.examine."""
+    """See run.examine."""
     plan = replace(plan, replicates=REPLICATES) if plan.replicates is None and chosen.focal is not None else plan
     rows: list[tuple] = []
     predictions: list[pl.DataFrame] = []
@@ -56,7 +59,7 @@ def examine_by_blup(
     of = f"{whole.design.n_records:,} records of {records.units} (column '{records.column}')"
     say(f"whole data: {of}, {whole.design.n_equations:,} equations")
     if chosen.folds:
-        predicted = cross.cross_validate(records, whole, chosen.folds, say, executor)
+        predicted = kfold.cross_validate(records, whole, chosen.folds, say, executor)
         for p in predicted:
             own, notes = fold_rows(p, whole.design, chosen.folds)
             rows += own
@@ -113,7 +116,7 @@ def _lr(
     without = bind(evaluate_without, records, focal.masked, focal.what)
     assert plan.replicates is not None, "it was filled in"
     replicates = plan.replicates if can_simulate(whole) else 0
-    found = lr.compare(whole, without, focal.masked, levels, family, replicates, plan.seed, executor)
+    found = lr.compare_evaluations(whole, without, focal.masked, levels, family, replicates, plan.seed, executor)
     facts = focal_facts(focal, family) | {"replicates": replicates}
     notes = [*focal.notes, *([] if replicates else few_families(facts["families"]))]
     return found, facts, notes + [note for c in found for note in c.notes]

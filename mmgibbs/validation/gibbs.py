@@ -1,11 +1,30 @@
 """Validation by sampling: a chain for each fold, and for the LR method one of the whole and one of the partial data.
 
+The LR method by sampling: breeding values from a chain of all records and from one without some of them.
+
+w and p are posterior means, of whole and of partial data, in any model: of SNP effects, and of traits that are not
+normal, whose breeding values are those of the liability (with a residual variance of 1, and counts on the log scale).
+Whatever the likelihood, p is the mean of w over the records that p has not seen, given those that it has,
+
+    E(w | partial data) = E(E(u | whole data) | partial data) = E(u | partial data) = p,
+
+so that bias is expected 0 and dispersion 1 where the model, its priors included, is the one that made the records; and
+the variance of w given the partial data is, of any contrast k,
+
+    var(k'w | partial data) = var(k'u | partial data) - E(var(k'u | whole data) | partial data),
+
+which gives the standard errors of bias (k = 1/n) and dispersion (k of the regression on p) from the draws of the two
+chains, as the inverse equations give them for BLUP (lr.py). The chains' Monte Carlo error is added, and taken out of
+the variances of w and p by which the statistics divide. The other standard errors are a bootstrap of half-sib families.
+
+Validation by sampling: a chain for each fold, and for the LR method one of the whole and one of the partial data.
+
 For traits that are not normal, for SNP effects, and wherever variances are to be sampled without the records too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,43 +36,136 @@ from mmgibbs.build.assemble import Assembled, assemble
 from mmgibbs.build.engine import choose_engine
 from mmgibbs.build.memory_estimate import refuse_folds_beyond_memory
 from mmgibbs.config import Analysis
+from mmgibbs.data.genotypes.imputed import MOST_SOLVED
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError, option, option_name
+from mmgibbs.model.design import Design
 from mmgibbs.posterior.parameters import NamedParameters, named_parameters
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.record import versions
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
-from mmgibbs.validation import effects, lr, lr_sampled, sampled
-from mmgibbs.validation.by_blup import few_families, focal_facts
-from mmgibbs.validation.chains import Follower, Sampling, sample, sampling_of
-from mmgibbs.validation.chosen import Chosen, family_of
-from mmgibbs.validation.cross import Predictor
-from mmgibbs.validation.determined import records_alone
+from mmgibbs.validation import draws, lr
+from mmgibbs.validation.blup import few_families, focal_facts
+from mmgibbs.validation.chains import Follower, Sampling, refuse_training, sample, sampling_of, without
+from mmgibbs.validation.draws import BreedingValue, FollowedValue, FollowedValues, Left, values_of
+from mmgibbs.validation.estimability import records_alone
 from mmgibbs.validation.evaluation import Recorded
-from mmgibbs.validation.focal import FEWEST, Focal
-from mmgibbs.validation.folds import Fold
-from mmgibbs.validation.found import (
+from mmgibbs.validation.kfold import Predictor
+from mmgibbs.validation.lr import EXPECTED, Compared, bootstrap, family_sums, lr_statistics, samples_left_out
+from mmgibbs.validation.options import SAMPLE, Plan
+from mmgibbs.validation.results import (
     FOLDS_TEXT,
     FROM_DRAWS,
     FROM_FAMILIES,
     OVER_FOLDS,
     Validation,
-    of_errors,
-    statistics_frame,
-)
-from mmgibbs.validation.plan import SAMPLE, Plan
-from mmgibbs.validation.rows import (
     facts_of_folds,
     fold_predictions,
     fold_rows,
     lr_predictions,
     lr_rows,
+    of_errors,
     scored_predictions,
     scored_rows,
+    statistics_frame,
 )
-from mmgibbs.validation.training import refuse_training, without
-from mmgibbs.validation.values import BreedingValue, FollowedValue, FollowedValues, values_of
+from mmgibbs.validation.splits import MIN_FOCAL_ANIMALS, Chosen, Focal, Fold, family_of
+
+MUCH = 0.05  # of the variance of p: from this share on Monte Carlo error is worth a note
+
+
+def compare_chains(
+    design: Design,
+    values: Sequence[BreedingValue],
+    whole: Sequence[FollowedValue],
+    partial: Sequence[FollowedValue],
+    parameters: Mapping[str, np.ndarray],
+    matrices: Mapping[int, str],
+    family: np.ndarray,
+    seed: int,
+) -> list[Compared]:
+    """The LR statistics of each kind of breeding value.
+
+    parameters: draws of the whole data, name -> (draws, ...); matrices: term -> name of its covariance matrix among
+    them. family: (n,) of the focal animals.
+    """
+    rng, out = np.random.default_rng([seed, 1]), []
+    known: Left = {}
+    for value, w, p in zip(values, whole, partial, strict=True):
+        variance = value.variance(design, parameters, matrices, known)
+        sums = without_noise(family_sums(w.mean, p.mean, family[value.animals]), w.noise, p.noise)
+        found = {k: float(v) for k, v in lr_statistics(sums.sum(axis=0), variance).items()}
+        drawn, left_out = bootstrap(sums, variance, rng)
+        own = errors_of_contrasts(w, p)
+        sd = drawn | own
+        notes = [*_notes(found, sd, p, variance), *samples_left_out(found, sd, left_out, own)]
+        labelled = tuple(f"{value.label}: {note}" for note in notes)
+        names = value.term, value.effect, value.trait
+        out.append(Compared(*names, w.mean, p.mean, found, sd, dict(EXPECTED), frozenset(EXPECTED), labelled))
+    return out
+
+
+def without_noise(sums: np.ndarray, of_whole: float, of_partial: float) -> np.ndarray:
+    """Family sums (families, 6) of 1, w, p, w^2, p^2, w p, less what Monte Carlo error adds to the squares."""
+    out = sums.copy()
+    out[:, 3] -= sums[:, 0] * of_whole
+    out[:, 4] -= sums[:, 0] * of_partial
+    return out
+
+
+def errors_of_contrasts(w: FollowedValue, p: FollowedValue) -> dict[str, float]:
+    """Standard errors of bias and dispersion given p; NaN where the chains are too short to tell."""
+    n, deviation = p.mean.size, p.mean - p.mean.mean()
+    squares = float((deviation**2).sum()) - n * p.noise
+    out = {"bias": _error(w, p, np.full(n, 1 / n)), "dispersion": np.nan}
+    if squares > 0:
+        out["dispersion"] = _error(w, p, deviation / squares)
+    return out
+
+
+def _error(w: FollowedValue, p: FollowedValue, k: np.ndarray) -> float:
+    """Standard deviation of k'w given the partial data, with the Monte Carlo error of k'w and k'p."""
+    of_whole, of_partial = w.draws @ k, p.draws @ k
+    variance = of_partial.var(ddof=1) - of_whole.var(ddof=1)
+    variance += error_of_mean(of_whole) ** 2 + error_of_mean(of_partial) ** 2
+    return float(np.sqrt(variance)) if variance > 0 else np.nan
+
+
+def error_of_mean(draws: np.ndarray) -> float:
+    """Monte Carlo standard error of the mean of (draws,), from as many batches as each has draws."""
+    batches = max(2, int(np.sqrt(draws.size)))
+    length = draws.size // batches
+    means = draws[: batches * length].reshape(batches, length).mean(axis=1)
+    return float(means.std(ddof=1) / np.sqrt(batches))
+
+
+def _notes(found: Mapping[str, float], sd: Mapping[str, float], p: FollowedValue, variance: float) -> list[str]:
+    notes, of_p = [], float(p.mean.var())
+    if np.isnan(found["dispersion"]):
+        notes.append("breeding values from partial data vary by no more than their Monte Carlo error")
+    notes += [
+        f"no standard error of {name}: the draws do not vary less with all records than without some; needed more "
+        "sampler.samples"
+        for name in EXPECTED
+        if np.isnan(sd[name]) and np.isfinite(found[name])
+    ]
+    if np.isnan(variance):
+        notes.append(
+            "no accuracy: the relationships of the focal animals are not known (a file has their inverse alone, or "
+            f"genotypes of more than {MOST_SOLVED:,} of them are predicted)"
+        )
+    elif np.isnan(found["accuracy"]) and found["dispersion"] < 0:
+        notes.append("no accuracy: breeding values from whole and from partial data have a negative covariance")
+    if of_p > 0 and p.noise > MUCH * of_p:
+        notes.append(
+            f"Monte Carlo error makes up {100 * p.noise / of_p:.0f} % of the variance of the values from partial data; "
+            "needed more sampler.samples"
+        )
+    return notes
+
+
+# ------------------------------------------------------------------------------------------------ by_sampling
 
 WHOLE, PARTIAL = 100_000, 100_001  # numbers of these chains, beyond those of the folds
 
@@ -62,7 +174,7 @@ WHOLE, PARTIAL = 100_000, 100_001  # numbers of these chains, beyond those of th
 class Followed:
     """What a chain of the whole or of the partial data says."""
 
-    effects: effects.MeanEffects
+    effects: draws.MeanEffects
     values: list[FollowedValue]
     parameters: dict[str, np.ndarray]  # name -> (draws, ...)
 
@@ -75,7 +187,7 @@ def examine_by_sampling(
     say: Callable[[str], None],
     executor: Executor,
 ) -> Validation:
-    """See make.examine."""
+    """See run.examine."""
     if plan.replicates:
         raise ConfigError(
             f"validate: found {option('replicates', plan.replicates)} for an analysis that is sampled, where each "
@@ -91,8 +203,8 @@ def examine_by_sampling(
     values, notes = ([], []) if chosen.focal is None else values_of(assembled, prepared, chosen.focal)
     if chosen.focal is not None and not values:
         raise ConfigError(
-            f"validate: fewer than {FEWEST} of the {len(chosen.focal.animals)} focal {records.units} are genotyped, "
-            f"and no effect has a relationship; needed genotyped ones ({option_name('focal')}, "
+            f"validate: fewer than {MIN_FOCAL_ANIMALS} of the {len(chosen.focal.animals)} focal {records.units} are "
+            f"genotyped, and no effect has a relationship; needed genotyped ones ({option_name('focal')}, "
             f"{option_name('cutoff')}), or {option('method', 'kfold')}"
         )
     for fold in chosen.folds:
@@ -176,7 +288,7 @@ def follow(
     """One chain without the masked records, which are those of `what`."""
     design = sampling.model.design
     training = design if masked is None else without(design, masked, what)[0]
-    mean, n = effects.MeanEffects(), sampling.schedule.n_kept
+    mean, n = draws.MeanEffects(), sampling.schedule.n_kept
     of_values = [FollowedValues(value, n) for value in values]
     parameters = sample(sampling, number, training, [mean, *of_values])
     return Followed(mean, [v.found() for v in of_values], parameters)
@@ -184,12 +296,12 @@ def follow(
 
 def predict_fold(
     sampling: Sampling, wanted: Sequence[Predictor], number: int, fold: Fold
-) -> tuple[list[sampled.LeftOut], list[effects.PredictedFold]]:
+) -> tuple[list[draws.LeftOut], list[draws.PredictedFold]]:
     """One chain without the fold; what is left out of each response, and what each predictor says."""
     design = sampling.model.design
     training, unfinished = without(design, fold.masked, fold.name)
-    of_responses = [sampled.Predictions(design, training, r, fold, r.trait in unfinished) for r in design.responses]
-    of_effects = [effects.PredictedEffects(design, fold, p, sampling.schedule.n_kept) for p in wanted]
+    of_responses = [draws.Predictions(design, training, r, fold, r.trait in unfinished) for r in design.responses]
+    of_effects = [draws.PredictedEffects(design, fold, p, sampling.schedule.n_kept) for p in wanted]
     followers: list[Follower] = [*of_responses, *of_effects]
     sample(sampling, number, training, followers)
     return [p.found() for p in of_responses], [p.found() for p in of_effects]
@@ -212,7 +324,7 @@ def _kfold(
 ) -> tuple[list[tuple], list[pl.DataFrame], list[str], list[dict[str, int]]]:
     """Tables, and for each fold trait -> records that it could not predict."""
     design = prepared.design
-    wanted = [] if whole is None else effects.predictors(assembled, prepared, named(assembled, whole))
+    wanted = [] if whole is None else draws.predictors(assembled, prepared, named(assembled, whole))
     calls, names = list(enumerate(folds)), [f.name for f in folds]
     responses, predicted = [], []
     with closing(executor.each(predict_fold, (sampling, wanted), calls, names)) as of_folds:
@@ -225,20 +337,20 @@ def _kfold(
     notes: list[str] = []
     for i, response in enumerate(design.responses):
         of_response = [of[i] for of in responses]
-        scored = sampled.scored(design, response, of_response)
+        scored = draws.scored(design, response, of_response)
         rows += scored_rows(scored, design)
         frames += scored_predictions(scored, design, records, folds)
-        notes += sampled.not_predicted(prepared, design.traits[response.trait], folds, of_response)
-        notes += sampled.not_all_found(design.traits[response.trait], folds, of_response)
-        notes += sampled.not_in_all_folds(design, folds, scored)
+        notes += draws.not_predicted(prepared, design.traits[response.trait], folds, of_response)
+        notes += draws.not_all_found(design.traits[response.trait], folds, of_response)
+        notes += draws.not_in_all_folds(design, folds, scored)
     if whole is not None:
-        y = effects.corrected(design, whole.effects)
+        y = draws.corrected(design, whole.effects)
         for i, predictor in enumerate(wanted):
-            found_over = effects.over_folds(design, predictor, [of[i] for of in predicted], folds, y)
+            found_over = draws.over_folds(design, predictor, [of[i] for of in predicted], folds, y)
             own, said = fold_rows(found_over, design, folds)
             rows += own
             frames.append(fold_predictions(found_over, records, design, folds))
-            notes += [*said, *effects.noisy(found_over, design.traits[predictor.trait])]
+            notes += [*said, *draws.noisy(found_over, design.traits[predictor.trait])]
     traits = [design.traits[response.trait] for response in design.responses]
     lost = [{trait: of.not_predicted for trait, of in zip(traits, found, strict=True)} for found in responses]
     return rows, frames, notes, lost
@@ -268,7 +380,7 @@ def _lr(
     family = family_of(focal, prepared.pedigree)
     matrices = {i: info.matrix for i, info in zip(assembled.model.random_terms, assembled.terms, strict=True)}
     parameters = whole.parameters
-    compared = lr_sampled.compare(design, values, whole.values, partial.values, parameters, matrices, family, plan.seed)
+    compared = compare_chains(design, values, whole.values, partial.values, parameters, matrices, family, plan.seed)
     rows = [row for c in compared for row in lr_rows(c, FROM_DRAWS, FROM_FAMILIES)]
     frames = [lr_predictions(c, focal.animals.gather(v.animals)) for c, v in zip(compared, values, strict=True)]
     notes = [*focal.notes, *few_families(len(np.unique(family)))]

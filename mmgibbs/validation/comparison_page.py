@@ -24,15 +24,21 @@ from mmgibbs.report.html_tables import (
     numbers,
 )
 from mmgibbs.report.render import render
-from mmgibbs.validation.compare import lacking_folds
-from mmgibbs.validation.differences import difference_table
-from mmgibbs.validation.explained import NAMES, explained
-from mmgibbs.validation.found import FOLDS_TEXT, Validation
-from mmgibbs.validation.head import equations, models_words, relationships_words, when_and_by_what
 from mmgibbs.validation.page import FAR, OF_N, PARTIAL_AND_WHOLE, kfold_summary, lr_summary
+from mmgibbs.validation.results import FOLDS_TEXT, Validation, lacking_folds
+from mmgibbs.validation.words import (
+    NAMES,
+    difference_table,
+    equations,
+    explained,
+    models_words,
+    relationships_words,
+    when_and_by_what,
+)
 
 if TYPE_CHECKING:
-    from mmgibbs.validation.compare import Comparison
+    from mmgibbs.validation.results import Comparison
+
 
 OF_DIFFERENCES = range(6, 9)  # places of their columns
 DRAWN = ("predictive_ability", "auc")

@@ -1,0 +1,276 @@
+"""Options of a validation, and the variances that it is done at."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import yaml
+
+from mmgibbs.config import Analysis
+from mmgibbs.config.complete import implied_variances
+from mmgibbs.config.effects import component_names
+from mmgibbs.config.types_of_traits import UNIT_RESIDUAL
+from mmgibbs.config.variances import Variance
+from mmgibbs.errors import ConfigError, nearest, option, option_name
+from mmgibbs.report.finished import read_finished
+
+if TYPE_CHECKING:
+    pass
+
+
+SAMPLE = "sample"  # in place of a run: variances are sampled in every chain
+DEFAULTS: dict[str, Any] = {"folds": 5, "by": "random"}
+REPLICATES = 100  # where solutions are those of BLUP
+WORDS: dict[str, tuple[str | None, ...]] = {
+    "method": ("kfold", "lr", "both"),
+    "by": (None, "random", "family", "time", "column"),
+}
+OPTIONS = {
+    "kfold": ("folds", "by", "time", "column"),
+    "lr": ("cutoff", "focal", "replicates"),
+}  # that nothing else uses
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The options; None: not given."""
+
+    method: str = "both"  # 'kfold' | 'lr' | 'both'
+    folds: int | None = None
+    by: str | None = None  # 'random' | 'family' | 'time' | 'column'
+    time: str | None = None  # a column of the records
+    cutoff: float | None = None  # birth year
+    focal: str | None = None  # file of ids
+    variances: str | None = None  # folder of a finished run, or SAMPLE
+    seed: int = 1
+    # of the simulation behind standard errors of the LR method; 0: bootstrap of families; None: REPLICATES of BLUP,
+    # none of sampling
+    replicates: int | None = None
+    column: str | None = None  # of the records: which fold
+
+
+def settled(plan: Plan) -> Plan:
+    """The plan with defaults for what was not given and is used.
+
+    ConfigError for an option of another type, that is out of range, or that would be ignored.
+    """
+    plan = _checked(plan)
+    if plan.column is not None and plan.by != "column":
+        _refuse("column", option("by", plan.by or "random"), option("by", "column"))
+    if plan.by == "column" and (plan.column is None or plan.folds is not None):
+        found = f"no {option_name('column')}" if plan.column is None else option_name("folds")
+        raise ConfigError(
+            f"validate: found {option('by', 'column')} with {found}, needed {option('column', 'NAME')} alone, whose "
+            "values are the folds"
+        )
+    for method, options in OPTIONS.items():
+        given = [name for name in options if getattr(plan, name) is not None]
+        if plan.method in (method, "both"):
+            unused = ["folds"] if plan.by == "column" else []
+            plan = replace(plan, **{o: DEFAULTS[o] for o in options if o in DEFAULTS and o not in given + unused})
+        elif given:
+            _refuse(given[0], option("method", plan.method), f"{option('method', method)}, or both")
+    if plan.folds is not None:
+        check_number(plan.folds)
+    if plan.time is not None and plan.by != "time":
+        _refuse("time", option("by", plan.by), option("by", "time"))
+    if plan.seed < 0:
+        raise ConfigError(f"validate: found {option('seed', plan.seed)}, needed 0 or more")
+    if plan.replicates is not None and (plan.replicates < 0 or plan.replicates == 1):
+        found = option("replicates", plan.replicates)
+        raise ConfigError(f"validate: found {found}, needed at least 2, or 0 for none")
+    return plan
+
+
+def _checked(plan: Plan) -> Plan:
+    """The plan with plain numbers and texts: from Python anything may come."""
+    if not isinstance(plan, Plan):
+        raise ConfigError(f"validate: found plan={plan!r}, needed a Plan, such as Plan(method='kfold', folds=5)")
+    checked: dict[str, Any] = {name: _word(name, getattr(plan, name), words) for name, words in WORDS.items()}
+    whole = {"folds": "a whole number of at least 2", "seed": "a whole number of 0 or more"}
+    whole["replicates"] = "a whole number of at least 2, or 0 for none"
+    checked |= {name: _whole_number(name, getattr(plan, name), needed) for name, needed in whole.items()}
+    for name in ("time", "column"):
+        checked[name] = _text(name, getattr(plan, name), "the name of a column of the records")
+    checked["focal"] = _text("focal", plan.focal, "the path of a file of ids")
+    checked["variances"] = _text("variances", plan.variances, f"the folder of a finished run, or '{SAMPLE}'")
+    checked["cutoff"] = _year("cutoff", plan.cutoff)
+    return replace(plan, **checked)
+
+
+def _word(name: str, value: object, words: tuple[str | None, ...]) -> object:
+    """One of the words."""
+    if any(value is word or (isinstance(value, str) and value == word) for word in words):
+        return value
+    needed = [word for word in words if word is not None]
+    close = nearest(value, needed) if isinstance(value, str) else ""
+    hint = f"; {close}" if close.startswith("did") else ""
+    raise _found(name, value, f"{', '.join(needed[:-1])} or {needed[-1]}{hint}")
+
+
+def _whole_number(name: str, value: object, needed: str) -> int | None:
+    if value is None and name != "seed":
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise _found(name, value, needed)
+    return int(value)
+
+
+def _year(name: str, value: object) -> float | None:
+    if value is None:
+        return None
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not np.isfinite(value):  # type: ignore[call-overload]
+        raise _found(name, value, "a birth year")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _text(name: str, value: object, needed: str) -> str | None:
+    """Text or a path; None stays."""
+    path = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if path is not None and (not isinstance(path, str) or path.strip() == ""):
+        raise _found(name, value, needed)
+    return path
+
+
+def _found(name: str, value: object, needed: str) -> ConfigError:
+    return ConfigError(f"validate: found {option(name, value)}, needed {needed}")
+
+
+def _refuse(name: str, with_what: str, needed: str) -> None:
+    raise ConfigError(f"validate: {option_name(name)} cannot be combined with {with_what}; needed {needed}")
+
+
+# ------------------------------------------------------------------------------------------------ starts
+
+MOST = 6  # rows of a matrix that is written out
+RESIDUAL = "residual"
+
+
+def refuse_without_starts(analysis: Analysis) -> None:
+    """ConfigError where a variance of a term or of the residuals has no start."""
+    implied, missing = implied_variances(analysis.model), []
+    for name, spec in (analysis.variances.terms | {RESIDUAL: analysis.variances.residual}).items():
+        own = getattr(spec, "classes", {})
+        if name not in implied and spec.start is None and not (own and all(c.start is not None for c in own.values())):
+            missing.append(name)
+    if missing:
+        raise ConfigError(
+            f"variances.{missing[0]}: found no start, needed one, {option('variances', 'RUN')} for the posterior means "
+            f"of a finished run, or {option('variances', 'sample')} to sample them in every chain; a start is, with "
+            f"your numbers for V (variance) and C (covariance):\n{lines_of_starts(analysis, missing)}"
+        )
+
+
+def lines_of_starts(analysis: Analysis, names: Sequence[str]) -> str:
+    """YAML of the starts of these terms."""
+    lines = ["variances:"]
+    for name in names:
+        spec: Variance = analysis.variances.residual if name == RESIDUAL else analysis.variances.terms[name]
+        labels = component_names(analysis.traits if name == RESIDUAL else analysis.model.random[name])
+        known = [i for i, t in enumerate(analysis.traits) if t.type in UNIT_RESIDUAL and name == RESIDUAL]
+        rows = f"  # rows and columns: {', '.join(labels)}" if len(labels) > 1 else ""
+        lines.append(f"  {yaml.safe_dump(name, allow_unicode=True, width=1000).partition(chr(10))[0]}:{rows}")
+        lines.append(f"    start: {_start(len(labels), spec.structure == 'diagonal', known)}")
+    return "\n".join(lines)
+
+
+def _start(k: int, diagonal: bool, known: Sequence[int]) -> str:
+    """'V' or '[[V1, C12], [C12, V2]]' of k components; known: those whose variance is 1."""
+    if k > MOST:
+        return f"...  # {k} rows of {k} numbers"
+    if k == 1:
+        return "1" if known else "V"
+    element = lambda i, j: (
+        ("1" if i in known else f"V{i + 1}") if i == j else "0" if diagonal else f"C{min(i, j) + 1}{max(i, j) + 1}"
+    )
+    return f"[{', '.join('[' + ', '.join(element(i, j) for j in range(k)) + ']' for i in range(k))}]"
+
+
+# ------------------------------------------------------------------------------------------------ folds
+
+
+def check_number(folds: int) -> None:
+    """ConfigError for fewer than two folds."""
+    if folds < 2:
+        raise ConfigError(f"validate: found {option('folds', folds)}, needed at least 2")
+
+
+# ------------------------------------------------------------------------------------------------ files
+
+WITH_COMMON_VARIANCE = ("rr", "bayes_c", "bayes_r")  # priors whose variance can be fixed
+
+
+def starts_of_run(run: str | os.PathLike, analysis: Analysis) -> list[str]:
+    """Overrides that put the posterior means of a finished run in place of the starts."""
+    try:
+        finished = read_finished(run)
+    except ConfigError as error:
+        raise ConfigError(f"{option_name('variances')}: {str(error).removeprefix('report: ')}") from None
+    given = option("variances", str(run))
+    mean = dict(finished.summary.select("parameter", "mean").iter_rows())
+    ours = analysis.resolved()["model"]["random"]
+    theirs = finished.record.get("analysis", {}).get("model", {}).get("random")
+    markers = finished.record.get("analysis", {}).get("model", {}).get("markers") or {}
+    if {name: of.get("prior") for name, of in markers.items()} != {
+        name: of.prior for name, of in analysis.model.markers.items()
+    }:
+        raise ConfigError(
+            f"{given}: its terms of SNP effects are not those of this analysis; needed a run of the same model"
+        )
+    if theirs != ours or list(finished.record["analysis"]["traits"]) != [t.name for t in analysis.traits]:
+        raise ConfigError(
+            f"{given}: its traits or random effects are not those of this analysis; needed a run of the same model"
+        )
+    out = []
+    by_class = list(finished.record.get("data", {}).get("residual_classes", ()))
+    if (by_class != []) != (analysis.variances.residual.by is not None):
+        raise ConfigError(
+            f"{given}: the classes of its residuals are not those of this analysis; needed a run of the same model"
+        )
+    if by_class:
+        traits, starts = list(finished.record["analysis"]["traits"]), {}
+        for of in by_class:
+            starts[of] = {
+                "start": [
+                    [
+                        mean[f"residual.var[{a}|{of}]"] if a == b else _covariance(mean, "residual", a, b, of)
+                        for b in traits
+                    ]
+                    for a in traits
+                ]
+            }
+        out.append(f"variances.residual.classes={json.dumps(starts)}")
+    implied = implied_variances(analysis.model)  # they follow from those of SNP effects
+    for name in (*(n for n in ours if n not in implied), *(() if by_class else ("residual",))):
+        first, last = f"{name}.var[", "]"
+        labels = [p.removeprefix(first).removesuffix(last) for p in mean if p.startswith(first)]
+        start = [
+            [mean[f"{name}.var[{a}]"] if a == b else _covariance(mean, name, a, b) for b in labels] for a in labels
+        ]
+        out.append(f"variances.{name}.start={json.dumps(start)}")
+    return out + [line for name in analysis.model.markers for line in _starts_of_markers(name, analysis, mean)]
+
+
+def _starts_of_markers(name: str, analysis: Analysis, mean: dict) -> list[str]:
+    """Variance and class shares of the effects of SNPs, fixed; none where the prior has no common variance, or where
+    several traits have one each: those are sampled in every chain."""
+    section = analysis.model.markers[name]
+    traits = section.traits or tuple(t.name for t in analysis.traits)
+    if len(traits) != 1 or section.prior not in WITH_COMMON_VARIANCE:
+        return []
+    at = f"model.markers.{name}"
+    out = [f"{at}.variance={json.dumps({'start': mean[f'{name}.effect_var[{traits[0]}]'], 'fixed': True})}"]
+    shares = [mean[p] for k in range(len(section.classes)) if (p := f"{name}.pi[{traits[0]}:{k}]") in mean]
+    return [*out, f"{at}.pi={json.dumps({'start': shares, 'fixed': True})}"] if shares else out
+
+
+def _covariance(mean: dict, name: str, a: str, b: str, of_class: str = "") -> float:
+    """0 where the model has none (`structure: diagonal`, traits never recorded together)."""
+    end = f"|{of_class}]" if of_class else "]"
+    return mean.get(f"{name}.cov[{a},{b}{end}", mean.get(f"{name}.cov[{b},{a}{end}", 0.0))
