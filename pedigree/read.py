@@ -596,6 +596,15 @@ def _with_groups(
     return replace(pedigree, sire=sire, dam=dam, groups=groups, warnings=warnings)
 
 
+def _codes_among_groups(names: pl.Series) -> pl.Series:
+    """Find the groups that may mean none: numbers from 0 or from -1 downwards are groups like others."""
+    codes = names.filter(are_unknown_codes(names))
+    if names.cast(pl.Int64, strict=False).null_count():
+        return codes
+    of_a_series = [first for first, second in (("0", "1"), ("-1", "-2")) if second in names]
+    return codes.filter(~codes.is_in(of_a_series))
+
+
 def _question_groups(pedigree: Pedigree, table: Table, groups: tuple[str, ...], column: str) -> list[str]:
     """Warnings of groups that have the name of an animal, of another group in another spelling, or mean unknown."""
     names = pl.Series("group", groups, pl.String)
@@ -614,7 +623,7 @@ def _question_groups(pedigree: Pedigree, table: Table, groups: tuple[str, ...], 
             f"{table.name}: column '{column}': {' and '.join(quoted(g) for g in pair)} are groups of their own, but "
             "may be one in different spellings: write each group in one way"
         )
-    codes = names.filter(are_unknown_codes(names, "level"))
+    codes = _codes_among_groups(names)
     if len(codes) and len(names) > 1:
         shown = ", ".join(quoted(c) for c in codes.head(3))
         out.append(

@@ -23,6 +23,7 @@ from mmgibbs.posterior.decisions import EXACT, RELATIVE, Decided, Decisions
 from mmgibbs.posterior.moments import LONG_ENOUGH
 from mmgibbs.posterior.probabilities import Probabilities
 from mmgibbs.posterior.totals import TotalValues
+from pedigree.columns import has_role_name
 from pedigree.messages import ResultWarning
 from pedigree.parents import find_rows
 from pedigree.read import Pedigree
@@ -233,6 +234,7 @@ def _candidates(asked: Asked, labels: LevelLabels, pedigree: Pedigree | None) ->
 
 def _codes(ids: Sequence[str], named: Sequence[str], where: str, labels: LevelLabels, term: str) -> np.ndarray:
     """named: each id as a message shows it."""
+    ids = [id_.strip() for id_ in ids]
     known, groups = labels.ids.head(len(labels.ids) - labels.n_groups), labels.ids.tail(labels.n_groups).to_list()
     codes = find_rows(IdIndex(known), pl.Series(ids, dtype=pl.String))
     unknown = np.flatnonzero(codes < 0).tolist()
@@ -252,18 +254,27 @@ def _codes(ids: Sequence[str], named: Sequence[str], where: str, labels: LevelLa
             f"{where}: found {found}{more}, needed ids among the {len(known):,} levels of {term}{none}"
             + ("" if hint is None else f"; {hint}")
         )
+    first: dict[int, int] = {}
+    for k, code in enumerate(codes.tolist()):
+        if first.setdefault(code, k) != k:
+            raise ConfigError(
+                f"{where}: found {named[first[code]]} and {named[k]}, which are one animal, needed every candidate once"
+            )
     return codes.astype(np.int64)
 
 
 def _read_ids(path: Path, where: str) -> list[tuple[int, str]]:
-    """(row, id): one id per line; blank lines are passed over."""
+    """(row, id): one id per line; blank lines are passed over, and a first line that is a name of ids."""
     try:
-        lines = enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1)
+        text = path.read_text(encoding="utf-8").lstrip("\ufeff").removesuffix("\x1a")
     except OSError as error:
         raise ConfigError(f"{where}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{where}: is not UTF-8 text, needed one id per line") from None
-    ids = [(row, line.strip()) for row, line in lines if line.strip()]
+    lines = enumerate((_unquoted(line.strip()) for line in text.splitlines()), 1)
+    ids = [(row, line) for row, line in lines if line]
+    if len(ids) > 1 and has_role_name(ids[0][1], "id"):
+        ids = ids[1:]
     if not ids:
         raise ConfigError(f"{where}: found no id, needed one id per line")
     first: dict[str, int] = {}
@@ -273,6 +284,11 @@ def _read_ids(path: Path, where: str) -> list[tuple[int, str]]:
                 f"{where}: found '{id_}' twice, in rows {first[id_]} and {row}, needed every candidate once"
             )
     return ids
+
+
+def _unquoted(line: str) -> str:
+    """K12 for "K12", as spreadsheets and R write a column of text."""
+    return line[1:-1].strip() if len(line) > 2 and line[0] == line[-1] == '"' else line
 
 
 def _birth_years(ids: pl.Series, pedigree: Pedigree | None) -> pl.Series:
