@@ -180,9 +180,9 @@ def relatives(
     References
     ----------
     .. [1] Henderson, C. R. (1976). A simple method for computing the inverse of a numerator relationship matrix used in
-       prediction of breeding values. Biometrics 32, 69-83.
+        prediction of breeding values. Biometrics 32, 69-83.
     .. [2] Quaas, R. L. (1976). Computing the diagonal elements and inverse of a large numerator relationship matrix.
-       Biometrics 32, 949-953.
+        Biometrics 32, 949-953.
 
     Examples
     --------

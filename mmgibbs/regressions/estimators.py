@@ -91,7 +91,7 @@ class BayesianLasso(Regression):
     References
     ----------
     .. [1] Park, T. & Casella, G. (2008). The Bayesian lasso. Journal of the American Statistical Association
-       103, 681-686.
+        103, 681-686.
 
     Examples
     --------
@@ -222,7 +222,7 @@ class HorseshoeProbit(Classifier):
     References
     ----------
     .. [1] Carvalho, C. M., Polson, N. G. & Scott, J. G. (2010). The horseshoe estimator for sparse signals.
-       Biometrika 97, 465-480.
+        Biometrika 97, 465-480.
     .. [2] Piironen, J. & Vehtari, A. (2017). Sparsity information and regularization in the horseshoe and other
     shrinkage
        priors. Electronic Journal of Statistics 11, 5018-5051.
@@ -336,7 +336,7 @@ class MultinomialHMC(Classifier):
     References
     ----------
     .. [1] Beam, A. L., Ghosh, S. K. & Doyle, J. (2016). Fast Hamiltonian Monte Carlo using GPU computing. Journal of
-       Computational and Graphical Statistics 25, 536-548.
+        Computational and Graphical Statistics 25, 536-548.
 
     Examples
     --------
