@@ -489,9 +489,10 @@ def a_times(sire: np.ndarray, dam: np.ndarray, inbreeding: np.ndarray | None, v:
     ndarray of float64, shape of v
         A v.
 
-    References ---------- .. [1] Colleau, J.-J. (2002). An indirect approach to the extensive calculation of
-    relationship coefficients. Genetics
-       Selection Evolution 34, 409-421.
+    References
+    ----------
+    .. [1] Colleau, J.-J. (2002). An indirect approach to the extensive calculation of relationship coefficients.
+        Genetics Selection Evolution 34, 409-421.
 
     Examples
     --------
@@ -565,9 +566,10 @@ def a_among(
     PedigreeError
         A code is not that of an animal.
 
-    References ---------- .. [1] Colleau, J.-J. (2002). An indirect approach to the extensive calculation of
-    relationship coefficients. Genetics
-       Selection Evolution 34, 409-421.
+    References
+    ----------
+    .. [1] Colleau, J.-J. (2002). An indirect approach to the extensive calculation of relationship coefficients.
+        Genetics Selection Evolution 34, 409-421.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
@@ -342,14 +342,12 @@ def _check_kind(kind: object) -> None:
     problems.refuse()
 
 
-AnyRelationship = Annotated[
-    Annotated[Identity, Tag("identity")]
-    | Annotated[Pedigree, Tag("pedigree")]
-    | Annotated[File, Tag("file")]
-    | Annotated[Genomic, Tag("genomic")]
-    | Annotated[Dominance, Tag("dominance")]
-    | Annotated[SingleStep, Tag("single_step")],
-    Discriminator(lambda value: value["kind"] if isinstance(value, dict) else value.name),
-    BeforeValidator(read_relationship),
-    AlsoTakes(({"enum": WORDS}, {"type": "string"})),
-]
+if TYPE_CHECKING:
+    AnyRelationship = Relationship
+else:  # made of KINDS, so that a new kind is one line there
+    AnyRelationship = Annotated[
+        Union[tuple(Annotated[kind, Tag(name)] for name, kind in KINDS.items())],  # noqa: UP007 - of a tuple
+        Discriminator(lambda value: value["kind"] if isinstance(value, dict) else value.name),
+        BeforeValidator(read_relationship),
+        AlsoTakes(({"enum": WORDS}, {"type": "string"})),
+    ]

@@ -722,9 +722,10 @@ class MultinomialPG(Classifier):
     seed_ : int
         The seed that was used.
 
-    References ---------- .. [1] Polson, N. G., Scott, J. G. & Windle, J. (2013). Bayesian inference for logistic models
-    using Polya-Gamma latent
-       variables. Journal of the American Statistical Association 108, 1339-1349.
+    References
+    ----------
+    .. [1] Polson, N. G., Scott, J. G. & Windle, J. (2013). Bayesian inference for logistic models using Polya-Gamma
+        latent variables. Journal of the American Statistical Association 108, 1339-1349.
 
     Examples
     --------

@@ -74,6 +74,12 @@ def test_every_parameter_and_result_is_documented(function):
     assert faults(function) == []
 
 
+@pytest.mark.parametrize("path", list(PUBLIC))
+def test_every_section_has_a_line_of_its_own(path):
+    titles = re.findall(r"(?m)^(.*)-{5,}.*$", inspect.getdoc(PUBLIC[path]))
+    assert not any(title.strip("- ") for title in titles)
+
+
 @pytest.mark.parametrize("cls", [*(v for v in PUBLIC.values() if inspect.isclass(v)), *RETURNED.values()])
 def test_every_field_or_keyword_of_a_class_is_documented(cls):
     found = sections(inspect.getdoc(cls))
