@@ -21,7 +21,7 @@ import mmgibbs
 from mmgibbs.config import load_config
 from mmgibbs.config.text import is_nothing
 from mmgibbs.posterior.diagnostics import diagnose
-from mmgibbs.validation.options import starts_of_run
+from mmgibbs.validation.options import read_starts
 
 CHAINS, STEP = 4, 25  # sweeps between two looks at R-hat
 
@@ -89,7 +89,7 @@ def main() -> None:
             part, ["sampler.method=reml", f"output.directory={folder / 'reml'}"], progress=False, report=False
         )
         seconds = time.perf_counter() - begun
-        starts = starts_of_run(folder / "reml", load_config(asked.analysis))
+        starts = read_starts(folder / "reml", load_config(asked.analysis))
         print(
             f"REML of the part: {seconds:.1f} s, {len(reml.info['log_likelihoods'])} iterations\n" + "\n".join(starts)
         )

@@ -29,12 +29,12 @@ from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.markers.joint import effects_of
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
-from mmgibbs.validation.estimability import of_full_rank
+from mmgibbs.validation.estimability import drop_aliased
 from mmgibbs.validation.evaluation import fitted
 from pedigree.tables import quoted
 
 
-def rows_of(design: Design, rows: np.ndarray) -> Design:
+def subset_records(design: Design, rows: np.ndarray) -> Design:
     """The design of some of the records: the same levels, fewer rows."""
 
     def kept(term: Term) -> Term:
@@ -57,11 +57,11 @@ def rows_of(design: Design, rows: np.ndarray) -> Design:
 
 def without(design: Design, masked: np.ndarray, what: str) -> tuple[Design, frozenset[int]]:
     """The design without some records; flat equations that the others do not determine are set to 0. And the traits of
-    which some may be left (`of_full_rank`).
+    which some may be left (`drop_aliased`).
 
     DataError where flat effects separate the others; `what` the records are.
     """
-    training, unfinished = of_full_rank(rows_of(design, np.flatnonzero(~masked)))
+    training, unfinished = drop_aliased(subset_records(design, np.flatnonzero(~masked)))
     _check_separation(training, what)
     return training, unfinished
 
@@ -70,7 +70,7 @@ def refuse_training(prepared: Prepared, masked: np.ndarray, what: str) -> None:
     """DataError where a category, or a trait, has no record left, and for levels of a flat class effect whose records
     left are all on one side: their effects have no posterior. `what` the records are.
     """
-    training = rows_of(prepared.design, np.flatnonzero(~masked))
+    training = subset_records(prepared.design, np.flatnonzero(~masked))
     observed = training.patterns[training.pattern].any(axis=0)
     for trait in (name for name, some in zip(training.traits, observed, strict=True) if not some):
         raise DataError(
@@ -131,7 +131,7 @@ def _check_separation(training: Design, what: str) -> None:
             )
 
 
-# ------------------------------------------------------------------------------------------------ chains
+# ------------------------------------------------------------ chains
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Follower(Protocol):
     def add(self, draw: Draw) -> None: ...
 
 
-def sampling_of(model: MixedModel, choice: EngineChoice, kind: str, schedule: Schedule, seed: int) -> Sampling:
+def make_sampling(model: MixedModel, choice: EngineChoice, kind: str, schedule: Schedule, seed: int) -> Sampling:
     """ConfigError where the model cannot be validated so."""
     if any(term.groups_fixed for term in model.design.terms):
         raise ConfigError(

@@ -24,16 +24,16 @@ from mmgibbs.report.html_tables import (
     numbers,
 )
 from mmgibbs.report.render import render
-from mmgibbs.validation.page import FAR, OF_N, PARTIAL_AND_WHOLE, kfold_summary, lr_summary
+from mmgibbs.validation.page import MARKED_STANDARD_ERRORS, OF_N, PARTIAL_AND_WHOLE, kfold_summary, lr_summary
 from mmgibbs.validation.results import FOLDS_TEXT, Validation, lacking_folds
 from mmgibbs.validation.words import (
     NAMES,
     difference_table,
     equations,
-    explained,
+    explain_statistics,
+    finished_text,
     models_words,
     relationships_words,
-    when_and_by_what,
 )
 
 if TYPE_CHECKING:
@@ -78,13 +78,13 @@ def page(comparison: Comparison) -> dict:
             own = {"figures": shown, "table": comparison_table(table)}
             z = [("z", "difference from the first analysis, in standard errors of the difference")]
             columns = z * bool(table["difference"].count()) + [OF_N[method]]
-            own["explained"] = explained(method, table["statistic"].to_list()) + columns
+            own["explained"] = explain_statistics(method, table["statistic"].to_list()) + columns
             summary = " ".join([*what_was_left_out(comparison, method), summary])
             sections.append({"id": method, "heading": heading, "summary": summary} | own)
     return {
         "title": f"Validation of {len(comparison.names)} analyses",
         "subtitle": ", ".join(comparison.names),
-        "finished": when_and_by_what(comparison.validations[-1].head),
+        "finished": finished_text(comparison.validations[-1].head),
         "models": (sums := models(comparison)),
         "models_words": models_words([v.head for v in comparison.validations], len(sums) == 1),
         "relationships": relationships_words([v.head for v in comparison.validations]),
@@ -125,14 +125,14 @@ def errors_of_lr(validations: Sequence[Validation]) -> list[tuple[str, str]]:
 
 
 def comparison_table(table: pl.DataFrame) -> Table:
-    """A row per statistic and analysis; differences of more than FAR standard errors are marked."""
+    """A row per statistic and analysis; differences of more than MARKED_STANDARD_ERRORS standard errors are marked."""
     places = [decimals(se) if known(se) else 3 for se in table["se"]]
     z = [None if None in (d, s) or s == 0 else d / s for d, s in table.select("difference", "se_of_difference").rows()]
     columns = [Column("Trait"), Column("Statistic"), Column("Analysis"), Column("Prediction")]
     columns += [Column(c, "number") for c in ("Estimate", "Standard error", "Difference", "Its standard error")]
     columns += [Column("z", "number", "difference from the first analysis, in standard errors"), Column("n", "number")]
     predictions = [" ".join(p for p in names if p) for names in table.select("term", "effect").iter_rows()]
-    of_z = marked(numbers(z, 1), lambda v: abs(v) > FAR)
+    of_z = marked(numbers(z, 1), lambda v: abs(v) > MARKED_STANDARD_ERRORS)
     cells: list[Sequence[Cell]] = [
         table["trait"].to_list(),
         [NAMES.get(s, s) for s in table["statistic"]],
@@ -142,7 +142,7 @@ def comparison_table(table: pl.DataFrame) -> Table:
         of_z,
         numbers(table["n"].to_list(), 0),
     ]
-    note = note_if_marked(of_z, f"Marked: differences of more than {FAR:g} standard errors.")
+    note = note_if_marked(of_z, f"Marked: differences of more than {MARKED_STANDARD_ERRORS:g} standard errors.")
     if not table["difference"].count():  # the LR method says nothing of one analysis given another
         columns = [c for i, c in enumerate(columns) if i not in OF_DIFFERENCES]
         cells = [c for i, c in enumerate(cells) if i not in OF_DIFFERENCES]

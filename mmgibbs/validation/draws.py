@@ -55,7 +55,7 @@ from mmgibbs.posterior.thinned import ThinnedDraws
 from mmgibbs.report.html_tables import listed
 from mmgibbs.results.markers import GEBV, TOTAL
 from mmgibbs.validation import kfold
-from mmgibbs.validation.chains import Draw, linear_predictor, rows_of
+from mmgibbs.validation.chains import Draw, linear_predictor, subset_records
 from mmgibbs.validation.estimability import ROUNDS, levels_without_records, unpredictable
 from mmgibbs.validation.evaluation import fitted, label
 from mmgibbs.validation.kfold import EVERY_EFFECT, Predicted, Predictor, heritability
@@ -169,7 +169,7 @@ def spread_of_genotypes(markers: Markers, places: np.ndarray) -> float:
     return total
 
 
-def values_of(assembled: Assembled, prepared: Prepared, focal: Focal) -> tuple[list[BreedingValue], list[str]]:
+def choose_values(assembled: Assembled, prepared: Prepared, focal: Focal) -> tuple[list[BreedingValue], list[str]]:
     """Every kind of breeding value that enough of the focal animals have, and notes on those that lack one."""
     out, notes = _of_random_terms(assembled, prepared, focal), []
     genomic = _of_markers(prepared, focal) + _totals(assembled, prepared, focal)
@@ -238,7 +238,7 @@ def _places(wanted: pl.Series, ids: pl.Series) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class FollowedValue:
+class FocalValue:
     """Posterior mean, Monte Carlo error and some draws of one kind of breeding value."""
 
     mean: np.ndarray  # (m,)
@@ -246,7 +246,7 @@ class FollowedValue:
     draws: np.ndarray  # (draws, m) float32, evenly spaced
 
 
-class FollowedValues:
+class FocalValueAccumulator:
     """Of one chain."""
 
     def __init__(self, value: BreedingValue, n_draws: int):
@@ -258,14 +258,14 @@ class FollowedValues:
         self.moments.add([u[:, None], u.mean(keepdims=True)[:, None]])
         self.kept.add_vector(u)
 
-    def found(self) -> FollowedValue:
+    def found(self) -> FocalValue:
         (mean, _), noise = means_and_noise(self.moments)
-        return FollowedValue(mean, noise, self.kept.draws)
+        return FocalValue(mean, noise, self.kept.draws)
 
 
-# ------------------------------------------------------------------------------------------------ effects
+# ------------------------------------------------------------ effects of records
 
-MUCH = 0.05  # of the variance of predictions: from this share on Monte Carlo error is worth a note
+NOTE_SHARE_OF_ERROR = 0.05  # of the variance of predictions: from this share on Monte Carlo error is worth a note
 
 
 @dataclass(frozen=True)
@@ -298,7 +298,7 @@ class PredictedEffects:
     def __init__(self, design: Design, fold: Fold, predictor: Predictor, n_draws: int):
         self.predictor = predictor
         self.records = np.flatnonzero(fold.tested & design.patterns[design.pattern, predictor.trait])
-        self.rows = rows_of(design, self.records)
+        self.rows = subset_records(design, self.records)
         self.moments = followed(self.records.size, n_draws)
 
     def add(self, draw: Draw) -> None:
@@ -382,7 +382,7 @@ def noisy(found: Predicted, trait: str) -> list[str]:
     """A note where Monte Carlo error makes up much of what varies between predictions."""
     variance = np.array([found.predicted[found.fold == k].var() for k in range(found.fold.max() + 1)])
     share = float((found.noise / variance).mean()) if found.noise is not None and variance.all() else 0.0
-    if share < MUCH:
+    if share < NOTE_SHARE_OF_ERROR:
         return []
     of = label(found.predictor.term, found.predictor.effect, trait)
     return [
@@ -391,7 +391,7 @@ def noisy(found: Predicted, trait: str) -> list[str]:
     ]
 
 
-# ------------------------------------------------------------------------------------------------ sampled
+# ------------------------------------------------------------ records of traits that are not normal
 
 NODES = 24  # of Gauss-Hermite quadrature over the residual of a count
 
@@ -405,7 +405,7 @@ class LeftOut:
     mean: np.ndarray  # (m,) category number, count, or liability
     not_predicted: int  # records whose flat fixed effects the other folds do not determine
     unknown: tuple[tuple[int, int], ...] = ()  # (term, level) of the flat classes of these that no other fold has
-    unfinished: bool = False  # the search for flat fixed effects that depend on others (estimability.of_full_rank)
+    unfinished: bool = False  # the search for flat fixed effects that depend on others (estimability.drop_aliased)
 
 
 @dataclass(frozen=True)
@@ -516,11 +516,11 @@ def _statistics(response: Response, found: LeftOut) -> kfold.Statistics:
     own = response.keep(found.records)
     match own:
         case Categories():
-            return kfold.of_categories(found.probabilities, own.category.astype(int))
+            return kfold.score_categories(found.probabilities, own.category.astype(int))
         case Count():
-            return kfold.of_counts(found.probabilities[:, 0], found.mean, own.count)
+            return kfold.score_counts(found.probabilities[:, 0], found.mean, own.count)
         case Interval():
-            return kfold.of_intervals(found.mean, own.lower, own.upper)
+            return kfold.score_intervals(found.mean, own.lower, own.upper)
 
 
 class Predictions:
@@ -529,10 +529,10 @@ class Predictions:
     def __init__(self, design: Design, training: Design, response: Response, fold: Fold, unfinished: bool = False):
         t, self.unfinished = response.trait, unfinished
         tested = np.flatnonzero(fold.tested & design.patterns[design.pattern, t])
-        lost = unpredictable(training, rows_of(design, tested), t)
+        lost = unpredictable(training, subset_records(design, tested), t)
         self.records, self.not_predicted = tested[~lost], int(lost.sum())
-        self.unknown = tuple(levels_without_records(training, rows_of(design, tested[lost]), t))
-        self.rows, self.trait, self.response = rows_of(design, self.records), t, response.keep(self.records)
+        self.unknown = tuple(levels_without_records(training, subset_records(design, tested[lost]), t))
+        self.rows, self.trait, self.response = subset_records(design, self.records), t, response.keep(self.records)
         self.classes = design.class_of_pattern[self.rows.pattern]
         self.n, self.sums = 0, [np.zeros(0), np.zeros(0)]
 

@@ -42,7 +42,7 @@ class _Part:
     columns: Columns
 
 
-def of_full_rank(training: Design) -> tuple[Design, frozenset[int]]:
+def drop_aliased(training: Design) -> tuple[Design, frozenset[int]]:
     """Flat fixed equations without a record, and those that depend on the others, are set to 0; and the traits for
     which the search for these ended after ROUNDS, so that some may be left.
     """
@@ -56,7 +56,7 @@ def of_full_rank(training: Design) -> tuple[Design, frozenset[int]]:
         place = names.index(INTERCEPT) if INTERCEPT in names else None
         effects = [part.columns for part in parts]
         rank = independent_columns(effects, place)
-        kept, finished = of_each_other(effects, rank) if rank.checked_apart else (rank.independent, True)
+        kept, finished = find_aliased(effects, rank) if rank.checked_apart else (rank.independent, True)
         unfinished |= set() if finished else {trait}
         for part, keep in zip(parts, kept, strict=True):
             own = np.ix_(np.arange(len(keep)), part.components)
@@ -67,7 +67,7 @@ def of_full_rank(training: Design) -> tuple[Design, frozenset[int]]:
     return of_rank, frozenset(unfinished)
 
 
-def of_each_other(effects: Sequence[Columns], rank: Rank) -> tuple[list[np.ndarray], bool]:
+def find_aliased(effects: Sequence[Columns], rank: Rank) -> tuple[list[np.ndarray], bool]:
     """The independent columns of a rank, (n_levels, m) bool per effect, less those that depend on others after all; and
     whether the search for them came to its end.
 

@@ -110,7 +110,7 @@ class Evaluation:
         assert self.solver is not None, "only what was found was kept of this evaluation"
         return self.solver
 
-    def on_one_thread(self) -> Evaluation:
+    def single_threaded(self) -> Evaluation:
         """The same, for who solves several right-hand sides side by side."""
         engine = copy(self.engine)
         engine.threads = ALONE
@@ -129,7 +129,7 @@ class Evaluation:
         return self.engine.solve_columns(b, np.zeros(b.shape), tolerance).x
 
 
-def recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
+def read_recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
     """The records of an analysis. Raises ConfigError where it cannot be validated. sampled: so are its variances."""
     if analysis.model.plugin is not None:
         raise ConfigError(f"validate: found model.plugin {analysis.model.plugin}, needed a mixed model (model.random)")
@@ -166,7 +166,7 @@ def recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
     )
 
 
-def without_others(records: Recorded, prepared: Prepared) -> Recorded:
+def drop_unused(records: Recorded, prepared: Prepared) -> Recorded:
     """Without the records that the design lacks: SNP effects may drop those of animals without genotypes."""
     used = np.isin(records.phenotypes.rows, prepared.record_row)
     if used.all():
@@ -278,7 +278,7 @@ def random_solutions(partial: Evaluation, whole: Evaluation) -> list[np.ndarray]
     return out
 
 
-# ------------------------------------------------------------------------------------------------ portable
+# ------------------------------------------------------------ records for another machine
 
 
 class Portable:
@@ -295,7 +295,7 @@ class Portable:
             files.append((path.name, path.read_bytes()))
             return path
 
-        with_files(self._records.analysis, pack)
+        replace_files(self._records.analysis, pack)
         return Portable, (self._records, files)
 
     @contextmanager
@@ -314,10 +314,10 @@ class Portable:
                 path.write_bytes(content)
                 return path
 
-            yield replace(self._records, analysis=with_files(self._records.analysis, unpack))
+            yield replace(self._records, analysis=replace_files(self._records.analysis, unpack))
 
 
-def with_files(analysis: Analysis, change: Callable[[Path], Path]) -> Analysis:
+def replace_files(analysis: Analysis, change: Callable[[Path], Path]) -> Analysis:
     """The analysis with change(path) in place of each file that its design is read from, records aside."""
     data, model = analysis.data, analysis.model
     if isinstance(data.pedigree, Path):

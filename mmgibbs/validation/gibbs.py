@@ -26,11 +26,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
 from mmgibbs.build.assemble import Assembled, assemble
 from mmgibbs.build.engine import choose_engine
@@ -42,44 +40,27 @@ from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.model.design import Design
 from mmgibbs.posterior.parameters import NamedParameters, named_parameters
 from mmgibbs.runs.chains import Executor
-from mmgibbs.runs.record import versions
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
-from mmgibbs.validation import draws, lr
-from mmgibbs.validation.blup import few_families, focal_facts
-from mmgibbs.validation.chains import Follower, Sampling, refuse_training, sample, sampling_of, without
-from mmgibbs.validation.draws import BreedingValue, FollowedValue, FollowedValues, Left, values_of
+from mmgibbs.validation import draws
+from mmgibbs.validation.chains import Follower, Sampling, make_sampling, refuse_training, sample, without
+from mmgibbs.validation.draws import BreedingValue, FocalValue, FocalValueAccumulator, Left, choose_values
 from mmgibbs.validation.estimability import records_alone
 from mmgibbs.validation.evaluation import Recorded
 from mmgibbs.validation.kfold import Predictor
 from mmgibbs.validation.lr import EXPECTED, Compared, bootstrap, family_sums, lr_statistics, samples_left_out
-from mmgibbs.validation.options import SAMPLE, Plan
-from mmgibbs.validation.results import (
-    FOLDS_TEXT,
-    FROM_DRAWS,
-    FROM_FAMILIES,
-    OVER_FOLDS,
-    Validation,
-    facts_of_folds,
-    fold_predictions,
-    fold_rows,
-    lr_predictions,
-    lr_rows,
-    of_errors,
-    scored_predictions,
-    scored_rows,
-    statistics_frame,
-)
-from mmgibbs.validation.splits import MIN_FOCAL_ANIMALS, Chosen, Focal, Fold, family_of
+from mmgibbs.validation.options import Plan
+from mmgibbs.validation.results import FROM_DRAWS, ResultTables, Validation
+from mmgibbs.validation.splits import MIN_FOCAL_ANIMALS, Focal, Fold, Split, focal_families
 
-MUCH = 0.05  # of the variance of p: from this share on Monte Carlo error is worth a note
+NOTE_SHARE_OF_ERROR = 0.05  # of the variance of p: from this share on Monte Carlo error is worth a note
 
 
 def compare_chains(
     design: Design,
     values: Sequence[BreedingValue],
-    whole: Sequence[FollowedValue],
-    partial: Sequence[FollowedValue],
+    whole: Sequence[FocalValue],
+    partial: Sequence[FocalValue],
     parameters: Mapping[str, np.ndarray],
     matrices: Mapping[int, str],
     family: np.ndarray,
@@ -114,7 +95,7 @@ def without_noise(sums: np.ndarray, of_whole: float, of_partial: float) -> np.nd
     return out
 
 
-def errors_of_contrasts(w: FollowedValue, p: FollowedValue) -> dict[str, float]:
+def errors_of_contrasts(w: FocalValue, p: FocalValue) -> dict[str, float]:
     """Standard errors of bias and dispersion given p; NaN where the chains are too short to tell."""
     n, deviation = p.mean.size, p.mean - p.mean.mean()
     squares = float((deviation**2).sum()) - n * p.noise
@@ -124,7 +105,7 @@ def errors_of_contrasts(w: FollowedValue, p: FollowedValue) -> dict[str, float]:
     return out
 
 
-def _error(w: FollowedValue, p: FollowedValue, k: np.ndarray) -> float:
+def _error(w: FocalValue, p: FocalValue, k: np.ndarray) -> float:
     """Standard deviation of k'w given the partial data, with the Monte Carlo error of k'w and k'p."""
     of_whole, of_partial = w.draws @ k, p.draws @ k
     variance = of_partial.var(ddof=1) - of_whole.var(ddof=1)
@@ -140,7 +121,7 @@ def error_of_mean(draws: np.ndarray) -> float:
     return float(means.std(ddof=1) / np.sqrt(batches))
 
 
-def _notes(found: Mapping[str, float], sd: Mapping[str, float], p: FollowedValue, variance: float) -> list[str]:
+def _notes(found: Mapping[str, float], sd: Mapping[str, float], p: FocalValue, variance: float) -> list[str]:
     notes, of_p = [], float(p.mean.var())
     if np.isnan(found["dispersion"]):
         notes.append("breeding values from partial data vary by no more than their Monte Carlo error")
@@ -157,15 +138,13 @@ def _notes(found: Mapping[str, float], sd: Mapping[str, float], p: FollowedValue
         )
     elif np.isnan(found["accuracy"]) and found["dispersion"] < 0:
         notes.append("no accuracy: breeding values from whole and from partial data have a negative covariance")
-    if of_p > 0 and p.noise > MUCH * of_p:
+    if of_p > 0 and p.noise > NOTE_SHARE_OF_ERROR * of_p:
         notes.append(
             f"Monte Carlo error makes up {100 * p.noise / of_p:.0f} % of the variance of the values from partial data; "
             "needed more sampler.samples"
         )
     return notes
 
-
-# ------------------------------------------------------------------------------------------------ by_sampling
 
 WHOLE, PARTIAL = 100_000, 100_001  # numbers of these chains, beyond those of the folds
 
@@ -175,15 +154,27 @@ class Followed:
     """What a chain of the whole or of the partial data says."""
 
     effects: draws.MeanEffects
-    values: list[FollowedValue]
+    values: list[FocalValue]
     parameters: dict[str, np.ndarray]  # name -> (draws, ...)
 
 
-def examine_by_sampling(
+@dataclass(frozen=True)
+class _Chains:
+    """What the chains of one validation have in common."""
+
+    sampling: Sampling
+    assembled: Assembled
+    records: Recorded
+    prepared: Prepared
+    say: Callable[[str], None]
+    executor: Executor
+
+
+def validate_by_sampling(
     records: Recorded,
     prepared: Prepared,
     plan: Plan,
-    chosen: Chosen,
+    split: Split,
     say: Callable[[str], None],
     executor: Executor,
 ) -> Validation:
@@ -193,45 +184,34 @@ def examine_by_sampling(
             f"validate: found {option('replicates', plan.replicates)} for an analysis that is sampled, where each "
             "would take two more chains; needed none"
         )
-    analysis, design = records.analysis, prepared.design
-    assembled = assemble(analysis, prepared)
-    sampling = sampling_for(analysis, assembled)
-    at_once = min(executor.max_local_calls, max(1, len(chosen.folds)))
+    design, focal, s = prepared.design, split.focal, records.analysis.sampler
+    assembled = assemble(records.analysis, prepared)
+    sampling = sampling_for(records.analysis, assembled)
+    at_once = min(executor.max_local_calls, max(1, len(split.folds)))
     refuse_folds_beyond_memory(sampling.model, sampling.schedule, sampling.choice.bytes, at_once)
     of = f"{design.n_records:,} records of {records.units} (column '{records.column}')"
     say(f"whole data: {of}; a chain per fold and set of data")
-    values, notes = ([], []) if chosen.focal is None else values_of(assembled, prepared, chosen.focal)
-    if chosen.focal is not None and not values:
+    values, notes = ([], []) if focal is None else choose_values(assembled, prepared, focal)
+    if focal is not None and not values:
         raise ConfigError(
-            f"validate: fewer than {MIN_FOCAL_ANIMALS} of the {len(chosen.focal.animals)} focal {records.units} are "
+            f"validate: fewer than {MIN_FOCAL_ANIMALS} of the {len(focal.animals)} focal {records.units} are "
             f"genotyped, and no effect has a relationship; needed genotyped ones ({option_name('focal')}, "
             f"{option_name('cutoff')}), or {option('method', 'kfold')}"
         )
-    for fold in chosen.folds:
+    for fold in split.folds:
         refuse_training(prepared, fold.masked, fold.name)
-    if chosen.focal is not None:
-        refuse_training(prepared, chosen.focal.masked, chosen.focal.what)
-    whole = _whole(sampling, chosen, values, executor)
-    rows: list[tuple] = []
-    predictions: list[pl.DataFrame] = []
-    info: dict[str, Any] = {"notes": notes}
-    if chosen.folds:
-        found = _kfold(sampling, assembled, records, prepared, chosen.folds, whole, say, executor)
-        rows, predictions = rows + found[0], predictions + found[1]
-        info = info | {
-            "folds": facts_of_folds(chosen.folds, found[3]),
-            "notes": info["notes"] + records_alone(design, chosen.folds) + found[2],
-        }
-    if chosen.focal is not None and whole is not None:
-        of_lr = _lr(sampling, assembled, records, prepared, chosen.focal, values, whole, plan, say, executor)
-        rows, predictions = rows + of_lr[0], predictions + of_lr[1]
-        info["notes"] += of_lr[2]
-        info["lr"] = focal_facts(chosen.focal, family_of(chosen.focal, prepared.pedigree)) | {"replicates": 0}
-    return Validation(
-        statistics_frame(rows),
-        pl.concat(predictions),
-        _record(records, assembled, plan, rows) | info | executor.facts,
-    )
+    if focal is not None:
+        refuse_training(prepared, focal.masked, focal.what)
+    chains = _Chains(sampling, assembled, records, prepared, say, executor)
+    whole = _whole(sampling, split, values, executor)
+    tables = ResultTables(records, design, notes)
+    if split.folds:
+        tables.notes.extend(records_alone(design, split.folds))
+        _predict_folds(tables, chains, split.folds, whole)
+    if focal is not None and whole is not None:
+        _compare_partial_data(tables, chains, focal, values, whole, plan.seed)
+    length = {"burn_in": s.burn_in, "samples": s.samples, "thin": s.thin, "seed": s.seed}
+    return tables.validation(plan, assembled.model, length, executor.facts)
 
 
 def sampling_for(analysis: Analysis, assembled: Assembled) -> Sampling:
@@ -241,39 +221,13 @@ def sampling_for(analysis: Analysis, assembled: Assembled) -> Sampling:
     held = analysis.variances.mode == "fixed"
     interweave = () if held else terms_to_interweave(model, s.interweave)
     schedule = Schedule(s.burn_in, s.samples, s.thin, s.refresh_every, interweave=interweave)
-    return sampling_of(model, chosen.engine, chosen.partition, schedule, s.seed)
+    return make_sampling(model, chosen.engine, chosen.partition, schedule, s.seed)
 
 
-def _record(records: Recorded, assembled: Assembled, plan: Plan, rows: list[tuple]) -> dict[str, Any]:
-    """For validation.json."""
-    model, s = assembled.model, records.analysis.sampler
-    random = {model.design.terms[i].name: model.covariance(i).start for i in model.random_terms}
-    residual: Any = model.residual.start
-    if model.residual.classes:
-        residual = dict(zip(model.residual.classes, residual, strict=True))
-    texts = {
-        OVER_FOLDS: FOLDS_TEXT,
-        FROM_DRAWS: "how far the breeding values are expected to change when the records that were left out come in, "
-        "by the draws with and without them, and Monte Carlo error",
-        FROM_FAMILIES: lr.families_text(records.units),
-    }
-    return {
-        "analysis": records.analysis.name,
-        "plan": asdict(plan),
-        "sampled": {"burn_in": s.burn_in, "samples": s.samples, "thin": s.thin, "seed": s.seed},
-        "versions": versions(),
-        "variances": SAMPLE if plan.variances == SAMPLE else random | {"residual": residual},
-        "records": model.design.n_records,
-        "animal_column": records.column,
-        "units": records.units,
-        "standard_errors": of_errors(rows, texts),
-    }
+# ------------------------------------------------------------ chains
 
 
-# ------------------------------------------------------------------------------------------------ chains
-
-
-def _whole(sampling: Sampling, chosen: Chosen, values: list[BreedingValue], executor: Executor) -> Followed | None:
+def _whole(sampling: Sampling, chosen: Split, values: list[BreedingValue], executor: Executor) -> Followed | None:
     """The chain of all records; None where nobody asks for it."""
     design = sampling.model.design
     if chosen.focal is None and len(design.responses) == design.n_traits:
@@ -289,7 +243,7 @@ def follow(
     design = sampling.model.design
     training = design if masked is None else without(design, masked, what)[0]
     mean, n = draws.MeanEffects(), sampling.schedule.n_kept
-    of_values = [FollowedValues(value, n) for value in values]
+    of_values = [FocalValueAccumulator(value, n) for value in values]
     parameters = sample(sampling, number, training, [mean, *of_values])
     return Followed(mean, [v.found() for v in of_values], parameters)
 
@@ -307,53 +261,36 @@ def predict_fold(
     return [p.found() for p in of_responses], [p.found() for p in of_effects]
 
 
-# ------------------------------------------------------------------------------------------------ the two methods
-
-Tables = tuple[list[tuple], list[pl.DataFrame], list[str]]  # rows of statistics, predictions, notes
+# ------------------------------------------------------------ the two methods
 
 
-def _kfold(
-    sampling: Sampling,
-    assembled: Assembled,
-    records: Recorded,
-    prepared: Prepared,
-    folds: list[Fold],
-    whole: Followed | None,
-    say: Callable[[str], None],
-    executor: Executor,
-) -> tuple[list[tuple], list[pl.DataFrame], list[str], list[dict[str, int]]]:
-    """Tables, and for each fold trait -> records that it could not predict."""
-    design = prepared.design
-    wanted = [] if whole is None else draws.predictors(assembled, prepared, named(assembled, whole))
+def _predict_folds(tables: ResultTables, chains: _Chains, folds: list[Fold], whole: Followed | None) -> None:
+    """Cross-validation: a chain without each fold."""
+    design, assembled = chains.prepared.design, chains.assembled
+    wanted = [] if whole is None else draws.predictors(assembled, chains.prepared, named(assembled, whole))
     calls, names = list(enumerate(folds)), [f.name for f in folds]
     responses, predicted = [], []
-    with closing(executor.each(predict_fold, (sampling, wanted), calls, names)) as of_folds:
-        for fold, found in zip(folds, of_folds, strict=True):
-            say(f"{fold.name}: {np.count_nonzero(fold.masked):,} of {design.n_records:,} records left out")
-            responses.append(found[0])
-            predicted.append(found[1])
-    rows: list[tuple] = []
-    frames: list[pl.DataFrame] = []
-    notes: list[str] = []
-    for i, response in enumerate(design.responses):
+    with closing(chains.executor.each(predict_fold, (chains.sampling, wanted), calls, names)) as of_folds:
+        for fold, (of_responses, of_effects) in zip(folds, of_folds, strict=True):
+            chains.say(f"{fold.name}: {np.count_nonzero(fold.masked):,} of {design.n_records:,} records left out")
+            responses.append(of_responses)
+            predicted.append(of_effects)
+    traits = [design.traits[response.trait] for response in design.responses]
+    lost = [{trait: of.not_predicted for trait, of in zip(traits, found, strict=True)} for found in responses]
+    tables.add_folds(folds, lost)
+    for i, (trait, response) in enumerate(zip(traits, design.responses, strict=True)):
         of_response = [of[i] for of in responses]
         scored = draws.scored(design, response, of_response)
-        rows += scored_rows(scored, design)
-        frames += scored_predictions(scored, design, records, folds)
-        notes += draws.not_predicted(prepared, design.traits[response.trait], folds, of_response)
-        notes += draws.not_all_found(design.traits[response.trait], folds, of_response)
-        notes += draws.not_in_all_folds(design, folds, scored)
+        tables.add_scores(scored, folds)
+        tables.notes.extend(draws.not_predicted(chains.prepared, trait, folds, of_response))
+        tables.notes.extend(draws.not_all_found(trait, folds, of_response))
+        tables.notes.extend(draws.not_in_all_folds(design, folds, scored))
     if whole is not None:
         y = draws.corrected(design, whole.effects)
         for i, predictor in enumerate(wanted):
-            found_over = draws.over_folds(design, predictor, [of[i] for of in predicted], folds, y)
-            own, said = fold_rows(found_over, design, folds)
-            rows += own
-            frames.append(fold_predictions(found_over, records, design, folds))
-            notes += [*said, *draws.noisy(found_over, design.traits[predictor.trait])]
-    traits = [design.traits[response.trait] for response in design.responses]
-    lost = [{trait: of.not_predicted for trait, of in zip(traits, found, strict=True)} for found in responses]
-    return rows, frames, notes, lost
+            over_folds = draws.over_folds(design, predictor, [of[i] for of in predicted], folds, y)
+            tables.add_predictor(over_folds, folds)
+            tables.notes.extend(draws.noisy(over_folds, design.traits[predictor.trait]))
 
 
 def named(assembled: Assembled, whole: Followed) -> NamedParameters:
@@ -362,26 +299,23 @@ def named(assembled: Assembled, whole: Followed) -> NamedParameters:
     return named_parameters(assembled.terms, draws, assembled.residual, assembled.markers)
 
 
-def _lr(
-    sampling: Sampling,
-    assembled: Assembled,
-    records: Recorded,
-    prepared: Prepared,
+def _compare_partial_data(
+    tables: ResultTables,
+    chains: _Chains,
     focal: Focal,
     values: list[BreedingValue],
     whole: Followed,
-    plan: Plan,
-    say: Callable[[str], None],
-    executor: Executor,
-) -> Tables:
-    left_out, design = int(focal.masked.sum()), prepared.design
-    say(f"LR: {left_out:,} of {focal.masked.size:,} records left out, {len(focal.animals):,} focal {records.units}")
-    (partial,) = executor.each(follow, (sampling, values), [(PARTIAL, focal.masked, focal.what)], ["partial data"])
-    family = family_of(focal, prepared.pedigree)
-    matrices = {i: info.matrix for i, info in zip(assembled.model.random_terms, assembled.terms, strict=True)}
-    parameters = whole.parameters
-    compared = compare_chains(design, values, whole.values, partial.values, parameters, matrices, family, plan.seed)
-    rows = [row for c in compared for row in lr_rows(c, FROM_DRAWS, FROM_FAMILIES)]
-    frames = [lr_predictions(c, focal.animals.gather(v.animals)) for c, v in zip(compared, values, strict=True)]
-    notes = [*focal.notes, *few_families(len(np.unique(family)))]
-    return rows, frames, notes + [note for c in compared for note in c.notes]
+    seed: int,
+) -> None:
+    """The LR method: a chain of the partial data beside that of the whole."""
+    n, units = int(focal.masked.sum()), chains.records.units
+    chains.say(f"LR: {n:,} of {focal.masked.size:,} records left out, {len(focal.animals):,} focal {units}")
+    call = (PARTIAL, focal.masked, focal.what)
+    (partial,) = chains.executor.each(follow, (chains.sampling, values), [call], ["partial data"])
+    family, model = focal_families(focal, chains.prepared.pedigree), chains.assembled.model
+    matrices = {i: info.matrix for i, info in zip(model.random_terms, chains.assembled.terms, strict=True)}
+    compared = compare_chains(
+        model.design, values, whole.values, partial.values, whole.parameters, matrices, family, seed
+    )
+    animals = [focal.animals.gather(value.animals) for value in values]
+    tables.add_comparisons(focal, family, compared, animals, 0, FROM_DRAWS)

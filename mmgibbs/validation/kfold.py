@@ -312,7 +312,7 @@ def predictions_of_fold(
     return out
 
 
-# ------------------------------------------------------------------------------------------------ scores
+# ------------------------------------------------------------ scores of probabilities and counts
 
 Statistics = dict[str, tuple[float, float | None]]  # name -> (estimate, expected)
 MOST = 3000  # records of a fold whose pairs are compared; of more, so many spread evenly
@@ -362,7 +362,7 @@ def dispersion(predicted: np.ndarray, observed: np.ndarray) -> float:
     return float(cov / variance) if variance > 0 else np.nan
 
 
-def of_categories(p: np.ndarray, category: np.ndarray) -> Statistics:
+def score_categories(p: np.ndarray, category: np.ndarray) -> Statistics:
     """Statistic -> (estimate, expected), of one fold."""
     numbers = np.arange(p.shape[1])
     mean, y = p @ numbers, category.astype(float)
@@ -377,7 +377,7 @@ def of_categories(p: np.ndarray, category: np.ndarray) -> Statistics:
     }
 
 
-def of_counts(probability: np.ndarray, expected: np.ndarray, count: np.ndarray) -> Statistics:
+def score_counts(probability: np.ndarray, expected: np.ndarray, count: np.ndarray) -> Statistics:
     """The same of counts: probability (n,) of what was observed, expected (n,) counts."""
     correlation = float(np.corrcoef(expected, count)[0, 1]) if expected.std() > 0 and count.std() > 0 else np.nan
     with np.errstate(divide="ignore"):
@@ -390,6 +390,6 @@ def of_counts(probability: np.ndarray, expected: np.ndarray, count: np.ndarray) 
     }
 
 
-def of_intervals(mean: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Statistics:
+def score_intervals(mean: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Statistics:
     """The same of censored records: mean (n,) predicted liabilities."""
     return {"concordance": (concordance(mean, lower, upper), None)}

@@ -62,9 +62,11 @@ from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation.evaluation import Evaluation, fitted, label, other_groups_held, random_solutions
 
 EXPECTED = {"bias": 0.0, "dispersion": 1.0}  # whatever the data, without fixed groups
-NEGATIVE = 1e-6  # of the posterior variance: how far below 0 rounding takes a difference of two of them
+ROUNDING_TOLERANCE = 1e-6  # of the posterior variance: how far below 0 rounding takes a difference of two of them
 BOOTSTRAPS = 1000
-SENT = 80  # replicates that are solved by two factors in the time that it takes to send those to workers: 2.3 s
+MIN_REPLICATES_FOR_CLUSTER = (
+    80  # replicates that are solved by two factors in the time that it takes to send those to workers: 2.3 s
+)
 TOLERANCE = 1e-5  # of the solutions behind standard errors: what it leaves in a variance is its square
 
 
@@ -179,7 +181,7 @@ def compare_evaluations(
         thetas.append(random_solutions(one, whole))
         return one
 
-    whole, partial = solved_for(replicates + contrasts, whole, checked)
+    whole, partial = solve_whole_and_partial(replicates + contrasts, whole, checked)
     (partial_theta,) = thetas
     out = []
     place = {t.name: i for i, t in enumerate(partial.design.terms)}
@@ -206,7 +208,7 @@ def compare_evaluations(
                 mean, sd = mean | void, sd | void
             else:
                 mean, sd = mean | EXPECTED, sd | {k: float(v[c]) for k, v in errors.items()}
-            notes = notes_on(found, sd, errors, missing, replicates, term.groups_fixed, elsewhere[c])
+            notes = describe_problems(found, sd, errors, missing, replicates, term.groups_fixed, elsewhere[c])
             notes += samples_left_out(found, sd, left_out, errors)
             if term.groups_fixed:
                 notes.append(
@@ -224,7 +226,7 @@ def compare_evaluations(
     return out
 
 
-def solved_for(
+def solve_whole_and_partial(
     columns: int, whole: Evaluation, without: Callable[[Threads], Evaluation]
 ) -> tuple[Evaluation, Evaluation]:
     """Both, ready for so many right-hand sides: side by side where there are threads for it. While one finds an order
@@ -234,7 +236,7 @@ def solved_for(
     if not may_pay(whole.design, columns):
         return whole, without(at_once)
     found = [without(at_once)] if at_once.count == 1 else []
-    order = OrderOfWhole(whole.prepared)
+    order = SharedElimination(whole.prepared)
     planned: list[PlannedFactor | None] = [None, None]
     made: list[DirectSolver | None] = [None, None]
 
@@ -262,7 +264,7 @@ def solved_for(
     return replace(whole, direct=made[0]), replace(found[0], direct=made[1])
 
 
-def notes_on(
+def describe_problems(
     found: dict, sd: dict, errors: Collection[str], missing: dict, replicates: int, groups_fixed: bool, elsewhere: bool
 ) -> list[str]:
     """What must be known of the statistics of one component beside their numbers.
@@ -310,11 +312,11 @@ def simulated_moments(
     """Term -> per component (mean, standard deviation, replicates without it) of each statistic over simulated
     records.
     """
-    blocks = blocks_of(replicates, whole.design.n_equations)
+    blocks = divide_replicates(replicates, whole.design.n_equations)
     names = [f"block {b + 1} of {len(blocks)} of simulated records" for b, _ in blocks]
-    place = _solved_by(whole, partial, replicates, executor)
+    place = _choose_executor(whole, partial, replicates, executor)
     if place.max_local_calls > 1:
-        whole, partial = whole.on_one_thread(), partial.on_one_thread()
+        whole, partial = whole.single_threaded(), partial.single_threaded()
         draw_once(whole)
     solved = list(place.each(simulated_sums, (whole, partial, masked, focal, seed), blocks, names))
     out = {}
@@ -325,14 +327,18 @@ def simulated_moments(
     return out
 
 
-def _solved_by(whole: Evaluation, partial: Evaluation, replicates: int, executor: Executor) -> Executor:
+def _choose_executor(whole: Evaluation, partial: Evaluation, replicates: int, executor: Executor) -> Executor:
     """Who solves for simulated records: with both factors here, this process, unless other machines have so much to do
     that it pays to send them the factors."""
     if whole.direct is None or partial.direct is None:
         return executor
     if isinstance(executor, LocalExecutor):
         return executor
-    return LocalExecutor(executor.max_local_calls) if executor.max_local_calls or replicates <= SENT else executor
+    return (
+        LocalExecutor(executor.max_local_calls)
+        if executor.max_local_calls or replicates <= MIN_REPLICATES_FOR_CLUSTER
+        else executor
+    )
 
 
 def moments_over_replicates(statistics: dict[str, np.ndarray]) -> tuple[dict, dict, dict]:
@@ -363,7 +369,7 @@ def model_errors(
     ]
     of_partial = posterior_variances(partial, j, contrasts)
     difference = of_partial - posterior_variances(whole, i, contrasts)
-    wrong = difference < -NEGATIVE * of_partial
+    wrong = difference < -ROUNDING_TOLERANCE * of_partial
     bias, dispersion = np.where(wrong, np.nan, np.sqrt(np.maximum(difference, 0.0))).reshape(2, k)
     return {"bias": bias, "dispersion": np.where(squares > 0, dispersion, np.nan)}
 
@@ -374,7 +380,7 @@ def _scattered(values: np.ndarray, levels: np.ndarray, theta: np.ndarray) -> np.
     return out
 
 
-# ------------------------------------------------------------------------------------------------ simulated
+# ------------------------------------------------------------ simulated records
 
 SIMULATION_TOLERANCE = 1e-4  # of solutions, in posterior standard deviations
 VALUES = 20_000_000  # equations times replicates that are solved at once, and
@@ -390,7 +396,7 @@ def has_fixed_groups(design: Design) -> bool:
     return any(term.groups_fixed for term in design.terms)
 
 
-def blocks_of(replicates: int, n_equations: int) -> list[tuple[int, int]]:
+def divide_replicates(replicates: int, n_equations: int) -> list[tuple[int, int]]:
     """(number, replicates) of the blocks that are solved at once: their size does not depend on who solves them."""
     at_once = max(1, min(AT_ONCE, VALUES // n_equations))
     return [(block, min(at_once, replicates - first)) for block, first in enumerate(range(0, replicates, at_once))]
@@ -466,10 +472,10 @@ def _solutions(evaluation: Evaluation, y: np.ndarray) -> dict[str, np.ndarray]:
     return out
 
 
-# ------------------------------------------------------------------------------------------------ order_of_whole
+# ------------------------------------------------------------ one order of elimination
 
 
-class OrderOfWhole:
+class SharedElimination:
     """Found by the thread that plans the factor of the whole, waited for by the one that plans the other."""
 
     def __init__(self, whole: Prepared):

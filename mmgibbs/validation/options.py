@@ -54,7 +54,7 @@ class Plan:
     column: str | None = None  # of the records: which fold
 
 
-def settled(plan: Plan) -> Plan:
+def resolve_plan(plan: Plan) -> Plan:
     """The plan with defaults for what was not given and is used.
 
     ConfigError for an option of another type, that is out of range, or that would be ignored.
@@ -146,7 +146,7 @@ def _refuse(name: str, with_what: str, needed: str) -> None:
     raise ConfigError(f"validate: {option_name(name)} cannot be combined with {with_what}; needed {needed}")
 
 
-# ------------------------------------------------------------------------------------------------ starts
+# ------------------------------------------------------------ variances without a start
 
 MOST = 6  # rows of a matrix that is written out
 RESIDUAL = "residual"
@@ -163,11 +163,11 @@ def refuse_without_starts(analysis: Analysis) -> None:
         raise ConfigError(
             f"variances.{missing[0]}: found no start, needed one, {option('variances', 'RUN')} for the posterior means "
             f"of a finished run, or {option('variances', 'sample')} to sample them in every chain; a start is, with "
-            f"your numbers for V (variance) and C (covariance):\n{lines_of_starts(analysis, missing)}"
+            f"your numbers for V (variance) and C (covariance):\n{starts_text(analysis, missing)}"
         )
 
 
-def lines_of_starts(analysis: Analysis, names: Sequence[str]) -> str:
+def starts_text(analysis: Analysis, names: Sequence[str]) -> str:
     """YAML of the starts of these terms."""
     lines = ["variances:"]
     for name in names:
@@ -192,21 +192,18 @@ def _start(k: int, diagonal: bool, known: Sequence[int]) -> str:
     return f"[{', '.join('[' + ', '.join(element(i, j) for j in range(k)) + ']' for i in range(k))}]"
 
 
-# ------------------------------------------------------------------------------------------------ folds
-
-
 def check_number(folds: int) -> None:
     """ConfigError for fewer than two folds."""
     if folds < 2:
         raise ConfigError(f"validate: found {option('folds', folds)}, needed at least 2")
 
 
-# ------------------------------------------------------------------------------------------------ files
+# ------------------------------------------------------------ variances of a finished run
 
-WITH_COMMON_VARIANCE = ("rr", "bayes_c", "bayes_r")  # priors whose variance can be fixed
+PRIORS_WITH_COMMON_VARIANCE = ("rr", "bayes_c", "bayes_r")  # priors whose variance can be fixed
 
 
-def starts_of_run(run: str | os.PathLike, analysis: Analysis) -> list[str]:
+def read_starts(run: str | os.PathLike, analysis: Analysis) -> list[str]:
     """Overrides that put the posterior means of a finished run in place of the starts."""
     try:
         finished = read_finished(run)
@@ -262,7 +259,7 @@ def _starts_of_markers(name: str, analysis: Analysis, mean: dict) -> list[str]:
     several traits have one each: those are sampled in every chain."""
     section = analysis.model.markers[name]
     traits = section.traits or tuple(t.name for t in analysis.traits)
-    if len(traits) != 1 or section.prior not in WITH_COMMON_VARIANCE:
+    if len(traits) != 1 or section.prior not in PRIORS_WITH_COMMON_VARIANCE:
         return []
     at = f"model.markers.{name}"
     out = [f"{at}.variance={json.dumps({'start': mean[f'{name}.effect_var[{traits[0]}]'], 'fixed': True})}"]

@@ -18,19 +18,19 @@ from mmgibbs.validation.results import FROM_SIMULATION
 from mmgibbs.validation.words import (
     NAMES,
     equations,
-    explained,
-    how_solved,
+    explain_statistics,
+    finished_text,
     models_words,
     relationships_words,
+    solution_text,
     variance_table,
-    when_and_by_what,
 )
 
 if TYPE_CHECKING:
     from mmgibbs.validation.results import Validation
 
 
-FAR = 3.0  # standard errors from what is expected: marked
+MARKED_STANDARD_ERRORS = 3.0  # standard errors from what is expected: marked
 MOST_POINTS = 1500
 LEAST = 20  # records of a class of a calibration curve
 IF_RIGHT = "what the estimate would be, on average, if the model is right{}; empty where it is not known"
@@ -74,13 +74,13 @@ def page(validation: Validation) -> dict:
                     "summary": summary,
                     "figures": shown,
                     "table": statistics_table(table),
-                    "explained": explained(method, table["statistic"].to_list()) + columns_explained(table),
+                    "explained": explain_statistics(method, table["statistic"].to_list()) + columns_explained(table),
                 }
             )
     return {
         "title": f"Validation of {info['analysis']}",
-        "subtitle": f"{info['records']:,} records, {how_solved(info)}",
-        "finished": when_and_by_what(validation.head),
+        "subtitle": f"{info['records']:,} records, {solution_text(info)}",
+        "finished": finished_text(validation.head),
         "models": [("", sums)] if (sums := equations(validation.head)) else [],
         "models_words": models_words([validation.head]),
         "relationships": relationships_words([validation.head]),
@@ -141,7 +141,7 @@ def _parts(predictions: pl.DataFrame) -> list[pl.DataFrame]:
 
 
 def statistics_table(table: pl.DataFrame) -> Table:
-    """A row per statistic; estimates more than FAR standard errors from what is expected are marked."""
+    """A row per statistic; estimates more than MARKED_STANDARD_ERRORS from what is expected are marked."""
     places = [decimals(se) if known(se) else 3 for se in table["se"]]
     z = [
         None if None in (e, s, x) or s == 0 else (e - x) / s
@@ -154,7 +154,7 @@ def statistics_table(table: pl.DataFrame) -> Table:
         *(Column(c, "number") for c in ("Estimate", "Standard error", "Expected")),
     ]
     columns += [Column("z", "number", help_of_z), Column("Standard error from"), Column("n", "number")]
-    of_z = marked(numbers(z, 1), lambda v: abs(v) > FAR)
+    of_z = marked(numbers(z, 1), lambda v: abs(v) > MARKED_STANDARD_ERRORS)
     rows = zip(
         [label(*names) for names in table.select("term", "effect", "trait").iter_rows()],
         [NAMES.get(s, s) for s in table["statistic"]],
@@ -166,7 +166,7 @@ def statistics_table(table: pl.DataFrame) -> Table:
         numbers(table["n"].to_list(), 0),
         strict=True,
     )
-    note = note_if_marked(of_z, f"Marked: more than {FAR:g} standard errors from what is expected.")
+    note = note_if_marked(of_z, f"Marked: more than {MARKED_STANDARD_ERRORS:g} standard errors from what is expected.")
     return Table("Statistics", columns, list(rows), note)
 
 

@@ -18,8 +18,8 @@ all, and named in a note. Of the LR method the statistics of each analysis are s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
@@ -34,11 +34,13 @@ from mmgibbs.model.design import Design
 from mmgibbs.model.labels import parameter_labels
 from mmgibbs.model.response import Categories, Count
 from mmgibbs.report.html_tables import listed
-from mmgibbs.runs.record import common_record, described_relationship
+from mmgibbs.runs.record import common_record, described_relationship, versions
+from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.validation import draws, kfold, lr
 from mmgibbs.validation.evaluation import Recorded
 from mmgibbs.validation.kfold import EVERY_EFFECT, EVERY_EFFECT_AND_FIXED, fold_statistics
-from mmgibbs.validation.splits import Fold
+from mmgibbs.validation.options import SAMPLE, Plan
+from mmgibbs.validation.splits import Focal, Fold
 from pedigree.tables import agreeing, counted
 
 OVER_FOLDS, FROM_MODEL, FROM_SIMULATION, FROM_FAMILIES = "folds", "model", "simulation", "bootstrap of families"
@@ -46,6 +48,7 @@ FROM_DRAWS = "draws"
 FOLDS_TEXT = (
     "standard deviation over folds divided by the root of their number; approximate, as folds share training data"
 )
+MIN_FAMILIES_OF_BOOTSTRAP = 20  # below, a bootstrap of families says little
 SCHEMA = dict.fromkeys(("method", "term", "effect", "trait", "statistic"), pl.String) | {
     "estimate": pl.Float64, "se": pl.Float64, "expected": pl.Float64, "se_from": pl.String, "n": pl.Int64,
 }  # fmt: skip
@@ -72,18 +75,13 @@ class Validation:
     predictions: pl.DataFrame
     info: dict
     directory: Path | None = None
-    head: dict[str, Any] = field(default_factory=dict)  # of the page, see head_of
+    head: dict[str, Any] = field(default_factory=dict)  # of the page, see describe_analysis
 
     def as_text(self) -> str:
         """The table for people to read."""
         from mmgibbs.report.terminal import table_as_text
 
         return table_as_text(self.table, "estimate", "se")
-
-
-def statistics_frame(rows: list[tuple]) -> pl.DataFrame:
-    """Rows in the order of SCHEMA."""
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
 def predictions_frame(
@@ -106,25 +104,120 @@ def number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def of_errors(rows: list[tuple], texts: dict[str, str]) -> dict[str, str]:
-    """Texts about the standard errors that there are."""
-    return {
-        source: text for source, text in texts.items() if source in {row[list(SCHEMA).index("se_from")] for row in rows}
-    }
+# ------------------------------------------------------------ tables of one validation
 
 
-# ------------------------------------------------------------------------------------------------ rows
+class ResultTables:
+    """Statistics, predictions, notes and facts of one validation, collected as its methods end.
 
-
-def facts_of_folds(folds: Sequence[Fold], lost: Sequence[dict[str, int]] = ()) -> list[dict]:
-    """For validation.json. lost: for each fold trait -> records that cannot be predicted; those without any are left
-    out.
+    records: those that were used; design: of all of them. Statistics are rows of SCHEMA.
     """
-    facts = [{"name": f.name, "left_out": int(f.masked.sum()), "predicted": int(f.tested.sum())} for f in folds]
-    for of_fold, counts in zip(facts, lost, strict=False):
-        some = {trait: n for trait, n in counts.items() if n}
-        of_fold.update({"not_predicted": some} if some else {})
-    return facts
+
+    def __init__(self, records: Recorded, design: Design, notes: Sequence[str] = ()) -> None:
+        self.records, self.design = records, design
+        self.rows: list[tuple] = []
+        self.predictions: list[pl.DataFrame] = []
+        self.info: dict[str, Any] = {"notes": list(notes)}
+
+    @property
+    def notes(self) -> list[str]:
+        return self.info["notes"]
+
+    def add_predictor(self, predicted: kfold.Predicted, folds: Sequence[Fold]) -> None:
+        """Statistics over folds of one effect, or of all random ones, with its predictions."""
+        rows, notes = fold_rows(predicted, self.design, folds)
+        self.rows += rows
+        self.notes.extend(notes)
+        self.predictions.append(fold_predictions(predicted, self.records, self.design, folds))
+
+    def add_scores(self, scored: draws.Scored, folds: Sequence[Fold]) -> None:
+        """Scores over folds of a trait that is not normal, with its predictions."""
+        self.rows += scored_rows(scored, self.design)
+        self.predictions += scored_predictions(scored, self.design, self.records, folds)
+
+    def add_folds(self, folds: Sequence[Fold], lost: Sequence[dict[str, int]] = ()) -> None:
+        """Sizes of the folds. lost: for each fold trait -> records that cannot be predicted."""
+        facts = [{"name": f.name, "left_out": int(f.masked.sum()), "predicted": int(f.tested.sum())} for f in folds]
+        for of_fold, counts in zip(facts, lost, strict=False):
+            some = {trait: n for trait, n in counts.items() if n}
+            of_fold.update({"not_predicted": some} if some else {})
+        self.info["folds"] = facts
+
+    def add_comparisons(
+        self,
+        focal: Focal,
+        family: np.ndarray,
+        compared: Sequence[lr.Compared],
+        animals: Sequence[pl.Series],
+        replicates: int,
+        of_model: str,
+    ) -> None:
+        """The LR method: whole and partial data compared, of the animals of each kind of breeding value.
+
+        family: (n,) of the focal animals; replicates: sets of simulated records; of_model: where the standard errors
+        that follow from the model come from.
+        """
+        n_families = len(np.unique(family))
+        self.info["lr"] = {
+            "cutoff": focal.cutoff,
+            "left_out": int(focal.masked.sum()),
+            "focal_animals": len(focal.animals),
+            "families": n_families,
+            "replicates": replicates,
+        }
+        self.notes.extend(focal.notes)
+        if not replicates and n_families < MIN_FAMILIES_OF_BOOTSTRAP:
+            self.notes.append(
+                f"the focal animals belong to {n_families} half-sib families: standard errors from a bootstrap of so "
+                "few are too small"
+            )
+        of_others = FROM_SIMULATION if replicates else FROM_FAMILIES
+        for one, own_animals in zip(compared, animals, strict=True):
+            self.rows += lr_rows(one, of_model, of_others)
+            self.predictions.append(lr_predictions(one, own_animals))
+            self.notes.extend(one.notes)
+
+    def validation(
+        self, plan: Plan, model: MixedModel, sampled: Mapping[str, int] | None, facts: Mapping
+    ) -> Validation:
+        """All of it. sampled: length and seed of the chains, None for BLUP; facts: who did the work."""
+        record = {
+            "analysis": self.records.analysis.name,
+            "plan": asdict(plan),
+            **({} if sampled is None else {"sampled": dict(sampled)}),
+            "versions": versions(),
+            "variances": SAMPLE if plan.variances == SAMPLE else given_matrices(model),
+            "records": self.design.n_records,
+            "animal_column": self.records.column,
+            "units": self.records.units,
+            "standard_errors": self._standard_errors(plan.replicates),
+        }
+        table = pl.DataFrame(self.rows, schema=SCHEMA, orient="row")
+        return Validation(table, pl.concat(self.predictions), {**record, **self.info, **facts})
+
+    def _standard_errors(self, replicates: int | None) -> dict[str, str]:
+        """What the standard errors that there are come from."""
+        units, sources = self.records.units, {row[list(SCHEMA).index("se_from")] for row in self.rows}
+        texts = {
+            OVER_FOLDS: FOLDS_TEXT,
+            FROM_MODEL: "how far the breeding values are expected to change when the records that were left out come "
+            "in, by the mixed-model equations with and without them, at the given variances",
+            FROM_SIMULATION: f"standard deviation over {replicates} sets of records simulated from the model, with its "
+            "relationships, at the given variances",
+            FROM_DRAWS: "how far the breeding values are expected to change when the records that were left out come "
+            "in, by the draws with and without them, and Monte Carlo error",
+            FROM_FAMILIES: lr.families_text(units),
+        }
+        return {source: text for source, text in texts.items() if source in sources}
+
+
+def given_matrices(model: MixedModel) -> dict[str, Any]:
+    """Random term -> covariance matrix as given; of residuals by class a matrix for each class."""
+    random = {model.design.terms[i].name: model.covariance(i).start for i in model.random_terms}
+    residual: Any = model.residual.start
+    if model.residual.classes:
+        residual = dict(zip(model.residual.classes, residual, strict=True))
+    return random | {"residual": residual}
 
 
 def fold_rows(found: kfold.Predicted, design: Design, folds: Sequence[Fold]) -> tuple[list[tuple], list[str]]:
@@ -202,7 +295,7 @@ def lr_predictions(found: lr.Compared, animals: pl.Series) -> pl.DataFrame:
     return predictions_frame("lr", found, found.trait, none, animals, none, found.partial, found.whole)
 
 
-# ------------------------------------------------------------------------------------------------ compare
+# ------------------------------------------------------------ several analyses
 
 ORDER = (EVERY_EFFECT_AND_FIXED, EVERY_EFFECT, "total", "gebv")  # of terms or effects, the most complete one first
 COMPARISON_SCHEMA = dict.fromkeys(("method", "analysis", "term", "effect", "trait", "statistic"), pl.String) | {
@@ -269,13 +362,13 @@ def _of_folds(found: Sequence[Validation], names: Sequence[str]) -> tuple[pl.Dat
         for keys, part in own.group_by(["trait", "term", "effect", "fold"], maintain_order=True):
             effect = str(keys[2])
             of = effect if effect.startswith("P(") else ""  # a category has statistics of its own
-            frames += [(name, *keys, of, s, v, part.height) for s, v in statistics_of(part).items()]
+            frames += [(name, *keys, of, s, v, part.height) for s, v in fold_comparison(part).items()]
     columns = ["analysis", "trait", "term", "effect", "fold", "of", "statistic", "value", "n"]
     types = dict.fromkeys(columns[:7], pl.String) | {"value": pl.Float64, "n": pl.Int64}
     return pl.DataFrame(frames, schema=types, orient="row"), notes
 
 
-def statistics_of(part: pl.DataFrame) -> dict[str, float]:
+def fold_comparison(part: pl.DataFrame) -> dict[str, float]:
     """Of the predictions of one fold, of known records."""
     p, y = part["predicted"].to_numpy(), part["observed"].to_numpy()
     if p.size < 2:
@@ -383,10 +476,10 @@ def _lr_rows(found: Validation) -> list[tuple]:
     ]
 
 
-# ------------------------------------------------------------------------------------------------ validated
+# ------------------------------------------------------------ the analysis, for the page
 
 
-def head_of(analysis: Analysis, prepared: Prepared) -> dict[str, Any]:
+def describe_analysis(analysis: Analysis, prepared: Prepared) -> dict[str, Any]:
     """As run.json has it of a run, with the labels of the components of each random term and the traits that have an
     intercept."""
     design = prepared.design

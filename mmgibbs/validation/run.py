@@ -29,11 +29,11 @@ from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.runs.progress import Console
 from mmgibbs.validation import splits
-from mmgibbs.validation.blup import examine_by_blup
-from mmgibbs.validation.evaluation import Recorded, recorded, without_others
+from mmgibbs.validation.blup import validate_by_blup
+from mmgibbs.validation.evaluation import Recorded, drop_unused, read_recorded
 from mmgibbs.validation.files import output_folder, write, write_comparison
-from mmgibbs.validation.gibbs import examine_by_sampling
-from mmgibbs.validation.options import SAMPLE, Plan, settled, starts_of_run
+from mmgibbs.validation.gibbs import validate_by_sampling
+from mmgibbs.validation.options import SAMPLE, Plan, read_starts, resolve_plan
 from mmgibbs.validation.results import (
     FROM_FAMILIES,
     FROM_MODEL,
@@ -41,14 +41,16 @@ from mmgibbs.validation.results import (
     Comparison,
     Validation,
     compare_validations,
-    head_of,
+    describe_analysis,
 )
-from mmgibbs.validation.splits import Chosen, choose
+from mmgibbs.validation.splits import Split, choose
 
 # On two cores, maternal model of 100,000 animals, 202,065 equations
-EVALUATED = 4.1e-6  # seconds of one evaluation for an equation: 0.83 s measured
-STARTED = 4.0  # seconds to start workers of this machine, to load the program, to end them: measured step by step
-ONE_AT_A_TIME = 0.15  # of an evaluation, what threads of one process cannot do side by side: assumed (above 6)
+SECONDS_PER_EQUATION = 4.1e-6  # seconds of one evaluation for an equation: 0.83 s measured
+WORKER_STARTUP_SECONDS = (
+    4.0  # seconds to start workers of this machine, to load the program, to end them: measured step by step
+)
+SERIAL_FRACTION = 0.15  # of an evaluation, what threads of one process cannot do side by side: assumed (above 6)
 
 
 @dataclass(frozen=True)
@@ -84,12 +86,12 @@ def workers_pay(workers: int, equations: int, evaluations: int) -> bool:
 
     equations: of an evaluation by BLUP. Counts decide, not the clock, so that the same command does the same again.
     """
-    on_threads = max(1 / workers, ONE_AT_A_TIME)
-    return EVALUATED * equations * evaluations * (on_threads - 1 / workers) > STARTED
+    on_threads = max(1 / workers, SERIAL_FRACTION)
+    return SECONDS_PER_EQUATION * equations * evaluations * (on_threads - 1 / workers) > WORKER_STARTUP_SECONDS
 
 
 @contextmanager
-def place_of_work(cluster: str | None, works: Sequence[Work], say: Callable[[str], None]) -> Iterator[list[Executor]]:
+def open_executors(cluster: str | None, works: Sequence[Work], say: Callable[[str], None]) -> Iterator[list[Executor]]:
     """Yields who does the work of each validation.
 
     cluster: as the user gave it; 'local:N' is N threads of this process where starting N processes would take longer
@@ -134,7 +136,7 @@ def _on_threads(work: Work, threads: int, say: Callable[[str], None]) -> LocalEx
     return LocalExecutor(threads, say)
 
 
-# ------------------------------------------------------------------------------------------------ make
+# ------------------------------------------------------------ one analysis
 
 __all__ = ["FROM_FAMILIES", "FROM_MODEL", "OVER_FOLDS", "Plan", "Validation", "examine", "validate"]
 
@@ -156,14 +158,14 @@ def validate_one(
     cluster. output: the folder (default: that of the run, with -validation).
     Raises MmgibbsError with one readable message: options that do not fit the data, a fold without records, no starts.
     """
-    console, plan = Console(progress), settled(plan)
+    console, plan = Console(progress), resolve_plan(plan)
     analysis = analysis_of(config, plan, overrides)
     path = output_folder(output or f"{analysis.output.directory}-validation", overwrite)
-    records = recorded(analysis, sampled=plan.variances == SAMPLE)
+    records = read_recorded(analysis, sampled=plan.variances == SAMPLE)
     prepared = prepare(records.analysis)
-    chosen = choose(without_others(records, prepared), prepared, plan)  # what is asked for must fit the data
+    chosen = choose(drop_unused(records, prepared), prepared, plan)  # what is asked for must fit the data
     work = Work(analysis, prepared.design, plan, len(chosen.folds))
-    with place_of_work(cluster, [work], console.say) as (executor,):
+    with open_executors(cluster, [work], console.say) as (executor,):
         validation = examine(records, plan, console.say, executor, chosen, prepared)
     write(validation, path, report, console.say)
     return replace(validation, directory=path)
@@ -176,7 +178,7 @@ def analysis_of(config: str | os.PathLike | dict, plan: Plan, overrides: Sequenc
         return load_config(config, [*overrides, *more])
     # the file need not have starts, which BLUP and fixed variances ask for
     without = load_config(config, [*overrides, "sampler.method=gibbs", "variances.mode=sample"])
-    return load_config(config, [*overrides, *starts_of_run(plan.variances, without)])
+    return load_config(config, [*overrides, *read_starts(plan.variances, without)])
 
 
 def examine(
@@ -184,22 +186,22 @@ def examine(
     plan: Plan,
     say: Callable[[str], None],
     executor: Executor | None = None,
-    chosen: Chosen | None = None,
+    chosen: Split | None = None,
     prepared: Prepared | None = None,
 ) -> Validation:
     """Statistics, without files. executor: None for this machine; the same come out anywhere. chosen: what is left out,
     where that is not for the plan to say; prepared: of the analysis, where it is there already."""
-    executor, plan = executor or LocalExecutor(), settled(plan)
+    executor, plan = executor or LocalExecutor(), resolve_plan(plan)
     prepared = prepare(records.analysis) if prepared is None else prepared
-    records = without_others(records, prepared)
+    records = drop_unused(records, prepared)
     # what is asked for must fit the data before the first of many solutions
     chosen = choose(records, prepared, plan) if chosen is None else chosen
-    method = examine_by_sampling if sampled(prepared.design, plan) else examine_by_blup
+    method = validate_by_sampling if sampled(prepared.design, plan) else validate_by_blup
     found = method(records, prepared, plan, chosen, say, executor)
-    return replace(found, head=head_of(records.analysis, prepared))
+    return replace(found, head=describe_analysis(records.analysis, prepared))
 
 
-# ------------------------------------------------------------------------------------------------ several
+# ------------------------------------------------------------ several analyses
 
 FOLDER = "validations"  # beside the run folder of the first analysis
 
@@ -235,7 +237,7 @@ def validate_several(
     variances: as `plan.variances`, one for each analysis, or one for all. output: the folder of folders. The rest as of
     `make.validate`. Raises ConfigError too where the analyses have the same name, or not the same table of records.
     """
-    console, plan = Console(progress), settled(plan)
+    console, plan = Console(progress), resolve_plan(plan)
     of_each = _listed(variances) or [plan.variances]
     of_each = of_each * len(files) if len(of_each) == 1 else of_each
     if len(of_each) != len(files):
@@ -243,17 +245,17 @@ def validate_several(
             f"validate: {option_name('variances')}: found {len(of_each)} for {len(files)} analyses; needed one for "
             "each, or one for all"
         )
-    plans = [settled(replace(plan, variances=v)) for v in of_each]
+    plans = [resolve_plan(replace(plan, variances=v)) for v in of_each]
     analyses = [analysis_of(file, p, overrides) for file, p in zip(files, plans, strict=True)]
     refuse_alike(analyses)
     beside = Path(analyses[0].output.directory or ".").parent
     path = output_folder(output or beside / FOLDER, overwrite, [a.name or "" for a in analyses])
     loaded = [_load(analysis, p) for analysis, p in zip(analyses, plans, strict=True)]
-    base = widest(loaded)
+    base = widest_dataset(loaded)
     chosen = choose(base.records, base.prepared, base.plan)
 
     works = [Work(a, one.prepared.design, one.plan, len(chosen.folds)) for a, one in zip(analyses, loaded, strict=True)]
-    with place_of_work(cluster, works, console.say) as executors:
+    with open_executors(cluster, works, console.say) as executors:
         found = [
             _examine(one, base, chosen, console.say, executor) for one, executor in zip(loaded, executors, strict=True)
         ]
@@ -305,12 +307,12 @@ def _called(table: object) -> str:
 
 
 def _load(analysis: Analysis, plan: Plan) -> _Loaded:
-    records = recorded(analysis, sampled=plan.variances == SAMPLE)
+    records = read_recorded(analysis, sampled=plan.variances == SAMPLE)
     prepared = prepare(records.analysis)
-    return _Loaded(plan, without_others(records, prepared), prepared)
+    return _Loaded(plan, drop_unused(records, prepared), prepared)
 
 
-def widest(loaded: Sequence[_Loaded]) -> _Loaded:
+def widest_dataset(loaded: Sequence[_Loaded]) -> _Loaded:
     """One that uses every record that another uses, with a pedigree where there is one. ConfigError without."""
     every = np.unique(np.concatenate([one.rows for one in loaded]))
     wide = [one for one in loaded if one.rows.size == every.size]
@@ -323,23 +325,23 @@ def widest(loaded: Sequence[_Loaded]) -> _Loaded:
     return next((one for one in wide if one.prepared.pedigree is not None), wide[0])
 
 
-def _examine(one: _Loaded, base: _Loaded, chosen: Chosen, say: Callable[[str], None], executor: Executor) -> Validation:
+def _examine(one: _Loaded, base: _Loaded, chosen: Split, say: Callable[[str], None], executor: Executor) -> Validation:
     say(f"--- {one.records.analysis.name}")
-    own = restricted(chosen, base.rows, one.rows)
+    own = restrict_split(chosen, base.rows, one.rows)
     splits.check_folds(one.prepared.design, own.folds, one.plan.by)
     return examine(one.records, one.plan, say, executor, own, one.prepared)
 
 
-def restricted(chosen: Chosen, rows: np.ndarray, own: np.ndarray) -> Chosen:
+def restrict_split(chosen: Split, rows: np.ndarray, own: np.ndarray) -> Split:
     """What is chosen among the records of `rows` (n,), for those of `own` (m,), which are some of them."""
     order = np.argsort(rows)
     place = order[np.searchsorted(rows, own, sorter=order)]
     folds = [replace(f, masked=f.masked[place], tested=f.tested[place]) for f in chosen.folds]
     focal = None if chosen.focal is None else replace(chosen.focal, masked=chosen.focal.masked[place])
-    return Chosen(folds, focal)
+    return Split(folds, focal)
 
 
-# ------------------------------------------------------------------------------------------------ run
+# ------------------------------------------------------------ the function of Python and of the command
 
 
 def validate(

@@ -75,7 +75,7 @@ def given_folds(of_record: pl.Series, column: str) -> list[Fold]:
     return [Fold(f"{column} {value}", mask, mask) for value, mask in zip(values, masks, strict=True)]
 
 
-def birth_year_of(pedigree: Pedigree | None, codes: np.ndarray, wanted_for: str, otherwise: str) -> np.ndarray:
+def record_birth_years(pedigree: Pedigree | None, codes: np.ndarray, wanted_for: str, otherwise: str) -> np.ndarray:
     """(m,) float64 birth years of animals by pedigree code (-1: none), NaN where unknown; ConfigError where all are."""
     birth = None if pedigree is None else pedigree.birth
     if birth is None or np.isnan(birth).all():
@@ -117,7 +117,7 @@ def fold_times(records: Recorded, codes: np.ndarray, pedigree: Pedigree | None, 
         given = option_name("time")
         time, what = records.phenotypes.numbers(column, given), f"value in column '{column}' ({given})"
     else:
-        year = birth_year_of(pedigree, codes, option("by", "time"), option("time", "COLUMN"))
+        year = record_birth_years(pedigree, codes, option("by", "time"), option("time", "COLUMN"))
         time, what = year, "birth year of their animal"
     unknown = np.isnan(time)
     if unknown.any():
@@ -128,7 +128,7 @@ def fold_times(records: Recorded, codes: np.ndarray, pedigree: Pedigree | None, 
     return time
 
 
-# ------------------------------------------------------------------------------------------------ focal
+# ------------------------------------------------------------ focal animals
 
 MIN_FOCAL_ANIMALS = 3  # animals to compare
 
@@ -168,7 +168,7 @@ def choose_focal(
         masked = records.animal.is_in(listed.implode()).fill_null(False).to_numpy()
         what = f"the {records.units} of {file}"
     else:
-        year = birth_year_of(pedigree, codes, "the LR method", others(OR_A_FILE))
+        year = record_birth_years(pedigree, codes, "the LR method", others(OR_A_FILE))
         unknown = np.isnan(year)
         if unknown.all():
             raise ConfigError(
@@ -234,30 +234,30 @@ def read_ids(file: str | os.PathLike) -> tuple[pl.Series, tuple[int, ...]]:
     return pl.Series("id", list(first), pl.String), tuple(first.values())
 
 
-# ------------------------------------------------------------------------------------------------ chosen
+# ------------------------------------------------------------ what a plan asks for
 
 
-def codes_of(animals: pl.Series, ids: pl.Series | None) -> np.ndarray:
+def pedigree_codes(animals: pl.Series, ids: pl.Series | None) -> np.ndarray:
     """(n,) int64 code of each animal; without a pedigree animals are numbered as they appear, unknown ones -1."""
     ids = animals.drop_nulls().unique(maintain_order=True) if ids is None else ids
     return lookup(animals, ids).fill_null(-1).to_numpy().astype(np.int64)
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Split:
     """What is left out."""
 
     folds: list[Fold]  # none where there is no cross-validation
     focal: Focal | None  # None without the LR method
 
 
-def choose(records: Recorded, prepared: Prepared, plan: Plan) -> Chosen:
+def choose(records: Recorded, prepared: Prepared, plan: Plan) -> Split:
     """Everything is checked before the first of many solutions."""
     if prepared.pedigree is not None:
         records = replace(records, animal=prepared.pedigree.spelled(records.animal))
-    codes = codes_of(records.animal, None if prepared.pedigree is None else prepared.pedigree.ids)
+    codes = pedigree_codes(records.animal, None if prepared.pedigree is None else prepared.pedigree.ids)
     folds = chosen_folds(records, plan, codes, prepared) if plan.method in ("kfold", "both") else []
-    return Chosen(folds, chosen_focal(records, prepared, plan, codes) if plan.method in ("lr", "both") else None)
+    return Split(folds, chosen_focal(records, prepared, plan, codes) if plan.method in ("lr", "both") else None)
 
 
 def chosen_folds(records: Recorded, plan: Plan, codes: np.ndarray, prepared: Prepared) -> list[Fold]:
@@ -292,24 +292,23 @@ def chosen_focal(records: Recorded, prepared: Prepared, plan: Plan, codes: np.nd
             f"method would compare; needed one, or {option('method', 'kfold')}"
         )
     focal = choose_focal(records, prepared.pedigree, codes, plan.cutoff, plan.focal)
-    levels_of(focal, prepared)
+    focal_levels(focal, prepared)
     return focal
 
 
-def levels_of(focal: Focal, prepared: Prepared) -> dict[int, np.ndarray]:
+def focal_levels(focal: Focal, prepared: Prepared) -> dict[int, np.ndarray]:
     """Term with relationships -> (n,) level codes of the focal animals."""
     related = related_terms(prepared.design)
     return {i: focal.levels(prepared.levels[i].ids, prepared.design.terms[i].name) for i in related}
 
 
-def family_of(focal: Focal, pedigree: Pedigree | None) -> np.ndarray:
+def focal_families(focal: Focal, pedigree: Pedigree | None) -> np.ndarray:
     """(n,) int64 half-sib family of each focal animal."""
-    codes = codes_of(focal.animals, None if pedigree is None else pedigree.ids)
+    codes = pedigree_codes(focal.animals, None if pedigree is None else pedigree.ids)
     n = len(focal.animals) if pedigree is None else len(pedigree.ids)
     return families(pedigree, animal_units(focal.animals, codes, n))
 
 
-# ------------------------------------------------------------------------------------------------ cross
 MIN_RECORDS_OF_FOLD = 3  # records of a trait in a fold
 
 
@@ -324,9 +323,6 @@ def check_folds(design: Design, folds: Sequence[Fold], by: str | None) -> None:
                     f"validate: {fold.name} has {counted(int(n), 'record')} of trait '{trait}', needed at least "
                     f"{MIN_RECORDS_OF_FOLD}: {mend}"
                 )
-
-
-# ------------------------------------------------------------------------------------------------ lr
 
 
 def related_terms(design: Design) -> list[int]:

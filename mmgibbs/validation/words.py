@@ -58,15 +58,15 @@ MEANINGS = {
 }
 
 
-def explained(method: str, statistics: Collection[str]) -> list[tuple[str, str]]:
+def explain_statistics(method: str, statistics: Collection[str]) -> list[tuple[str, str]]:
     """(name on the page, what it says) of these statistics of a method."""
     return [(NAMES.get(s, s), text) for s, text in MEANINGS[method].items() if s in statistics]
 
 
-# ------------------------------------------------------------------------------------------------ head
+# ------------------------------------------------------------ models and variances
 
 
-def when_and_by_what(head: dict[str, Any]) -> str:
+def finished_text(head: dict[str, Any]) -> str:
     """'Finished 2026-05-01 14:30 UTC, mmgibbs 0.1.0'; '' where nothing is known."""
     if "finished" not in head:
         return ""
@@ -82,7 +82,7 @@ def equations(head: dict[str, Any]) -> list[tuple[str, list[str]]]:
     return section["equations"] if section else []
 
 
-def how_solved(info: Mapping[str, Any]) -> str:
+def solution_text(info: Mapping[str, Any]) -> str:
     """'BLUP at given variances', of the facts of validation.json."""
     if info.get("variances") == SAMPLE:
         return "by sampling, variances too"
@@ -149,7 +149,7 @@ def _elements(term: str, matrix: np.ndarray, labels: list[str], of_class: str) -
     return found + [(f"{term}.cov[{names[j]},{names[i]}{of_class}]", float(matrix[i, j])) for i, j in below]
 
 
-# ------------------------------------------------------------------------------------------------ differences
+# ------------------------------------------------------------ differences between analyses
 
 SECTIONS = ("data", "traits", "model")  # of an analysis, that say what is evaluated; with `variances` if sampled
 NONE = "none"
@@ -179,7 +179,7 @@ def _in_words(validations: Sequence[Validation]) -> list[tuple[str, ...]]:
 def _facts(validation: Validation, short: bool = False) -> dict[str, str]:
     """What is said of an analysis in words, or is a number; short: of relationship files the name alone."""
     info, head = validation.info, validation.head
-    facts = {"records": f"{info['records']:,}", "solved": how_solved(info)} if "records" in info else {}
+    facts = {"records": f"{info['records']:,}", "solved": solution_text(info)} if "records" in info else {}
     if chain := info.get("sampled"):
         facts["each chain"] = f"{chain['burn_in']:,} sweeps of burn-in, {chain['samples']:,} sweeps"
     facts |= {f"levels of {term}": sentence for term, sentence in sentences(head, short).items()}

@@ -15,7 +15,7 @@ from reference.dense import build
 
 from mmgibbs.config import load_config
 from mmgibbs.validation import kfold
-from mmgibbs.validation.evaluation import evaluate, fitted, recorded
+from mmgibbs.validation.evaluation import evaluate, fitted, read_recorded
 from mmgibbs.validation.splits import balanced_folds, families, forward_folds
 
 DRAWS = 400
@@ -45,7 +45,7 @@ class Folded:
             phenotypes = pl.concat([phenotypes, later[::2], later[::2].with_columns(pl.col("year") + 1)])
         analysis = analysis_of(phenotypes, pedigree, group="herd")
         analysis["model"]["random"], analysis["variances"] = model["random"], model["variances"]
-        records = recorded(load_config(analysis))
+        records = read_recorded(load_config(analysis))
         whole = evaluate(records.analysis)
         pedigree, self.design = whole.prepared.pedigree, whole.design
         codes = pedigree.codes(records.animal).to_numpy()

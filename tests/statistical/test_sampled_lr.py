@@ -11,9 +11,9 @@ from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation import gibbs
-from mmgibbs.validation.evaluation import recorded
-from mmgibbs.validation.gibbs import examine_by_sampling
-from mmgibbs.validation.options import Plan, settled
+from mmgibbs.validation.evaluation import read_recorded
+from mmgibbs.validation.gibbs import validate_by_sampling
+from mmgibbs.validation.options import Plan, resolve_plan
 from mmgibbs.validation.run import examine, validate_one
 from mmgibbs.validation.splits import choose
 
@@ -27,17 +27,17 @@ def frames():
 def by_blup():
     config = load_config(analysis_of(*frames(), group="herd"))
     plan = Plan(folds=3, cutoff=CUTOFF, replicates=0)
-    return examine(recorded(config), plan, lambda _: None)
+    return examine(read_recorded(config), plan, lambda _: None)
 
 
 def by_sampling(samples, update="level"):
     analysis = analysis_of(*frames(), group="herd")
     analysis["variances"] |= {"mode": "fixed"}
     analysis["sampler"] = {"burn_in": 100, "samples": samples, "thin": 1, "seed": 3, "update": update}
-    records = recorded(load_config(analysis), sampled=True)
-    plan, prepared = settled(Plan(folds=3, cutoff=CUTOFF)), prepare(records.analysis)
+    records = read_recorded(load_config(analysis), sampled=True)
+    plan, prepared = resolve_plan(Plan(folds=3, cutoff=CUTOFF)), prepare(records.analysis)
     chosen = choose(records, prepared, plan)
-    return examine_by_sampling(records, prepared, plan, chosen, lambda _: None, LocalExecutor())
+    return validate_by_sampling(records, prepared, plan, chosen, lambda _: None, LocalExecutor())
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.simulation.simulate import animal_ids
 from mmgibbs.validation import lr
-from mmgibbs.validation.evaluation import evaluate, evaluate_without, recorded
+from mmgibbs.validation.evaluation import evaluate, evaluate_without, read_recorded
 from mmgibbs.validation.run import Plan, examine
 from pedigree.relationship import a_among
 
@@ -37,7 +37,7 @@ class Population:
     """
 
     def __init__(self):
-        records = recorded(load_config(analysis_of(*beef_frames(small_beef(350, 5, 6)), group="herd")))
+        records = read_recorded(load_config(analysis_of(*beef_frames(small_beef(350, 5, 6)), group="herd")))
         year = records.phenotypes.frame["year"].to_numpy()
         self.records, self.masked = records, year == year.max()
         self.designs = [prepare(records.without(m)).design for m in (np.zeros_like(self.masked), self.masked)]
@@ -135,7 +135,7 @@ def test_fixed_groups_by_simulation(n):
     origin = pl.format("group {}", pl.int_range(pl.len()) % 10)
     analysis = analysis_of(phenotypes, pedigree.with_columns(origin=origin), group="herd")
     analysis["data"]["groups"] = {"column": "origin", "effect": "fixed"}
-    records = recorded(load_config(analysis))
+    records = read_recorded(load_config(analysis))
     year = records.phenotypes.frame["year"].to_numpy()
     masked = year == year.max()
     whole, partial = evaluate(records.analysis), evaluate_without(records, masked, "the last year")
@@ -230,7 +230,7 @@ def test_simulated_populations(animals, seeds):
     z, apart = [], []
     for seed in range(seeds):
         beef = small_beef(animals, 20 + seed, 12)
-        records = recorded(load_config(analysis_of(*beef_frames(beef))))
+        records = read_recorded(load_config(analysis_of(*beef_frames(beef))))
         found = examine(records, Plan(method="lr", cutoff=float(beef.birth_year.max() - 1)), lambda text: None)
         rows = {row["statistic"]: row for row in found.table.to_dicts()}
         z += [(rows[s]["estimate"] - rows[s]["expected"]) / rows[s]["se"] for s in ("bias", "dispersion")]

@@ -233,10 +233,10 @@ def test_export_names_each_class(pigs, tmp_path):
 
 
 def test_validation_takes_the_variances_of_a_run(pigs, tmp_path):
-    from mmgibbs.validation.options import starts_of_run
+    from mmgibbs.validation.options import read_starts
 
     loaded = load_config(ROOT / "configs" / "residual_classes.yaml")
-    overrides = starts_of_run(pigs.directory, loaded)
+    overrides = read_starts(pigs.directory, loaded)
     classes = json.loads(next(o for o in overrides if o.startswith("variances.residual")).partition("=")[2])
     mean = dict(pigs.summary.select("parameter", "mean").iter_rows())
     assert classes["outdoor"]["start"][0][0] == mean["residual.var[daily_gain|outdoor]"]

@@ -7,7 +7,7 @@ from helpers.validation_data import analysis_of, beef_frames, small_beef
 from polars.testing import assert_frame_equal
 
 from mmgibbs.config import load_config
-from mmgibbs.validation.evaluation import evaluate_without, recorded
+from mmgibbs.validation.evaluation import evaluate_without, read_recorded
 from mmgibbs.validation.options import Plan
 from mmgibbs.validation.run import validate_one
 
@@ -43,7 +43,7 @@ def test_records_without_some(left_out):
     """Whichever are left: a covariate too, which is read of records with a trait alone."""
     theta = []
     for comma in ",.":
-        records = recorded(load_config(analysis(comma)))
+        records = read_recorded(load_config(analysis(comma)))
         masked = np.zeros(len(records.phenotypes), bool)
         masked[left_out] = True
         theta.append(evaluate_without(records, masked, "these").theta)
@@ -55,7 +55,7 @@ def test_levels_keep_their_names():
     config = analysis(",")
     config["model"]["random"]["of_age"] = {"level": "age"}
     config["variances"]["of_age"] = 1.0
-    records = recorded(load_config(config))
+    records = read_recorded(load_config(config))
     frame = records.without(np.zeros(len(records.phenotypes), bool)).data.phenotypes
     assert frame["age"][SHOWS] == "0,25" and frame["birth_weight"][SHOWS] == "0.5"
 
@@ -66,7 +66,7 @@ def test_what_means_missing_stays_as_it_is():
     phenotypes = config["data"]["phenotypes"]
     weights = ["-9,9", *phenotypes["birth_weight"][1:]]
     config["data"]["phenotypes"] = phenotypes.with_columns(pl.Series("birth_weight", weights))
-    records = recorded(load_config(config))
+    records = read_recorded(load_config(config))
     assert len(records.phenotypes) == phenotypes.height - 1
     written = lambda absent: records.phenotypes.with_points(["birth_weight"], [absent])["birth_weight"][0]
     assert written(weights[1]) == weights[1] and written(weights[2]) == weights[1].replace(",", ".")

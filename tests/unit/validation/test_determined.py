@@ -7,7 +7,7 @@ from scipy import sparse
 from mmgibbs.data import rank
 from mmgibbs.data.rank import Columns, independent_columns
 from mmgibbs.validation import estimability
-from mmgibbs.validation.estimability import of_each_other
+from mmgibbs.validation.estimability import find_aliased
 
 
 def class_of(level):
@@ -22,7 +22,7 @@ def kept_columns(effects, monkeypatch, intercept=None, ends=True):
     monkeypatch.setattr(rank, "DENSE_COLUMNS", 4)
     found = independent_columns(effects, intercept)
     assert found.checked_apart
-    kept, finished = of_each_other(effects, found)
+    kept, finished = find_aliased(effects, found)
     assert finished == ends
     return np.concatenate([k.ravel() for k in kept])
 
@@ -110,7 +110,7 @@ def test_covariates_of_bad_scale_stay(monkeypatch):
     effects = with_powers_of_age(1, 8000, 1500, 1200)
     monkeypatch.setattr(rank, "DENSE_COLUMNS", 4)
     found = independent_columns(effects, 0)
-    for kept, before in zip(of_each_other(effects, found)[0], found.independent, strict=True):
+    for kept, before in zip(find_aliased(effects, found)[0], found.independent, strict=True):
         assert (kept == before).all()
 
 

@@ -9,7 +9,7 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 from mmgibbs.validation.results import SCHEMA, Validation
-from mmgibbs.validation.words import difference_table, how_solved, models_words, relationships_words
+from mmgibbs.validation.words import difference_table, models_words, relationships_words, solution_text
 
 PEDIGREE, BOTH = "related by the pedigree", "related by the pedigree, and the genotyped ones by their genotypes"
 GENETIC = {"relationship": "pedigree", "level": "animal"}
@@ -155,6 +155,6 @@ def test_an_empty_list_says_what_no_key_says():
 
 
 def test_how_it_was_solved():
-    assert how_solved({"variances": {}}) == "BLUP at given variances"
-    assert how_solved({"variances": {}, "sampled": {}}) == "by sampling at given variances"
-    assert how_solved({"variances": "sample", "sampled": {}}) == "by sampling, variances too"
+    assert solution_text({"variances": {}}) == "BLUP at given variances"
+    assert solution_text({"variances": {}, "sampled": {}}) == "by sampling at given variances"
+    assert solution_text({"variances": "sample", "sampled": {}}) == "by sampling, variances too"

@@ -9,15 +9,15 @@ from helpers.validation_data import G, R, analysis_of, beef_frames, small_beef
 from mmgibbs.config import load_config
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.errors import ConfigError, ModelError
-from mmgibbs.validation.evaluation import evaluate, evaluate_without, recorded
-from mmgibbs.validation.options import lines_of_starts
+from mmgibbs.validation.evaluation import evaluate, evaluate_without, read_recorded
+from mmgibbs.validation.options import starts_text
 
 
 def records_of(preconditioner):
     """(records, those of the last year): a small population solved by this preconditioner."""
     analysis = analysis_of(*beef_frames(small_beef(120, 3, 4)), group="herd")
     sampler = {"method": "blup", "preconditioner": preconditioner}
-    records = recorded(load_config(analysis | {"sampler": sampler}))
+    records = read_recorded(load_config(analysis | {"sampler": sampler}))
     year = records.phenotypes.frame["year"].to_numpy()
     return records, year == year.max()
 
@@ -51,12 +51,12 @@ def test_folds_are_solved_as_the_file_asks(monkeypatch):
 def test_the_lines_of_a_start_are_given():
     analysis = analysis_of(*beef_frames(small_beef(60, 3, 4)), group="herd")
     with pytest.raises(ConfigError) as refused:
-        recorded(load_config(analysis | {"variances": {"residual": R}}))
+        read_recorded(load_config(analysis | {"variances": {"residual": R}}))
     said, *lines = str(refused.value).splitlines()
     assert said.startswith("variances.animal: found no start, needed one, ") and "C (covariance):" in said
     assert lines == ["variances:", "  animal:", "    start: V"]
     read = yaml.safe_load("\n".join(lines).replace("V", str(G)))
-    recorded(load_config(analysis | {"variances": read["variances"] | {"residual": R}}))
+    read_recorded(load_config(analysis | {"variances": read["variances"] | {"residual": R}}))
 
 
 def test_the_lines_of_starts_are_of_all_components_in_their_order():
@@ -69,7 +69,7 @@ def test_the_lines_of_starts_are_of_all_components_in_their_order():
         "dam herd": {"level": "herd"},
     }
     analysis["variances"] = {"dam herd": {"structure": "diagonal"}}
-    lines = lines_of_starts(load_config(analysis), ["dam herd", "residual"]).splitlines()
+    lines = starts_text(load_config(analysis), ["dam herd", "residual"]).splitlines()
     assert lines == [
         "variances:",
         "  dam herd:  # rows and columns: birth_weight, heavy",
@@ -77,5 +77,5 @@ def test_the_lines_of_starts_are_of_all_components_in_their_order():
         "  residual:  # rows and columns: birth_weight, heavy",
         "    start: [[V1, C12], [C12, 1]]",
     ]
-    of_four = lines_of_starts(load_config(analysis), ["animal"])
+    of_four = starts_text(load_config(analysis), ["animal"])
     assert "a:birth_weight, a:heavy, m:birth_weight, m:heavy" in of_four and "[C14, C24, C34, V4]]" in of_four

@@ -7,7 +7,7 @@ from helpers.validation_data import G, R, analysis_of, beef_frames, small_beef
 
 from mmgibbs.config import load_config
 from mmgibbs.errors import ConfigError
-from mmgibbs.validation.evaluation import recorded
+from mmgibbs.validation.evaluation import read_recorded
 from mmgibbs.validation.kfold import Predicted, Predictor, without_statistics
 from mmgibbs.validation.options import Plan
 from mmgibbs.validation.run import examine
@@ -16,7 +16,7 @@ from mmgibbs.validation.run import examine
 def found(analysis: dict, **plan):
     """(statistics by (method, term, effect, trait, statistic), notes, info, what was said)."""
     said: list[str] = []
-    validation = examine(recorded(load_config(analysis)), Plan(**plan), said.append)
+    validation = examine(read_recorded(load_config(analysis)), Plan(**plan), said.append)
     rows = {
         tuple(row[k] for k in ("method", "term", "effect", "trait", "statistic")): row
         for row in validation.table.to_dicts()

@@ -17,8 +17,8 @@ from mmgibbs.engines.direct import solver
 from mmgibbs.machine.threads import Threads
 from mmgibbs.model.relationships.groups import GroupedPedigree
 from mmgibbs.validation import lr
-from mmgibbs.validation.evaluation import evaluate, evaluate_without, random_solutions, recorded
-from mmgibbs.validation.lr import OrderOfWhole, blocks_of, simulated_sums
+from mmgibbs.validation.evaluation import evaluate, evaluate_without, random_solutions, read_recorded
+from mmgibbs.validation.lr import SharedElimination, divide_replicates, simulated_sums
 from pedigree.inbreeding import inbreeding
 from pedigree.relationship import a_among, a_inverse_csr, group_composition, relatives
 
@@ -26,7 +26,7 @@ from pedigree.relationship import a_among, a_inverse_csr, group_composition, rel
 @pytest.fixture(scope="module")
 def two():
     """(whole, partial, focal levels) of a small population; the records of the last year are left out."""
-    records = recorded(load_config(analysis_of(*beef_frames(small_beef(120, 3, 4)), group="herd")))
+    records = read_recorded(load_config(analysis_of(*beef_frames(small_beef(120, 3, 4)), group="herd")))
     year = records.phenotypes.frame["year"].to_numpy()
     masked = year == year.max()
     whole = evaluate(records.analysis)
@@ -75,7 +75,7 @@ def test_a_negative_variance_is_no_standard_error(two):
     found = lr.model_errors(partial, whole, len(partial.design.terms) - 1, len(whole.design.terms) - 1, focal, p)
     assert np.isnan(found["bias"]).all() and np.isnan(found["dispersion"]).all()
     values = {"bias": 1.0, "dispersion": 1.0}
-    told = lr.notes_on(values, dict.fromkeys(values, np.nan), found, {}, 2, False, False)
+    told = lr.describe_problems(values, dict.fromkeys(values, np.nan), found, {}, 2, False, False)
     assert len(told) == 2 and told[0].startswith("no standard error of bias: its variance would be below 0")
 
 
@@ -105,7 +105,7 @@ def memory(monkeypatch, threads):
 
 def planned(whole, partial):
     """Their factors, in one order."""
-    order = OrderOfWhole(whole.prepared)
+    order = SharedElimination(whole.prepared)
     return whole.planned(3, order.find), partial.planned(3, partial_of(order.follow, partial.prepared))
 
 
@@ -131,7 +131,7 @@ def test_two_factors_share_the_memory(two, monkeypatch, threads):
         (0, False, (False, False)),
     ):
         room.update(free=free, most=0, together=together)
-        found = lr.solved_for(3, whole, lambda threads: partial)
+        found = lr.solve_whole_and_partial(3, whole, lambda threads: partial)
         assert tuple(one.direct is not None for one in found) == factors
         assert room["most"] == (threads if together else 1)
 
@@ -160,11 +160,11 @@ def test_the_order_of_the_whole_is_one_for_the_partial_data(two, monkeypatch):
     own = partial.planned(3)
     np.testing.assert_allclose(of_partial.made().solve(b), own.made().solve(b), rtol=1e-9, atol=1e-9)
     assert not np.array_equal(of_partial.known.symbolic.order, own.known.symbolic.order)
-    none = OrderOfWhole(whole.prepared)
+    none = SharedElimination(whole.prepared)
     none.end()
     alone = partial.planned(3, partial_of(none.follow, partial.prepared))
     np.testing.assert_array_equal(alone.known.symbolic.order, own.known.symbolic.order)
-    other_way = OrderOfWhole(partial.prepared)  # of fewer levels
+    other_way = SharedElimination(partial.prepared)  # of fewer levels
     partial.planned(3, other_way.find)
     more = whole.planned(3, partial_of(other_way.follow, whole.prepared))
     np.testing.assert_array_equal(np.sort(more.known.symbolic.order), np.sort(of_whole.known.symbolic.order))
@@ -182,7 +182,7 @@ def test_levels_of_one_name_come_last(two, monkeypatch):
     i = next(i for i, t in enumerate(whole.design.terms) if t.n_levels > 1)
     levels, name = list(whole.prepared.levels), partial.prepared.levels[i].ids[0]
     levels[i] = replace(levels[i], ids=pl.Series([name] * len(levels[i].ids)))
-    order = OrderOfWhole(replace(whole.prepared, levels=tuple(levels)))
+    order = SharedElimination(replace(whole.prepared, levels=tuple(levels)))
     whole.planned(3, order.find)
     others = list(partial.prepared.levels)
     others[i] = replace(others[i], ids=pl.Series([name] * len(others[i].ids)))
@@ -195,7 +195,7 @@ def test_an_order_that_is_never_found_is_not_waited_for(two, monkeypatch):
     """The whole needs no factor, or fails."""
     whole, partial, _ = two
     monkeypatch.setattr(solver, "WORTH", 1e9)
-    found = lr.solved_for(3, whole, lambda threads: partial)
+    found = lr.solve_whole_and_partial(3, whole, lambda threads: partial)
     assert [one.direct for one in found] == [None, None]
 
     def fail(*_):
@@ -204,7 +204,7 @@ def test_an_order_that_is_never_found_is_not_waited_for(two, monkeypatch):
     monkeypatch.setattr(solver, "WORTH", -10.0)
     monkeypatch.setattr(lr, "minimum_degree", fail)
     with pytest.raises(MemoryError):
-        lr.solved_for(3, whole, lambda threads: partial)
+        lr.solve_whole_and_partial(3, whole, lambda threads: partial)
 
 
 def test_equal_data_leave_no_standard_error_but_0(two):
@@ -285,4 +285,8 @@ def test_every_block_of_simulated_records_is_another_one(two):
     assert np.array_equal(of(0, 3), of(0, 3))
     for other in (of(1, 3), of(0, 3, seed=2)):
         assert not np.any(other[..., 1:] == of(0, 3)[..., 1:])
-    assert blocks_of(25, 1000) == [(0, 10), (1, 10), (2, 5)] and blocks_of(3, 15_000_000) == [(0, 1), (1, 1), (2, 1)]
+    assert divide_replicates(25, 1000) == [(0, 10), (1, 10), (2, 5)] and divide_replicates(3, 15_000_000) == [
+        (0, 1),
+        (1, 1),
+        (2, 1),
+    ]

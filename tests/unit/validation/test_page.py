@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-from mmgibbs.validation.kfold import fold_statistics, of_categories, of_counts, of_intervals
+from mmgibbs.validation.kfold import fold_statistics, score_categories, score_counts, score_intervals
 from mmgibbs.validation.lr import family_sums, lr_statistics
 from mmgibbs.validation.page import lines_explained, page, write_page
 from mmgibbs.validation.results import FROM_SIMULATION
@@ -99,10 +99,12 @@ def test_the_signs_are_those_of_the_statistics():
     w, p = np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 3.5])
     assert lr_statistics(family_sums(w, p, np.zeros(3)).sum(axis=0), np.nan)["bias"] > 0
     assert fold_statistics(w, p, None)["bias"] > 0
-    assert of_counts(np.full(3, 0.5), p, w)["bias"][0] > 0
+    assert score_counts(np.full(3, 0.5), p, w)["bias"][0] > 0
     wide = 2 * w  # predictions that differ twice as much as what they predict
     assert lr_statistics(family_sums(w, wide, np.zeros(3)).sum(axis=0), np.nan)["dispersion"] < 1
-    assert fold_statistics(w, wide, None)["dispersion"] < 1 and of_counts(np.full(3, 0.5), wide, w)["dispersion"][0] < 1
+    assert (
+        fold_statistics(w, wide, None)["dispersion"] < 1 and score_counts(np.full(3, 0.5), wide, w)["dispersion"][0] < 1
+    )
     for texts in MEANINGS.values():
         assert "Above 0, " in texts["bias"] and "; below 0, " in texts["bias"]
         assert "Below 1, predictions differ too much" in texts["dispersion"]
@@ -114,8 +116,8 @@ def test_every_statistic_is_explained():
     three = np.hstack([p, np.zeros((4, 1))])
     w = p[:, 0]
     lr = lr_statistics(family_sums(w, p[:, 1], y).sum(axis=0), 1.0)
-    of_records = of_categories(p, y).keys() | of_categories(three, y).keys() | of_counts(w, p[:, 1], y).keys()
-    of_records |= fold_statistics(w, p[:, 1], 0.5).keys() | of_intervals(w, w, w).keys() | {"error"}
+    of_records = score_categories(p, y).keys() | score_categories(three, y).keys() | score_counts(w, p[:, 1], y).keys()
+    of_records |= fold_statistics(w, p[:, 1], 0.5).keys() | score_intervals(w, w, w).keys() | {"error"}
     assert set(MEANINGS["lr"]) == set(lr) and set(MEANINGS["kfold"]) == of_records
 
 

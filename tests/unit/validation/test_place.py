@@ -42,7 +42,7 @@ def enough_memory(monkeypatch):
 def placed(cluster, *works):
     """(calls at once of each, what was said)"""
     said = []
-    with run.place_of_work(cluster, works, said.append) as executors:
+    with run.open_executors(cluster, works, said.append) as executors:
         return [e.max_local_calls for e in executors], " ".join(said)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mmgibbs.errors import ConfigError
-from mmgibbs.validation.options import Plan, settled
+from mmgibbs.validation.options import Plan, resolve_plan
 from mmgibbs.validation.run import validate_one, validate_several
 
 
@@ -39,7 +39,7 @@ from mmgibbs.validation.run import validate_one, validate_several
 )
 def test_options_are_refused_by_name(options, said):
     with pytest.raises(ConfigError) as refused:
-        settled(Plan(**options))
+        resolve_plan(Plan(**options))
     assert str(refused.value) == f"validate: {said}"
 
 
@@ -53,10 +53,10 @@ def test_what_is_no_plan_is_refused_before_anything_is_read():
 
 
 def test_numbers_of_numpy_and_paths_are_plain_ones():
-    plan = settled(Plan(folds=np.int64(3), seed=np.uint8(2), cutoff=np.float32(2003), focal=Path("a") / "ids.txt"))
+    plan = resolve_plan(Plan(folds=np.int64(3), seed=np.uint8(2), cutoff=np.float32(2003), focal=Path("a") / "ids.txt"))
     assert (plan.folds, plan.seed, plan.cutoff, plan.focal) == (3, 2, 2003.0, str(Path("a") / "ids.txt"))
     assert [type(v) for v in (plan.folds, plan.seed, plan.cutoff)] == [int, int, float]
-    assert settled(plan) == plan
+    assert resolve_plan(plan) == plan
 
 
 def test_variances_of_several_analyses_are_checked_too():

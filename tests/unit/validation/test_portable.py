@@ -8,7 +8,7 @@ import pytest
 from helpers.validation_data import analysis_of, beef_frames, small_beef
 
 from mmgibbs.config import load_config
-from mmgibbs.validation.evaluation import Portable, evaluate, evaluate_without, recorded
+from mmgibbs.validation.evaluation import Portable, evaluate, evaluate_without, read_recorded
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_it_needs_no_file_where_it_arrives(folder):
     analysis["variances"]["herds"] = 1.0
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        records = recorded(load_config(analysis))
+        records = read_recorded(load_config(analysis))
     masked = np.arange(len(records.animal)) % 3 == 0
     here = evaluate_without(records, masked, "a third")
     packed = pickle.dumps((Portable(records), evaluate(records.analysis)))

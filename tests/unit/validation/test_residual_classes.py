@@ -5,7 +5,7 @@ import pytest
 from helpers.support import ROOT
 
 from mmgibbs.config import load_config
-from mmgibbs.validation.evaluation import evaluate, evaluate_without, recorded
+from mmgibbs.validation.evaluation import evaluate, evaluate_without, read_recorded
 from mmgibbs.validation.kfold import predictors
 from mmgibbs.validation.lr import simulated_records
 
@@ -14,7 +14,7 @@ INDOOR, OUTDOOR = 3000.0, 6000.0  # residual variances of daily gain; that of th
 
 @pytest.fixture(scope="module")
 def pigs():
-    records = recorded(load_config(ROOT / "configs" / "residual_classes.yaml"))
+    records = read_recorded(load_config(ROOT / "configs" / "residual_classes.yaml"))
     return records, evaluate(records.analysis)
 
 

@@ -17,10 +17,10 @@ from mmgibbs.machine import memory
 from mmgibbs.model.response import Categories
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation import estimability, gibbs
-from mmgibbs.validation.chains import refuse_training, rows_of, without
+from mmgibbs.validation.chains import refuse_training, subset_records, without
 from mmgibbs.validation.draws import LeftOut, not_in_all_folds, scored
 from mmgibbs.validation.estimability import records_alone, unpredictable
-from mmgibbs.validation.evaluation import evaluate, fitted, recorded
+from mmgibbs.validation.evaluation import evaluate, fitted, read_recorded
 from mmgibbs.validation.kfold import concordance
 from mmgibbs.validation.options import Plan
 from mmgibbs.validation.results import scored_rows
@@ -180,7 +180,7 @@ def test_what_is_set_to_0_alters_no_prediction(tmp_path):
     X = [dense_columns(design, of) for of in (design, training)]
     assert np.linalg.matrix_rank(X[0][~masked]) == np.linalg.matrix_rank(X[1][~masked]) == X[1].any(axis=0).sum()
     assert X[0].any(axis=0).sum() == X[1].any(axis=0).sum() + 1
-    lost = unpredictable(training, rows_of(design, np.flatnonzero(masked)), 0)
+    lost = unpredictable(training, subset_records(design, np.flatnonzero(masked)), 0)
     assert lost.tolist() == [True, False, False]
     projector = np.linalg.pinv(X[0][~masked]) @ X[0][~masked]
     expected = np.abs(X[0][masked] @ projector - X[0][masked]).max(axis=1) > 1e-6
@@ -204,7 +204,7 @@ def test_levels_without_a_record_left_make_no_dense_columns(tmp_path, monkeypatc
         made.append(0)
         with monkeypatch.context() as patch:
             patch.setattr(sparse.csc_array, "toarray", lambda *of: made.append(made.pop() + 1) or plain(*of))
-            lost = unpredictable(training, rows_of(design, rows), 0)
+            lost = unpredictable(training, subset_records(design, rows), 0)
         np.testing.assert_array_equal(lost[:30], rows[:30] < n)
     assert made[1] <= made[0] + 2  # one more level is set to 0
 
@@ -239,7 +239,7 @@ def test_large_classes_are_checked_against_each_other(tmp_path, monkeypatch, mos
     assert np.linalg.matrix_rank(X) == X.any(axis=0).sum()
     every = replace(design, terms=tuple(replace(t, active=None) for t in design.terms))
     assert np.linalg.matrix_rank(X) == np.linalg.matrix_rank(dense_columns(design, every)[~masked])
-    lost = unpredictable(training, rows_of(design, np.flatnonzero(masked)), 0)
+    lost = unpredictable(training, subset_records(design, np.flatnonzero(masked)), 0)
     assert lost.tolist() == [False, True]
 
 
@@ -275,7 +275,7 @@ def test_a_covariate_that_is_0_in_every_record_left(tmp_path):
     design = prepare(load_config(wanted)).design
     training, _ = without(design, masked, "fold 1")
     (i,) = (i for i, t in enumerate(design.terms) if t.name == "dose")
-    lost = unpredictable(training, rows_of(design, np.flatnonzero(masked)), 0)
+    lost = unpredictable(training, subset_records(design, np.flatnonzero(masked)), 0)
     assert not np.any(training.terms[i].effects[0].covariates), "its mean over all records is 0"
     assert design.terms[i].active is None or design.terms[i].active.all()
     assert not training.terms[i].active.any()
@@ -394,7 +394,7 @@ def test_normal_records_alone_in_a_level_are_counted(tmp_path):
         "cross-validation, age: 1 record is the only one of a level of a fixed effect: corrected for it, such a record"
     )
     assert any(said.startswith(note) for said in found.info["notes"])
-    whole = evaluate(recorded(load_config(wanted)).analysis)
+    whole = evaluate(read_recorded(load_config(wanted)).analysis)
     y = whole.design.y - fitted(whole.design, whole.theta, lambda term, effect: term.kind == "fixed")
     u = fitted(whole.design, whole.theta, lambda term, effect: term.kind == "random")
     np.testing.assert_allclose(y[5], u[5], atol=1e-6)
