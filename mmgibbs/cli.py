@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 import mmgibbs
 from mmgibbs.errors import Stopped, as_a_command
+from mmgibbs.options import BAD_INPUT, COLUMNS
 from pedigree.errors import PedigreeError, TableError
 
-DONE, BUG, BAD_INPUT, STOPPED, PIPE_CLOSED = 0, 1, 2, 130, 141
+DONE, BUG, STOPPED, PIPE_CLOSED = 0, 1, 130, 141
 _KEY = re.compile(r"[^\W\d][\w.\- ]*=(?!.*\.ya?ml$)")  # KEY=VALUE, no analysis file in a folder h2=0.3
-WIDTH = 100  # columns of what argparse does not wrap
 # The machine's refusals that are no mistakes of this program: no permission, no space.
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
@@ -222,7 +222,7 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
 
     chosen = next((a for a in arguments if not a.startswith("-")), None)
     for name, of in _COMMANDS.items():
-        description = textwrap.fill(f"{of.help[0].upper()}{of.help[1:]}.", WIDTH)
+        description = textwrap.fill(f"{of.help[0].upper()}{of.help[1:]}.", COLUMNS)
         command = commands.add_parser(
             name, help=of.help, description=description, epilog=f"example:\n  {of.example}", **layout
         )

@@ -65,15 +65,14 @@ class Compared:
 
 
 def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = None) -> ChosenEngine:
-    """By `sampler.engine`; begun_with: the engine that a run continues with, '' where the version
-    that began it did not write it, None for a new run.
+    """By `sampler.engine`; begun_with: the engine that a run continues with, None for a new run.
 
     A GPU is used where `device: gpu` asks for it, never by itself. Threads: `sampler.threads`, else the cores that
     chains in parallel leave. Raises ConfigError, or DeviceError for a GPU that is not there.
     """
     gpu, found = sampler.device == "gpu", Compared(sampler.engine, "asked for", {})
     if found.name == "auto":
-        found = _continued(sampler, model, begun_with) or _compared(sampler, model)
+        found = _continued(begun_with) if begun_with is not None else _compared(sampler, model)
     device = "gpu" if gpu else "cpu"
     engine = engine_class(found.name, device)
     refused = engine.refuses(model.design)
@@ -109,7 +108,7 @@ def joined_components(model: MixedModel) -> Joined:
 
 
 def _engine_by_size(sampler: Sampler, model: MixedModel) -> Compared:
-    """What auto was before it had estimates, and is where nothing is sampled or a GPU is asked for."""
+    """What auto is where nothing is sampled, a GPU is asked for, or the equations are many."""
     size, free = model.design.n_equations, _free(sampler)
     large = size >= LARGE
     name = "structured" if sampler.device == "gpu" or (large and free) else "serial"
@@ -123,11 +122,7 @@ def _free(sampler: Sampler) -> bool:
     return sampler.partition in ("auto", "colour")
 
 
-def _continued(sampler: Sampler, model: MixedModel, begun_with: str | None) -> Compared | None:
-    """The engine that a run was begun with."""
-    if begun_with is None:
-        return None
-    name = begun_with or _engine_by_size(sampler, model).name  # which is what auto was in such versions
+def _continued(name: str) -> Compared:
     return Compared(name, "auto: the engine that the run was begun with", {})
 
 

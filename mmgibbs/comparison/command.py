@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
+
+from mmgibbs.options import add_escape_formulas, add_output, add_top, describe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = textwrap.fill(
+    describe(
+        parser,
         "Compare two runs, or a run with the solutions of another program: correlations, regressions, changes of rank "
         "and the largest differences with their ids; for two runs also the parameters, and for two runs with "
         "method reml a likelihood-ratio test. Each of A and B is a run folder, the file `solutions` of a BLUPF90 "
@@ -17,26 +19,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "names, by the ids that they have in common. Ids may be spelled in two ways (007 and 7) where one of each side "
         "is meant. Fixed class effects are compared as differences from one level unless both runs have the same "
         "reference levels. Where nothing can be compared the exit status is 2.",
-        100,
     )
     parser.add_argument("a", metavar="A", help="run folder, BLUPF90 solutions or table")
     parser.add_argument("b", metavar="B", help="what A is compared with")
-    parser.add_argument("--output", metavar="DIR", help="write the comparison as text and csv into this folder")
+    add_output(parser, "write the comparison as text and csv into this folder")
     parser.add_argument(
         "--levels", metavar="FILE", help="table with the columns effect, level and id, for a BLUPF90 file without ids"
     )
-    parser.add_argument(
-        "--top",
-        type=int,
-        default=20,
-        metavar="N",
-        help="how many of the highest are looked at: how many of these both have (default: 20)",
-    )
-    parser.add_argument(
-        "--escape-formulas",
-        action="store_true",
-        help="in csv files, put an apostrophe before text that a spreadsheet would take for a formula",
-    )
+    add_top(parser, "how many of the highest are looked at: how many of these both have")
+    add_escape_formulas(parser)
     parser.add_argument("--page", metavar="FILE", help="also write a page about two runs, like mmgibbs report A B")
 
 

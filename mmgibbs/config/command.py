@@ -6,10 +6,11 @@ import argparse
 from pathlib import Path
 
 from mmgibbs.errors import ConfigError
+from mmgibbs.options import add_output
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--output", metavar="FILE", help="write the schema to this file (default: print it)")
+    add_output(parser, "write the schema to this file (default: print it)", "FILE")
 
 
 def main(args: argparse.Namespace) -> None:

@@ -33,7 +33,8 @@ def word_or_path(value: object) -> str:
     return "path" if isinstance(value, Path) or (isinstance(value, str) and ("." in value or "/" in value)) else "word"
 
 
-_WORDS = Expected("genotyped, recorded, half or the path of a file such as frequencies.txt")
+FREQUENCIES = ("genotyped", "recorded", "half")
+_WORDS = Expected(f"{', '.join(FREQUENCIES)} or the path of a file such as frequencies.txt")
 Frequencies = Annotated[
     Annotated[Choice[Literal["genotyped", "recorded", "half"]], _WORDS, Tag("word")] | Annotated[FilePath, Tag("path")],
     Discriminator(word_or_path),

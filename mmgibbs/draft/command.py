@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 
-BAD_INPUT = 2  # the exit code where the file does not go with the tables yet
+from mmgibbs.options import BAD_INPUT, add_output, add_overwrite
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,14 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--traits", metavar="A,B,...", help="columns to analyse, with commas between them (default: guessed)"
     )
-    parser.add_argument(
-        "--output", metavar="YAML", default="analysis.yaml", help="the file to write (default: %(default)s)"
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
-    parser.add_argument("--force", dest="overwrite", action="store_true", help=argparse.SUPPRESS)  # its earlier name
+    add_output(parser, "the file to write (default: %(default)s)", "YAML", "analysis.yaml")
+    add_overwrite(parser, "replace the file if it exists")
 
 
 def main(args: argparse.Namespace) -> int:
+    """BAD_INPUT where the file does not go with the tables yet."""
     from mmgibbs.draft.make import draft
 
     wanted = tuple(name.strip() for name in (args.traits or "").split(",") if name.strip())

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
+
+from mmgibbs.options import add_output, add_overwrite, describe
 
 
 def add_export_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = textwrap.fill(
+    describe(
+        parser,
         "Write a finished run as the files of another program. Format blupf90: `solutions` (trait, effect, level, "
         "solution, s.e., which is the posterior standard deviation, left out if it is unknown); `levels.csv` "
         "(effect, level, id, term, name: what the numbers of effects and levels mean); and, if variances were "
         "sampled, `postgibbs_samples` (number, round, how many, the (co)variances; one chain after another, "
         "with rounds "
         "numbered on) and `postind` (the position of each (co)variance in a sample).",
-        100,
     )
     parser.add_argument("run", metavar="RUN", help="the folder of a finished run")
     parser.add_argument("--format", required=True, choices=["blupf90"], help="the program whose files to write")
-    parser.add_argument(
-        "--output", metavar="DIR", help="the folder to write to (default: RUN-blupf90), not the folder of a run"
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace existing files")
+    add_output(parser, "the folder to write to (default: RUN-blupf90), not the folder of a run")
+    add_overwrite(parser, "replace existing files")
 
 
 def export(args: argparse.Namespace) -> None:
@@ -32,10 +31,8 @@ def export(args: argparse.Namespace) -> None:
 
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("parameters", metavar="FILE", help="the parameter file that renumf90 reads, such as renum.par")
-    parser.add_argument(
-        "--output", metavar="YAML", help="the analysis file to write (default: FILE with the ending .yaml)"
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace existing files, but none that is read")
+    add_output(parser, "the analysis file to write (default: FILE with the ending .yaml)", "YAML")
+    add_overwrite(parser, "replace existing files, but none that is read")
 
 
 def import_(args: argparse.Namespace) -> None:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import argparse
 
+from mmgibbs.options import add_output, add_top
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs", nargs="+", metavar="RUN", help="the folder of a finished run; several are compared side by side"
     )
-    parser.add_argument(
-        "--output",
-        metavar="FILE",
-        help="the page to write (default: RUN/report.html; for several runs ./comparison.html)",
-    )
-    parser.add_argument(
-        "--top", type=int, default=20, metavar="N", help="number of animals listed for each trait (default: 20)"
-    )
+    add_output(parser, "the page to write (default: RUN/report.html; for several runs ./comparison.html)", "FILE")
+    add_top(parser, "number of animals listed for each trait")
 
 
 def main(args: argparse.Namespace) -> None:

@@ -6,31 +6,37 @@ import argparse
 import json
 import shlex
 import sys
-import textwrap
 from typing import TYPE_CHECKING
 
 from mmgibbs.machine.signals import end_like_ctrl_c
+from mmgibbs.options import (
+    BAD_INPUT,
+    add_cluster,
+    add_escape_formulas,
+    add_no_report,
+    add_output,
+    add_overwrite,
+    add_quiet,
+    add_set,
+    describe,
+)
 
 if TYPE_CHECKING:
     from mmgibbs.runs.result import Result
     from mmgibbs.runs.several import Scenario
 
-ESCAPE_FORMULAS = "in csv files, put an apostrophe before text that a spreadsheet would take for a formula"
-BAD_INPUT = 2  # the exit code where one of several analyses could not be run
-
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     files = "the analysis file (YAML); if you give several, each is run, and one that fails does not stop the others"
     parser.add_argument("files", metavar="FILE", nargs="+", help=files)
-    _add_set(parser)
-    parser.add_argument(
-        "--output",
-        metavar="DIR",
-        help="the run folder, instead of output.directory; for several analyses the folder that contains their run "
+    add_set(parser)
+    add_output(
+        parser,
+        "the run folder, instead of output.directory; for several analyses the folder that contains their run "
         "folders, which are named after the files",
     )
     there = parser.add_mutually_exclusive_group()
-    there.add_argument("--overwrite", action="store_true", help="replace an existing run folder")
+    add_overwrite(there, "replace an existing run folder")
     there.add_argument(
         "--resume",
         action="store_true",
@@ -44,32 +50,18 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SWEEPS",
         help="add this number of sweeps to each chain of a finished run",
     )
-    parser.add_argument(
-        "--cluster",
-        metavar="ADDRESS",
-        help="run the chains on the workers of a Dask scheduler, tcp://HOST:PORT, or on N workers of this machine, "
-        "local:N, with the same draws; several analyses run at once; a chain whose worker is lost continues from its "
-        "checkpoint",
+    add_cluster(
+        parser,
+        "run the chains on {workers} with the same draws; several analyses run at once; a chain whose worker is lost "
+        "continues from its checkpoint",
     )
-    parser.add_argument("--quiet", action="store_true", help="print only warnings and errors")
-    parser.add_argument(
-        "--no-report", action="store_true", help="do not write report.html (mmgibbs report RUN writes it later)"
-    )
+    add_quiet(parser)
+    add_no_report(parser, "do not write report.html (mmgibbs report RUN writes it later)")
 
 
 def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the analysis file (YAML)")
-    _add_set(parser)
-
-
-def _add_set(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="use VALUE instead of what the file says, e.g. --set sampler.thin=5; may be repeated",
-    )
+    add_set(parser)
 
 
 def _sweeps(text: str) -> int:
@@ -136,19 +128,17 @@ def check_command(args: argparse.Namespace) -> None:
 
 
 def add_predict_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = textwrap.fill(
+    describe(
+        parser,
         "Compute genomic breeding values of animals, which need not have been in the run: copies of the run's counted "
         "allele minus the run's centre, times its SNP effects. The file may have any format of data.genotypes. SNPs "
         "are matched by name and alleles; if the file counts the other allele, its genotypes are reversed. A missing "
         "genotype, and a SNP that is not in the file, count as the mean of the run. The deviation comes from the "
         "draws of the effects that the run kept (output.save_marker_draws).",
-        100,
     )
     parser.add_argument("run", metavar="RUN", help="the folder of a finished run with SNP effects (model.markers)")
     parser.add_argument("genotypes", metavar="FILE", help="the genotypes of the animals, such as young.bed")
-    parser.add_argument(
-        "--output", default="gebv.csv", metavar="FILE", help="the table to write, .csv or .parquet (default: gebv.csv)"
-    )
+    add_output(parser, "the table to write, .csv or .parquet (default: %(default)s)", "FILE", "gebv.csv")
     parser.add_argument("--format", help="plink, pgen, vcf, hapmap, blupf90 or table, if the file does not show it")
     parser.add_argument("--map", metavar="FILE", help="file with the names of the SNPs, if the genotypes have none")
     parser.add_argument(
@@ -157,7 +147,7 @@ def add_predict_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--id", metavar="COLUMN", help="for a table: the column of the animals (default: the first, or IID)"
     )
-    parser.add_argument("--escape-formulas", action="store_true", help=ESCAPE_FORMULAS)
+    add_escape_formulas(parser)
 
 
 def predict_command(args: argparse.Namespace) -> None:

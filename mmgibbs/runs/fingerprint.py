@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 # Keys that change no draw. Paths are left out too: what counts is what the files hold.
-NULL = "null"
-UNUSED = ("sampler.tolerance",)  # where it is null: earlier versions wrote it where it had no effect
 FREE = (
     "name",
     "output.directory",
@@ -119,11 +117,8 @@ def changes(then: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str
 
 
 def _differing(then: Mapping, now: Mapping) -> list[str]:
-    """A key that a run of an earlier version did not know yet was as good as null."""
-    keys = dict.fromkeys([*then, *now])
-    return [
-        key for key in keys if then.get(key, NULL) != now.get(key, NULL) and not (key in UNUSED and now[key] == NULL)
-    ]
+    """Keys whose values differ, in their order."""
+    return [key for key in dict.fromkeys([*then, *now]) if then.get(key) != now.get(key)]
 
 
 def _shown(values: Mapping[str, str], key: str) -> str:

@@ -52,8 +52,8 @@ class RunFolder:
 
     kind: NEW, RESUMED, EXTENDED or FINISHED. checkpoints: where chains keep their state, None where they do not.
     samples: sweeps after burn-in to go to, None for what the analysis says. reached: sweeps of the chain that is
-    farthest. begun_with: the engine of a run that is continued ('' where its version did not write it), None where
-    nothing is continued; engine: the one of this run, for who continues it.
+    farthest. begun_with: the engine of a run that is continued, None where nothing is continued; engine: the one of
+    this run, for who continues it.
 
     page: report.html is wanted, while the run works too; live: that page, from the first sweep until the results are
     written.
@@ -152,17 +152,17 @@ class RunFolder:
                     "method: blup or reml)"
                 )
             self.kind, self.samples = EXTENDED, facts["samples"] + extend
-            self.begun_with = facts.get("engine", "")
+            self.begun_with = facts["engine"]
             self._check_chains(self.checkpoints)
         elif self.checkpoints is not None and self.checkpoints.names():
             self._tell_useless(useless)
             self.kind = RESUMED
             if facts is not None:
                 self.samples, self.run_id = facts["samples"] if facts["extended"] else None, facts["run_id"]
-                self.begun_with = facts.get("engine", "")
+                self.begun_with = facts["engine"]
             kept = self._check_chains(self.checkpoints)
             if facts is None:
-                self.begun_with = self._saved_engine(kept)
+                self.begun_with = next((facts["engine"] for facts in kept), None)
         else:
             self.console.say(f"{shown} holds no checkpoint: the run starts from the beginning")
 
@@ -201,16 +201,6 @@ class RunFolder:
             )
         if facts:
             self._fingerprint = facts["what"]
-
-    def _saved_engine(self, kept: list[dict]) -> str | None:
-        """The engine that chains continue with, by the facts of their checkpoints where that of the run is lost."""
-        if any("engine" not in facts for facts in kept) and self.analysis.sampler.engine == "auto":
-            raise ConfigError(
-                f"output.directory: '{self.analysis.output.directory}': checkpoint/{RUN}.npz is damaged or lost, and "
-                "checkpoints of chains of that version do not say which engine they continue with; needed "
-                f"{option('overwrite')}, as engine: auto might choose another one now"
-            )
-        return next((facts["engine"] for facts in kept if "engine" in facts), None)
 
     def _check_chains(self, kept: Checkpoints) -> list[dict]:
         """Read what chains have kept, and say where they are; the facts of those that continue."""

@@ -7,6 +7,7 @@ import math
 import shlex
 from inspect import signature
 
+from mmgibbs.options import add_overwrite
 from mmgibbs.simulation import calving, disease, genome_options
 from mmgibbs.simulation.make import KINDS, WEIGHTS, simulate
 from mmgibbs.simulation.simulate import SELECTION, YEARS
@@ -54,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "become common (default: any young animal)",
     )
     genome_options.add_arguments(parser)
-    parser.add_argument("--overwrite", action="store_true", help="write into a directory that already has files")
+    add_overwrite(parser, "write into a directory that already has files")
 
 
 def _words(text: str) -> tuple[str, ...]:

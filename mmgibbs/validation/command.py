@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 
-WIDTH = 100  # columns of the description
+from mmgibbs.options import add_cluster, add_no_report, add_output, add_overwrite, add_quiet, add_set, describe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = textwrap.fill(
+    describe(
+        parser,
         "Validate an evaluation: how well does it predict records that it has not seen? It is solved by BLUP at given "
         "variances, or by sampling if traits are not normal or SNPs have effects. There are two methods, and both are "
         "used unless you choose one.",
-        WIDTH,
-    )
-    parser.description += "\n\n" + textwrap.fill(
         "kfold, cross-validation: the records are divided into folds; those of each fold are left "
         "out in turn, predicted from all others, and compared with the prediction, corrected for fixed effects. You "
         "get predictive ability (their correlation), accuracy (this correlation divided by the root of the "
         "heritability), dispersion (regression of record on prediction, expected 1) and bias (prediction minus "
         "record, expected 0), or scores of probabilities and counts; standard errors are over folds.",
-        WIDTH,
-    )
-    parser.description += "\n\n" + textwrap.fill(
         "lr, the LR method: the records of young animals are left out, and their breeding values without these "
         "records (partial data) are compared with those from all records (whole data): bias, dispersion, ratios of "
         "accuracies and of reliabilities, accuracy, with standard errors. Young are the animals with records that "
         "were born in the last birth year of which there are records (data.pedigree_columns.birth); choose an "
         "earlier year with --cutoff, or name the animals with --focal.",
-        WIDTH,
     )
     parser.add_argument(
         "file", metavar="FILE", nargs="+",
@@ -91,24 +84,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: 100; each takes as long as one evaluation; 0: standard errors from a bootstrap of half-sib "
         "families, which are too small)",
     )
-    parser.add_argument(
-        "--cluster",
-        metavar="ADDRESS",
-        help="evaluate folds and simulated records on the workers of a Dask scheduler, tcp://HOST:PORT, or on N "
-        "workers of this machine, local:N, with the same results; the work of a lost worker starts again on another",
+    add_cluster(
+        parser,
+        "evaluate folds and simulated records on {workers} with the same results; the work of a lost worker starts "
+        "again on another",
     )
-    parser.add_argument(
-        "--output", metavar="DIR",
-        help="the folder to write (default: the name of the run folder with -validation added; for several "
-        "analyses the folder validations in the same place)",
-    )  # fmt: skip
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing validation")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE",
-        help="use VALUE instead of what FILE says; may be repeated",
-    )  # fmt: skip
-    parser.add_argument("--quiet", action="store_true", help="print no progress")
-    parser.add_argument("--no-report", action="store_true", help="do not write validation.html")
+    add_output(
+        parser,
+        "the folder to write (default: the name of the run folder with -validation added; for several analyses the "
+        "folder validations in the same place)",
+    )
+    add_overwrite(parser, "replace an existing validation")
+    add_set(parser)
+    add_quiet(parser, "print no progress")
+    add_no_report(parser, "do not write validation.html")
 
 
 def main(args: argparse.Namespace) -> None:

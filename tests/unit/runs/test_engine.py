@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from helpers.kept_runs import SAMPLED, at_sweep, found_in
+from helpers.kept_runs import SAMPLED, found_in
 from helpers.small_analysis import command, replaced, write_files
 from helpers.support import ROOT
 
@@ -22,7 +22,6 @@ from mmgibbs.engines import costs
 from mmgibbs.engines.direct.integrated import IntegratedLikelihood
 from mmgibbs.errors import DeviceError
 from mmgibbs.model.covariance import diagonal_blocks
-from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.runs.mixed_model_chains import MixedModelFactory
 from mmgibbs.sampler.memory import bytes_of_results, bytes_per_chain
 from mmgibbs.sampler.schedule import Schedule
@@ -232,57 +231,43 @@ def test_a_run_says_what_it_took_and_why(tmp_path):
     assert f"engine marginal ({record['engine_chosen_because']})" in checked.out
 
 
-def begun(folder: Path, earlier: bool, monkeypatch) -> dict:
-    """A run that is stopped half-way, as this version begins it, or as an earlier one did; what it finds in one go."""
+def begun(folder: Path, monkeypatch) -> dict:
+    """A run that is stopped half-way; what it finds in one go."""
     write_files(folder, {"analysis.yaml": LONG})
+    assert command(folder, "run", "analysis.yaml", "--quiet", "--output", "whole").code == 0
     with monkeypatch.context() as patch:
-        if earlier:
-            patch.setattr(of_runs, "_compared", of_runs._engine_by_size)
-            written = Checkpoints.write
-
-            def without_engine(checkpoints, name, arrays, facts):
-                written(checkpoints, name, arrays, {k: v for k, v in facts.items() if k != "engine"})
-
-            patch.setattr(Checkpoints, "write", without_engine)
-        assert command(folder, "run", "analysis.yaml", "--quiet", "--output", "whole").code == 0
-        with patch.context() as stopped:
-            stop(stopped, earlier)
-            assert command(folder, "run", "analysis.yaml", "--quiet").code == 143
+        stop(patch)
+        assert command(folder, "run", "analysis.yaml", "--quiet").code == 143
     return found_in(folder / "whole")
 
 
-def stop(patch, earlier):
-    act = lambda: os.kill(os.getpid(), signal.SIGTERM)
-    if earlier:
-        at_sweep(patch, 130, act)
-        return
+def stop(patch):
     at, seen = IntegratedLikelihood.keep, [0]
 
     def counted(likelihood):
         seen[0] += 1
         if seen[0] == 40:
-            act()
+            os.kill(os.getpid(), signal.SIGTERM)
         return at(likelihood)
 
     patch.setattr(IntegratedLikelihood, "keep", counted)
 
 
-@pytest.mark.parametrize("earlier, engine", [(False, "marginal"), (True, "serial")])
-def test_a_run_that_continues_keeps_its_engine(tmp_path, monkeypatch, earlier, engine):
+def test_a_run_that_continues_keeps_its_engine(tmp_path, monkeypatch):
     """Whatever `auto` would take now; so does one that is extended, to the draws of a run in one go."""
-    whole = begun(tmp_path / "a", earlier, monkeypatch)
-    monkeypatch.setattr(of_runs, "MARGIN", 1e9 if engine == "marginal" else 1e-9)
+    whole = begun(tmp_path / "a", monkeypatch)
+    monkeypatch.setattr(of_runs, "MARGIN", 1e9)
     outcome = command(tmp_path / "a", "run", "analysis.yaml", "--quiet", "--resume")
     assert outcome.code == 0, outcome.err
     found = found_in(tmp_path / "a" / "run")
-    assert outcome.record["engine"] == engine
+    assert outcome.record["engine"] == "marginal"
     assert outcome.record["engine_chosen_because"] == "auto: the engine that the run was begun with"
     for name, values in whole["draws"].items():
         assert (found["draws"][name] == values).all(), name
     extended = command(tmp_path / "a", "run", "analysis.yaml", "--quiet", "--extend", "10")
-    assert extended.code == 0 and extended.record["engine"] == engine
+    assert extended.code == 0 and extended.record["engine"] == "marginal"
     anew = command(tmp_path / "a", "run", "analysis.yaml", "--quiet", "--overwrite")
-    assert anew.code == 0 and anew.record["engine"] != engine
+    assert anew.code == 0 and anew.record["engine"] != "marginal"
 
 
 def test_a_dense_block_too_large_for_a_factor_is_known_before_it_is_built(monkeypatch):

@@ -1,5 +1,7 @@
 """Several analyses in one go on this machine; test_cluster.py has them on workers."""
 
+import inspect
+
 import polars as pl
 import pytest
 from helpers.small_analysis import ANALYSIS, FILES, command, contents, refused, replaced, write_files
@@ -106,3 +108,11 @@ def test_from_python(folder):
         and found[0].result.solutions.height
     )
     assert isinstance(found[1].error, mmgibbs.DataError) and found[1].result is None
+
+
+@pytest.mark.parametrize("name", mmgibbs.__all__)
+def test_signatures_show_no_address_in_memory(name):
+    """`help()` is the same in every process."""
+    value = getattr(mmgibbs, name)
+    if callable(value):
+        assert " at 0x" not in str(inspect.signature(value))

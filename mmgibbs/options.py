@@ -1,0 +1,64 @@
+"""Options that several commands share: each is declared once, with what it does where a command does not say more."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from typing import Any, Protocol
+
+BAD_INPUT = 2  # the exit code where the input cannot be used
+COLUMNS = 100  # of descriptions, which argparse does not wrap
+
+
+class Parser(Protocol):
+    """A parser, or a group of its options."""
+
+    def add_argument(self, *names: str, **settings: Any) -> Any: ...
+
+
+def describe(parser: argparse.ArgumentParser, *paragraphs: str) -> None:
+    parser.description = "\n\n".join(textwrap.fill(text, COLUMNS) for text in paragraphs)
+
+
+def add_output(parser: Parser, help: str, metavar: str = "DIR", default: str | None = None) -> None:
+    parser.add_argument("--output", metavar=metavar, default=default, help=help)
+
+
+def add_overwrite(parser: Parser, replaced: str) -> None:
+    parser.add_argument("--overwrite", action="store_true", help=replaced)
+
+
+def add_set(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="use VALUE instead of what the file says, e.g. --set sampler.thin=5; may be repeated",
+    )
+
+
+def add_cluster(parser: argparse.ArgumentParser, help: str) -> None:
+    """help: with {workers} in place of what an address may be."""
+    workers = "the workers of a Dask scheduler, tcp://HOST:PORT, or on N workers of this machine, local:N,"
+    parser.add_argument("--cluster", metavar="ADDRESS", help=help.format(workers=workers))
+
+
+def add_quiet(parser: argparse.ArgumentParser, help: str = "print only warnings and errors") -> None:
+    parser.add_argument("--quiet", action="store_true", help=help)
+
+
+def add_no_report(parser: argparse.ArgumentParser, help: str) -> None:
+    parser.add_argument("--no-report", action="store_true", help=help)
+
+
+def add_escape_formulas(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--escape-formulas",
+        action="store_true",
+        help="in csv files, put an apostrophe before text that a spreadsheet would take for a formula",
+    )
+
+
+def add_top(parser: argparse.ArgumentParser, help: str) -> None:
+    parser.add_argument("--top", type=int, default=20, metavar="N", help=f"{help} (default: 20)")
