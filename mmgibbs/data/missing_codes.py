@@ -18,6 +18,8 @@ from pedigree.tables import format_number
 
 _MIN_OTHERS = 10  # values that are needed to say that one is unlike them
 _MIN_DISTANCE = 3.0  # standard deviations of the others between a code and the nearest of them
+# A 0 beside measurements may be nearer, where it occurs several times and no others are so far from each other.
+_MIN_DISTANCE_OF_ZERO, _MIN_GAPS_OF_ZERO = 1.5, 4.0  # standard deviations, and largest gaps between the others
 _MIN_DISTANCE_OF_ANY_NUMBER = 2.0  # ranges of the others between them and a number that is no usual code
 _MIN_TIMES_OF_ANY_NUMBER = 3  # how often it must occur
 _MAX_CODES = 3  # at each end
@@ -159,6 +161,10 @@ def _is_code(value: float, times: int, others: np.ndarray, spread: float) -> boo
         return value != -1 or bool((others % 1 != 0).any())  # whole numbers may begin at -1
     if value == 0 and low <= 1 and (others % 1 == 0).all():
         return False  # it is counted from 0
+    if value == 0 and low > 0 and times >= _MIN_TIMES_OF_RARER_CODES and (others % 1 != 0).any():
+        largest_gap = float(np.diff(others).max(initial=0.0))
+        if distance > _MIN_DISTANCE_OF_ZERO * spread and distance > _MIN_GAPS_OF_ZERO * largest_gap > 0:
+            return True
     return spread > 0 and distance > _MIN_DISTANCE * spread
 
 

@@ -20,6 +20,7 @@ import polars as pl
 
 from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.report.finished import Finished, read_finished
+from mmgibbs.results.csv_files import write_csv
 from mmgibbs.results.folder import CONTENTS
 from mmgibbs.results.markers import GEBV, TOTAL
 
@@ -74,7 +75,8 @@ def export_blupf90(run: str | os.PathLike, output: str | os.PathLike | None = No
         for name in there:
             (folder / name).unlink()
         _write_solutions(folder / "solutions", terms, len(finished.record["analysis"]["traits"]))
-        level_table(terms).write_csv(folder / "levels.csv")
+        escaped = bool(finished.record["analysis"].get("output", {}).get("escape_formulas"))
+        write_csv(level_table(terms), folder / "levels.csv", escaped)
         if finished.record.get("method") == "gibbs":
             matrices = covariance_components(terms, finished)
             _write_postind(folder / "postind", matrices)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.machine.files import WORK, replaced_files
+from mmgibbs.results.csv_files import write_csv
 from mmgibbs.results.folder import plain
 
 if TYPE_CHECKING:
@@ -57,12 +58,14 @@ def _unwritable(path: Path, error: OSError) -> ConfigError:
     return ConfigError(f"{option_name('output')}: cannot write '{path}': {error.strerror}")
 
 
-def write_comparison(comparison: Comparison, path: Path, report: bool, say: Callable[[str], None]) -> None:
+def write_comparison(
+    comparison: Comparison, path: Path, report: bool, say: Callable[[str], None], escaped: bool = False
+) -> None:
     """The files of COMPARISON, beside the folders of the validations; they take their places together."""
     with_page = report and _can_write_page(COMPARISON[2], say)
     try:
         with replaced_files(path, COMPARISON) as new:
-            comparison.table.write_csv(new / COMPARISON[0])
+            write_csv(comparison.table, new / COMPARISON[0], escaped)
             comparison.table.write_parquet(new / COMPARISON[1])
             if with_page:
                 from mmgibbs.validation.comparison_page import write_page
@@ -74,12 +77,12 @@ def write_comparison(comparison: Comparison, path: Path, report: bool, say: Call
         say(f"note: {note}")
 
 
-def write(validation: Validation, path: Path, report: bool, say: Callable[[str], None]) -> None:
-    """The files of FILES; they take their places together, once all are written."""
+def write(validation: Validation, path: Path, report: bool, say: Callable[[str], None], escaped: bool = False) -> None:
+    """The files of FILES; they take their places together, once all are written. escaped: no formulas in csv files."""
     with_page = report and _can_write_page(FILES[4], say)
     try:
         with replaced_files(path, FILES) as new:
-            validation.table.write_csv(new / FILES[0])
+            write_csv(validation.table, new / FILES[0], escaped)
             validation.table.write_parquet(new / FILES[1])
             validation.predictions.write_parquet(new / FILES[2])
             record = plain(validation.info | {"statistics": validation.table.to_dicts()})

@@ -167,7 +167,7 @@ def validate_one(
     work = Work(analysis, prepared.design, plan, len(chosen.folds))
     with open_executors(cluster, [work], console.say) as (executor,):
         validation = examine(records, plan, console.say, executor, chosen, prepared)
-    write(validation, path, report, console.say)
+    write(validation, path, report, console.say, analysis.output.escape_formulas)
     return replace(validation, directory=path)
 
 
@@ -259,10 +259,11 @@ def validate_several(
         found = [
             _examine(one, base, chosen, console.say, executor) for one, executor in zip(loaded, executors, strict=True)
         ]
+    escaped = any(analysis.output.escape_formulas for analysis in analyses)
     for validation in found:
-        write(validation, path / validation.info["analysis"], report, console.say)
+        write(validation, path / validation.info["analysis"], report, console.say, escaped)
     comparison = compare_validations(found)
-    write_comparison(comparison, path, report, console.say)
+    write_comparison(comparison, path, report, console.say, escaped)
     return replace(comparison, directory=path)
 
 

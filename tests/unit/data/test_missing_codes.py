@@ -46,6 +46,24 @@ def test_other_codes_are_found_where_they_occur_several_times(code, times, value
     assert find_missing_codes(with_code(code, times, values)).codes == ((code, times),)
 
 
+@pytest.mark.parametrize("times", [2, 5, 30])
+def test_a_zero_beside_measurements_is_asked_about(times):
+    """It is 2.9 standard deviations from the nearest, which are not so far from each other."""
+    values = np.random.default_rng(6).uniform(2.5, 5.4, 60).round(2)
+    assert find_missing_codes(with_code(0, times, values)).codes == ((0, times),)
+    assert find_missing_codes(with_code(0, times, np.round(10 * values))) is None  # counts may be 0
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_zero_beside_small_measurements_is_left_alone(seed):
+    """Sizes of what only some animals have: near 0, or with gaps of their own."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(15, 400))
+    sizes = (rng.gamma(2, 30, n), rng.lognormal(1, 0.8, n), rng.exponential(3, n), 8 * rng.weibull(1.5, n))[seed % 4]
+    found = find_missing_codes(np.concatenate([sizes.round(2), np.zeros(int(rng.integers(2, 40)))]))
+    assert found is None or all(code.value != 0 for code in found.codes)
+
+
 def test_several_codes():
     """-9 for what was not measured, -99 for what was refused; 999 at the other end."""
     values = np.concatenate([100 + WEIGHTS, np.repeat([-9.0, -99.0, 999.0], [20, 5, 7])])

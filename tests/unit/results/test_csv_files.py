@@ -1,5 +1,8 @@
 """Text that spreadsheets would take for a formula, in csv files."""
 
+import csv
+import re
+
 import polars as pl
 import pytest
 from helpers.small_analysis import PEDIGREE, PHENOTYPES, command, write_files
@@ -40,3 +43,34 @@ def test_on_request_the_csv_files_of_a_run_have_no_formulas(tmp_path, escaped):
     assert command(tmp_path, "compare", "run", "run", "--output", "compared", *options).code == 0
     levels = pl.read_csv(tmp_path / "compared" / "levels.csv", infer_schema=False)["level"]
     assert ("'=2+5" if escaped else "=2+5") in set(levels)
+
+
+ODD = {"c1": "a,b", "c2": 'say "moo"', "c3": "two\nlines", "c4": "x;y\tz", "c5": "=1+1", "s1": "'s"}
+
+
+@pytest.mark.parametrize("escaped", [False, True])
+def test_ids_with_separators_quotes_and_line_ends_come_back(tmp_path, escaped):
+    """From the csv files of a run, of its export and of a comparison."""
+    quoted = {old: '"' + new.replace('"', '""') + '"' for old, new in ODD.items()}
+    rename = lambda text: re.sub(r"\b(c[1-5]|s1)\b", lambda m: quoted[m[1]], text)
+    write_files(tmp_path, {"pedigree.csv": rename(PEDIGREE), "phenotypes.csv": rename(PHENOTYPES)})
+    asked = ["--set=output.escape_formulas=true"] if escaped else []
+    for arguments in (
+        ["run", "analysis.yaml", "--quiet"],
+        ["export", "run", "--format", "blupf90"],
+        ["compare", "run", "run", "--output", "compared"],
+    ):
+        options = {"run": asked, "compare": ["--escape-formulas"] * escaped}.get(arguments[0], [])
+        outcome = command(tmp_path, *arguments, *options)
+        assert outcome.code == 0, outcome.err
+    wanted = {ODD.get(i, i) for i in ("c1", "c2", "c3", "c4", "c5", "s1", "s2", "d1", "d2", "d3")}
+    wanted = {f"'{i}" if escaped and i.startswith("=") else i for i in wanted}
+    for name, column in (
+        ("run/solutions.csv", "level"),
+        ("run-blupf90/levels.csv", "id"),
+        ("compared/levels.csv", "level"),
+    ):
+        with (tmp_path / name).open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert wanted <= {row[column] for row in rows}, name
+        assert len({len(row) for row in rows}) == 1 and None not in rows[0]

@@ -16,6 +16,7 @@ from helpers.genotypes import write_plink
 
 import mmgibbs
 from mmgibbs.cli import main
+from mmgibbs.config import load_config
 from mmgibbs.errors import ConfigError
 from mmgibbs.report import words
 from mmgibbs.report.findings import remarks, warnings
@@ -23,6 +24,7 @@ from mmgibbs.report.finished import read_finished
 from mmgibbs.report.page import count_coefficients, facts, list_files, model_section, subtitle, traits_with_intercept
 from mmgibbs.results.checksums import CHECKSUMS, OF_RECORD, record_with_checksum
 from mmgibbs.results.reading import read_record
+from mmgibbs.validation.options import starts_of_run
 
 N, SNPS, YOUNG = 60, 24, 10
 IDS = [f"a{i}" for i in range(N)]
@@ -44,9 +46,9 @@ def tables(tmp_path_factory):
     return phenotypes, pedigree, folder / "chips.bed"
 
 
-def run(tables, directory, seed):
+def analysis_of(tables, directory, seed):
     phenotypes, pedigree, genotypes = tables
-    analysis = {
+    return {
         "name": "cows",
         "data": {"phenotypes": phenotypes, "pedigree": pedigree, "genotypes": {"file": str(genotypes)}},
         "traits": ["milk"],
@@ -58,9 +60,12 @@ def run(tables, directory, seed):
         "sampler": {"chains": 2, "burn_in": 10, "samples": 40, "thin": 1, "seed": seed, "checkpoint_every": "never"},
         "output": {"directory": str(directory)},
     }
+
+
+def run(tables, directory, seed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mmgibbs.runs.local.cores", lambda: 1)
-        return mmgibbs.run(analysis, progress=False).directory
+        return mmgibbs.run(analysis_of(tables, directory, seed), progress=False).directory
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +113,12 @@ def compared(folder, tables):
     return mmgibbs.compare(folder, folder.parent / "good").text
 
 
-ASKED = {"open_run": opened, "report": finished, "predict": predicted, "compare": compared}
+def started(folder, tables):
+    """The variances of the run, from which `validate --variances` starts."""
+    return starts_of_run(folder, load_config(analysis_of(tables, "validated", 1)))
+
+
+ASKED = {"open_run": opened, "report": finished, "predict": predicted, "compare": compared, "variances": started}
 
 
 # ------------------------------------------------------------------------------------------------ damages

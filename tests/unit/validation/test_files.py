@@ -1,5 +1,6 @@
 """The files of a validation and of a comparison of several: all of one state, whatever happens while writing."""
 
+import csv
 import json
 from types import SimpleNamespace
 
@@ -25,7 +26,7 @@ WRITERS = {"validation": (write, FILES), "comparison": (write_comparison, COMPAR
 def pages(monkeypatch):
     page = lambda found, path: path.write_text(f"page {found.table['value'][0]}")
     monkeypatch.setattr(mmgibbs.validation.page, "write_page", page)
-    monkeypatch.setattr(mmgibbs.validation.compare_page, "write_page", page)
+    monkeypatch.setattr(mmgibbs.validation.comparison_page, "write_page", page)
 
 
 def contents(folder):
@@ -57,7 +58,7 @@ def test_what_cannot_be_written_leaves_the_earlier_files(kind, tmp_path, monkeyp
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(mmgibbs.validation.page, "write_page", full)
-    monkeypatch.setattr(mmgibbs.validation.compare_page, "write_page", full)
+    monkeypatch.setattr(mmgibbs.validation.comparison_page, "write_page", full)
     with pytest.raises(ConfigError, match="cannot write .*out': No space left on device"):
         writer(validation(2), tmp_path / "out", True, lambda text: None)
     assert contents(tmp_path / "out") == before
@@ -87,3 +88,18 @@ def test_a_comparison_leaves_the_folders_beside_it(tmp_path):
 def test_what_a_killed_validation_has_left_is_no_other_file(tmp_path):
     (tmp_path / ".writing").mkdir()
     assert output_folder(tmp_path, False) == tmp_path
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("escaped", [False, True])
+def test_names_with_separators_quotes_and_line_ends_come_back(kind, escaped, tmp_path):
+    writer, names = WRITERS[kind]
+    traits = ["milk, kg", 'say "moo"', "two\nlines", "x;y\tz", "=1+1"]
+    found = validation(1)
+    found.table = pl.DataFrame({"trait": traits, "value": range(5)})
+    writer(found, tmp_path / "out", False, lambda text: None, escaped)
+    with (tmp_path / "out" / names[0]).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["trait"] for row in rows] == [*traits[:4], "'=1+1" if escaped else "=1+1"]
+    assert [row["value"] for row in rows] == list("01234")
+    assert pl.read_parquet(tmp_path / "out" / names[1])["trait"].to_list() == traits
