@@ -16,7 +16,6 @@ from mmgibbs.config import Analysis, component_names, criteria
 from mmgibbs.config import Decisions as Asked
 from mmgibbs.config.decisions import on_records
 from mmgibbs.data.animal_ids import explain_respelled
-from mmgibbs.data.births import birth_years
 from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.posterior.decisions import EXACT, RELATIVE, Decided, Decisions
@@ -26,7 +25,6 @@ from mmgibbs.posterior.totals import TotalValues
 from pedigree.columns import has_role_name
 from pedigree.messages import ResultWarning
 from pedigree.parents import find_rows
-from pedigree.read import Pedigree
 from pedigree.recode import IdIndex
 from pedigree.tables import counted, quoted
 
@@ -44,7 +42,7 @@ def read_decisions(analysis: Analysis, prepared: Prepared, assembled: Assembled)
     labels = _labels(asked.term, prepared)
     if totals:
         labels = replace(labels, order=totals[0].codes)
-    codes = _candidates(asked, labels, prepared.pedigree)
+    codes = _candidates(asked, labels, prepared)
     if totals:
         codes = _with_totals(asked, codes, totals, labels)
     if codes.size < 2:
@@ -161,7 +159,7 @@ def decision_notes(analysis: Analysis, prepared: Prepared, decisions: Decisions 
     notes += _equal_counts(asked.top, decisions)
     if decisions.totals:
         notes.append("decisions: breeding values are totals of what SNPs and the pedigree explain, in every draw")
-        lost = _candidates(asked, _labels(asked.term, prepared), prepared.pedigree)
+        lost = _candidates(asked, _labels(asked.term, prepared), prepared)
         lost = lost[~np.isin(lost, decisions.codes)]
         notes += (
             [ResultWarning(f"decisions.candidates: not candidates, without genotypes: {counted(lost.size, 'animal')}")]
@@ -170,7 +168,7 @@ def decision_notes(analysis: Analysis, prepared: Prepared, decisions: Decisions 
         )
     if asked.candidates.born_after is not None:
         labels = _labels(asked.term, prepared)
-        unknown = _birth_years(labels.ids.head(len(labels.ids) - labels.n_groups), prepared.pedigree).null_count()
+        unknown = _birth_years(labels.ids.head(len(labels.ids) - labels.n_groups), prepared).null_count()
         notes += (
             [
                 ResultWarning(
@@ -216,7 +214,7 @@ def _labels(term: str, prepared: Prepared) -> LevelLabels:
     return next(labels for t, labels in zip(prepared.design.terms, prepared.levels, strict=True) if t.name == term)
 
 
-def _candidates(asked: Asked, labels: LevelLabels, pedigree: Pedigree | None) -> np.ndarray:
+def _candidates(asked: Asked, labels: LevelLabels, prepared: Prepared) -> np.ndarray:
     """(m,) int64 level codes: in the order given, or in that of the solutions. Unknown-parent groups are none."""
     wanted = asked.candidates
     if wanted.ids:
@@ -229,7 +227,7 @@ def _candidates(asked: Asked, labels: LevelLabels, pedigree: Pedigree | None) ->
     order = order[order < len(known)]
     if wanted.born_after is None:
         return order
-    return order[(_birth_years(known.gather(order), pedigree) > wanted.born_after).fill_null(False).to_numpy()]
+    return order[(_birth_years(known.gather(order), prepared) > wanted.born_after).fill_null(False).to_numpy()]
 
 
 def _codes(ids: Sequence[str], named: Sequence[str], where: str, labels: LevelLabels, term: str) -> np.ndarray:
@@ -291,14 +289,13 @@ def _unquoted(line: str) -> str:
     return line[1:-1].strip() if len(line) > 2 and line[0] == line[-1] == '"' else line
 
 
-def _birth_years(ids: pl.Series, pedigree: Pedigree | None) -> pl.Series:
+def _birth_years(ids: pl.Series, prepared: Prepared) -> pl.Series:
     """(levels,) Int64 year of birth, null where unknown."""
-    if pedigree is None or pedigree.birth is None:
+    if prepared.pedigree is None or prepared.birth_years is None:
         raise ConfigError(
             "decisions.candidates.born_after: found no births, needed a pedigree with them "
             "(data.pedigree_columns: {birth: COLUMN})"
         )
-    births = pl.Series(pedigree.birth, nan_to_null=True)
-    animals = pl.DataFrame({"id": pedigree.ids.head(len(births)), "birth": births})
-    own = pl.DataFrame({"id": ids}).join(animals, on="id", how="left", maintain_order="left")["birth"]
-    return birth_years(own, most=len(own))  # each year by itself
+    years = prepared.birth_years
+    animals = pl.DataFrame({"id": prepared.pedigree.ids.head(len(years)), "year": years})
+    return pl.DataFrame({"id": ids}).join(animals, on="id", how="left", maintain_order="left")["year"]

@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from mmgibbs.data.births import birth_years
+from mmgibbs.data.births import group_years
 from mmgibbs.posterior.averages import LevelAverages
-from pedigree.read import Pedigree
 
 
-def birth_year_averages(pedigree: Pedigree | None) -> LevelAverages | None:
+def birth_year_averages(birth_years: pl.Series | None) -> LevelAverages | None:
     """The animals of each birth year, by pedigree code; None where births are unknown or all of one year."""
-    if pedigree is None or pedigree.birth is None:
+    if birth_years is None:
         return None
-    years = birth_years(pl.Series(pedigree.birth, nan_to_null=True))
+    years = group_years(birth_years)
     labels = years.drop_nulls().unique().sort()
     if len(labels) < 2:
         return None

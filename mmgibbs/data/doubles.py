@@ -70,7 +70,7 @@ def _same_as_earlier(frame: pl.DataFrame) -> pl.Series:
 
 def _every_column(analysis: Analysis, phenotypes: Phenotypes) -> pl.DataFrame:
     """The same records with all columns of the table, of which an analysis reads those that it uses."""
-    every = read_phenotypes(analysis.data)
+    every = phenotypes.table or read_phenotypes(analysis.data)
     return _comparable(every.frame.filter(pl.Series(np.isin(every.rows, phenotypes.rows))))
 
 

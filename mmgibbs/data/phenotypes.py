@@ -47,12 +47,19 @@ class Phenotypes:
     # columns read as numbers, and what to say of those whose points may separate thousands
     of_numbers: set[str] = field(default_factory=set)
     may_be_thousands: dict[str, str] = field(default_factory=dict)
+    table: Phenotypes | None = None  # all columns and rows, where they are in memory
 
     def __len__(self) -> int:
         return self.frame.height
 
     def has(self, column: str) -> bool:
         return column in self.frame.columns
+
+    def choose_columns(self, columns: Iterable[str]) -> Phenotypes:
+        """The same records with those of these columns that are there, as `read_phenotypes` reads them."""
+        chosen = [c for c in dict.fromkeys(columns) if self.has(c)] or self.frame.columns[:1]
+        frame = self.frame.select(chosen)
+        return Phenotypes(frame, self.columns, self.name, self.rows, self.missing, self.decimal, table=self)
 
     def keep(self, mask: np.ndarray) -> Phenotypes:
         return self if mask.all() else replace(self, frame=self.frame.filter(pl.Series(mask)), rows=self.rows[mask])

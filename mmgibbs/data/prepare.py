@@ -61,12 +61,14 @@ from pedigree.tables import agreeing, quoted
 SHOWN_LEVELS = 10  # of an effect, where a reference is none of them
 
 
-def prepare(analysis: Analysis, progress: Callable[..., None] | None = None) -> Prepared:
+def prepare(
+    analysis: Analysis, progress: Callable[..., None] | None = None, table: Phenotypes | None = None
+) -> Prepared:
     """Read the tables of an analysis (mmgibbs.config.Analysis), check them and build its design.
 
     progress: called with the name of each stage that the analysis has, as it begins, and where it may take long with
-    its multiplications. Terms come in the order intercept,
-    fixed effects, random effects, each as in the analysis file; records keep the order of the file.
+    its multiplications. table: the phenotypes with all of their columns, where they have been read. Terms come in the
+    order intercept, fixed effects, random effects, each as in the analysis file; records keep the order of the file.
     Raises DataError (names file, row, column, found, needed) and ModelError (an effect that has nothing to estimate).
     """
     timings: dict[str, float] = {}
@@ -80,7 +82,8 @@ def prepare(analysis: Analysis, progress: Callable[..., None] | None = None) -> 
         timings[name] = time.perf_counter() - start
 
     with stage("phenotypes"):
-        phenotypes = read_phenotypes(analysis.data, _columns(analysis))
+        columns = _columns(analysis)
+        phenotypes = read_phenotypes(analysis.data, columns) if table is None else table.choose_columns(columns)
         _need_columns(analysis, phenotypes)
         refuse_ids_as_numbers(analysis, phenotypes)
         refuse_traits_as_effects(analysis, phenotypes)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import polars as pl
 
+from mmgibbs.data.births import birth_years
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
 from mmgibbs.data.markers import MarkerLabels
 from mmgibbs.errors import ConfigError, nearest
@@ -63,6 +65,13 @@ class Prepared:
     genotypes: PreparedGenotypes | None = None
     markers: tuple[MarkerLabels, ...] = ()  # one per term of SNP effects
     references: dict = field(default_factory=dict)  # reference levels and groups, for run.json
+
+    @cached_property
+    def birth_years(self) -> pl.Series | None:
+        """(animals,) Int64 year of birth by pedigree code, null where unknown; None where no birth was given."""
+        if self.pedigree is None or self.pedigree.birth is None:
+            return None
+        return birth_years(pl.Series(self.pedigree.birth, nan_to_null=True))
 
     def codes(self, term_name: str, ids: Sequence[str]) -> np.ndarray:
         """(len(ids),) int64 level codes of a term; a ConfigError names an unknown term or the first unknown id."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from mmgibbs.data.births import birth_years
+from mmgibbs.data.births import birth_years, group_years
 from mmgibbs.report import plots, words
 from mmgibbs.report.finished import Finished, Trend
 from mmgibbs.report.html_tables import (
@@ -49,9 +49,8 @@ def _years(run: Finished) -> pl.DataFrame | None:
     """level, year, sire, dam of every animal."""
     if run.animals is None:
         return None
-    return run.animals.select(
-        pl.col("id").alias("level"), "sire", "dam", birth_years(run.animals["birth"]).alias("year")
-    )
+    years = group_years(birth_years(run.animals["birth"]))
+    return run.animals.select(pl.col("id").alias("level"), "sire", "dam", years.alias("year"))
 
 
 def dated(run: Finished, frame: pl.DataFrame) -> pl.DataFrame:

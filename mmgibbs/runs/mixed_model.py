@@ -505,7 +505,7 @@ def _assembled(analysis: Analysis, prepared: Prepared) -> Assembled:
 
 def with_trends(assembled: Assembled, prepared: Prepared) -> Assembled:
     """The mean of each birth year is kept in every draw of the terms whose levels are the animals of the pedigree."""
-    years = birth_year_averages(prepared.pedigree)
+    years = birth_year_averages(prepared.birth_years)
     names = [t.name for t in prepared.design.terms]
     whole = lambda name: prepared.levels[names.index(name)].diagonal is None  # no animal is set to 0
     averaged = {

@@ -47,6 +47,7 @@ class Recorded:
     phenotypes: Phenotypes
     animal: pl.Series  # (n,) String, of each record
     column: str  # that names the animal
+    table: Phenotypes | None = None  # all rows of the file as read, until its design is made
 
     @property
     def units(self) -> str:
@@ -144,7 +145,8 @@ def read_recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
     if not sampled:
         refuse_without_starts(analysis)
     data = analysis.data
-    phenotypes = read_records(analysis, read_phenotypes(data)).phenotypes
+    table = read_phenotypes(data)
+    phenotypes = read_records(analysis, table).phenotypes
     related = [
         e.level
         for r in analysis.model.random.values()
@@ -163,6 +165,7 @@ def read_recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
         phenotypes,
         phenotypes.text(column, "validate", data.unknown_parent),
         column,
+        table,
     )
 
 
@@ -170,8 +173,9 @@ def drop_unused(records: Recorded, prepared: Prepared) -> Recorded:
     """Without the records that the design lacks: SNP effects may drop those of animals without genotypes."""
     used = np.isin(records.phenotypes.rows, prepared.record_row)
     if used.all():
-        return records
-    return replace(records, phenotypes=records.phenotypes.keep(used), animal=records.animal.filter(pl.Series(used)))
+        return replace(records, table=None)
+    animal = records.animal.filter(pl.Series(used))
+    return replace(records, phenotypes=records.phenotypes.keep(used), animal=animal, table=None)
 
 
 def _at_given_variances(analysis: Analysis) -> Analysis:

@@ -162,7 +162,7 @@ def validate_one(
     analysis = analysis_of(config, plan, overrides)
     path = output_folder(output or f"{analysis.output.directory}-validation", overwrite)
     records = read_recorded(analysis, sampled=plan.variances == SAMPLE)
-    prepared = prepare(records.analysis)
+    prepared = prepare(records.analysis, table=records.table)
     chosen = choose(drop_unused(records, prepared), prepared, plan)  # what is asked for must fit the data
     work = Work(analysis, prepared.design, plan, len(chosen.folds))
     with open_executors(cluster, [work], console.say) as (executor,):
@@ -192,7 +192,7 @@ def examine(
     """Statistics, without files. executor: None for this machine; the same come out anywhere. chosen: what is left out,
     where that is not for the plan to say; prepared: of the analysis, where it is there already."""
     executor, plan = executor or LocalExecutor(), resolve_plan(plan)
-    prepared = prepare(records.analysis) if prepared is None else prepared
+    prepared = prepare(records.analysis, table=records.table) if prepared is None else prepared
     records = drop_unused(records, prepared)
     # what is asked for must fit the data before the first of many solutions
     chosen = choose(records, prepared, plan) if chosen is None else chosen
@@ -309,7 +309,7 @@ def _called(table: object) -> str:
 
 def _load(analysis: Analysis, plan: Plan) -> _Loaded:
     records = read_recorded(analysis, sampled=plan.variances == SAMPLE)
-    prepared = prepare(records.analysis)
+    prepared = prepare(records.analysis, table=records.table)
     return _Loaded(plan, drop_unused(records, prepared), prepared)
 
 

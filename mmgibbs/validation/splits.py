@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mmgibbs.data.births import birth_years
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError, DataError, option, option_name
@@ -75,18 +74,17 @@ def given_folds(of_record: pl.Series, column: str) -> list[Fold]:
     return [Fold(f"{column} {value}", mask, mask) for value, mask in zip(values, masks, strict=True)]
 
 
-def record_birth_years(pedigree: Pedigree | None, codes: np.ndarray, wanted_for: str, otherwise: str) -> np.ndarray:
-    """(m,) float64 birth years of animals by pedigree code (-1: none), NaN where unknown; ConfigError where all are."""
-    birth = None if pedigree is None else pedigree.birth
-    if birth is None or np.isnan(birth).all():
+def record_birth_years(years: pl.Series | None, codes: np.ndarray, wanted_for: str, otherwise: str) -> np.ndarray:
+    """(m,) float64 birth years of animals by pedigree code (-1: none), NaN where unknown; ConfigError where all are.
+
+    years: of the animals of the pedigree, None without births.
+    """
+    if years is None or years.null_count() == len(years):
         raise ConfigError(
             f"validate: found no birth years, which {wanted_for} needs; needed a pedigree with births "
             f"(data.pedigree_columns.birth), or {otherwise}"
         )
-    year = (
-        birth_years(pl.Series(birth, nan_to_null=True), most=len(birth)).cast(pl.Float64).fill_null(np.nan).to_numpy()
-    )
-    return np.where(codes >= 0, year[codes], np.nan)
+    return np.where(codes >= 0, years.cast(pl.Float64).fill_null(np.nan).to_numpy()[codes], np.nan)
 
 
 def animal_units(animals: pl.Series, codes: np.ndarray, n: int) -> np.ndarray:
@@ -111,13 +109,13 @@ def families(pedigree: Pedigree | None, units: np.ndarray) -> np.ndarray:
     return np.where((sire >= 0) & (sire < n), sire, n + units).astype(np.int64)
 
 
-def fold_times(records: Recorded, codes: np.ndarray, pedigree: Pedigree | None, column: str | None) -> np.ndarray:
+def fold_times(records: Recorded, codes: np.ndarray, birth_years: pl.Series | None, column: str | None) -> np.ndarray:
     """(n,) float64 time of each record: a column of the table, or the birth year of its animal."""
     if column is not None:
         given = option_name("time")
         time, what = records.phenotypes.numbers(column, given), f"value in column '{column}' ({given})"
     else:
-        year = record_birth_years(pedigree, codes, option("by", "time"), option("time", "COLUMN"))
+        year = record_birth_years(birth_years, codes, option("by", "time"), option("time", "COLUMN"))
         time, what = year, "birth year of their animal"
     unknown = np.isnan(time)
     if unknown.any():
@@ -154,7 +152,7 @@ class Focal:
 
 
 def choose_focal(
-    records: Recorded, pedigree: Pedigree | None, codes: np.ndarray, cutoff: float | None, file: str | None
+    records: Recorded, birth_years: pl.Series | None, codes: np.ndarray, cutoff: float | None, file: str | None
 ) -> Focal:
     """The records of animals born from `cutoff` on, or of the animals of `file` where there is no cutoff, are left out.
 
@@ -168,7 +166,7 @@ def choose_focal(
         masked = records.animal.is_in(listed.implode()).fill_null(False).to_numpy()
         what = f"the {records.units} of {file}"
     else:
-        year = record_birth_years(pedigree, codes, "the LR method", others(OR_A_FILE))
+        year = record_birth_years(birth_years, codes, "the LR method", others(OR_A_FILE))
         unknown = np.isnan(year)
         if unknown.all():
             raise ConfigError(
@@ -261,18 +259,19 @@ def choose(records: Recorded, prepared: Prepared, plan: Plan) -> Split:
 
 
 def chosen_folds(records: Recorded, plan: Plan, codes: np.ndarray, prepared: Prepared) -> list[Fold]:
-    folds = _folds_of(records, plan, codes, prepared.pedigree)
+    folds = _folds_of(records, plan, codes, prepared)
     check_folds(prepared.design, folds, plan.by)
     return folds
 
 
-def _folds_of(records: Recorded, plan: Plan, codes: np.ndarray, pedigree: Pedigree | None) -> list[Fold]:
+def _folds_of(records: Recorded, plan: Plan, codes: np.ndarray, prepared: Prepared) -> list[Fold]:
+    pedigree = prepared.pedigree
     if plan.by == "column":
         assert plan.column is not None, "a settled plan has it"
         return given_folds(records.phenotypes.text(plan.column, option_name("column")), plan.column)
     assert plan.folds is not None, "a settled plan has it"
     if plan.by == "time":
-        return forward_folds(fold_times(records, codes, pedigree, plan.time), plan.folds)
+        return forward_folds(fold_times(records, codes, prepared.birth_years, plan.time), plan.folds)
     rng, n = (
         np.random.default_rng([plan.seed, 0]),
         int(codes.max(initial=-1)) + 1 if pedigree is None else len(pedigree.ids),
@@ -291,7 +290,7 @@ def chosen_focal(records: Recorded, prepared: Prepared, plan: Plan, codes: np.nd
             "validate: found no random effect with a relationship, and no SNP effects, whose breeding values the LR "
             f"method would compare; needed one, or {option('method', 'kfold')}"
         )
-    focal = choose_focal(records, prepared.pedigree, codes, plan.cutoff, plan.focal)
+    focal = choose_focal(records, prepared.birth_years, codes, plan.cutoff, plan.focal)
     focal_levels(focal, prepared)
     return focal
 

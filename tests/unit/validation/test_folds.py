@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from mmgibbs.data.births import birth_years
 from mmgibbs.errors import ConfigError
 from mmgibbs.validation.splits import animal_units, balanced_folds, families, forward_folds, record_birth_years
 from pedigree.read import read_pedigree
@@ -71,7 +72,8 @@ def test_birth_years_are_years():
         PEDIGREE.with_columns(birth=pl.Series([20010304, 20010101, 20020101, 20100704, 20110304, 20090101, None]))
     )
     codes = pedigree.codes(pl.Series(["a", "b", "e"])).to_numpy()
-    years = record_birth_years(pedigree, np.append(codes, -1), "this", "that")
+    of_animals = birth_years(pl.Series(pedigree.birth, nan_to_null=True))
+    years = record_birth_years(of_animals, np.append(codes, -1), "this", "that")
     assert years[:2].tolist() == [2010, 2011] and np.isnan(years[2:]).all()
 
 
@@ -91,7 +93,7 @@ def test_birth_years_are_years():
             "found records of 2 times for 2 folds forward in time; needed at least 3",
         ),
         (
-            lambda: record_birth_years(read_pedigree(PEDIGREE), np.array([0]), "the LR method", "--focal FILE"),
+            lambda: record_birth_years(None, np.array([0]), "the LR method", "--focal FILE"),
             "found no birth years, which the LR method needs",
         ),
     ],
