@@ -24,7 +24,7 @@ from mmgibbs.report.finished import read_finished
 from mmgibbs.report.page import count_coefficients, facts, list_files, model_section, subtitle, traits_with_intercept
 from mmgibbs.results.checksums import CHECKSUMS, OF_RECORD, record_with_checksum
 from mmgibbs.results.reading import read_record
-from mmgibbs.validation.options import starts_of_run
+from mmgibbs.validation.options import read_starts
 
 N, SNPS, YOUNG = 60, 24, 10
 IDS = [f"a{i}" for i in range(N)]
@@ -115,7 +115,7 @@ def compared(folder, tables):
 
 def started(folder, tables):
     """The variances of the run, from which `validate --variances` starts."""
-    return starts_of_run(folder, load_config(analysis_of(tables, "validated", 1)))
+    return read_starts(folder, load_config(analysis_of(tables, "validated", 1)))
 
 
 ASKED = {"open_run": opened, "report": finished, "predict": predicted, "compare": compared, "variances": started}
