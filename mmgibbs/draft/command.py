@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """BAD_INPUT where the file does not go with the tables yet."""
+    """BAD_INPUT if the file cannot be used with the tables yet."""
     from mmgibbs.draft.make import draft
 
     wanted = tuple(name.strip() for name in (args.traits or "").split(",") if name.strip())
