@@ -117,8 +117,8 @@ def changes(then: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str
 
 
 def _differing(then: Mapping, now: Mapping) -> list[str]:
-    """Keys whose values differ, in their order."""
-    return [key for key in dict.fromkeys([*then, *now]) if then.get(key) != now.get(key)]
+    """Keys whose values differ, in their order; a key that a version does not have is as good as null."""
+    return [key for key in dict.fromkeys([*then, *now]) if then.get(key, "null") != now.get(key, "null")]
 
 
 def _shown(values: Mapping[str, str], key: str) -> str:
