@@ -37,10 +37,10 @@ def measured(sampler: Sampler, model: MixedModel) -> dict[str, object]:
     from mmgibbs.build.engine import choose_engine, estimated_sweeps, joined_components, marginal_obstacle
     from mmgibbs.engines.choice import EngineChoice
     from mmgibbs.engines.costs import factor_cost
-    from mmgibbs.engines.direct.coefficients import coefficients
-    from mmgibbs.engines.direct.integrated import IntegratedLikelihood
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
+    from mmgibbs.likelihood.coefficients import coefficients
+    from mmgibbs.likelihood.integrated import IntegratedLikelihood
     from mmgibbs.sampler.chain import Chain
     from mmgibbs.sampler.interweave import terms_to_interweave
     from mmgibbs.sampler.marginal.log_cholesky import log_cholesky

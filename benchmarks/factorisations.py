@@ -27,7 +27,7 @@ from mmgibbs.cholesky.factor import Factor, analyse
 from mmgibbs.cholesky.supernodes import analyse_supernodes
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
-from mmgibbs.engines.direct.coefficients import coefficients
+from mmgibbs.likelihood.coefficients import coefficients
 from mmgibbs.model.covariance import CovarianceModel
 
 

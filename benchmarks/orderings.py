@@ -24,7 +24,7 @@ from mmgibbs.cholesky.elimination import column_counts, eliminate, elimination_t
 from mmgibbs.cholesky.ordering import minimum_degree
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
-from mmgibbs.engines.direct.coefficients import coefficients
+from mmgibbs.likelihood.coefficients import coefficients
 
 SMALLEST = 60
 DENSE = 10  # times sqrt(n) neighbours, from which an equation comes last

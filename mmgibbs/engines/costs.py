@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.engines.direct.coefficients import Blocks, eliminated
 from mmgibbs.equations.nonzeros import count_nonzeros
 from mmgibbs.equations.partition import count_blocks_by_colour
+from mmgibbs.likelihood.coefficients import Blocks, eliminated
 from mmgibbs.model.design import Design
 
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmgibbs.reml.elements import Elements, MatrixBlock, Variances
-from mmgibbs.reml.likelihood import Derivatives
+from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.reml.elements import Elements, MatrixBlock
 
 FLOOR = 1e-5  # smallest eigenvalue, in units of the data
 AT_FLOOR = 10 * FLOOR
@@ -41,13 +41,13 @@ class Closed(NamedTuple):
         return largest if self.direction[largest] ** 2 > OWN else None
 
 
-def closed_directions(elements: Elements, variances: Variances, derivatives: Derivatives) -> list[Closed]:
+def closed_directions(elements: Elements, variances: Variances, derivatives: Variances) -> list[Closed]:
     """Of all blocks."""
-    out, D = [], Variances(derivatives.G, derivatives.R)
+    out = []
     for number, block in enumerate(elements.blocks):
         values, vectors = np.linalg.eigh(block.scaled(block.of(variances)))
         null = vectors[:, values <= AT_FLOOR]
-        slope = block.of(D) * block.scale[:, None] * block.scale
+        slope = block.of(derivatives) * block.scale[:, None] * block.scale
         slopes, within = np.linalg.eigh(null.T @ slope @ null)
         out += [Closed(number, v) for v in (null @ within[:, slopes < 0]).T]
     return out

@@ -13,16 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.design import Design
 from mmgibbs.model.residual import ResidualModel
-
-
-class Variances(NamedTuple):
-    """The covariance matrices at one place."""
-
-    G: list[np.ndarray | None]  # (k, k) per term, None for fixed terms
-    R: np.ndarray  # (classes, T, T); one class where all records share one matrix
 
 
 class Units(NamedTuple):

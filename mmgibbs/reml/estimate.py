@@ -10,15 +10,17 @@ import numpy as np
 
 from mmgibbs.engines.direct.standard_errors import sd_of_factor
 from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.design import Design
 from mmgibbs.model.labels import parameter_labels
 from mmgibbs.model.residual import ResidualModel
 from mmgibbs.reml.boundary import Closed
-from mmgibbs.reml.elements import Elements, MatrixBlock, Variances, free_elements, starting_variances
+from mmgibbs.reml.elements import Elements, MatrixBlock, free_elements, starting_variances
 from mmgibbs.reml.finer_units import maximise_in_fitting_units
-from mmgibbs.reml.likelihood import Criteria, Point, RestrictedLikelihood
+from mmgibbs.reml.information import Criteria
 from mmgibbs.reml.maximise import Maximum
 from mmgibbs.reml.units import units_of
 

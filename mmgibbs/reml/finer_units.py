@@ -14,9 +14,10 @@ from dataclasses import replace
 import numpy as np
 
 from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.restricted import RestrictedLikelihood
 from mmgibbs.reml.boundary import Closed, lowered, on_or_above_floor, raised
-from mmgibbs.reml.elements import Elements, Units, Variances
-from mmgibbs.reml.likelihood import RestrictedLikelihood
+from mmgibbs.reml.elements import Elements, Units
 from mmgibbs.reml.maximise import Maximum, Watch, maximise
 from mmgibbs.reml.units import units_at
 

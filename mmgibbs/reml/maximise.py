@@ -24,9 +24,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
 from mmgibbs.reml.boundary import raised, stays_inside
-from mmgibbs.reml.elements import Elements, Variances
-from mmgibbs.reml.likelihood import Point, RestrictedLikelihood
+from mmgibbs.reml.elements import Elements
+from mmgibbs.reml.information import degrees_of_freedom
 from mmgibbs.reml.quadratic import Quadratic, factor_step, quadratic
 from mmgibbs.reml.quasi_newton import quasi_newton
 
@@ -117,12 +119,12 @@ def _candidates(elements: Elements, point: Point, about: Quadratic) -> Iterator[
 
 
 def _em(likelihood: RestrictedLikelihood, elements: Elements, point: Point) -> Point | None:
-    D, at = point.derivatives, point.variances
+    at = point.variances
     moved = Variances([None if g is None else g.copy() for g in at.G], at.R.copy())
     for block in elements.blocks:
         index = np.ix_(block.components, block.components)
-        matrix, slope = block.of(at), block.of(Variances(D.G, D.R))
-        block.whole(moved)[index] = matrix + 2.0 * matrix @ slope @ matrix / likelihood.counted(block)
+        matrix, slope = block.of(at), block.of(point.derivatives)
+        block.whole(moved)[index] = matrix + 2.0 * matrix @ slope @ matrix / degrees_of_freedom(likelihood, block)
     found = _tried(likelihood, raised(elements, moved))
     return found if found is not None and found.log_likelihood > point.log_likelihood + _rounding(point) else None
 

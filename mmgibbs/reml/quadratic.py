@@ -18,9 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.restricted import Point
 from mmgibbs.reml.boundary import Closed, closed_directions, constraints, on_or_above_floor
-from mmgibbs.reml.elements import Elements, Variances
-from mmgibbs.reml.likelihood import Derivatives, Point
+from mmgibbs.reml.elements import Elements
+from mmgibbs.reml.information import average_information, degrees_of_freedom, gradient
 
 UNDETERMINED = 1e-10  # eigenvalue of the information, relative to the largest, below which the data say nothing
 
@@ -56,15 +58,15 @@ class Quadratic:
 def quadratic(point: Point, elements: Elements) -> Quadratic:
     """At a point."""
     scale = elements.scale
-    gradient = point.gradient(elements) * scale
-    information = point.information(elements) * scale[:, None] * scale
+    slope = gradient(point, elements) * scale
+    information = average_information(point, elements) * scale[:, None] * scale
     closed = closed_directions(elements, point.variances, point.derivatives)
     open_ = _null_space(constraints(elements, closed))
     values, vectors = np.linalg.eigh(open_.T @ information @ open_)
     known = values > UNDETERMINED * max(values.max(initial=0.0), np.finfo(float).tiny)
     inverse = (vectors[:, known] / values[known]) @ vectors[:, known].T
     complete = _complete_information(point, elements)
-    return Quadratic(gradient, information, tuple(closed), complete, open_, inverse, open_ @ vectors[:, ~known])
+    return Quadratic(slope, information, tuple(closed), complete, open_, inverse, open_ @ vectors[:, ~known])
 
 
 def _null_space(rows: np.ndarray) -> np.ndarray:
@@ -86,15 +88,14 @@ def _complete_information(point: Point, elements: Elements) -> np.ndarray:
         twice = np.where(i == j, 1.0, 2.0)  # tr(A E_i A E_j), E with one element or two
         products = inverse[np.ix_(i, i)] * inverse[np.ix_(j, j)] + inverse[np.ix_(i, j)] * inverse[np.ix_(j, i)]
         trace = products * np.outer(twice, twice) / 2
-        out[np.ix_(numbers, numbers)] = 0.5 * point.likelihood.counted(block) * trace
+        out[np.ix_(numbers, numbers)] = 0.5 * degrees_of_freedom(point.likelihood, block) * trace
     return out
 
 
 def factor_step(
-    elements: Elements, at: Variances, derivatives: Derivatives, about: Quadratic, mu: float
+    elements: Elements, at: Variances, derivatives: Variances, about: Quadratic, mu: float
 ) -> tuple[Variances, float]:
     """The matrices that a step in their factors leads to, and the rise that it promises."""
-    D = Variances(derivatives.G, derivatives.R)
     sizes = [len(b.components) ** 2 for b in elements.blocks]
     first = np.cumsum([0, *sizes])
     J, curvature = np.zeros((len(elements), first[-1])), np.zeros((first[-1], first[-1]))
@@ -114,7 +115,7 @@ def factor_step(
             change[i] += B[j]
             change[j] += B[i] if i != j else B[j]
             J[n, mine] = change.ravel()
-        slopes, directions = np.linalg.eigh(block.of(D) * block.scale[:, None] * block.scale)
+        slopes, directions = np.linalg.eigh(block.of(derivatives) * block.scale[:, None] * block.scale)
         falling = (directions * np.maximum(-slopes, 0.0)) @ directions.T
         curvature[mine, mine] = 2.0 * np.kron(falling, np.eye(k))
     gradient = J.T @ about.gradient

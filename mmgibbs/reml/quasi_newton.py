@@ -13,9 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
 from mmgibbs.reml.boundary import on_or_above_floor
-from mmgibbs.reml.elements import Elements, Variances
-from mmgibbs.reml.likelihood import Point, RestrictedLikelihood
+from mmgibbs.reml.elements import Elements
 
 OUTSIDE = 1e10  # in place of minus the log likelihood where C is not positive definite
 SMALLEST = 1e-8  # gradient at which it ends
@@ -51,8 +52,7 @@ class _Followed:
         return -point.log_likelihood, -self._gradient(point, factors)
 
     def _gradient(self, point: Point, factors: list[np.ndarray]) -> np.ndarray:
-        D = Variances(point.derivatives.G, point.derivatives.R)
-        slopes = [block.of(D) * block.scale[:, None] * block.scale for block in self.elements.blocks]
+        slopes = [block.of(point.derivatives) * block.scale[:, None] * block.scale for block in self.elements.blocks]
         return np.concatenate([(2.0 * S @ B).ravel() for S, B in zip(slopes, factors, strict=True)])
 
 

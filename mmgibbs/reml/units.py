@@ -19,11 +19,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from mmgibbs.engines.direct.coefficients import factorise_inverse
 from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.coefficients import factorise_inverse
+from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
 from mmgibbs.model.terms import Effect, Term
-from mmgibbs.reml.elements import Units, Variances
-from mmgibbs.reml.likelihood import Point, RestrictedLikelihood
+from mmgibbs.reml.elements import Units
 
 NONE = 1e-5  # variances of random effects in which they take up little, relative to those of the records
 LOOKED_AT = 32  # levels whose diagonal element of K is solved for, where it is not known

@@ -8,13 +8,13 @@ from contextlib import suppress
 import numpy as np
 
 from mmgibbs.build.assemble import Assembled
+from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.restricted import Point
 from mmgibbs.machine.speed import Tell, describe_duration, estimate_seconds
 from mmgibbs.posterior.diagnostics import COLUMNS
 from mmgibbs.posterior.parameters import RESIDUAL, NamedParameters, matrix_name, named_parameters
 from mmgibbs.reml.boundary import FLOOR
-from mmgibbs.reml.elements import Variances
 from mmgibbs.reml.estimate import Estimates
-from mmgibbs.reml.likelihood import Point
 from mmgibbs.runs.place import RESUMED, RunFolder
 
 STEP = 1e-6  # of the unit of an element: central differences of functions of the matrices

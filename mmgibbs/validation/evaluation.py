@@ -26,12 +26,12 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.data.random import ANIMAL_COLUMNS, animal_column
 from mmgibbs.data.residual_classes import PATH as RESIDUAL_PATH
 from mmgibbs.data.traits import read_records
-from mmgibbs.engines.direct.coefficients import Order
 from mmgibbs.engines.direct.solver import DirectSolver, PlannedFactor, planned_factor
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ConfigError, DataError, ModelError
+from mmgibbs.likelihood.coefficients import Order
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Effect, Term

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 import mmgibbs
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
-from mmgibbs.engines.direct.coefficients import factorise_inverse
+from mmgibbs.likelihood.coefficients import factorise_inverse
 
 
 def estimates(result):

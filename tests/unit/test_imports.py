@@ -20,7 +20,8 @@ PACKAGES = {
     "model": {"genotypes", "pedigree"},
     "equations": {"machine", "model", "pedigree"},
     "cholesky": set(),
-    "engines": {"cholesky", "equations", "model", "draws", "machine"},
+    "likelihood": {"cholesky", "equations", "draws", "machine", "model"},
+    "engines": {"cholesky", "likelihood", "equations", "model", "draws", "machine"},
     "posterior": {"model"},
     "sampler": {
         "engines",
@@ -32,7 +33,7 @@ PACKAGES = {
     },  # of the engines, their contract alone: see SAMPLER_SEES
     "regressions": {"draws", "machine", "posterior"},
     "data": {"config", "genotypes", "model", "pedigree"},
-    "reml": {"cholesky", "engines", "equations", "model", "machine"},
+    "reml": {"cholesky", "likelihood", "engines", "model", "machine"},
     "results": {"posterior", "data", "model", "machine", "pedigree"},
     "report": {"results", "data"},
 }
@@ -55,6 +56,7 @@ CORE = (
     "genotypes",
     "equations",
     "cholesky",
+    "likelihood",
     "engines",
     "sampler",
     "posterior",

@@ -1,1 +1,1 @@
-"""The coefficient matrix C by a sparse Cholesky factor: solutions, log|C|, and C^-1 where C may be other than 0."""
+"""What the sparse factor of the coefficient matrix C gives: exact draws, solutions, posterior standard deviations."""

@@ -1,7 +1,7 @@
 """The marginal engine: variances with the location effects integrated out, and the effects drawn exactly given them.
 
-The sampler moves psi (sampler/marginal) by `integrated`; a sweep is one draw theta ~ N(C^-1 b, C^-1) with the factor
-that the last psi left (integrated.py). Normals are keyed by level in model order.
+The sampler moves psi (sampler/marginal) by `integrated` (likelihood/integrated.py); a sweep is one draw
+theta ~ N(C^-1 b, C^-1) with the factor that the last psi left. Normals are keyed by level in model order.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import HostState, Key
-from mmgibbs.engines.direct.coefficients import Blocks, coefficients
-from mmgibbs.engines.direct.integrated import IntegratedLikelihood
 from mmgibbs.engines.liabilities import other_than_normal
 from mmgibbs.engines.markers import with_markers
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.coefficients import Blocks, coefficients
+from mmgibbs.likelihood.integrated import IntegratedLikelihood
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.model.covariance import full_block
 from mmgibbs.model.design import Design

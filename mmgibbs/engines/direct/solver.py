@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmgibbs.cholesky.factor import Factor
-from mmgibbs.engines.direct.coefficients import Coefficients, Order, joined_coefficients
 from mmgibbs.engines.direct.standard_errors import MOST_EQUATIONS
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.coefficients import Coefficients, Order, joined_coefficients
 from mmgibbs.machine.memory import free_bytes
 from mmgibbs.model.design import Design
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from mmgibbs.cholesky.factor import Factor
-from mmgibbs.engines.direct.coefficients import Coefficients, joined_coefficients
-from mmgibbs.engines.direct.places import original_scale_rows
+from mmgibbs.engines.direct.original_scale import original_scale_rows
+from mmgibbs.likelihood.coefficients import Coefficients, joined_coefficients
 from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
 from mmgibbs.machine.speed import Tell, describe_duration, estimate_seconds
 from mmgibbs.model.design import Design

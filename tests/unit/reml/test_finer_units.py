@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 from reference import models
-from unit.reml.test_likelihood import likelihood_of
+from unit.likelihood.test_restricted import likelihood_of
 from unit.runs.test_reml import ANALYSIS, no_variance, records
 
 import mmgibbs

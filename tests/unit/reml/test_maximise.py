@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from reference import models
-from unit.reml.test_likelihood import CLASSES, example_of, likelihood_of, parts
+from unit.likelihood.test_restricted import CLASSES, example_of, likelihood_of, parts
 
 from mmgibbs.reml.estimate import estimate
 from mmgibbs.reml.maximise import maximise

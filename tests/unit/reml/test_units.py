@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers.mutants import mutant
 from reference import dense, models
-from unit.reml.test_likelihood import CLASSES, example_of, likelihood_of, parts
+from unit.likelihood.test_restricted import CLASSES, example_of, likelihood_of, parts
 
 import mmgibbs.reml.units as module
 from mmgibbs.errors import ModelError

@@ -19,8 +19,8 @@ from mmgibbs.build.memory_estimate import refuse_sampling_beyond_memory
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.engines import costs
-from mmgibbs.engines.direct.integrated import IntegratedLikelihood
 from mmgibbs.errors import DeviceError
+from mmgibbs.likelihood.integrated import IntegratedLikelihood
 from mmgibbs.model.covariance import diagonal_blocks
 from mmgibbs.runs.mixed_model_chains import MixedModelFactory
 from mmgibbs.sampler.memory import bytes_of_results, bytes_per_chain
@@ -173,7 +173,7 @@ def test_the_factor_is_what_was_estimated(name):
 
 
 def costs_of(model):
-    from mmgibbs.engines.direct.coefficients import coefficients
+    from mmgibbs.likelihood.coefficients import coefficients
 
     return coefficients(model.design, *joined_components(model), columns_alone=True)
 

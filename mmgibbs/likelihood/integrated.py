@@ -2,7 +2,7 @@
 
     log p = -1/2 [ sum_p n_p log|R_p| + sum_j q_j log|G_j| + log|C| + y'R^-1 y - b' C^-1 b ] + constant,   b = W'R^-1 y
 
-C is written into the places of its factor (sums.py), which is renewed, and L w = b is solved: b'C^-1 b is the sum of
+C is written into the places of its factor (lists.py), which is renewed, and L w = b is solved: b'C^-1 b is the sum of
 w_i^2 / D_i. Given the factor theta is drawn exactly,
 
     theta = L'^-1 (D^-1 w + D^-1/2 z)  ~  N(C^-1 b, C^-1)          z independent normals
@@ -16,7 +16,7 @@ y is taken less a fit by the flat fixed effects, which changes nothing but the c
 Everything is float64. Where a residual variance is next to nothing, the pivots of C and the difference of squares
 cancel to rounding; log p is -inf there, as soon as
 
-    eps (y'R^-1 y + sum_i C_ii / D_i (1 + w_i^2 / D_i))  >  MOST_LOST
+    eps (y'R^-1 y + sum_i C_ii / D_i (1 + w_i^2 / D_i))  >  MAX_ROUNDING_ERROR
 
 the left side being what rounding may have changed in the squares, in log D_i and, by D_i, in w_i^2 / D_i.
 """
@@ -30,20 +30,14 @@ import numpy as np
 
 from mmgibbs.cholesky.columns import Columns, factorise_columns, selected_columns, solve_lower, solve_upper
 from mmgibbs.cholesky.symbolic import MIN_PIVOT
-from mmgibbs.draws.small_matrices import SINGULAR, cholesky
-from mmgibbs.engines.direct.coefficients import Coefficients
-from mmgibbs.engines.direct.sums import (
-    Sums,
-    coefficient_places,
-    squares_of_records,
-    sums_of_C,
-    sums_of_right_hand_side,
-)
+from mmgibbs.likelihood.coefficients import Coefficients
+from mmgibbs.likelihood.lists import Lists, list_C, list_right_hand_side, square_records
+from mmgibbs.likelihood.matrices import covariance_matrices, invert_matrices
 from mmgibbs.model.design import Design
 from pedigree.kernels import kernel
 
 EPSILON = np.finfo(np.float64).eps
-MOST_LOST = 1e-2  # of log p to rounding
+MAX_ROUNDING_ERROR = 1e-2  # of log p to rounding
 
 
 class Work(NamedTuple):
@@ -55,16 +49,6 @@ class Work(NamedTuple):
     y: np.ndarray  # (n,)
     reciprocal: np.ndarray  # (n,) 1 / D
     w: np.ndarray  # (n,) L^-1 b
-
-
-class Matrices(NamedTuple):
-    """The covariance matrices of a design, as the kernels read them."""
-
-    sizes: np.ndarray  # (m,) int64: of each random term
-    levels: np.ndarray  # (m,) float64: q
-    observed: np.ndarray  # (patterns, T) bool
-    records: np.ndarray  # (patterns,) float64
-    of_class: np.ndarray  # (patterns,) int64
 
 
 class IntegratedLikelihood:
@@ -81,24 +65,14 @@ class IntegratedLikelihood:
         assert isinstance(known, Columns)
         self.columns = known
         self.lists = known.column_ptr, known.row_of, known.row_ptr, known.column_of
-        self.random = [i for i, t in enumerate(design.terms) if t.kind == "random"]
-        self.classes = max(1, len(design.residual_classes))
-        terms = [design.terms[i] for i in self.random]
-        self.matrices = Matrices(
-            np.array([t.n_components for t in terms], np.int64),
-            np.array([t.n_prior_levels for t in terms], np.float64),
-            np.ascontiguousarray(design.patterns),
-            np.bincount(design.pattern, minlength=len(design.patterns)).astype(float),
-            np.ascontiguousarray(design.class_of_pattern, np.int64),
-        )
-        self.at_coefficient = coefficient_places(design)
-        self.of_C = sums_of_C(self.coefficients, self.at_coefficient)
+        self.matrices = covariance_matrices(design)
+        self.of_C = list_C(self.coefficients, self.matrices)
         y = np.where(design.patterns[design.pattern], design.y, 0.0)
         self.centre = np.zeros(known.order.size)  # by place: what the fixed effects that y is taken less are
         self._take(y)
         n = known.order.size
         both = [
-            Work(np.empty(self.at_coefficient.size), np.empty(known.elements), np.empty(n, np.uint64), np.empty(n),
+            Work(np.empty(self.matrices.size), np.empty(known.elements), np.empty(n, np.uint64), np.empty(n),
                  np.empty(n), np.empty(n))
             for _ in range(2)
         ]  # fmt: skip
@@ -112,18 +86,18 @@ class IntegratedLikelihood:
         return lists + self.columns.bytes + 8 * self.columns.elements
 
     def _take(self, y: np.ndarray) -> None:
-        self.of_b: Sums = sums_of_right_hand_side(self.coefficients, self.at_coefficient, y)
-        self.of_squares = squares_of_records(self.design, y)
+        self.of_b: Lists = list_right_hand_side(self.coefficients, self.matrices, y)
+        self.of_squares = square_records(self.design, y)
 
     def at(self, psi: np.ndarray) -> float:
         """log p(y | psi) up to a constant; -inf where a matrix is not positive definite, or digits are lost."""
         lists = (*self.lists, self.columns.run_length)
-        return float(_evaluate(psi, self.matrices, self.of_C, self.of_b, self.of_squares, *lists, *self.last))
+        return float(_evaluate(psi, self.matrices.sizes, self.of_C, self.of_b, self.of_squares, *lists, *self.last))
 
     def _centre(self, y: np.ndarray) -> None:
         """Take y less what the flat fixed effects fit where every variance is that of the trait."""
         design, layout = self.design, self.coefficients.explicit.layout
-        if not np.isfinite(self.at(_variances_of_traits(design, self.random, y))):
+        if not np.isfinite(self.at(_variances_of_traits(design, self.matrices.random, y))):
             return
         theta, flat = self._solved(np.zeros(self.centre.size)), self._flat()
         places = self.columns.step[flat]
@@ -167,27 +141,19 @@ class IntegratedLikelihood:
         t = self._solved(np.zeros(self.centre.size))
         selected = np.empty(self.columns.elements)
         selected_columns(*self.lists, self.last.values, selected)
-        slope = np.zeros(self.at_coefficient.size)
+        slope = np.zeros(self.matrices.size)
         columns = np.repeat(np.arange(t.size), np.diff(self.columns.column_ptr).astype(np.int64)).astype(np.uint32)
         _slopes_of_C(self.of_C, columns, self.columns.row_of, selected, t, slope)
         _slopes_of_b(self.of_b, t, slope)
-        return self._chain(slope)
+        return self._differentiate(slope)
 
-    def _chain(self, slope: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-        """From slopes by elements of G^-1 and R_p^-1 to slopes by elements of G and R."""
-        at, T, v = self.at_coefficient, self.design.n_traits, self.last.v
-        G = []
-        for i, q in zip(self.random, self.matrices.levels, strict=True):
-            k, first = self.design.terms[i].n_components, at.of_term[i]
-            inverse, D = (a[first : first + k * k].reshape(k, k) for a in (v, slope))
-            G.append(-0.5 * q * inverse - inverse @ ((D + D.T) / 2) @ inverse)
-        R = np.zeros((self.classes, T, T))
-        for p, n in enumerate(self.matrices.records):
-            first = at.of_records + p * T * T
-            inverse, D = (a[first : first + T * T].reshape(T, T) for a in (v, slope))
-            D = (D + D.T) / 2 - 0.5 * self.of_squares[p]
-            R[self.matrices.of_class[p]] += -0.5 * n * inverse - inverse @ D @ inverse
-        return G, R
+    def _differentiate(self, slope: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        """From slopes by elements of G^-1 and R_p^-1 to derivatives by G and R."""
+        by_term, by_pattern = self.matrices.unpack(-2.0 * slope)
+        S = [(D + D.T) / 2 for D in by_term]
+        S_of_records = (by_pattern + by_pattern.transpose(0, 2, 1)) / 2 + self.of_squares
+        D = self.matrices.differentiate(self.last.v, S, S_of_records)
+        return [g for g in D.G if g is not None], D.R
 
 
 def _variances_of_traits(design: Design, random: Sequence[int], y: np.ndarray) -> np.ndarray:
@@ -220,7 +186,7 @@ def _evaluate(
     v, values, filled, y, reciprocal, w,
 ):  # fmt: skip
     """log p(y | psi) up to a constant, or -inf."""
-    total = _precisions(psi, matrices, v)
+    total = invert_matrices(psi, matrices, v)
     if not np.isfinite(total):
         return -np.inf
     values[:] = 0.0
@@ -243,7 +209,7 @@ def _evaluate(
     for e in range(squares.size):
         total += v[first + e] * squares[e]
         lost += abs(v[first + e] * squares[e])
-    return -0.5 * total if EPSILON * lost <= MOST_LOST else -np.inf
+    return -0.5 * total if EPSILON * lost <= MAX_ROUNDING_ERROR else -np.inf
 
 
 @kernel
@@ -254,68 +220,6 @@ def _add_up(sums, v, out):
         for m in range(sums.first[e], sums.first[e + 1]):
             total += sums.number[m] * v[sums.coefficient[m]]
         out[sums.place[e]] = total
-
-
-@kernel
-def _precisions(psi, matrices, v):
-    """v from psi; sum_j q_j log|G_j| + sum_p n_p log|R_p|, or inf where one is not positive definite."""
-    v[0], total, at, out = 1.0, 0.0, 0, 1
-    for j in range(matrices.sizes.size):
-        k = matrices.sizes[j]
-        inverse = v[out : out + k * k].reshape((k, k))
-        total += matrices.levels[j] * _invert(psi[at : at + k * k].reshape((k, k)), inverse)
-        at, out = at + k * k, out + k * k
-    patterns, T = matrices.observed.shape
-    block = np.empty((T, T))
-    for p in range(patterns):
-        R = psi[at + matrices.of_class[p] * T * T : at + (matrices.of_class[p] + 1) * T * T].reshape((T, T))
-        m = 0
-        for t in range(T):
-            if matrices.observed[p, t]:
-                n = 0
-                for u in range(T):
-                    if matrices.observed[p, u]:
-                        block[m, n] = R[t, u]
-                        n += 1
-                m += 1
-        inverse = np.empty((m, m))
-        total += matrices.records[p] * _invert(block[:m, :m], inverse)
-        m = 0
-        for t in range(T):
-            n = 0
-            for u in range(T):
-                both = matrices.observed[p, t] and matrices.observed[p, u]
-                v[out] = inverse[m, n] if both else 0.0
-                n += matrices.observed[p, u]
-                out += 1
-            m += matrices.observed[p, t]
-    return total
-
-
-@kernel
-def _invert(A, out):
-    """out = A^-1 (k, k), exactly symmetric; log|A|, or inf where A is not positive definite."""
-    k = A.shape[0]
-    L, X = np.zeros((k, k)), np.zeros((k, k))
-    if not cholesky(A, L, SINGULAR):
-        return np.inf
-    total = 0.0
-    for i in range(k):
-        total += 2.0 * np.log(L[i, i])
-        X[i, i] = 1.0 / L[i, i]
-        for j in range(i):
-            s = 0.0
-            for m in range(j, i):
-                s -= L[i, m] * X[m, j]
-            X[i, j] = s / L[i, i]
-    for i in range(k):
-        for j in range(i + 1):
-            s = 0.0
-            for m in range(i, k):
-                s += X[m, i] * X[m, j]
-            out[i, j] = s
-            out[j, i] = s
-    return total
 
 
 @kernel

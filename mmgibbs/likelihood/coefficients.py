@@ -18,13 +18,13 @@ from mmgibbs.cholesky.columns import analyse_columns
 from mmgibbs.cholesky.elimination import Elimination, eliminate
 from mmgibbs.cholesky.factor import Factor, NotPositiveDefiniteError, analyse, factorise, factorise_matrix
 from mmgibbs.cholesky.symbolic import SymbolicFactor
-from mmgibbs.engines.direct.places import equation_name
 from mmgibbs.equations.explicit.csr import ExplicitEquations, explicit_equations
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.model.covariance import full_block
 from mmgibbs.model.design import Design
+from mmgibbs.model.labels import component_labels
 from pedigree.kernels import kernel
 
 Blocks = Sequence[tuple[int, ...]]  # components that may covary
@@ -126,6 +126,21 @@ def eliminated(
     """The stored equations and how they are eliminated, which says what a factor costs before there is one."""
     explicit = explicit_equations(design)
     return explicit, eliminate(_pattern_of(explicit, _used(explicit, of_terms, of_residuals)))
+
+
+def equation_name(design: Design, number: int) -> str:
+    """An equation in force by its number from 0, in model order: 'effect herd (weight), level number 2 of 7'."""
+    for term in design.terms:
+        active = np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active
+        places = np.flatnonzero(active)
+        if number < places.size:
+            level, component = divmod(int(places[number]), term.n_components)
+            return (
+                f"effect {term.name} ({component_labels(term, design.traits)[component]}), level number "
+                f"{level + 1} of {term.n_levels}"
+            )
+        number -= places.size
+    raise IndexError(number)
 
 
 def factorise_inverse(relationship: scipy.sparse.csr_array) -> Factor:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from reference import dense, models
 
-from mmgibbs.engines.direct.coefficients import coefficients
 from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.coefficients import coefficients
 
 
 def blocks_of(example):

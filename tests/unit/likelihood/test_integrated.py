@@ -6,14 +6,15 @@ import scipy.linalg
 from helpers.mutants import mutant
 from helpers.support import ROOT
 from reference import dense, models
-from unit.reml.test_likelihood import CLASSES, elsewhere, example_of, likelihood_of, parts
+from unit.likelihood.test_restricted import CLASSES, elsewhere, example_of, likelihood_of, parts
 
-import mmgibbs.engines.direct.integrated as module
+import mmgibbs.likelihood.integrated as module
+import mmgibbs.likelihood.matrices as matrices
 from mmgibbs.build.assemble import assemble
 from mmgibbs.build.engine import joined_components
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
-from mmgibbs.engines.direct.coefficients import coefficients
+from mmgibbs.likelihood.coefficients import coefficients
 
 
 def integrated(example, source=module):
@@ -37,7 +38,7 @@ def test_value_and_derivatives(name):
         point = likelihood.at(variances)
         differences.append(own.at(psi_of(variances)) - point.log_likelihood)
         G, R = own.gradient()
-        for found, i in zip(G, own.random, strict=True):
+        for found, i in zip(G, own.matrices.random, strict=True):
             np.testing.assert_allclose(found, point.derivatives.G[i], rtol=1e-8, atol=1e-9)
         np.testing.assert_allclose(R, point.derivatives.R, rtol=1e-8, atol=1e-9)
     assert abs(differences[0] - differences[1]) < 1e-10
@@ -125,21 +126,34 @@ def jump(source):
 
 def test_rounding_taken_for_a_likelihood_is_seen():
     assert jump(module) < 0.5
-    assert jump(mutant(module, "EPSILON * lost <= MOST_LOST", "EPSILON * lost <= np.inf")) > 1
+    assert jump(mutant(module, "EPSILON * lost <= MAX_ROUNDING_ERROR", "EPSILON * lost <= np.inf")) > 1
 
 
 MUTANTS = {
-    "without log|G|": ("total += matrices.levels[j] * _invert(", "total += 0.0 * _invert("),
     "cross product with the wrong sign": ("values[below + i]) - square", "values[below + i]) + square"),
     "without log|C|": ("total += np.log(values[below + i]) -", "total += 0.0 -"),
+}
+MUTANTS_OF_MATRICES = {
+    "without log|G|": ("total += matrices.levels[j] * _invert(", "total += 0.0 * _invert("),
     "without log|R|": ("total += matrices.records[p] * _invert(", "total += 0.0 * _invert("),
 }
 
 
 @pytest.mark.parametrize("right, wrong", MUTANTS.values(), ids=MUTANTS)
 def test_a_likelihood_without_a_term_is_found_wrong(right, wrong):
+    assert_wrong(mutant(module, right, wrong, compiled=False))
+
+
+@pytest.mark.parametrize("right, wrong", MUTANTS_OF_MATRICES.values(), ids=MUTANTS_OF_MATRICES)
+def test_a_likelihood_without_a_determinant_is_found_wrong(right, wrong):
+    plain = mutant(module, "EPSILON * lost", "EPSILON * lost", compiled=False)
+    plain.invert_matrices = mutant(matrices, right, wrong, compiled=False).invert_matrices
+    assert_wrong(plain)
+
+
+def assert_wrong(source):
     example = models.example("direct_maternal")
-    own = integrated(example, mutant(module, right, wrong, compiled=False))
+    own = integrated(example, source)
     likelihood, _, start = likelihood_of(example)
     values = [own.at(psi_of(v)) - likelihood.at(v).log_likelihood for v in (start, elsewhere(start))]
     assert abs(values[0] - values[1]) > 0.1

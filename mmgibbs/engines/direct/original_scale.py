@@ -1,4 +1,4 @@
-"""What solutions by whatever means share: the names of equations, and the way back to the user's scale."""
+"""The matrix B that brings solutions back to the user's scale."""
 
 from __future__ import annotations
 
@@ -6,22 +6,6 @@ import numpy as np
 import scipy
 
 from mmgibbs.model.design import CentringShift, Design
-from mmgibbs.model.labels import component_labels
-
-
-def equation_name(design: Design, number: int) -> str:
-    """An equation in force by its number from 0, in model order: 'effect herd (weight), level number 2 of 7'."""
-    for term in design.terms:
-        active = np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active
-        places = np.flatnonzero(active)
-        if number < places.size:
-            level, component = divmod(int(places[number]), term.n_components)
-            return (
-                f"effect {term.name} ({component_labels(term, design.traits)[component]}), level number "
-                f"{level + 1} of {term.n_levels}"
-            )
-        number -= places.size
-    raise IndexError(number)
 
 
 def original_scale_rows(design: Design, active: list[np.ndarray]) -> tuple[np.ndarray, scipy.sparse.csr_array]:

@@ -1,0 +1,1 @@
+"""The restricted likelihood of the variances: the location effects, flat fixed effects too, are integrated out."""
