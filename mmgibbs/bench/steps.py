@@ -88,7 +88,7 @@ def name_of(step: Step, model: MixedModel) -> str:
         case MarkerEffects():
             return f"SNP effects of {step.markers.name} on {design.traits[step.markers.trait]}"
         case JointMarkerEffects():
-            return f"SNP effects of {step.first.name}"
+            return f"SNP effects of {step.markers.name}"
         case Auxiliaries():
             of = step.of.term
             return f"scale prior of {design.terms[of].name if of < len(design.terms) else 'residual'}"

@@ -13,7 +13,7 @@ from mmgibbs.posterior.observed_scale import OF_GENOMIC, OF_LIABILITY, ObservedS
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.liabilities import LiabilityStep
-from mmgibbs.sampler.markers.effects import EffectsFollowed
+from mmgibbs.sampler.markers.followed import EffectsFollowed
 
 
 class ObservedValues:

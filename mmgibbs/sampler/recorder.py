@@ -14,8 +14,8 @@ from mmgibbs.posterior.probabilities import ProbabilitiesOfLevels
 from mmgibbs.posterior.saved import SavedLevels
 from mmgibbs.posterior.totals import KeptSlope
 from mmgibbs.posterior.tracked import Theta, Tracked
-from mmgibbs.sampler.markers.effects import FollowedMarkers, KeptEffects
-from mmgibbs.sampler.markers.joint import FollowedStates, JointMarkerEffects, effects_of
+from mmgibbs.sampler.markers.followed import FollowedMarkers, FollowedStates, KeptEffects, effects_of
+from mmgibbs.sampler.markers.joint import JointMarkerEffects
 from mmgibbs.sampler.markers.probabilities import ProbabilitiesWithMarkers
 from mmgibbs.sampler.markers.totals import DecisionsWithMarkers, FollowedTotals
 from mmgibbs.sampler.mixed_model import MixedModel
@@ -93,7 +93,7 @@ class Recorder:
         of_markers = effects_of(steps)
         for step in steps:
             if isinstance(step, JointMarkerEffects) and not step.prior.spec.whole:
-                self.tracked[f"states.{step.first.joint_key}"] = FollowedStates(step, planned, n_batches)
+                self.tracked[f"states.{step.name}"] = FollowedStates(step, planned, n_batches)
         for own in of_markers:
             self.tracked[f"markers.{own.markers.key}"] = FollowedMarkers(own, planned, n_batches)
             if model.marker_draws:

@@ -21,7 +21,8 @@ from mmgibbs.sampler.locations import Locations
 from mmgibbs.sampler.marginal.locations import KeptLocations
 from mmgibbs.sampler.marginal.step import MarginalVariances
 from mmgibbs.sampler.markers.effects import MarkerEffects
-from mmgibbs.sampler.markers.joint import JointMarkerEffects, effects_of
+from mmgibbs.sampler.markers.followed import effects_of
+from mmgibbs.sampler.markers.joint import JointMarkerEffects
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.observed_scale import ObservedValues
 from mmgibbs.sampler.predictive import PredictedRecords

@@ -9,7 +9,7 @@ import numpy as np
 from mmgibbs.engines.base import Engine
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.posterior.trait_moments import MOMENTS, TraitMoments
-from mmgibbs.sampler.markers.effects import EffectsFollowed
+from mmgibbs.sampler.markers.followed import EffectsFollowed
 
 
 class TraitMomentsStep:

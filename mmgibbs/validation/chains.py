@@ -26,7 +26,7 @@ from mmgibbs.model.response import Categories, Response
 from mmgibbs.model.terms import Effect, Levels, Term
 from mmgibbs.report.html_tables import listed
 from mmgibbs.sampler.chain import Chain
-from mmgibbs.sampler.markers.joint import effects_of
+from mmgibbs.sampler.markers.followed import effects_of
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.validation.estimability import drop_aliased

@@ -8,7 +8,7 @@ import numpy as np
 
 from mmgibbs.posterior.probabilities import Probabilities, ProbabilitiesOfLevels
 from mmgibbs.posterior.tracked import HostTheta
-from mmgibbs.sampler.markers.effects import EffectsFollowed
+from mmgibbs.sampler.markers.followed import EffectsFollowed
 
 
 class ProbabilitiesWithMarkers(ProbabilitiesOfLevels):

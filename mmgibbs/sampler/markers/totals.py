@@ -10,7 +10,7 @@ from mmgibbs.posterior.decisions import DecisionCounts, Decisions
 from mmgibbs.posterior.moments import Moments, MomentsOfLocations
 from mmgibbs.posterior.totals import TotalValues
 from mmgibbs.posterior.tracked import Theta
-from mmgibbs.sampler.markers.effects import EffectsFollowed
+from mmgibbs.sampler.markers.followed import EffectsFollowed
 
 
 class FollowedTotals(MomentsOfLocations):

@@ -26,8 +26,8 @@ from mmgibbs.sampler.interweave import (
     reason_not_interweaved,
     terms_to_interweave,
 )
-from mmgibbs.sampler.markers.joint import JointPrior
 from mmgibbs.sampler.markers.priors.base import Site
+from mmgibbs.sampler.markers.priors.joint import JointPrior
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import gibbs_steps
