@@ -5,8 +5,7 @@ What it holds between sweeps is what a checkpoint stores.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -17,6 +16,8 @@ from mmgibbs.machine.threads import blas_threads
 from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.options import OptionsClass
 from mmgibbs.regressions.protocol import Array, Keys, Plugin, RegressionData, RegressionDraws, Sampler, State
+from mmgibbs.sampler.loop import ResumableChain
+from mmgibbs.sampler.schedule import Schedule
 
 LIKELY = (
     "most likely the posterior is improper or a predictor's scale is extreme; needed a proper prior, or "
@@ -27,7 +28,6 @@ SINGULAR = (
     "extreme; needed independent columns, standardised predictors, or a proper prior"
 )
 KEPT = "kept."  # of the names of kept draws in a state
-CHECK_EVERY = 100  # sweeps between two looks for values that are no longer finite
 
 
 def prepared_sampler(plugin: Plugin, data: RegressionData, options: OptionsClass, arrays: Arrays) -> Sampler:
@@ -39,12 +39,11 @@ def prepared_sampler(plugin: Plugin, data: RegressionData, options: OptionsClass
         raise ModelError(SINGULAR) from None
 
 
-class SideBySideChains:
+class SideBySideChains(ResumableChain):
     """All chains of a regression as one that can pause: arrays have the chains first, (C, ...).
 
-    `burn_in` sweeps are thrown away, then every `thin`-th is kept, for as long as the chains advance. `state()` is all
-    there is to continue from: given to new SideBySideChains of the same sampler, arrays and keys, they continue to the
-    same draws.
+    `burn_in` sweeps are thrown away, then every `thin`-th is kept, for as long as the chains advance. They continue
+    from their state in new SideBySideChains of the same sampler, arrays and keys.
     """
 
     def __init__(
@@ -56,30 +55,15 @@ class SideBySideChains:
         thin: int = 1,
         state: dict[str, np.ndarray] | None = None,
     ):
+        super().__init__(Schedule(burn_in, 0, thin))
         self.sampler, self.arrays, self.keys = sampler, arrays, keys
-        self.burn_in, self.thin = burn_in, thin
-        self.number, self.seconds = 0, 0.0  # the last sweep; wall time so far
         self.kept: dict[str, list[np.ndarray]] = {}
         self.statistics: dict[str, list[np.ndarray]] = {}
-        with self._blas():
+        with self._limit_threads():
             sampler.adapt_until(burn_in)
             self.current: State = sampler.start(keys)
         if state is not None:
             self._restore(state)
-
-    def advance(self, until: int, pause: Callable[[SideBySideChains], bool] | None = None) -> None:
-        """Sweep up to number `until`; `pause(chains)` is called after each, and where it is true that was the last for
-        now.
-        """
-        with self._blas():
-            started = time.perf_counter()
-            for number in range(self.number + 1, until + 1):
-                self._sweep(number)
-                if number % CHECK_EVERY == 0 or number == until:
-                    self._refuse_lost_values()
-                if pause is not None and pause(self):
-                    break
-            self.seconds += time.perf_counter() - started
 
     def state(self) -> dict[str, np.ndarray]:
         """Named host arrays: sweep, seconds, state and what was kept."""
@@ -97,28 +81,26 @@ class SideBySideChains:
         stack = lambda lists: {name: np.stack(values, axis=1) for name, values in lists.items()}
         return RegressionDraws(stack(self.kept), stack(self.statistics), self.seconds, self.number)
 
-    def _blas(self) -> AbstractContextManager[Any]:
+    def _limit_threads(self) -> AbstractContextManager[Any]:
         return blas_threads(getattr(self.arrays, "threads", None))
 
     def _restore(self, state: dict[str, np.ndarray]) -> None:
         under = lambda prefix: {name.removeprefix(prefix): v for name, v in state.items() if name.startswith(prefix)}
-        self.number, self.seconds = int(state["sweep"]), float(state["seconds"])
+        self.number, self._seconds = int(state["sweep"]), float(state["seconds"])
         self.current = {name: self.arrays.asarray(value) for name, value in under("state.").items()}
         self.kept = {name: list(values) for name, values in under(KEPT).items()}
         self.statistics = {name: list(values) for name, values in under("statistics.").items()}
 
-    def _sweep(self, number: int) -> None:
+    def _sweep(self, number: int) -> dict[str, float]:
         try:
             self.current = self.sampler.step(self.current, number, self.keys)
         except np.linalg.LinAlgError:
             raise ModelError(
                 f"the chain cannot continue at sweep {number}: a matrix has no Cholesky factor; {LIKELY}"
             ) from None
-        self.number = number
-        if number > self.burn_in and (number - self.burn_in) % self.thin == 0:
-            self._keep()
+        return {}
 
-    def _keep(self) -> None:
+    def _keep(self, _facts: Mapping[str, float]) -> None:
         for store, values in (
             (self.kept, self.sampler.log(self.current)),
             (self.statistics, self.sampler.statistics(self.current)),

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import signal
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -22,74 +23,61 @@ from mmgibbs.errors import Stopped
 from mmgibbs.machine.signals import StopSignals
 from mmgibbs.runs.checkpoints import Checkpoint, Checkpoints, CheckpointWriter
 from mmgibbs.runs.progress_file import Position, ProgressFile, ProgressWatcher
+from mmgibbs.sampler.loop import ResumableChain
 from mmgibbs.sampler.schedule import Schedule
 from pedigree.kernel_store import kernel_store
 
 
-class ResumableChain(Protocol):
-    """What advances, pauses after any sweep, and continues from its state, elsewhere too, to the same draws."""
-
-    @property
-    def number(self) -> int:
-        """Sweeps so far."""
-
-    def advance(self, until: int, pause: Callable[[Any], bool]) -> None:
-        """Sweep up to number `until`; pause(chain) after each, and where it is true that was the last for now."""
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Named arrays, all there is to continue from."""
-
-    def draws(self) -> dict[str, np.ndarray]:
-        """Current values of the parameters by name."""
-
-    def result(self) -> Any:
-        """What was kept so far, with the number of `sweeps`."""
-
-
-class ChainFactory(Protocol):
+class ChainFactory(ABC):
     """All there is to start the chains of an analysis, on whatever machine: it can be pickled."""
 
-    @property
-    def schedule(self) -> Schedule: ...
-
-    @property
-    def device(self) -> str:
-        """'cpu' | 'gpu'."""
+    schedule: Schedule
+    device: str  # 'cpu' | 'gpu'
+    prefix_of_draws: ClassVar[str]  # of the names of kept draws in a state
 
     @property
     def engine(self) -> str | None:
         """Its name, which checkpoints keep; None of a regression."""
+        return None
 
     @property
+    @abstractmethod
     def names(self) -> tuple[str, ...]:
         """Of the chains and of their checkpoints."""
 
     @property
+    @abstractmethod
     def labels(self) -> tuple[str, ...]:
         """Of the chains, for people."""
 
     @property
     def shown(self) -> Mapping[str, tuple[int, ...]]:
         """Shapes, by name, of the draws that are shown while a chain runs; empty where none is."""
+        return {}
 
     @property
+    @abstractmethod
     def shared_bytes(self) -> int:
         """Memory that chains in processes side by side share."""
 
     @property
     def bytes_per_chain(self) -> int:
         """Memory that each of them takes beside that."""
+        return 0
 
+    @abstractmethod
     def start(self, chain: int, state: dict[str, np.ndarray] | None) -> ResumableChain:
         """The chain of this number, from its first sweep or from a state."""
 
     def keys_of_draws(self, keys: Sequence[str]) -> list[str]:
         """Those arrays of a state that hold kept draws."""
+        return [key for key in keys if key.startswith(self.prefix_of_draws)]
 
     def kept_draws(self, state: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
         """Of each chain in a state with these arrays: name -> (draws, ...)."""
+        return [{key.removeprefix(self.prefix_of_draws): values for key, values in state.items()}]
 
-    def compile_kernels(self) -> None:
+    def compile_kernels(self) -> None:  # noqa: B027  nothing where chains share one process
         """Called in one process before chains start in several, so that they find compiled kernels."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -11,6 +10,7 @@ import numpy as np
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import MmgibbsError
+from mmgibbs.runs.chains import ChainFactory
 from mmgibbs.sampler.chain import DRAWS, Chain, sample_chain
 from mmgibbs.sampler.covariances import starting_matrices
 from mmgibbs.sampler.memory import bytes_of_results, bytes_per_chain
@@ -19,8 +19,10 @@ from mmgibbs.sampler.schedule import Schedule
 
 
 @dataclass(frozen=True)
-class MixedModelFactory:
-    """See chains.ChainFactory."""
+class MixedModelFactory(ChainFactory):
+    """Chains of a mixed model, each of its own."""
+
+    prefix_of_draws = DRAWS
 
     model: MixedModel
     equations: StructuredEquations
@@ -29,7 +31,7 @@ class MixedModelFactory:
     seed: int
 
     @property
-    def device(self) -> str:
+    def device(self) -> str:  # type: ignore[override]  # frozen: nobody writes it
         return self.choice.device
 
     @property
@@ -62,12 +64,6 @@ class MixedModelFactory:
 
     def start(self, chain: int, state: dict[str, np.ndarray] | None) -> Chain:
         return Chain(self.model, self.choice.build(self.equations), self.schedule, (self.seed, chain), state)
-
-    def keys_of_draws(self, keys: Sequence[str]) -> list[str]:
-        return [key for key in keys if key.startswith(DRAWS)]
-
-    def kept_draws(self, state: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
-        return [{key.removeprefix(DRAWS): values for key, values in state.items()}]
 
     def compile_kernels(self) -> None:
         """Sweep once and record the draw, in a chain that is thrown away. What is wrong with the model, the chains

@@ -4,7 +4,7 @@ predictors are read once for all of them, and are one resumable chain.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,12 +16,13 @@ from mmgibbs.regressions.loop import KEPT, SideBySideChains, prepared_sampler
 from mmgibbs.regressions.options import OptionsClass
 from mmgibbs.regressions.protocol import Keys, RegressionData, Sampler
 from mmgibbs.regressions.registry import find_plugin
+from mmgibbs.runs.chains import ChainFactory
 from mmgibbs.sampler.schedule import Schedule
 
 
 @dataclass(frozen=True)
-class RegressionFactory:
-    """See chains.ChainFactory. The plugin goes by its name, and is prepared where the chains run."""
+class RegressionFactory(ChainFactory):
+    """All chains of a regression as one. The plugin goes by its name, and is prepared where the chains run."""
 
     plugin: str
     data: RegressionData
@@ -32,16 +33,11 @@ class RegressionFactory:
     seed: int
 
     names = ("chains",)  # their checkpoint holds all of them
-    engine = None
-    bytes_per_chain = 0  # there is one alone
+    prefix_of_draws = KEPT
 
     @property
     def labels(self) -> tuple[str, ...]:
         return (f"{self.plugin}, {self.schedule.chains} chains",)
-
-    @property
-    def shown(self) -> dict[str, tuple[int, ...]]:
-        return {}
 
     @property
     def shared_bytes(self) -> int:
@@ -63,13 +59,7 @@ class RegressionFactory:
         keys = Keys(self.seed, tuple(range(self.schedule.chains)))
         return SideBySideChains(*self.prepared, keys, self.schedule.burn_in, self.schedule.thin, state)
 
-    def keys_of_draws(self, keys: Sequence[str]) -> list[str]:
-        return [key for key in keys if key.startswith(KEPT)]
-
     def kept_draws(self, state: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
-        draws = {key.removeprefix(KEPT): values for key, values in state.items()}
+        (draws,) = super().kept_draws(state)
         chains = range(self.schedule.chains if draws else 0)
         return [{name: values[:, c] for name, values in draws.items()} for c in chains]
-
-    def compile_kernels(self) -> None:
-        """Do nothing: the chains run in one process, which compiles what it meets."""

@@ -1,9 +1,8 @@
-"""One chain: the steps of every sweep, then the recorder. It names no model and knows no engine by name."""
+"""One chain: the steps of every sweep (loop.py), then the recorder. It names no model and knows no engine by name."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from mmgibbs.engines.base import Engine
 from mmgibbs.errors import OtherVersion
 from mmgibbs.posterior.moments import Moments
 from mmgibbs.posterior.result import ChainResult
+from mmgibbs.sampler.loop import ResumableChain
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.recorder import MOMENTS, Recorder
 from mmgibbs.sampler.schedule import Schedule
@@ -20,10 +20,10 @@ RECORD = "record."  # of the recorder's names in a checkpoint
 DRAWS = f"{RECORD}draws."  # of those that are kept draws
 
 
-class Chain:
-    """One chain, which may pause after any sweep and continue later, elsewhere, to the same draws; key = (seed, chain).
+class Chain(ResumableChain):
+    """One chain; key = (seed, chain). It continues from its state in a new Chain of the same model, engine, schedule
+    and key.
 
-    `state()` is all there is to continue from: given to a new Chain of the same model, engine, schedule and key.
     Raises OtherVersion for a state that lacks something.
     """
 
@@ -35,31 +35,21 @@ class Chain:
         key: tuple[int, int],
         state: dict[str, np.ndarray] | None = None,
     ):
-        self.engine, self.schedule, self.key = engine, schedule, key
-        self.number, self._seconds, self._since = 0, 0.0, time.perf_counter()
+        super().__init__(schedule)
+        self.engine, self.key = engine, key
         self.steps = gibbs_steps(model, engine, schedule, key)  # of a sweep, in their order
         self._record = Recorder(model, schedule, engine, self.steps)
         if state is not None:
             self._restore(state)
 
-    @property
-    def seconds(self) -> float:
-        """Wall time so far, burn-in included."""
-        return self._seconds + time.perf_counter() - self._since
+    def _sweep(self, number: int) -> dict[str, float]:
+        facts: dict[str, float] = {"sweep": number}
+        for step in self.steps:
+            facts |= step(number) or {}
+        return facts
 
-    def advance(self, until: int, pause: Callable[[Chain], bool] | None = None) -> None:
-        """Sweep up to number `until`; `pause(chain)` is called after each, and where it is true that was the last for
-        now.
-        """
-        for number in range(self.number + 1, until + 1):
-            facts: dict[str, float] = {"sweep": number}
-            for step in self.steps:
-                facts |= step(number) or {}
-            self.number = number
-            if self.schedule.keeps(number):
-                self._record(facts)
-            if pause is not None and pause(self):
-                return
+    def _keep(self, facts: Mapping[str, float]) -> None:
+        self._record(facts)
 
     def draws(self) -> dict[str, np.ndarray]:
         """The parameters as they are now, not copied: 'R', and 'G.i' for random term i."""

@@ -31,7 +31,7 @@ PACKAGES = {
         "draws",
         "posterior",
     },  # of the engines, their contract alone: see SAMPLER_SEES
-    "regressions": {"draws", "machine", "posterior"},
+    "regressions": {"draws", "machine", "posterior", "sampler"},  # of the sampler, the loop alone: see REGRESSIONS_SEE
     "data": {"config", "genotypes", "model", "pedigree"},
     "reml": {"cholesky", "likelihood", "engines", "model", "machine"},
     "results": {"posterior", "data", "model", "machine", "pedigree"},
@@ -45,6 +45,7 @@ OPEN = {"pedigree.kernels", "mmgibbs.options"}  # the decorator of compiled func
 PACKAGES["cli"] |= {"validation", "exchange", "bench", "simulation", "draft", "comparison"}
 CHOLESKY_LIBRARIES = {"numpy", "scipy"}  # and its own kernels: it could be used alone
 SAMPLER_SEES = {"mmgibbs.engines.base"}
+REGRESSIONS_SEE = {"mmgibbs.sampler.loop", "mmgibbs.sampler.schedule"}
 CONFIG_SEES = {"mmgibbs.model.labels"}
 # Upward or sideways, but inside a function: (module, what it imports) and why.
 LAZY: dict[tuple[str, str], str] = {}
@@ -137,6 +138,8 @@ def violations(imports: list[Import]) -> list[str]:
             wrong.append(f"{where} (cholesky knows NumPy and SciPy alone)")
         if own == "sampler" and other == "engines" and i.name not in SAMPLER_SEES:
             wrong.append(f"{where} (sampler sees of the engines their contract alone)")
+        if own == "regressions" and other == "sampler" and i.name not in REGRESSIONS_SEE:
+            wrong.append(f"{where} (regressions see of the sampler the loop over sweeps alone)")
         if own == "config" and other == "model" and i.name not in CONFIG_SEES:
             wrong.append(f"{where} (config sees of the model the names of components alone)")
         if library in ("benchmarks", "tests"):
@@ -160,6 +163,7 @@ def test_imports_go_down_only():
         ("mmgibbs.posterior.summary", "def f():\n    import polars"),
         ("mmgibbs.draws.normal", "from mmgibbs import model"),
         ("mmgibbs.sampler.chain", "import joblib"),
+        ("mmgibbs.regressions.lasso", "from mmgibbs.sampler.chain import Chain"),
         ("mmgibbs.engines.base", "import cupy"),
         ("mmgibbs.cholesky.factor", "from mmgibbs.errors import ModelError"),
         ("mmgibbs.cholesky.factor", "from mmgibbs.machine.threads import blas_threads"),
