@@ -139,7 +139,7 @@ def test_two_factors_share_the_memory(two, monkeypatch, threads):
 def test_two_factors_at_once_without_room_are_seen(two, monkeypatch):
     whole, partial, room, needed = on_a_machine(two, monkeypatch, 2)
     room.update(free=sum(needed) - 1, most=0, together=True)
-    mutant(lr, "at_once if fit_together(*planned) else ALONE", "at_once", compiled=False).solved_for(
+    mutant(lr, "at_once if fit_together(*planned) else ALONE", "at_once", compiled=False).solve_whole_and_partial(
         3, whole, lambda threads: partial
     )
     assert room["most"] == 2
@@ -169,7 +169,7 @@ def test_the_order_of_the_whole_is_one_for_the_partial_data(two, monkeypatch):
     more = whole.planned(3, partial_of(other_way.follow, whole.prepared))
     np.testing.assert_array_equal(np.sort(more.known.symbolic.order), np.sort(of_whole.known.symbolic.order))
     against = mutant(lr, "return np.argsort(place[:n]", "return np.argsort(-place[:n]", compiled=False)
-    mixed = against.OrderOfWhole(whole.prepared)
+    mixed = against.SharedElimination(whole.prepared)
     whole.planned(3, mixed.find)
     backwards = partial.planned(3, partial_of(mixed.follow, partial.prepared))
     assert fill(backwards)[1] > fill(of_whole)[1]
