@@ -64,7 +64,8 @@ def _is_given(key: str, **others: object) -> Callable[[Any], bool]:
     """Whether a key has a value, and other keys those values."""
 
     def check(s: Any) -> bool:
-        return getattr(s, key) not in (None, "auto", (), {}) and all(getattr(s, k) == v for k, v in others.items())
+        given = getattr(s, key) not in (None, "auto", (), {})
+        return given and all(getattr(s, k) is v or (v is not None and getattr(s, k) == v) for k, v in others.items())
 
     return check
 
