@@ -126,14 +126,14 @@ class Device:
     # Memory
 
     def empty(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray:
-        """An array on the device. OutOfDeviceMemory where it does not fit."""
+        """An array on the device. DeviceMemoryError where it does not fit."""
         try:
             return self.cupy.empty(shape, dtype)
         except self.cupy.cuda.memory.OutOfMemoryError as error:
             raise DeviceMemoryError(str(error)) from None
 
     def zeros(self, shape: Shape, dtype: npt.DTypeLike, stream: Stream) -> DeviceArray:
-        """An array on the device, filled with 0 in the order of the stream. OutOfDeviceMemory where it does not fit."""
+        """An array on the device, filled with 0 in the order of the stream. DeviceMemoryError where it does not fit."""
         array = self.empty(shape, dtype)
         self.fill(array, 0, stream)
         return array

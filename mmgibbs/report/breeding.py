@@ -83,8 +83,8 @@ def _figures(
     what: str = "breeding value",
     called: str = "animal",
 ) -> list[tuple[str, str, str]]:
-    """(heading, SVG, caption) of each figure; what: of which values, see `Finished.values_of`; called: what a level
-    is, see `Finished.levels_of`.
+    """(heading, SVG, caption) of each figure; what: of which values, see `Finished.value_name`; called: what a level
+    is, see `Finished.level_names`.
     """
     values = frame["mean"].drop_nulls().to_numpy()
     if not len(values):

@@ -63,7 +63,7 @@ def test_long_rows_and_streamed_blocks(device, monkeypatch):
     assert identical(run(HybridEngine(equations, device=device), G, R, 10), expected)
 
     def refuse(self, part):
-        raise device_updates.OutOfDeviceMemory
+        raise device_updates.DeviceMemoryError
 
     monkeypatch.setattr(device_updates.DeviceUpdates, "_empty_part", refuse)
     with pytest.warns(RuntimeWarning, match="copied there in every sweep"):

@@ -26,7 +26,7 @@ def draws(X, y, samples, chains=100, burn_in=50, module=lasso, seed=11, by=None)
     if by is not None:
         sampler.fit = (
             by(sampler.X, y - y.mean(), Host(1), np.float64)
-            if by is module.ByRows
+            if by is module.WoodburySolver
             else by(sampler.X, y - y.mean(), Host(1))
         )
     keys = Keys(seed, tuple(range(chains)))

@@ -2,12 +2,12 @@
 
     z = 1 a + Z b + e,   b_j ~ N(0, 1/d_j),   a ~ N(0, 1/d_0)  (flat: d_0 = 0)
 
-ByColumns (p <= n), with W = [Z 1] and Sigma^-1 = W'W + diag(d):
+CoefficientsByGram (p <= n), with W = [Z 1] and Sigma^-1 = W'W + diag(d):
 
     L L' = Sigma^-1,   u = L^-1 W'z,   misfit = z'z - u'u,   (b, a) = L'^-1 (u + s),  s ~ N(0, I)
 
-ByRows (n < p; Bhattacharya, Chakraborty & Mallick 2016, O(n^2 p)), with V = I + Z D^-1 Z', a first, with b integrated
-out:
+CoefficientsByRowGram (n < p; Bhattacharya, Chakraborty & Mallick 2016, O(n^2 p)), with V = I + Z D^-1 Z', a
+first, with b integrated out:
 
     q = d_0 + 1'V^-1 1,   m = 1'V^-1 z / q,   misfit = z'V^-1 z - q m^2,   a ~ N(m, 1/q)
     c ~ N(0, D^-1),  f ~ N(Z c, I),   b = c + D^-1 Z'V^-1 (z - 1 a - f)

@@ -1,4 +1,4 @@
-"""What predicted genotypes leave of breeding values, with the variance that SNPs imply (model.markers.VarianceLeft).
+"""The residual polygenic effect of predicted genotypes, with the variance that SNPs imply.
 
 With a_j ~ N(0, gamma v), gamma its class, and epsilon_n ~ N(0, (A^nn)^-1 k v), k = sum 2pq times the mean of gamma over
 the shares of the classes, which are held, there is one genetic variance k v, and

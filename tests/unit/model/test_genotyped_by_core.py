@@ -95,7 +95,7 @@ def test_nothing_of_all_genotyped_with_each_other_is_made(monkeypatch, omega, li
     refuse = lambda *_: pytest.fail("formed")
     monkeypatch.setattr(CoreBlock, "values", property(refuse))
     monkeypatch.setattr(single_step.SingleStep, "_M", property(refuse))
-    for name in ("inverse_among", "inverse_of"):
+    for name in ("inverse_among", "invert"):
         monkeypatch.setattr(single_step, name, refuse)
     monkeypatch.setattr(single_step, "COLUMNS", 3)
     monkeypatch.setattr(single_step, "DRAWS", 6)

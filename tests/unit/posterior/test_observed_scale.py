@@ -67,7 +67,7 @@ def test_counts():
 
 def population(of=module, residual=1.0):
     """One kind of record with eta 1.5 and a genetic variance of .5 beside the residual."""
-    fixed = of.FixedPart(0, np.array([0]), np.array([0]), np.ones((1, 1)))
+    fixed = of.FixedContribution(0, np.array([0]), np.array([0]), np.ones((1, 1)))
     one = np.zeros(1, np.int64)
     return of.Population(0, np.ones(1), (fixed,), np.zeros(1), 0.0, one, (("G.1", np.ones((1, 1, 1))),), one)
 
