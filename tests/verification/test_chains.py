@@ -32,7 +32,7 @@ def sampled_model():
 
 
 def in_processes(monkeypatch, n, chains=3):
-    monkeypatch.setattr(mmgibbs.runs.local, "processes_for", lambda *_: n)
+    monkeypatch.setattr(mmgibbs.runs.local, "count_processes", lambda *_: n)
     model = sampled_model()
     equations = structured_equations(model.design, partition(model.design))
     schedule = Schedule(10, 60, 2, chains=chains)
@@ -143,7 +143,7 @@ def equal(a, b):
 def test_a_run_does_not_depend_on_processes(analysis, tmp_path, monkeypatch):
     found = []
     for n in (1, 2):
-        monkeypatch.setattr(mmgibbs.runs.local, "processes_for", lambda *_, n=n: n)
+        monkeypatch.setattr(mmgibbs.runs.local, "count_processes", lambda *_, n=n: n)
         result = mmgibbs.run(analysis, progress=False, directory=tmp_path / f"run{n}")
         found.append(posterior(result))
         assert found[-1]["genetic"].shape == (2, 20, 20, 1)

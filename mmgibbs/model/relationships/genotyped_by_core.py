@@ -35,17 +35,17 @@ class GenotypedByCore:
     pedigree: SubsetInverse  # A22^-1
 
     @property
-    def genomic_weight(self) -> float:
+    def pedigree_weight(self) -> float:
         """1 - omega."""
         return 1.0 - self.block.share_taken
 
     def solved(self, b: np.ndarray) -> np.ndarray:
         """M^-1 b, of b (m, k)."""
-        return self._eliminated.solved(b) if self.genomic_weight else self.block.solved(b)
+        return self._eliminated.solved(b) if self.pedigree_weight else self.block.solved(b)
 
     @cached_property
     def _eliminated(self) -> Eliminated:
-        return eliminated(self.block, self.pedigree, self.genomic_weight)
+        return eliminated(self.block, self.pedigree, self.pedigree_weight)
 
     def columns_of_inverse(self, columns: np.ndarray) -> np.ndarray:
         """(m, w) these columns of M^-1."""
@@ -55,9 +55,9 @@ class GenotypedByCore:
 
     def draw(self, z: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(m, k) of covariance M^-1, from normals z and, for the share of the pedigree, v of covariance A22."""
-        if not self.genomic_weight:
+        if not self.pedigree_weight:
             return self.block.draw(z)
-        return self.solved(self.block.noise(z) + np.sqrt(self.genomic_weight) * self.pedigree.times(v))
+        return self.solved(self.block.noise(z) + np.sqrt(self.pedigree_weight) * self.pedigree.times(v))
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class SingleStep(Pedigree):
     @property
     def sets_of_normals(self) -> int:
         """One for what genotypes and the pedigree without A22^-1 say, one for a share of A^-1."""
-        return 2 if self._by_core is not None and self._by_core.genomic_weight else 1
+        return 2 if self._by_core is not None and self._by_core.pedigree_weight else 1
 
     @cached_property
     def _parts(self) -> Partitioned:
@@ -131,9 +131,9 @@ class SingleStep(Pedigree):
 
     def noise(self, lists: Lists, code: np.ndarray, who: str) -> Callable[[np.ndarray], np.ndarray]:
         position, by_core = np.argsort(code), self._by_core
-        if by_core is None or not by_core.genomic_weight:
+        if by_core is None or not by_core.pedigree_weight:
             return lambda z: self._noise(z[position])[code]
-        of_pedigree = np.sqrt(by_core.genomic_weight)
+        of_pedigree = np.sqrt(by_core.pedigree_weight)
 
         def of_both(z: np.ndarray) -> np.ndarray:
             own, more = (np.ascontiguousarray(part) for part in np.split(z, 2, axis=1))
@@ -146,7 +146,7 @@ class SingleStep(Pedigree):
         from scipy.linalg import solve_triangular
 
         parts, out, by_core = self._parts, np.empty(z.shape), self._by_core
-        if by_core is not None and not by_core.genomic_weight:
+        if by_core is not None and not by_core.pedigree_weight:
             out[parts.chosen] = by_core.block.draw(z[parts.chosen])
         else:
             out[parts.chosen] = solve_triangular(self._root, z[parts.chosen], trans="T", lower=True)
@@ -209,7 +209,7 @@ class SingleStep(Pedigree):
                 A22 = a_among(kin.sire, kin.dam, kin.inbreeding, chosen, columns)
                 out += self._means.quadratic(columns, inverse - A22)
         if not self._is_exact:
-            n = self.n_levels + (chosen.size if M.genomic_weight else 0)
+            n = self.n_levels + (chosen.size if M.pedigree_weight else 0)
             out += self._changed_in_draws(n, partial(self._draws_by_core, M))
         out[chosen] = own
         return out
@@ -218,7 +218,7 @@ class SingleStep(Pedigree):
         """u of covariance M^-1 and v of A22, (m, k) each, from normals z: (q, k), and m more where v is a part of u."""
         q, own = self.n_levels, self.block.levels
         v = super().draw(z[:q])[own]
-        return M.draw(z[q:] if M.genomic_weight else z[own], v), v
+        return M.draw(z[q:] if M.pedigree_weight else z[own], v), v
 
     def _of_pedigree(self) -> np.ndarray:
         """(m, m) what the pedigree alone says of the levels of the block: A22, with metafounders those of both."""

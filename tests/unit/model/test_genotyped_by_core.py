@@ -55,7 +55,7 @@ def test_noise_has_the_covariance_of_the_inverse(omega):
     [
         ("of_pedigree * mendelian_noise", "0 * mendelian_noise"),
         ("np.sqrt(share) * parts.root_times", "parts.root_times"),
-        ("np.sqrt(by_core.left_of_pedigree)", "by_core.left_of_pedigree"),
+        ("np.sqrt(by_core.pedigree_weight)", "by_core.pedigree_weight"),
     ],
 )
 def test_noise_without_a_share_is_seen(right, wrong):
