@@ -66,9 +66,9 @@ class Simulation:
         import polars as pl
 
         ids = dict.fromkeys(("animal", "sire", "dam", "herd"), pl.String)
-        header = pl.read_csv(self.directory / name, n_rows=0).columns
+        header = pl.read_csv(self.directory / name, n_rows=0, glob=False).columns
         types = {column: kind for column, kind in ids.items() if column in header}
-        return pl.read_csv(self.directory / name, schema_overrides=types, infer_schema_length=None)
+        return pl.read_csv(self.directory / name, schema_overrides=types, infer_schema_length=None, glob=False)
 
 
 def simulate(

@@ -9,7 +9,7 @@ import pytest
 
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.prepare import prepare_genotypes
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, as_a_command
 from mmgibbs.simulation import command
 from mmgibbs.simulation.genome import Genome, Map, allele_counts, drop_genes, effects_of_qtl, historic_population
 from mmgibbs.simulation.simulate import COMPONENTS, GENETIC, simulate_beef, write_beef
@@ -202,7 +202,7 @@ def test_selection_is_of_weights(tmp_path, capsys):
     args = [str(tmp_path / "a"), "--animals", "300", "--years", "5", "--selection", "true"]
     command.main(parser.parse_args(args))
     assert "--selection true" in (tmp_path / "a" / "PROVENANCE.txt").read_text()
-    with pytest.raises(ConfigError, match="--selection cannot be combined with --traits disease"):
+    with as_a_command(), pytest.raises(ConfigError, match="--selection cannot be combined with --traits disease"):
         command.main(parser.parse_args([str(tmp_path / "b"), *args[1:], "--traits", "disease"]))
 
 
@@ -289,5 +289,5 @@ def test_more_genotyped_than_animals():
 def test_options_that_need_others(options, message, tmp_path):
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
-    with pytest.raises(ConfigError, match=message):
+    with as_a_command(), pytest.raises(ConfigError, match=message):
         command.main(parser.parse_args([str(tmp_path / "x"), *options]))

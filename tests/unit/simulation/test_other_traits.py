@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from mmgibbs.config.schema import FILE as SCHEMA
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, as_a_command
 from mmgibbs.runs.run import check, run
 from mmgibbs.simulation import calving, command, disease, files, longevity, mastitis
 from mmgibbs.simulation.liability import cut_points
@@ -234,7 +234,7 @@ def test_words_that_are_no_options(tmp_path, words, capsys):
     ],
 )
 def test_arguments_that_make_no_data(tmp_path, words, message):
-    with pytest.raises(ConfigError) as caught:
+    with as_a_command(), pytest.raises(ConfigError) as caught:
         write(tmp_path, *words)
     assert message in str(caught.value)
     assert not (tmp_path / "data").exists()
