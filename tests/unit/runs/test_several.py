@@ -1,6 +1,6 @@
 """Several analyses in one go on this machine; test_cluster.py has them on workers."""
 
-import inspect
+import pydoc
 
 import polars as pl
 import pytest
@@ -111,8 +111,5 @@ def test_from_python(folder):
 
 
 @pytest.mark.parametrize("name", mmgibbs.__all__)
-def test_signatures_show_no_address_in_memory(name):
-    """`help()` is the same in every process."""
-    value = getattr(mmgibbs, name)
-    if callable(value):
-        assert " at 0x" not in str(inspect.signature(value))
+def test_help_shows_no_address_in_memory(name):
+    assert " at 0x" not in pydoc.render_doc(getattr(mmgibbs, name), renderer=pydoc.plaintext)
