@@ -182,9 +182,9 @@ def _dispatch(arguments: list[str]) -> int:
             loose = [u for u in unknown if not u.startswith("-") and "=" in u]
             keys = list(dict.fromkeys(_behind_a_set(arguments) + loose))
         if unknown or keys:  # said by the command itself, with its own options
-            each = " ".join(f"--set {shlex.quote(key)}" for key in keys)
+            options_text = " ".join(f"--set {shlex.quote(key)}" for key in keys)
             said = keys + [u for u in unknown if u.startswith("-")] if keys else unknown
-            hint = f"; needed one --set for each key: {each}" if keys else ""
+            hint = f"; needed one --set for each key: {options_text}" if keys else ""
             args.parser.error(f"unrecognized arguments: {shlex.join(said)}{hint}")
     except SystemExit as end:  # argparse has spoken: help and version 0, a wrong command line 2
         return end.code if isinstance(end.code, int) else DONE
@@ -193,14 +193,14 @@ def _dispatch(arguments: list[str]) -> int:
 
 def _behind_a_set(arguments: list[str]) -> list[str]:
     """Second and later KEY=VALUE behind one --set, wherever it stands: a command with files takes them for files."""
-    found, value, behind = [], False, False  # the next one is the value of --set; it comes behind that value
+    positions, value, behind = [], False, False  # the next one is the value of --set; it comes behind that value
     for argument in arguments:
         if behind and _KEY.match(argument) and not os.path.exists(argument):
-            found.append(argument)
+            positions.append(argument)
             continue
         behind = value or argument.startswith("--set=")
         value = argument == "--set"
-    return found
+    return positions
 
 
 def _refuse(message: str) -> int:

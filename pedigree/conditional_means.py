@@ -24,8 +24,8 @@ class ConditionalMeans:
         """chosen: (m,) codes; metafounders are all among them, or none is."""
         self.chosen = np.asarray(chosen, np.int64)
         self.n_levels = kin.n_levels
-        own = kin if np.any(self.chosen >= kin.n_animals) else drop_groups(kin)
-        small, number = restricted(own, self.chosen)
+        pedigree = kin if np.any(self.chosen >= kin.n_animals) else drop_groups(kin)
+        small, number = restricted(pedigree, self.chosen)
         self._parts = partitioned(small, number[self.chosen])
         self._down = self._parts.across.T.tocsr()
         self.ancestors = np.flatnonzero(number >= 0)[self._parts.others]
@@ -33,7 +33,7 @@ class ConditionalMeans:
         is_known[self.chosen] = is_known[self.ancestors] = True
         self._others = np.flatnonzero(~is_known[: kin.n_animals])
         has_progeny = np.zeros(kin.n_levels, bool)
-        for parent in (own.sire, own.dam):
+        for parent in (pedigree.sire, pedigree.dam):
             has_progeny[parent[self._others][parent[self._others] >= 0]] = True
         # rows of the chosen, their ancestors and all other parents; the last one, of 0, is an unknown parent's
         kept = np.flatnonzero(is_known | has_progeny)
@@ -41,7 +41,7 @@ class ConditionalMeans:
         self._row = np.full(kin.n_levels + 1, -1, np.int64)
         self._row[kept] = np.arange(kept.size)
         self._row[-1] = kept.size
-        self._sire, self._dam = (self._row[parent[self._others]] for parent in (own.sire, own.dam))
+        self._sire, self._dam = (self._row[parent[self._others]] for parent in (pedigree.sire, pedigree.dam))
 
     def products(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the diagonal of B x y' B', (n_levels,), of x and y (m, k); 0 of the chosen."""
@@ -75,10 +75,10 @@ def _pass_to_progeny(sire, dam, row, X, Y, out):
     """x_i = (x_s + x_d) / 2, y_i likewise, out_i = x_i'y_i; kept where the animal is a parent (row not -1)."""
     k = X.shape[1]
     for i in range(sire.size):
-        s, d, own, total = sire[i], dam[i], row[i], 0.0
+        s, d, value, total = sire[i], dam[i], row[i], 0.0
         for j in range(k):
             x, y = 0.5 * (X[s, j] + X[d, j]), 0.5 * (Y[s, j] + Y[d, j])
             total += x * y
-            if own >= 0:
-                X[own, j], Y[own, j] = x, y
+            if value >= 0:
+                X[value, j], Y[value, j] = x, y
         out[i] = total

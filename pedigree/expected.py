@@ -44,8 +44,8 @@ class ConditionalExpectation:
         """(wanted,) diagonal of (A^nn)^-1: the variance that is left, in units of sigma2_u. A solution for each."""
         out = np.empty(len(self._wanted))
         for first in range(0, len(out), COLUMNS):
-            own = self._wanted[first : first + COLUMNS]
-            unit = np.zeros((len(self._parts.others), len(own)))
-            unit[own, np.arange(len(own))] = 1.0
-            out[first : first + COLUMNS] = self._parts.solve(unit)[own, np.arange(len(own))]
+            columns = self._wanted[first : first + COLUMNS]
+            unit = np.zeros((len(self._parts.others), len(columns)))
+            unit[columns, np.arange(len(columns))] = 1.0
+            out[first : first + COLUMNS] = self._parts.solve(unit)[columns, np.arange(len(columns))]
         return out

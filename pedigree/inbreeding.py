@@ -296,8 +296,8 @@ def _relate_ancestors(
             gene_share[j] = 0.0
     for k in range(n_metafounders):
         share = 0.0
-        for other in range(n_metafounders):
-            share += gamma[k, other] * from_metafounders[other]
+        for metafounder in range(n_metafounders):
+            share += gamma[k, metafounder] * from_metafounders[metafounder]
         if number[k] > 0:
             parent[number[k]].share = share
     for g in range(last + 1):

@@ -54,20 +54,20 @@ def checked_gamma(gamma: np.ndarray) -> np.ndarray:
     if gamma.ndim != 2 or gamma.shape[0] != gamma.shape[1] or not np.isfinite(gamma).all():
         raise PedigreeError(f"Gamma must be a square matrix of numbers, found shape {gamma.shape}")
     if not np.allclose(gamma, gamma.T, rtol=1e-8, atol=1e-10):
-        k, other = (int(i) for i in np.unravel_index(np.argmax(np.abs(gamma - gamma.T)), gamma.shape))
+        k, j = (int(i) for i in np.unravel_index(np.argmax(np.abs(gamma - gamma.T)), gamma.shape))
         raise PedigreeError(
-            f"Gamma must be symmetric, found {gamma[k, other]:g} for ({k + 1}, {other + 1}) and {gamma[other, k]:g} "
-            f"for ({other + 1}, {k + 1})"
+            f"Gamma must be symmetric, found {gamma[k, j]:g} for ({k + 1}, {j + 1}) and {gamma[j, k]:g} "
+            f"for ({j + 1}, {k + 1})"
         )
-    own = np.diag(gamma)
-    if (own <= 0).any() or (own >= 2).any():
-        k = int(np.argmax((own <= 0) | (own >= 2)))
+    diagonal = np.diag(gamma)
+    if (diagonal <= 0).any() or (diagonal >= 2).any():
+        k = int(np.argmax((diagonal <= 0) | (diagonal >= 2)))
         raise PedigreeError(
-            f"Gamma has {own[k]:g} at ({k + 1}, {k + 1}); needed a value above 0 (unrelated founders) and below 2 (a "
-            "population without variation)"
+            f"Gamma has {diagonal[k]:g} at ({k + 1}, {k + 1}); needed a value above 0 (unrelated founders) and below 2 "
+            "(a population without variation)"
         )
     lowest = float(np.linalg.eigvalsh(gamma)[0])
-    if lowest <= 1e-10 * own.max():
+    if lowest <= 1e-10 * diagonal.max():
         raise PedigreeError(
             f"Gamma must be positive definite, its lowest eigenvalue is {lowest:.3g}: two metafounders may be the same "
             "population, which should then have one name"
@@ -87,9 +87,9 @@ def a_among_with_metafounders(kin: Relatives, gamma: np.ndarray, animals: np.nda
     chosen = number[animals]
     out = np.empty((chosen.size, chosen.size))
     for first in range(0, chosen.size, COLUMNS):
-        part = chosen[first : first + COLUMNS]
-        unit = np.zeros((small.n_animals, part.size))
-        unit[part, np.arange(part.size)] = 1.0
+        block = chosen[first : first + COLUMNS]
+        unit = np.zeros((small.n_animals, block.size))
+        unit[block, np.arange(block.size)] = 1.0
         out[:, first : first + COLUMNS] = a_times_with_metafounders(small, gamma, unit)[chosen]
     return out
 

@@ -112,11 +112,12 @@ def _say_codes(
             for t, k in zip(codes.head(_SHOWN), times[chosen][:_SHOWN], strict=True)
         )
         more = f" and {len(codes) - _SHOWN:,} more" if len(codes) > _SHOWN else ""
-        one = len(codes) == 1
-        text = f"{name}: {shown}{more}, {'a parent' if one else 'parents'} without a row, {'is' if one else 'are'} "
-        text += "taken for an unknown parent"
+        is_single = len(codes) == 1
+        text = f"{name}: {shown}{more}, {'a parent' if is_single else 'parents'} without a row, "
+        text += f"{'is' if is_single else 'are'}"
+        text += " taken for an unknown parent"
         if said is placed.warnings:
-            text += f": add {'it' if one else 'them'} to {UNKNOWN_VALUES}; an animal of this id needs a row"
+            text += f": add {'it' if is_single else 'them'} to {UNKNOWN_VALUES}; an animal of this id needs a row"
         said.append(text)
 
 

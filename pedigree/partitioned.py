@@ -48,19 +48,22 @@ def partitioned(kin: Relatives, animals: np.ndarray) -> Partitioned:
     from scipy.sparse.linalg import splu
 
     chosen = np.asarray(animals, np.int64)
-    others = np.delete(np.arange(kin.n_levels), chosen)
-    assert not others.size or others[-1] < kin.n_animals, "what is not chosen are animals"
+    not_chosen = np.delete(np.arange(kin.n_levels), chosen)
+    assert not not_chosen.size or not_chosen[-1] < kin.n_animals, "what is not chosen are animals"
     inverse = a_inverse_csr(kin)
     of_chosen = inverse[chosen]
-    across, among = of_chosen[:, others].tocsr(), of_chosen[:, chosen].tocsr()
-    if not others.size:
-        return Partitioned(others, chosen, across, among, None, None, others)
+    across, among = of_chosen[:, not_chosen].tocsr(), of_chosen[:, chosen].tocsr()
+    if not not_chosen.size:
+        return Partitioned(not_chosen, chosen, across, among, None, None, not_chosen)
     options = {"SymmetricMode": True}
     factor = splu(
-        csc_array(inverse[others][:, others]), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options
+        csc_array(inverse[not_chosen][:, not_chosen]),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options=options,
     )
     root = factor.L @ diags_array(np.sqrt(factor.U.diagonal()))
-    return Partitioned(others, chosen, across, among, factor, root, factor.perm_r)
+    return Partitioned(not_chosen, chosen, across, among, factor, root, factor.perm_r)
 
 
 def inverse_among(kin: Relatives, animals: np.ndarray) -> np.ndarray:
@@ -141,9 +144,9 @@ def restricted(kin: Relatives, animals: np.ndarray) -> tuple[Relatives, np.ndarr
     """
     n, g, animals = kin.n_animals, kin.n_groups, np.asarray(animals, np.int64)
     keep = with_ancestors(kin.sire, kin.dam, animals[animals < n])
-    left = int(np.count_nonzero(keep))
+    n_kept = int(np.count_nonzero(keep))
     number = np.where(keep, np.cumsum(keep) - 1, -1)
-    number = np.concatenate([number, left + np.arange(g), [-1]]).astype(np.int32)  # -1, an unknown parent, stays so
+    number = np.concatenate([number, n_kept + np.arange(g), [-1]]).astype(np.int32)  # -1, an unknown parent, stays so
     sire, dam = number[kin.sire[keep]], number[kin.dam[keep]]
     F = kin.inbreeding[keep]
     more = 1 / kin.dinv[keep] - mendelian_variance(sire, dam, F)  # of metafounders or selfing

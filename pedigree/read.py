@@ -196,8 +196,8 @@ def _check(
 ) -> Pedigree:
     notes, warnings = list(chosen.notes), list(chosen.warnings)
     if len({chosen.id, *chosen.parents}) < 1 + len(chosen.parents):
-        found = ", ".join((chosen.id, *chosen.parents))
-        raise PedigreeError(f"{table.name}: id, sire and dam must be three columns, found {found}")
+        columns = ", ".join((chosen.id, *chosen.parents))
+        raise PedigreeError(f"{table.name}: id, sire and dam must be three columns, found {columns}")
     group = None if group_column is None else table.column(group_column)
     used = [chosen.id, *chosen.parents, chosen.birth, group, *(table.column(c) for c in more)]
     frame = table.read(list(dict.fromkeys(c for c in used if c is not None)))
@@ -271,9 +271,9 @@ def _id_columns(
     ids = frame[chosen.id]
     missing = (ids.is_null() | ids.is_in(named)).arg_max() or 0
     if ids[missing] is None or ids[missing] in named:
-        found = "an empty value" if ids[missing] is None else f"{quoted(ids[missing])}, which means an unknown parent"
+        got = "an empty value" if ids[missing] is None else f"{quoted(ids[missing])}, which means an unknown parent"
         raise PedigreeError(
-            f"{table.name} row {table.line(missing)}: column '{chosen.id}' has {found}; needed an animal's id"
+            f"{table.name} row {table.line(missing)}: column '{chosen.id}' has {got}; needed an animal's id"
         )
     _refuse_lost_digits(table, ids)
     known = pl.col(chosen.parents)
@@ -424,9 +424,9 @@ def _question_columns(
 
 def _refuse_own_parents(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.ndarray) -> None:
     row = np.arange(sire.size, dtype=np.int32)
-    own = np.flatnonzero((sire == row) | (dam == row))
-    if own.size:
-        i = int(own[0])
+    rows = np.flatnonzero((sire == row) | (dam == row))
+    if rows.size:
+        i = int(rows[0])
         as_what = "sire" if sire[i] == i else "dam"
         raise PedigreeError(
             f"{table.name} row {table.line(i)}: animal {quoted(ids[i])} is its own {as_what}; needed another animal"
@@ -529,9 +529,9 @@ def _births(
     birth = np.full(len(ids), np.nan)
     birth[: len(text)] = number.to_numpy()
     for parent, role in ((sire, "sire"), (dam, "dam")):
-        own = birth[: parent.size]
+        years = birth[: parent.size]
         of_parent = np.where(parent >= 0, birth[parent], np.nan)
-        younger = np.flatnonzero(of_parent > own)
+        younger = np.flatnonzero(of_parent > years)
         if younger.size:
             i = int(younger[0])
             p = int(parent[i])
@@ -542,7 +542,7 @@ def _births(
                 f"{table.name} row {table.line(i)}: {role} {quoted(ids[p])} is younger than its calf {quoted(ids[i])} "
                 f"(born {text[p]} > {text[i]}){more}"
             )
-        equal = int(np.count_nonzero(of_parent == own))
+        equal = int(np.count_nonzero(of_parent == years))
         if equal:
             notes.append(f"same birth as the {role}, tolerated: {counted(equal, 'animal')}")
     return birth

@@ -257,23 +257,23 @@ def list_progeny(
 @kernel
 def _list_progeny(sire, dam, place, ptr, progeny, mate):
     """Write the lists. Meanwhile ptr[l + 1] is where the next entry of level l goes."""
-    q, one = place.size - 1, ptr.dtype.type(1)
+    q, unit = place.size - 1, ptr.dtype.type(1)
     ptr[:] = 0
     for i in range(sire.size):
         for p in (sire[i], dam[i]):
             if p >= 0:
-                ptr[place[p] + 1] += one
+                ptr[place[p] + 1] += unit
     before = ptr[0]
     for level in range(1, q + 1):
         entries = ptr[level]
         ptr[level] = before
         before += entries
     for i in range(sire.size):
-        for p, other in ((sire[i], dam[i]), (dam[i], sire[i])):
+        for p, second_parent in ((sire[i], dam[i]), (dam[i], sire[i])):
             if p >= 0:
                 at = ptr[place[p] + 1]
-                progeny[at], mate[at] = place[i], place[other if other >= 0 else q]
-                ptr[place[p] + 1] = at + one
+                progeny[at], mate[at] = place[i], place[second_parent if second_parent >= 0 else q]
+                ptr[place[p] + 1] = at + unit
 
 
 def a_inverse_csr(relatives: Relatives) -> csr_array:
@@ -597,9 +597,9 @@ def a_among(
     out = np.empty((m, with_whom.size))
     block = 16  # columns at a time: 128 bytes per row of u
     for first in range(0, with_whom.size, block):
-        part = with_whom[first : first + block]
-        u = np.zeros((d.size, part.size))
-        u[part, np.arange(part.size)] = 1.0
+        columns_of_block = with_whom[first : first + block]
+        u = np.zeros((d.size, columns_of_block.size))
+        u[columns_of_block, np.arange(columns_of_block.size)] = 1.0
         _a_times(small_sire, small_dam, d, u)
         out[:, first : first + block] = u[chosen]
     return out

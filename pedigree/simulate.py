@@ -390,12 +390,12 @@ class _Simulation:
             return
         sire, dam = self.sire[:stop], self.dam[:stop]
         continue_inbreeding(sire, dam, self.F[:stop], first)
-        part = slice(first, stop)
-        d = mendelian_variance(sire[part], dam[part], self.F)
+        rows = slice(first, stop)
+        d = mendelian_variance(sire[rows], dam[rows], self.F)
         sampling = self.rng.standard_normal((stop - first, self.chol.shape[0])) @ self.chol.T
-        self.u[part] = np.sqrt(d)[:, None] * sampling
-        for parent in (sire[part], dam[part]):
+        self.u[rows] = np.sqrt(d)[:, None] * sampling
+        for parent in (sire[rows], dam[rows]):
             known = parent >= 0
-            self.u[part][known] += 0.5 * self.u[parent[known]]
+            self.u[rows][known] += 0.5 * self.u[parent[known]]
         if self.inherit is not None:
-            self.value[part] = self.inherit(first, sire[part], dam[part], self.u[part])
+            self.value[rows] = self.inherit(first, sire[rows], dam[rows], self.u[rows])

@@ -231,16 +231,16 @@ def _fold(text: pl.Series) -> pl.Series:
     rows = (~text.str.contains(_PLAIN_ASCII)).fill_null(False).arg_true()
     if not len(rows):
         return text.str.to_lowercase()
-    other = _clean(text.gather(rows)).str.replace('^="(.+)"$', "$1")
+    unquoted = _clean(text.gather(rows)).str.replace('^="(.+)"$', "$1")
     for mark in ('"', "'"):
-        other = other.str.replace(f"^{mark}(.+){mark}$", "$1")
+        unquoted = unquoted.str.replace(f"^{mark}(.+){mark}$", "$1")
     # what Excel puts before digits that are text
-    other = other.str.replace("^'", "").str.to_lowercase().str.replace_all("ß", "ss", literal=True)
-    other = other.str.replace_all("ς", "σ", literal=True)
+    unquoted = unquoted.str.replace("^'", "").str.to_lowercase().str.replace_all("ß", "ss", literal=True)
+    unquoted = unquoted.str.replace_all("ς", "σ", literal=True)
     for _ in range(2):  # twice, as two blanks may share a digit: '1 1 1'
-        other = other.str.replace_all(r"([0-9])\s+([0-9])", f"${{1}}{_BLANK_KEPT}${{2}}")
-    other = other.str.replace_all(r"\s+", "").str.replace_all(_BLANK_KEPT, " ", literal=True)
-    return text.str.to_lowercase().scatter(rows, other)
+        unquoted = unquoted.str.replace_all(r"([0-9])\s+([0-9])", f"${{1}}{_BLANK_KEPT}${{2}}")
+    unquoted = unquoted.str.replace_all(r"\s+", "").str.replace_all(_BLANK_KEPT, " ", literal=True)
+    return text.str.to_lowercase().scatter(rows, unquoted)
 
 
 def _shortest_numbers(text: pl.Series) -> pl.Series:
@@ -253,10 +253,10 @@ def _shortest_numbers(text: pl.Series) -> pl.Series:
         written = [format(Decimal(t), "f") for t in text.gather(exponents).to_list()]
         text = text.clone().scatter(exponents, pl.Series(written, dtype=pl.String))
     t = pl.col("text")
-    whole = t.str.extract("^[-+]?0*([0-9]*)", 1)
+    integer_digits = t.str.extract("^[-+]?0*([0-9]*)", 1)
     fraction = t.str.extract("[.,]([0-9]*?)0*$", 1).fill_null("")
     number = pl.concat_str(
-        pl.when(whole == "").then(pl.lit("0")).otherwise(whole),
+        pl.when(integer_digits == "").then(pl.lit("0")).otherwise(integer_digits),
         pl.when(fraction == "").then(pl.lit("")).otherwise(pl.lit(".") + fraction),
     )
     negative = t.str.starts_with("-") & (number != "0")

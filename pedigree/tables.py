@@ -414,33 +414,33 @@ def _text_table(content: bytes, name: str, separator: Separator, header: bool | 
     blanks = separator == WHITESPACE
     data, none = np.frombuffer(content, np.uint8), np.empty(0, np.int64)
     out = np.empty(len(content) + 1 if blanks else 0, np.uint8)
-    found = scan(data, ord(separator), blanks, out, none)
-    if found.wrong:
-        raise TableError(f"{name} row {found.wrong_line}: {WRONG[found.wrong]}")
-    if found.uneven_line:
+    scanned = scan(data, ord(separator), blanks, out, none)
+    if scanned.wrong:
+        raise TableError(f"{name} row {scanned.wrong_line}: {WRONG[scanned.wrong]}")
+    if scanned.uneven_line:
         raise TableError(
             _explain_leading_lines(content, name, separator if is_stated else None)
-            or f"{name} row {found.uneven_line}: found {counted(found.uneven_fields, 'field')} separated by "
-            f"{_describe_separator(separator)}, needed {found.n_fields} as in row {found.first_line}"
-            + _drop_row_names(content, found)
+            or f"{name} row {scanned.uneven_line}: found {counted(scanned.uneven_fields, 'field')} separated by "
+            f"{_describe_separator(separator)}, needed {scanned.n_fields} as in row {scanned.first_line}"
+            + _drop_row_names(content, scanned)
         )
     lines = None
-    if found.n_blank or found.multiline:
-        lines = np.empty(found.n_records, np.int64)
+    if scanned.n_blank or scanned.multiline:
+        lines = np.empty(scanned.n_records, np.int64)
         out = np.empty(len(content) + 1, np.uint8)
-        found = scan(data, ord(separator), blanks, out, lines)
-    if found.n_written:
-        content = out[: found.n_written].tobytes()
+        scanned = scan(data, ord(separator), blanks, out, lines)
+    if scanned.n_written:
+        content = out[: scanned.n_written].tobytes()
     separator = "\t" if blanks else separator
     try:
         record = next(csv.reader(io.StringIO(content[: 1 << 20].decode(errors="ignore")), delimiter=separator))
     except csv.Error as error:
-        raise TableError(f"{name} row {found.first_line}: cannot be read: {error}; is this a table?") from error
+        raise TableError(f"{name} row {scanned.first_line}: cannot be read: {error}; is this a table?") from error
     first = tuple(f.strip() for f in record)
-    names = tuple(str(i + 1) for i in range(found.n_fields))
+    names = tuple(str(i + 1) for i in range(scanned.n_fields))
     if not isinstance(header, bool):
-        names = _checked_names(header, found.n_fields, name)
-    table = Table(name, names, False, first, found.n_records, content, separator, found.padded, lines)
+        names = _checked_names(header, scanned.n_fields, name)
+    table = Table(name, names, False, first, scanned.n_records, content, separator, scanned.padded, lines)
     return table.with_header() if header is True else table
 
 
@@ -463,10 +463,10 @@ def _checked_names(header: Sequence[str], n_columns: int, name: str) -> tuple[st
     return names
 
 
-def _drop_row_names(content: bytes, found: Scan) -> str:
+def _drop_row_names(content: bytes, scanned: Scan) -> str:
     """Recognise a table of R's write.table: names of rows in every line, and none for them in the first."""
-    lines = content[: 1 << 20].split(b"\n")[found.first_line - 1 :][:2]
-    one_more = found.uneven_line == found.first_line + 1 and found.uneven_fields == found.n_fields + 1
+    lines = content[: 1 << 20].split(b"\n")[scanned.first_line - 1 :][:2]
+    one_more = scanned.uneven_line == scanned.first_line + 1 and scanned.uneven_fields == scanned.n_fields + 1
     if not one_more or any(c in b"0123456789" for c in lines[0]) or not lines[1].lstrip(b'"')[:1].isdigit():
         return ""
     return "; has the first column no name? (in R, write.table(..., row.names = FALSE) leaves out the names of rows)"

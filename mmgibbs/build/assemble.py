@@ -79,8 +79,10 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         if covariance.flat and not covariance.fixed:
             notes += refuse_flat(term, labels, design)
         if sampled:
-            own = check_posterior_exists(term.name, covariance, term.n_prior_levels)
-            notes += own or (warn_of_few_levels(term, covariance) if covariance.flat and not covariance.fixed else [])
+            notes_of_term = check_posterior_exists(term.name, covariance, term.n_prior_levels)
+            notes += notes_of_term or (
+                warn_of_few_levels(term, covariance) if covariance.flat and not covariance.fixed else []
+            )
         covariances.append(covariance)
         columns = [random.effects[e.name].level for e in term.effects]
         infos.append(term_info(term, design.traits, columns, blocks, covariance.fixed, i))

@@ -54,8 +54,8 @@ def read_decisions(analysis: Analysis, prepared: Prepared, assembled: Assembled)
     components = component_names(random)
     weights = np.array([[of.get(label, 0.0) for label in components] for of in wanted.values()])
     on_scale = _record_scale_criteria(wanted, asked.term, prepared, assembled)
-    own = tuple(total.of_codes(codes) for total in totals)
-    return Decisions(asked.term, codes, weights, selected, asked.rank_interval, on_scale, own)
+    totals_of_candidates = tuple(total.of_codes(codes) for total in totals)
+    return Decisions(asked.term, codes, weights, selected, asked.rank_interval, on_scale, totals_of_candidates)
 
 
 def _totals(
@@ -67,7 +67,7 @@ def _totals(
     names = {name for weights in wanted.values() for name in weights}
     traits = {info.trait_of_component[c] for c, label in enumerate(info.components) if label in names}
     traits |= {design.traits.index(asked[1]) for name in names if (asked := on_records(name)) is not None}
-    found = []
+    totals = []
     for t in sorted(traits & {m.trait for m in design.markers}):
         total = make_total(t, infos, prepared)
         if total is None or design.terms[total.term].name != term:
@@ -77,8 +77,8 @@ def _totals(
                 f"added to {term} to give breeding values; needed one effect of the animal itself in {term}, of the "
                 f"column model.markers.{snps}.level and without covariates"
             )
-        found.append(total)
-    return found
+        totals.append(total)
+    return totals
 
 
 def _with_totals(asked: Asked, codes: np.ndarray, totals: Sequence[TotalValues], labels: LevelLabels) -> np.ndarray:
@@ -86,11 +86,11 @@ def _with_totals(asked: Asked, codes: np.ndarray, totals: Sequence[TotalValues],
     known = np.isin(codes, totals[0].codes)
     for total in totals[1:]:
         known &= np.isin(codes, total.codes)
-    others = labels.ids.gather(codes[~known])
-    if (asked.candidates.ids or asked.candidates.file is not None) and len(others):
-        more = f" and {len(others) - SHOWN:,} more" if len(others) > SHOWN else ""
+    unknown = labels.ids.gather(codes[~known])
+    if (asked.candidates.ids or asked.candidates.file is not None) and len(unknown):
+        more = f" and {len(unknown) - SHOWN:,} more" if len(unknown) > SHOWN else ""
         raise ConfigError(
-            f"decisions.candidates: found {', '.join(quoted(i) for i in others.head(SHOWN))}{more} without genotypes, "
+            f"decisions.candidates: found {', '.join(quoted(i) for i in unknown.head(SHOWN))}{more} without genotypes, "
             "whose genomic values are unknown; needed genotyped candidates (with single_step, those with records too)"
         )
     return codes[known]
@@ -101,24 +101,24 @@ def _record_scale_criteria(
 ) -> tuple[tuple[Probabilities, np.ndarray], ...]:
     """Probabilities and expected counts in the criteria, with the weights (criteria, columns) of their columns."""
     design = prepared.design
-    found: dict[str, tuple[Probabilities, np.ndarray]] = {}
+    criteria: dict[str, tuple[Probabilities, np.ndarray]] = {}
     for name in dict.fromkeys(name for weights in wanted.values() for name in weights):
         asked = on_records(name)
         if asked is None:
             continue
         what, trait, category = asked
         where = f"decisions.index: {name}"
-        of = found.get(trait)
+        of = criteria.get(trait)
         if of is None:
             p = make_probabilities(trait, prepared, assembled.terms, assembled.model.observed, where)
-            of = found[trait] = p, np.zeros((len(wanted), len(p.columns)))
+            of = criteria[trait] = p, np.zeros((len(wanted), len(p.columns)))
         if of[0].term is None or design.terms[of[0].term].name != term:
             raise ConfigError(f"{where}: the animals' own effect on {trait} is not in {term}, whose levels are ranked")
         column = of[0].columns[0] if not category else f"{what}[{category}]"
         if column not in of[0].columns:
             raise ConfigError(f"{where}: {nearest(category, of[0].labels, f'the categories of {trait} are')}")
         of[1][:, of[0].columns.index(column)] = [weights.get(name, 0.0) for weights in wanted.values()]
-    return tuple(found.values())
+    return tuple(criteria.values())
 
 
 def _selected(m: int, per_cent: float) -> int:
@@ -185,12 +185,12 @@ def _equal_counts(top: Sequence[float], decisions: Decisions) -> list[str]:
     """Few candidates: several per cents select as many of them."""
     notes = []
     for n in dict.fromkeys(decisions.selected):
-        same = [f"{x:g}" for x, own in zip(top, decisions.selected, strict=True) if own == n]
+        same = [f"{x:g}" for x, n_selected in zip(top, decisions.selected, strict=True) if n_selected == n]
         if len(same) > 1:
-            each = f"the best {n:,}" if n > 1 else "the best one"
+            best = f"the best {n:,}" if n > 1 else "the best one"
             notes.append(
                 f"decisions.top: {', '.join(same[:-1])} and {same[-1]} % of {decisions.codes.size:,} candidates are "
-                f"all {each}: their columns and rows are the same"
+                f"all {best}: their columns and rows are the same"
             )
     return notes
 
@@ -238,7 +238,7 @@ def _codes(ids: Sequence[str], named: Sequence[str], where: str, labels: LevelLa
     unknown = np.flatnonzero(codes < 0).tolist()
     if unknown:
         more = f" and {len(unknown) - SHOWN:,} more" if len(unknown) > SHOWN else ""
-        found = ", ".join(named[i] for i in unknown[:SHOWN])
+        unknown_ids = ", ".join(named[i] for i in unknown[:SHOWN])
         none = next(
             (
                 f"; '{ids[i]}' is an unknown-parent group, and groups are not candidates"
@@ -249,7 +249,7 @@ def _codes(ids: Sequence[str], named: Sequence[str], where: str, labels: LevelLa
         )
         hint = explain_respelled(pl.Series([ids[i] for i in unknown]), known, term)
         raise ConfigError(
-            f"{where}: found {found}{more}, needed ids among the {len(known):,} levels of {term}{none}"
+            f"{where}: found {unknown_ids}{more}, needed ids among the {len(known):,} levels of {term}{none}"
             + ("" if hint is None else f"; {hint}")
         )
     first: dict[int, int] = {}

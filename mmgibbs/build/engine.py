@@ -70,35 +70,37 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
     A GPU is used where `device: gpu` asks for it, never by itself. Threads: `sampler.threads`, else the cores that
     chains in parallel leave. Raises ConfigError, or DeviceError for a GPU that is not there.
     """
-    gpu, found = sampler.device == "gpu", Compared(sampler.engine, "asked for", {})
-    if found.name == "auto":
-        found = _continued(begun_with) if begun_with is not None else _compared(sampler, model)
+    gpu, comparison = sampler.device == "gpu", Compared(sampler.engine, "asked for", {})
+    if comparison.name == "auto":
+        comparison = _continued(begun_with) if begun_with is not None else _compared(sampler, model)
     device = "gpu" if gpu else "cpu"
-    engine = engine_class(found.name, device)
+    engine = engine_class(comparison.name, device)
     refused = engine.refuses(model.design)
     if refused:
-        raise ConfigError(f"sampler: engine {found.name} with device {device} cannot be combined with {refused}")
+        raise ConfigError(f"sampler: engine {comparison.name} with device {device} cannot be combined with {refused}")
     if gpu:
         import_cupy()
     kind = engine.partitions[0] if sampler.partition == "auto" else sampler.partition
     if kind not in engine.partitions:
         raise ConfigError(
-            f"sampler.partition: found '{kind}', which cannot be combined with engine: {found.name}; needed "
+            f"sampler.partition: found '{kind}', which cannot be combined with engine: {comparison.name}; needed "
             f"{engine.partitions[0]} or auto"
         )
     threads = sampler.threads or max(1, cores() // sampler.chains)
     fixed = model.all_fixed and not model.design.responses  # whose liabilities move
     markers = bool(model.design.markers)  # whose effects alone threads share in serial sweeps
-    if found.name == "serial":  # SNP effects share them, where they are asked for
+    if comparison.name == "serial":  # SNP effects share them, where they are asked for
         threads = (sampler.threads or 1) if markers else 1
     threads = threads if "threads" in engine.options else 1
     joined = joined_components(model)
     size = 0
-    if found.name == "marginal" and sampler.method == "gibbs":
+    if comparison.name == "marginal" and sampler.method == "gibbs":
         size = factor_cost(model.design, *joined).bytes
     share = markers and sampler.threads is not None  # they wait long for a core that others use
-    choice = EngineChoice(found.name, sampler.update, threads, device, fixed, sampler.tolerance, joined, share, size)
-    return ChosenEngine(choice, kind, found.why, found.estimates)
+    choice = EngineChoice(
+        comparison.name, sampler.update, threads, device, fixed, sampler.tolerance, joined, share, size
+    )
+    return ChosenEngine(choice, kind, comparison.why, comparison.estimates)
 
 
 def joined_components(model: MixedModel) -> Joined:
@@ -134,8 +136,8 @@ def _compared(sampler: Sampler, model: MixedModel) -> Compared:
     if refused and design.n_equations >= LARGE:
         return _engine_by_size(sampler, model)
     sweeps = estimated_sweeps(model)
-    name = min(sweeps, key=lambda one: sweeps[one]) if _free(sampler) else "serial"
-    shown = " and ".join(f"{ms:.2g} ms per sweep of {one}" for one, ms in sweeps.items())
+    name = min(sweeps, key=lambda engine: sweeps[engine]) if _free(sampler) else "serial"
+    shown = " and ".join(f"{ms:.2g} ms per sweep of {engine}" for engine, ms in sweeps.items())
     why = f"auto, by estimates: {shown}" + ("" if _free(sampler) else f"; partition {sampler.partition}")
     estimates: dict[str, object] = {"milliseconds_per_sweep": sweeps}
     if refused:

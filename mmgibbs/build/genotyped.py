@@ -27,10 +27,10 @@ def files_of_genotyped(prepared: Prepared) -> dict[str, Callable[[Path], None]]:
         return {}
     ids = prepared.genotypes.animals["animal"]
     scores, shares = principal_components(_scaled(prepared, ids), COUNT)
-    some = ids.gather(np.unique(np.linspace(0, len(ids) - 1, min(SHOWN, len(ids))).astype(np.int64)))
-    G = products(_scaled(prepared, some), np.arange(len(prepared.genotypes.frequency))).matrix
+    shown = ids.gather(np.unique(np.linspace(0, len(ids) - 1, min(SHOWN, len(ids))).astype(np.int64)))
+    G = products(_scaled(prepared, shown), np.arange(len(prepared.genotypes.frequency))).matrix
     order = cluster_order(G)
-    chosen = some.gather(order)
+    chosen = shown.gather(order)
     A = None
     of_pedigree = next((kind for kind in kinds if isinstance(kind, Pedigree)), None)
     codes = None if prepared.pedigree is None else prepared.pedigree.codes(chosen)
@@ -42,11 +42,11 @@ def files_of_genotyped(prepared: Prepared) -> dict[str, Callable[[Path], None]]:
 
 def _scaled(prepared: Prepared, ids: pl.Series) -> Additive:
     """VanRaden 1 at the frequencies of `data.genotypes`."""
-    found = prepared.genotypes
-    assert found is not None
-    p = found.frequency
-    scale = np.full(len(p), 1 / np.sqrt(max(found.sum_2pq, np.finfo(float).tiny)))
-    return Additive(found.packed(ids), 2 * p, scale, found.mean)
+    genotypes = prepared.genotypes
+    assert genotypes is not None
+    p = genotypes.frequency
+    scale = np.full(len(p), 1 / np.sqrt(max(genotypes.sum_2pq, np.finfo(float).tiny)))
+    return Additive(genotypes.packed(ids), 2 * p, scale, genotypes.mean)
 
 
 def cluster_order(G: np.ndarray) -> np.ndarray:
@@ -55,6 +55,6 @@ def cluster_order(G: np.ndarray) -> np.ndarray:
 
     if len(G) < 3:
         return np.arange(len(G))
-    own = G.diagonal()
-    apart = np.sqrt(np.maximum(own[:, None] + own - 2 * G, 0.0))
+    diagonal = G.diagonal()
+    apart = np.sqrt(np.maximum(diagonal[:, None] + diagonal - 2 * G, 0.0))
     return leaves_list(linkage(apart[np.triu_indices(len(G), 1)], "average", optimal_ordering=True)).astype(np.int64)

@@ -44,10 +44,12 @@ def refuse_folds_beyond_memory(model: MixedModel, schedule: Schedule, of_engine:
 
     Each builds equations of its own. of_engine: as above.
     """
-    each = sampling_bytes(model, schedule, estimated_bytes(model.design, "double"), np.dtype(float)) + of_engine
+    bytes_per_fold = (
+        sampling_bytes(model, schedule, estimated_bytes(model.design, "double"), np.dtype(float)) + of_engine
+    )
     what = "a chain" if at_once == 1 else f"{at_once} chains at once, each"
     refuse_beyond_free(
-        at_once * each,
+        at_once * bytes_per_fold,
         f"validation with {what} of {model.design.n_equations:,} equations",
         (f"fewer workers ({option_name('cluster')}), " if at_once > 1 else "")
         + ("another sampler.engine, " if of_engine else "")
@@ -70,8 +72,8 @@ def solving_bytes(design: Design, precision: str) -> int:
 def solutions_that_fit(design: Design, precision: str, wanted: int) -> int:
     """How many of the folds that are wanted can be solved at once, beside the whole data: 1 at least, which is refused
     in its turn."""
-    free, each = free_bytes(), solving_bytes(design, precision)
-    return wanted if free is None else max(1, min(wanted, free // max(1, each) - 1))
+    free, bytes_per_solution = free_bytes(), solving_bytes(design, precision)
+    return wanted if free is None else max(1, min(wanted, free // max(1, bytes_per_solution) - 1))
 
 
 def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: np.dtype) -> int:
@@ -80,11 +82,11 @@ def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: 
     solutions.
     """
     n, chains = model.design.n_effects, schedule.chains
-    each = bytes_of_results(model, schedule)
+    bytes_of_chain = bytes_of_results(model, schedule)
     markers = sum(bytes_of_markers(m, len(model.design.patterns)) for m in model.design.markers)
-    at_work = chains * each + bytes_per_chain(model.design, real) + model.followed_bytes
-    pooling = chains * (each + n * 16) + n * 40
-    table = chains * (each - n * MOMENTS) + n * (MOMENTS + TABLE)
+    at_work = chains * bytes_of_chain + bytes_per_chain(model.design, real) + model.followed_bytes
+    pooling = chains * (bytes_of_chain + n * 16) + n * 40
+    table = chains * (bytes_of_chain - n * MOMENTS) + n * (MOMENTS + TABLE)
     return equations + markers + model.bytes_of_marker_draws + max(at_work, pooling, table)
 
 

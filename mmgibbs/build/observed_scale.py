@@ -51,14 +51,14 @@ def observed_scales(
     variance of each level in units of its own, of those that hold what predicted genotypes leave (single_step); None
     of the traits of such a term where a level with records has none.
     """
-    left = {} if diagonals is None else diagonals
-    unknown = {t for info in terms if info.name in left and not _known(design, info.name, left[info.name])
+    diagonal_of = {} if diagonals is None else diagonals
+    unknown = {t for info in terms if info.name in diagonal_of and not _known(design, info.name, diagonal_of[info.name])
                for t in info.trait_of_component}  # fmt: skip
     return tuple(
         scale
         for response in design.responses
         if isinstance(response, (Categories, Count)) and response.trait not in unknown
-        for scale in _response_scale(design, terms, marker_levels, left, response)
+        for scale in _response_scale(design, terms, marker_levels, diagonal_of, response)
     )
 
 
@@ -83,16 +83,16 @@ def _response_scale(
     diagonals: Mapping[str, np.ndarray],
     response: Categories | Count,
 ) -> list[ObservedScale]:
-    t, found = response.trait, []
+    t, parts = response.trait, []
     labels = response.labels if isinstance(response, Categories) else ()
     scores = parse_scores(labels)
     on_trait = [] if covariate_term_names(terms, t) else random_components(terms, t)
     direct = direct_component(terms, on_trait)
     related = [(i, c) for i, c in on_trait if terms[i].related]
-    own = direct or (related[0] if len(related) == 1 else None)
+    animal_effect = direct or (related[0] if len(related) == 1 else None)
     of = lambda effect: None if effect is None else (terms[effect[0]].matrix, effect[1])
     varies = bool(covariate_term_names(terms, t))
-    own_markers = () if varies else _markers_by_level(design, t, terms, own, marker_levels)
+    own_markers = () if varies else _markers_by_level(design, t, terms, animal_effect, marker_levels)
     genomic = not varies and any(m.trait == t for m in design.markers)
     observes = design.patterns[:, t]
     for c, name in enumerate(design.residual_classes or ("",)):
@@ -104,12 +104,14 @@ def _response_scale(
         chosen = evenly(records)
         people = population(design, terms, response, chosen, diagonals)
         draws = observed_name(t, c), liability_name(t, c)
-        scale = ObservedScale(*draws, names, people, len(labels), scores, of(direct), of(own), own_markers, genomic)
-        if own is not None and terms[own[0]].name in diagonals:
-            mean = _diagonal(design, terms[own[0]].name, chosen, diagonals).mean()
+        scale = ObservedScale(
+            *draws, names, people, len(labels), scores, of(direct), of(animal_effect), own_markers, genomic
+        )
+        if animal_effect is not None and terms[animal_effect[0]].name in diagonals:
+            mean = _diagonal(design, terms[animal_effect[0]].name, chosen, diagonals).mean()
             scale = replace(scale, own_regression=_regression_on_j(design, t, chosen), direct_diagonal=float(mean))
-        found.append(scale)
-    return found
+        parts.append(scale)
+    return parts
 
 
 def _diagonal(design: Design, name: str, records: np.ndarray, diagonals: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -133,16 +135,20 @@ def _regression_on_j(design: Design, trait: int, records: np.ndarray) -> tuple[i
 
 
 def _markers_by_level(
-    design: Design, trait: int, terms: Sequence[TermInfo], own: tuple[int, int] | None, marker_levels: Sequence[str]
+    design: Design,
+    trait: int,
+    terms: Sequence[TermInfo],
+    animal_effect: tuple[int, int] | None,
+    marker_levels: Sequence[str],
 ) -> tuple[int, ...]:
     """Terms of SNP effects on the trait of the animals of the own effect, or without one of those of the first term."""
     on_trait = [j for j, m in enumerate(design.markers) if m.trait == trait]
     if not on_trait:
         return ()
     column = marker_levels[on_trait[0]]
-    if own is not None:
-        info = terms[own[0]]
-        column = info.level_columns[info.effect_of_component[own[1]]]
+    if animal_effect is not None:
+        info = terms[animal_effect[0]]
+        column = info.level_columns[info.effect_of_component[animal_effect[1]]]
     return tuple(j for j in on_trait if marker_levels[j] == column)
 
 
@@ -168,9 +174,9 @@ def make_probabilities(
         )
     if scale.own is None and not scale.own_markers:
         regressions = covariate_term_names(terms, t)
-        found = f"random regressions ({', '.join(sorted(regressions))})" if regressions else "no such effect"
+        reason = f"random regressions ({', '.join(sorted(regressions))})" if regressions else "no such effect"
         raise ConfigError(
-            f"{where}: found {found} of {name}; needed an effect of the animal itself, or of its sire, "
+            f"{where}: found {reason} of {name}; needed an effect of the animal itself, or of its sire, "
             "that is the same at every record"
         )
     labels = response.labels if isinstance(response, Categories) else ()
@@ -229,8 +235,8 @@ def population_of_trait(
     products = [(info.matrix, _products(design, terms, n, t, records)) for n, info in enumerate(terms)]
     for n, info in enumerate(terms):
         if diagonals is not None and info.name in diagonals:
-            own = _diagonal(design, info.name, records, diagonals)
-            products[n] = info.matrix, products[n][1] * own[:, None, None]
+            diagonal = _diagonal(design, info.name, records, diagonals)
+            products[n] = info.matrix, products[n][1] * diagonal[:, None, None]
     of_class = design.class_of_pattern[design.pattern[records]]
     columns = [exposure[:, None], of_class[:, None], *(p.level[:, None] for p in parts), *(p.values for p in parts)]
     columns += [p.reshape(len(p), -1) for _, p in products]
@@ -258,8 +264,8 @@ def _genotyped(design: Design, trait: int, records: np.ndarray) -> tuple[np.ndar
     animals of those m records in their stores).
     """
     markers = tuple(j for j, m in enumerate(design.markers) if m.trait == trait)
-    each = [design.markers[j].animal[records] for j in markers]
-    places = np.array(each, np.int64).reshape(len(markers), records.size)
+    animals = [design.markers[j].animal[records] for j in markers]
+    places = np.array(animals, np.int64).reshape(len(markers), records.size)
     known = (places >= 0).any(axis=0) if markers else np.zeros(records.size, bool)
     return known.astype(float), markers, places[:, known] if markers else places
 
@@ -272,9 +278,9 @@ def _fixed_effects(design: Design, trait: int) -> list[tuple[int, int]]:
 
 def _fixed_contribution(design: Design, i: int, e: int, trait: int, records: np.ndarray) -> FixedContribution:
     term = design.terms[i]
-    own = np.flatnonzero((term.component_trait == trait) & (term.component_effect == e))
+    components = np.flatnonzero((term.component_trait == trait) & (term.component_effect == e))
     level, values = _met(term, e, records)
-    return FixedContribution(i, own, np.maximum(level, 0).astype(np.int64), values)
+    return FixedContribution(i, components, np.maximum(level, 0).astype(np.int64), values)
 
 
 def _met(term: Term, e: int, records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -292,9 +298,9 @@ def _products(design: Design, terms: Sequence[TermInfo], n: int, trait: int, rec
     k = term.n_components
     z, related = np.zeros((records.size, k)), np.eye(k)
     for e in range(len(term.effects)):
-        own = np.flatnonzero((term.component_trait == trait) & (term.component_effect == e))
-        if own.size:
-            z[:, own] = _met(term, e, records)[1]
+        components = np.flatnonzero((term.component_trait == trait) & (term.component_effect == e))
+        if components.size:
+            z[:, components] = _met(term, e, records)[1]
     for i, a, b, r in correlated_effects(terms, random_components(terms, trait)):
         if i == n:
             related[a, b] = related[b, a] = r

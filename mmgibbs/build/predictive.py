@@ -74,7 +74,7 @@ def _class_effect(prepared: Prepared, trait: int) -> int | None:
 
 def extreme_levels(prepared: Prepared) -> list[ExtremeLevels]:
     """Levels of fixed class effects whose records of a trait in categories all lie in one end category."""
-    design, found = prepared.design, []
+    design, levels = prepared.design, []
     for response in design.responses:
         if not isinstance(response, Categories):
             continue
@@ -91,8 +91,8 @@ def extreme_levels(prepared: Prepared) -> list[ExtremeLevels]:
                 if extreme.size:
                     ids = labels.ids.gather(extreme[:5]).to_list()
                     trait = design.traits[response.trait]
-                    found.append(ExtremeLevels(trait, term.name, int(extreme.size), term.n_levels, ids))
-    return found
+                    levels.append(ExtremeLevels(trait, term.name, int(extreme.size), term.n_levels, ids))
+    return levels
 
 
 def acceptance(statistics: Mapping[str, np.ndarray], trait: str) -> float | None:

@@ -94,10 +94,10 @@ def warn_of_few_levels(term: Term, covariance: CovarianceModel) -> list[str]:
         met[effect.level[effect.level >= 0]] = True
     q = int(np.count_nonzero(met))
     k = max(len(block) for block in covariance.blocks)
-    left = q - 2 * k - 2
-    if left > 0 and q / left <= MOST_FLAT:
+    degrees_left = q - 2 * k - 2
+    if degrees_left > 0 and q / degrees_left <= MOST_FLAT:
         return []
-    would = f"would be {q / left:.1f} times their mean square" if left > 0 else "would not exist"
+    would = f"would be {q / degrees_left:.1f} times their mean square" if degrees_left > 0 else "would not exist"
     return [
         f"variances.{term.name}: a flat prior, and {q:,} levels with records: if their effects were known, the "
         f"posterior mean of the variance {would}; read the median, or give a proper prior "

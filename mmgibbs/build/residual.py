@@ -35,16 +35,16 @@ def residual_model(
     classes, matrices, notes = design.residual_classes, [], []
     observed = design.patterns[design.pattern]
     for c, name in enumerate(classes or ("",)):
-        own, of_class = spec.of_class(name), design.class_of_pattern == c
+        class_spec, of_class = spec.of_class(name), design.class_of_pattern == c
         unit = {t for t in unit_traits(design) if reference_class(design, t) == c}
         blocks = blocks_recorded_together(design.patterns[of_class], spec.structure)
         called = f"residual.classes.{name}" if classes else "residual"
-        prior = make_prior(own, called, design.traits, range(design.n_traits), design, phenotypic)
-        matrix = covariance_model(own, default, blocks, all_fixed, called, design.traits, prior)
+        prior = make_prior(class_spec, called, design.traits, range(design.n_traits), design, phenotypic)
+        matrix = covariance_model(class_spec, default, blocks, all_fixed, called, design.traits, prior)
         if classes:
-            _check_classes_of_categories(own, matrix, unit, design, c)
-        matrix = _with_unit_variances(matrix, unit_traits(design), unit, given=own.start is not None)
-        notes += _note_unused_covariances(own, matrix, design.traits, called)
+            _check_classes_of_categories(class_spec, matrix, unit, design, c)
+        matrix = _with_unit_variances(matrix, unit_traits(design), unit, given=class_spec.start is not None)
+        notes += _note_unused_covariances(class_spec, matrix, design.traits, called)
         in_class = observed[of_class[design.pattern]]
         records = {b: int(in_class[:, list(b)].any(axis=1).sum()) for b in blocks}
         notes += check_posterior_exists(called, matrix, records, "records") if sampled else []
@@ -70,10 +70,10 @@ def _check_classes_of_categories(
     another class leaves improper: as its residual variance grows, a record at either end keeps a probability of 1/2.
     """
     for t in sorted(unit if spec.start is not None else ()):
-        found = float(matrix.start[t, t])
-        if found != 1.0:
+        variance = float(matrix.start[t, t])
+        if variance != 1.0:
             raise ConfigError(
-                f"variances.{matrix.name}.start: found {found:g} for {design.traits[t]}, needed 1: this class has "
+                f"variances.{matrix.name}.start: found {variance:g} for {design.traits[t]}, needed 1: this class has "
                 f"most records of {design.traits[t]}, and its residual variance sets the scale of the liability"
             )
     if matrix.fixed or not matrix.flat:

@@ -93,11 +93,16 @@ def _side(
     Z: np.ndarray, threshold: np.ndarray, thresholds: int, sign: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """(values, rows, columns, number of rows) of sign (z'b - t) >= 0."""
-    own = np.flatnonzero(threshold > -2)
-    row, column = np.nonzero(Z[own])
-    free = np.flatnonzero(threshold[own] >= 0)
-    values = np.concatenate([sign * Z[own][row, column], np.full(free.size, -float(sign))])
-    return values, np.concatenate([row, free]), np.concatenate([column, Z.shape[1] + threshold[own][free]]), own.size
+    thresholds_met = np.flatnonzero(threshold > -2)
+    row, column = np.nonzero(Z[thresholds_met])
+    free = np.flatnonzero(threshold[thresholds_met] >= 0)
+    values = np.concatenate([sign * Z[thresholds_met][row, column], np.full(free.size, -float(sign))])
+    return (
+        values,
+        np.concatenate([row, free]),
+        np.concatenate([column, Z.shape[1] + threshold[thresholds_met][free]]),
+        thresholds_met.size,
+    )
 
 
 def find_separation(design: Design, response: Response) -> Separated | None:
@@ -196,32 +201,34 @@ def refuse_separation(prepared: Prepared) -> list[str]:
     for response in design.responses:
         name = design.traits[response.trait]
         try:
-            found = find_separation(design, response)
+            separated = find_separation(design, response)
         except TooLarge:
             notes.append(
                 f"trait '{name}': it was not checked whether its flat fixed effects together separate the records: the "
                 f"check takes at most {MOST_COLUMNS} of their equations, and {MOST_VALUES:,} equations times records"
             )
             continue
-        if found is not None:
-            raise DataError(describe_separation(found, design, _make_labels(prepared)))
+        if separated is not None:
+            raise DataError(describe_separation(separated, design, _make_labels(prepared)))
     return notes
 
 
-def describe_separation(found: Separated, design: Design, label: Callable[[int, int, int], str]) -> str:
+def describe_separation(separated: Separated, design: Design, label: Callable[[int, int, int], str]) -> str:
     """Reason, combination, counts and remedies; label of (term, component, level)."""
-    several = len(found.columns) > 1
+    several = len(separated.columns) > 1
     shown = [
-        f"{label(*column)} ({'+' if v > 0 else '-'})" for column, v in zip(found.columns, found.values, strict=True)
+        f"{label(*column)} ({'+' if v > 0 else '-'})"
+        for column, v in zip(separated.columns, separated.values, strict=True)
     ]
     more = f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
-    terms = dict.fromkeys(design.terms[i].name for i, _, _ in found.columns)
+    terms = dict.fromkeys(design.terms[i].name for i, _, _ in separated.columns)
     name = next((t for t in terms if t != "intercept"), "NAME")
     what = "these effects separate" if several else "this effect separates"
     return (
-        f"trait '{design.traits[found.trait]}': {what} its records: {', '.join(shown[:SHOWN])}{more}. The further "
-        f"they go, + up and - down, the better {found.records:,} of {found.observed:,} records fit, and no record fits "
-        "worse: with flat priors they have no posterior; needed "
+        f"trait '{design.traits[separated.trait]}': {what} its records: {', '.join(shown[:SHOWN])}{more}. The further "
+        f"they go, + up and - down, the better {separated.records:,} of {separated.observed:,} records fit, "
+        f"and no record "
+        "fits worse: with flat priors they have no posterior; needed "
         f"model.fixed.{name}.prior: {{variance: 10}}, the effect among the random ones, or levels joined"
     )
 

@@ -112,8 +112,8 @@ def check_targets(stop: Stop | None, assembled: Assembled) -> None:
         starts |= {threshold_name(r.trait): r.start_of_cuts()[None, None, 2:-1] for r in ordinal}
         starts |= {scale.draws: np.zeros((1, 1, len(scale.names))) for scale in model.observed}
         for markers in model.design.markers:
-            own = starting_draws(markers) if markers.joint is None else joint_starting_draws(markers, markers.joint)
-            starts |= own
+            draws = starting_draws(markers) if markers.joint is None else joint_starting_draws(markers, markers.joint)
+            starts |= draws
         check_patterns(wanted, _sampled(assembled, starts))
 
 

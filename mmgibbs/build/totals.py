@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def with_totals(assembled: Assembled, prepared: Prepared) -> Assembled:
     """The model with the totals of each trait that has both: of animals that are genotyped and levels of the term."""
     every = [make_total(t, assembled.terms, prepared) for t in range(len(prepared.design.traits))]
-    found = tuple(total for total in every if total is not None)
-    return replace(assembled, model=replace(assembled.model, totals=found))
+    totals = tuple(total for total in every if total is not None)
+    return replace(assembled, model=replace(assembled.model, totals=totals))
 
 
 def make_total(trait: int, terms: Sequence[TermInfo], prepared: Prepared) -> TotalValues | None:
@@ -56,17 +56,17 @@ def _j_contribution(
 ) -> tuple[int, int, np.ndarray] | None:
     """What the regression on J adds to total breeding values (data/genotypes/imputed.py); None where there is none."""
     j = next((prepared.markers[m].j for m in markers if prepared.markers[m].j is not None), None)
-    found = [i for i, term in enumerate(prepared.design.terms) if term.name == J and term.kind == "fixed"]
-    if j is None or not found:
+    terms = [i for i, term in enumerate(prepared.design.terms) if term.name == J and term.kind == "fixed"]
+    if j is None or not terms:
         return None
-    component = int(np.flatnonzero(prepared.design.terms[found[0]].component_trait == trait)[0])
-    return found[0], component, j[places]
+    component = int(np.flatnonzero(prepared.design.terms[terms[0]].component_trait == trait)[0])
+    return terms[0], component, j[places]
 
 
 def totals_frame(
     values: TotalValues,
     prepared: Prepared,
-    found: PooledMoments,
+    moments: PooledMoments,
     variance: float,
     genomic: Sequence[np.ndarray],
     missing: np.ndarray,
@@ -81,16 +81,18 @@ def totals_frame(
     design, labels = prepared.design, prepared.levels[values.term]
     term = design.terms[values.term]
     inbreeding = None if labels.inbreeding is None else labels.inbreeding[values.codes]
-    own = prepared.markers[values.markers[0]]
+    markers = prepared.markers[values.markers[0]]
     diagonal = 1.0 + (0.0 if inbreeding is None else inbreeding)
     if term.relationship.diagonal is not None:
         diagonal = term.relationship.diagonal[values.codes]
-    if own.unexplained is not None:
-        diagonal = own.unexplained[values.places]
+    if markers.unexplained is not None:
+        diagonal = markers.unexplained[values.places]
     prior = variance * diagonal + sum(g[values.places] for g in genomic)
-    if not term.relationship.known_diagonal or (own.predicted and own.unexplained is None):
+    if not term.relationship.known_diagonal or (markers.predicted and markers.unexplained is None):
         prior = np.full(values.codes.size, np.nan)
-    mean, sd, mcse, ess = (part[0][:, 0] for part in (found.mean, found.sd, found.mcse, found.ess))
+    mean, sd, mcse, ess = (
+        values_of_chain[0][:, 0] for values_of_chain in (moments.mean, moments.sd, moments.mcse, moments.ess)
+    )
     sd = np.sqrt(sd**2 + missing[values.places])
     name = "+".join([term.name, *(design.markers[j].name for j in values.markers)])
     ids = prepared.markers[values.markers[0]].animals.gather(values.places)

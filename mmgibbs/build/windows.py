@@ -36,14 +36,14 @@ def files_of_windows(
             continue
         parts, draws = placed(snps, asked, prepared.genotypes.file.unit), effects[m.key].side_by_side
         values = m.genotypes.values(m.centre, m.scale, m.mean)
-        found = realised_variances(m.genotypes, values, draws, parts.of_snp, parts.chromosome, m.n_genotyped)
+        realised = realised_variances(m.genotypes, values, draws, parts.of_snp, parts.chromosome, m.n_genotyped)
         if asked:
-            share = shares(found.of_part, found.total)
-            some = _some(draws, parts.of_snp, len(parts.chromosome)) if _has_classes(moments[m.key]) else None
-            windows.append(window_frame(m.name, trait, parts.windows, share, asked.share, some))
+            share = shares(realised.of_part, realised.total)
+            has_effect = _some(draws, parts.of_snp, len(parts.chromosome)) if _has_classes(moments[m.key]) else None
+            windows.append(window_frame(m.name, trait, parts.windows, share, asked.share, has_effect))
         if mapped:
-            own = found.of_group, found.with_rest, found.total
-            chromosomes.append(chromosome_frame(m.name, trait, parts.chromosomes, *own))
+            variances = realised.of_group, realised.with_rest, realised.total
+            chromosomes.append(chromosome_frame(m.name, trait, parts.chromosomes, *variances))
     return window_files(windows, chromosomes, escaped)
 
 
@@ -51,6 +51,6 @@ def _has_classes(moments: PooledMoments) -> bool:
     return moments.mean[CHANCE].shape[1] > 1
 
 
-def _some(draws: np.ndarray, part: np.ndarray, parts: int) -> np.ndarray:
+def _some(draws: np.ndarray, window: np.ndarray, parts: int) -> np.ndarray:
     """(draws, parts) bool: some effect of the part is not 0."""
-    return np.stack([np.bincount(part, draw != 0, parts) > 0 for draw in draws])
+    return np.stack([np.bincount(window, draw != 0, parts) > 0 for draw in draws])

@@ -54,7 +54,7 @@ class Component:
 
     @property
     def label(self) -> str:
-        return ", ".join(part for part in (self.term, self.effect, self.trait) if part) or "values"
+        return ", ".join(name for name in (self.term, self.effect, self.trait) if name) or "values"
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _base(component: Component, run: Finished) -> Base | None:
     if model.get("fixed", {}).get(component.term, {}).get("kind") == "class":
         reference = chosen.get("fixed", {}).get(component.term, {}).get(component.trait, "")
         return Base(True, reference, of_all=chosen or None)
-    label = ":".join(part for part in (component.effect, component.trait) if part)
+    label = ":".join(name for name in (component.effect, component.trait) if name)
     reference = chosen.get("groups", {}).get(component.term, {}).get(label, "")
     if not reference or run.solutions is None:
         return None
@@ -137,8 +137,8 @@ def _read_blupf90(path: Path, levels: Path | None) -> Side:
     if not own_ids:
         frame = _with_ids(frame, path, levels)
     out = []
-    for (effect, trait), part in frame.group_by("effect", "trait", maintain_order=True):
-        values = part.select(pl.col("id").alias("level"), "value")
+    for (effect, trait), component_frame in frame.group_by("effect", "trait", maintain_order=True):
+        values = component_frame.select(pl.col("id").alias("level"), "value")
         out.append(Component("", str(effect), str(trait), values))
     return Side(path.name, "blupf90", out)
 
@@ -225,15 +225,15 @@ def _read_solutions_table(path: Path) -> Side:
         needed = f"a column of ids named {', '.join(RECOGNISED['id'][:4])} or level"
         raise ConfigError(f"compare: {path}: {nearest('id', frame.columns)}; needed {needed}")
     _refuse_slips(table, frame.drop(ids))
-    others = {c: _numbers(frame[c]) for c in frame.columns if c != ids}
-    numeric = {c: values for c, values in others.items() if values is not None}
+    columns = {c: _numbers(frame[c]) for c in frame.columns if c != ids}
+    numeric = {c: values for c, values in columns.items() if values is not None}
     if not numeric:
         raise ConfigError(
             f"compare: {path}: found no column of numbers other than '{ids}'; needed the values to compare"
         )
-    found = [Component("", "", c, _values(frame[ids], values)) for c, values in numeric.items()]
-    lone = [c for c in found if c.trait.lower() in _VALUES]
-    return Side(path.name, "table", lone[:1] or found)
+    components = [Component("", "", c, _values(frame[ids], values)) for c, values in numeric.items()]
+    lone = [c for c in components if c.trait.lower() in _VALUES]
+    return Side(path.name, "table", lone[:1] or components)
 
 
 def _refuse_slips(table: Table, frame: pl.DataFrame) -> None:

@@ -134,9 +134,9 @@ def _pair(x: Component, y: Component) -> Pair:
         twice = component.values.filter(pl.col("level").is_duplicated())["level"]
         if len(twice):
             raise DataError(f"found '{twice[0]}' more than once in {side} solutions; needed each level once")
-    others, spelled = _spelled_alike(y.values, x.values["level"])
+    respelled, spelled = _spelled_alike(y.values, x.values["level"])
     both = x.values.rename({"value": "a"}).join(
-        others.rename({"value": "b"}), on="level", how="inner", maintain_order="left"
+        respelled.rename({"value": "b"}), on="level", how="inner", maintain_order="left"
     )
     only = x.values.height - both.height, y.values.height - both.height
     both, measured = _from_one_base(both, x, y)

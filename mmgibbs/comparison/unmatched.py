@@ -30,7 +30,7 @@ def explain_unmatched(a: Side, b: Side) -> str:
             "column of ids and one of values in place of a run"
         )
     of_all = [(x, y, _intersection(x, y)) for x, y in product(a.components, b.components)]
-    x, y, common = max(of_all, key=lambda found: (found[2].height, found[0].values.height + found[1].values.height))
+    x, y, common = max(of_all, key=lambda pair: (pair[2].height, pair[0].values.height + pair[1].values.height))
     least = min(x.values.height, y.values.height)
     if not least:
         return f"no values of {x.label if not x.values.height else y.label}"

@@ -42,12 +42,12 @@ def warn_of_codes(analysis: Analysis, records: Records) -> tuple[str, ...]:
                 "between which differences are no times: needed days since the first of them, say, or an age in days"
             )
             continue
-        found = find_missing_codes(values)
-        if found is None or (numbers.zeros_are_values and any(code.value == 0 for code in found.codes)):
+        codes = find_missing_codes(values)
+        if codes is None or (numbers.zeros_are_values and any(code.value == 0 for code in codes.codes)):
             continue
-        where = f" (the first in row {phenotypes.rows[found.rows(values)[0]]})"
-        advice = _advice(numbers, found, phenotypes.missing)
-        out.append(f"{phenotypes.name}: {found.describe(numbers.path, numbers.column, advice, where)}")
+        where = f" (the first in row {phenotypes.rows[codes.rows(values)[0]]})"
+        advice = _advice(numbers, codes, phenotypes.missing)
+        out.append(f"{phenotypes.name}: {codes.describe(numbers.path, numbers.column, advice, where)}")
     return tuple(out)
 
 
@@ -60,10 +60,10 @@ def _example_of_dates(values: np.ndarray) -> str | None:
     return str(text[0]) if are_dates_as_numbers(text) else None
 
 
-def _advice(numbers: _Numbers, found: MissingCodes, missing_of_data: tuple[str, ...]) -> str:
+def _advice(numbers: _Numbers, codes: MissingCodes, missing_of_data: tuple[str, ...]) -> str:
     if numbers.effect:
-        return advise_on_fixed(numbers.effect, found.written(numbers.missing))
-    return advise_on_table(found.written(missing_of_data))
+        return advise_on_fixed(numbers.effect, codes.written(numbers.missing))
+    return advise_on_table(codes.written(missing_of_data))
 
 
 def advise_on_table(cells: str) -> str:

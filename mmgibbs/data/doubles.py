@@ -75,8 +75,8 @@ def _every_column(analysis: Analysis, phenotypes: Phenotypes) -> pl.DataFrame:
 
 
 def _comparable(frame: pl.DataFrame) -> pl.DataFrame:
-    others = (pl.Binary, pl.Object, pl.Duration, pl.Null)
-    return frame.select(c for c in frame.iter_columns() if not c.dtype.is_nested() and c.dtype not in others)
+    uncomparable = (pl.Binary, pl.Object, pl.Duration, pl.Null)
+    return frame.select(c for c in frame.iter_columns() if not c.dtype.is_nested() and c.dtype not in uncomparable)
 
 
 def _has_fractions(cells: pl.Series) -> bool:

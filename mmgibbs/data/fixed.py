@@ -221,20 +221,24 @@ def _representable(
     The one is not centred, the other not orthonormal.
     """
     out, shifts = [], []
-    for n, part in enumerate(parts):
-        effect = _covariate(effects, part.effect)
-        moved = [_shifts(effects, parts, n, t, flat, ranks[t], carriers[t]) for t in part.traits] if part.centre else []
-        centre = part.centre and None not in moved
+    for n, covariate in enumerate(parts):
+        effect = _covariate(effects, covariate.effect)
+        moved = (
+            [_shifts(effects, parts, n, t, flat, ranks[t], carriers[t]) for t in covariate.traits]
+            if covariate.centre
+            else []
+        )
+        centre = covariate.centre and None not in moved
         # beta = T gamma keeps a dropped beta at 0 where only the last columns of a level go: T is upper triangular.
         orthonormal = not any(
             np.any(np.diff(ranks[t].part_columns[n].astype(np.int8), axis=1) > 0)
-            for t in part.traits
+            for t in covariate.traits
             if n in ranks[t].part_columns
         )
-        if centre != part.centre or not orthonormal:
-            Z, T, means = effect.basis.working(part.first, centre, orthonormal, weight)
-            part = replace(part, centre=centre, Z=Z, T=T, means=means)
-        out.append(part)
+        if centre != covariate.centre or not orthonormal:
+            Z, T, means = effect.basis.working(covariate.first, centre, orthonormal, weight)
+            covariate = replace(covariate, centre=centre, Z=Z, T=T, means=means)
+        out.append(covariate)
         if centre:
             shifts += [s for of_trait in moved if of_trait is not None for s in of_trait]
     return out, shifts
@@ -250,35 +254,35 @@ def _shifts(
     carrier: int | None,
 ) -> list[CentringShift] | None:
     """The shifts that undo the centring of part n for trait t; None where there is no way to write them."""
-    part = parts[n]
-    effect = _covariate(effects, part.effect)
+    covariate = parts[n]
+    effect = _covariate(effects, covariate.effect)
     # The centred part of an effect comes first, so its components begin at 0.
-    m = part.Z.shape[1]
-    components = tuple(part.traits.index(t) * m + j for j in range(m))
+    m = covariate.Z.shape[1]
+    components = tuple(covariate.traits.index(t) * m + j for j in range(m))
 
     def shift(target: int, source_level: np.ndarray, means: np.ndarray) -> CentringShift:
         return CentringShift(
-            target, effects[target].traits.index(t), part.effect, components, source_level.astype(np.int32), means
+            target, effects[target].traits.index(t), covariate.effect, components, source_level.astype(np.int32), means
         )
 
     if effect.by is None:
-        return None if carrier is None else [shift(carrier, np.zeros(len(effects[carrier].ids)), part.means)]
+        return None if carrier is None else [shift(carrier, np.zeros(len(effects[carrier].ids)), covariate.means)]
     by = next(c for c in flat if _class(effects, c).column == effect.by and effects[c].is_flat(t))
     where = {label: code for code, label in enumerate(effect.ids)}
     # A level of the class that the slopes never meet has no records for this trait: it is set to 0, its entry unused.
     source_level = np.array([where.get(label, 0) for label in effects[by].ids])
-    own = shift(by, source_level, part.means)
+    centring = shift(by, source_level, covariate.means)
     held = np.flatnonzero(rank.class_records[by] & ~rank.class_columns[by])
     if len(held) == 0:
-        return [own]
+        return [centring]
     if len(held) > 1 or carrier is None or carrier == by:
         return None
     # The one level set to 0 is the carrier less all the other levels, so its constant goes there.
     lost = source_level[held[0]]
     return [
-        own,
-        shift(carrier, np.full(len(effects[carrier].ids), lost), part.means),
-        shift(by, np.full(len(effects[by].ids), lost), -part.means),
+        centring,
+        shift(carrier, np.full(len(effects[carrier].ids), lost), covariate.means),
+        shift(by, np.full(len(effects[by].ids), lost), -covariate.means),
     ]
 
 
@@ -432,16 +436,18 @@ def _covariate_term(
 ) -> tuple[Term, list[Rescale]]:
     brought, active, blocks, rescale = [], [], [], []
     start = 0
-    for n, part in parts:
-        m = part.Z.shape[1]
-        brought.append(Effect("", effect.basis.level, part.traits, part.Z, effect.basis.labels(part.first)))
-        for t in part.traits:
-            rescale.append(Rescale(index, tuple(range(start, start + m)), part.T))
+    for n, covariate in parts:
+        m = covariate.Z.shape[1]
+        brought.append(
+            Effect("", effect.basis.level, covariate.traits, covariate.Z, effect.basis.labels(covariate.first))
+        )
+        for t in covariate.traits:
+            rescale.append(Rescale(index, tuple(range(start, start + m)), covariate.T))
             active.append(ranks[t].part_columns.get(n, np.ones((effect.basis.n_levels, m), bool)))
             # beta = T gamma ~ N(0, v I), so gamma has precision T'T / v
             variance = effect.prior_variances[effect.traits.index(t)] if effect.prior_variances else None
             if variance is not None:
-                blocks.append((start, part.T.T @ part.T / variance))
+                blocks.append((start, covariate.T.T @ covariate.T / variance))
             start += m
     prior: Flat | Normal = Flat()
     if blocks:
@@ -498,10 +504,10 @@ class Dropped:
         return {"fixed": fixed, "groups": of_groups, "means": named}
 
     def notes(self) -> list[str]:
-        found, notes = self.references(), []
-        for term, levels in found["fixed"].items():
+        references, notes = self.references(), []
+        for term, levels in references["fixed"].items():
             notes += _reference_notes(f"reference level of {term}", levels)
-        for term, levels in found["groups"].items():
+        for term, levels in references["groups"].items():
             notes += _reference_notes(f"reference of the unknown-parent groups of {term}", levels)
         for t, trait in enumerate(self.trait_names):
             rank = self.ranks[t]
@@ -553,8 +559,8 @@ def _notes(
     for t, trait in enumerate(trait_names):
         rank = ranks[t]
         for n, columns in rank.part_columns.items():
-            effect, part = _covariate(effects, parts[n].effect), parts[n]
-            labels = effect.basis.labels(part.first)
+            effect, covariate = _covariate(effects, parts[n].effect), parts[n]
+            labels = effect.basis.labels(covariate.first)
             levels, coefficients = np.nonzero(~columns)
             names = [
                 f"{effect.ids[a]}:{labels[b]}" if effect.by is not None else labels[b]

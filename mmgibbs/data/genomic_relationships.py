@@ -85,9 +85,9 @@ def of_genotyped(
         K, facts = made.matrix, describe_genomic_matrix(genotypes, spec, made, of_pedigree)
         blend(K, spec, pedigree_block(of_pedigree, codes) if spec.blend and spec.blend_with == "A22" else None)
     notes: list[str] = []
-    own, found = K.diagonal().copy(), _inverse(term, K, ids, spec, facts, notes)
-    block = DenseBlock(np.arange(len(ids), dtype=np.int32), found.values.astype(REAL[spec.storage], copy=False))
-    return kind(block, own, facts | summarise_matrix(own, found)), notes + weak_note(term, found)
+    diagonal, inverted = K.diagonal().copy(), _inverse(term, K, ids, spec, facts, notes)
+    block = DenseBlock(np.arange(len(ids), dtype=np.int32), inverted.values.astype(REAL[spec.storage], copy=False))
+    return kind(block, diagonal, facts | summarise_matrix(diagonal, inverted)), notes + weak_note(term, inverted)
 
 
 def single_step(
@@ -100,11 +100,11 @@ def single_step(
     facts = describe_genomic_matrix(genotypes, spec, made, of_pedigree) | {"genotyped": len(ids)} | compared(K, A22)
     blend(K, spec, A22)
     facts |= {"tuned": tune(K, A22, spec.tune)}
-    own = K.diagonal().copy()
+    diagonal = K.diagonal().copy()
     del A22
-    found = _inverse(term, K, ids, spec, facts, notes)
+    inverted = _inverse(term, K, ids, spec, facts, notes)
     del K
-    S = found.values
+    S = inverted.values
     S *= spec.tau
     if spec.omega:
         of_others = of_pedigree.inverse_among(code)
@@ -112,10 +112,10 @@ def single_step(
         if spec.omega > 1:
             _refuse_indefinite(term, S + of_others)
     block = DenseBlock(code.astype(np.int32), S.astype(REAL[spec.storage], copy=False))
-    facts |= {"tau": spec.tau, "omega": spec.omega} | summarise_matrix(own, found)
+    facts |= {"tau": spec.tau, "omega": spec.omega} | summarise_matrix(diagonal, inverted)
     if isinstance(of_pedigree, Metafounders):
         block, facts = _with_metafounders(block, of_pedigree), facts | of_pedigree.facts
-    return of_single_step.SingleStep(of_pedigree.relatives, block, facts), notes + weak_note(term, found)
+    return of_single_step.SingleStep(of_pedigree.relatives, block, facts), notes + weak_note(term, inverted)
 
 
 def match_pedigree(
@@ -145,9 +145,9 @@ def _with_metafounders(S: DenseBlock, of_pedigree: Metafounders) -> DenseBlock:
     """S and Gamma^-1."""
     from scipy.linalg import block_diag
 
-    own = of_pedigree.dense
+    dense = of_pedigree.dense
     return DenseBlock(
-        np.concatenate([S.levels, own.levels]), block_diag(S.values, own.values).astype(S.values.dtype, copy=False)
+        np.concatenate([S.levels, dense.levels]), block_diag(S.values, dense.values).astype(S.values.dtype, copy=False)
     )
 
 
@@ -222,8 +222,8 @@ def blend(K: np.ndarray, spec: Genomic, A22: np.ndarray | None) -> None:
     K *= 1 - spec.blend
     if spec.blend and spec.blend_with == "A22":
         assert A22 is not None
-        for row, other in zip(K, A22, strict=True):
-            row += spec.blend * other
+        for row, pedigree_row in zip(K, A22, strict=True):
+            row += spec.blend * pedigree_row
     elif spec.blend:
         K[np.diag_indices(len(K))] += spec.blend
 
@@ -295,9 +295,9 @@ def _inverse(
     try:
         if core is None:
             return invert(K)
-        found = inverse_by_core(K, core)
-        facts["core"] = {"animals": int(core.size), "least_variance_left": found.least, "condition_of": "core"}
-        return Inverted(found.values, found.condition, np.nan)
+        inverse = inverse_by_core(K, core)
+        facts["core"] = {"animals": int(core.size), "least_variance_left": inverse.least, "condition_of": "core"}
+        return Inverted(inverse.values, inverse.condition, np.nan)
     except np.linalg.LinAlgError as error:
         raise DataError(no_inverse(term, K, ids, spec, error)) from None
 
@@ -318,7 +318,7 @@ def no_inverse(term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes, erro
 
 
 def choose_core(
-    term: str, n: int, ids: pl.Series, asked: Core, whole: Callable[[], np.ndarray], notes: list[str]
+    term: str, n: int, ids: pl.Series, asked: Core, make_matrix: Callable[[], np.ndarray], notes: list[str]
 ) -> np.ndarray:
     """Positions of the core among n animals, rising; whole: makes K. notes: get one where a file repeats animals."""
     path = f"model.random.{term}.relationship.core"
@@ -332,7 +332,7 @@ def choose_core(
                 + (f"\n{respelled}" if (respelled := explain_respelled(strange, ids, "the file of genotypes")) else "")
             )
         return np.flatnonzero(ids.is_in(lines.implode()).to_numpy())
-    size = asked.size or core_size(whole(), asked.explained or 1.0)
+    size = asked.size or core_size(make_matrix(), asked.explained or 1.0)
     if size > n:
         raise DataError(f"{path}.size: found {size:,}, needed at most {n:,}, the number of genotyped animals")
     return np.sort(np.random.default_rng(asked.seed).permutation(n)[:size])
@@ -381,20 +381,24 @@ def _refuse_indefinite(term: str, M: np.ndarray) -> None:
         raise DataError(f"model.random.{term}.relationship: {of_single_step.NOT_DEFINITE}") from None
 
 
-def summarise_matrix(own: np.ndarray, found: Inverted) -> dict[str, Any]:
-    diagonal = {"mean": float(own.mean()), "least": float(own.min()), "largest": float(own.max())}
-    known = {} if np.isnan(found.error) else {"inverse_error": found.error}
-    return {"diagonal": diagonal, "condition": found.condition} | known
+def summarise_matrix(matrix_diagonal: np.ndarray, inverted: Inverted) -> dict[str, Any]:
+    diagonal = {
+        "mean": float(matrix_diagonal.mean()),
+        "least": float(matrix_diagonal.min()),
+        "largest": float(matrix_diagonal.max()),
+    }
+    known = {} if np.isnan(inverted.error) else {"inverse_error": inverted.error}
+    return {"diagonal": diagonal, "condition": inverted.condition} | known
 
 
-def weak_note(term: str, found: Inverted) -> list[str]:
-    if found.condition < WEAK:
+def weak_note(term: str, inverted: Inverted) -> list[str]:
+    if inverted.condition < WEAK:
         return []
-    of = "of the core " if np.isnan(found.error) else ""
-    error = "" if np.isnan(found.error) else f", largest error of their inverse {found.error:.1e}"
+    of = "of the core " if np.isnan(inverted.error) else ""
+    error = "" if np.isnan(inverted.error) else f", largest error of their inverse {inverted.error:.1e}"
     return [
         ResultWarning(
             f"model.random.{term}: the genomic relationships {of}are close to singular (condition "
-            f"{found.condition:.1e}{error}): a larger blend makes them safer"
+            f"{inverted.condition:.1e}{error}): a larger blend makes them safer"
         )
     ]

@@ -56,12 +56,12 @@ def drop_ungenotyped_records(
             continue
         ids = phenotypes.text(section.level, f"model.markers.{name}.level")
         genotyped = ids.is_in(known).fill_null(False).to_numpy()
-        others = ids.filter(pl.Series(~genotyped)).drop_nulls().unique(maintain_order=True)
+        ungenotyped = ids.filter(pl.Series(~genotyped)).drop_nulls().unique(maintain_order=True)
         count = int(np.count_nonzero(~genotyped))
         if not count:
             continue
         what = f"{counted(count, 'record', 'is')} of animals without genotypes, such as "
-        what += ", ".join(others.head(SHOWN)) or "none"
+        what += ", ".join(ungenotyped.head(SHOWN)) or "none"
         if section.without_genotypes == "refuse":
             raise DataError(
                 f"model.markers.{name}: {what}; needed without_genotypes: keep (only the other terms act on these "
@@ -95,36 +95,40 @@ def marker_terms(
         of_record = pl.DataFrame({"animal": ids}).with_columns(pl.col("animal").cast(pl.String))
         kept = genotypes.animals["animal"]
         has = kept.is_in(of_record["animal"].drop_nulls().unique().implode())
-        others = None if section.single_step == "none" else imputed
-        if not has.any() and others is None:
+        epsilon = None if section.single_step == "none" else imputed
+        if not has.any() and epsilon is None:
             raise DataError(f"model.markers.{name}: no genotyped animal has a record; are ids written in the same way?")
         genotyped = pl.concat([kept.filter(has), kept.filter(~has)])
-        order = genotyped if others is None else pl.concat([genotyped, others.ids])
+        order = genotyped if epsilon is None else pl.concat([genotyped, epsilon.ids])
         place = pl.DataFrame({"animal": order, "place": np.arange(len(order), dtype=np.int32)})
         animal = of_record.join(place, on="animal", how="left", maintain_order="left")["place"].fill_null(-1).to_numpy()
         own_snps = np.flatnonzero(of_term[name])
         numbers = genotypes.checked.kept_snps[own_snps]
-        store = genotypes.packed(genotyped, snps=numbers) if others is None else others.store(genotyped)
+        store = genotypes.packed(genotyped, snps=numbers) if epsilon is None else epsilon.store(genotyped)
         variance = column_variances(store, len(genotyped))
         scale = 1 / np.sqrt(variance) if section.scale == "standard" else np.ones(len(variance))
         total = float(np.sum(variance * scale**2))
-        n = int(has.sum()) if others is None else len(order)
-        of_j = None if others is None else others.j(order)
-        unexplained = None if others is None else others.unexplained(len(genotyped))
-        own = [names.index(trait) for trait in section.traits or names]
-        for t in own:
+        n = int(has.sum()) if epsilon is None else len(order)
+        of_j = None if epsilon is None else epsilon.j(order)
+        unexplained = None if epsilon is None else epsilon.unexplained(len(genotyped))
+        trait_numbers = [names.index(trait) for trait in section.traits or names]
+        for t in trait_numbers:
             if not np.any(records.observed[:, t] & (animal >= 0)):
                 raise DataError(f"model.markers.{name}: trait '{names[t]}' has records, but of no genotyped animal")
             if section.variance.start is None and not records.variance[t] > 0:
                 raise ConfigError(f"model.markers.{name}: the trait '{names[t]}' does not vary; needed variance.start")
-        left = None
-        if section.variance_left == "implied" and others is not None:
+        residual_variance = None
+        if section.variance_left == "implied" and epsilon is not None:
             p = genotypes.frequency[own_snps]
-            left = ResidualPolygenicVariance(
-                others.term, float(np.sum(2 * p * (1 - p) * scale**2)) * _mean_factor(section)
+            residual_variance = ResidualPolygenicVariance(
+                epsilon.term, float(np.sum(2 * p * (1 - p) * scale**2)) * _mean_factor(section)
             )
-        joint = joint_prior_spec(section, own, total, records.variance[own]) if section.together else None
-        for i, t in enumerate(own):
+        joint = (
+            joint_prior_spec(section, trait_numbers, total, records.variance[trait_numbers])
+            if section.together
+            else None
+        )
+        for i, t in enumerate(trait_numbers):
             spec = (
                 prior_spec(section, total, float(records.variance[t]))
                 if joint is None
@@ -144,7 +148,7 @@ def marker_terms(
                     joint,
                     section.single_step != "none",
                     len(genotyped),
-                    left,
+                    residual_variance,
                 )
             )
             recorded = order.is_in(of_record["animal"].drop_nulls().unique().implode()).to_numpy()
@@ -243,5 +247,5 @@ def set_shares(shares: np.ndarray, states: np.ndarray) -> np.ndarray:
 def _trait_prior(section: MarkerEffects, joint: JointPriorSpec, i: int) -> MarkerPriorSpec:
     """What the prior says of one of its traits."""
     df = section.variance.df
-    own = float(joint.start[i, i]), joint.fixed, df, float(joint.scale[i, i]) / df
-    return MarkerPriorSpec(section.prior, *own, {"classes": section.classes} if section.classes else {})
+    arguments = float(joint.start[i, i]), joint.fixed, df, float(joint.scale[i, i]) / df
+    return MarkerPriorSpec(section.prior, *arguments, {"classes": section.classes} if section.classes else {})

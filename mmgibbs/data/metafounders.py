@@ -69,8 +69,8 @@ def read_gamma(path: Path, names: tuple[str, ...]) -> np.ndarray:
     value = frame.to_series(2).cast(pl.Float64, strict=False)
     wrong = np.flatnonzero((~value.is_finite()).fill_null(True).to_numpy())
     if wrong.size:
-        found = [f"found {quoted(frame.to_series(2)[int(i)])} as the relationship" for i in wrong[:SHOWN]]
-        raise refuse_rows(name, rows[wrong], found, "a number")
+        problems = [f"found {quoted(frame.to_series(2)[int(i)])} as the relationship" for i in wrong[:SHOWN]]
+        raise refuse_rows(name, rows[wrong], problems, "a number")
     at = {n: i for i, n in enumerate(names)}
     out = np.full((len(names), len(names)), np.nan)
     for row, a, b, v in zip(rows, first, second, value, strict=True):

@@ -54,10 +54,12 @@ class MissingCodes(NamedTuple):
 
         where: ' (the first in row 7)'; advice: what to write, as the end of the sentence 'Then ...'.
         """
-        first, *others = self.codes
+        first, *further_codes = self.codes
         is_are = "is" if first.times == 1 else "are"
         counts = f"{first.times:,} of {self.n:,} values of column '{column}' {is_are} {first.text}"
-        counts += "".join(f", {code.times:,} {'is' if code.times == 1 else 'are'} {code.text}" for code in others)
+        counts += "".join(
+            f", {code.times:,} {'is' if code.times == 1 else 'are'} {code.text}" for code in further_codes
+        )
         values = " and ".join(code.text for code in self.codes)
         verb = "does" if len(self.codes) == 1 else "do"
         return (
@@ -102,14 +104,14 @@ def find_score_codes(scores: np.ndarray) -> MissingCodes | None:
     """Return the scores (n,), NaN where missing, that look like codes: 9 or -9 beside whole numbers from 1 to 5."""
     numbers, times = np.unique(scores[np.isfinite(scores)], return_counts=True)
     for at, inner in ((0, slice(1, None)), (-1, slice(0, -1))):
-        others = numbers[inner]
-        if len(others) < 2 or (others % 1 != 0).any() or not _is_usual(float(numbers[at])):
+        inner_values = numbers[inner]
+        if len(inner_values) < 2 or (inner_values % 1 != 0).any() or not _is_usual(float(numbers[at])):
             continue
-        gap = float(np.abs(others - numbers[at]).min())
-        skips_zero = numbers[at] < 0 and others[0] >= 1
-        if skips_zero or gap >= _MIN_GAP_OF_SCORES * max(1.0, float(np.diff(others).max())):
+        gap = float(np.abs(inner_values - numbers[at]).min())
+        skips_zero = numbers[at] < 0 and inner_values[0] >= 1
+        if skips_zero or gap >= _MIN_GAP_OF_SCORES * max(1.0, float(np.diff(inner_values).max())):
             codes = (Code(float(numbers[at]), int(times[at])),)
-            return MissingCodes(codes, int(times.sum()), float(others[0]), float(others[-1]))
+            return MissingCodes(codes, int(times.sum()), float(inner_values[0]), float(inner_values[-1]))
     return None
 
 
@@ -137,32 +139,32 @@ def _codes_around(numbers: np.ndarray, times: np.ndarray, inner: slice) -> tuple
         _is_usual(float(numbers[i])) or times[i] >= _MIN_TIMES_OF_ANY_NUMBER for i in outside
     ):
         return ()
-    others, times_of_others = numbers[inner], times[inner]
+    inner_values, times_of_others = numbers[inner], times[inner]
     n_others = int(times_of_others.sum())
     if n_others < _MIN_OTHERS:
         return ()
-    mean = float((others * times_of_others).sum() / n_others)
-    spread = float(np.sqrt((((others - mean) ** 2) * times_of_others).sum() / n_others))
-    if all(_is_code(float(numbers[i]), int(times[i]), others, spread) for i in outside):
+    mean = float((inner_values * times_of_others).sum() / n_others)
+    spread = float(np.sqrt((((inner_values - mean) ** 2) * times_of_others).sum() / n_others))
+    if all(_is_code(float(numbers[i]), int(times[i]), inner_values, spread) for i in outside):
         return tuple(Code(float(numbers[i]), int(times[i])) for i in outside)
     return ()
 
 
-def _is_code(value: float, times: int, others: np.ndarray, spread: float) -> bool:
-    """`value` is unlike the others: the only negative number, or far from them."""
-    low, high = float(others[0]), float(others[-1])
+def _is_code(value: float, times: int, inner_values: np.ndarray, spread: float) -> bool:
+    """`value` is unlike the inner_values: the only negative number, or far from them."""
+    low, high = float(inner_values[0]), float(inner_values[-1])
     distance = low - value if value < low else value - high
     if not _is_usual(value):
-        is_repeated = times >= _MIN_TIMES_OF_ANY_NUMBER and len(others) >= _MIN_OTHERS
+        is_repeated = times >= _MIN_TIMES_OF_ANY_NUMBER and len(inner_values) >= _MIN_OTHERS
         return is_repeated and distance > _MIN_DISTANCE_OF_ANY_NUMBER * (high - low)
     if value not in _FOUND_ONCE and times < _MIN_TIMES_OF_RARER_CODES:
         return False
     if value < 0 <= low:
-        return value != -1 or bool((others % 1 != 0).any())  # whole numbers may begin at -1
-    if value == 0 and low <= 1 and (others % 1 == 0).all():
+        return value != -1 or bool((inner_values % 1 != 0).any())  # whole numbers may begin at -1
+    if value == 0 and low <= 1 and (inner_values % 1 == 0).all():
         return False  # it is counted from 0
-    if value == 0 and low > 0 and times >= _MIN_TIMES_OF_RARER_CODES and (others % 1 != 0).any():
-        largest_gap = float(np.diff(others).max(initial=0.0))
+    if value == 0 and low > 0 and times >= _MIN_TIMES_OF_RARER_CODES and (inner_values % 1 != 0).any():
+        largest_gap = float(np.diff(inner_values).max(initial=0.0))
         if distance > _MIN_DISTANCE_OF_ZERO * spread and distance > _MIN_GAPS_OF_ZERO * largest_gap > 0:
             return True
     return spread > 0 and distance > _MIN_DISTANCE * spread

@@ -59,12 +59,12 @@ class PointsOfThousands(NamedTuple):
         """Return what to say; where: the column and its YAML path, row: that of the first cell."""
         meant = self.text.replace(".", "")
         have = "value has" if self.n == 1 else "values have"
-        others = "other is a whole number" if self.n_whole == 1 else "others are whole numbers"
+        rest_text = "other is a whole number" if self.n_whole == 1 else "others are whole numbers"
         span = f"{self.low}" if self.low == self.high else f"from {self.low} to {self.high}"
         example = self.text if row is None else f"row {row}: {self.text}"
         return (
             f"{where}: {self.n:,} {have} a point and three digits behind it ({example}), and the {self.n_whole:,} "
-            f"{others}, {span}: does the point separate thousands, so that {self.text} means {meant}? It is read as "
+            f"{rest_text}, {span}: does the point separate thousands, so that {self.text} means {meant}? It is read as "
             f"{self.text}. Where it means {meant}, write data.decimal: ','; where it does not, data.decimal: '.' ends "
             "this warning"
         )
@@ -81,13 +81,13 @@ def find_points_of_thousands(text: pl.Series, absent: Collection[str]) -> Points
     kinds = _kinds_of_cells(text, absent)
     if kinds is None or not kinds[0].any() or not kinds[1].any():
         return None
-    with_point, whole = text.filter(kinds[0]).cast(pl.Float64), text.filter(kinds[1]).cast(pl.Int64)
-    small, large = float(with_point.abs().median()), float(whole.abs().median())  # type: ignore[arg-type]
+    with_point, integers = text.filter(kinds[0]).cast(pl.Float64), text.filter(kinds[1]).cast(pl.Int64)
+    small, large = float(with_point.abs().median()), float(integers.abs().median())  # type: ignore[arg-type]
     if large * large <= _THOUSAND * small * small:
         return None
     first = int(kinds[0].arg_max() or 0)
-    whole = whole.sort()
-    return PointsOfThousands(first, text[first], len(with_point), len(whole), int(whole[0]), int(whole[-1]))
+    integers = integers.sort()
+    return PointsOfThousands(first, text[first], len(with_point), len(integers), int(integers[0]), int(integers[-1]))
 
 
 def _kinds_of_cells(text: pl.Series, absent: Collection[str]) -> tuple[pl.Series, pl.Series] | None:
@@ -96,8 +96,8 @@ def _kinds_of_cells(text: pl.Series, absent: Collection[str]) -> tuple[pl.Series
     """
     seen = ~text.is_in(list(absent)).fill_null(True)
     with_point = seen & text.str.contains(_POINT_AND_THREE_DIGITS).fill_null(False)
-    whole = seen & text.str.contains(_WHOLE_BELOW_THOUSAND).fill_null(False)
-    return (with_point, whole) if (with_point | whole | ~seen).all() else None
+    is_integer = seen & text.str.contains(_WHOLE_BELOW_THOUSAND).fill_null(False)
+    return (with_point, is_integer) if (with_point | is_integer | ~seen).all() else None
 
 
 # What a cell with separators looks like, and what to say of it; the first that fits.
@@ -154,5 +154,5 @@ def _strip_separators(cell: str) -> str:
     marks = re.findall(r"[^\d+-]", cell)
     if len(set(marks)) < 2:
         return re.sub(r"[^\d+-]", "", cell)
-    whole, _, decimals = cell.rpartition(marks[-1])
-    return re.sub(r"[^\d+-]", "", whole) + "." + decimals
+    integer_part, _, decimals = cell.rpartition(marks[-1])
+    return re.sub(r"[^\d+-]", "", integer_part) + "." + decimals

@@ -29,17 +29,19 @@ def warn_of_other_parents(analysis: Analysis, phenotypes: Phenotypes, pedigree: 
     codes = _codes(pedigree, phenotypes, animal, unknown)
     out = []
     for column, role, effect in columns:
-        there = np.where(codes >= 0, getattr(pedigree, role)[codes], -1)
-        there = np.where(there < len(pedigree.ids), there, -1)  # an unknown-parent group is no animal
+        pedigree_parents = np.where(codes >= 0, getattr(pedigree, role)[codes], -1)
+        pedigree_parents = np.where(
+            pedigree_parents < len(pedigree.ids), pedigree_parents, -1
+        )  # an unknown-parent group is no animal
         text = phenotypes.text(column, "level", unknown_values(effect, True, analysis.data))
         stated = pedigree.codes(text).fill_null(-1).to_numpy()
-        both = (there >= 0) & (stated >= 0)
-        differs = np.flatnonzero(both & (there != stated))
+        both = (pedigree_parents >= 0) & (stated >= 0)
+        differs = np.flatnonzero(both & (pedigree_parents != stated))
         if not differs.size:
             continue
         shown = "; ".join(
             f"row {phenotypes.rows[i]}, animal {quoted(pedigree.ids[int(codes[i])])}: {quoted(text[int(i)])}, in the "
-            f"pedigree {quoted(pedigree.ids[int(there[i])])}"
+            f"pedigree {quoted(pedigree.ids[int(pedigree_parents[i])])}"
             for i in differs[:SHOWN]
         )
         out.append(

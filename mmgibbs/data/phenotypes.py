@@ -20,12 +20,14 @@ SHOWN = 5  # rows named one by one in a message
 MOST = 1e18  # largest trait, covariate or weight: its square must not overflow, in float32 too
 
 
-def refuse_rows(name: str, rows: np.ndarray, found: Sequence[str], needed: str, hint: str | None = None) -> DataError:
+def refuse_rows(
+    name: str, rows: np.ndarray, problems: Sequence[str], needed: str, hint: str | None = None
+) -> DataError:
     """The error for rows that cannot be used: `NAME row 812: FOUND; needed NEEDED` for the first few, then a count and
     a hint.
     """
     lines = [
-        f"{name} row {row}: {what}; needed {needed}" for row, what in zip(rows[:SHOWN], found[:SHOWN], strict=False)
+        f"{name} row {row}: {what}; needed {needed}" for row, what in zip(rows[:SHOWN], problems[:SHOWN], strict=False)
     ]
     if len(rows) > SHOWN:
         lines.append(f"... and {len(rows) - SHOWN} more rows, the last of them row {rows[-1]}")
@@ -119,9 +121,9 @@ class Phenotypes:
                     needed = dates.needed(path) if every else f"{needed}{dates.AMONG_NUMBERS}"
                 elif text is not None:
                     needed += explain_no_number(text[int(wrong[0])], self.decimal)
-                found = [quoted(text[int(i)]) if text is not None else str(out[i]) for i in wrong[:SHOWN]]
-                found = [f"found {f} in column '{column}' ({path})" for f in found]
-                raise refuse_rows(self.name, self.rows[wrong], found, needed)
+                problems = [quoted(text[int(i)]) if text is not None else str(out[i]) for i in wrong[:SHOWN]]
+                problems = [f"found {f} in column '{column}' ({path})" for f in problems]
+                raise refuse_rows(self.name, self.rows[wrong], problems, needed)
         out[void] = np.nan
         return out
 
@@ -192,9 +194,9 @@ def read_any(
     """
     try:
         table = open_table(source, separator, header, frame_name if isinstance(source, pl.DataFrame) else None)
-        there = None if wanted is None else [c for c in dict.fromkeys(wanted) if c in table.names]
+        columns = None if wanted is None else [c for c in dict.fromkeys(wanted) if c in table.names]
         # where none of them is there, any column keeps the rows: who needs one will name it
-        read = [table.names[0]] if there == [] else there
+        read = [table.names[0]] if columns == [] else columns
         return table.read(read, all_strings=False), table.names, table.lines(), table.name
     except TableError as error:
         raise DataError(str(error)) from None

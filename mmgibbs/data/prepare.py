@@ -101,10 +101,10 @@ def prepare(
             of_traits = {column for trait in analysis.traits for column, _ in response_columns(trait)}
             genotypes = prepare_genotypes(analysis.data.genotypes, recorded, kin.pedigree if kin else None, of_traits)
             kin = kin and with_gamma(kin, analysis.data, genotypes)
-            left, of_markers = drop_ungenotyped_records(analysis, records.phenotypes, genotypes)
-            ungenotyped = len(records.phenotypes) - len(left)
+            kept, of_markers = drop_ungenotyped_records(analysis, records.phenotypes, genotypes)
+            ungenotyped = len(records.phenotypes) - len(kept)
             if ungenotyped:
-                again = read_records(analysis, left)
+                again = read_records(analysis, kept)
                 records = replace(
                     again, n_read=records.n_read, notes=records.notes + again.notes, warnings=records.warnings
                 )
@@ -466,8 +466,10 @@ def _refuse_powers(phenotypes: Phenotypes, column: str, path: str, x: np.ndarray
     largest = float(np.abs(x).max(initial=0.0))
     spread = float(np.ptp(x)) if len(x) else 0.0
     if degree * math.log10(max(largest, 1.0)) > 100 or (spread > 0 and degree * math.log10(spread) < -100):
-        found = f"found values up to {largest:g} in size that differ by up to {spread:g} in column '{column}' ({path})"
-        raise DataError(f"{phenotypes.name}: {found}; needed another unit: power {degree} of them cannot be computed")
+        problem = (
+            f"found values up to {largest:g} in size that differ by up to {spread:g} in column '{column}' ({path})"
+        )
+        raise DataError(f"{phenotypes.name}: {problem}; needed another unit: power {degree} of them cannot be computed")
 
 
 def _class_levels(

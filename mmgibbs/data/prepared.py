@@ -86,11 +86,11 @@ class Prepared:
             known += [labels.reported(c) for e in term.effects for c in e.coefficients]
         codes = np.tile(np.arange(len(labels.ids)), len(known))
         table = pl.DataFrame({"id": pl.concat(known), "code": codes}).unique("id", keep="first")
-        found = pl.DataFrame({"id": wanted}).join(table, on="id", how="left", maintain_order="left")["code"]
-        if found.null_count():
-            missing = wanted.filter(found.is_null())[0]
+        matched = pl.DataFrame({"id": wanted}).join(table, on="id", how="left", maintain_order="left")["code"]
+        if matched.null_count():
+            missing = wanted.filter(matched.is_null())[0]
             raise ConfigError(
                 f"output.save_levels.{term_name}: level '{missing}' is not one of the {len(labels.ids)} levels "
                 "of this term"
             )
-        return found.to_numpy().astype(np.int64)
+        return matched.to_numpy().astype(np.int64)

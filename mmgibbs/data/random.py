@@ -43,10 +43,10 @@ def animal_column(random: Mapping[str, Random], phenotypes: Phenotypes) -> str |
         for e in r.effects.values()
         if guess_parent_role(e.level) is None
     )
-    there = [c for c in columns if c in phenotypes.columns]
-    if len(there) == 1:
-        return there[0]
-    return next((c for c in ANIMAL_COLUMNS if c in (there or phenotypes.columns)), None)
+    candidates = [c for c in columns if c in phenotypes.columns]
+    if len(candidates) == 1:
+        return candidates[0]
+    return next((c for c in ANIMAL_COLUMNS if c in (candidates or phenotypes.columns)), None)
 
 
 def unknown_values(effect: RandomEffect, of_pedigree: bool, data: Data) -> tuple[str, ...]:
@@ -57,20 +57,20 @@ def unknown_values(effect: RandomEffect, of_pedigree: bool, data: Data) -> tuple
 
 def ids_with_records(analysis: Analysis, phenotypes: Phenotypes, observed: np.ndarray) -> pl.Series:
     """Animals that the records of pedigree effects name, in order of appearance: what `add_missing_animals` adds."""
-    found = []
+    series = []
     for name, random in analysis.model.random.items():
         for effect in random.effects.values():
             if random.relationship.of_pedigree and phenotypes.has(effect.level):
                 needed = _needed(effect.traits, analysis, observed)
-                found.append(
+                series.append(
                     phenotypes.text(effect.level, name, unknown_values(effect, True, analysis.data)).filter(
                         pl.Series(needed)
                     )
                 )
     column = animal_column(analysis.model.random, phenotypes)
     if takes_parents(analysis.model.random, phenotypes) and column is not None:
-        found.append(phenotypes.text(column, "level", analysis.data.unknown_parent))
-    ids = pl.concat([f.rename("id") for f in found]) if found else pl.Series("id", [], pl.String)
+        series.append(phenotypes.text(column, "level", analysis.data.unknown_parent))
+    ids = pl.concat([f.rename("id") for f in series]) if series else pl.Series("id", [], pl.String)
     return ids.drop_nulls().unique(maintain_order=True)
 
 
@@ -148,12 +148,12 @@ class RandomTerms:
                 ids = self._mask_unknown_codes(ids, effect.level, path)
             absent = needed & ids.is_null().to_numpy()
             as_written = self.phenotypes.text(effect.level, path)
-            found = [
+            problems = [
                 f"found no known level in column '{effect.level}' ({path})"
                 + (f", but {quoted(as_written[int(i)])} for unknown" if as_written[int(i)] is not None else "")
                 for i in np.flatnonzero(absent)[:SHOWN]
             ]
-            self._accept_unknown(absent, effect, path, found)
+            self._accept_unknown(absent, effect, path, problems)
             return ids
         if effect.level not in _FROM_PEDIGREE or self.kin is None:
             if effect.level in _FROM_PEDIGREE:
@@ -168,11 +168,11 @@ class RandomTerms:
         codes[(codes >= len(self._pedigree.ids)) | ~needed] = -1  # an unknown-parent group is no animal
         absent = np.flatnonzero(needed & (codes < 0))
         ids = self._pedigree.ids
-        found = [
+        problems = [
             f"the {effect.level} of animal {quoted(ids[int(animals[i])])} is unknown in the pedigree ({path})"
             for i in absent[:SHOWN]
         ]
-        self._accept_unknown(needed & (codes < 0), effect, path, found)
+        self._accept_unknown(needed & (codes < 0), effect, path, problems)
         return codes
 
     def _mask_unknown_codes(self, ids: pl.Series, column: str, path: str) -> pl.Series:
@@ -194,7 +194,7 @@ class RandomTerms:
                 )
         return pl.DataFrame({"id": ids}).select(pl.when(~pl.col("id").is_in(codes["id"].implode())).then("id"))["id"]
 
-    def _accept_unknown(self, absent: np.ndarray, effect: RandomEffect, path: str, found: Sequence[str]) -> None:
+    def _accept_unknown(self, absent: np.ndarray, effect: RandomEffect, path: str, problems: Sequence[str]) -> None:
         if not absent.any():
             return
         option = f"{path.removesuffix('level')}unknown_level"
@@ -202,7 +202,7 @@ class RandomTerms:
             raise refuse_rows(
                 self.phenotypes.name,
                 self.phenotypes.rows[absent],
-                found,
+                problems,
                 f"a known level, or '{option}: omit' (the record is then used without this effect)",
             )
         self.notes.append(
@@ -242,7 +242,7 @@ class RandomTerms:
         strange = (codes.is_null() & ids.is_not_null()).to_numpy()
         if strange.any():
             absent = ids.filter(pl.Series(strange))
-            found = [
+            problems = [
                 f"animal {quoted(i)} (column '{column}') is not in the pedigree" for i in absent.head(SHOWN).to_list()
             ]
             respelled = explain_respelled(absent, self._pedigree.ids, self._pedigree.name)
@@ -250,7 +250,7 @@ class RandomTerms:
             raise refuse_rows(
                 self.phenotypes.name,
                 self.phenotypes.rows[strange],
-                found,
+                problems,
                 needed if respelled is None else "ids written as in the pedigree",
                 respelled,
             )
@@ -263,11 +263,11 @@ class RandomTerms:
         strange = (codes.is_null() & column.is_not_null()).to_numpy()
         if strange.any():
             absent = column.filter(pl.Series(strange))
-            found = [f"{quoted(i)} (column '{effect.level}') is not in {source.name}" for i in absent.head(SHOWN)]
+            problems = [f"{quoted(i)} (column '{effect.level}') is not in {source.name}" for i in absent.head(SHOWN)]
             raise refuse_rows(
                 self.phenotypes.name,
                 self.phenotypes.rows[strange],
-                found,
+                problems,
                 f"an id of the relationship file of model.random.{term}",
                 explain_respelled(absent, ids, source.name),
             )
@@ -276,11 +276,11 @@ class RandomTerms:
     def genotyped_levels(self, term: str, effect: RandomEffect, column: pl.Series, ids: pl.Series) -> np.ndarray:
         """(n,) place of each record's animal among the genotyped, -1 where null; another animal is an error."""
         codes = lookup(column, ids)
-        others = column.filter(codes.is_null() & column.is_not_null())
-        if len(others):
-            animals = others.unique(maintain_order=True)
+        ungenotyped = column.filter(codes.is_null() & column.is_not_null())
+        if len(ungenotyped):
+            animals = ungenotyped.unique(maintain_order=True)
             raise DataError(
-                f"{self.phenotypes.name}: {counted(len(others), 'record', 'is')} of animals without genotypes, "
+                f"{self.phenotypes.name}: {counted(len(ungenotyped), 'record', 'is')} of animals without genotypes, "
                 f"such as {', '.join(animals.head(SHOWN))} (column '{effect.level}'), which model.random.{term} cannot "
                 "relate to others; needed their genotypes, relationship: {kind: single_step} with a pedigree, or a "
                 "file without these records"
@@ -387,9 +387,9 @@ def legendre_range(
     low, high = (float(v) for v in stated)
     outside = needed & ((x < low) | (x > high))
     if outside.any():
-        found = [f"found {format_number(v)} in column '{column}' ({path})" for v in x[outside][:SHOWN]]
+        problems = [f"found {format_number(v)} in column '{column}' ({path})" for v in x[outside][:SHOWN]]
         raise refuse_rows(
-            phenotypes.name, phenotypes.rows[outside], found,
+            phenotypes.name, phenotypes.rows[outside], problems,
             f"a value in the stated range, {format_number(low)} to {format_number(high)}",
         )  # fmt: skip
     return low, high

@@ -135,14 +135,14 @@ def columns_independent_of_class(effect: Columns, absorbed: Columns | None) -> n
     met = (effect.level >= 0) & (absorbed.level >= 0)
     pairs = (effect.level[met], absorbed.level[met] + effect.n_levels)
     graph = sparse.coo_array((np.ones(met.sum(), np.int8), pairs), shape=(effect.n_levels + absorbed.n_levels,) * 2)
-    _, part = connected_components(graph, directed=False)
+    _, component = connected_components(graph, directed=False)
     of_effect, of_absorbed = effect.level[~met], absorbed.level[~met]
-    differs = np.zeros(len(part), bool)
-    differs[part[of_effect[of_effect >= 0]]] = True
-    differs[part[of_absorbed[of_absorbed >= 0] + effect.n_levels]] = True
-    present = np.flatnonzero(keep[:, 0] & ~differs[part[: effect.n_levels]])
+    differs = np.zeros(len(component), bool)
+    differs[component[of_effect[of_effect >= 0]]] = True
+    differs[component[of_absorbed[of_absorbed >= 0] + effect.n_levels]] = True
+    present = np.flatnonzero(keep[:, 0] & ~differs[component[: effect.n_levels]])
     present = present[np.argsort(present != effect.reference, kind="stable")]
-    _, first = np.unique(part[present], return_index=True)
+    _, first = np.unique(component[present], return_index=True)
     keep[present[first], 0] = False
     return keep
 
@@ -253,8 +253,8 @@ def _products_of_rows(effects: Sequence[Columns], dense: Sequence[bool], absorbe
 
 def _with_all_records(absorbed: Columns, intercept: Columns) -> Columns:
     """The absorbed class with one more level, of the records that have the intercept alone: 1 less all its levels."""
-    other = (absorbed.level < 0) & (intercept.level >= 0)
-    return Columns(np.where(other, absorbed.n_levels, absorbed.level), absorbed.n_levels + 1)
+    class_free = (absorbed.level < 0) & (intercept.level >= 0)
+    return Columns(np.where(class_free, absorbed.n_levels, absorbed.level), absorbed.n_levels + 1)
 
 
 def _independent_within_levels(effect: Columns) -> np.ndarray:

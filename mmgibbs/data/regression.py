@@ -50,8 +50,8 @@ def read_regression(analysis: Analysis) -> RegressionTable:
         "phenotypes" if isinstance(data.phenotypes, pl.DataFrame) else None,
     ).names
     names = _matching(model, columns, data.phenotypes)
-    others = [*model.response, *([model.groups] if model.groups else []), *model.group_predictors]
-    table = read_phenotypes(data, [*names, *others])
+    used_columns = [*model.response, *([model.groups] if model.groups else []), *model.group_predictors]
+    table = read_phenotypes(data, [*names, *used_columns])
     read = len(table)
     for path, wanted in (("model.response", model.response), ("model.groups", [model.groups] if model.groups else [])):
         for column in wanted:
@@ -92,11 +92,11 @@ def _matching(model: Model, columns: Sequence[str], source: Path | pl.DataFrame)
         if wanted in columns:
             chosen[wanted] = None
             continue
-        found = [c for c in columns if fnmatchcase(c, wanted) and c not in taken]
-        if not found:
+        matches = [c for c in columns if fnmatchcase(c, wanted) and c not in taken]
+        if not matches:
             what = "no column matches" if any(sign in wanted for sign in "*?[") else "there is no column"
             raise DataError(f"{_name(source)}: {what} {quoted(wanted)} (model.predictors); {nearest(wanted, columns)}")
-        chosen |= dict.fromkeys(found)
+        chosen |= dict.fromkeys(matches)
     for column in chosen:
         if column in taken:
             raise DataError(f"model.predictors: {quoted(column)} is the response or a group too; needed another column")
@@ -114,9 +114,9 @@ def _predictors(table: Phenotypes, names: Sequence[str]) -> np.ndarray:
         values = table.numbers(name, "model.predictors")
         missing = np.flatnonzero(np.isnan(values))
         if missing.size:
-            found = [f"no value in column '{name}' (model.predictors)"] * min(SHOWN, missing.size)
+            problems = [f"no value in column '{name}' (model.predictors)"] * min(SHOWN, missing.size)
             raise refuse_rows(
-                table.name, table.rows[missing], found, "a number in every predictor of a record with a response"
+                table.name, table.rows[missing], problems, "a number in every predictor of a record with a response"
             )
         columns.append(values)
     small = all(((c >= 0) & (c <= 255) & (c == np.floor(c))).all() for c in columns)
@@ -150,8 +150,8 @@ def _complete_text(table: Phenotypes, column: str, path: str) -> np.ndarray:
     text = table.text(column, path)
     missing = np.flatnonzero(text.is_null().to_numpy())
     if missing.size:
-        found = [f"no value in column '{column}' ({path})"] * min(SHOWN, missing.size)
-        raise refuse_rows(table.name, table.rows[missing], found, "a group for every record with a response")
+        problems = [f"no value in column '{column}' ({path})"] * min(SHOWN, missing.size)
+        raise refuse_rows(table.name, table.rows[missing], problems, "a group for every record with a response")
     return text.to_numpy().astype(str)
 
 
@@ -165,10 +165,10 @@ def _group_predictors(table: Phenotypes, groups: np.ndarray, columns: Sequence[s
         wrong = np.flatnonzero(~(values == out[which, j]))
         if wrong.size:
             i = wrong[:SHOWN]
-            found = [
+            problems = [
                 f"found {format_number(values[r])} in column '{column}' (model.group_predictors), "
                 f"{format_number(out[which[r], j])} earlier in group {groups[r]}"
                 for r in i
             ]
-            raise refuse_rows(table.name, table.rows[wrong], found, "one value for all records of a group")
+            raise refuse_rows(table.name, table.rows[wrong], problems, "one value for all records of a group")
     return out

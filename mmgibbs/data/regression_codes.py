@@ -27,10 +27,10 @@ def warn_of_regression_codes(
     else:
         columns = response.reshape(len(table), -1).T
         for column, values in zip(model.response, columns, strict=True):
-            found = find_missing_codes(values)
-            if found is not None and not (_has_zero(found) and len(columns) > 1):  # a class without trials
-                advice = f"write data.missing: {found.written(table.missing)}, which holds for every column"
-                said = found.describe("model.response", column, advice, _first(table, values, found))
+            codes = find_missing_codes(values)
+            if codes is not None and not (_has_zero(codes) and len(columns) > 1):  # a class without trials
+                advice = f"write data.missing: {codes.written(table.missing)}, which holds for every column"
+                said = codes.describe("model.response", column, advice, _first(table, values, codes))
                 out.append(f"{table.name}: {said}")
     if model.groups is not None:
         needs = ", and correct these records or leave them out, as each needs a group"
@@ -44,12 +44,12 @@ def _codes(table: Phenotypes, path: str, columns: Iterator[tuple[str, np.ndarray
     """Of the first columns with a code a warning each, then how many more there are."""
     coded = []
     for column, values in columns:
-        found = find_missing_codes(values)
-        if found is not None and not _has_zero(found):  # 0: a record has none of it
-            coded.append((column, values, found))
-    for column, values, found in coded[:SHOWN]:
-        advice = advise_on_table(found.written(table.missing))
-        yield f"{table.name}: {found.describe(path, column, advice, _first(table, values, found))}"
+        codes = find_missing_codes(values)
+        if codes is not None and not _has_zero(codes):  # 0: a record has none of it
+            coded.append((column, values, codes))
+    for column, values, codes in coded[:SHOWN]:
+        advice = advise_on_table(codes.written(table.missing))
+        yield f"{table.name}: {codes.describe(path, column, advice, _first(table, values, codes))}"
     if len(coded) > SHOWN:
         more = counted(len(coded) - SHOWN, "column")
         yield f"{table.name}: {path}: such numbers in {more} more, from column {quoted(coded[SHOWN][0])}"
@@ -65,9 +65,9 @@ def _class_codes(table: Phenotypes, column: str, path: str, after: str) -> list[
     return out if unknown is None else [*out, f"{table.name}: {path}: {unknown}{after}"]
 
 
-def _has_zero(found: MissingCodes) -> bool:
-    return any(code.value == 0 for code in found.codes)
+def _has_zero(codes: MissingCodes) -> bool:
+    return any(code.value == 0 for code in codes.codes)
 
 
-def _first(table: Phenotypes, values: np.ndarray, found: MissingCodes) -> str:
-    return f" (the first in row {table.rows[found.rows(values)[0]]})"
+def _first(table: Phenotypes, values: np.ndarray, codes: MissingCodes) -> str:
+    return f" (the first in row {table.rows[codes.rows(values)[0]]})"

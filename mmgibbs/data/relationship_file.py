@@ -26,10 +26,13 @@ def read_relationship(path: Path, term: str) -> tuple[SparseInverse, pl.Series, 
     A DataError names the row of an entry that cannot be used, and a matrix that is not positive definite.
     """
     frame, rows, name = _three_columns(path, term)
-    ids, (one, two) = code_levels([frame["id1"], frame["id2"]])
+    ids, (row_codes, column_codes) = code_levels([frame["id1"], frame["id2"]])
     value = frame["value"].to_numpy()
     q = len(ids)
-    low, high = np.minimum(one, two).astype(np.int64), np.maximum(one, two).astype(np.int64)
+    low, high = (
+        np.minimum(row_codes, column_codes).astype(np.int64),
+        np.maximum(row_codes, column_codes).astype(np.int64),
+    )
     key = low * q + high
     order = np.argsort(key, kind="stable")
     first = np.flatnonzero(np.r_[True, np.diff(key[order]) != 0])
@@ -41,8 +44,9 @@ def read_relationship(path: Path, term: str) -> tuple[SparseInverse, pl.Series, 
         i = differs[0]
         j = kept[np.searchsorted(key[kept], key[i])]
         raise DataError(
-            f"{name} row {rows[i]}: found {value[i]:g} for the pair {ids[int(one[i])]}, {ids[int(two[i])]}, but "
-            f"{value[j]:g} in row {rows[j]}; needed a symmetric matrix"
+            f"{name} row {rows[i]}: found {value[i]:g} for the pair {ids[int(row_codes[i])]}, "
+            f"{ids[int(column_codes[i])]}, "
+            f"but {value[j]:g} in row {rows[j]}; needed a symmetric matrix"
         )
     low, high, value = low[kept], high[kept], value[kept]
     diagonal = np.zeros(q)
@@ -79,8 +83,8 @@ def _three_columns(path: Path, term: str) -> tuple[pl.DataFrame, np.ndarray, str
         raise DataError(f"{name}: found no entries; needed rows id1 id2 value")
     wrong = np.flatnonzero(~number.is_finite().fill_null(False).to_numpy())
     if len(wrong):
-        found = [f"found {quoted(frame['value'][int(i)])} as the value" for i in wrong[:5]]
-        raise refuse_rows(name, rows[wrong], found, "a finite number")
+        problems = [f"found {quoted(frame['value'][int(i)])} as the value" for i in wrong[:5]]
+        raise refuse_rows(name, rows[wrong], problems, "a finite number")
     empty = np.flatnonzero(
         frame.select(pl.any_horizontal(pl.col("id1", "id2").fill_null("") == "")).to_series().to_numpy()
     )
@@ -99,10 +103,10 @@ def _check_diagonal(name: str, ids: pl.Series, diagonal: np.ndarray) -> None:
     wrong = np.flatnonzero(diagonal <= 0)
     if len(wrong):
         i = int(wrong[0])
-        found = f"{diagonal[i]:g}" if diagonal[i] else "no entry"
+        entry = f"{diagonal[i]:g}" if diagonal[i] else "no entry"
         more = f" ({len(wrong)} such ids in all)" if len(wrong) > 1 else ""
         raise DataError(
-            f"{name}: found {found} on the diagonal for id {quoted(ids[i])}{more}; needed a positive value for every "
+            f"{name}: found {entry} on the diagonal for id {quoted(ids[i])}{more}; needed a positive value for every "
             "id (an inverse relationship matrix is positive definite)"
         )
 

@@ -155,8 +155,8 @@ def _pedigree_diagonal(kin: Relatives, codes: np.ndarray) -> np.ndarray:
         return 1.0 + kin.inbreeding[codes]
     out = np.empty(codes.size)
     for first in range(0, codes.size, COLUMNS):
-        some = np.arange(first, min(codes.size, first + COLUMNS))
-        out[some] = a_among(kin.sire, kin.dam, kin.inbreeding, codes, some)[some, np.arange(some.size)]
+        chunk = np.arange(first, min(codes.size, first + COLUMNS))
+        out[chunk] = a_among(kin.sire, kin.dam, kin.inbreeding, codes, chunk)[chunk, np.arange(chunk.size)]
     return out
 
 
@@ -165,8 +165,8 @@ def _blended(K: WithChosen, spec: Genomic, A22: WithChosen | None, core: np.ndar
     w, n = spec.blend, len(K.diagonal)
     K.matrix[:] *= 1 - w
     if A22 is not None and spec.blend_with == "A22":
-        for row, other in zip(K.matrix, A22.matrix, strict=True):
-            row += w * other
+        for row, pedigree_row in zip(K.matrix, A22.matrix, strict=True):
+            row += w * pedigree_row
         of_other, total = A22.diagonal, A22.total
     else:
         K.matrix[core, np.arange(core.size)] += w

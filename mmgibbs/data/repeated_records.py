@@ -27,16 +27,16 @@ def warn_of_repeated_records(analysis: Analysis, terms: Sequence[Term], observed
     every = [effect for term in terms for effect in term.effects]
     out = []
     for t, trait in enumerate(analysis.traits):
-        column, own = next(((c, e) for c, e in animals if t in e.traits), ("", None))
-        if own is None or trait.type != "normal" or own.covariates is not None:
+        column, animal_effect = next(((c, e) for c, e in animals if t in e.traits), ("", None))
+        if animal_effect is None or trait.type != "normal" or animal_effect.covariates is not None:
             continue
-        rows = observed[:, t] & (own.level >= 0)
-        animal = own.level[rows]
+        rows = observed[:, t] & (animal_effect.level >= 0)
+        animal = animal_effect.level[rows]
         records = np.bincount(animal)
         several, distinct = int((records > 1).sum()), int((records > 0).sum())
         if several < _MANY or several * _MANY < distinct:
             continue
-        if not any(_is_nested(e.level[rows], animal) for e in every if e is not own and t in e.traits):
+        if not any(_is_nested(e.level[rows], animal) for e in every if e is not animal_effect and t in e.traits):
             out.append(
                 f"traits.{trait.name}: {several:,} of {distinct:,} animals (column {quoted(column)}) have several "
                 "records, and no effect beside their breeding value: what else their records share counts as genetic; "

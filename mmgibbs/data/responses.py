@@ -45,10 +45,10 @@ def _text(trait: Trait, phenotypes: Phenotypes) -> pl.Series:
     text = phenotypes.text(trait.column, f"traits.{trait.name}", trait.missing)
     plain = text.to_frame("value").select(pl.col("value").replace({v: spelled(v) for v in text.drop_nulls().unique()}))
     known = {spelled(v) for v in (*trait.missing, *phenotypes.missing)}
-    found = plain.select(pl.when(~pl.col("value").is_in(list(known))).then(pl.col("value"))).to_series()
-    if found.null_count() == len(found):
+    unknown_codes = plain.select(pl.when(~pl.col("value").is_in(list(known))).then(pl.col("value"))).to_series()
+    if unknown_codes.null_count() == len(unknown_codes):
         raise no_records_error(trait, phenotypes)
-    return found
+    return unknown_codes
 
 
 def no_records_error(trait: Trait, phenotypes: Phenotypes) -> DataError:
@@ -62,42 +62,42 @@ def no_records_error(trait: Trait, phenotypes: Phenotypes) -> DataError:
 
 def _binary(trait: Trait, index: int, phenotypes: Phenotypes) -> Categories:
     text = _text(trait, phenotypes)
-    found = text.drop_nulls().unique().sort().to_list()
+    values = text.drop_nulls().unique().sort().to_list()
     where = f"column '{trait.column}' (traits.{trait.name})"
     positive = None if trait.positive is None else spelled(trait.positive)
-    if positive is not None and positive not in found:
+    if positive is not None and positive not in values:
         raise DataError(
             f"{phenotypes.name}: found no {quoted(positive)} in {where}, needed it as one of two values "
-            f"(found {_listed(found)})"
+            f"(found {_listed(values)})"
         )
-    if len(found) > 2:
+    if len(values) > 2:
         first_two = _two_values(list(dict.fromkeys(text.drop_nulls().to_list())))
         wrong = np.flatnonzero(~(text.is_in(first_two) | text.is_null()).to_numpy())
         named = [f"found {quoted(text[int(i)])} in {where}" for i in wrong[:SHOWN]]
         hint = _explain_codes(trait, (text[int(i)] for i in wrong[:SHOWN]))
         needed = f"one of two values, as {_listed(first_two)}{hint}"
         raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, needed)
-    if len(found) < 2:
+    if len(values) < 2:
         void = ", ".join(v or "empty" for v in dict.fromkeys((*phenotypes.missing, *trait.missing)))
         raise DataError(
-            f"{phenotypes.name}: found {_listed(found)} alone in {where}, needed two values (missing are: {void})"
+            f"{phenotypes.name}: found {_listed(values)} alone in {where}, needed two values (missing are: {void})"
         )
     if positive is not None:
-        labels = (next(v for v in found if v != positive), positive)
+        labels = (next(v for v in values if v != positive), positive)
     else:
-        labels = tuple(sorted(found, key=_as_number))
+        labels = tuple(sorted(values, key=_as_number))
         if any(np.isnan(_as_number(v)) for v in labels):
             raise DataError(
-                f"{phenotypes.name}: found the values {_listed(found)} in {where}; needed "
+                f"{phenotypes.name}: found the values {_listed(values)} in {where}; needed "
                 f"traits.{trait.name}.positive: which of them is the event"
             )
     return _categories(trait, index, phenotypes, text, labels)
 
 
-def _two_values(found: list[str]) -> list[str]:
+def _two_values(labels: list[str]) -> list[str]:
     """The two of a binary trait: those that remain without codes for a missing value, else the first ones."""
-    values = [v for v in found if v == "0" or not looks_like_code(v)]
-    return values if len(values) == 2 else found[:2]
+    values = [v for v in labels if v == "0" or not looks_like_code(v)]
+    return values if len(values) == 2 else labels[:2]
 
 
 def _explain_codes(trait: Trait, cells: Iterable[str]) -> str:
@@ -108,9 +108,9 @@ def _ordinal(trait: Trait, index: int, phenotypes: Phenotypes) -> Categories:
     text = _text(trait, phenotypes)
     if trait.categories:
         return _categories(trait, index, phenotypes, text, tuple(map(spelled, trait.categories)))
-    found = text.drop_nulls().unique().to_list()
-    words = [v for v in found if np.isnan(_as_number(v))]
-    if words and dates.are_dates(pl.Series(found)):
+    labels = text.drop_nulls().unique().to_list()
+    words = [v for v in labels if np.isnan(_as_number(v))]
+    if words and dates.are_dates(pl.Series(labels)):
         path = f"traits.{trait.name}"
         raise DataError(
             f"{phenotypes.name}: found {quoted(sorted(words)[0])} in column '{trait.column}' ({path}); needed "
@@ -121,20 +121,20 @@ def _ordinal(trait: Trait, index: int, phenotypes: Phenotypes) -> Categories:
             f"{phenotypes.name}: found {quoted(sorted(words)[0])} in column '{trait.column}' (traits.{trait.name}), "
             f"which is not a number; needed traits.{trait.name}.categories: the values from low to high"
         )
-    return _categories(trait, index, phenotypes, text, tuple(sorted(found, key=_as_number)))
+    return _categories(trait, index, phenotypes, text, tuple(sorted(labels, key=_as_number)))
 
 
 def _categories(trait: Trait, index: int, phenotypes: Phenotypes, text: pl.Series, labels: Sequence[str]) -> Categories:
     where = f"column '{trait.column}' (traits.{trait.name})"
     codes = pl.DataFrame({"label": list(labels), "code": np.arange(len(labels), dtype=np.int16)})
-    found = pl.DataFrame({"label": text}).join(codes, on="label", how="left", maintain_order="left")["code"]
-    wrong = np.flatnonzero((found.is_null() & text.is_not_null()).to_numpy())
+    matched = pl.DataFrame({"label": text}).join(codes, on="label", how="left", maintain_order="left")["code"]
+    wrong = np.flatnonzero((matched.is_null() & text.is_not_null()).to_numpy())
     if len(wrong):
         named = [f"found {quoted(text[int(i)])} in {where}" for i in wrong[:SHOWN]]
         needed = f"a category ({_listed(labels)}) or missing"
         needed += _explain_codes(trait, (text[int(i)] for i in wrong[:SHOWN]))
         raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, needed)
-    category = found.fill_null(-1).to_numpy().astype(np.int16)
+    category = matched.fill_null(-1).to_numpy().astype(np.int16)
     if len(labels) > MOST_CATEGORIES:
         raise DataError(
             f"{phenotypes.name}: found {len(labels):,} different values in {where}, needed at most {MOST_CATEGORIES} "
@@ -199,11 +199,12 @@ def _censored(trait: Trait, index: int, phenotypes: Phenotypes) -> Interval:
             lower = np.where(lower <= 0, -np.inf, np.log(np.maximum(lower, 1e-300)))
             upper = np.log(upper)
     known = ~np.isnan(lower)
-    for bound, side, other in ((lower, "at most", "a lower"), (upper, "at least", "an upper")):
+    for bound, side, opposite in ((lower, "at most", "a lower"), (upper, "at least", "an upper")):
         if known.any() and not np.isfinite(bound[known]).any():
             raise DataError(
-                f"{phenotypes.name}: found no record of trait '{trait.name}' with {other} bound: every one is {side} "
-                "a value, which leaves its mean open; needed some that are exact, or bounded from the other side"
+                f"{phenotypes.name}: found no record of trait '{trait.name}' with {opposite} bound: every one is "
+                f"{side} a value, which leaves its mean open; needed some that are exact, or bounded from "
+                f"the other side"
             )
     return Interval(index, lower, upper)
 

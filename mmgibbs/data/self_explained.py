@@ -42,11 +42,11 @@ def refuse_traits_as_effects(analysis: Analysis, phenotypes: Phenotypes) -> None
     for use in _uses(analysis):
         for trait in analysis.traits:
             if trait.name in use.traits and use.column in _columns_of_values(trait):
-                other = ", or 'traits: [...]' with the others alone" if len(analysis.traits) > 1 else ""
+                alternative = ", or 'traits: [...]' with the others alone" if len(analysis.traits) > 1 else ""
                 raise DataError(
                     f"{phenotypes.name}: found column {quoted(use.column)} as {use.what} ({use.path}) of traits."
                     f"{trait.name}, whose values it has: a trait cannot explain itself; needed another column"
-                    + (other if use.path.startswith("model.") else "")
+                    + (alternative if use.path.startswith("model.") else "")
                 )
 
 

@@ -51,7 +51,7 @@ def _are_genotypes(group: Sequence[str]) -> bool:
 def _are_numbered(group: Sequence[str], every: pl.Series) -> bool:
     """1.1 and 1.10, where 1.9 is a level too: the first and the tenth."""
     parts = [_DECIMALS.fullmatch(level) for level in group]
-    return all(part is not None and int(part[2]) and (every == f"{part[1]}9").any() for part in parts)
+    return all(match is not None and int(match[2]) and (every == f"{match[1]}9").any() for match in parts)
 
 
 def describe_alike(text: pl.Series, column: str) -> str | None:
@@ -94,10 +94,10 @@ def _codes_of_scores(counts: pl.DataFrame) -> set[str]:
     if not 3 <= counts.height <= _MAX_SCORES:
         return set()
     numbers = parse_numbers(counts["level"]).to_numpy()
-    found = None if np.isnan(numbers).any() else find_score_codes(numbers)
-    if found is None or found.low not in (0, 1) or found.high - found.low + 2 != len(numbers):
+    codes = None if np.isnan(numbers).any() else find_score_codes(numbers)
+    if codes is None or codes.low not in (0, 1) or codes.high - codes.low + 2 != len(numbers):
         return set()
-    return {level for level, number in zip(counts["level"], numbers, strict=True) if number == found.codes[0].value}
+    return {level for level, number in zip(counts["level"], numbers, strict=True) if number == codes.codes[0].value}
 
 
 def _records_of_levels(text: pl.Series) -> pl.DataFrame:
@@ -153,7 +153,7 @@ def _class_columns(analysis: Analysis, missing: Sequence[str]) -> list[_ClassCol
         return lambda cells: f"write {path}.missing: {written_codes((*present, *cells))}{omit}"
 
     model = analysis.model
-    found: list[_ClassColumn] = []
+    columns: list[_ClassColumn] = []
     ids = {*ANIMAL_COLUMNS, *PARENT_COLUMNS, *(m.level for m in model.markers.values())}
     for random in model.random.values():
         related = not isinstance(random.relationship, Identity)
@@ -161,18 +161,18 @@ def _class_columns(analysis: Analysis, missing: Sequence[str]) -> list[_ClassCol
     for name, fixed in model.fixed.items():
         path, traits = f"model.fixed.{name}", tuple(fixed.traits)
         if fixed.kind == "class":
-            found.append(_ClassColumn(fixed.column, path, traits, fixed.missing, of_fixed(path, fixed.missing)))
+            columns.append(_ClassColumn(fixed.column, path, traits, fixed.missing, of_fixed(path, fixed.missing)))
         elif fixed.by is not None:
-            found.append(_ClassColumn(fixed.by, f"{path}.by", traits, (), of_the_table))
+            columns.append(_ClassColumn(fixed.by, f"{path}.by", traits, (), of_the_table))
     by = analysis.variances.residual.by
     if by is not None:
         every = tuple(t.name for t in analysis.traits)
-        found.append(_ClassColumn(by, "variances.residual.by", every, (), of_the_table))
+        columns.append(_ClassColumn(by, "variances.residual.by", every, (), of_the_table))
     for name, random in model.random.items():
         for of_effect, effect in random.effects.items():
             path = f"model.random.{name}" + (f".effects.{of_effect}" if of_effect else "")
             omit = "" if effect.unknown_level == "omit" else f" and {path}.unknown_level: omit"
             advise = of_random(path, effect.missing, omit)
-            found.append(_ClassColumn(effect.level, path, tuple(effect.traits), effect.missing, advise))
-    first = {of_class.column: of_class for of_class in reversed(found)}
-    return [of_class for of_class in found if of_class is first[of_class.column] and of_class.column not in ids]
+            columns.append(_ClassColumn(effect.level, path, tuple(effect.traits), effect.missing, advise))
+    first = {of_class.column: of_class for of_class in reversed(columns)}
+    return [of_class for of_class in columns if of_class is first[of_class.column] and of_class.column not in ids]

@@ -21,15 +21,15 @@ def warn_of_trait_codes(
     out = []
     of_trait = {response.trait: response for response in responses}
     for i, trait in enumerate(traits):
-        for path, column, values, found in _codes_of_trait(trait, y[:, i], of_trait.get(i), phenotypes):
-            where = f" (the first in row {phenotypes.rows[found.rows(values)[0]]})"
-            said = found.describe(path, column, _advice(trait, found), where)
+        for path, column, values, codes in _codes_of_trait(trait, y[:, i], of_trait.get(i), phenotypes):
+            where = f" (the first in row {phenotypes.rows[codes.rows(values)[0]]})"
+            said = codes.describe(path, column, _advice(trait, codes), where)
             out.append(f"{phenotypes.name}: {said}")
     return tuple(out)
 
 
-def _advice(trait: Trait, found: MissingCodes) -> str:
-    return f"write traits.{trait.name}.missing: {found.written(trait.missing)}"
+def _advice(trait: Trait, codes: MissingCodes) -> str:
+    return f"write traits.{trait.name}.missing: {codes.written(trait.missing)}"
 
 
 def _codes_of_trait(
@@ -58,6 +58,6 @@ def _codes_of_trait(
         columns = [(path, trait.column, phenotypes.numbers(trait.column, path, trait.missing))]
     find = find_score_codes if isinstance(response, Categories) else find_missing_codes
     for of_column, column, values in columns:
-        found = find(values)
-        if found is not None:
-            yield of_column, column, values, found
+        codes = find(values)
+        if codes is not None:
+            yield of_column, column, values, codes

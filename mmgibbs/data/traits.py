@@ -97,11 +97,11 @@ def _weights(analysis: Analysis, phenotypes: Phenotypes) -> np.ndarray:
     weight = phenotypes.numbers(column, "data.weights")
     wrong = np.flatnonzero(~(weight >= 1 / MOST))
     if len(wrong):
-        found = ["no weight" if np.isnan(weight[i]) else f"the weight {weight[i]:g}" for i in wrong[:SHOWN]]
+        problems = ["no weight" if np.isnan(weight[i]) else f"the weight {weight[i]:g}" for i in wrong[:SHOWN]]
         raise refuse_rows(
             phenotypes.name,
             phenotypes.rows[wrong],
-            [f"found {f} in column '{column}' (data.weights)" for f in found],
+            [f"found {f} in column '{column}' (data.weights)" for f in problems],
             f"a positive weight, from {1 / MOST:g} to {MOST:g}" if np.any(weight[wrong] > 0) else "a positive weight",
         )
     return weight

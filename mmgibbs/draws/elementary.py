@@ -108,8 +108,8 @@ def exp_unchecked(x):
     q_high = (2.7557221840821903e-07 + 2.51123003753367e-08 * r) + 2.0930577965003344e-09 * rr
     q = q_low + (q_middle + q_high * (rr * rr)) * (rr * rr)
     value = 1.0 + (r + rr * q)
-    whole = np.int64(n)
-    half = whole >> np.int64(1)
+    exponent = np.int64(n)
+    half = exponent >> np.int64(1)
     first = from_bits(np.uint64(half + 1023) << SHIFT_52)
-    second = from_bits(np.uint64(whole - half + 1023) << SHIFT_52)
+    second = from_bits(np.uint64(exponent - half + 1023) << SHIFT_52)
     return value * first * second

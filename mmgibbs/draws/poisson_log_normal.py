@@ -56,20 +56,20 @@ def poisson_log_normal(count, exposure, mean, variance, c0, c1, c2, draw, k0, k1
     high = rate * (1.0 + reach - exp(reach)) - 0.5 * reach * reach / variance
     rise = rate * (1.0 - exp(-reach)) + reach / variance  # of the tangent to the left, above 0
     fall = rate * (exp(reach) - 1.0) + reach / variance  # of the tangent to the right, above 0
-    left = -reach - low / rise  # where the tangents cross the level of the mode
+    lower = -reach - low / rise  # where the tangents cross the level of the mode
     right = reach + high / fall
     area_left, area_right = 1.0 / rise, 1.0 / fall
-    area = area_left + (right - left) + area_right
+    area = area_left + (right - lower) + area_right
     attempt = np.uint64(0)
     while True:
         w0, w1, w2, w3 = philox(c0, c1, c2, draw_word(draw, attempt), k0, k1)
         u, v = uniform(w0, w1), uniform(w2, w3)
         at, tangent = area * u, 0.0
         if at < area_left:
-            x = left + log(at * rise) / rise
-            tangent = rise * (x - left)
+            x = lower + log(at * rise) / rise
+            tangent = rise * (x - lower)
         elif at < area - area_right:
-            x = left + (at - area_left)
+            x = lower + (at - area_left)
         else:
             x = right - log((area - at) * fall) / fall
             tangent = -fall * (x - right)

@@ -159,13 +159,13 @@ def fill_truncated(out, mean, sd, lower, upper, level, n, work, c0, c2, draw, k0
         out[i] = x
         by_normals[i] = (lower[i] <= mean[i]) & (mean[i] <= upper[i]) & (upper[i] - lower[i] > SQRT_TWO_PI * sd[i])
         accepted[i] = (lower[i] <= x) & (x <= upper[i])
-    again, others, n_again, n_others = listed[0], listed[1], 0, 0
+    again, by_other_method, n_again, n_others = listed[0], listed[1], 0, 0
     for i in range(n):
-        again[n_again], others[n_others] = i, i
+        again[n_again], by_other_method[n_others] = i, i
         n_again += by_normals[i] & (not accepted[i])
         n_others += not by_normals[i]
     _second_normals(out, mean, sd, lower, upper, level, again[:n_again], z1, c0, c2, draw, k0, k1)
-    _draw_by_exponentials(out, mean, sd, lower, upper, level, others[:n_others], work, c0, c2, draw, k0, k1)
+    _draw_by_exponentials(out, mean, sd, lower, upper, level, by_other_method[:n_others], work, c0, c2, draw, k0, k1)
 
 
 @kernel(fastmath=False)

@@ -34,37 +34,42 @@ class RealisedVariances(NamedTuple):
 
 
 def realised_variances(
-    store: Store, values: np.ndarray, draws: np.ndarray, part: np.ndarray, group: np.ndarray, animals: int | None = None
+    store: Store,
+    values: np.ndarray,
+    draws: np.ndarray,
+    group_of_snp: np.ndarray,
+    group: np.ndarray,
+    animals: int | None = None,
 ) -> RealisedVariances:
     """values (p, 4) of the store; draws (k, p) of effects on their scale; part (p,) int of each SNP; group (parts,) int
     of each part; animals: the first so many of the store, None: all.
     """
     n = store.n_animals if animals is None else animals
     k, parts, groups = len(draws), len(group), int(group.max()) + 1
-    rows = np.argsort(part, kind="stable")
-    bounds = np.searchsorted(part[rows], np.arange(parts + 1))
+    rows = np.argsort(group_of_snp, kind="stable")
+    bounds = np.searchsorted(group_of_snp[rows], np.arange(parts + 1))
     out = RealisedVariances(np.empty(k), np.empty((k, parts)), np.empty((k, groups)), np.empty((k, groups)))
     sums = np.empty((groups + 2, store.n_chunks * CHUNK))  # of each group, of a part, of all
     for i, draw in enumerate(draws):
         by = draw[rows].astype(np.float64)
-        own = out.of_part[i], out.of_group[i], out.with_total[i]
-        out.total[i] = _accumulate_draw(store.array, rows, values, by, bounds, group, n, sums, *own)
+        sums_of_draw = out.of_part[i], out.of_group[i], out.with_total[i]
+        out.total[i] = _accumulate_draw(store.array, rows, values, by, bounds, group, n, sums, *sums_of_draw)
     return out
 
 
 @kernel
 def _accumulate_draw(genotypes, rows, values, by, bounds, group, n, sums, of_part, of_group, with_total):
     groups, chunks = of_group.size, genotypes.shape[1]
-    one, every = sums[groups], sums[groups + 1]
+    remainder, every = sums[groups], sums[groups + 1]
     sums[:] = 0.0
     for w in range(of_part.size):
-        one[:] = 0.0
+        remainder[:] = 0.0
         first, stop = bounds[w], bounds[w + 1]
-        add_rows(genotypes, rows[first:stop], values, by[first:stop], 0, chunks, one)
-        of_part[w] = _covariance(one, one, n)
+        add_rows(genotypes, rows[first:stop], values, by[first:stop], 0, chunks, remainder)
+        of_part[w] = _covariance(remainder, remainder, n)
         of = sums[group[w]]
         for i in range(n):
-            of[i] += one[i]
+            of[i] += remainder[i]
     for c in range(groups):
         for i in range(n):
             every[i] += sums[c, i]

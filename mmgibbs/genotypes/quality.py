@@ -32,9 +32,9 @@ def repeated_snps(store: Store, rows: np.ndarray, animals: np.ndarray) -> np.nda
     rng = np.random.default_rng(0)
     v = np.where(animals, rng.standard_normal(store.n_animals), 0.0)
     # 127 (m - 1) is a whole number in 8 bits too, so that it changes its sign alone where the alleles are swapped
-    one, scale = np.ones(store.n_snps), np.full(store.n_snps, float(STEPS))
-    sums = np.abs(store.dot(rows, store.values(one, scale), v))
-    with_gaps = store.values(one, scale, np.full(store.n_snps, np.nan))
+    ones, scale = np.ones(store.n_snps), np.full(store.n_snps, float(STEPS))
+    sums = np.abs(store.dot(rows, store.values(ones, scale), v))
+    with_gaps = store.values(ones, scale, np.full(store.n_snps, np.nan))
     chosen = np.flatnonzero(animals)
 
     def same(i: int, j: int) -> bool:
@@ -51,26 +51,26 @@ def repeated_animals(store: Store, rows: np.ndarray) -> np.ndarray:
 
     def same(a: int, b: int) -> bool:
         for i in range(0, len(rows), BLOCK):
-            one, two = store.decode(rows[i : i + BLOCK])[:, [a, b]].T
-            if not np.array_equal(one, two, equal_nan=True):
+            first, two = store.decode(rows[i : i + BLOCK])[:, [a, b]].T
+            if not np.array_equal(first, two, equal_nan=True):
                 return False
         return True
 
     return _first_of_equals(sums, same)
 
 
-def opposing_homozygotes(store: Store, rows: np.ndarray, one: np.ndarray, two: np.ndarray) -> np.ndarray:
+def opposing_homozygotes(store: Store, rows: np.ndarray, animals: np.ndarray, two: np.ndarray) -> np.ndarray:
     """(pairs, 2) int64: at how many of these SNPs the animals one[k] and two[k] are 0 and 2 or 2 and 0, and at how
     many both are known. A parent and its progeny share an allele at every SNP (Hayes 2011, J. Dairy Sci. 94:2114).
     Dosages below 1/2 count as 0, above 3/2 as 2."""
-    out = np.zeros((len(one), 2), np.int64)
+    out = np.zeros((len(animals), 2), np.int64)
     values, dosage = store.as_read(), np.empty((SNPS_OF_A_WORD, store.n_chunks * CHUNK), np.float32)
     for first in range(0, len(rows), SNPS_OF_A_WORD):
-        some = rows[first : first + SNPS_OF_A_WORD]
-        store.decode_to(some, values, dosage)
+        chunk = rows[first : first + SNPS_OF_A_WORD]
+        store.decode_to(chunk, values, dosage)
         planes = np.zeros((3, dosage.shape[1]), np.uint64)
-        _set_planes(dosage[: len(some)], planes[0], planes[1], planes[2])
-        _count_opposing(planes[0], planes[1], planes[2], one, two, out)
+        _set_planes(dosage[: len(chunk)], planes[0], planes[1], planes[2])
+        _count_opposing(planes[0], planes[1], planes[2], animals, two, out)
     return out
 
 
@@ -100,9 +100,9 @@ def _set_planes(dosage, zero, two, known):
 
 
 @kernel
-def _count_opposing(zero, two, known, one, other, out):
-    for k in range(one.size):
-        a, b = one[k], other[k]
+def _count_opposing(zero, two, known, first, second, out):
+    for k in range(first.size):
+        a, b = first[k], second[k]
         out[k, 0] += _ones((zero[a] & two[b]) | (two[a] & zero[b]))
         out[k, 1] += _ones(known[a] & known[b])
 

@@ -17,7 +17,7 @@ BLANK, LINE_END, ZERO, FIVE = 32, 10, 48, 53
 def split_lines(content, out):
     """Rows of out (lines, 5) int64 for each line of content (bytes,) uint8 that is not blank: where its id begins and
     ends, its string begins and ends (0, 0 where it has not two fields), its number from 1. How many there are."""
-    found, begin, line = 0, 0, 0
+    n_lines, begin, line = 0, 0, 0
     while begin < content.size:
         line += 1
         end = begin
@@ -34,17 +34,17 @@ def split_lines(content, out):
                 at += 1
             fields += 1
             if fields <= 2:
-                out[found, 2 * fields - 2] = start
-                out[found, 2 * fields - 1] = at
+                out[n_lines, 2 * fields - 2] = start
+                out[n_lines, 2 * fields - 1] = at
         if fields > 0:
             if fields != 2:
-                out[found, 1] = at  # the whole line, for the message
-                out[found, 2] = 0
-                out[found, 3] = 0
-            out[found, 4] = line
-            found += 1
+                out[n_lines, 1] = at  # the whole line, for the message
+                out[n_lines, 2] = 0
+                out[n_lines, 3] = 0
+            out[n_lines, 4] = line
+            n_lines += 1
         begin = end + 1
-    return found
+    return n_lines
 
 
 @kernel

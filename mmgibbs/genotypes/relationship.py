@@ -156,14 +156,14 @@ def _syrk_double(coded: Additive | Dominance, rows: np.ndarray) -> np.ndarray:
 
 def _syrk_single(coded: Additive | Dominance, rows: np.ndarray, padded: int) -> np.ndarray:
     """The lower triangle; animals after the last are to be left out."""
-    total, part = np.zeros((padded, padded), order="F"), np.zeros((padded, padded), np.float32, order="F")
+    total, chunk_product = np.zeros((padded, padded), order="F"), np.zeros((padded, padded), np.float32, order="F")
     values = coded.values
     for first in range(0, len(rows), BLOCK):
         chosen = rows[first : first + BLOCK]
         x = np.empty((len(chosen), padded), np.float32)
         coded.store.decode_to(chosen, values, x)
-        part = ssyrk(1.0, x.T, beta=0.0, c=part, lower=1, overwrite_c=1)
-        total += part
+        chunk_product = ssyrk(1.0, x.T, beta=0.0, c=chunk_product, lower=1, overwrite_c=1)
+        total += chunk_product
     return total
 
 
@@ -171,7 +171,7 @@ def fill_upper(matrix: np.ndarray, block: int = 1024) -> None:
     """The upper triangle of a square matrix becomes its lower one, in place."""
     n = len(matrix)
     for first in range(0, n, block):
-        own = slice(first, min(n, first + block))
-        square = matrix[own, own]
+        rows = slice(first, min(n, first + block))
+        square = matrix[rows, rows]
         square[:] = np.tril(square) + np.tril(square, -1).T
-        matrix[own, own.stop :] = matrix[own.stop :, own].T
+        matrix[rows, rows.stop :] = matrix[rows.stop :, rows].T

@@ -129,9 +129,9 @@ class Store(ABC):
     def decode_to(self, rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
         """As `decode`, into (m, 128 chunks) float32, of which the first n of a row count."""
         out[:] = 0.0
-        one = np.ones(1, np.float32)
+        unit = np.ones(1, np.float32)
         for i in range(len(rows)):
-            add_rows(self.array, rows[i : i + 1], values, one, 0, self.n_chunks, out[i])
+            add_rows(self.array, rows[i : i + 1], values, unit, 0, self.n_chunks, out[i])
 
     @abstractmethod
     def moments(self, weights: np.ndarray | None = None) -> np.ndarray:
@@ -167,8 +167,10 @@ class PackedGenotypes(Store):
         """(p, 4) int64 animals with 0, 1, 2 copies, and with a missing genotype."""
         known, first, second = self.moments().T
         two = (second - first) / 2
-        one = first - 2 * two
-        return np.stack([known - one - two, one, two, self.n_animals - known], axis=1).astype(np.int64)
+        heterozygous = first - 2 * two
+        return np.stack([known - heterozygous - two, heterozygous, two, self.n_animals - known], axis=1).astype(
+            np.int64
+        )
 
     def codes(self, first: int, stop: int) -> np.ndarray:
         """(stop - first, n) uint8 0, 1, 2, 3 = missing."""

@@ -39,9 +39,9 @@ def meet(arrived, me):
         return True
     turn = load_acquire(arrived, me) + 1
     store_release(arrived, me, turn)
-    for other in range(threads):
+    for thread in range(threads):
         looks = 0
-        while load_acquire(arrived, other) < turn:
+        while load_acquire(arrived, thread) < turn:
             if load_acquire(arrived, threads) != 0:
                 return False
             looks += 1

@@ -82,14 +82,14 @@ def import_cupy() -> Any:
         ) from None
     runtime = cupy.cuda.runtime
     try:
-        found, needed = runtime.driverGetVersion(), runtime.runtimeGetVersion()
-        if found == 0:
+        driver, needed = runtime.driverGetVersion(), runtime.runtimeGetVersion()
+        if driver == 0:
             raise DeviceError(
                 "device: gpu: found no NVIDIA driver on this machine; install the driver of the GPU, or use device: cpu"
             )
-        if found // 1000 < needed // 1000:
+        if driver // 1000 < needed // 1000:
             raise DeviceError(
-                f"device: gpu: found an NVIDIA driver for CUDA {_version(found)}, needed CUDA {_version(needed)}: "
+                f"device: gpu: found an NVIDIA driver for CUDA {_version(driver)}, needed CUDA {_version(needed)}: "
                 "update the driver, or install "
                 'the CuPy of that driver (pip install "mmgibbs[gpu12]" for CUDA 12), or use device: cpu'
             )

@@ -37,9 +37,9 @@ def stack(typingctx, k_, power, lanes):
     size = max(1, len(k_) ** power.literal_value * lanes.literal_value)
 
     def codegen(context, builder, signature, args):
-        room = cgutils.alloca_once(builder, ir.ArrayType(ir.DoubleType(), size))
-        room.align = 64
-        return builder.bitcast(room, ir.DoubleType().as_pointer())
+        memory = cgutils.alloca_once(builder, ir.ArrayType(ir.DoubleType(), size))
+        memory.align = 64
+        return builder.bitcast(memory, ir.DoubleType().as_pointer())
 
     return types.CPointer(types.float64)(k_, power, lanes), codegen
 
@@ -53,12 +53,12 @@ def _array_on_stack(shape: Sequence[Any], dtype: Any) -> tuple[Any, Callable] | 
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         number, element = context.get_constant, context.get_data_type(dtype)
-        room = cgutils.alloca_once(builder, ir.ArrayType(element, max(1, prod(sizes))))
-        room.align = 64
+        memory = cgutils.alloca_once(builder, ir.ArrayType(element, max(1, prod(sizes))))
+        memory.align = 64
         array = context.make_array(array_type)(context, builder)
         populate_array(
             array,
-            data=builder.bitcast(room, element.as_pointer()),
+            data=builder.bitcast(memory, element.as_pointer()),
             shape=[number(types.intp, n) for n in sizes],
             strides=[number(types.intp, size * prod(sizes[i + 1 :])) for i in range(len(sizes))],
             itemsize=number(types.intp, size),
@@ -470,12 +470,12 @@ def add_packed(typingctx, k_, genotypes, rows, at, values, by, first, stop, out)
             place = builder.mul(chunk, _I64(CHUNK))
             for s in range(CHUNK // LANES):
                 address = out.at(builder.add(place, _I64(LANES * s)))
-                part = _load(builder, address, _vector(real))
+                lanes = _load(builder, address, _vector(real))
                 for decoder, factor in zip(decoders, factors, strict=True):
                     x = decoder.step(s)
                     x = x if real == _SINGLE else builder.fpext(x, _vector(_DOUBLE))
-                    part = _fma(builder, x, factor, part)
-                builder.store(part, builder.bitcast(address, part.type.as_pointer()), align=_bytes(real))
+                    lanes = _fma(builder, x, factor, lanes)
+                builder.store(lanes, builder.bitcast(address, lanes.type.as_pointer()), align=_bytes(real))
         return context.get_dummy_value()
 
     return types.void(k_, genotypes, rows, at, values, by, first, stop, out), codegen

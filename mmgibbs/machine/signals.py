@@ -41,8 +41,8 @@ class StopSignals:
     def _came(self, number: int, frame: FrameType | None) -> None:
         self._give_back()
         self._hear(number)
-        for other in tuple(self._elsewhere):
-            other._hear(number)
+        for handler in tuple(self._elsewhere):
+            handler._hear(number)
 
     def _hear(self, number: int) -> None:
         self.signal = number

@@ -72,10 +72,10 @@ def run_at_once(pool: Executor | None, threads: int, calls: Iterable[Callable[[]
         for call in waiting:
             call()
 
-    others = [pool.submit(take) for _ in range(min(threads, len(calls)) - 1)]
+    futures = [pool.submit(take) for _ in range(min(threads, len(calls)) - 1)]
     take()
-    for other in others:
-        other.result()
+    for future in futures:
+        future.result()
 
 
 PIECE = 16_384  # of a pass over all levels or records: fixed, so that the order of summation is

@@ -95,15 +95,17 @@ def check_posterior_exists(
     for block in model.blocks:
         k, count = len(block), n if isinstance(n, int) else n[block]
         nu, _ = model.prior(block)
-        found = (
+        problem = (
             f"prior df {nu:g} plus {count} {what if count != 1 else what[:-1]} gives {nu + count:g} degrees of freedom"
         )
         if nu + count <= k - 1:
             raise ModelError(
-                f"variances.{name}: the posterior does not exist: {found}, "
+                f"variances.{name}: the posterior does not exist: {problem}, "
                 f"needed more than {k - 1} for a {k} x {k} matrix; give a prior with df above {k - 1 - count}, or "
                 "fix it"
             )
         if nu + count <= k + 1:
-            notes.append(f"variances.{name}: the posterior mean may not exist: {found}, a mean needs more than {k + 1}")
+            notes.append(
+                f"variances.{name}: the posterior mean may not exist: {problem}, a mean needs more than {k + 1}"
+            )
     return notes

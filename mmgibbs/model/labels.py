@@ -26,7 +26,7 @@ class Component(NamedTuple):
 
 def effect_label(effect: str, coefficient: str = "") -> str:
     """'maternal', 'rr.0', 'slope' (a covariate without a name of its own), ''."""
-    return ".".join(part for part in (effect, coefficient) if part)
+    return ".".join(label for label in (effect, coefficient) if label)
 
 
 def component_label(effect: str, trait: str) -> str:
@@ -68,8 +68,8 @@ def find_name_clash(parameters: Iterable[str], terms: Iterable[str] = ()) -> tup
     """The first two that draws.nc would call by one name, in words, and that name; terms: with draws of levels."""
     every = [(repr(name), stored_name(name)) for name in parameters]
     for term in terms:
-        own = stored_name(term), *stored_dimensions(term)
-        every += zip([f"{term!r}", f"the levels of {term!r}", f"the components of {term!r}"], own, strict=True)
+        keys = stored_name(term), *stored_dimensions(term)
+        every += zip([f"{term!r}", f"the levels of {term!r}", f"the components of {term!r}"], keys, strict=True)
     seen: dict[str, str] = {}
     for what, name in every:
         if name in seen:
@@ -82,11 +82,11 @@ def state_labels(spec: JointPriorSpec, traits: Sequence[str]) -> list[str]:
     """(K,) the states of a SNP over several traits: 'none', 'milk', 'fat', 'milk+fat'; classes that traits share by
     number, 'milk+fat:1'.
     """
-    own = [traits[t] for t in spec.traits]
+    names = [traits[t] for t in spec.traits]
     if spec.whole:
-        return [f"{'+'.join(own)}:{k}" for k in range(len(spec.states))]
-    none = "none" if "none" not in own else "no trait"
-    return ["+".join(trait for trait, acts in zip(own, state, strict=True) if acts) or none for state in spec.states]
+        return [f"{'+'.join(names)}:{k}" for k in range(len(spec.states))]
+    none = "none" if "none" not in names else "no trait"
+    return ["+".join(trait for trait, acts in zip(names, state, strict=True) if acts) or none for state in spec.states]
 
 
 def numbered(effect: Effect) -> list[str]:

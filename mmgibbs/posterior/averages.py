@@ -59,6 +59,6 @@ class AveragedLevels:
     def restore(self, state: dict[str, np.ndarray]) -> None:
         self._kept = list(state["draws"])
 
-    def pool(self, others: Sequence[AveragedLevels]) -> np.ndarray:
+    def pool(self, further: Sequence[AveragedLevels]) -> np.ndarray:
         """(chains, draws, groups, k)."""
-        return np.stack([kept.draws for kept in (self, *others)])
+        return np.stack([kept.draws for kept in (self, *further)])

@@ -130,9 +130,9 @@ class DecisionCounts:
             getattr(self, name)[:] = state[name]
         self.moments = Moments.from_state(state)
 
-    def pool(self, others: Sequence[DecisionCounts]) -> Decided:
+    def pool(self, further: Sequence[DecisionCounts]) -> Decided:
         """The candidates over all chains."""
-        return decide([self, *others])
+        return decide([self, *further])
 
 
 @dataclass(frozen=True)
@@ -179,14 +179,14 @@ def _rank_quantiles(ranks: np.ndarray, N: int, c: float) -> np.ndarray:
     """(3, criteria, m) from counts (criteria, bins, m)."""
     bins = rank_bins(ranks.shape[-1])
     needed = [max(1, int(np.ceil(N * q - 1e-9))) for q in ((1 - c) / 2, 0.5, (1 + c) / 2)]
-    found = np.zeros((3, ranks.shape[0], ranks.shape[2]), np.int64)  # bins wholly below the quantile
-    counted = np.zeros_like(found[0])
+    below = np.zeros((3, ranks.shape[0], ranks.shape[2]), np.int64)  # bins wholly below the quantile
+    counted = np.zeros_like(below[0])
     for b in range(ranks.shape[1]):
         counted += ranks[:, b]
-        for quantile, draws in zip(found, needed, strict=True):
+        for quantile, draws in zip(below, needed, strict=True):
             quantile += counted < draws
     first, last = bins[:-1], bins[1:] - 1
-    return np.stack([first[found[0]], (first[found[1]] + last[found[1]]) // 2, last[found[2]]])
+    return np.stack([first[below[0]], (first[below[1]] + last[below[1]]) // 2, last[below[2]]])
 
 
 def _gains(mean: np.ndarray, top: np.ndarray, selected: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:

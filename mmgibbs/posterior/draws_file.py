@@ -37,10 +37,10 @@ def write_groups(path: str | PathLike, groups: Mapping[str, Group], attributes: 
         file.attrs.update(attributes)
         for name, (variables, labels) in groups.items():
             group = file.create_group(name)
-            for dimension, own in labels.items():
-                group.dimensions[dimension] = len(own)
-            for dimension, own in labels.items():
-                _write(group, dimension, Variable((dimension,), np.asarray(own)))
+            for dimension, coordinate in labels.items():
+                group.dimensions[dimension] = len(coordinate)
+            for dimension, coordinate in labels.items():
+                _write(group, dimension, Variable((dimension,), np.asarray(coordinate)))
             for variable in variables:
                 _write(group, variable, variables[variable])
 

@@ -99,7 +99,7 @@ class Moments:
 
     @property
     def nbytes(self) -> int:
-        return sum(getattr(self, part).nbytes for part in _PARTS)
+        return sum(getattr(self, name).nbytes for name in _PARTS)
 
     def add(self, arrays: Sequence[np.ndarray]) -> None:
         """One draw: a float64 or float32 array per term, in the order of `shapes`; the arrays are not kept."""
@@ -119,7 +119,7 @@ class Moments:
         """Everything, as plain arrays (not copied): what a checkpoint stores bit for bit."""
         counts = np.array([self.batch_length, self.n_draws], np.int64)
         shapes = np.array([d for shape in self.shapes for d in (len(shape), *shape)], np.int64)
-        return {"counts": counts, "shapes": shapes, **{part: getattr(self, part) for part in _PARTS}}
+        return {"counts": counts, "shapes": shapes, **{name: getattr(self, name) for name in _PARTS}}
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Moments:
@@ -130,16 +130,16 @@ class Moments:
             flat = flat[1 + flat[0] :]
         out = cls(shapes, 0, 1)
         out.batch_length, out.n_draws = (int(v) for v in state["counts"])
-        for part in _PARTS:
-            setattr(out, part, np.asarray(state[part], np.float64))
+        for name in _PARTS:
+            setattr(out, name, np.asarray(state[name], np.float64))
         return out
 
-    def _mean_and_squares(self, part: slice) -> tuple[np.ndarray, np.ndarray]:
+    def _mean_and_squares(self, rows: slice) -> tuple[np.ndarray, np.ndarray]:
         """Mean and sum of squared deviations of all draws, the unfinished batch included."""
         complete, rest = self.n_batches * self.batch_length, self.n_draws % self.batch_length
-        mean, squares = self.between_mean[part].copy(), self.within[part] + self.batch_length * self.between[part]
+        mean, squares = self.between_mean[rows].copy(), self.within[rows] + self.batch_length * self.between[rows]
         if rest:
-            deviation = self.batch_mean[part] - mean
+            deviation = self.batch_mean[rows] - mean
             mean += deviation * (rest / self.n_draws)
             squares += deviation**2 * (complete * rest / self.n_draws)
         return mean, squares
@@ -160,8 +160,8 @@ class MomentsOfLocations:
     def restore(self, state: dict[str, np.ndarray]) -> None:
         self.moments = Moments.from_state(state)
 
-    def pool(self, others: Sequence[MomentsOfLocations]) -> PooledMoments:
-        return pool([self.moments, *(o.moments for o in others)])
+    def pool(self, further: Sequence[MomentsOfLocations]) -> PooledMoments:
+        return pool([self.moments, *(o.moments for o in further)])
 
 
 @dataclass(frozen=True)
@@ -195,12 +195,12 @@ def pool(moments: Sequence[Moments]) -> PooledMoments:
         raise ValueError("no draws to pool: no chain has kept one")
     out: dict[str, list[np.ndarray]] = {"mean": [], "sd": [], "mcse": [], "ess": []}
     for shape, start, stop in zip(first.shapes, first._first[:-1], first._first[1:], strict=False):
-        part = slice(start, stop)
-        mean, squares = _combine([(m.n_draws, *m._mean_and_squares(part)) for m in moments])
+        rows = slice(start, stop)
+        mean, squares = _combine([(m.n_draws, *m._mean_and_squares(rows)) for m in moments])
         with np.errstate(divide="ignore", invalid="ignore"):
             sd = np.sqrt(squares / (N - 1)) if N > 1 else np.full(mean.shape, np.nan)
             if B > 1:
-                _, between = _combine([(m.n_batches, m.between_mean[part], m.between[part]) for m in moments])
+                _, between = _combine([(m.n_batches, m.between_mean[rows], m.between[rows]) for m in moments])
                 mcse = np.sqrt(between / (B - 1) * (L / N))
             else:
                 mcse = np.full(mean.shape, np.nan)

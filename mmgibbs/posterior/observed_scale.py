@@ -86,8 +86,12 @@ class Population:
     def fixed_predictor(self, theta: Sequence[np.ndarray]) -> np.ndarray:
         """(rows,) eta as the sampler has it, without exposure; theta: (q, k) per term."""
         eta = np.zeros(len(self.weight))
-        for part in self.fixed:
-            eta += np.einsum("nm,nm->n", theta[part.term][part.level][:, part.components], part.values)
+        for contribution in self.fixed:
+            eta += np.einsum(
+                "nm,nm->n",
+                theta[contribution.term][contribution.level][:, contribution.components],
+                contribution.values,
+            )
         return eta
 
     def variance(self, matrices: dict[str, np.ndarray], residual: np.ndarray) -> np.ndarray:
@@ -183,9 +187,9 @@ def observed_names(trait: str, ending: str, labels: Sequence[str], heritable: bo
 
     labels (K,): none for counts; of two categories the names have the trait alone.
     """
-    each = [""] if len(labels) == 2 else [f":{label}" for label in labels]
-    names = [f"incidence[{trait}{of}{ending}]" for of in each] if labels else []
+    suffixes = [""] if len(labels) == 2 else [f":{label}" for label in labels]
+    names = [f"incidence[{trait}{of}{ending}]" for of in suffixes] if labels else []
     if heritable:
-        names += [f"h2_observed[{trait}{of}{ending}]" for of in each]
+        names += [f"h2_observed[{trait}{of}{ending}]" for of in suffixes]
         names += [f"h2_observed[{trait}{ending}]"] if scored or not labels else []
     return tuple(names)

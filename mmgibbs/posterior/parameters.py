@@ -230,11 +230,11 @@ class ResidualInfo:
         """(ending of its names, info, draws (..., T, T)) per class."""
         T = len(self.traits)
         info = TermInfo("residual", self.traits, (0,) * T, tuple(range(T)))
-        each = [R[..., c, :, :] for c in range(len(self.classes))] if self.classes else [R]
+        by_class = [R[..., c, :, :] for c in range(len(self.classes))] if self.classes else [R]
         endings = [f"|{name}" for name in self.classes] or [""]
         return [
             (ending, replace(info, blocks=blocks, fixed=fixed), draws)
-            for ending, blocks, fixed, draws in zip(endings, self.blocks, self.fixed, each, strict=True)
+            for ending, blocks, fixed, draws in zip(endings, self.blocks, self.fixed, by_class, strict=True)
         ]
 
 
@@ -314,8 +314,8 @@ def named_parameters(
         fixed.update(draws)
     for (ending, _, _), unit in zip(residuals, residual.unit, strict=True):
         fixed.update(f"residual.var[{residual.traits[t]}{ending}]" for t in unit)
-    each: list[ThresholdInfo | ObservedInfo] = [*residual.thresholds, *residual.observed]
-    for followed in each:
+    infos: list[ThresholdInfo | ObservedInfo] = [*residual.thresholds, *residual.observed]
+    for followed in infos:
         if followed.draws in matrices:
             draws.update(followed.named(matrices[followed.draws]))
     notes = [share.note for share in shares]
@@ -454,14 +454,14 @@ def _role(info: TermInfo, component: int) -> str:
 
 def direct_component(terms: Sequence[TermInfo], on_trait: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
     """(term, component) of the animal's own effect, or None. A pedigree goes before a file, 'direct' before others."""
-    own = [(i, c) for i, c in on_trait if terms[i].related and _role(terms[i], c) == "animal"]
+    direct = [(i, c) for i, c in on_trait if terms[i].related and _role(terms[i], c) == "animal"]
 
     def order(ic: tuple[int, int]) -> tuple[bool, bool]:
         """Terms of the pedigree first, among their effects the direct one."""
         info = terms[ic[0]]
         return not info.of_pedigree, info.effects[info.effect_of_component[ic[1]]] != "direct"
 
-    return min(own, key=order, default=None)  # the first written wins a tie
+    return min(direct, key=order, default=None)  # the first written wins a tie
 
 
 def correlated_effects(

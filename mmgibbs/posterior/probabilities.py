@@ -50,17 +50,17 @@ class Probabilities:
         """What one chain keeps."""
         return self.n_levels * len(self.columns) * 4 * 8
 
-    def of_draw(self, own: np.ndarray, of_liability: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    def of_draw(self, effects: np.ndarray, of_liability: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
         """(q, columns) in one draw: own (q,) effects, of_liability as OF_LIABILITY (and OF_GENOMIC, whose mean is that
         of animals with own genomic values of 0), thresholds (K - 2,).
         """
         mean, v = of_liability[4 if self.markers else 0], of_liability[3]
         if not self.labels:
-            return np.exp(mean + own + 0.5 * v)[:, None]
-        below = np.zeros((len(own), len(self.labels) + 1))  # of each threshold, from -inf to inf
+            return np.exp(mean + effects + 0.5 * v)[:, None]
+        below = np.zeros((len(effects), len(self.labels) + 1))  # of each threshold, from -inf to inf
         below[:, -1] = 1.0
         for k, t in enumerate([0.0, *thresholds], 1):
-            below[:, k] = scipy.special.ndtr((t - mean - own) / np.sqrt(v))
+            below[:, k] = scipy.special.ndtr((t - mean - effects) / np.sqrt(v))
         return np.diff(below)[:, -len(self.columns) :]
 
 
@@ -87,6 +87,6 @@ class ProbabilitiesOfLevels:
     def restore(self, state: dict[str, np.ndarray]) -> None:
         self.moments = Moments.from_state(state)
 
-    def pool(self, others: Sequence[ProbabilitiesOfLevels]) -> PooledMoments:
+    def pool(self, further: Sequence[ProbabilitiesOfLevels]) -> PooledMoments:
         """One array (q, columns)."""
-        return pool([self.moments, *(o.moments for o in others)])
+        return pool([self.moments, *(o.moments for o in further)])

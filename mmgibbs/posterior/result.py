@@ -43,8 +43,8 @@ def _stacked(chains: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray
 
 def pooled(chains: Sequence[ChainResult], name: str) -> Any:
     """What was followed under this name, over all chains: whatever its `pool` gives."""
-    first, *others = (c.tracked[name] for c in chains)
-    return first.pool(others)
+    first, *further = (c.tracked[name] for c in chains)
+    return first.pool(further)
 
 
 def pooled_by_prefix(chains: Sequence[ChainResult], prefix: str) -> dict[str, Any]:

@@ -30,6 +30,6 @@ class SavedLevels:
     def restore(self, state: dict[str, np.ndarray]) -> None:
         self._kept = list(state["draws"])
 
-    def pool(self, others: Sequence[SavedLevels]) -> np.ndarray:
+    def pool(self, further: Sequence[SavedLevels]) -> np.ndarray:
         """(chains, draws, levels, k)."""
-        return np.stack([kept.draws for kept in (self, *others)])
+        return np.stack([kept.draws for kept in (self, *further)])

@@ -84,10 +84,10 @@ def simplest(constraints: Constraints, x: np.ndarray) -> np.ndarray:
         )
         if answer.x is None:
             return x
-        found = answer.x[: gain.size] - answer.x[gain.size :]
-        worst = _worst(constraints, found)
+        direction = answer.x[: gain.size] - answer.x[gain.size :]
+        worst = _worst(constraints, direction)
         if worst.size == 0:
-            return found
+            return direction
         chosen = np.union1d(chosen, worst)
     return x
 

@@ -56,6 +56,6 @@ class ThinnedDraws:
         self.n_draws, self.stride = (int(v) for v in state["counts"])
         self._kept = list(state["draws"])
 
-    def pool(self, others: Sequence[ThinnedDraws]) -> KeptDraws:
+    def pool(self, further: Sequence[ThinnedDraws]) -> KeptDraws:
         number = self.stride * np.arange(1, len(self._kept) + 1)
-        return KeptDraws(np.stack([kept.draws for kept in (self, *others)]), number)
+        return KeptDraws(np.stack([kept.draws for kept in (self, *further)]), number)

@@ -30,17 +30,17 @@ class TotalValues(NamedTuple):
 
     def of_draw(self, theta: Theta, genomic: Sequence[np.ndarray]) -> np.ndarray:
         """(n,) float64 t; genomic: of every term of SNP effects of the model, (animals of its store,)."""
-        own = theta.levels(self.term, self.codes)[:, self.component].astype(np.float64)
-        self.complete(own, theta, genomic)
-        return own
+        values = theta.levels(self.term, self.codes)[:, self.component].astype(np.float64)
+        self.complete(values, theta, genomic)
+        return values
 
-    def complete(self, own: np.ndarray, theta: Theta, genomic: Sequence[np.ndarray]) -> None:
+    def complete(self, values: np.ndarray, theta: Theta, genomic: Sequence[np.ndarray]) -> None:
         """own (n,) float64, u before and t after."""
         for j in self.markers:
-            own += genomic[j][self.places]
+            values += genomic[j][self.places]
         if self.regression is not None:
             term, component, x = self.regression
-            own += x * theta.levels(term, np.zeros(1, np.int64))[0, component]
+            values += x * theta.levels(term, np.zeros(1, np.int64))[0, component]
 
     def of_codes(self, codes: np.ndarray) -> TotalValues:
         """Of these levels of the term alone, in this order; each is one of `codes`."""

@@ -51,5 +51,5 @@ Kept = TypeVar("Kept", bound="Pooled")
 class Pooled(Tracked, Protocol):
     """What can be put together over chains."""
 
-    def pool(self: Kept, others: Sequence[Kept]) -> Any:
+    def pool(self: Kept, further: Sequence[Kept]) -> Any:
         """This chain and the others, in the order of their numbers."""

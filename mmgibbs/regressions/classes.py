@@ -25,8 +25,8 @@ def read_classes(y: npt.ArrayLike, name: str = "response") -> tuple[np.ndarray, 
     """
     y = read_array(y, name, "a class label")
     if y.ndim not in (1, 2) or (y.ndim == 2 and y.shape[1] < 2):
-        found = f"an array of shape {y.shape}"
-        raise DataError(f"{name}: found {found}, needed labels (n,) or counts (n, K) of at least 2 classes")
+        got = f"an array of shape {y.shape}"
+        raise DataError(f"{name}: found {got}, needed labels (n,) or counts (n, K) of at least 2 classes")
     if len(y) == 0:
         raise DataError(f"{name}: found no rows, needed at least one for each of two classes")
     return _labels(y, name) if y.ndim == 1 else _counts(y, name)

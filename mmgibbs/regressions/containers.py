@@ -97,11 +97,11 @@ def find_rows_in_other_order(X: object, **beside: object) -> list[str]:
     indexes = {name: get_index(values) for name, values in beside.items()}
     return [
         name
-        for name, other in indexes.items()
-        if other is not None
-        and len(other) == len(index)
-        and not index.equals(other)
-        and Counter(index.tolist()) == Counter(other.tolist())
+        for name, second_index in indexes.items()
+        if second_index is not None
+        and len(second_index) == len(index)
+        and not index.equals(second_index)
+        and Counter(index.tolist()) == Counter(second_index.tolist())
     ]
 
 

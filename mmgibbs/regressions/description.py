@@ -77,8 +77,8 @@ def log_odds(columns: Columns, classes: Sequence[Any]) -> str:
 
 def reference_words(classes: Sequence[Any]) -> str:
     """Which class is the reference, and what the coefficients of the others mean."""
-    others = "k stands for each other class" if len(classes) > 2 else "k stands for the other class"
+    legend = "k stands for each other class" if len(classes) > 2 else "k stands for the other class"
     return (
-        f"The reference (baseline) class is {label(classes[-1])}, whose coefficients are 0; {others}, "
+        f"The reference (baseline) class is {label(classes[-1])}, whose coefficients are 0; {legend}, "
         f"{labels(classes[:-1])}, whose coefficients are changes of the log odds against the reference."
     )

@@ -156,8 +156,8 @@ class Regression(Keywords):
         means = {name: values.mean(axis=(0, 1)) for name, values in self._run.draws.items()}
         self.coef_ = means.get("beta")
         self.intercept_ = means.get("intercept")
-        found = self._run.draws, self._parameters, self._sampler_coords
-        doubtful = said_of_draws(*found, int(self.samples), int(self.burn_in))
+        result = self._run.draws, self._parameters, self._sampler_coords
+        doubtful = said_of_draws(*result, int(self.samples), int(self.burn_in))
         if doubtful:
             warn_of_draws(f"{type(self).__name__}: {doubtful}")
         return self
@@ -178,11 +178,13 @@ class Regression(Keywords):
         standardise = bool(self.standardise)
         if weights is None:
             predictors = read_predictors(X, standardise=standardise)
-            own = None if groups is None else read_array(groups, "groups", "the label of a group")
-            own = np.full(predictors.n, own) if own is not None and own.ndim == 0 else own  # one label for all
+            labels = None if groups is None else read_array(groups, "groups", "the label of a group")
+            labels = (
+                np.full(predictors.n, labels) if labels is not None and labels.ndim == 0 else labels
+            )  # one label for all
             response = _response(y, name)
-            self._warn_of_labels(response, own, name)
-            return RegressionData(predictors, response, name, own, group_predictors), None, response.dtype
+            self._warn_of_labels(response, labels, name)
+            return RegressionData(predictors, response, name, labels, group_predictors), None, response.dtype
         values, names = read_table(X)
         n = len(values)
         response, w = _response(y, name), read_weights(weights, n)
@@ -315,9 +317,9 @@ class Regression(Keywords):
         if self.classes_ is not None:
             return float(np.average(_are_equal_labels(predicted, observed), weights=w))
         observed = read_numbers(observed, len(predicted), "y", varying=False)
-        left = w @ (observed - predicted) ** 2
+        residual_sum = w @ (observed - predicted) ** 2
         total = w @ (observed - np.average(observed, weights=w)) ** 2
-        return float(1 - left / total) if total > 0 else float("nan")
+        return float(1 - residual_sum / total) if total > 0 else float("nan")
 
 
 class Classifier(Regression):

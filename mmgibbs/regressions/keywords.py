@@ -20,14 +20,14 @@ class Keywords:
 
         def __getattr__(self, name: str) -> Any:
             """Of a name that is not there: before `fit`, what it leaves is missed by name."""
-            own = type(self)
-            computed = getattr(own, name, None)
+            cls = type(self)
+            computed = getattr(cls, name, None)
             if isinstance(computed, property):
                 return computed.fget(self)  # once more, for the error that it ends in
-            if name in own.OF_FIT:
-                raise not_fitted(f"{own.__name__}: not fitted yet, needed fit(...) before '{name}'")
-            near = "" if name.startswith("_") else f"; {nearest(name, own.OF_FIT, 'after fit there are')}"
-            raise AttributeError(f"{own.__name__} has no attribute '{name}'{near}", name=name, obj=self)
+            if name in cls.OF_FIT:
+                raise not_fitted(f"{cls.__name__}: not fitted yet, needed fit(...) before '{name}'")
+            near = "" if name.startswith("_") else f"; {nearest(name, cls.OF_FIT, 'after fit there are')}"
+            raise AttributeError(f"{cls.__name__} has no attribute '{name}'{near}", name=name, obj=self)
 
     def _take(self, values: dict) -> None:
         """Keep the parameters of the constructor, from its `locals()`, under their names."""

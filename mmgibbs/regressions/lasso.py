@@ -116,26 +116,26 @@ class LassoSampler:
     def start(self, keys: Keys) -> State:
         """tau^2 from its prior; the first step draws all else from it."""
         xp, o = self.arrays.xp, self.options
-        one = xp.ones((len(keys), 1))
-        lambda2 = one * (o.penalty_shape / o.penalty_rate if o.penalty is None else o.penalty**2)
+        ones = xp.ones((len(keys), 1))
+        lambda2 = ones * (o.penalty_shape / o.penalty_rate if o.penalty is None else o.penalty**2)
         tau2 = self.arrays.exponentials(keys, 0, stream(REGRESSION_START, 0), self.p) * 2.0 / lambda2
         return {
             "beta": xp.zeros_like(tau2),
             "tau2": tau2,
-            "sigma2": one * self.start_variance,
+            "sigma2": ones * self.start_variance,
             "lambda2": lambda2,
-            "alpha": one * self.mean,
+            "alpha": ones * self.mean,
         }
 
     def step(self, state: State, sweep: int, keys: Keys) -> State:
         a, o, xp = self.arrays, self.options, self.arrays.xp
-        one = xp.ones((len(keys), 1))
+        ones = xp.ones((len(keys), 1))
         tau = xp.sqrt(state["tau2"])
         posterior = self.fit.given(tau)
 
         shape = o.residual_shape + 0.5 * (self.n - 1)
         sigma2 = (o.residual_scale + 0.5 * posterior.misfit) / a.gammas(
-            keys, sweep, stream(REGRESSION_RESIDUAL, 0), one * shape
+            keys, sweep, stream(REGRESSION_RESIDUAL, 0), ones * shape
         )
         sigma = xp.sqrt(sigma2)
         beta = posterior.draw(sigma, keys, sweep)
@@ -148,7 +148,9 @@ class LassoSampler:
         )
         if o.penalty is None:
             rate = lasso_rate(o.penalty_rate, tau2.sum(1, keepdims=True))
-            lambda2 = a.gammas(keys, sweep, stream(REGRESSION_GLOBAL_SCALE, 0), one * (o.penalty_shape + self.p)) / rate
+            lambda2 = (
+                a.gammas(keys, sweep, stream(REGRESSION_GLOBAL_SCALE, 0), ones * (o.penalty_shape + self.p)) / rate
+            )
         return {"beta": beta, "tau2": tau2, "sigma2": sigma2, "lambda2": lambda2, "alpha": alpha}
 
     def log(self, state: State) -> dict:

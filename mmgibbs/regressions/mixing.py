@@ -70,22 +70,22 @@ def _elements(values: np.ndarray, numbers: int | np.ndarray) -> np.ndarray:
 def _worst(draws: Mapping[str, np.ndarray]) -> list[tuple[str, int]]:
     """(name, number among its elements) of the NAMED parameters whose batch means vary most for their variance; of two
     with the same draws, such as covariances [a,b] and [b,a], the first."""
-    found: list[tuple[float, str, int]] = []
+    ranked: list[tuple[float, str, int]] = []
     for name, values in draws.items():
         p = int(np.prod(values.shape[2:]))
         for first in range(0, p, AT_A_TIME):
             times = _autocorrelation_time(_elements(values, np.arange(first, min(first + AT_A_TIME, p))))
             order = np.argsort(-times, kind="stable")[: 2 * NAMED]
-            found += [(float(times[i]), name, first + int(i)) for i in order if times[i] > 0]
+            ranked += [(float(times[i]), name, first + int(i)) for i in order if times[i] > 0]
     worst: list[tuple[str, int]] = []
     seen: list[np.ndarray] = []
-    for _, name, i in sorted(found, key=lambda one: -one[0]):
+    for _, name, i in sorted(ranked, key=lambda entry: -entry[0]):
         if len(worst) == NAMED:
             break
-        own = _elements(draws[name], i)
-        if not any(np.allclose(own, other, rtol=1e-9, atol=0) for other in seen):
+        element_draws = _elements(draws[name], i)
+        if not any(np.allclose(element_draws, seen_draws, rtol=1e-9, atol=0) for seen_draws in seen):
             worst.append((name, i))
-            seen.append(own)
+            seen.append(element_draws)
     return worst
 
 

@@ -168,15 +168,19 @@ def _extract_columns(
 ) -> tuple[np.ndarray, Sequence[str] | None]:
     """The values of a frame and the names of their columns; of new data the fitted columns, in their order."""
     labels = list(X.columns)
-    found = [str(label) for label in labels] if names is None else list(names)
-    twice = [name for name in found if found.count(name) > 1] if len(set(found)) < len(found) else []
+    labels_of_columns = [str(label) for label in labels] if names is None else list(names)
+    twice = (
+        [name for name in labels_of_columns if labels_of_columns.count(name) > 1]
+        if len(set(labels_of_columns)) < len(labels_of_columns)
+        else []
+    )
     if twice:
         raise DataError(f"{what}: found the column '{twice[0]}' twice, needed columns of different names")
-    if like is not None and set(like.names) <= set(found):
-        X, found = X[[labels[found.index(name)] for name in like.names]], list(like.names)
+    if like is not None and set(like.names) <= set(labels_of_columns):
+        X, labels_of_columns = X[[labels[labels_of_columns.index(name)] for name in like.names]], list(like.names)
     refuse_columns_without_numbers(X, what)
     narrow = narrow_integers(X)
-    return (narrow.to_numpy() if narrow is X else narrow), found
+    return (narrow.to_numpy() if narrow is X else narrow), labels_of_columns
 
 
 def _as_table(X: npt.ArrayLike | Frame, names: Sequence[str] | None = None, what: str = "predictors") -> np.ndarray:
@@ -312,8 +316,8 @@ def _finite(values: np.ndarray, names: Sequence[str], what: str) -> np.ndarray:
             bad = ~(np.abs(values[first : first + step]) <= most)  # NaN is
             if bad.any():
                 i, j = np.argwhere(bad)[0]
-                found = values[first + i, j]
-                value = "a missing value (NaN)" if np.isnan(found) else str(found)
-                needed = f"a number below {LARGEST:g} in size" if np.isfinite(found) else "a finite number"
+                bad_value = values[first + i, j]
+                value = "a missing value (NaN)" if np.isnan(bad_value) else str(bad_value)
+                needed = f"a number below {LARGEST:g} in size" if np.isfinite(bad_value) else "a finite number"
                 raise DataError(f"{what} row {first + i + 1}, column '{names[j]}': found {value}, needed {needed}")
     return values

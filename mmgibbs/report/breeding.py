@@ -194,7 +194,7 @@ def _trend(
         band,
         of,
     )
-    caption = " ".join(one.strip() for one in sentences if one)
+    caption = " ".join(sentence.strip() for sentence in sentences if sentence)
     return (
         heading,
         figures.draw(
@@ -239,8 +239,8 @@ def extreme(
     Optional columns are those that either of the two tables has something in, so that both have the same; F is there
     where any level is inbred, so that all effects on the animals of a pedigree have it.
     """
-    chosen, others = _first(frame, top, descending), _first(frame, top, not descending)
-    either = pl.concat([chosen, others])
+    chosen, opposite = _first(frame, top, descending), _first(frame, top, not descending)
+    either = pl.concat([chosen, opposite])
     sd = chosen["sd"].to_list()
     means = chosen["mean"].to_list()
     sd_of_most = as_number(chosen["sd"].median())

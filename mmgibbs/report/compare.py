@@ -133,22 +133,24 @@ def parameter_table(runs: Sequence[Finished], names: Sequence[str]) -> Table | N
     ]
     places = [decimals(min(s)) if s else 3 for s in spreads]
     for run_name, run, of_draws in zip(names, rows, drawn, strict=True):
-        own = [run.get(name, {}) for name in shared]
+        rows_of_runs = [run.get(name, {}) for name in shared]
         columns.append(Column(run_name, "number"))
-        cells.append(numbers([o.get("mean") for o in own], places))
+        cells.append(numbers([o.get("mean") for o in rows_of_runs], places))
         if not of_draws:
             columns.append(Column("SE", "number", "standard error"))
-            cells.append(numbers([o.get("sd") or None for o in own], places))
+            cells.append(numbers([o.get("sd") or None for o in rows_of_runs], places))
             continue
-        if not any(known(o.get("hpd_low")) for o in own):
+        if not any(known(o.get("hpd_low")) for o in rows_of_runs):
             continue
         columns.append(Column("95 % interval", "id"))
-        cells.append([interval(o.get("hpd_low"), o.get("hpd_high"), p) for o, p in zip(own, places, strict=True)])
+        cells.append(
+            [interval(o.get("hpd_low"), o.get("hpd_high"), p) for o, p in zip(rows_of_runs, places, strict=True)]
+        )
     apart = []
     for name, spread in zip(shared, spreads, strict=True):
         means = [r[name]["mean"] if name in r and known(r[name]["mean"]) else None for r in rows]
-        others = [mean - means[0] for mean in means[1:] if mean is not None] if means[0] is not None else []
-        farthest = max(others, key=abs, default=None)
+        differences = [mean - means[0] for mean in means[1:] if mean is not None] if means[0] is not None else []
+        farthest = max(differences, key=abs, default=None)
         apart.append(farthest / float(np.mean(spread)) if spread and farthest is not None else None)
     note = ""
     if any(spreads):  # of BLUP the variances were given
@@ -209,9 +211,9 @@ def parameter_figures(runs: Sequence[Finished], figures: plots.Figures) -> list[
     chosen = [name for name in _shared(runs) if ".cov[" not in name][:FIGURES]
     out = []
     for name in chosen:
-        own = [r.get(name, {}) for r in rows]
-        mean, low, high = ([o.get(key) for o in own] for key in ("mean", "hpd_low", "hpd_high"))
-        spread = [o["sd"] for o in own if known(o.get("sd")) and o["sd"] > 0]
+        draws_of_runs = [r.get(name, {}) for r in rows]
+        mean, low, high = ([o.get(key) for o in draws_of_runs] for key in ("mean", "hpd_low", "hpd_high"))
+        spread = [o["sd"] for o in draws_of_runs if known(o.get("sd")) and o["sd"] > 0]
         places = decimals(min(spread)) if spread else 3
         caption = "; ".join(
             f"run {i}: "
@@ -268,16 +270,16 @@ def likelihood_ratio_tests(runs: Sequence[Finished], names: Sequence[str]) -> di
 def pairs_in_words(pairs: Sequence[tuple[int, int]], called: Sequence[str]) -> str:
     """'Every two of a, b and c', or 'C with each of a and b; d and e'; called: what each of all runs is."""
     every = lambda places: listed([called[k] for k in sorted(places)], most=len(called))
-    left, parts = set(pairs), []
+    remaining, parts = set(pairs), []
     met = {k for pair in pairs for k in pair}
-    if len(met) > 2 and len(left) == len(met) * (len(met) - 1) // 2:
-        left, parts = set(), [f"every two of {every(met)}"]
-    while left:  # the run first that most of the others are paired with
-        one = max(sorted(met), key=lambda k: sum(k in pair for pair in left))
-        own = {pair for pair in left if one in pair}
-        others = {k for pair in own for k in pair} - {one}
-        parts.append(f"{called[one]} with each of {every(others)}" if len(own) > 1 else every({one, *others}))
-        left -= own
+    if len(met) > 2 and len(remaining) == len(met) * (len(met) - 1) // 2:
+        remaining, parts = set(), [f"every two of {every(met)}"]
+    while remaining:  # the run first that most of the others are paired with
+        hub = max(sorted(met), key=lambda k: sum(k in pair for pair in remaining))
+        hub_pairs = {pair for pair in remaining if hub in pair}
+        partners = {k for pair in hub_pairs for k in pair} - {hub}
+        parts.append(f"{called[hub]} with each of {every(partners)}" if len(hub_pairs) > 1 else every({hub, *partners}))
+        remaining -= hub_pairs
     said = "; ".join(parts)
     return f"{said[0].upper()}{said[1:]}"
 
@@ -314,16 +316,16 @@ def breeding_values(runs: Sequence[Finished], names: Sequence[str], figures: plo
     """The first run against each other one, by component: correlations, a scatter, the ranks of the top animals."""
     out = []
     for component in _related(runs[0]):
-        for other in range(1, len(runs)):
-            if component not in _related(runs[other]):
+        for second in range(1, len(runs)):
+            if component not in _related(runs[second]):
                 continue
-            pair = _joined(runs[0], runs[other], component)
+            pair = _joined(runs[0], runs[second], component)
             if pair.height > 2 and all((as_number(pair[name].std()) or 0) > 0 for name in ("a", "b")):
                 of = runs[0].value_name(*component), *runs[0].level_names(component[0])
-                at = 1, other + 1
+                at = 1, second + 1
                 parts = [n for n in at if component in runs[n - 1].polygenic]
                 out.append(
-                    _pair(pair, component, of, (names[0], names[other]), at, figures, top, polygenic_words(parts))
+                    _pair(pair, component, of, (names[0], names[second]), at, figures, top, polygenic_words(parts))
                 )
     return out
 

@@ -22,10 +22,10 @@ def curves_of_variance(run: Finished, figures: plots.Figures) -> list[dict[str, 
         return []
     draws = {name: _some(values) for name, values in run.draws.items()}
     out = []
-    for found in variance_curves(run.record, draws):
-        heading = "Genetic variance" if found.is_genetic else "Variance"
-        parts = found.variance, found.heritability, found.counted
-        out.append(_item(found.curve, found.x, heading, *parts, figures, run.solved))
+    for curve in variance_curves(run.record, draws):
+        heading = "Genetic variance" if curve.is_genetic else "Variance"
+        parts = curve.variance, curve.heritability, curve.counted
+        out.append(_item(curve.curve, curve.x, heading, *parts, figures, run.solved))
     return out
 
 
@@ -91,6 +91,6 @@ def _figure(
     band = "The band is the 95 % interval at each point." if len(values) > 1 else ""
     caption = " ".join(filter(None, (caption, more, band)))
     ceiling = 1.0 if heading == "Heritability" else None
-    paint = plots.paint_by_year(x, middle, low, high, 0.0, ceiling, whole=False)
+    paint = plots.paint_by_year(x, middle, low, high, 0.0, ceiling, integer_years=False)
     name = f"{heading} along {curve.column}"
     return name, figures.draw(paint, f"{name}, {of}", caption, x_label="covariate of the curve"), caption

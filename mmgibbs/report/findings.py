@@ -43,8 +43,8 @@ def attention(row: dict) -> bool:
 
 def smaller_ess(row: dict) -> tuple[str, float] | None:
     """('bulk' or 'tail', the effective sample size) of the two that is smaller; None where neither is known."""
-    found = [(row[f"ess_{of}"], of) for of in ("bulk", "tail") if known(row[f"ess_{of}"])]
-    return (min(found)[1], min(found)[0]) if found else None
+    sizes = [(row[f"ess_{of}"], of) for of in ("bulk", "tail") if known(row[f"ess_{of}"])]
+    return (min(sizes)[1], min(sizes)[0]) if sizes else None
 
 
 def excess(row: dict) -> float:
@@ -165,8 +165,10 @@ def reliability_findings(counted_as: Mapping | None, record: Mapping) -> Finding
 
 def _negative_text(record: Mapping) -> str:
     """What may make the posterior SD of a value larger than the SD of its effect."""
-    own = record.get("analysis", {}).get("data", {}).get("groups") or {}
-    in_variance = own.get("effect") == "metafounders"  # the diagonal of their relationships has the founders' spread
+    groups_section = record.get("analysis", {}).get("data", {}).get("groups") or {}
+    in_variance = (
+        groups_section.get("effect") == "metafounders"
+    )  # the diagonal of their relationships has the founders' spread
     groups = bool(record.get("data", {}).get("groups")) and not in_variance
     first = (
         f"Values include those of the unknown-parent groups, whose uncertainty is in the {uncertainty_name(record)} "

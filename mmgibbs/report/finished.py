@@ -76,13 +76,15 @@ class Finished:
             return set()
         sums = self.solutions.lazy().filter(effect=TOTAL).select("term", "trait").unique().collect().rows()
         model = self.record["analysis"]["model"]
-        found = set()
+        components = set()
         for names, trait in sums:
             term, *snps = names.split("+")
             effects = model["random"][term].get("effects") or {"": model["random"][term]}
             level = model["markers"][snps[0]]["level"]
-            found |= {(term, effect, trait) for effect, own in effects.items() if own["level"] == level}
-        return found
+            components |= {
+                (term, effect, trait) for effect, description in effects.items() if description["level"] == level
+            }
+        return components
 
     @property
     def solved(self) -> bool:
@@ -179,7 +181,10 @@ def _elements(name: str, values: np.ndarray, labels: list[list]) -> dict[str, np
     """An array such as beta (chain, draw, predictor, contrast) -> 'beta[predictor,contrast]' -> (chains, draws), named
     as in the summary."""
     flat = values.reshape(*values.shape[:2], -1)
-    return {f"{name}[{','.join(map(str, own))}]": flat[..., i] for i, own in enumerate(product(*labels))}
+    return {
+        f"{name}[{','.join(map(str, labels_of_element))}]": flat[..., i]
+        for i, labels_of_element in enumerate(product(*labels))
+    }
 
 
 def _draws(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Trend]]:

@@ -83,8 +83,8 @@ def _groups_words(record: Mapping, term: str) -> str:
 
 def _references(record: Mapping, term: str, of_groups: bool) -> set[str]:
     """Levels or groups of a term that the others are differences from."""
-    found = record.get("reference_levels", {}).get("groups" if of_groups else "fixed", {})
-    return set(found.get(term, {}).values())
+    reference = record.get("reference_levels", {}).get("groups" if of_groups else "fixed", {})
+    return set(reference.get(term, {}).values())
 
 
 def _table(
@@ -94,7 +94,7 @@ def _table(
     levels that the others are differences from.
     """
     spread = "SE" if solved else "SD"
-    cut = pl.concat([_extremes(part) for _, part in frame.group_by(["trait"], maintain_order=True)])
+    cut = pl.concat([_extremes(frame_of_trait) for _, frame_of_trait in frame.group_by(["trait"], maintain_order=True)])
     several = frame["trait"].n_unique() > 1
     notes = (
         [
@@ -118,35 +118,37 @@ def _table(
     rows, classes, every_bar = [], [], []
     scales: dict[str, tuple[float, float]] = {}
     places_of: dict[str, tuple[int, int]] = {}  # of the same keys: the decimals of its trait
-    for (trait,), part in cut.group_by(["trait"], maintain_order=True):
-        part = part[natural_order(part["level"])]
-        held = _held(part)
-        spreads = [s for s, h in zip(part["sd"], held, strict=True) if known(s) and not h]
-        places = decimals(sorted(spreads)[len(spreads) // 2] if spreads else as_number(part["mean"].std()))
+    for (trait,), frame_of_trait in cut.group_by(["trait"], maintain_order=True):
+        frame_of_trait = frame_of_trait[natural_order(frame_of_trait["level"])]
+        held = _held(frame_of_trait)
+        spreads = [s for s, h in zip(frame_of_trait["sd"], held, strict=True) if known(s) and not h]
+        places = decimals(sorted(spreads)[len(spreads) // 2] if spreads else as_number(frame_of_trait["mean"].std()))
         lows, highs = (
             [
                 None if h or not known(s) else m + sign * NORMAL_95 * s
-                for m, s, h in zip(part["mean"], part["sd"], held, strict=True)
+                for m, s, h in zip(frame_of_trait["mean"], frame_of_trait["sd"], held, strict=True)
             ]
             for sign in (-1, 1)
         )
         shown = [
             numbers(column, places)
             for column in (
-                part["mean"].to_list(),
-                [None if h else s for s, h in zip(part["sd"], held, strict=True)],
+                frame_of_trait["mean"].to_list(),
+                [None if h else s for s, h in zip(frame_of_trait["sd"], held, strict=True)],
                 lows,
                 highs,
             )
         ]
-        said = ["reference, 0" if level in references else "set to 0" for level in part["level"]]
+        said = ["reference, 0" if level in references else "set to 0" for level in frame_of_trait["level"]]
         shown[0] = [Number(s, 0.0) if h else cell for cell, s, h in zip(shown[0], said, held, strict=True)]
-        drawn, own = _bars(part["level"].to_list(), part["mean"].to_list(), lows, highs, any(held))
+        drawn, figure = _bars(
+            frame_of_trait["level"].to_list(), frame_of_trait["mean"].to_list(), lows, highs, any(held)
+        )
         every_bar += drawn
-        called = {", ".join(filter(None, (name, str(trait) if several else ""))): ends for name, ends in own.items()}
+        called = {", ".join(filter(None, (name, str(trait) if several else ""))): ends for name, ends in figure.items()}
         scales |= called
         places_of |= dict.fromkeys(called, (places, places))
-        for i, level in enumerate(part["level"]):
+        for i, level in enumerate(frame_of_trait["level"]):
             rows.append((level, *([trait] if several else []), *(column[i] for column in shown), drawn[i]))
             classes.append("held" if held[i] else "")
     return Table(
@@ -170,17 +172,17 @@ def _bars(
     Powers of a covariate have a scale each, since their units differ; all other levels share one, which is called ''.
     held: a level is set to 0, from which the others are differences.
     """
-    power = [(found[0] if (found := re.search(r"x\^[0-9]+$", level)) else "") for level in levels]
+    power = [(match[0] if (match := re.search(r"x\^[0-9]+$", level)) else "") for level in levels]
     power = power if all(power) else [""] * len(levels)
     drawn: list[Bar | None] = [None] * len(levels)
     scales = {}
     for name in dict.fromkeys(power):
-        own = [i for i, of in enumerate(power) if of == name]
-        mean, low, high = ([values[i] for i in own] for values in (means, lows, highs))
+        positions = [i for i, of in enumerate(power) if of == name]
+        mean, low, high = ([values[i] for i in positions] for values in (means, lows, highs))
         if (scale := bar_scale(low, high, held)) is None:
             continue
         scales[name] = scale
-        for i, bar in zip(own, bars(mean, low, high, scale), strict=True):
+        for i, bar in zip(positions, bars(mean, low, high, scale), strict=True):
             drawn[i] = bar
     return drawn, scales
 
@@ -206,14 +208,14 @@ def bar_scale(
     return low, high
 
 
-def _extremes(part: pl.DataFrame) -> pl.DataFrame:
+def _extremes(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows in their order; of more than LEVELS the lowest and the highest half each."""
-    if part.height <= LEVELS:
-        return part
-    numbered = part.with_row_index("row").sort("mean")
+    if rows.height <= LEVELS:
+        return rows
+    numbered = rows.with_row_index("row").sort("mean")
     return pl.concat([numbered.head(LEVELS // 2), numbered.tail(LEVELS // 2)]).sort("row").drop("row")
 
 
-def _held(part: pl.DataFrame) -> list[bool]:
+def _held(rows: pl.DataFrame) -> list[bool]:
     """Levels dropped or without records: mean and sd are 0 and nothing else is known."""
-    return part.select((pl.col("mean") == 0) & (pl.col("sd") == 0)).to_series().fill_null(False).to_list()
+    return rows.select((pl.col("mean") == 0) & (pl.col("sd") == 0)).to_series().fill_null(False).to_list()

@@ -93,8 +93,8 @@ def _item(run: Finished, of: _Term, figures: plots.Figures, top: int) -> dict:
     if windows is not None and windows.height:
         tables.append(_top_windows(windows, of, top))
     if run.chromosomes is not None:
-        own = run.chromosomes.filter(term=of.term, trait=of.trait)
-        tables.append(_chromosome_table(own, of, run.marker_draws))
+        chromosomes = run.chromosomes.filter(term=of.term, trait=of.trait)
+        tables.append(_chromosome_table(chromosomes, of, run.marker_draws))
     small = [_effect_sizes(snps, of, figures), *_plot_against_pedigree(values, of, figures)]
     best = dated(run, values["best"])
     if best.height:
@@ -204,8 +204,8 @@ def _effect_sizes(snps: pl.DataFrame, of: _Term, figures: plots.Figures) -> tupl
 def _values(run: Finished, of: _Term) -> dict:
     """Genomic and polygenic values, side by side where there are both; what is best to select by."""
     assert run.solutions is not None, "only mixed models have SNP effects"
-    own = run.solutions.filter(trait=of.trait)
-    gebv, total = own.filter(term=of.term, effect=GEBV), own.filter(effect=TOTAL)
+    solutions = run.solutions.filter(trait=of.trait)
+    gebv, total = solutions.filter(term=of.term, effect=GEBV), solutions.filter(effect=TOTAL)
     total = total.filter(pl.col("term").str.split("+").list.contains(of.term))
     if not total.height:
         return {
@@ -216,7 +216,7 @@ def _values(run: Finished, of: _Term) -> dict:
             "reliability": words.genomic_reliability_words(run.record),
         }
     term = total["term"][0].partition("+")[0]
-    polygenic = own.filter(pl.col("term") == term)
+    polygenic = solutions.filter(pl.col("term") == term)
     both = gebv.select("level", gebv="mean").join(polygenic.select("level", polygenic="mean"), on="level")
     what = f"{of.trait}, genomic and polygenic"
     called = "sum of genomic and polygenic value"
@@ -292,8 +292,10 @@ def _place_columns(frame: pl.DataFrame, *places: str) -> list[tuple[Column, list
         out.append((Column("Chromosome", "number"), [Number(n, v) for n, v in zip(names, numbered, strict=True)]))
     for place in places:
         if frame[place].count():
-            whole = all(v is None or v == int(v) for v in frame[place].to_list())
-            out.append((Column(place.capitalize(), "number"), numbers(frame[place].to_list(), 0 if whole else 3)))
+            all_integers = all(v is None or v == int(v) for v in frame[place].to_list())
+            out.append(
+                (Column(place.capitalize(), "number"), numbers(frame[place].to_list(), 0 if all_integers else 3))
+            )
     return out
 
 

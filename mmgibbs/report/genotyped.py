@@ -19,12 +19,12 @@ def genotyped_section(run: Finished, figures: plots.Figures) -> dict | None:
 
 
 def _table(term: str, kind: dict) -> Table:
-    own, tuned, means = kind["diagonal"], kind.get("tuned"), kind.get("pedigree_means")
+    diagonal, tuned, means = kind["diagonal"], kind.get("tuned"), kind.get("pedigree_means")
     rows = [
         ("Relationships", kind["words"]),
         ("Genotyped animals, SNPs", f"{kind['genotyped']:,}, {kind['snps']:,}"),
         ("Blended with", f"{100 * kind['blend']:g} % of {kind['with']}"),
-        ("Diagonal", f"{figure(own['mean'])}, from {figure(own['least'])} to {figure(own['largest'])}"),
+        ("Diagonal", f"{figure(diagonal['mean'])}, from {figure(diagonal['least'])} to {figure(diagonal['largest'])}"),
         ("Condition, largest error of the inverse", f"{figure(kind['condition'])}, {kind['inverse_error']:.1e}"),
         ("Degrees of freedom of the variance", f"{kind['degrees_of_freedom']:,}"),
     ]

@@ -172,12 +172,12 @@ def bars_words(
     """
     if all(bar is None for bar in drawn):
         return []
-    each = []
+    phrases = []
     for name, ends in scales.items():
-        own = (places, places) if isinstance(places, int) else places[name]
-        each.append(" to ".join(map(number, ends, own)) + (f" ({name})" if name else ""))
+        decimals = (places, places) if isinstance(places, int) else places[name]
+        phrases.append(" to ".join(map(number, ends, decimals)) + (f" ({name})" if name else ""))
     return [
-        f"The bars run from {listed(each, most=12)}.",
+        f"The bars run from {listed(phrases, most=12)}.",
         *lines_words(drawn, ", which leaves out intervals much wider than most"),
     ]
 

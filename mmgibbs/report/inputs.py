@@ -17,12 +17,12 @@ def input_files(record: Mapping[str, Any]) -> dict[str, str]:
     """What a file is -> its name and rows; files of one kind in one text. Folders, which say where on a machine a file
     lay, are left out.
     """
-    found: dict[str, list[str]] = {}
+    uses: dict[str, list[str]] = {}
     for what, path, rows in _files(record):
         text = re.split(r"[/\\]", path)[-1] + (f", {rows}" if rows and not path.startswith(FRAME) else "")
-        if text not in found.setdefault(what, []):
-            found[what].append(text)
-    return {what: "; ".join(texts) for what, texts in found.items()}
+        if text not in uses.setdefault(what, []):
+            uses[what].append(text)
+    return {what: "; ".join(texts) for what, texts in uses.items()}
 
 
 def _files(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -50,8 +50,12 @@ def _files(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
             yield "File of chosen SNPs", str(chosen["file"]), ""
     candidates = (analysis.get("decisions") or {}).get("candidates")
     if isinstance(candidates, Mapping) and candidates.get("file"):
-        found = record.get("decisions", {}).get("candidates")
-        yield "Candidate file", str(candidates["file"]), "" if found is None else counted(found, "candidate")
+        candidate_files = record.get("decisions", {}).get("candidates")
+        yield (
+            "Candidate file",
+            str(candidates["file"]),
+            "" if candidate_files is None else counted(candidate_files, "candidate"),
+        )
 
 
 def _describe_genotypes(section: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

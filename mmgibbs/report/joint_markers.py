@@ -34,14 +34,14 @@ NONE = ("none", "no trait")  # the state without effects; the second where a tra
 
 def joint_items(run: Finished, figures: plots.Figures, top: int) -> list[dict]:
     """One for each term whose effects on several traits depend on each other, each with label, figures and tables."""
-    found = []
+    items = []
     terms = run.record["analysis"]["model"]["markers"]
     every = list(run.record["analysis"]["traits"])
     for name, section in terms.items():
         traits = list(section.get("traits") or every)
         if len(traits) > 1 and (section.get("across_traits") or "independent") != "independent":
-            found.append(_item(run, name, traits, list(terms), figures, top))
-    return found
+            items.append(_item(run, name, traits, list(terms), figures, top))
+    return items
 
 
 def _item(run: Finished, term: str, traits: list[str], terms: list[str], figures: plots.Figures, top: int) -> dict:
@@ -62,7 +62,7 @@ def _item(run: Finished, term: str, traits: list[str], terms: list[str], figures
 def _states(markers: pl.DataFrame, term: str, traits: list[str], terms: list[str]) -> dict[str, str]:
     """Set of traits -> its column, in the order of the file; {} where classes are shared, or there are none."""
     start = STATE + (f"{term}_" if len(terms) > 1 else "")
-    sets = {"+".join(some) for n in range(1, len(traits) + 1) for some in combinations(traits, n)}
+    sets = {"+".join(subset) for n in range(1, len(traits) + 1) for subset in combinations(traits, n)}
     known = {start + label: label for label in (*NONE, *sets)}
     return {known[c]: c for c in markers.columns if c in known}
 
@@ -75,8 +75,8 @@ def _correlations(summary: pl.DataFrame, term: str, traits: list[str]) -> Table:
         (f"{a} and {b}", words, summary.filter(pl.col("parameter") == f"{term}.{kind}[{a},{b}]"))
         for a, b, kind, words in wanted
     ]
-    known = [(pair, words, own.row(0, named=True)) for pair, words, own in rows if own.height]
-    mean, sd, low, high = ([own[c] for _, _, own in known] for c in ("mean", "sd", "hpd_low", "hpd_high"))
+    known = [(pair, words, estimates.row(0, named=True)) for pair, words, estimates in rows if estimates.height]
+    mean, sd, low, high = ([estimates[c] for _, _, estimates in known] for c in ("mean", "sd", "hpd_low", "hpd_high"))
     columns = [
         Column("Traits", "id"),
         Column("Correlation of"),
@@ -98,7 +98,7 @@ def _correlations(summary: pl.DataFrame, term: str, traits: list[str]) -> Table:
 
 def _shares(summary: pl.DataFrame, snps: pl.DataFrame, term: str, states: dict[str, str]) -> Table:
     share = [summary.filter(pl.col("parameter") == f"{term}.pi[{state}]") for state in states]
-    of = lambda column: [100 * own[column][0] if own.height else None for own in share]
+    of = lambda column: [100 * estimates[column][0] if estimates.height else None for estimates in share]
     mean, low, high = of("mean"), of("hpd_low"), of("hpd_high")
     chances = [snps[column].to_numpy() for column in states.values()]
     columns = [

@@ -59,23 +59,23 @@ def likelihood_ratio(a: Finished, b: Finished) -> LikelihoodRatio | str | None:
     if reason:
         return reason
     within = {"a": nested(a, b), "b": nested(b, a)}
-    if all(isinstance(found, Nested) for found in within.values()):
+    if all(isinstance(relation, Nested) for relation in within.values()):
         return "no test: both are the same model"
-    small = next((name for name, found in within.items() if isinstance(found, Nested)), None)
+    small = next((name for name, relation in within.items() if isinstance(relation, Nested)), None)
     if small is None:
-        unknown = [found.why for found in within.values() if isinstance(found, Unknown)]
+        unknown = [relation.why for relation in within.values() if isinstance(relation, Unknown)]
         if unknown:
             return f"no test: whether one model is nested in the other cannot be judged: {unknown[0]}; {INSTEAD}"
-        why = "; ".join(found.why for found in within.values() if isinstance(found, NotNested))
+        why = "; ".join(relation.why for relation in within.values() if isinstance(relation, NotNested))
         return f"no test: neither model is nested in the other ({why}); {INSTEAD}"
-    found, large = within[small], "b" if small == "a" else "a"
-    assert isinstance(found, Nested), "chosen so"
+    relation, large = within[small], "b" if small == "a" else "a"
+    assert isinstance(relation, Nested), "chosen so"
     runs = {"a": a, "b": b}
     statistic = 2 * (runs[large].record["log_likelihood"] - runs[small].record["log_likelihood"])
-    m, c = found.variances, len(found.lacking) - found.variances + found.equal
+    m, c = relation.variances, len(relation.lacking) - relation.variances + relation.equal
     p, exact = _tail(max(statistic, 0.0), m, c)
     without_boundary = float(chi2.sf(max(statistic, 0.0), m + c))
-    return LikelihoodRatio(small, large, statistic, m, c, p, without_boundary, exact, found.lacking, found.equal)
+    return LikelihoodRatio(small, large, statistic, m, c, p, without_boundary, exact, relation.lacking, relation.equal)
 
 
 def _tail(statistic: float, variances: int, covariances: int) -> tuple[float, bool]:

@@ -75,8 +75,8 @@ def nested(small: Finished, large: Finished) -> Nested | NotNested | Unknown:
     places = _embedding(small.record["analysis"], large.record["analysis"])
     if not isinstance(places, dict):
         return places
-    elements, others = _elements(small), _elements(large)
-    classes = _classes(small.record["analysis"], large.record["analysis"], others)
+    elements, large_elements = _elements(small), _elements(large)
+    classes = _classes(small.record["analysis"], large.record["analysis"], large_elements)
     if not isinstance(classes, tuple):
         return classes
     used: dict[_Key, _Element] = {}
@@ -85,14 +85,14 @@ def nested(small: Finished, large: Finished) -> Nested | NotNested | Unknown:
         images = _images(key, places, classes)
         equal += (len(images) - 1) * element.is_free
         for image in images:
-            problem = _problem(element, others.get(image), places, key)
+            problem = _problem(element, large_elements.get(image), places, key)
             if problem is not None:
                 return problem
             used[image] = element
-    for key, other in others.items():
-        if key not in used and not other.is_free and other.value:
-            return NotNested(f"{other.name} is fixed in one model, and the other lacks it")
-    lacking = {key: e for key, e in others.items() if e.is_free and not (key in used and used[key].is_free)}
+    for key, large_element in large_elements.items():
+        if key not in used and not large_element.is_free and large_element.value:
+            return NotNested(f"{large_element.name} is fixed in one model, and the other lacks it")
+    lacking = {key: e for key, e in large_elements.items() if e.is_free and not (key in used and used[key].is_free)}
     at_0 = [key for key in lacking if len(key.components) == 1 and not (key in used and used[key].value)]
     return Nested(tuple(e.name for e in lacking.values()), len(at_0), equal)
 
@@ -121,18 +121,18 @@ def _elements(run: Finished) -> dict[_Key, _Element]:
     """Variances and covariances; those that were fixed have an error of 0."""
     out = {}
     for name, value, sd in run.summary.select("parameter", "mean", "sd").iter_rows():
-        found = _ELEMENT.match(name)
-        if found is not None and (".var[" in name or ".cov[" in name):
-            is_residual = found[1] == RESIDUAL
-            inside = found[2] if is_residual or found[3] is None else f"{found[2]}|{found[3]}"
+        match = _ELEMENT.match(name)
+        if match is not None and (".var[" in name or ".cov[" in name):
+            is_residual = match[1] == RESIDUAL
+            inside = match[2] if is_residual or match[3] is None else f"{match[2]}|{match[3]}"
             components = tuple(sorted(inside.split(","))) if ".cov[" in name else (inside,)
-            key = _Key(found[1], components, found[3] if is_residual else None)
+            key = _Key(match[1], components, match[3] if is_residual else None)
             out[key] = _Element(name, float(value), sd is None or sd != 0)
     return out
 
 
 def _classes(
-    small: Mapping[str, Any], large: Mapping[str, Any], others: Mapping[_Key, _Element]
+    small: Mapping[str, Any], large: Mapping[str, Any], large_elements: Mapping[_Key, _Element]
 ) -> tuple[str | None, ...] | NotNested | Unknown:
     """The residual classes of the larger model that stand for the one of the smaller; () where they are the same."""
     by, by_other = (analysis["variances"]["residual"].get("by") for analysis in (small, large))
@@ -142,7 +142,7 @@ def _classes(
         return NotNested(f"residual variances differ by {by} in one of them")
     if by is not None:
         return Unknown(f"whether the classes of {by_other} divide those of {by}")
-    return tuple(dict.fromkeys(key.residual_class for key in others if key.term == RESIDUAL))
+    return tuple(dict.fromkeys(key.residual_class for key in large_elements if key.term == RESIDUAL))
 
 
 def _images(key: _Key, places: Mapping[_Place, tuple[_Place, bool]], classes: tuple[str | None, ...]) -> list[_Key]:
@@ -165,14 +165,14 @@ def _embedding(
     out: dict[_Place, tuple[_Place, bool]] = {}
     terms = large["model"]["random"]
     for name, term in small["model"]["random"].items():
-        alike = [n for n, other in terms.items() if _relationship(other) == _relationship(term)]
+        alike = [n for n, large_term in terms.items() if _relationship(large_term) == _relationship(term)]
         alike.sort(key=lambda n: n != name)
         taken = {place for place, _ in out.values()}
-        found = [_components_nested(name, term, n, terms[n], taken) for n in alike]
-        fitting = next((f for f in found if isinstance(f, dict)), None)
+        embeddings = [_components_nested(name, term, n, terms[n], taken) for n in alike]
+        fitting = next((f for f in embeddings if isinstance(f, dict)), None)
         if fitting is None:
-            unknown = next((f for f in found if isinstance(f, Unknown)), None)
-            why = next((f for f in found if isinstance(f, NotNested)), None)
+            unknown = next((f for f in embeddings if isinstance(f, Unknown)), None)
+            why = next((f for f in embeddings if isinstance(f, NotNested)), None)
             return unknown or why or NotNested(f"{name} is in one of them alone, or related in another way")
         out |= fitting
     return out
@@ -183,11 +183,11 @@ def _relationship(term: Mapping[str, Any]) -> str:
 
 
 def _components_nested(
-    name: str, term: Mapping[str, Any], other_name: str, other: Mapping[str, Any], taken: set[_Place]
+    name: str, term: Mapping[str, Any], other_name: str, large_term: Mapping[str, Any], taken: set[_Place]
 ) -> dict[_Place, tuple[_Place, bool]] | NotNested | Unknown:
     """The components of a term among those of another one."""
     out: dict[_Place, tuple[_Place, bool]] = {}
-    theirs, wanted = _components(other), _components(term)
+    theirs, wanted = _components(large_term), _components(term)
     are_enough = sum((other_name, n) not in taken for n in theirs) >= len(wanted)
     for label, component in wanted.items():
         free = {n: c for n, c in theirs.items() if (other_name, n) not in taken | {place for place, _ in out.values()}}
@@ -207,9 +207,9 @@ def _function(component: _Component) -> _Component:
     return component._replace(column="", span="") if is_constant else component
 
 
-def _may_contain(other: _Component, component: _Component) -> bool:
+def _may_contain(large_component: _Component, component: _Component) -> bool:
     """A covariate may be constant, and its polynomials have it, and those of another range, among their sums."""
-    return (component.order == 0 and other.order == -1) or (other.column == component.column != "")
+    return (component.order == 0 and large_component.order == -1) or (large_component.column == component.column != "")
 
 
 def _words(component: _Component) -> str:

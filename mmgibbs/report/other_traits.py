@@ -85,8 +85,8 @@ def _liability(trait: str, of: dict, figures: plots.Figures) -> tuple[str, str, 
     free = of["thresholds"][1:]
     caption = f"The liability of {trait} among unrelated animals, and the share of each category: {shares}. "
     caption += f"The {'first threshold' if free else 'threshold'} is 0 and the residual variance 1 by convention"
-    others = "the other is at" if len(free) == 1 else "the others are at"
-    caption += f"; {others} {listed([number(t, 2) for t in free], most=12)}. " if free else ". "
+    remaining_thresholds = "the other is at" if len(free) == 1 else "the others are at"
+    caption += f"; {remaining_thresholds} {listed([number(t, 2) for t in free], most=12)}. " if free else ". "
     if known(of["threshold_acceptance"]):
         caption += f"Of the proposed thresholds {_percent(of['threshold_acceptance'])} were accepted. "
     caption += "Drawn as one normal curve at the posterior means."

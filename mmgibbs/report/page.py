@@ -128,8 +128,8 @@ def page(run: Finished, top: int = 20) -> dict:
 
 def list_files(run: Finished) -> list[str]:
     """What the run folder holds besides this page: results that are still there, the log, and folders with a slash."""
-    found = [(name, run.directory / name) for name in [*run.record.get("files", []), *WORKING]]
-    return [f"{name}/" if path.is_dir() else name for name, path in found if path.exists()]
+    paths = [(name, run.directory / name) for name in [*run.record.get("files", []), *WORKING]]
+    return [f"{name}/" if path.is_dir() else name for name, path in paths if path.exists()]
 
 
 def subtitle(record: dict) -> str:
@@ -168,8 +168,8 @@ def count_coefficients(run: Finished) -> dict[str, int]:
     names = [name for name, spec in fixed.items() if spec.get("kind", "class") != "class"]
     if run.solutions is None or not names:
         return {}
-    found = run.solutions.lazy().filter(pl.col("term").is_in(names)).group_by("term", "trait").len()
-    return dict(found.group_by("term").agg(pl.col("len").max()).collect().rows())
+    counts = run.solutions.lazy().filter(pl.col("term").is_in(names)).group_by("term", "trait").len()
+    return dict(counts.group_by("term").agg(pl.col("len").max()).collect().rows())
 
 
 def traits_with_intercept(run: Finished) -> list[str]:
@@ -177,8 +177,8 @@ def traits_with_intercept(run: Finished) -> list[str]:
     traits = list(run.record.get("analysis", {}).get("traits", {}))
     if run.solutions is None or "intercept" not in run.record.get("levels", {}):
         return []
-    found = run.solutions.lazy().filter(term="intercept").select("trait").unique().collect()["trait"].to_list()
-    return [trait for trait in traits if trait in found]
+    names = run.solutions.lazy().filter(term="intercept").select("trait").unique().collect()["trait"].to_list()
+    return [trait for trait in traits if trait in names]
 
 
 def model_section(
@@ -276,8 +276,8 @@ def _observations(data: Mapping) -> str:
 
 def _exposures(traits: Mapping) -> str | None:
     """'months, of mastitis_cases': the columns with the time or the area that counts belong to."""
-    found = [f"{of['exposure']}, of {trait}" for trait, of in traits.items() if of.get("exposure")]
-    return "; ".join(found) or None
+    exposures = [f"{of['exposure']}, of {trait}" for trait, of in traits.items() if of.get("exposure")]
+    return "; ".join(exposures) or None
 
 
 def _animals(data: Mapping) -> str:
@@ -304,16 +304,16 @@ def _regression(record: dict, analysis: dict) -> str:
 
 def _idle(options: Mapping) -> set[str]:
     """Options of a regression that the others leave without effect."""
-    found = set()
+    components = set()
     if "slab_scale" in options and options["slab_scale"] is None:  # plain horseshoe
-        found.add("slab_df")
+        components.add("slab_df")
     if options.get("penalty") is not None:  # given, so that it has no prior
-        found |= {"penalty_shape", "penalty_rate"}
+        components |= {"penalty_shape", "penalty_rate"}
     if options.get("method") == "polya_gamma":  # no slices
-        found |= {"width", "most_steps"}
+        components |= {"width", "most_steps"}
     if options.get("intercept") is False:
-        found |= {name for name in options if name.startswith("intercept_")}
-    return found
+        components |= {name for name in options if name.startswith("intercept_")}
+    return components
 
 
 def _chains(record: dict, sampler: dict) -> str | None:
@@ -438,10 +438,10 @@ def diagnostics(run: Finished, figures: plots.Figures) -> dict:
         if name in run.draws and run.draws[name].shape[1] >= 8 and np.isfinite(run.draws[name]).all()
     ]
     shown.sort(key=lambda name: -excess(rows[name]))
-    worst, others = shown[:PARAMETERS], [name for name in shown[PARAMETERS:] if name.startswith("h2[")]
-    items = [_parameter_figures(name, rows[name], run.draws[name], figures) for name in [*worst, *others]]
+    worst, heritabilities = shown[:PARAMETERS], [name for name in shown[PARAMETERS:] if name.startswith("h2[")]
+    items = [_parameter_figures(name, rows[name], run.draws[name], figures) for name in [*worst, *heritabilities]]
     colours = legend(run.draws[shown[0]].shape[0]) if shown else []
-    return {"items": items, "legend": colours, "order": words.chosen_words(len(shown), len(worst), len(others))}
+    return {"items": items, "legend": colours, "order": words.chosen_words(len(shown), len(worst), len(heritabilities))}
 
 
 def legend(chains: int) -> list[tuple[int, str]]:

@@ -47,12 +47,12 @@ def chosen(draws: Mapping[str, np.ndarray], parameters: str | Sequence[str] | No
             "or a list of them"
         )
     for pattern in patterns:
-        whole = pattern.replace("[", "[[]") if not pattern.startswith("[[]") else pattern
-        found = [name for name in draws if name == pattern or fnmatch.fnmatchcase(name, whole)]
-        if not found:
+        literal = pattern.replace("[", "[[]") if not pattern.startswith("[[]") else pattern
+        matches = [name for name in draws if name == pattern or fnmatch.fnmatchcase(name, literal)]
+        if not matches:
             known = nearest(pattern.replace("*", ""), draws, "the parameters are")
             raise ConfigError(f"parameters: no parameter fits '{pattern}'; {known}")
-        names += [name for name in found if name not in names]
+        names += [name for name in matches if name not in names]
     return names
 
 
@@ -109,7 +109,7 @@ def breeding_values(values: pl.DataFrame, top: int = 30) -> Picture:
         axes.errorbar(at, mean, 1.96 * sd, fmt="o", color=COLOURS[0], ecolor=BAND, elinewidth=3, markersize=4)
         axes.set_xticks(at, best["level"].to_list(), rotation=90, fontsize=7)
         axes.axhline(0, color=INK, linewidth=0.6)
-        effect = ":".join(part for part in (best["term"][0], best["effect"][0], best["trait"][0]) if part)
+        effect = ":".join(name for name in (best["term"][0], best["effect"][0], best["trait"][0]) if name)
         axes.set_title(f"{effect}: the {best.height} highest", loc="left", fontsize=10)
 
     return _rows(list(range(len(panels))), paint, 2.9)

@@ -272,8 +272,8 @@ def paint_density(
             axes.fill_between(x[inside], f[inside], color=BAND, linewidth=0)
         if len(draws) > 1:
             for chain, values in enumerate(draws):
-                own = density(thin_values(values, 500), 60, (x[0], x[-1]), bounds, width)
-                axes.plot(*own, color=SERIES[chain % len(SERIES)], linewidth=0.7)
+                chain_density = density(thin_values(values, 500), 60, (x[0], x[-1]), bounds, width)
+                axes.plot(*chain_density, color=SERIES[chain % len(SERIES)], linewidth=0.7)
         axes.plot(x, f, color=INK, linewidth=1.3)
         axes.axvline(mean, color=INK, linewidth=0.8, dashes=(4, 3))
         axes.set_yticks([])
@@ -309,7 +309,7 @@ def paint_by_year(
     high: np.ndarray,
     floor: float | None = None,
     ceiling: float | None = None,
-    whole: bool = True,
+    integer_years: bool = True,
 ) -> Painter:
     """A line with a band over the years; `floor` and `ceiling` bound the axis where the quantity itself is bounded.
 
@@ -323,7 +323,7 @@ def paint_by_year(
         )
         if floor is None and low.min() < 0 < high.max():
             axes.axhline(0, color=FAINT, linewidth=0.6)
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=whole))
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=integer_years))
         axes.grid(axis="y")
         axes.spines["left"].set_visible(False)
         if floor is not None or ceiling is not None:
@@ -408,11 +408,11 @@ def paint_along_genome(
     def paint(axes: Axes) -> None:
         shown = highest_and_some(np.nan_to_num(values))
         for turn in (0, 1):
-            own = shown[chromosome[shown] % 2 == turn]
+            positions = shown[chromosome[shown] % 2 == turn]
             if stems:
-                axes.vlines(at[own], 0, values[own], color=SERIES[turn], linewidth=1.2)
+                axes.vlines(at[positions], 0, values[positions], color=SERIES[turn], linewidth=1.2)
             else:
-                axes.plot(at[own], values[own], "o", color=SERIES[turn], markersize=1.8, markeredgewidth=0)
+                axes.plot(at[positions], values[positions], "o", color=SERIES[turn], markersize=1.8, markeredgewidth=0)
         span = max(float(at.max() - at.min()), 1.0)
         axes.set_xlim(at.min() - 0.01 * span, at.max() + 0.01 * span)
         axes.set_ylim(0, 1.02 if ceiling else None)

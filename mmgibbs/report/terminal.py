@@ -73,11 +73,13 @@ def table_as_text(
     Real numbers are shown to two digits of the error of their row, unless `places` has their decimals; whole
     numbers with commas; what is unknown is blank.
     """
-    own = [count_decimals(e, se) for e, se in table.select(estimate, error).iter_rows()]
+    row_decimals = [count_decimals(e, se) for e, se in table.select(estimate, error).iter_rows()]
     cells = {
         column.name: column.to_list()
         if column.dtype == pl.String
-        else _aligned(column, [0] * len(column) if column.dtype.is_integer() else (places or {}).get(column.name, own))
+        else _aligned(
+            column, [0] * len(column) if column.dtype.is_integer() else (places or {}).get(column.name, row_decimals)
+        )
         for column in table
     }
     with pl.Config(

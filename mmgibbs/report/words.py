@@ -29,8 +29,8 @@ OF_CATEGORIES = ("binary", "ordinal")  # types whose liability has a residual va
 
 def component_label(effect: str, trait: str, term: str = "", several: bool = False) -> str:
     """'genetic direct, weaning_weight'; the term alone where the effect has no name."""
-    own = " ".join(part for part in (term if several or not effect else "", effect) if part)
-    return f"{own}, {trait}" if own else trait
+    label = " ".join(piece for piece in (term if several or not effect else "", effect) if piece)
+    return f"{label}, {trait}" if label else trait
 
 
 # ------------------------------------------------------------------------------------------------ the model
@@ -78,8 +78,8 @@ def underlying_words(traits: Mapping[str, dict]) -> str:
 def scale_words(traits: dict[str, dict]) -> str:
     """'on the scale of the trait (for pneumonia, that of its liability)'."""
     scales = {name: "logarithm" if link_name(spec) == "log" else link_name(spec) for name, spec in traits.items()}
-    own = [f"for {name}, that of its {scale}" for name, scale in scales.items() if scale]
-    return "on the scale of the trait" + (f" ({'; '.join(own)})" if own else "")
+    phrases = [f"for {name}, that of its {scale}" for name, scale in scales.items() if scale]
+    return "on the scale of the trait" + (f" ({'; '.join(phrases)})" if phrases else "")
 
 
 def solutions_scale_words(traits: Mapping[str, dict]) -> str:
@@ -152,14 +152,18 @@ def genomic_reliability_words(record: dict, polygenic: str = "") -> str:
         for section in (record["analysis"]["model"].get("markers") or {}).values()
     )
     if predicted:
-        own = f"the variance of {polygenic} times the share of it that genotypes leave to the animal, none if genotyped"
+        epsilon = (
+            f"the variance of {polygenic} times the share of it that genotypes leave to the animal, none if genotyped"
+        )
     elif symbol in FROM_GENOTYPES:
-        own = f"the animal\u2019s diagonal element of {symbol} times the variance of {polygenic}"
+        epsilon = f"the animal\u2019s diagonal element of {symbol} times the variance of {polygenic}"
     elif record.get("inbreeding") == "ignore":
-        own = f"the variance of {polygenic}"
+        epsilon = f"the variance of {polygenic}"
     else:
-        own = f"(1 + F) times the variance of {polygenic}"
-    return f"Reliability of the sums is 1 \u2212 PEV / (a + g), where a is {own}, and g is {of_genotypes}. {averages}"
+        epsilon = f"(1 + F) times the variance of {polygenic}"
+    return (
+        f"Reliability of the sums is 1 \u2212 PEV / (a + g), where a is {epsilon}, and g is {of_genotypes}. {averages}"
+    )
 
 
 def negative_reliability_words(reliabilities: Iterable[float | None], solved: bool, warned: bool) -> str:
@@ -203,12 +207,12 @@ def residuals_words(record: dict) -> str:
     analysis, data = record["analysis"], record.get("data", {})
     used = data.get("records", {}).get("used")
     by = (analysis.get("variances", {}).get("residual") or {}).get("by")
-    found = {
+    sentences = {
         "observed traits": any(n != used for n in data.get("observations", {}).values()),
         "weight": analysis.get("data", {}).get("weights") is not None,
         f"residual class ({by})": by is not None,
     }
-    what = [words for words, is_so in found.items() if is_so]
+    what = [words for words, is_so in sentences.items() if is_so]
     return f"between records with different {listed(what, 'or')}" if what else ""
 
 
@@ -328,13 +332,13 @@ def _classes_clause(record: dict) -> str:
 
 
 def _treated(variances: dict, name: str, estimated: bool = False) -> str:
-    own = variances.get(name) or {}
-    if variances.get("mode") == "fixed" or own.get("fixed"):
+    settings = variances.get(name) or {}
+    if variances.get("mode") == "fixed" or settings.get("fixed"):
         return "fixed at its given value"
     if estimated:
-        return "estimated by REML" + (", no covariances" if own.get("structure") == "diagonal" else "")
-    return f"sampled, {prior_words(own.get('prior'))}" + (
-        ", no covariances" if own.get("structure") == "diagonal" else ""
+        return "estimated by REML" + (", no covariances" if settings.get("structure") == "diagonal" else "")
+    return f"sampled, {prior_words(settings.get('prior'))}" + (
+        ", no covariances" if settings.get("structure") == "diagonal" else ""
     )
 
 
@@ -345,11 +349,11 @@ def _residual_treated(analysis: dict, estimated: bool = False) -> str:
     by = (variances.get("residual") or {}).get("by")
     if not unit:
         return _treated(variances, "residual", estimated)
-    one = "1 by convention" + (f" in one class of {by}" if by else "")
+    convention = "1 by convention" + (f" in one class of {by}" if by else "")
     if len(traits) == 1 and not by:
-        return one
+        return convention
     of = "" if len(traits) == 1 else f" for {', '.join(unit)}"
-    return f"{one}{of}; else {_treated(variances, 'residual')}"
+    return f"{convention}{of}; else {_treated(variances, 'residual')}"
 
 
 def fixed_prior_words(prior: dict | str, traits: Sequence[str]) -> str:
@@ -373,8 +377,8 @@ def prior_words(prior: dict | str | None) -> str:
     if "h2" in prior:
         return f"share of the variance (its own plus the residual's) {prior['h2']} on (0, 1)"
     if "half_t" in prior:
-        own = prior["half_t"]
-        return f"half-t prior of standard deviations with {_degrees(own['df'], own.get('scale'))}"
+        half_t = prior["half_t"]
+        return f"half-t prior of standard deviations with {_degrees(half_t['df'], half_t.get('scale'))}"
     return f"inverse-Wishart prior with {_degrees(prior['df'], prior.get('scale'))}"
 
 
@@ -384,10 +388,10 @@ def _degrees(df: float, scale: Any) -> str:
     values = np.asarray([] if scale is None else scale, float)
     if not values.size:
         return said
-    own = [f"{v:g}" for v in (np.diag(values) if values.ndim == 2 else values.ravel())]
-    if len(own) == 1:
-        return f"{said} and scale {own[0]}"
-    return f"{said} and {'a diagonal of the scale of' if values.ndim == 2 else 'scales'} {listed(own)}"
+    numbers = [f"{v:g}" for v in (np.diag(values) if values.ndim == 2 else values.ravel())]
+    if len(numbers) == 1:
+        return f"{said} and scale {numbers[0]}"
+    return f"{said} and {'a diagonal of the scale of' if values.ndim == 2 else 'scales'} {listed(numbers)}"
 
 
 def engine_words(record: dict) -> str:
@@ -431,13 +435,13 @@ def chosen_words(total: int, worst: int, heritabilities: int) -> str:
 
 def key_of_figures(chains: int, interval: bool) -> dict[str, str]:
     """Heading of a figure of chains -> what its lines are; interval: the density has one."""
-    each, several = "one line for each chain" if chains > 1 else "", chains > 1
+    legend, several = "one line for each chain" if chains > 1 else "", chains > 1
     parts = ["thick line: all chains", "thin lines: each chain"] if several else []
     parts += ["shaded: 95\u00a0% interval"] if interval else []
     return {
-        "Trace": each,
+        "Trace": legend,
         "Ranks by chain": "dashed: where chains agree",
-        "Autocorrelation": each,
+        "Autocorrelation": legend,
         "Posterior density": "; ".join([*parts, "dashed: mean"]),
     }
 
@@ -518,8 +522,8 @@ def slope_words(years: np.ndarray, middle: np.ndarray, draws: np.ndarray | None 
         return ""
     x = (years - years.mean()) / ((years - years.mean()) ** 2).sum()
     slope = float(middle @ x)
-    found = f"The regression of the yearly means on the year is {figure(slope, 2)} a year"
+    sentence = f"The regression of the yearly means on the year is {figure(slope, 2)} a year"
     if draws is None:
-        return f"{found}."
+        return f"{sentence}."
     low, high = np.percentile(draws @ x, (2.5, 97.5))
-    return f"{found} (95 % interval {interval(low, high, decimals(high - low))})."
+    return f"{sentence} (95 % interval {interval(low, high, decimals(high - low))})."

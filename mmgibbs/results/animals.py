@@ -22,8 +22,10 @@ def animals_frame(pedigree: Pedigree) -> pl.DataFrame:
     n = len(order)
 
     def parents(codes: np.ndarray) -> pl.Series:
-        own = pl.Series(codes[order].astype(np.int64))
-        return pedigree.ids.gather(pl.select(pl.when((own >= 0) & (own < n)).then(own)).to_series())
+        pedigree_codes = pl.Series(codes[order].astype(np.int64))
+        return pedigree.ids.gather(
+            pl.select(pl.when((pedigree_codes >= 0) & (pedigree_codes < n)).then(pedigree_codes)).to_series()
+        )
 
     birth = np.full(n, np.nan) if pedigree.birth is None else pedigree.birth
     return pl.DataFrame(

@@ -51,8 +51,8 @@ class LegendreCurve:
                 if i == j:
                     return None
                 continue  # structure: diagonal
-            part = element[:, None] * (phi[:, i] * phi[:, j])
-            out = part if out is None else out + part
+            summand = element[:, None] * (phi[:, i] * phi[:, j])
+            out = summand if out is None else out + summand
         return out
 
 
@@ -98,25 +98,25 @@ def curves_frame(record: Mapping[str, Any], draws: Mapping[str, np.ndarray]) -> 
     flat = {name: np.asarray(values).reshape(-1) for name, values in draws.items()}
     texts = set(CURVE_COLUMNS[:4])
     frames = [pl.DataFrame(schema={name: pl.String if name in texts else pl.Float64 for name in CURVE_COLUMNS})]
-    for found in variance_curves(record, flat):
-        frames.append(_frame(found, "variance", found.variance, chains))
-        if found.heritability is not None:
-            frames.append(_frame(found, "heritability", found.heritability, chains))
+    for curve in variance_curves(record, flat):
+        frames.append(_frame(curve, "variance", curve.variance, chains))
+        if curve.heritability is not None:
+            frames.append(_frame(curve, "heritability", curve.heritability, chains))
     return pl.concat(frames)
 
 
-def _frame(found: VarianceCurve, quantity: str, values: np.ndarray, chains: int) -> pl.DataFrame:
+def _frame(curve: VarianceCurve, quantity: str, values: np.ndarray, chains: int) -> pl.DataFrame:
     """values: (chains x draws, points)."""
-    of_points = values.reshape(chains, -1, len(found.x))
-    moments = summary_table({str(i): of_points[:, :, i] for i in range(len(found.x))})
-    numbers = {"at": found.x} | {name: moments[name] for name in CURVE_COLUMNS[5:]}
+    of_points = values.reshape(chains, -1, len(curve.x))
+    moments = summary_table({str(i): of_points[:, :, i] for i in range(len(curve.x))})
+    numbers = {"at": curve.x} | {name: moments[name] for name in CURVE_COLUMNS[5:]}
     return pl.DataFrame(
         {name: pl.Series(values, dtype=pl.Float64, nan_to_null=True) for name, values in numbers.items()}
     ).select(
-        pl.lit(found.curve.term).alias("term"),
-        pl.lit(found.curve.trait).alias("trait"),
+        pl.lit(curve.curve.term).alias("term"),
+        pl.lit(curve.curve.trait).alias("trait"),
         pl.lit(quantity).alias("quantity"),
-        pl.lit(found.curve.column).alias("covariate"),
+        pl.lit(curve.curve.column).alias("covariate"),
         *numbers,
     )
 
@@ -197,9 +197,9 @@ def _total(
         if len(effects) > 1 or first is None or (isinstance(first, LegendreCurve) and first.column != curve.column):
             return None
         is_curve = isinstance(first, LegendreCurve)
-        part = first.along(draws, x) if isinstance(first, LegendreCurve) else _element(draws, term, first, first)
-        if part is None:
+        component = first.along(draws, x) if isinstance(first, LegendreCurve) else _element(draws, term, first, first)
+        if component is None:
             return None
-        total = total + (part if is_curve else part[:, None])
+        total = total + (component if is_curve else component[:, None])
         names.append(term)
     return total, [*names, "residual"]

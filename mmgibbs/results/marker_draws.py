@@ -47,7 +47,7 @@ class EffectDraws:
 
 def marker_draws_file(
     prepared: Prepared,
-    found: Mapping[str, KeptDraws],
+    kept_draws: Mapping[str, KeptDraws],
     draws: Mapping[str, np.ndarray],
     slopes: Mapping[str, KeptDraws],
 ) -> dict[str, Callable[[Path], None]]:
@@ -55,18 +55,18 @@ def marker_draws_file(
     slopes: number of the trait -> of J.
     """
     markers = prepared.design.markers
-    if not found or prepared.genotypes is None:
+    if not kept_draws or prepared.genotypes is None:
         return {}
     content: dict[str, Any] = {
         "snp": np.array(prepared.genotypes.snps["snp"].to_list(), np.str_),
-        "number": next(iter(found.values())).number,
+        "number": next(iter(kept_draws.values())).number,
         "term": np.array([m.name for m in markers], np.str_),
         "trait": np.array([prepared.design.traits[m.trait] for m in markers], np.str_),
     }
     kept = prepared.genotypes.checked.kept_snps
     for i, m in enumerate(markers):
         place = np.searchsorted(kept, m.number)
-        content[f"effects.{i}"] = _scatter(place, found[m.key].values * m.scale.astype(np.float32), len(kept))
+        content[f"effects.{i}"] = _scatter(place, kept_draws[m.key].values * m.scale.astype(np.float32), len(kept))
         content[f"scale.{i}"] = _scatter(place, m.scale, len(kept))
         if str(m.trait) in slopes:
             content[f"slope.{i}"] = slopes[str(m.trait)].values[..., 0]
@@ -93,7 +93,7 @@ def read_marker_draws(run: RunFiles) -> list[EffectDraws]:
         return []
     try:
         with np.load(path, allow_pickle=False) as file:
-            each = [file[f"effects.{i}"] for i in range(len(file["term"]))]
+            arrays = [file[f"effects.{i}"] for i in range(len(file["term"]))]
             return [
                 EffectDraws(
                     str(file["term"][i]),
@@ -103,7 +103,7 @@ def read_marker_draws(run: RunFiles) -> list[EffectDraws]:
                     float(file[f"prior_variance.{i}"]),
                     file[f"slope.{i}"].ravel() if f"slope.{i}" in file else None,
                 )
-                for i, effects in enumerate(each)
+                for i, effects in enumerate(arrays)
             ]
     except (OSError, ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
         raise ConfigError(f"{run.asked}'{path}' cannot be read: {error}; needed the file that the run wrote") from None

@@ -37,7 +37,7 @@ GEBV = "gebv"  # effect of the rows of genomic breeding values
 def breeding_values_frame(
     markers: Markers,
     labels: MarkerLabels,
-    found: PooledMoments,
+    moments: PooledMoments,
     draws: Mapping[str, np.ndarray],
     traits: Sequence[str],
 ) -> pl.DataFrame:
@@ -46,8 +46,8 @@ def breeding_values_frame(
     PEV is the variance of the draws, and of each missing genotype 2pq E(b^2). Reliability is 1 - PEV / (x'x v), v the
     posterior mean of the variance of an effect under its prior, with 2pq in place of x^2 of a missing genotype.
     """
-    mean, sd, mcse, ess = (part[VALUE][:, 0] for part in (found.mean, found.sd, found.mcse, found.ess))
-    sd = np.sqrt(sd**2 + variance_of_missing(markers, second_moments(found)))
+    mean, sd, mcse, ess = (figures[VALUE][:, 0] for figures in (moments.mean, moments.sd, moments.mcse, moments.ess))
+    sd = np.sqrt(sd**2 + variance_of_missing(markers, second_moments(moments)))
     trait, variance = traits[markers.trait], prior_variances(markers, draws)
     return breeding_value_columns(markers.name, GEBV, trait, labels.animals, mean, sd, variance, mcse, ess)
 
@@ -84,26 +84,28 @@ def breeding_value_columns(
     return pl.DataFrame([_column(name, columns[name]) for name in SOLUTION_COLUMNS])
 
 
-def second_moments(found: PooledMoments) -> np.ndarray:
+def second_moments(moments: PooledMoments) -> np.ndarray:
     """(p,) posterior mean of the square of each effect."""
-    return found.mean[EFFECT][:, 0] ** 2 + found.sd[EFFECT][:, 0] ** 2
+    return moments.mean[EFFECT][:, 0] ** 2 + moments.sd[EFFECT][:, 0] ** 2
 
 
 def shared_moments(
-    first: Markers, second: Markers, found: Mapping[str, PooledMoments], draws: Mapping[str, KeptDraws]
+    first: Markers, second: Markers, moments: Mapping[str, PooledMoments], draws: Mapping[str, KeptDraws]
 ) -> np.ndarray:
     """(p of first,) posterior mean of the product of the effects of two terms; 0 where the second lacks the SNP. The
     covariance is that of the kept draws, 0 without any.
     """
-    _, own, other = np.intersect1d(first.number, second.number, assume_unique=True, return_indices=True)
-    of_both = found[first.key].mean[EFFECT][own, 0] * found[second.key].mean[EFFECT][other, 0]
+    _, in_first, in_second = np.intersect1d(first.number, second.number, assume_unique=True, return_indices=True)
+    of_both = moments[first.key].mean[EFFECT][in_first, 0] * moments[second.key].mean[EFFECT][in_second, 0]
     if first.key in draws and second.key in draws:
         a, b = (draws[m.key].values.reshape(-1, m.n_snps) for m in (first, second))
         if len(a) > 1:
-            away = (part - part.mean(axis=0, dtype=np.float64) for part in (a[:, own], b[:, other]))
+            away = (effects - effects.mean(axis=0, dtype=np.float64) for effects in (a[:, in_first], b[:, in_second]))
             of_both = of_both + np.einsum("dj,dj->j", *away) / (len(a) - 1)
     out = np.zeros(first.n_snps)
-    out[own] = of_both * second.scale[other] / first.scale[own]  # both effects on the scale of the first term
+    out[in_first] = (
+        of_both * second.scale[in_second] / first.scale[in_first]
+    )  # both effects on the scale of the first term
     return out
 
 
@@ -134,7 +136,7 @@ def squares_of_animals(markers: Markers) -> np.ndarray:
 
 
 def markers_file(
-    prepared: Prepared, found: Mapping[str, PooledMoments], states: Mapping[str, PooledMoments]
+    prepared: Prepared, moments_by_term: Mapping[str, PooledMoments], states: Mapping[str, PooledMoments]
 ) -> dict[str, Callable[[Path], None]]:
     """Name -> what writes it; {} without SNP effects. states: of terms with states over several traits, by key."""
     if not prepared.design.markers or prepared.genotypes is None:
@@ -150,10 +152,10 @@ def markers_file(
     columns = [of_all("centre", prepared.genotypes.centre, prepared.genotypes.checked.kept_snps)]
     terms = {m.name for m in prepared.design.markers}
     for m in prepared.design.markers:
-        moments, trait = found[m.key], prepared.design.traits[m.trait]
+        moments, trait = moments_by_term[m.key], prepared.design.traits[m.trait]
         ending = column_suffix(m.name, trait, terms)
-        for what, part in (("effect", moments.mean), ("effect_sd", moments.sd), ("effect_mcse", moments.mcse)):
-            columns.append(of_all(f"{what}_{ending}", part[EFFECT][:, 0] * m.scale, m.number))
+        for what, column in (("effect", moments.mean), ("effect_sd", moments.sd), ("effect_mcse", moments.mcse)):
+            columns.append(of_all(f"{what}_{ending}", column[EFFECT][:, 0] * m.scale, m.number))
         chances, errors = moments.mean[CHANCE], moments.mcse[CHANCE]
         if chances.shape[1] > 1:
             columns.append(of_all(f"pip_{ending}", 1 - chances[:, 0], m.number))

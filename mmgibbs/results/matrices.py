@@ -28,17 +28,17 @@ def covariance_matrices(summary: pl.DataFrame) -> list[CovarianceMatrix]:
     """Of every term with variances of several components, of which at least two covary, in the order of the summary."""
     groups: dict[str, dict[str, dict[str, tuple[float, float]]]] = {}
     for name, mean, sd in summary.select("parameter", "mean", "sd").iter_rows():
-        found = _ELEMENT.match(name)
-        if found is None:
+        match = _ELEMENT.match(name)
+        if match is None:
             continue
-        labels, residual_class = found["labels"], ""
-        if found["term"] == "residual":
-            labels, bar, of_class = found["labels"].rpartition("|")
-            labels, residual_class = (labels, of_class) if bar else (found["labels"], "")
-        called = found["term"] + (f", {residual_class}" if residual_class else "")
-        called += ", effects of a SNP" if found["of"] else ""
+        labels, residual_class = match["labels"], ""
+        if match["term"] == "residual":
+            labels, bar, of_class = match["labels"].rpartition("|")
+            labels, residual_class = (labels, of_class) if bar else (match["labels"], "")
+        called = match["term"] + (f", {residual_class}" if residual_class else "")
+        called += ", effects of a SNP" if match["of"] else ""
         numbers = tuple(np.nan if v is None else v for v in (mean, sd))
-        groups.setdefault(called, {}).setdefault(found["what"], {})[labels] = numbers  # type: ignore[assignment]
+        groups.setdefault(called, {}).setdefault(match["what"], {})[labels] = numbers  # type: ignore[assignment]
     return [m for called, parts in groups.items() for m in _matrix(called, parts)]
 
 

@@ -300,10 +300,10 @@ def wrong_types(record: Mapping[str, Any]) -> str | None:
 def _keys(value: Any, location: tuple[int | str, ...]) -> list[str]:
     """The keys among the parts of a location, which names the kinds that were tried too."""
     keys = []
-    for part in location:
-        if part in value if isinstance(value, Mapping) else isinstance(value, list) and isinstance(part, int):
-            value = value[part]
-            keys.append(str(part))
+    for key in location:
+        if key in value if isinstance(value, Mapping) else isinstance(value, list) and isinstance(key, int):
+            value = value[key]
+            keys.append(str(key))
     return keys
 
 

@@ -20,9 +20,9 @@ def described(kind: Relationship | type[Relationship]) -> dict[str, Any]:
 def describe_relationships(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Random term -> its description. Runs of earlier versions have the analysis alone: two words, or a path."""
     earlier = {"identity": described(Identity), "pedigree": described(Pedigree)}
-    found = {}
+    descriptions = {}
     for name, random in (record.get("analysis", {}).get("model", {}).get("random") or {}).items():
         written = str(random.get("relationship", "identity"))
         of_file = described(SparseInverse) | {"sentence": f"related by {written}"}
-        found[name] = record.get("relationships", {}).get(name) or earlier.get(written, of_file)
-    return found
+        descriptions[name] = record.get("relationships", {}).get(name) or earlier.get(written, of_file)
+    return descriptions

@@ -154,11 +154,11 @@ def _with_columns(
         return frame
     term, labels = prepared.design.terms[i], prepared.levels[i]
     order, components = np.asarray(labels.order), _reported_components(term, labels)
-    found = {name: np.full((term.n_levels, term.n_components), np.nan) for name in names}
+    values_by_name = {name: np.full((term.n_levels, term.n_components), np.nan) for name in names}
     for (of_term, component), columns in more.items():
         for name, values in columns.items() if of_term == i else ():
-            found[name][:, component] = values
-    return frame.with_columns(_numbers(n, _stack_rows(v, order, components)) for n, v in found.items())
+            values_by_name[name][:, component] = values
+    return frame.with_columns(_numbers(n, _stack_rows(v, order, components)) for n, v in values_by_name.items())
 
 
 def _reported_components(term: Term, labels: LevelLabels) -> np.ndarray:

@@ -30,14 +30,14 @@ DEFINITIONS = {
 
 
 def window_frame(
-    term: str, trait: str, windows: pl.DataFrame, share: np.ndarray, above: float, some: np.ndarray | None
+    term: str, trait: str, windows: pl.DataFrame, share: np.ndarray, above: float, has_effect: np.ndarray | None
 ) -> pl.DataFrame:
     """windows: of data/genotypes/windows.py; share (draws, windows); some: the same, bool: a SNP has an effect."""
     return windows.select(
         pl.lit(term).alias("term"), pl.lit(trait).alias("trait"), pl.all(), *described("share", share),
         _numbers("ppa", (share > above).mean(axis=0)),
         pl.lit(above).alias("above"),
-        _numbers("p_any", np.full(share.shape[1], np.nan) if some is None else some.mean(axis=0)),
+        _numbers("p_any", np.full(share.shape[1], np.nan) if has_effect is None else has_effect.mean(axis=0)),
         pl.lit(len(share)).alias("draws"),
     )  # fmt: skip
 
@@ -61,8 +61,8 @@ def described(name: str, draws: np.ndarray) -> list[pl.Series]:
     """NAME, NAME_sd, NAME_low and NAME_high of (draws, m)."""
     low, high = np.quantile(draws, [LOW, HIGH], axis=0)
     sd = draws.std(axis=0, ddof=1) if len(draws) > 1 else np.full(draws.shape[1], np.nan)
-    found = {"": draws.mean(axis=0), "_sd": sd, "_low": low, "_high": high}
-    return [_numbers(f"{name}{ending}", values) for ending, values in found.items()]
+    columns = {"": draws.mean(axis=0), "_sd": sd, "_low": low, "_high": high}
+    return [_numbers(f"{name}{ending}", values) for ending, values in columns.items()]
 
 
 def window_files(

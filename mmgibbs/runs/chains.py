@@ -111,8 +111,8 @@ class Job:
 
     def sweep_kept(self, chain: int) -> int:
         """Of the checkpoint of a chain; 0 for none."""
-        found = self.checkpoint(chain)
-        return 0 if found is None else found.facts["sweep"]
+        checkpoint = self.checkpoint(chain)
+        return 0 if checkpoint is None else checkpoint.facts["sweep"]
 
 
 Advance = Callable[[int], list]  # all chains up to a sweep: their results, None of one that was asked to stop before
@@ -202,8 +202,8 @@ def advance_chain(job: Job, chain: int, until: int, ended: Callable[[], None] | 
     progress = job.progress
     if progress.asked_to_stop:
         return None
-    found = job.checkpoint(chain)
-    running = job.factory.start(chain, None if found is None else found.arrays)
+    checkpoint = job.checkpoint(chain)
+    running = job.factory.start(chain, None if checkpoint is None else checkpoint.arrays)
     writer = job.checkpoint_writer(chain, running.number)
     report = progress.writer(chain, until)
     at = lambda: position(running, job.factory.shown)

@@ -89,10 +89,10 @@ class Checkpoints:
         useless: dict[Path, str] = {}
         for path in (self.path(name), self.previous(name)):
             if path.exists():
-                found = self._read(path)
-                if isinstance(found, Checkpoint):
-                    return found, useless
-                useless[path] = found
+                content = self._read(path)
+                if isinstance(content, Checkpoint):
+                    return content, useless
+                useless[path] = content
         return None, useless
 
     def _read(self, path: Path) -> Checkpoint | str:

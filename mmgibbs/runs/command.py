@@ -35,15 +35,15 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "the run folder, instead of output.directory; for several analyses the folder that contains their run "
         "folders, which are named after the files",
     )
-    there = parser.add_mutually_exclusive_group()
-    add_overwrite(there, "replace an existing run folder")
-    there.add_argument(
+    group = parser.add_mutually_exclusive_group()
+    add_overwrite(group, "replace an existing run folder")
+    group.add_argument(
         "--resume",
         action="store_true",
         help="continue from the checkpoints of a run that was stopped or killed, with the same draws as an "
         "uninterrupted run; without checkpoints the run starts from the beginning, and a finished run is left as it is",
     )
-    there.add_argument(
+    group.add_argument(
         "--extend",
         type=_sweeps,
         default=0,
@@ -102,13 +102,13 @@ def _run_several(args: argparse.Namespace, how: dict) -> int:
             _warn(args, scenario.result, f"{scenario.name}: ")
 
     with end_like_ctrl_c():
-        found = run_scenarios(args.files, args.set, output=args.output, done=done, **how)
-    good = [str(s.result.directory) for s in found if s.result is not None]
+        scenarios = run_scenarios(args.files, args.set, output=args.output, done=done, **how)
+    good = [str(s.result.directory) for s in scenarios if s.result is not None]
     if not args.quiet:
-        print(f"{len(good)} of {len(found)} analyses done", file=sys.stderr)
+        print(f"{len(good)} of {len(scenarios)} analyses done", file=sys.stderr)
         if len(good) > 1:
             print(f"compare them with: mmgibbs report {shlex.join(good)}", file=sys.stderr)
-    return 0 if len(good) == len(found) else BAD_INPUT
+    return 0 if len(good) == len(scenarios) else BAD_INPUT
 
 
 def _warn(args: argparse.Namespace, result: Result, name: str = "") -> None:
@@ -155,10 +155,11 @@ def predict_command(args: argparse.Namespace) -> None:
     from pedigree.tables import counted
 
     options = {key: getattr(args, key) for key in OPTIONS}
-    found = predict(args.run, args.genotypes, args.output, escape_formulas=args.escape_formulas, **options)
-    for note in found.notes:
+    prediction = predict(args.run, args.genotypes, args.output, escape_formulas=args.escape_formulas, **options)
+    for note in prediction.notes:
         print(note, file=sys.stderr)
-    print(f"written to {args.output}: genomic breeding values of {counted(found.values['level'].n_unique(), 'animal')}")
+    n_animals = prediction.values["level"].n_unique()
+    print(f"written to {args.output}: genomic breeding values of {counted(n_animals, 'animal')}")
 
 
 COMMANDS = {

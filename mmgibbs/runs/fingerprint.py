@@ -37,18 +37,18 @@ def fingerprint(analysis: Analysis) -> dict:
 
 def settings(tree: Mapping) -> dict[str, str]:
     """The leaves of a resolved analysis by dotted key, without those that change no draw."""
-    found = {}
+    values = {}
 
     def visit(value: Any, place: tuple[str, ...]) -> None:
         if isinstance(value, Mapping) and value:
             for key, inner in value.items():
                 visit(inner, (*place, str(key)))
         else:
-            found[".".join(place)] = json.dumps(value, sort_keys=True)
+            values[".".join(place)] = json.dumps(value, sort_keys=True)
 
     visit(tree, ())
     paths = ("data.phenotypes", "data.pedigree", "decisions.candidates.file")
-    kept = {key: text for key, text in found.items() if key not in (*FREE, *paths)}
+    kept = {key: text for key, text in values.items() if key not in (*FREE, *paths)}
     return {
         key: '"file"' if (".relationship" in key or key.startswith("data.genotypes")) and _is_path(text) else text
         for key, text in kept.items()
@@ -71,9 +71,9 @@ def _tables(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[str, Path
         for key, inner in value.items():
             yield from _tables(inner, (*place, str(key)))
     elif hasattr(type(value), "model_fields"):
-        one = isinstance(value.as_file(), str)  # a section that is written as one path counts as that path
+        is_path = isinstance(value.as_file(), str)  # a section that is written as one path counts as that path
         for name in type(value).model_fields:
-            yield from _tables(getattr(value, name), place if one else (*place, name))
+            yield from _tables(getattr(value, name), place if is_path else (*place, name))
 
 
 def states_of_files(analysis: Analysis) -> dict[Path, tuple[int, ...] | None]:
@@ -85,8 +85,8 @@ def states_of_files(analysis: Analysis) -> dict[Path, tuple[int, ...] | None]:
     for _, table in _tables(analysis):
         if isinstance(table, Path):
             try:
-                found = table.stat()
-                states[table] = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+                status = table.stat()
+                states[table] = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
             except OSError:
                 states[table] = None
     return states

@@ -130,8 +130,8 @@ class LivePage:
 
         schedule, labels = self.factory.schedule, self.factory.labels
         at = [self._positions.get(c, 0) for c in range(len(labels))]
-        found = dict(self.named(together(self._kept())))
-        draws = {name: found[name] for name in list(found)[:MOST_PARAMETERS]}
+        figures = dict(self.named(together(self._kept())))
+        draws = {name: figures[name] for name in list(figures)[:MOST_PARAMETERS]}
         return Running(
             name=self.name,
             at=time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()),
@@ -140,7 +140,7 @@ class LivePage:
             left=self._sweeps_remaining(at, schedule.n_sweeps),
             draws=draws,
             summary=summary_frame(summary_table(draws)) if draws else None,
-            left_out=len(found) - len(draws),
+            left_out=len(figures) - len(draws),
             stopped=stopped,
         )
 
@@ -152,15 +152,15 @@ class LivePage:
 
     def _kept(self) -> list[dict[str, np.ndarray]]:
         """Of each chain with a checkpoint: name -> (draws, ...), or of chains side by side (draws, chains, ...)."""
-        found = []
+        results = []
         for name in self.factory.names:
             try:
                 with np.load(self.checkpoints.path(name), allow_pickle=False) as file:
                     small = [key for key in file.files if file.zip.getinfo(f"{key}.npy").file_size <= MOST_BYTES]
-                    found += self.factory.kept_draws({key: file[key] for key in self.factory.keys_of_draws(small)})
+                    results += self.factory.kept_draws({key: file[key] for key in self.factory.keys_of_draws(small)})
             except (OSError, KeyError, ValueError):
                 continue  # not there yet
-        return found
+        return results
 
 
 def together(chains: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:

@@ -82,9 +82,9 @@ def count_processes(factory: ChainFactory) -> int:
     if factory.device == "gpu":
         return 1
     wanted, free = min(len(factory.names), cores()), free_bytes()
-    each, shared = factory.bytes_per_chain + INTERPRETER, factory.shared_bytes
-    if free is not None and wanted > 1 and wanted * each + shared > free:
-        wanted = max(1, int((free - shared) // each))
+    bytes_each, shared = factory.bytes_per_chain + INTERPRETER, factory.shared_bytes
+    if free is not None and wanted > 1 and wanted * bytes_each + shared > free:
+        wanted = max(1, int((free - shared) // bytes_each))
     return wanted
 
 

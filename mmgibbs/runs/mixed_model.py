@@ -128,20 +128,20 @@ class MixedModelProblem:
         try:
             match self.analysis.sampler.method:
                 case "blup":
-                    found = self._blup(folder, console, executor)
+                    estimates = self._blup(folder, console, executor)
                 case "reml":
-                    found = self._reml(folder, console, executor)
+                    estimates = self._reml(folder, console, executor)
                 case _:
-                    found = self._gibbs(folder, console, executor)
-            self._make_diagonals(found, console)
-            return found
+                    estimates = self._gibbs(folder, console, executor)
+            self._make_diagonals(estimates, console)
+            return estimates
         except ModelError as error:
             warned = (f"warning: {note}" for note in self.assembled.notes)  # most likely why
             raise ModelError("\n".join([name_levels(str(error), self.prepared), *warned])) from error
 
-    def _make_diagonals(self, found: PosteriorEstimates, console: Console) -> None:
+    def _make_diagonals(self, estimates: PosteriorEstimates, console: Console) -> None:
         """Diagonals of relationships that reliabilities need, and that take long, with a word before."""
-        sd = dict(zip((t.name for t in self.prepared.design.terms), found.moments.sd, strict=True))
+        sd = dict(zip((t.name for t in self.prepared.design.terms), estimates.moments.sd, strict=True))
         for term in self.prepared.design.terms:
             operations = 0.0 if term.kind == "fixed" else term.relationship.diagonal_operations
             if operations and not np.isnan(sd[term.name]).all():
@@ -239,8 +239,8 @@ class MixedModelProblem:
 
     def _shown_shares(self, values: Mapping[str, np.ndarray]) -> str:
         """'h2[weaning_weight] 0.31 ...' of one draw; residual variances where there is no h2."""
-        one = {name: matrix[None, None] for name, matrix in values.items()}
-        named = named_parameters(self.assembled.terms, one, self.assembled.residual, self.assembled.markers).draws
+        draws = {name: matrix[None, None] for name, matrix in values.items()}
+        named = named_parameters(self.assembled.terms, draws, self.assembled.residual, self.assembled.markers).draws
         chosen = {k: v for k, v in named.items() if k.startswith("h2[")} or {
             k: v for k, v in named.items() if k.startswith("residual.var[")
         }
@@ -291,9 +291,9 @@ class MixedModelProblem:
         console.say_all(notes)
         return PosteriorEstimates(PooledMoments.exact(theta, sd), fixed, facts, notes=notes, pev=by_samples)
 
-    def _keep_solutions(self, folder: RunFolder, found: PosteriorEstimates) -> None:
+    def _keep_solutions(self, folder: RunFolder, estimates: PosteriorEstimates) -> None:
         """Write what is solved before the errors of it are computed, which may take far longer."""
-        folder.write_unfinished(self.tables(found), self.record(found, {}), WITHOUT_ERRORS)
+        folder.write_unfinished(self.tables(estimates), self.record(estimates, {}), WITHOUT_ERRORS)
 
     # REML
 
@@ -304,150 +304,165 @@ class MixedModelProblem:
         shared = (model.design, model.covariances, model.residual)
         call = (s.tolerance, s.max_iterations, watch if executor.max_local_calls else None, watch.start)
         with StopSignals(watch.ask_to_stop) as stop:
-            ((found,),) = (executor.each(estimate, shared, [call], ["estimating"]),)
+            ((fitted,),) = (executor.each(estimate, shared, [call], ["estimating"]),)
         if not executor.max_local_calls:
-            for iteration, log_likelihood in enumerate(found.facts["log_likelihoods"]):
+            for iteration, log_likelihood in enumerate(fitted.facts["log_likelihoods"]):
                 console.say(f"REML: iteration {iteration}, log likelihood {log_likelihood:.4f}")
-        matrices = matrices_by_name([found.variances], bool(model.residual.classes))
-        facts = {"method": "reml", "engine": "direct", **found.facts, **executor.facts}
-        moments = PooledMoments.exact(found.solutions, found.sd)
-        warnings = [*found.warnings, *(() if self.assembled.undetermined else found.undetermined_words)]
+        matrices = matrices_by_name([fitted.variances], bool(model.residual.classes))
+        facts = {"method": "reml", "engine": "direct", **fitted.facts, **executor.facts}
+        moments = PooledMoments.exact(fitted.solutions, fitted.sd)
+        warnings = [*fitted.warnings, *(() if self.assembled.undetermined else fitted.undetermined_words)]
         result = PosteriorEstimates(
-            moments, matrices, facts, estimates=found, notes=list(found.notes), warnings=warnings
+            moments, matrices, facts, estimates=fitted, notes=list(fitted.notes), warnings=warnings
         )
-        if stop.signal is not None and found.facts["stopped"]:
-            said = stopped_words(stop.signal, found)
+        if stop.signal is not None and fitted.facts["stopped"]:
+            said = stopped_words(stop.signal, fitted)
             folder.write_unfinished(self.tables(result), self.record(result, {}), said)
             raise Stopped(stop.signal, said)
         console.say(
-            f"REML: log likelihood {found.criteria.log_likelihood:.3f}, AIC {found.criteria.aic:.2f}, BIC "
-            f"{found.criteria.bic:.2f} ({found.criteria.parameters} elements of covariance matrices)"
+            f"REML: log likelihood {fitted.criteria.log_likelihood:.3f}, AIC {fitted.criteria.aic:.2f}, BIC "
+            f"{fitted.criteria.bic:.2f} ({fitted.criteria.parameters} elements of covariance matrices)"
         )
-        console.say_all(found.notes)
+        console.say_all(fitted.notes)
         return result
 
     # What was found, as tables
 
-    def tables(self, found: PosteriorEstimates) -> Tables:
-        terms, matrices = self.assembled.terms, found.draws
+    def tables(self, estimates: PosteriorEstimates) -> Tables:
+        terms, matrices = self.assembled.terms, estimates.draws
         parameters = named_parameters(terms, matrices, self.assembled.residual, self.assembled.markers)
         means = {t.name: posterior_mean(matrices[t.matrix]) for t in terms}
-        candidates, response = self._decision_tables(found)
+        candidates, response = self._decision_tables(estimates)
         design = self.prepared.design
         breeding_values = [
-            breeding_values_frame(m, labels, found.markers[m.key], matrices, design.traits).with_columns(
-                pl.Series(name, values) for name, values in self._genomic_probabilities(found, j).items()
+            breeding_values_frame(m, labels, estimates.markers[m.key], matrices, design.traits).with_columns(
+                pl.Series(name, values) for name, values in self._genomic_probabilities(estimates, j).items()
             )
             for j, (m, labels) in enumerate(zip(design.markers, self.prepared.markers, strict=True))
         ]
-        more = self._probability_columns(found) if found.pev is None else error_columns(found.pev)
-        solutions = solutions_frame(self.prepared, found.moments, means, more)
+        more = self._probability_columns(estimates) if estimates.pev is None else error_columns(estimates.pev)
+        solutions = solutions_frame(self.prepared, estimates.moments, means, more)
         return Tables(
             summary=summary_frame(
                 summary_table(parameters.draws, parameters.fixed)
-                if found.estimates is None
-                else estimates_table(found.estimates, self.assembled)
+                if estimates.estimates is None
+                else estimates_table(estimates.estimates, self.assembled)
             ),
-            solutions=pl.concat([solutions, *breeding_values, *self._totals(found)], how="diagonal"),
+            solutions=pl.concat([solutions, *breeding_values, *self._totals(estimates)], how="diagonal"),
             decisions=candidates,
             response=response,
             draws={
                 "parameters": parameters.draws,
-                "levels": self._level_draws(found),
-                "sample_stats": found.statistics,
+                "levels": self._level_draws(estimates),
+                "sample_stats": estimates.statistics,
                 "attributes": {"analysis": self.analysis.name},
             },
-            files=markers_file(self.prepared, found.markers, found.states)
-            | marker_draws_file(self.prepared, found.effects, matrices, found.slopes)
-            | files_of_windows(self.prepared, found.effects, found.markers, self.analysis.output.escape_formulas)
+            files=markers_file(self.prepared, estimates.markers, estimates.states)
+            | marker_draws_file(self.prepared, estimates.effects, matrices, estimates.slopes)
+            | files_of_windows(
+                self.prepared, estimates.effects, estimates.markers, self.analysis.output.escape_formulas
+            )
             | files_of_genotyped(self.prepared)
             | animals_file(self.prepared.pedigree)
             | decision_files(candidates, response, self.analysis.output.csv, self.analysis.output.escape_formulas)
-            | predicted_files(self._predicted(found), self.analysis.output.escape_formulas),
+            | predicted_files(self._predicted(estimates), self.analysis.output.escape_formulas),
         )
 
-    def _totals(self, found: PosteriorEstimates) -> list[pl.DataFrame]:
+    def _totals(self, estimates: PosteriorEstimates) -> list[pl.DataFrame]:
         design, terms = (
             self.prepared.design,
             dict(zip(self.assembled.model.random_terms, self.assembled.terms, strict=True)),
         )
         frames = []
         for total in self.assembled.model.totals:
-            G = posterior_mean(found.draws[terms[total.term].matrix])
-            genomic = [prior_variances(design.markers[j], found.draws) for j in total.markers]
+            G = posterior_mean(estimates.draws[terms[total.term].matrix])
+            genomic = [prior_variances(design.markers[j], estimates.draws) for j in total.markers]
             variance = float(G[total.component, total.component])
-            missing = self._variance_of_missing([design.markers[j] for j in total.markers], found)
-            frame = totals_frame(total, self.prepared, found.totals[str(total.trait)], variance, genomic, missing)
+            missing = self._variance_of_missing([design.markers[j] for j in total.markers], estimates)
+            frame = totals_frame(total, self.prepared, estimates.totals[str(total.trait)], variance, genomic, missing)
             for p in self.assembled.model.probabilities:
                 if p.total is not None and p.total.trait == total.trait:
-                    frame = frame.with_columns(pl.Series(name, v) for name, v in _probability_moments(p, found).items())
+                    frame = frame.with_columns(
+                        pl.Series(name, v) for name, v in _probability_moments(p, estimates).items()
+                    )
             frames.append(frame)
         return frames
 
-    def _variance_of_missing(self, markers: Sequence[Markers], found: PosteriorEstimates) -> np.ndarray:
+    def _variance_of_missing(self, markers: Sequence[Markers], estimates: PosteriorEstimates) -> np.ndarray:
         """(animals of the store,) of the sum over terms of SNP effects on one trait."""
-        out = sum(variance_of_missing(m, second_moments(found.markers[m.key])) for m in markers)
+        out = sum(variance_of_missing(m, second_moments(estimates.markers[m.key])) for m in markers)
         for first, second in combinations(markers, 2):
-            out = out + 2 * variance_of_missing(first, shared_moments(first, second, found.markers, found.effects))
+            out = out + 2 * variance_of_missing(
+                first, shared_moments(first, second, estimates.markers, estimates.effects)
+            )
         return np.asarray(out)
 
-    def _predicted(self, found: PosteriorEstimates) -> pl.DataFrame | None:
+    def _predicted(self, estimates: PosteriorEstimates) -> pl.DataFrame | None:
         classes = self.assembled.model.predicted
         if not classes:
             return None
-        return predicted_frame(classes, [found.draws[of.draws] for of in classes], self.prepared.design.traits)
+        return predicted_frame(classes, [estimates.draws[of.draws] for of in classes], self.prepared.design.traits)
 
-    def _probability_columns(self, found: PosteriorEstimates) -> dict[tuple[int, int], LevelColumns]:
+    def _probability_columns(self, estimates: PosteriorEstimates) -> dict[tuple[int, int], LevelColumns]:
         """(term, component) -> its columns."""
         asked = self.assembled.model.probabilities
         return {
-            (p.term, p.component): _probability_moments(p, found)
+            (p.term, p.component): _probability_moments(p, estimates)
             for p in asked
             if p.term is not None and p.total is None
         }
 
-    def _genomic_probabilities(self, found: PosteriorEstimates, term: int) -> LevelColumns:
+    def _genomic_probabilities(self, estimates: PosteriorEstimates, term: int) -> LevelColumns:
         """The same for the animals of a term of SNP effects, where it is their first own effect."""
-        own = [p for p in self.assembled.model.probabilities if p.term is None and p.markers[0] == term]
-        return _probability_moments(own[0], found) if own else {}
+        marker_probabilities = [
+            p for p in self.assembled.model.probabilities if p.term is None and p.markers[0] == term
+        ]
+        return _probability_moments(marker_probabilities[0], estimates) if marker_probabilities else {}
 
-    def record(self, found: PosteriorEstimates, seconds: dict[str, float]) -> dict:
+    def record(self, estimates: PosteriorEstimates, seconds: dict[str, float]) -> dict:
         parameters = named_parameters(
-            self.assembled.terms, found.draws, self.assembled.residual, self.assembled.markers
+            self.assembled.terms, estimates.draws, self.assembled.residual, self.assembled.markers
         )
-        warnings = [*self.assembled.notes, *found.warnings]
+        warnings = [*self.assembled.notes, *estimates.warnings]
         of_run = model_record(
-            self.analysis, self.prepared, self.equations, parameters, found.facts, seconds, warnings, found.notes
+            self.analysis,
+            self.prepared,
+            self.equations,
+            parameters,
+            estimates.facts,
+            seconds,
+            warnings,
+            estimates.notes,
         )
         design, scales = self.prepared.design, self.assembled.model.observed
-        liabilities = liability_facts(design, scales, found.draws, found.statistics)
+        liabilities = liability_facts(design, scales, estimates.draws, estimates.statistics)
         extreme = [vars(levels) for levels in extreme_levels(self.prepared)]
         return of_run | ({"liabilities": liabilities, "extreme_levels": extreme} if liabilities else {})
 
-    def _decision_tables(self, found: PosteriorEstimates) -> tuple[pl.DataFrame, pl.DataFrame] | tuple[None, None]:
+    def _decision_tables(self, estimates: PosteriorEstimates) -> tuple[pl.DataFrame, pl.DataFrame] | tuple[None, None]:
         asked, section = self.assembled.model.decisions, self.analysis.decisions
-        if found.decided is None or asked is None or section is None:
+        if estimates.decided is None or asked is None or section is None:
             return None, None
         top = section.top
-        names = list(found.facts["decisions"]["criteria"])
-        candidates = candidates_frame(found.decided, names, candidate_ids(asked, self.prepared), top)
-        return candidates, response_frame(found.decided, names, top, asked.selected, asked.codes.size)
+        names = list(estimates.facts["decisions"]["criteria"])
+        candidates = candidates_frame(estimates.decided, names, candidate_ids(asked, self.prepared), top)
+        return candidates, response_frame(estimates.decided, names, top, asked.selected, asked.codes.size)
 
-    def _level_draws(self, found: PosteriorEstimates) -> dict[str, LevelDraws]:
+    def _level_draws(self, estimates: PosteriorEstimates) -> dict[str, LevelDraws]:
         design, model, out = self.prepared.design, self.assembled.model, {}
-        for name, draws in found.levels.items():
+        for name, draws in estimates.levels.items():
             index = next(i for i, t in enumerate(design.terms) if t.name == name)
             ids = self.prepared.levels[index].ids.gather(model.saved[name]).to_list()
             out[name] = LevelDraws(draws, ids, component_labels(design.terms[index], design.traits))
         components = {info.name: info.components for info in self.assembled.terms}
-        for name, draws in found.averages.items():
+        for name, draws in estimates.averages.items():
             out[f"trend[{name}]"] = LevelDraws(draws, model.averaged[name].labels, components[name])
         return out
 
 
-def _probability_moments(asked: Probabilities, found: PosteriorEstimates) -> dict[str, np.ndarray]:
+def _probability_moments(asked: Probabilities, estimates: PosteriorEstimates) -> dict[str, np.ndarray]:
     """Means and standard deviations of the probabilities of one trait."""
-    pooled = found.probabilities[asked.trait]
+    pooled = estimates.probabilities[asked.trait]
     means, deviations = pooled.mean[0].T, pooled.sd[0].T
     return dict(zip(asked.columns, means, strict=True)) | dict(
         zip(map(sd_column, asked.columns), deviations, strict=True)
@@ -507,9 +522,11 @@ def with_trends(assembled: Assembled, prepared: Prepared) -> Assembled:
     """The mean of each birth year is kept in every draw of the terms whose levels are the animals of the pedigree."""
     years = birth_year_averages(prepared.birth_years)
     names = [t.name for t in prepared.design.terms]
-    whole = lambda name: prepared.levels[names.index(name)].diagonal is None  # no animal is set to 0
+    is_complete = lambda name: prepared.levels[names.index(name)].diagonal is None  # no animal is set to 0
     averaged = {
-        info.name: years for info in assembled.terms if years is not None and info.of_pedigree and whole(info.name)
+        info.name: years
+        for info in assembled.terms
+        if years is not None and info.of_pedigree and is_complete(info.name)
     }
     return replace(assembled, model=replace(assembled.model, averaged=averaged))
 
@@ -577,18 +594,18 @@ def errors_of_solutions(
     n = equations.n_equations
     used = equations.bytes + 8 * 8 * sum(t.n_levels * t.n_components for t in equations.design.terms)
     if pev_limit is None:
-        found = affordable_posterior_sd(equations.design, G, R, used, tell)
+        sd = affordable_posterior_sd(equations.design, G, R, used, tell)
     elif n > pev_limit:
-        found = f"{n:,} equations are above sampler.pev_limit {pev_limit:,}"
+        sd = f"{n:,} equations are above sampler.pev_limit {pev_limit:,}"
     else:
-        found = posterior_sd(equations.design, G, R, used, tell)
-    if not isinstance(found, str):
-        return found, None, None
+        sd = posterior_sd(equations.design, G, R, used, tell)
+    if not isinstance(sd, str):
+        return sd, None, None
     if sampled is None:
-        return None, found, None
+        return None, sd, None
     solver = _solver(equations, G, R, threads, preconditioner)
     by_samples = monte_carlo_pev(solver, G, R, sampled.diagonals, sampled.samples, sampled.seed, tell, iterations)
-    return by_samples.sd, found, by_samples
+    return by_samples.sd, sd, by_samples
 
 
 def _solver(

@@ -59,8 +59,8 @@ class MixedModelFactory(ChainFactory):
     def bytes_per_chain(self) -> int:
         """At work, and its results in the process that began it."""
         kept = self.model.bytes_of_marker_draws // self.schedule.chains
-        own = bytes_per_chain(self.model.design, self.equations.real) + self.choice.bytes
-        return own + self.model.followed_bytes + kept + bytes_of_results(self.model, self.schedule)
+        chain_bytes = bytes_per_chain(self.model.design, self.equations.real) + self.choice.bytes
+        return chain_bytes + self.model.followed_bytes + kept + bytes_of_results(self.model, self.schedule)
 
     def start(self, chain: int, state: dict[str, np.ndarray] | None) -> Chain:
         return Chain(self.model, self.choice.build(self.equations), self.schedule, (self.seed, chain), state)

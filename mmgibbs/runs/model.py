@@ -191,14 +191,14 @@ class MixedModel(Keywords):
         }
         return {key: value for key, value in sections.items() if value is not None}
 
-    def _seed(self, there: Path | None = None) -> int:
+    def _seed(self, folder: Path | None = None) -> int:
         """Choose the seed: that of the section `sampler`, else that of the keyword, which has a default.
 
         None means that of the run that is continued `there`, or a fresh one.
         """
         given = self.sampler if isinstance(self.sampler, Mapping) else {}
         seed = given.get("seed", self.seed)
-        return read_seed(seed_of_run(there) if seed is None and there is not None else seed)
+        return read_seed(seed_of_run(folder) if seed is None and folder is not None else seed)
 
     def check(self, phenotypes: Any, pedigree: Any = None, *, genotypes: Any = None) -> dict:
         """Read and check everything, and count what a fit would have; nothing is sampled.
@@ -265,8 +265,8 @@ class MixedModel(Keywords):
         ConfigError, DataError, ModelError
             The model or the data cannot be used; the message says why.
         """
-        there = _folder(directory, self.output) if resume or extend else None
-        seed = self._seed(there)
+        folder = _folder(directory, self.output) if resume or extend else None
+        seed = self._seed(folder)
         analysis = self._analysis(phenotypes, pedigree, genotypes, seed)
         how: dict[str, Any] = {"overwrite": overwrite, "resume": resume, "extend": extend}
         how |= {"progress": progress, "report": report}

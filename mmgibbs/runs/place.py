@@ -75,8 +75,8 @@ class RunFolder:
         extend = _sweeps(extend)
         if overwrite + resume + bool(extend) > 1:
             given = {"overwrite": overwrite, "resume": resume, "extend": extend}
-            one, other, *_ = [name for name, value in given.items() if value]
-            raise ConfigError(f"{one} cannot be combined with {other}; needed one of them at most")
+            first, second, *_ = [name for name, value in given.items() if value]
+            raise ConfigError(f"{first} cannot be combined with {second}; needed one of them at most")
         self.analysis, self.console, self.overwrite = analysis, console, overwrite
         assert analysis.output.directory is not None, "an analysis that load_config has not completed"
         self.path = check_run_directory(analysis.output.directory, overwrite=True)  # what run is there: below
@@ -116,8 +116,8 @@ class RunFolder:
 
     def _look(self, resume: bool, extend: int) -> None:
         shown, record = f"output.directory: '{self.analysis.output.directory}'", _record(self.path)
-        found, useless = self._runs.read(RUN)
-        facts = found.facts if found else None
+        saved, useless = self._runs.read(RUN)
+        facts = saved.facts if saved else None
         complete = record is not None and (facts is None or record.get("run_id") == facts["run_id"])
         if complete and (resume or extend):
             complete = self._results_are_good(record)
@@ -134,8 +134,8 @@ class RunFolder:
                 )
             check_run_directory(self.path)
         if extend and not complete:
-            there = f"an unfinished run: {option('resume')} first" if begun else "no run"
-            raise ConfigError(f"{shown} holds {there}; {option('extend', 'SWEEPS')} needs a finished one")
+            content = f"an unfinished run: {option('resume')} first" if begun else "no run"
+            raise ConfigError(f"{shown} holds {content}; {option('extend', 'SWEEPS')} needs a finished one")
         if not (resume or extend):
             return
         if complete or facts is not None:
@@ -178,12 +178,12 @@ class RunFolder:
     def _refuse_changes(self, facts: dict | None, record: dict | None) -> None:
         """ConfigError where the analysis or a data file is not that of the run that is there."""
         then = facts["what"] if facts else {"analysis": settings((record or {}).get("analysis", {}))}
-        found = changes(then, self._fingerprint)
-        if found:
-            more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+        differences = changes(then, self._fingerprint)
+        if differences:
+            more = [f"and {len(differences) - SHOWN} more"] if len(differences) > SHOWN else []
             lines = [
                 f"output.directory: '{self.analysis.output.directory}' holds the run of another analysis:",
-                *found[:SHOWN],
+                *differences[:SHOWN],
                 *more,
                 f"needed the analysis and the data of that run (more sweeps: {option('extend', 'SWEEPS')}), or "
                 f"{option('overwrite')}",
@@ -209,17 +209,17 @@ class RunFolder:
         for name in checkpoints.names():
             if name == RUN:
                 continue
-            found, useless = checkpoints.read(name)
+            checkpoint, useless = checkpoints.read(name)
             if any("damaged" not in why for why in useless.values()):
                 raise ConfigError(
                     "\n".join(f"{path}: {why}; needed the checkpoint of this run" for path, why in useless.items())
                 )
             self._tell_useless(useless)
-            continued += [found.facts] if found else []
-            sweep = found.facts["sweep"] if found else 0
+            continued += [checkpoint.facts] if checkpoint else []
+            sweep = checkpoint.facts["sweep"] if checkpoint else 0
             self.reached = max(self.reached, sweep)
             unit = "iteration" if self.analysis.sampler.method == "reml" else "sweep"
-            at.append(f"{name} at {unit} {sweep:,}" if found else f"{name} from the start")
+            at.append(f"{name} at {unit} {sweep:,}" if checkpoint else f"{name} from the start")
         self.console.say(f"continuing from checkpoints: {', '.join(at) or 'none was written yet, so from the start'}")
         return continued
 
@@ -245,8 +245,8 @@ class RunFolder:
                 self.path.mkdir(parents=True, exist_ok=True)
                 self._lock = FolderLock(self.path)
                 if self.kind == NEW:  # someone may have been quicker
-                    there = (self.path / "run.json").exists() and not (_record(self.path) or {}).get("unfinished")
-                    check_run_directory(self.path, self.overwrite or not there)
+                    is_finished = (self.path / "run.json").exists() and not (_record(self.path) or {}).get("unfinished")
+                    check_run_directory(self.path, self.overwrite or not is_finished)
             self._log = RunLog(self.path)
             self._started = True
             self._log.begin(self.console.lines)
@@ -381,8 +381,8 @@ class RunFolder:
 
 def seed_of_run(path: Path) -> int | None:
     """The seed of the run in a folder, finished or not; None where there is none."""
-    found, _ = Checkpoints(path / "checkpoint", RUN).read(RUN)
-    of_checkpoint = found.facts["what"]["analysis"].get("sampler.seed") if found else None
+    record, _ = Checkpoints(path / "checkpoint", RUN).read(RUN)
+    of_checkpoint = record.facts["what"]["analysis"].get("sampler.seed") if record else None
     seed = json.loads(of_checkpoint) if of_checkpoint is not None else (_record(path) or {}).get("seed")
     return seed if isinstance(seed, int) else None
 

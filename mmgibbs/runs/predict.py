@@ -103,9 +103,9 @@ class _Effects:
 
     def _moment_of_sum(self, trait: str, of_terms: np.ndarray) -> np.ndarray:
         """(q,) with the covariances of the kept draws between terms."""
-        own = self.trait_terms(trait)
-        out = of_terms[:, own].sum(axis=1)
-        for a, b in combinations(own, 2) if self.draws else ():
+        terms = self.trait_terms(trait)
+        out = of_terms[:, terms].sum(axis=1)
+        for a, b in combinations(terms, 2) if self.draws else ():
             away = [self.draws[i].effects - self.draws[i].effects.mean(axis=0, dtype=np.float64) for i in (a, b)]
             covariance = np.einsum("dj,dj->j", *away) / max(1, len(away[0]) - 1)
             out += 2 * (self.effect[:, a] * self.effect[:, b] + covariance)
@@ -166,16 +166,16 @@ def predict(
     given = {"file": genotypes} | {key: value for key, value in options.items() if value is not None}
     section = _section({k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in given.items()})
     file = _opened(section, {trait.get("column") or name for name, trait in traits.items()})
-    found = counterparts(effects.snps, effects.every, file, section.map is not None)
+    matched = counterparts(effects.snps, effects.every, file, section.map is not None)
     frames = [
-        _values(effects, file, found, first, min(first + ANIMALS, file.n_animals))
+        _values(effects, file, matched, first, min(first + ANIMALS, file.n_animals))
         for first in range(0, file.n_animals, ANIMALS)
     ]
     order = pl.DataFrame({"term": [t for t, _ in effects.names], "trait": [s for _, s in effects.names]})
     values = pl.concat(frames)
     order = pl.concat([order, values.filter(effect=TOTAL).select("term", "trait").unique(maintain_order=True)])
     values = pl.concat([values.filter(term=term, trait=trait) for term, trait in order.iter_rows()])
-    notes = tuple(f"warning: {warning}" for warning in file.warnings + found.warnings) + file.notes + found.notes
+    notes = tuple(f"warning: {warning}" for warning in file.warnings + matched.warnings) + file.notes + matched.notes
     if not effects.draws:
         notes += ("no sd: the run kept no draws of SNP effects (output.save_marker_draws)",)
     notes += _notes_of_reliabilities(values)
@@ -277,11 +277,11 @@ def _j_totals(
     return {trait: (called[trait], J_OF_GENOTYPED * slope.get(trait, 0.0)) for _, trait in names}
 
 
-def _values(effects: _Effects, file: GenotypeFile, found: Counterparts, first: int, stop: int) -> pl.DataFrame:
+def _values(effects: _Effects, file: GenotypeFile, matched: Counterparts, first: int, stop: int) -> pl.DataFrame:
     """Of animals first .. stop - 1 of the file."""
-    n, q, terms = stop - first, len(found.row), len(effects.names)
+    n, q, terms = stop - first, len(matched.row), len(effects.names)
     weights, squares = effects.weights, effects.squares if effects.draws else np.zeros((q, terms))
-    absent = found.row < 0
+    absent = matched.row < 0
     offset = (effects.mean - effects.centre)[absent]
     g = np.tile(offset @ weights[absent], (n, 1))
     prior = np.tile(offset**2 @ squares[absent], (n, 1))
@@ -290,20 +290,20 @@ def _values(effects: _Effects, file: GenotypeFile, found: Counterparts, first: i
     of_missing, squares_of_missing = of_genotype * effects.second_moments, of_genotype * squares
     unknown = np.tile(of_missing[absent].sum(axis=0), (n, 1))  # (n, T + totals) what missing genotypes add to PEV
     prior += squares_of_missing[absent].sum(axis=0)
-    order = np.argsort(found.row, kind="stable")
+    order = np.argsort(matched.row, kind="stable")
     for begin in range(0, file.n_snps, BLOCK):
-        own = order[slice(*np.searchsorted(found.row[order], [begin, begin + BLOCK]))]
-        if not own.size:
+        rows = order[slice(*np.searchsorted(matched.row[order], [begin, begin + BLOCK]))]
+        if not rows.size:
             continue
         block = file.source.block(begin, min(begin + BLOCK, file.n_snps))
-        m = dosages(block[found.row[own] - begin, first:stop]).astype(np.float64)
-        m = np.where(found.turned[own, None], 2 - m, m)
+        m = dosages(block[matched.row[rows] - begin, first:stop]).astype(np.float64)
+        m = np.where(matched.turned[rows, None], 2 - m, m)
         missing = np.isnan(m)
         known += (~missing).sum(axis=0)
-        x = np.where(missing, effects.mean[own, None], m) - effects.centre[own, None]
-        g += x.T @ weights[own]
-        prior += (x**2).T @ squares[own] + missing.T @ squares_of_missing[own]
-        unknown += missing.T @ of_missing[own]
+        x = np.where(missing, effects.mean[rows, None], m) - effects.centre[rows, None]
+        g += x.T @ weights[rows]
+        prior += (x**2).T @ squares[rows] + missing.T @ squares_of_missing[rows]
+        unknown += missing.T @ of_missing[rows]
     ids = file.ids[first:stop]
     frames = _totals(effects, g, prior, unknown, ids, known / q)
     for i, (term, trait) in enumerate(effects.names):
@@ -325,15 +325,15 @@ def _totals(
     frames, T = [], len(effects.names)
     ends = T + np.cumsum([0, *(len(d.effects) for d in effects.draws)])
     for number, (trait, (name, of_j)) in enumerate(effects.totals.items()):
-        own = effects.trait_terms(trait)
+        terms = effects.trait_terms(trait)
         sd = variance = np.full(len(g), np.nan)
         if effects.draws:
-            draws = np.sum([g[:, ends[i] : ends[i + 1]] for i in own], axis=0)
-            slope = effects.draws[own[0]].slope
+            draws = np.sum([g[:, ends[i] : ends[i + 1]] for i in terms], axis=0)
+            slope = effects.draws[terms[0]].slope
             draws = draws if slope is None else draws + J_OF_GENOTYPED * slope
-            variance = prior[:, own].sum(axis=1)
+            variance = prior[:, terms].sum(axis=1)
             if draws.shape[1] > 1:
                 sd = np.sqrt(draws.var(axis=1, ddof=1) + unknown[:, T + number])
-        columns = breeding_value_columns(name, TOTAL, trait, ids, g[:, own].sum(axis=1) + of_j, sd, variance)
+        columns = breeding_value_columns(name, TOTAL, trait, ids, g[:, terms].sum(axis=1) + of_j, sd, variance)
         frames.append(columns.with_columns(call_rate=pl.Series(call_rate)))
     return frames

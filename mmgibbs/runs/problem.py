@@ -32,10 +32,10 @@ class Problem(Protocol):
     def solve(self, folder: RunFolder, console: Console, executor: Executor) -> Any:
         """What was found: the posterior, or an estimate of it."""
 
-    def tables(self, found: Any) -> Tables:
+    def tables(self, estimates: Any) -> Tables:
         """What was found as tables."""
 
-    def record(self, found: Any, seconds: dict[str, float]) -> dict:
+    def record(self, estimates: Any, seconds: dict[str, float]) -> dict:
         """What run.json holds beside what every run says of itself; seconds: of each stage."""
 
 

@@ -171,7 +171,7 @@ class _Lines:
             return
         rate = (number - before) / max(now - since, 1e-9)
         speed = f", {rate:,.0f} sweeps/s" if now - since > 1 else ""
-        left = "" if done or rate <= 0 else f", {format_time_left((total - number) / rate)}"
+        remaining = "" if done or rate <= 0 else f", {format_time_left((total - number) / rate)}"
         self._last[chain] = (now, number)
-        line = f"{self.labels[chain]}: sweep {number:,} of {total:,}{speed}{left}"
+        line = f"{self.labels[chain]}: sweep {number:,} of {total:,}{speed}{remaining}"
         self.say("; ".join(filter(None, (line, self.describe(position.values)))))

@@ -35,13 +35,13 @@ COUNT_NONZEROS_UP_TO = 3_000_000  # records; beyond, counting costs more than it
 @cache
 def versions() -> dict[str, str]:
     names = ("mmgibbs", "numpy", "scipy", "numba", "polars", "arviz-stats")
-    found = {"python": platform.python_version()}
+    version_of = {"python": platform.python_version()}
     for name in names:
         try:
-            found[name] = version(name)
+            version_of[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            version_of[name] = "not installed"
+    return version_of
 
 
 def common_record(analysis: Analysis) -> dict:
@@ -165,8 +165,8 @@ def described_joint(spec: JointPriorSpec, traits: Sequence[str]) -> dict:
 def described_relationship(term: Term) -> dict:
     """What run.json says of a random term: how its levels are related, and how many of them count for its variance."""
     reliability = "1 - PEV / (K_ll variance)" if term.relationship.known_diagonal else None
-    own = {"degrees_of_freedom": term.n_prior_levels, "reliability": reliability}
-    return described(term.relationship) | own
+    description = {"degrees_of_freedom": term.n_prior_levels, "reliability": reliability}
+    return described(term.relationship) | description
 
 
 def block_kind(term: Term) -> str:
@@ -183,12 +183,12 @@ def model_counts(analysis: Analysis, prepared: Prepared, assembled: Assembled) -
     design = prepared.design
     partitions = {kind: partition(design, kind) for kind in ("effect", "equal", "colour")}
     rows: dict[str, dict[str, int | None]] = {}
-    for kind, part in partitions.items():
-        counted = count_nonzeros(design, part) if design.n_records <= COUNT_NONZEROS_UP_TO else None
+    for kind, split in partitions.items():
+        counted = count_nonzeros(design, split) if design.n_records <= COUNT_NONZEROS_UP_TO else None
         total, inside = (None, None) if counted is None else counted
         rows[kind] = {
-            "blocks": len(part.blocks),
-            "largest_block": max(block.n_equations for block in part.blocks),
+            "blocks": len(split.blocks),
+            "largest_block": max(block.n_equations for block in split.blocks),
             "nonzeros": total,
             "inside_diagonal_blocks": inside,
             "outside_diagonal_blocks": None if counted is None else counted[0] - counted[1],

@@ -55,13 +55,13 @@ class RegressionProblem:
             rule = StoppingRule(read_targets(stop), self._named, self.factory.schedule.burn_in, console.say)
         return sample(self.factory, folder, console, executor, rule, lambda values: "", self._so_far)
 
-    def tables(self, found: Sampled) -> Tables:
+    def tables(self, sampled: Sampled) -> Tables:
         return Tables(
-            summary=summary_frame(summary_table(self._named(found.results))),
-            files={"draws.nc": lambda path: self._write_draws(path, found.results[0])},
+            summary=summary_frame(summary_table(self._named(sampled.results))),
+            files={"draws.nc": lambda path: self._write_draws(path, sampled.results[0])},
         )
 
-    def record(self, found: Sampled, seconds: dict[str, float]) -> dict:
+    def record(self, sampled: Sampled, seconds: dict[str, float]) -> dict:
         arrays = self.factory.prepared[1]
         return {
             **common_record(self.analysis),
@@ -73,9 +73,9 @@ class RegressionProblem:
             "device": arrays.device,
             "threads": arrays.threads,
             "chains": self.factory.schedule.chains,
-            **found.facts,
+            **sampled.facts,
             "seconds": seconds,
-            "warnings": [*self.table.warnings, *found.missed],
+            "warnings": [*self.table.warnings, *sampled.missed],
             "notes": list(self.notes),
         }
 
@@ -88,8 +88,8 @@ class RegressionProblem:
     def _named(self, results: list[RegressionDraws]) -> dict[str, np.ndarray]:
         return named_draws(results[0].draws, self.sampler.parameters, self.sampler.coords)
 
-    def _write_draws(self, path: Path, found: RegressionDraws) -> None:
-        write_regression_draws(path, found, self.sampler, {"analysis": self.analysis.name})
+    def _write_draws(self, path: Path, draws: RegressionDraws) -> None:
+        write_regression_draws(path, draws, self.sampler, {"analysis": self.analysis.name})
 
 
 def read_problem(analysis: Analysis, samples: int | None = None) -> RegressionProblem:
@@ -130,8 +130,8 @@ def _options(analysis: Analysis, name: str) -> tuple[OptionsClass, bool]:
 
 def _parameter_names(sampler: Sampler) -> list[str]:
     shape = lambda p: (1, 1, *(len(sampler.coords[d]) for d in p.dims))
-    one = {name: np.empty(shape(p)) for name, p in sampler.parameters.items()}
-    return list(named_draws(one, sampler.parameters, sampler.coords))
+    empty_draws = {name: np.empty(shape(p)) for name, p in sampler.parameters.items()}
+    return list(named_draws(empty_draws, sampler.parameters, sampler.coords))
 
 
 def read_regression_problem(
@@ -164,17 +164,17 @@ def regression_counts(analysis: Analysis) -> dict:
     }
 
 
-def write_regression_draws(path: Path, found: RegressionDraws, sampler: Sampler, attributes: Mapping) -> None:
+def write_regression_draws(path: Path, sampled: RegressionDraws, sampler: Sampler, attributes: Mapping) -> None:
     """draws.nc with the groups /posterior, dims (chain, draw, ...), and /sample_stats."""
-    chains, draws = next(iter(found.draws.values())).shape[:2]
+    chains, draws = next(iter(sampled.draws.values())).shape[:2]
     shape = {"chain": np.arange(chains), "draw": np.arange(draws)}
     used = {d for p in sampler.parameters.values() for d in p.dims}
     labels = shape | {d: [str(label) for label in labels] for d, labels in sampler.coords.items() if d in used}
     posterior = {
         name: Variable(("chain", "draw", *sampler.parameters[name].dims), np.asarray(values))
-        for name, values in found.draws.items()
+        for name, values in sampled.draws.items()
     }
-    statistics = {name: Variable(("chain", "draw"), np.asarray(values)) for name, values in found.statistics.items()}
+    statistics = {name: Variable(("chain", "draw"), np.asarray(values)) for name, values in sampled.statistics.items()}
     groups = {"posterior": Group(posterior, labels), "sample_stats": Group(statistics, shape)}
     write_groups(path, groups, attributes)
 

@@ -33,19 +33,21 @@ def matrices_by_name(variances: list[Variances], classes: bool) -> dict[str, np.
     return out | {RESIDUAL: (R if classes else R[:, 0])[None]}
 
 
-def estimates_table(found: Estimates, assembled: Assembled) -> dict[str, np.ndarray]:
+def estimates_table(estimates: Estimates, assembled: Assembled) -> dict[str, np.ndarray]:
     """The columns of a summary: estimates as mean, standard errors as sd, the rest NaN.
 
     Standard errors by the delta method, se(f) = sqrt(J V J') with J = df/dpsi; NaN where the boundary or the data leave
     none: on the boundary a variance is FLOOR units, and what is proportional to it has FLOOR times the error of the
     others.
     """
-    named = _named(found, assembled, [found.variances])
-    J = _jacobian(found, assembled)
-    reach = np.abs(J) @ found.elements.scale
-    errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", J, found.covariance, J), 0.0))
-    unknown = np.abs((J * found.elements.scale) @ found.undetermined).max(axis=1, initial=0.0) > NO_ERROR * reach
-    none = FLOOR if found.on_boundary else NO_ERROR
+    named = _named(estimates, assembled, [estimates.variances])
+    J = _jacobian(estimates, assembled)
+    reach = np.abs(J) @ estimates.elements.scale
+    errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", J, estimates.covariance, J), 0.0))
+    unknown = (
+        np.abs((J * estimates.elements.scale) @ estimates.undetermined).max(axis=1, initial=0.0) > NO_ERROR * reach
+    )
+    none = FLOOR if estimates.on_boundary else NO_ERROR
     errors = np.where(unknown | (errors <= none * reach), np.nan, errors)
     held = np.array([name in named.fixed for name in named.draws])
     table = {name: np.full(len(held), np.nan) for name in COLUMNS}
@@ -54,20 +56,20 @@ def estimates_table(found: Estimates, assembled: Assembled) -> dict[str, np.ndar
     return {"parameter": np.array(list(named.draws), dtype=object)} | table
 
 
-def _jacobian(found: Estimates, assembled: Assembled) -> np.ndarray:
+def _jacobian(estimates: Estimates, assembled: Assembled) -> np.ndarray:
     """(parameters, p) by central differences."""
-    vector, scale, p = found.elements.vector(found.variances), found.elements.scale, len(found.elements)
+    vector, scale, p = estimates.elements.vector(estimates.variances), estimates.elements.scale, len(estimates.elements)
     places = []
     for sign in (1.0, -1.0):
         for n in range(p):
             moved = vector.copy()
             moved[n] += sign * STEP * scale[n]
-            places.append(found.elements.variances(moved, found.variances))
-    values = np.array([draws[0] for draws in _named(found, assembled, places).draws.values()])
+            places.append(estimates.elements.variances(moved, estimates.variances))
+    values = np.array([draws[0] for draws in _named(estimates, assembled, places).draws.values()])
     return (values[:, :p] - values[:, p:]) / (2 * STEP * scale)
 
 
-def _named(found: Estimates, assembled: Assembled, places: list[Variances]) -> NamedParameters:
+def _named(estimates: Estimates, assembled: Assembled, places: list[Variances]) -> NamedParameters:
     classes = bool(assembled.model.residual.classes)
     return named_parameters(assembled.terms, matrices_by_name(places, classes), assembled.residual)
 
@@ -86,11 +88,11 @@ class RemlWatch:
         self.start: Variances | None = None
         self._before = 0  # iterations of the run that is continued
         if folder.kind == RESUMED and folder.checkpoints is not None:
-            found, _ = folder.checkpoints.read(STATE)
-            if found is not None:
-                n = int(found.arrays["terms"])
-                G = [found.arrays.get(f"G.{i}") for i in range(n)]
-                self.start, self._before = Variances(G, found.arrays["R"]), int(found.facts["sweep"])
+            state, _ = folder.checkpoints.read(STATE)
+            if state is not None:
+                n = int(state.arrays["terms"])
+                G = [state.arrays.get(f"G.{i}") for i in range(n)]
+                self.start, self._before = Variances(G, state.arrays["R"]), int(state.facts["sweep"])
 
     def ask_to_stop(self) -> None:
         self._is_asked_to_stop = True
@@ -118,11 +120,11 @@ class RemlWatch:
         return self._is_asked_to_stop
 
 
-def stopped_words(number: int, found: Estimates) -> str:
+def stopped_words(number: int, estimates: Estimates) -> str:
     """What is written where a signal ended the iteration."""
-    distance = found.facts["distance_to_maximum"]
+    distance = estimates.facts["distance_to_maximum"]
     return (
         f"REML was stopped by {signal.Signals(number).name} at a log likelihood of "
-        f"{found.criteria.log_likelihood:.4f}: estimates and solutions are those of the best point so far, about "
+        f"{estimates.criteria.log_likelihood:.4f}: estimates and solutions are those of the best point so far, about "
         f"{distance:.1e} standard errors from the maximum"
     )

@@ -201,18 +201,18 @@ class Result:
                 raise ConfigError(f"{what}: found {reprlib.repr(given)}, needed the name of one {what}, or None")
         related = [name for name, kind in describe_relationships(self.info).items() if kind["related"]]
         terms = related if term is None else [term]
-        found = self.solutions.filter(pl.col("term").is_in(terms), pl.col("effect") != "group")
+        rows = self.solutions.filter(pl.col("term").is_in(terms), pl.col("effect") != "group")
         if trait is not None:
-            found = found.filter(trait=trait)
-        if found.is_empty():
+            rows = rows.filter(trait=trait)
+        if rows.is_empty():
             of = f" of '{trait}'" if trait is not None else ""
-            there = self.solutions.group_by("term", maintain_order=True).agg(pl.col("trait").unique())
-            has = "; ".join(f"{name} ({', '.join(sorted(traits))})" for name, traits in there.iter_rows())
+            traits_by_term = self.solutions.group_by("term", maintain_order=True).agg(pl.col("trait").unique())
+            has = "; ".join(f"{name} ({', '.join(sorted(traits))})" for name, traits in traits_by_term.iter_rows())
             raise ConfigError(
                 f"breeding_values: found none{of} in {', '.join(terms) or 'the model'}; there are the terms, with "
                 f"their traits, {has}"
             )
-        return found.sort("mean", descending=True)
+        return rows.sort("mean", descending=True)
 
     def plot_trace(self, parameters: str | Sequence[str] | None = None) -> Picture:
         """Plot the draws in order, by chain.

@@ -120,12 +120,12 @@ def _solved(folder: RunFolder, console: Console, executor: Executor) -> Result:
     with first_run(console, sampled):
         problem = read_problem(folder, console, clock)
         folder.start()
-        found = problem.solve(folder, console, executor)
+        estimates = problem.solve(folder, console, executor)
     clock.lap(problem.stage)
-    tables = problem.tables(found)
+    tables = problem.tables(estimates)
     clock.lap("summary")
     memory = {"main": peak_bytes(), "workers": dict(sorted(executor.worker_peaks.items()))}
-    record = problem.record(found, clock.seconds) | {"peak_memory": memory, "run_id": folder.run_id}
+    record = problem.record(estimates, clock.seconds) | {"peak_memory": memory, "run_id": folder.run_id}
     negative = negative_reliabilities(tables.solutions, record)
     record |= {} if negative is None else {"negative_reliabilities": negative}
     return written(folder, tables, record, console)
@@ -213,12 +213,12 @@ def _describe_existing(path: Path) -> str:
         return f"'{path}' is a file"
     if not path.is_dir():
         return f"found no folder '{path}'"
-    inside = {found.name for found in path.iterdir()}
+    inside = {entry.name for entry in path.iterdir()}
     if "run.json" in inside:
         return f"'{path}' has no summary.parquet"
     if inside & WORKING:
         return f"the run in '{path}' has not finished: it works, or it ended early and {option('resume')} continues it"
-    runs = sorted(found.parent.name for found in path.glob("*/run.json"))
+    runs = sorted(entry.parent.name for entry in path.glob("*/run.json"))
     if runs:
         return f"'{path}' is no run folder, but holds {', '.join(runs[:3])}{', ...' if len(runs) > 3 else ''}"
     return f"'{path}' holds no run" if inside else f"'{path}' is empty"

@@ -121,13 +121,13 @@ def run_scenarios(
     names = _names(files)
     how = {"overwrite": overwrite, "resume": resume, "extend": extend, "page": report}
     if cluster is None:
-        found: list[Scenario] = []
+        scenarios: list[Scenario] = []
         for analysis, name in zip(analyses, names, strict=True):
             console = Console(progress)
-            console.say(f"--- {name} ({len(found) + 1} of {len(names)})")
-            found.append(_run(analysis, name, console, how, LocalExecutor()))
-            notify(found[-1])
-        return found
+            console.say(f"--- {name} ({len(scenarios) + 1} of {len(names)})")
+            scenarios.append(_run(analysis, name, console, how, LocalExecutor()))
+            notify(scenarios[-1])
+        return scenarios
     from mmgibbs.runs.cluster import ClusterExecutor, connect
 
     with connect(cluster, Console(progress).say) as workers:
@@ -148,7 +148,7 @@ def _run(analysis: Analysis, name: str, console: Console, how: dict, executor: E
 
 
 def _run_threads(
-    one: Callable[[Analysis, str], Scenario],
+    run_scenario: Callable[[Analysis, str], Scenario],
     analyses: list[Analysis],
     names: list[str],
     threads: int,
@@ -159,7 +159,7 @@ def _run_threads(
     at_once = min(len(analyses), -(-threads // min(chains)))
     with StopSignals(lambda: None) as stop, ThreadPoolExecutor(at_once) as pool:
         try:
-            running = [submit_in_context(pool, one, a, name) for a, name in zip(analyses, names, strict=True)]
+            running = [submit_in_context(pool, run_scenario, a, name) for a, name in zip(analyses, names, strict=True)]
             waiting = set(running)
             while waiting and stop.signal is None:
                 ended, waiting = wait(waiting, timeout=1, return_when=FIRST_COMPLETED)
@@ -208,17 +208,17 @@ def _listed(files: object) -> list[str | os.PathLike]:
     listed = list(files)
     for i, file in enumerate(listed, 1):
         if not isinstance(file, (str, os.PathLike)):
-            found = f"{_called(file)} as number {i} of the list"
-            raise ConfigError(f"files: found {found}, {needed}{_IN_A_DICT * isinstance(file, Mapping)}")
+            source = f"{_called(file)} as number {i} of the list"
+            raise ConfigError(f"files: found {source}, {needed}{_IN_A_DICT * isinstance(file, Mapping)}")
     return listed
 
 
 _IN_A_DICT = "; an analysis in a dict is run by mmgibbs.run(analysis)"
 
 
-def _called(found: object) -> str:
+def _called(source: object) -> str:
     """Name a value in a message; a dict may hold whole tables."""
-    return "a dict" if isinstance(found, Mapping) else repr(found)
+    return "a dict" if isinstance(source, Mapping) else repr(source)
 
 
 def _load(
@@ -227,13 +227,13 @@ def _load(
     """Load the analyses. ConfigError with what is wrong with all of them."""
     analyses, problems = [], []
     for file in files:
-        own = (
+        overrides_of_scenario = (
             []
             if output is None
             else [f"output.directory={json.dumps(str(Path(output) / Path(file).stem), ensure_ascii=False)}"]
         )
         try:
-            analyses.append(load_config(file, [*listed_overrides(overrides), *own]))
+            analyses.append(load_config(file, [*listed_overrides(overrides), *overrides_of_scenario]))
         except ConfigError as error:
             problems.append(str(error))
     if problems:
@@ -242,9 +242,9 @@ def _load(
     for file, analysis in zip(files, analyses, strict=True):
         assert analysis.output.directory is not None, "load_config completes it"
         of_folder.setdefault(Path(analysis.output.directory).resolve(), []).append(str(file))
-    for folder, those in of_folder.items():
-        if len(those) > 1:
+    for folder, names in of_folder.items():
+        if len(names) > 1:
             raise ConfigError(
-                f"output.directory: {' and '.join(those)} would both write '{folder}'; needed a folder for each"
+                f"output.directory: {' and '.join(names)} would both write '{folder}'; needed a folder for each"
             )
     return analyses

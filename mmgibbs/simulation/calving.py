@@ -120,8 +120,8 @@ def _checked(categories: Sequence[str], shares: Sequence[float]) -> tuple[tuple[
         raise ConfigError(
             f"{option_name('shares')}: found {len(shares)} for {len(categories)} categories, needed one for each"
         )
-    for one in shares:
-        arguments.share("shares", one)
+    for share in shares:
+        arguments.share("shares", share)
     if abs(sum(shares) - 1) > 1e-6:
         shown = ", ".join(f"{s:g}" for s in shares)
         raise ConfigError(f"{option_name('shares')}: found {shown}, needed shares above 0 whose sum is 1")

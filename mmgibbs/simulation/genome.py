@@ -92,9 +92,9 @@ _CANDIDATES = 2  # loci that the historic population carries for each that is wa
 def historic_population(genome: Genome, rng: np.random.Generator) -> tuple[Map, np.ndarray]:
     """(map, haplotypes (N, 2, words) uint64 of the last generation), at loci whose rarer allele has frequency
     `genome.maf`. Raises ConfigError where drift has left too few."""
-    each = -(-_CANDIDATES * genome.loci // genome.chromosomes)
-    place = np.sort(rng.uniform(0, genome.morgans, (genome.chromosomes, each)), axis=1).ravel()
-    wide = Map(np.arange(genome.chromosomes + 1) * each, place, genome.morgans)
+    per_chromosome = -(-_CANDIDATES * genome.loci // genome.chromosomes)
+    place = np.sort(rng.uniform(0, genome.morgans, (genome.chromosomes, per_chromosome)), axis=1).ravel()
+    wide = Map(np.arange(genome.chromosomes + 1) * per_chromosome, place, genome.morgans)
     sizes = np.geomspace(genome.largest, genome.smallest, genome.generations + 1).astype(np.int64)
     shape = (int(sizes[0]), 2, _words(len(place)))
     parents = rng.integers(0, 2**64, shape, dtype=np.uint64)
@@ -168,17 +168,17 @@ def effects_of_qtl(counts: np.ndarray, target: np.ndarray, rng: np.random.Genera
     """
     raw = rng.standard_normal((len(counts), len(target)))
     values = (counts - counts.mean(axis=1, keepdims=True)).T @ raw
-    found = np.linalg.cholesky(np.cov(values.T))
-    return raw @ np.linalg.solve(found.T, np.linalg.cholesky(target).T)
+    factor = np.linalg.cholesky(np.cov(values.T))
+    return raw @ np.linalg.solve(factor.T, np.linalg.cholesky(target).T)
 
 
 def breeding_values(haplotypes: np.ndarray, qtl: np.ndarray, effects: np.ndarray, mean: Sequence[float]) -> np.ndarray:
     """(n, k): effects (q, k) times the copies that differ from their mean (q,) among founders."""
     out = np.empty((len(haplotypes), effects.shape[1]))
     for first in range(0, len(haplotypes), 10_000):  # keeps the counts of few animals at once
-        part = np.arange(first, min(first + 10_000, len(haplotypes)))
-        counts = allele_counts(haplotypes, qtl, part).astype(np.float64)
-        out[part] = (counts - np.asarray(mean)[:, None]).T @ effects
+        rows = np.arange(first, min(first + 10_000, len(haplotypes)))
+        counts = allele_counts(haplotypes, qtl, rows).astype(np.float64)
+        out[rows] = (counts - np.asarray(mean)[:, None]).T @ effects
     return out
 
 
@@ -205,8 +205,8 @@ def _drop(rng, begin, sire, dam, historic, first, place, morgans, out):
             if parent >= 0:
                 _gamete(rng, out[parent], first, place, morgans, out[begin + i, side])
             else:
-                other = min(int(rng.random() * historic.shape[0]), historic.shape[0] - 1)
-                _gamete(rng, historic[other], first, place, morgans, out[begin + i, side])
+                second = min(int(rng.random() * historic.shape[0]), historic.shape[0] - 1)
+                _gamete(rng, historic[second], first, place, morgans, out[begin + i, side])
 
 
 @kernel
@@ -264,9 +264,9 @@ def _bed(haplotypes, first, animals, out):
     for low in range(first >> 6, ((first + out.shape[0] - 1) >> 6) + 1):
         begin, end = max(low * 64, first), min(low * 64 + 64, first + out.shape[0])
         for i in range(animals.size):
-            one, two = haplotypes[animals[i], 0, low], haplotypes[animals[i], 1, low]
+            allele_1, two = haplotypes[animals[i], 0, low], haplotypes[animals[i], 1, low]
             for locus in range(begin, end):
                 shift = np.uint64(locus & 63)
-                copies = ((one >> shift) & _ONE) + ((two >> shift) & _ONE)
+                copies = ((allele_1 >> shift) & _ONE) + ((two >> shift) & _ONE)
                 bits = np.uint8(3) - np.uint8(copies) - np.uint8(copies >> _ONE)
                 out[locus - first, i >> 2] |= bits << np.uint8(2 * (i & 3))

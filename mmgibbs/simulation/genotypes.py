@@ -101,21 +101,21 @@ class Inheritance:
     def __call__(self, first: int, sire: np.ndarray, dam: np.ndarray, polygenic: np.ndarray) -> np.ndarray:
         """(m, k) breeding values of the next animals."""
         drop_through_parents(self.haplotypes, first, sire, dam, self.historic, self.where, self.rng)
-        own, share = slice(first, first + len(sire)), self.genome.qtl_share
+        rows, share = slice(first, first + len(sire)), self.genome.qtl_share
         if first == 0:
             counts = allele_counts(self.haplotypes, self.qtl, np.arange(len(sire)))
             self.effects = effects_of_qtl(counts, share * self.covariance, self.rng)
             self.mean = counts.mean(axis=1)
-        of_qtl = breeding_values(self.haplotypes[own], self.qtl, self.effects, self.mean)
-        self.values[own] = np.sqrt(1 - share) * polygenic + of_qtl
-        return self.values[own]
+        of_qtl = breeding_values(self.haplotypes[rows], self.qtl, self.effects, self.mean)
+        self.values[rows] = np.sqrt(1 - share) * polygenic + of_qtl
+        return self.values[rows]
 
     def finish(self, genotyped: int) -> SimulatedGenotypes:
         """Once all are born; genotyped: as for `simulate_genotypes`."""
         n = len(self.values)
         chosen = np.arange(n - genotyped if genotyped else 0, n)
-        own = self.where, self.haplotypes, self.qtl, self.effects, self.mean / 2, chosen
-        return SimulatedGenotypes(self.genome, *own)
+        arguments = self.where, self.haplotypes, self.qtl, self.effects, self.mean / 2, chosen
+        return SimulatedGenotypes(self.genome, *arguments)
 
 
 def write_genotypes(

@@ -42,6 +42,6 @@ def censor_days(days: np.ndarray, watched: np.ndarray) -> tuple[np.ndarray, np.n
 
     days: (n,) true; watched: (n,) days from the start of each record to the collection of the data, at least 1.
     """
-    whole = np.maximum(np.ceil(days), 1.0)
-    ended = whole <= watched
-    return np.where(ended, whole, watched).astype(np.int64), ended
+    whole_days = np.maximum(np.ceil(days), 1.0)
+    ended = whole_days <= watched
+    return np.where(ended, whole_days, watched).astype(np.int64), ended

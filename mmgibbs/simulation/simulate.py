@@ -230,9 +230,9 @@ def _weighed(
     score = (deviation / deviation.std() if deviation.size else deviation) + rng.standard_normal(sex.size)
     weighed[:, 2] = weighed[:, 1]
     for code, name in enumerate(SEXES):
-        those = sex == code
-        if those.any():
-            weighed[:, 2] &= ~those | (score > np.quantile(score[those], 1 - KEPT_TO_A_YEAR[name]))
+        of_sex = sex == code
+        if of_sex.any():
+            weighed[:, 2] &= ~of_sex | (score > np.quantile(score[of_sex], 1 - KEPT_TO_A_YEAR[name]))
     return weighed
 
 

@@ -47,7 +47,7 @@ def draw_contrasts(design: Design, records: np.ndarray, m: int) -> list[Contrast
 
 def build_flat_columns(design: Design, trait: int, rows: np.ndarray) -> sparse.csc_array:
     """X (n, f) of these records, columns that are 0 left out, those that are not of length 1."""
-    blocks = [part for term in design.terms for part in _build_columns(term, trait, rows)]
+    blocks = [columns for term in design.terms for columns in _build_columns(term, trait, rows)]
     if not blocks:
         return sparse.csc_array((rows.size, 0))
     X = sparse.csc_array(sparse.hstack(blocks, format="csc"))

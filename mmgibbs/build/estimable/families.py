@@ -72,10 +72,10 @@ def sample_families(design: Design, size: int, seed: int) -> np.ndarray:
         chosen[record] = None
         for link in links:
             for group in link.groups(record):
-                for other in rng.choice(group, min(RECORDS_OF_EACH, group.size), replace=False).tolist():
-                    if other not in chosen:
-                        chosen[other] = None
-                        waiting.append(other)
+                for relative in rng.choice(group, min(RECORDS_OF_EACH, group.size), replace=False).tolist():
+                    if relative not in chosen:
+                        chosen[relative] = None
+                        waiting.append(relative)
     return np.sort(np.fromiter(chosen, np.int64)[:size])
 
 

@@ -81,12 +81,12 @@ def _multiply_contrasts(
         return _multiply_term(design.terms[block.term], components, contrasts, with_z)
     sums = [_sum_over_animals(m, contrasts[m.trait], with_z[m.trait]) for m in block.markers]
     out = {(a, b): sums[a].T @ sums[b] for a, b in pairs}
-    left = block.markers[0].left
-    if left is not None:  # a random term has a share of the same variances
-        term = next(t for t in design.terms if t.name == left.term)
+    residual_variance = block.markers[0].left
+    if residual_variance is not None:  # a random term has a share of the same variances
+        term = next(t for t in design.terms if t.name == residual_variance.term)
         of_trait = [int(np.flatnonzero(term.component_trait == t)[0]) for t in block.traits]
         more = _multiply_term(term, list(zip(of_trait, block.traits, strict=True)), contrasts, with_z)
-        out = {pair: out[pair] + left.factor * more[pair] for pair in out}
+        out = {pair: out[pair] + residual_variance.factor * more[pair] for pair in out}
     return out
 
 
@@ -126,13 +126,13 @@ def _multiply_relationship(term: Term, levels: np.ndarray, x: np.ndarray) -> np.
     held = None if term.active is None else np.flatnonzero(term.active[: term.n_without_fixed_groups].any(axis=1))
     for first in range(0, x.shape[1], COLUMNS):
         columns = slice(first, first + COLUMNS)
-        whole = np.zeros((term.n_levels, x[:, columns].shape[1]))
-        whole[levels] = x[:, columns]
+        full = np.zeros((term.n_levels, x[:, columns].shape[1]))
+        full[levels] = x[:, columns]
         if held is not None and held.size < term.n_without_fixed_groups:
-            product = np.zeros(whole.shape)
-            product[held] = solve_inverse(K, held, whole[held])
+            product = np.zeros(full.shape)
+            product[held] = solve_inverse(K, held, full[held])
         else:
-            product = K.times(whole)
+            product = K.times(full)
         out[:, columns] = product[levels]
     return out
 

@@ -55,6 +55,6 @@ def _find_dependent(forms: Sequence[Form]) -> list[tuple[Element, ...]]:
     joined = csr_array(np.abs(null.T @ null) > INVOLVED)
     involved = joined.diagonal()
     label = connected_components(joined, directed=False)[1]
-    for part in np.unique(label[involved]):
-        out.append(tuple(elements[kept[i]] for i in np.flatnonzero(label == part)))
+    for component in np.unique(label[involved]):
+        out.append(tuple(elements[kept[i]] for i in np.flatnonzero(label == component)))
     return out

@@ -54,13 +54,13 @@ def counterparts(snps: pl.DataFrame, every: int, file: GenotypeFile, mapped: boo
             f"file {quoted(file.snps['snp'][0])}; needed names written in the same way"
         )
     same, turned, said = _orientation(joined)
-    there = joined["row"].is_not_null().to_numpy()
-    _refuse_unknown_alleles(joined.filter(pl.Series(there & ~same & ~turned)), file.name)
-    turned &= ~same & there
-    absent = joined["snp"].filter(pl.Series(~there))
+    has_partner = joined["row"].is_not_null().to_numpy()
+    _refuse_unknown_alleles(joined.filter(pl.Series(has_partner & ~same & ~turned)), file.name)
+    turned &= ~same & has_partner
+    absent = joined["snp"].filter(pl.Series(~has_partner))
     warnings = warn_of_respelled(absent, file.snps["snp"], "the run", file.name) if len(absent) else ()
     row = joined["row"].cast(pl.Int64).fill_null(-1).to_numpy()
-    return Counterparts(row, turned, _notes(joined, file, there, turned, said), warnings)
+    return Counterparts(row, turned, _notes(joined, file, has_partner, turned, said), warnings)
 
 
 def _orientation(joined: pl.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -69,28 +69,28 @@ def _orientation(joined: pl.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarr
     text = {k: pl.col(v).cast(pl.String).str.to_uppercase() for k, v in names.items()}
     known = joined.select(**{k: pl.when(~x.is_in(list(UNKNOWN))).then(x) for k, x in text.items()})
     agree = lambda x, y: (pl.col(x) == pl.col(y)).fill_null(True)
-    found = known.select(same=agree("a", "c") & agree("b", "d"), turned=agree("a", "d") & agree("b", "c"))
-    same, turned = found["same"].to_numpy(), found["turned"].to_numpy()
+    agreement = known.select(same=agree("a", "c") & agree("b", "d"), turned=agree("a", "d") & agree("b", "c"))
+    same, turned = agreement["same"].to_numpy(), agreement["turned"].to_numpy()
     return same, turned.copy(), ~(same & turned)
 
 
-def _refuse_unknown_alleles(others: pl.DataFrame, name: str) -> None:
-    if not others.height:
+def _refuse_unknown_alleles(unknown: pl.DataFrame, name: str) -> None:
+    if not unknown.height:
         return
     lines = [
         f"{name}: SNP {quoted(snp)} has the alleles {c} and {d}; the run has {a} and {b}"
-        for snp, a, b, c, d in others.select("snp", "counted", "other", "new_counted", "new_other")
+        for snp, a, b, c, d in unknown.select("snp", "counted", "other", "new_counted", "new_other")
         .head(SHOWN)
         .iter_rows()
     ]
-    more = [f"... and {others.height - SHOWN:,} more SNPs"] if others.height > SHOWN else []
+    more = [f"... and {unknown.height - SHOWN:,} more SNPs"] if unknown.height > SHOWN else []
     raise DataError("\n".join([*lines, *more, "needed the alleles of the run, in either order: is it another strand?"]))
 
 
 def _notes(
-    joined: pl.DataFrame, file: GenotypeFile, there: np.ndarray, turned: np.ndarray, said: np.ndarray
+    joined: pl.DataFrame, file: GenotypeFile, has_partner: np.ndarray, turned: np.ndarray, said: np.ndarray
 ) -> tuple[str, ...]:
-    absent, notes = joined["snp"].filter(pl.Series(~there)), []
+    absent, notes = joined["snp"].filter(pl.Series(~has_partner)), []
     if len(absent):
         shown = ", ".join(absent.head(SHOWN))
         notes.append(
@@ -101,13 +101,13 @@ def _notes(
     if turned.any():
         n = int(turned.sum())
         notes.append(f"{file.name}: {counted(n, 'SNP', 'counts')} the other allele and {agreeing(n, 'is')} reversed")
-    silent = int(np.count_nonzero(there & ~said))
+    silent = int(np.count_nonzero(has_partner & ~said))
     if silent:
         notes.append(
             f"{file.name}: {counted(silent, 'SNP')} without known alleles, here or in the run: assumed to count the "
             "same allele"
         )
-    more = file.n_snps - int(there.sum())
+    more = file.n_snps - int(has_partner.sum())
     if more:
         notes.append(f"{file.name}: {counted(more, 'SNP', 'has')} no effect in the run: not used")
     return tuple(notes)

@@ -40,9 +40,9 @@ def read(genotypes: Genotypes) -> GenotypeFile:
     words = np.empty((p, count_chunks(n), PackedGenotypes.width), np.uint32)
     animal, snp = pack_digits(content, np.ascontiguousarray(bounds[:, 2]), words)
     if animal >= 0:
-        found = chr(content[bounds[animal, 2] + snp])
+        character = chr(content[bounds[animal, 2] + snp])
         raise DataError(
-            f"{name} row {bounds[animal, 4]}: found {quoted(found)} for SNP {snp + 1} of animal "
+            f"{name} row {bounds[animal, 4]}: found {quoted(character)} for SNP {snp + 1} of animal "
             f"{quoted(_text(content, bounds[animal, 0], bounds[animal, 1]))}; needed 0, 1, 2, or 5 for missing"
         )
     ids = pl.Series("id", [_id(content, begin, end, line, name) for begin, end, _, _, line in bounds], pl.String)

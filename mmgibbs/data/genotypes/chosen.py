@@ -24,40 +24,40 @@ def chosen_snps(terms: Mapping[str, ChosenSnps | None], snps: pl.DataFrame) -> t
     snps: snp, chromosome, ... of each. Raises DataError for a chromosome or group that is not there, a file without
     such columns, and a term that none of the SNPs is left for.
     """
-    found, notes = {}, []
+    masks, notes = {}, []
     for name, chosen in terms.items():
         where = f"model.markers.{name}.snps"
         if chosen is None:
-            found[name] = np.ones(snps.height, bool)
+            masks[name] = np.ones(snps.height, bool)
         elif chosen.chromosomes:
-            found[name] = _select_chromosomes(chosen.chromosomes, snps, where)
+            masks[name] = _select_chromosomes(chosen.chromosomes, snps, where)
         elif chosen.file is not None:
-            found[name], of_file = _select_groups(chosen.file, chosen.group, snps, where)
+            masks[name], of_file = _select_groups(chosen.file, chosen.group, snps, where)
             notes += of_file
-    others = np.any(list(found.values()), axis=0) if found else np.zeros(snps.height, bool)
+    taken = np.any(list(masks.values()), axis=0) if masks else np.zeros(snps.height, bool)
     for name in terms:
-        if name not in found:  # the rest
-            found[name] = ~others
+        if name not in masks:  # the rest
+            masks[name] = ~taken
     for name, chosen in terms.items():
-        count = int(found[name].sum())
+        count = int(masks[name].sum())
         if not count:
             raise DataError(
                 f"model.markers.{name}.snps: none of the {snps.height:,} SNPs that are kept is one of these"
             )
         if chosen is not None:
             notes.append(f"model.markers.{name}: {count:,} of {snps.height:,} SNPs")
-    return found, notes
+    return masks, notes
 
 
 def shared_or_in_none(
-    found: Mapping[str, np.ndarray], traits: Mapping[str, Sequence[str]], snps: pl.Series
+    masks: Mapping[str, np.ndarray], traits: Mapping[str, Sequence[str]], snps: pl.Series
 ) -> list[str]:
     """Notes on SNPs that several terms on a trait have, and on SNPs that none has; traits: of each term."""
     said: dict[str, list[str]] = {}
-    every = list(dict.fromkeys(trait for own in traits.values() for trait in own))
+    every = list(dict.fromkeys(trait for term_traits in traits.values() for trait in term_traits))
     for trait in every:
-        terms = [name for name in found if trait in traits[name]]
-        count = np.sum([found[name] for name in terms], axis=0)
+        terms = [name for name in masks if trait in traits[name]]
+        count = np.sum([masks[name] for name in terms], axis=0)
         for at, what in (
             (count > 1, f"in several of the terms {', '.join(terms)}: their effects add up"),
             (count == 0, f"in none of the terms {', '.join(terms)}: they have no effect"),
@@ -67,7 +67,8 @@ def shared_or_in_none(
                 n = int(at.sum())
                 said.setdefault(f"{counted(n, 'SNP')}, such as {shown}, {agreeing(n, 'is')} {what}", []).append(trait)
     return [
-        f"model.markers: {note}" + ("" if own == every else f" (trait {', '.join(own)})") for note, own in said.items()
+        f"model.markers: {note}" + ("" if term_traits == every else f" (trait {', '.join(term_traits)})")
+        for note, term_traits in said.items()
     ]
 
 
@@ -86,8 +87,8 @@ def _select_groups(path: Path, groups: Sequence[str], snps: pl.DataFrame, where:
         raise DataError(f"{name}: found the columns {_listed(frame.columns)}; needed one called snp ({where}.file)")
     table = frame.select(pl.col(column).cast(pl.String).str.strip_chars().alias("snp"))
     if groups:
-        others = [c for c in frame.columns if c != column]
-        of = others[0] if len(others) == 1 else _named(others, GROUP_COLUMNS)
+        group_columns = [c for c in frame.columns if c != column]
+        of = group_columns[0] if len(group_columns) == 1 else _named(group_columns, GROUP_COLUMNS)
         if of is None:
             raise DataError(
                 f"{name}: found the columns {_listed(frame.columns)}; needed one called group ({where}.file)"
@@ -106,10 +107,10 @@ def _select_groups(path: Path, groups: Sequence[str], snps: pl.DataFrame, where:
     return snps["snp"].is_in(wanted.implode()).to_numpy(), notes
 
 
-def _refuse_unknown(wanted: Iterable[str], known: Sequence[str], what: str, where: str, there: str) -> None:
-    for one in wanted:
-        if one not in known:
-            raise DataError(f"{where}: no SNP is in {what} {quoted(one)}; {nearest(one, known, there)}")
+def _refuse_unknown(wanted: Iterable[str], known: Sequence[str], what: str, where: str, source: str) -> None:
+    for name in wanted:
+        if name not in known:
+            raise DataError(f"{where}: no SNP is in {what} {quoted(name)}; {nearest(name, known, source)}")
 
 
 def _named(columns: Sequence[str], names: Sequence[str]) -> str | None:

@@ -98,12 +98,12 @@ def _read(genotypes: Genotypes, traits: Collection[str]) -> tuple[GenotypeFile, 
 def snp_table(**columns: Sequence | pl.Series | None) -> pl.DataFrame:
     """The columns of SNP_COLUMNS, null where none is given; alleles and chromosomes as text."""
     height = next(len(c) for c in columns.values() if c is not None)
-    found = {}
+    table_columns = {}
     for name, kind in SNP_COLUMNS.items():
         given = columns.get(name)
         series = pl.Series(name, [None] * height, kind) if given is None else pl.Series(name, given)
-        found[name] = series.cast(kind, strict=False)
-    return pl.DataFrame(found)
+        table_columns[name] = series.cast(kind, strict=False)
+    return pl.DataFrame(table_columns)
 
 
 def optional_library(name: str, extra: str, what: str) -> ModuleType:
@@ -130,8 +130,8 @@ def _refuse_twice(values: pl.Series, rows: np.ndarray, name: str, what: str, pat
     twice = frame.group_by("value", maintain_order=True).agg("row").filter(pl.col("row").list.len() > 1)
     if twice.height:
         lines = [
-            f"{name} rows {', '.join(map(str, found[:SHOWN]))}: found {what} {quoted(value)} {len(found)} times"
-            for value, found in twice.head(SHOWN).iter_rows()
+            f"{name} rows {', '.join(map(str, times[:SHOWN]))}: found {what} {quoted(value)} {len(times)} times"
+            for value, times in twice.head(SHOWN).iter_rows()
         ]
         more = [f"... and {twice.height - SHOWN:,} more"] if twice.height > SHOWN else []
         raise DataError("\n".join([*lines, *more, f"needed every {what} once ({path})"]))

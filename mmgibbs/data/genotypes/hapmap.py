@@ -135,10 +135,10 @@ def _alleles(alleles: pl.Series, pairs: np.ndarray) -> tuple[np.ndarray, np.ndar
     texts = alleles.str.strip_chars().str.to_uppercase().set(are_unknown_codes(alleles, "value"), None).fill_null("")
     out, is_used = np.full((len(texts), 2), -1), np.ones(len(texts), bool)
     for j, text in enumerate(texts):
-        said = list(dict.fromkeys(part for part in re.split("[/|,:; ]", text) if part not in ("", "N")))
-        is_used[j] = len(said) <= 2 and all(part in _BASES and len(part) == 1 for part in said)
+        said = list(dict.fromkeys(letter for letter in re.split("[/|,:; ]", text) if letter not in ("", "N")))
+        is_used[j] = len(said) <= 2 and all(letter in _BASES and len(letter) == 1 for letter in said)
         if is_used[j]:
-            numbers = [_BASES.index(part) for part in said]
+            numbers = [_BASES.index(letter) for letter in said]
             if len(numbers) < 2:
                 numbers += [allele for allele in _encode_bases(pairs[:, j]) if allele not in numbers]
                 is_used[j] = len(numbers) <= 2
@@ -159,11 +159,11 @@ def _pack(reading: _Reading, pairs: np.ndarray, alleles: np.ndarray, rows: np.nd
     n, lookup = len(reading.animals), _copies_of_pairs()
     words = np.empty((len(rows), count_chunks(n), PackedGenotypes.width), np.uint32)
     for begin in range(0, len(rows), BLOCK):
-        some = rows[begin : begin + BLOCK]
-        block = pairs[:, some].T
-        codes = lookup[alleles[some, 0][:, None], alleles[some, 1][:, None], block]
+        chunk = rows[begin : begin + BLOCK]
+        block = pairs[:, chunk].T
+        codes = lookup[alleles[chunk, 0][:, None], alleles[chunk, 1][:, None], block]
         if (codes == _NO_GENOTYPE).any():
-            raise _no_genotypes(reading, some, block, codes)
+            raise _no_genotypes(reading, chunk, block, codes)
         PackedGenotypes.pack(codes, np.arange(n), words[begin : begin + BLOCK])
     return PackedGenotypes(words, n)
 

@@ -78,15 +78,17 @@ class Imputed:
 
     @cached_property
     def _j_by_id(self) -> pl.DataFrame:
-        others = self.expected(np.full((len(self.known), 1), J_OF_GENOTYPED))[:, 0]
-        own = pl.concat([self.genotypes.animals["animal"], self.ids])
-        return pl.DataFrame({"id": own, "j": np.concatenate([np.full(len(own) - len(others), J_OF_GENOTYPED), others])})
+        expected = self.expected(np.full((len(self.known), 1), J_OF_GENOTYPED))[:, 0]
+        ids = pl.concat([self.genotypes.animals["animal"], self.ids])
+        return pl.DataFrame(
+            {"id": ids, "j": np.concatenate([np.full(len(ids) - len(expected), J_OF_GENOTYPED), expected])}
+        )
 
     def j(self, ids: pl.Series) -> np.ndarray:
         """(len(ids),) J of animals; 0 where there is none."""
         wanted = pl.DataFrame({"id": ids.cast(pl.String)})
-        found = wanted.join(self._j_by_id, on="id", how="left", maintain_order="left")
-        return found["j"].fill_null(0.0).to_numpy()
+        matched = wanted.join(self._j_by_id, on="id", how="left", maintain_order="left")
+        return matched["j"].fill_null(0.0).to_numpy()
 
 
 def imputed_animals(
@@ -115,9 +117,11 @@ def imputed_animals(
             "to explain; needed an analysis without this effect and without single_step"
         )
     recorded = phenotypes.text(section.level, "level").cast(pl.String).drop_nulls().unique(maintain_order=True)
-    others = recorded.filter(~recorded.is_in(every.implode()))
-    of_others = kin.pedigree.codes(others)  # an id that is no animal of the pedigree is refused with the random effect
-    ids, wanted = others.filter(of_others.is_not_null()), of_others.drop_nulls().to_numpy().astype(np.int64)
+    ungenotyped = recorded.filter(~recorded.is_in(every.implode()))
+    of_others = kin.pedigree.codes(
+        ungenotyped
+    )  # an id that is no animal of the pedigree is refused with the random effect
+    ids, wanted = ungenotyped.filter(of_others.is_not_null()), of_others.drop_nulls().to_numpy().astype(np.int64)
     if not len(ids):
         raise DataError(
             f"model.markers: all {len(recorded):,} animals with records are genotyped: no record has information about "
@@ -125,7 +129,7 @@ def imputed_animals(
             "single_step"
         )
     names = [t.name for t in analysis.traits]
-    found = Imputed(
+    imputed = Imputed(
         term,
         section.level,
         tuple(names.index(t) for t in section.traits),
@@ -141,9 +145,9 @@ def imputed_animals(
         f"relatives; {term} is what the SNPs do not explain in the {kin.pedigree.n_animals - held.size:,} animals "
         "without genotypes"
     ]
-    if np.ptp(found.j(phenotypes.text(section.level, "level"))) < CONSTANT:
+    if np.ptp(imputed.j(phenotypes.text(section.level, "level"))) < CONSTANT:
         notes.append(f"single_step: {J} is the same for all records and is left out")
-    return found, notes
+    return imputed, notes
 
 
 def regression_on_j(imputed: Imputed, phenotypes: Phenotypes) -> CovariateEffect | None:
@@ -164,8 +168,8 @@ def drop_genotyped_levels(term: Term, labels: LevelLabels, imputed: Imputed) -> 
     order, diagonal = np.asarray(labels.order), np.full(term.n_levels, np.nan)
     if imputed.left is not None:
         diagonal[imputed.wanted] = imputed.left
-    left = order[~np.isin(order, imputed.held)]
-    return replace(term, active=active), replace(labels, order=left, diagonal=diagonal)
+    kept = order[~np.isin(order, imputed.held)]
+    return replace(term, active=active), replace(labels, order=kept, diagonal=diagonal)
 
 
 class _WithExpected(GenotypeSource):

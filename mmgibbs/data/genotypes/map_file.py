@@ -93,20 +93,20 @@ def parse_positions(text: pl.Series, rows: np.ndarray, name: str, what: str) -> 
         return numbers
     wrong = np.flatnonzero((numbers.is_null() & ~are_unknown_codes(text, "value")).to_numpy())
     if len(wrong):
-        found = [f"found {quoted(text[int(i)])} as the {what}" for i in wrong[:SHOWN]]
-        raise refuse_rows(name, rows[wrong], found, "a number")
+        problems = [f"found {quoted(text[int(i)])} as the {what}" for i in wrong[:SHOWN]]
+        raise refuse_rows(name, rows[wrong], problems, "a number")
     return numbers
 
 
 def _column(frame: pl.DataFrame, key: str, name: str, path: str = "data.genotypes.map") -> str:
     plain = {c: _plain(c) for c in frame.columns}
-    found = next((c for known in NAMES[key] for c, p in plain.items() if p == known), None)
-    if found is None:
+    column = next((c for known in NAMES[key] for c, p in plain.items() if p == known), None)
+    if column is None:
         raise DataError(
             f"{name}: found the columns {', '.join(quoted(c) for c in frame.columns[:6])}, none of them for the {key}; "
             f"needed a header with one called {key} (or {', '.join(NAMES[key][1:4])}) ({path})"
         )
-    return found
+    return column
 
 
 def _plain(column: str) -> str:
@@ -116,8 +116,8 @@ def _plain(column: str) -> str:
 def _refuse_repeated(snps: pl.Series, rows: np.ndarray, name: str) -> None:
     twice = np.flatnonzero((snps.is_duplicated() & ~snps.is_first_distinct()).to_numpy())
     if len(twice):
-        found = [f"found SNP {quoted(snps[int(i)])} again" for i in twice[:SHOWN]]
-        raise refuse_rows(name, rows[twice], found, "every SNP once")
+        problems = [f"found SNP {quoted(snps[int(i)])} again" for i in twice[:SHOWN]]
+        raise refuse_rows(name, rows[twice], problems, "every SNP once")
 
 
 def read_frequencies(path: Path, snps: pl.Series) -> np.ndarray:
@@ -127,21 +127,21 @@ def read_frequencies(path: Path, snps: pl.Series) -> np.ndarray:
     """
     frame, _, rows, name = read_any(path)
     column = _column(frame, "snp", name, "data.genotypes.frequencies")
-    others = [c for c in frame.columns if c != column]
-    if len(others) != 1:
+    value_columns = [c for c in frame.columns if c != column]
+    if len(value_columns) != 1:
         raise DataError(
             f"{name}: found {frame.width} columns; needed two, SNP and frequency (data.genotypes.frequencies)"
         )
     _refuse_repeated(frame[column].cast(pl.String), rows, name)
-    text = frame[others[0]].cast(pl.String)
+    text = frame[value_columns[0]].cast(pl.String)
     has_comma, has_point = (bool(text.str.contains(mark, literal=True).any()) for mark in (",", "."))
     decimal: Literal[",", "."] = "," if has_comma and not has_point else "."
     table = pl.DataFrame({"snp": frame[column].cast(pl.String), "p": parse_numbers(text, decimal)})
     wrong = np.flatnonzero(~table["p"].is_between(0, 1).fill_null(False).to_numpy())
     if len(wrong):
-        cells = [frame[others[0]][int(i)] for i in wrong[:SHOWN]]
-        found = [f"found {'nothing' if cell is None else quoted(cell)} as the frequency" for cell in cells]
-        raise refuse_rows(name, rows[wrong], found, "a number from 0 to 1")
+        cells = [frame[value_columns[0]][int(i)] for i in wrong[:SHOWN]]
+        problems = [f"found {'nothing' if cell is None else quoted(cell)} as the frequency" for cell in cells]
+        raise refuse_rows(name, rows[wrong], problems, "a number from 0 to 1")
     joined = pl.DataFrame({"snp": snps}).join(table, on="snp", how="left", maintain_order="left")
     absent = joined.filter(pl.col("p").is_null())["snp"]
     if len(absent):

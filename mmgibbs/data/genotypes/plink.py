@@ -75,14 +75,14 @@ def read(genotypes: Genotypes) -> GenotypeFile:
         base_pairs, parse_positions(table["centimorgan"], snp_rows, bim.name, "position in centimorgan")
     )
     columns = {name: table[name] for name in ("snp", "chromosome", "counted", "other")}
-    found = snp_table(**columns, position=position)
-    _refuse_bytes(bed, fam, animals.height, bim, found.height)
+    snp_frame = snp_table(**columns, position=position)
+    _refuse_bytes(bed, fam, animals.height, bim, snp_frame.height)
     ids = animals.to_series(1).alias("id")
-    last_bytes = np.memmap(bed, np.uint8, "r", offset=HEAD, shape=(found.height, -(-len(ids) // 4)))[:, -1]
-    _refuse_padding(bed, fam, len(ids), found["snp"], last_bytes)
+    last_bytes = np.memmap(bed, np.uint8, "r", offset=HEAD, shape=(snp_frame.height, -(-len(ids) // 4)))[:, -1]
+    _refuse_padding(bed, fam, len(ids), snp_frame["snp"], last_bytes)
     warnings = _warn_of_last_animal(bed, fam, ids, last_bytes)
-    source = BedSource(bed, len(ids), found.height)
-    return GenotypeFile(bed.name, ids, animal_rows, fam.name, found, source, warnings=warnings, unit=unit)
+    source = BedSource(bed, len(ids), snp_frame.height)
+    return GenotypeFile(bed.name, ids, animal_rows, fam.name, snp_frame, source, warnings=warnings, unit=unit)
 
 
 def _read_columns(path: Path, width: int) -> tuple[pl.DataFrame, np.ndarray]:

@@ -89,14 +89,14 @@ class PreparedGenotypes:
         kept = pl.DataFrame(
             {"id": self.file.ids, "row": np.arange(self.file.n_animals), "kept": self.checked.animals["kept"]}
         )
-        found = pl.DataFrame({"id": ids.cast(pl.String)}).join(kept, on="id", how="left", maintain_order="left")
-        absent = found.filter(~pl.col("kept").fill_null(False))
+        matched = pl.DataFrame({"id": ids.cast(pl.String)}).join(kept, on="id", how="left", maintain_order="left")
+        absent = matched.filter(~pl.col("kept").fill_null(False))
         if absent.height:
             raise DataError(
                 f"{self.file.name}: {counted(absent.height, 'animal', 'is')} not genotyped, or left out by "
                 f"data.genotypes.quality, such as {', '.join(str(i) for i in absent['id'].head(SHOWN))}"
             )
-        return found["row"].to_numpy().astype(np.int64)
+        return matched["row"].to_numpy().astype(np.int64)
 
     def packed(self, ids: pl.Series, folder: Path | None = None, snps: np.ndarray | None = None) -> Store:
         """The SNPs that are kept, for these animals in this order; snps: of those some, by their place in the file.
@@ -119,10 +119,10 @@ class PreparedGenotypes:
 
     def _digest(self, animals: np.ndarray, snps: np.ndarray, kind: type[Store]) -> str:
         state = self.section.file.stat()
-        found = hashlib.sha256(f"{self.section.file} {state.st_size} {state.st_mtime_ns} {kind.kind}".encode())
+        digest = hashlib.sha256(f"{self.section.file} {state.st_size} {state.st_mtime_ns} {kind.kind}".encode())
         for chosen in (animals, snps):
-            found.update(np.ascontiguousarray(chosen, np.int64).tobytes())
-        return found.hexdigest()[:16]
+            digest.update(np.ascontiguousarray(chosen, np.int64).tobytes())
+        return digest.hexdigest()[:16]
 
 
 def prepare_genotypes(

@@ -108,8 +108,10 @@ class _Check:
         pairs = [f"{names[int(i)]} = {names[int(first[i])]}" for i in np.flatnonzero(twice)[:SHOWN]]
         if pairs:
             several = counted(int(twice.sum()), what.removesuffix("s"), "has")
-            found = f"{self.file.name}: {several} the genotypes of an earlier one"
-            self.notes.append(f"{found}, such as {', '.join(pairs)}" + ("; kept" if action == "keep" else "; dropped"))
+            message = f"{self.file.name}: {several} the genotypes of an earlier one"
+            self.notes.append(
+                f"{message}, such as {', '.join(pairs)}" + ("; kept" if action == "keep" else "; dropped")
+            )
         if action == "drop":
             self.drop(what, twice, f"the genotypes of an earlier one of the {what}")
 
@@ -117,10 +119,10 @@ class _Check:
         """Pairs of parent and progeny that are both genotyped and kept."""
         place = np.full(pedigree.n_animals + pedigree.n_groups + 1, -1)  # the last: unknown parents, code -1
         code, kept = self.matched.pedigree_code, self.kept["animals"]
-        there = np.flatnonzero((code >= 0) & kept)
-        place[code[there]] = there
-        progeny = np.tile(there, 2)
-        parent = np.concatenate([place[pedigree.sire[code[there]]], place[pedigree.dam[code[there]]]])
+        animals = np.flatnonzero((code >= 0) & kept)
+        place[code[animals]] = animals
+        progeny = np.tile(animals, 2)
+        parent = np.concatenate([place[pedigree.sire[code[animals]]], place[pedigree.dam[code[animals]]]])
         progeny, parent = progeny[parent >= 0], parent[parent >= 0]
         counts = opposing_homozygotes(self.store, self.rows, parent, progeny)
         share = counts[:, 0] / np.maximum(counts[:, 1], 1)
@@ -184,12 +186,12 @@ def _reasons(check: _Check, what: str) -> dict[str, pl.Series]:
 def _most_conflicts(parent: Sequence[int] | np.ndarray, progeny: Sequence[int] | np.ndarray, n: int) -> np.ndarray:
     """(n,) bool: animals whose absence leaves no pair."""
     parent, progeny = np.asarray(parent, np.int64), np.asarray(progeny, np.int64)
-    out, left = np.zeros(n, bool), np.ones(len(parent), bool)
-    while left.any():
-        pairs = np.bincount(parent[left], minlength=n) + np.bincount(progeny[left], minlength=n)
+    out, remaining = np.zeros(n, bool), np.ones(len(parent), bool)
+    while remaining.any():
+        pairs = np.bincount(parent[remaining], minlength=n) + np.bincount(progeny[remaining], minlength=n)
         most = np.flatnonzero(pairs == pairs.max())
-        young = most[np.isin(most, progeny[left])]
+        young = most[np.isin(most, progeny[remaining])]
         worst = int((young if len(young) else most)[0])
         out[worst] = True
-        left &= (parent != worst) & (progeny != worst)
+        remaining &= (parent != worst) & (progeny != worst)
     return out

@@ -48,8 +48,8 @@ class TableSource(GenotypeSource):
             block[max(first - start, 0) : max(stop - start, 0)]
             for block, start in zip(self.blocks, self.starts[:-1], strict=True)
         ]
-        parts = [part for part in parts if len(part)]
-        return np.concatenate([dosages(part) for part in parts] if self.real_valued else parts)
+        parts = [piece for piece in parts if len(piece)]
+        return np.concatenate([dosages(piece) for piece in parts] if self.real_valued else parts)
 
 
 def read(genotypes: Genotypes, traits: Collection[str] = ()) -> GenotypeFile:
@@ -78,8 +78,8 @@ def _ids(table: Table, column: str) -> pl.Series:
     ids = clean_ids(values, {"", "NA"}, table.name)
     void = np.flatnonzero(ids.is_null().to_numpy())
     if len(void):
-        found = [f"found no animal in column {quoted(column)}"] * SHOWN
-        raise refuse_rows(table.name, table.lines()[void], found, "an id on every row")
+        problems = [f"found no animal in column {quoted(column)}"] * SHOWN
+        raise refuse_rows(table.name, table.lines()[void], problems, "an id on every row")
     return ids.alias("id")
 
 
@@ -151,10 +151,10 @@ class _Cells:
         return values, text.is_null().scatter(rows, is_missing)
 
     def _refused(self, series: pl.Series, wrong: np.ndarray, n_known: int) -> DataError:
-        found = [f"found {quoted(series[int(i)])} for SNP {quoted(series.name)}" for i in wrong[:SHOWN]]
+        problems = [f"found {quoted(series[int(i)])} for SNP {quoted(series.name)}" for i in wrong[:SHOWN]]
         shown = ", ".join(m or "empty" for m in self.missing)
         needed = f"copies of one allele, from 0 to 2, or a missing value (data.genotypes.missing: {shown})"
-        error = refuse_rows(self.table.name, self.table.lines()[wrong], found, needed)
+        error = refuse_rows(self.table.name, self.table.lines()[wrong], problems, needed)
         if 2 * len(wrong) < n_known:
             return error
         return DataError(

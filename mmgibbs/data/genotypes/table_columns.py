@@ -121,11 +121,12 @@ def choose_columns(table: Table, wanted: str | None, traits: Collection[str]) ->
             f"{table.name}: {len(of_dominance):,} columns of heterozygotes, such as {of_dominance[0]}, left out"
         )
     if unlike := _find_odd_names(snps):
-        one = len(unlike) == 1
+        is_single = len(unlike) == 1
         warnings.append(
-            f"{table.name}: {'column' if one else 'columns'} {_listed(unlike)} {agreeing(len(unlike), 'is')} taken as "
-            f"{'a SNP' if one else 'SNPs'}, but {'its name has' if one else 'their names have'} no number, as those of "
-            f"the other SNPs have: what is no SNP must not be in the table"
+            f"{table.name}: {'column' if is_single else 'columns'} {_listed(unlike)} {agreeing(len(unlike), 'is')} "
+            f"taken as {'a SNP' if is_single else 'SNPs'}, but "
+            f"{'its name has' if is_single else 'their names have'} no number, "
+            f"as those of the other SNPs have: what is no SNP must not be in the table"
         )
     of_snps = _alleles_of_raw(snps) if is_raw else (snps, None, None)
     return Columns(id, snps, *of_snps, tuple(notes), tuple(warnings))
@@ -191,7 +192,7 @@ def _columns_of_dominance(names: Sequence[str], is_raw: bool) -> list[str]:
     if is_raw or not ends:
         return ends
     parts = [_SNP_OF_RAW.fullmatch(name) for name in names if name not in set(ends)]
-    additive = {part[1] for part in parts if part is not None}
+    additive = {match[1] for match in parts if match is not None}
     return [name for name in ends if name[: -len(_OF_DOMINANCE)] in additive]
 
 
@@ -219,17 +220,22 @@ def _find_odd_names(snps: Sequence[str]) -> list[str]:
 def _alleles_of_raw(snps: Sequence[str]) -> tuple[list[str], list[str] | None, list[str | None] | None]:
     """Names, counted and other alleles from 'rs1_A' or 'rs1_A(/G)'; the columns as they are where one is not so."""
     parts = [_SNP_OF_RAW.fullmatch(name) for name in snps]
-    found = [part.groups() for part in parts if part is not None]
-    if len(found) < len(snps) or len({name for name, _, _ in found}) < len(snps):
+    alleles = [match.groups() for match in parts if match is not None]
+    if len(alleles) < len(snps) or len({name for name, _, _ in alleles}) < len(snps):
         return list(snps), None, None
-    return [name for name, _, _ in found], [counted for _, counted, _ in found], [other for _, _, other in found]
+    return (
+        [name for name, _, _ in alleles],
+        [counted for _, counted, _ in alleles],
+        [second for _, _, second in alleles],
+    )
 
 
 def _note_left_out(columns: Sequence[str]) -> str:
-    one = len(columns) == 1
+    is_single = len(columns) == 1
     return (
-        f"column{'' if one else 's'} {_listed(columns)} {agreeing(len(columns), 'is')} no SNP{'' if one else 's'} by "
-        f"{'its name' if one else 'their names'}: left out"
+        f"column{'' if is_single else 's'} {_listed(columns)} {agreeing(len(columns), 'is')} no "
+        f"SNP{'' if is_single else 's'} "
+        f"by {'its name' if is_single else 'their names'}: left out"
     )
 
 

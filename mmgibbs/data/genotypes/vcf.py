@@ -148,10 +148,10 @@ class _Sites:
 
     def _pack(self) -> None:
         n = len(self.samples)
-        part = np.empty((len(self._codes), count_chunks(n), PackedGenotypes.width), np.uint32)
+        packed = np.empty((len(self._codes), count_chunks(n), PackedGenotypes.width), np.uint32)
         if self._codes:
-            PackedGenotypes.pack(np.stack(self._codes), np.arange(n), part)
-        self._parts.append(part)
+            PackedGenotypes.pack(np.stack(self._codes), np.arange(n), packed)
+        self._parts.append(packed)
         self._codes.clear()
 
     def packed(self) -> PackedGenotypes:

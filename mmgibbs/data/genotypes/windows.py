@@ -47,8 +47,8 @@ def placed(snps: pl.DataFrame, asked: Windows | None, unit: str | None = None) -
         pl.col("window") + 1, "chromosome", start=start.cast(pl.Float64), end=end.cast(pl.Float64), snps="snps",
         first_snp="first_snp", last_snp="last_snp",
     )  # fmt: skip
-    own = of.sort("row")["window"].to_numpy().astype(np.int64)
-    return Placed(shown, own, chromosomes, windows["code"].to_numpy().astype(np.int64))
+    window_numbers = of.sort("row")["window"].to_numpy().astype(np.int64)
+    return Placed(shown, window_numbers, chromosomes, windows["code"].to_numpy().astype(np.int64))
 
 
 def _windows_by_position(snps: pl.DataFrame, asked: Windows) -> bool:

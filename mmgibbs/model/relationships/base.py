@@ -212,8 +212,8 @@ def solve_inverse(relationship: Relationship, levels: np.ndarray, x: np.ndarray)
     from scipy.sparse.linalg import splu
 
     indptr, indices, values = relationship.inverse_csr()
-    whole = csr_array((values, indices, indptr), shape=(relationship.n_levels, relationship.n_levels))
-    P = whole if levels.size == relationship.n_levels else whole[levels][:, levels]
+    inverse = csr_array((values, indices, indptr), shape=(relationship.n_levels, relationship.n_levels))
+    P = inverse if levels.size == relationship.n_levels else inverse[levels][:, levels]
     if P.nnz > MAX_SHARE_OF_SPARSE * levels.size**2:
         return cho_solve(cho_factor(P.toarray(), lower=True), x)
     options = {"SymmetricMode": True}

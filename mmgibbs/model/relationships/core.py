@@ -89,26 +89,26 @@ class CoreBlock:
 
     def noise(self, z: np.ndarray) -> np.ndarray:
         """(m, k) of covariance weight K^-1, from normals z: of the core L z_c - P' D^-1/2 z_n, of others D^-1/2 z_n."""
-        core, others, left = self.parts.core, self.parts.others, self.parts.left
-        out, of_others = np.empty(z.shape), z[others] / np.sqrt(left)[:, None]
-        out[core], out[others] = self._root_of_core @ z[core] - self._to_core(of_others), of_others
+        core, noncore, residual = self.parts.core, self.parts.others, self.parts.left
+        out, of_others = np.empty(z.shape), z[noncore] / np.sqrt(residual)[:, None]
+        out[core], out[noncore] = self._root_of_core @ z[core] - self._to_core(of_others), of_others
         return np.sqrt(self.weight) * out
 
     def times(self, x: np.ndarray) -> np.ndarray:
         """weight K^-1 x, of x (m, k)."""
-        core, others, left = self.parts.core, self.parts.others, self.parts.left
-        out, of_others = np.empty(x.shape), (x[others] - self._from_core(x[core])) / left[:, None]
-        out[core], out[others] = self.parts.of_core @ x[core] - self._to_core(of_others), of_others
+        core, noncore, residual = self.parts.core, self.parts.others, self.parts.left
+        out, of_others = np.empty(x.shape), (x[noncore] - self._from_core(x[core])) / residual[:, None]
+        out[core], out[noncore] = self.parts.of_core @ x[core] - self._to_core(of_others), of_others
         return self.weight * out
 
     def solved(self, b: np.ndarray) -> np.ndarray:
         """K b / weight, of b (m, k): of the core K_cc (b_c + P' b_n), of others P times that and m_i b_i."""
         from scipy.linalg import cho_solve
 
-        core, others, left = self.parts.core, self.parts.others, self.parts.left
+        core, noncore, residual = self.parts.core, self.parts.others, self.parts.left
         out = np.empty(b.shape)
-        out[core] = cho_solve((self._root_of_core, True), b[core] + self._to_core(b[others]))
-        out[others] = self._from_core(out[core]) + left[:, None] * b[others]
+        out[core] = cho_solve((self._root_of_core, True), b[core] + self._to_core(b[noncore]))
+        out[noncore] = self._from_core(out[core]) + residual[:, None] * b[noncore]
         return out / self.weight
 
     def _from_core(self, x: np.ndarray) -> np.ndarray:
@@ -132,10 +132,10 @@ class CoreBlock:
         """(m, k) of covariance K / weight, from normals z: of the core L'^-1 z_c, of others P u_c + D^1/2 z_n."""
         from scipy.linalg import solve_triangular
 
-        core, others, left = self.parts.core, self.parts.others, self.parts.left
+        core, noncore, residual = self.parts.core, self.parts.others, self.parts.left
         out = np.empty(z.shape)
         out[core] = solve_triangular(self._root_of_core, z[core], trans="T", lower=True)
-        out[others] = self._from_core(out[core]) + np.sqrt(left)[:, None] * z[others]
+        out[noncore] = self._from_core(out[core]) + np.sqrt(residual)[:, None] * z[noncore]
         return out / np.sqrt(self.weight)
 
     def bytes(self, real: int) -> int:
@@ -149,26 +149,26 @@ def parts_of_core(columns: np.ndarray, diagonal: np.ndarray, core: np.ndarray) -
 
     LinAlgError where K_cc has no inverse, or the core leaves nothing of another animal.
     """
-    others = np.delete(np.arange(len(columns)), core)
+    noncore = np.delete(np.arange(len(columns)), core)
     of_core = invert(np.ascontiguousarray(columns[core]))
-    K_nc = columns[others]
+    K_nc = columns[noncore]
     P = K_nc @ of_core.values
-    left = diagonal[others] - np.einsum("ij,ij->i", P, K_nc)
-    if (left <= 1e-10 * diagonal[others]).any():
-        raise np.linalg.LinAlgError(f"the core leaves nothing of animal {int(others[np.argmin(left)]) + 1}")
-    return CoreParts(core, others, of_core.values, P, left, of_core.condition)
+    residual = diagonal[noncore] - np.einsum("ij,ij->i", P, K_nc)
+    if (residual <= 1e-10 * diagonal[noncore]).any():
+        raise np.linalg.LinAlgError(f"the core leaves nothing of animal {int(noncore[np.argmin(residual)]) + 1}")
+    return CoreParts(core, noncore, of_core.values, P, residual, of_core.condition)
 
 
 def dense_inverse(parts: CoreParts) -> np.ndarray:
     """(n, n) K^-1."""
-    core, others, n = parts.core, parts.others, parts.core.size + parts.others.size
+    core, noncore, n = parts.core, parts.others, parts.core.size + parts.others.size
     weighted = parts.products / parts.left[:, None]
     out = np.zeros((n, n))
     among = parts.of_core + parts.products.T @ weighted
     out[np.ix_(core, core)] = (among + among.T) / 2
-    out[np.ix_(others, core)] = -weighted
-    out[np.ix_(core, others)] = -weighted.T
-    out[others, others] = 1 / parts.left
+    out[np.ix_(noncore, core)] = -weighted
+    out[np.ix_(core, noncore)] = -weighted.T
+    out[noncore, noncore] = 1 / parts.left
     return out
 
 

@@ -74,12 +74,12 @@ class Eliminated:
         """M^-1 b, of b (m, k)."""
         from scipy.linalg import cho_solve
 
-        core, others, out = self.block.parts.core, self.block.parts.others, np.empty(b.shape)
+        core, noncore, out = self.block.parts.core, self.block.parts.others, np.empty(b.shape)
         of_others = np.zeros((self.across.shape[1], b.shape[1]))
-        of_others[self.place] = b[others]
+        of_others[self.place] = b[noncore]
         before = self.factor.solve(of_others)
         out[core] = cho_solve((self.root, True), b[core] - self.to_core(before))
-        out[others] = (before - self.factor.solve(self.from_core(out[core])))[self.place]
+        out[noncore] = (before - self.factor.solve(self.from_core(out[core])))[self.place]
         return out
 
     def to_core(self, x: np.ndarray) -> np.ndarray:
@@ -107,19 +107,19 @@ def eliminated(block: CoreBlock, pedigree: SubsetInverse, share: float) -> Elimi
     core = genotyped[block.parts.core]
     rest = np.delete(np.arange(kin.n_levels), core)
     place = np.searchsorted(rest, genotyped[block.parts.others])
-    own = np.zeros(rest.size)
-    own[place] = block.weight / block.parts.left
-    Q = csc_array(inverse[rest][:, rest] + diags_array(own))
+    diagonal = np.zeros(rest.size)
+    diagonal[place] = block.weight / block.parts.left
+    Q = csc_array(inverse[rest][:, rest] + diags_array(diagonal))
     factor = splu(Q, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     of_core = inverse[core]
     parts = Eliminated(block, factor, place, of_core[:, rest].tocsr(), np.empty((0, 0)))
-    left = of_core[:, core].toarray()
+    schur = of_core[:, core].toarray()
     for first in range(0, core.size, COLUMNS):
         columns = np.arange(first, min(core.size, first + COLUMNS))
         unit = np.zeros((core.size, columns.size))
         unit[columns, np.arange(columns.size)] = 1.0
-        left[:, columns] += _core_product(parts, unit) - parts.to_core(factor.solve(parts.from_core(unit)))
-    return Eliminated(block, factor, place, parts.across, np.linalg.cholesky((left + left.T) / 2))
+        schur[:, columns] += _core_product(parts, unit) - parts.to_core(factor.solve(parts.from_core(unit)))
+    return Eliminated(block, factor, place, parts.across, np.linalg.cholesky((schur + schur.T) / 2))
 
 
 def _core_product(parts: Eliminated, x: np.ndarray) -> np.ndarray:

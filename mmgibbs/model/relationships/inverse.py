@@ -33,9 +33,9 @@ def invert(K: np.ndarray) -> Inverted:
     if not condition * len(K) * np.finfo(float).eps < 1:
         raise np.linalg.LinAlgError(f"condition {condition:.1e}")
     columns = np.unique(np.linspace(0, len(K) - 1, min(CHECKED, len(K))).astype(np.int64))
-    left = K @ np.ascontiguousarray(values[:, columns])
-    left[columns, np.arange(columns.size)] -= 1.0
-    return Inverted(values, condition, float(np.abs(left).max()))
+    residual = K @ np.ascontiguousarray(values[:, columns])
+    residual[columns, np.arange(columns.size)] -= 1.0
+    return Inverted(values, condition, float(np.abs(residual).max()))
 
 
 def _norm(K: np.ndarray) -> float:
@@ -44,13 +44,13 @@ def _norm(K: np.ndarray) -> float:
 
 def identical_pairs(K: np.ndarray, most: int, block: int = 512) -> list[tuple[int, int]]:
     """Up to `most` pairs i < j with K_ii + K_jj - 2 K_ij = 0 to rounding: levels that K cannot tell apart."""
-    own = K.diagonal()
-    found: list[tuple[int, int]] = []
+    diagonal = K.diagonal()
+    identical: list[tuple[int, int]] = []
     for first in range(0, len(K), block):
         rows = slice(first, min(len(K), first + block))
-        apart = own[rows, None] + own - 2 * K[rows]
-        i, j = np.nonzero(apart < 1e-6 * own.mean())
-        found += [(int(a) + first, int(b)) for a, b in zip(i, j, strict=True) if a + first < b]
-        if len(found) >= most:
+        apart = diagonal[rows, None] + diagonal - 2 * K[rows]
+        i, j = np.nonzero(apart < 1e-6 * diagonal.mean())
+        identical += [(int(a) + first, int(b)) for a, b in zip(i, j, strict=True) if a + first < b]
+        if len(identical) >= most:
             break
-    return found[:most]
+    return identical[:most]

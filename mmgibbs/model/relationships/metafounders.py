@@ -64,9 +64,9 @@ class Metafounders(SingleStep):
 
     def draw(self, z: np.ndarray) -> np.ndarray:
         """L D^1/2 z + Q g, g = Gamma^1/2 z of the metafounders."""
-        own = z.copy()
-        own[self.relatives.n_animals :] = np.linalg.cholesky(self.gamma) @ z[self.relatives.n_animals :]
-        return super(SingleStep, self).draw(own)
+        noise = z.copy()
+        noise[self.relatives.n_animals :] = np.linalg.cholesky(self.gamma) @ z[self.relatives.n_animals :]
+        return super(SingleStep, self).draw(noise)
 
     def times(self, x: np.ndarray) -> np.ndarray:
         """(A + Q Gamma Q') x."""

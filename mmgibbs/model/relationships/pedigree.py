@@ -38,13 +38,13 @@ class PedigreeLists(NamedTuple):
     @staticmethod
     def times_row(K: PedigreeLists, level: int, theta: np.ndarray, out: np.ndarray) -> None:
         k = out.size
-        own, diagonal = np.float64(K.own[level]), np.float64(K.diagonal[level])
+        dinv, diagonal = np.float64(K.own[level]), np.float64(K.diagonal[level])
         for c in range(k):
             out[c] = diagonal * theta[level, c]
         for parent in (K.sire[level], K.dam[level]):
             if parent != UNKNOWN:
                 for c in range(k):
-                    out[c] -= 0.5 * own * theta[parent, c]
+                    out[c] -= 0.5 * dinv * theta[parent, c]
         for j in range(K.progeny_ptr[level], K.progeny_ptr[level + np.uint64(1)]):
             a, calf, mate = np.float64(K.progeny_own[j]), K.progeny[j], K.mate[j]
             for c in range(k):
@@ -119,12 +119,19 @@ class Pedigree(Relationship):
         ptr = np.empty(q + 1, np.uint64)
         progeny, mate = np.empty(kin.n_entries, np.uint32), np.empty(kin.n_entries, np.uint32)
         list_progeny(kin.sire, kin.dam, place, ptr, progeny, mate)
-        dinv, own = kin.made_dinv(), np.full(q, 1.0 if kin.random_groups else 0.0, real)
-        own[place[: kin.n_animals]] = dinv
+        dinv, dinv_of_levels = kin.made_dinv(), np.full(q, 1.0 if kin.random_groups else 0.0, real)
+        dinv_of_levels[place[: kin.n_animals]] = dinv
         sire, dam = (np.full(q, UNKNOWN) for _ in range(2))
         sire[place[: kin.n_animals]], dam[place[: kin.n_animals]] = place[kin.sire], place[kin.dam]
         return PedigreeLists(
-            sire, dam, own, kin.made_diagonal(dinv).astype(real)[order], ptr, progeny, mate, own[progeny]
+            sire,
+            dam,
+            dinv_of_levels,
+            kin.made_diagonal(dinv).astype(real)[order],
+            ptr,
+            progeny,
+            mate,
+            dinv_of_levels[progeny],
         )
 
     def list_bytes(self, real: int) -> int:
@@ -190,9 +197,9 @@ def mendelian_noise(K, z):
     q, k = z.shape
     out = np.empty((q, k))
     for level in range(np.uint64(q)):
-        own = np.sqrt(np.float64(K.own[level]))
+        sd = np.sqrt(np.float64(K.own[level]))
         for c in range(k):
-            out[level, c] = own * z[level, c]
+            out[level, c] = sd * z[level, c]
         for j in range(K.progeny_ptr[level], K.progeny_ptr[level + np.uint64(1)]):
             half = 0.5 * np.sqrt(np.float64(K.progeny_own[j]))
             for c in range(k):

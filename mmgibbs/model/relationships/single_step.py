@@ -77,12 +77,12 @@ class SingleStep(Pedigree):
     def inverse_csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         from scipy.sparse import csr_array
 
-        q, own, m = self.n_levels, self.block.levels, self.block.levels.size
+        q, levels, m = self.n_levels, self.block.levels, self.block.levels.size
         indptr, indices, values = super().inverse_csr()
         counts = np.zeros(q, np.int64)
-        counts[own] = m
+        counts[levels] = m
         block_ptr = np.concatenate([[0], np.cumsum(counts)])
-        block = csr_array((self.block.values.astype(np.float64).ravel(), np.tile(own, m), block_ptr), shape=(q, q))
+        block = csr_array((self.block.values.astype(np.float64).ravel(), np.tile(levels, m), block_ptr), shape=(q, q))
         matrix = csr_array(csr_array((values, indices, indptr), shape=(q, q)) + block)
         matrix.sort_indices()
         return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
@@ -119,14 +119,14 @@ class SingleStep(Pedigree):
 
     def _noise(self, z: np.ndarray) -> np.ndarray:
         """(q, k) in model order, of covariance omega E, and M or tau G^-1 where the pedigree's share of M is apart."""
-        own, out, by_core = z[self.block.levels], np.zeros(z.shape), self._by_core
-        own = self._root @ own if by_core is None else by_core.block.noise(own)
+        block_noise, out, by_core = z[self.block.levels], np.zeros(z.shape), self._by_core
+        block_noise = self._root @ block_noise if by_core is None else by_core.block.noise(block_noise)
         share = 1.0 if by_core is None else by_core.block.share_taken
         if share:
             parts = self._parts
             out[parts.others] = np.sqrt(share) * parts.root_times(z[parts.others])
-            own = own + parts.across @ parts.solve(out[parts.others])
-        out[self.block.levels] = own
+            block_noise = block_noise + parts.across @ parts.solve(out[parts.others])
+        out[self.block.levels] = block_noise
         return out
 
     def noise(self, lists: Lists, code: np.ndarray, who: str) -> Callable[[np.ndarray], np.ndarray]:
@@ -136,8 +136,8 @@ class SingleStep(Pedigree):
         of_pedigree = np.sqrt(by_core.pedigree_weight)
 
         def of_both(z: np.ndarray) -> np.ndarray:
-            own, more = (np.ascontiguousarray(part) for part in np.split(z, 2, axis=1))
-            return self._noise(own[position])[code] + of_pedigree * mendelian_noise(lists, more)
+            first, more = (np.ascontiguousarray(half) for half in np.split(z, 2, axis=1))
+            return self._noise(first[position])[code] + of_pedigree * mendelian_noise(lists, more)
 
         return of_both
 
@@ -170,17 +170,17 @@ class SingleStep(Pedigree):
         """
         if self._by_core is not None:
             return self._diagonal_by_core(self._by_core)
-        own = invert(self._M).values
+        block_diagonal = invert(self._M).values
         of_pedigree = self._of_pedigree()
         out = self._diagonal_of_pedigree()
         if self._is_exact:
-            difference = own - of_pedigree
+            difference = block_diagonal - of_pedigree
             for columns in self._means.columns(COLUMNS):
                 out += self._means.quadratic(columns, difference[:, columns])
         else:
-            roots = [np.linalg.cholesky(of) for of in (own, of_pedigree)]
-            out += self._changed_in_draws(len(own), lambda z: (roots[0] @ z, roots[1] @ z))
-        out[self.block.levels] = own.diagonal()
+            roots = [np.linalg.cholesky(of) for of in (block_diagonal, of_pedigree)]
+            out += self._changed_in_draws(len(block_diagonal), lambda z: (roots[0] @ z, roots[1] @ z))
+        out[self.block.levels] = block_diagonal.diagonal()
         return out
 
     @property
@@ -201,24 +201,24 @@ class SingleStep(Pedigree):
     def _diagonal_by_core(self, M: GenotypedByCore) -> np.ndarray:
         """The same from columns of M^-1 and A22, some at a time."""
         kin, chosen = self.relatives, self.block.levels.astype(np.int64)
-        out, own = self._diagonal_of_pedigree(), np.empty(chosen.size)
+        out, diagonal = self._diagonal_of_pedigree(), np.empty(chosen.size)
         for columns in self._means.columns(COLUMNS):
             inverse = M.columns_of_inverse(columns)
-            own[columns] = inverse[columns, np.arange(columns.size)]
+            diagonal[columns] = inverse[columns, np.arange(columns.size)]
             if self._is_exact:
                 A22 = a_among(kin.sire, kin.dam, kin.inbreeding, chosen, columns)
                 out += self._means.quadratic(columns, inverse - A22)
         if not self._is_exact:
             n = self.n_levels + (chosen.size if M.pedigree_weight else 0)
             out += self._changed_in_draws(n, partial(self._draws_by_core, M))
-        out[chosen] = own
+        out[chosen] = diagonal
         return out
 
     def _draws_by_core(self, M: GenotypedByCore, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """u of covariance M^-1 and v of A22, (m, k) each, from normals z: (q, k), and m more where v is a part of u."""
-        q, own = self.n_levels, self.block.levels
-        v = super().draw(z[:q])[own]
-        return M.draw(z[q:] if M.pedigree_weight else z[own], v), v
+        q, levels = self.n_levels, self.block.levels
+        v = super().draw(z[:q])[levels]
+        return M.draw(z[q:] if M.pedigree_weight else z[levels], v), v
 
     def _of_pedigree(self) -> np.ndarray:
         """(m, m) what the pedigree alone says of the levels of the block: A22, with metafounders those of both."""

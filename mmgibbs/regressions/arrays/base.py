@@ -83,10 +83,10 @@ class Host:
         matrices = L.reshape(-1, *L.shape[-2:])
         with blas_threads(1):
             if len(matrices) < self.threads:
-                for one in matrices:
-                    cholesky_in_place(one, self.at_once, self.threads)
+                for matrix in matrices:
+                    cholesky_in_place(matrix, self.at_once, self.threads)
             else:
-                self.at_once([partial(cholesky_in_place, one, run_serially) for one in matrices])
+                self.at_once([partial(cholesky_in_place, matrix, run_serially) for matrix in matrices])
         return L
 
     def solve_lower(self, L: Array, b: Array, transposed: bool = False) -> np.ndarray:
@@ -150,8 +150,8 @@ class Host:
         out = np.empty((len(keys), *shape))
         parts = [(c, first) for c in range(len(keys)) for first in range(0, shape[0], CHUNK)]
 
-        def fill(part: tuple[int, int]) -> None:
-            c, first = part
+        def fill(bounds: tuple[int, int]) -> None:
+            c, first = bounds
             rows = slice(first, first + CHUNK)
             kernel(out[c, rows], *(p[c, rows] for p in parameters), sweep, first, stream, keys.seed, keys.chains[c])
 
@@ -163,8 +163,8 @@ def added(parts: Iterable[Array]) -> Array:
     """Their sum, one after the other."""
     parts = iter(parts)
     total: Array = 0 + next(parts)
-    for part in parts:
-        total = total + part
+    for term in parts:
+        total = total + term
     return total
 
 

@@ -78,9 +78,9 @@ def _order(tiles: int) -> _Order:
     after: list[list[int]] = [[] for _ in steps]
     for n, (j, k, i) in enumerate(steps):
         needed = {_Step(i, k, k), _Step(j, k, k)} | ({_Step(j, k - 1, i)} if k else set())
-        for other in needed - {steps[n]}:
-            after[number[other]].append(n)
-    needs = np.bincount([n for those in after for n in those], minlength=len(steps))
+        for dependency in needed - {steps[n]}:
+            after[number[dependency]].append(n)
+    needs = np.bincount([n for successors in after for n in successors], minlength=len(steps))
     return _Order(tuple(steps), tuple(needs.tolist()), tuple(map(tuple, after)))
 
 
@@ -116,10 +116,10 @@ class _Factor:
         with self.changed:
             self.left -= 1
             self.failed = self.failed or failed
-            for other in self.order.after[n]:
-                self.needs[other] -= 1
-                if self.needs[other] == 0:
-                    heapq.heappush(self.free, other)
+            for successor in self.order.after[n]:
+                self.needs[successor] -= 1
+                if self.needs[successor] == 0:
+                    heapq.heappush(self.free, successor)
             self.changed.notify_all()
 
     def _at(self, row: int, column: int) -> c_void_p:
@@ -128,16 +128,16 @@ class _Factor:
 
     def take(self, step: _Step) -> None:
         j, k, i = step
-        lead, of_i, of_j, own = byref(self.lead), byref(self.widths[i]), byref(self.widths[j]), self._at(i, j)
+        lead, of_i, of_j, tile = byref(self.lead), byref(self.widths[i]), byref(self.widths[j]), self._at(i, j)
         if i == j == k:
             self._factor_tile(i)
         elif k == i:
-            routine("dtrsm")(b"L", b"U", b"T", b"N", of_i, of_j, byref(ONE), self._at(i, i), lead, own, lead)
+            routine("dtrsm")(b"L", b"U", b"T", b"N", of_i, of_j, byref(ONE), self._at(i, i), lead, tile, lead)
         elif i == j:
-            of_syrk = self._at(k, j), lead, byref(ONE), own, lead
+            of_syrk = self._at(k, j), lead, byref(ONE), tile, lead
             routine("dsyrk")(b"U", b"T", of_j, byref(self.widths[k]), byref(MINUS_ONE), *of_syrk)
         else:
-            of_gemm = self._at(k, i), lead, self._at(k, j), lead, byref(ONE), own, lead
+            of_gemm = self._at(k, i), lead, self._at(k, j), lead, byref(ONE), tile, lead
             routine("dgemm")(b"T", b"N", of_i, of_j, byref(self.widths[k]), byref(MINUS_ONE), *of_gemm)
 
     def _factor_tile(self, i: int) -> None:

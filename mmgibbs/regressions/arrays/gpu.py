@@ -61,7 +61,7 @@ class Gpu:
         flat = zip(
             L.reshape(-1, *L.shape[-2:]), self.xp.broadcast_to(b, L.shape[:-1]).reshape(-1, L.shape[-1]), strict=True
         )
-        return self.xp.stack([self._device.solve_triangular(one, x, transposed) for one, x in flat]).reshape(
+        return self.xp.stack([self._device.solve_triangular(factor, x, transposed) for factor, x in flat]).reshape(
             L.shape[:-1]
         )
 

@@ -113,12 +113,12 @@ def compile_slice_step(above: Callable[..., bool]) -> Callable[..., float]:
         u, place = uniform_pair(sweep, level, stream, draw_word(0, 0), seed, chain)
         share, spare = uniform_pair(sweep, level, stream, draw_word(1, 0), seed, chain)
         log_u = log(u)
-        left = -width * place
-        right = left + width
+        lower = -width * place
+        right = lower + width
         steps_left = np.int64(most_steps * share)
         steps_right = most_steps - 1 - steps_left
-        while steps_left > 0 and above(left, log_u, target, data):
-            left -= width
+        while steps_left > 0 and above(lower, log_u, target, data):
+            lower -= width
             steps_left -= 1
         while steps_right > 0 and above(right, log_u, target, data):
             right += width
@@ -127,11 +127,11 @@ def compile_slice_step(above: Callable[..., bool]) -> Callable[..., float]:
             w = spare
             if candidate & 1:
                 w, spare = uniform_pair(sweep, level, stream, draw_word((candidate + 3) >> 1, 0), seed, chain)
-            d = left + w * (right - left)
+            d = lower + w * (right - lower)
             if above(d, log_u, target, data):
                 return d
             if d < 0.0:
-                left = d
+                lower = d
             else:
                 right = d
         return np.nan
@@ -153,27 +153,27 @@ def sweep_groups(groups, poisson, Q, mean, width, most_steps, squeeze, beta, fir
     longest = np.int64(0)
     for i in range(first, last):
         longest = max(longest, groups.ptr[i + 1] - groups.ptr[i])
-    etas, psis, others, here = np.empty((M, longest)), np.empty(longest), np.empty(longest), np.empty(1)
+    etas, psis, log_sums, at_zero = np.empty((M, longest)), np.empty(longest), np.empty(longest), np.empty(1)
     shorts = np.empty((3, longest), np.float32)
     centre, factor = groups.centre, groups.factor
     for i in range(first, last):
         a, n = groups.ptr[i], groups.ptr[i + 1] - groups.ptr[i]
         block = groups.columns[D * a : D * (a + n)].reshape(D, n)
-        eta, psi, other, trials = etas[:, :n], psis[:n], others[:n], groups.trials[a : a + n]
+        eta, psi, log_sum, trials = etas[:, :n], psis[:n], log_sums[:n], groups.trials[a : a + n]
         z, short_x, short_trials = shorts[0, :n], shorts[1, :n], shorts[2, :n]
         one_each = True
         for r in range(n):
             short_trials[r] = np.float32(trials[r])
             one_each = one_each and trials[r] == 1.0
-        observations = Observations(psi, block, centre, factor, trials[:0] if one_each else trials, poisson, here)
+        observations = Observations(psi, block, centre, factor, trials[:0] if one_each else trials, poisson, at_zero)
         for k in range(M):
             linear_predictor(block, beta[i, k * D : (k + 1) * D], centre, factor, eta[k])
         for k in range(M):
             for r in range(n):  # not psi[:] = eta[k]: the check of its shapes takes seconds to compile
                 psi[r] = eta[k, r]
             if M > 1:
-                log_sum_except(eta, k, other)
-                psi -= other
+                log_sum_except(eta, k, log_sum)
+                psi -= log_sum
             d, moved = 0.0, 0
             for j in range(D):
                 c = k * D + j
@@ -191,7 +191,7 @@ def sweep_groups(groups, poisson, Q, mean, width, most_steps, squeeze, beta, fir
                 linear, Qcc = groups.cross[i, k, j], Q[c, c]
                 for m in range(M * D):
                     linear -= Q[c, m] * (beta[i, m] - mean[i, m])
-                here[0] = np.nan
+                at_zero[0] = np.nan
                 h = Conditional(linear - s1, -s2 - Qcc, -s3, -s4, bound, growth, single, reach, linear, Qcc, j)
                 d = slice_step(h, observations, width[i, c], most_steps, sweep, i, stream + c, seed, chain)
                 beta[i, c] += d
@@ -199,4 +199,4 @@ def sweep_groups(groups, poisson, Q, mean, width, most_steps, squeeze, beta, fir
             if M > 1:
                 before, size = centre[moved], factor[moved] * d
                 for r in range(n):
-                    eta[k, r] = psi[r] + (block[moved, r] - before) * size + other[r]
+                    eta[k, r] = psi[r] + (block[moved, r] - before) * size + log_sum[r]

@@ -38,10 +38,10 @@ def slice_steps(
     """
     u = uniforms(UNIFORMS)
     log_u = xp.log(u[..., 0])
-    left = -width * u[..., 1]
-    right = left + width
+    lower = -width * u[..., 1]
+    right = lower + width
     steps = (most_steps * u[..., 2]).astype(np.int64)
-    for end, sign, most in ((left, -1, steps), (right, 1, most_steps - 1 - steps)):
+    for end, sign, most in ((lower, -1, steps), (right, 1, most_steps - 1 - steps)):
         growing, taken = most > 0, 0
         while bool(growing.any()):
             growing &= h(end) > log_u
@@ -58,11 +58,11 @@ def slice_steps(
                     "extreme; needed standardised predictors"
                 )
             u = uniforms(min(4 * at, MOST_UNIFORMS))
-        candidate = left + u[..., at] * (right - left)
-        found = h(candidate) > log_u
-        d = xp.where(open_ & found, candidate, d)
-        open_ &= ~found
-        left = xp.where(open_ & (candidate < 0), candidate, left)
+        candidate = lower + u[..., at] * (right - lower)
+        inside = h(candidate) > log_u
+        d = xp.where(open_ & inside, candidate, d)
+        open_ &= ~inside
+        lower = xp.where(open_ & (candidate < 0), candidate, lower)
         right = xp.where(open_ & (candidate >= 0), candidate, right)
         at += 1
     return d
@@ -93,8 +93,8 @@ class LockstepVisits:
         of_class = self._slices if self.options.method == "slice" else self._polya_gamma
         eta = [self._predictor(beta, k) for k in range(self.M)]
         for k in range(self.M):
-            others = self._log_sum_except(eta, k)
-            of_class(k, eta[k] - others, others, beta, Q, mean, width, sweep, keys)
+            log_sums = self._log_sum_except(eta, k)
+            of_class(k, eta[k] - log_sums, log_sums, beta, Q, mean, width, sweep, keys)
             if self.M > 1:
                 eta[k] = self._predictor(beta, k)
 
@@ -118,7 +118,7 @@ class LockstepVisits:
         self,
         k: int,
         psi: Array,
-        others: Array,
+        log_sums: Array,
         beta: Array,
         Q: Array,
         mean: Array,
@@ -129,10 +129,10 @@ class LockstepVisits:
         for j in range(self.D):
             c, x = k * self.D + j, self.X[j]
             linear = self.cross[:, k, j] - ((beta - mean) @ Q[:, :, c, None])[..., 0]
-            here, curvature = self._loss(psi), Q[:, c, c, None]
+            loss_at_zero, curvature = self._loss(psi), Q[:, c, c, None]
             name = stream(REGRESSION_SLICE, c)
             d = slice_steps(
-                lambda d: d * (linear - 0.5 * curvature * d) - (self._loss(psi + x * d[:, self.member]) - here),  # noqa: B023
+                lambda d: d * (linear - 0.5 * curvature * d) - (self._loss(psi + x * d[:, self.member]) - loss_at_zero),  # noqa: B023
                 width[:, :, c],
                 self.options.most_steps,
                 lambda n: self.arrays.uniforms(keys, sweep, name, beta.shape[1], n),  # noqa: B023
@@ -145,7 +145,7 @@ class LockstepVisits:
         self,
         k: int,
         psi: Array,
-        others: Array,
+        log_sums: Array,
         beta: Array,
         Q: Array,
         mean: Array,
@@ -154,20 +154,20 @@ class LockstepVisits:
         keys: Keys,
     ) -> None:
         xp, D = self.xp, self.D
-        own = slice(k * D, (k + 1) * D)
+        columns = slice(k * D, (k + 1) * D)
         omega = self.arrays.polya_gammas(keys, sweep, stream(REGRESSION_LATENT, k), self.trials.astype(np.int64), psi)
         away = beta - mean
-        away[:, :, own] = -mean[:, :, own]
-        rhs = self.cross[:, k] - away @ Q[:, :, own]
-        pull = omega * others - 0.5 * self.trials
-        P = xp.tile(Q[:, None, own, own], (1, beta.shape[1], 1, 1))
+        away[:, :, columns] = -mean[:, :, columns]
+        rhs = self.cross[:, k] - away @ Q[:, :, columns]
+        pull = omega * log_sums - 0.5 * self.trials
+        P = xp.tile(Q[:, None, columns, columns], (1, beta.shape[1], 1, 1))
         for j in range(D):
             rhs[:, :, j] += self.total(self.X[j] * pull)
             for m in range(j + 1):
                 P[:, :, j, m] += self.total(omega * self.X[j] * self.X[m])
                 P[:, :, m, j] = P[:, :, j, m]
         z = self.arrays.normals(keys, sweep, stream(REGRESSION_COEFFICIENT, k), beta.shape[1], D).reshape(rhs.shape)
-        beta[:, :, own] = self._draw_normal(self.arrays.cholesky(P), rhs, z)
+        beta[:, :, columns] = self._draw_normal(self.arrays.cholesky(P), rhs, z)
 
     def _draw_normal(self, L: Array, rhs: Array, z: Array) -> Array:
         """Draws of N(P^-1 rhs, P^-1), P = L L' (C, G, D, D), by substitution in all lanes at once."""

@@ -95,8 +95,8 @@ def sweep_groups(groups, Q, mean, beta, first, last, sweep, latent_stream, strea
             for j in range(D):
                 s = groups.cross[i, k, j]
                 for m in range(M * D):
-                    other = 0.0 if m // D == k else beta[i, m]
-                    s -= Q[k * D + j, m] * (other - mean[i, m])
+                    remaining = 0.0 if m // D == k else beta[i, m]
+                    s -= Q[k * D + j, m] * (remaining - mean[i, m])
                 rhs[j] = s
                 for m in range(D):
                     P[j, m] = Q[k * D + j, k * D + m]

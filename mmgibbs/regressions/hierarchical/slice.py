@@ -129,13 +129,13 @@ class HierarchicalSliceModel:
             rows, X = slice(first, last), np.column_stack([X, np.ones(last - first)])
             known = np.flatnonzero(group[rows] >= 0)
             for d in range(0, m, DRAWS_AT_A_TIME):
-                some = slice(d, d + DRAWS_AT_A_TIME)
-                eta = np.zeros((len(population[some]), M, last - first))
+                chunk = slice(d, d + DRAWS_AT_A_TIME)
+                eta = np.zeros((len(population[chunk]), M, last - first))
                 if known.size < last - first:
-                    eta += np.einsum("nk,nj,skjm->smn", z[rows], X, population[some], optimize=True)
+                    eta += np.einsum("nk,nj,skjm->smn", z[rows], X, population[chunk], optimize=True)
                 if known.size:
                     numbers = group[rows][known]
-                    slopes, intercept = draws["beta"][some][:, numbers], draws["intercept"][some][:, numbers]
+                    slopes, intercept = draws["beta"][chunk][:, numbers], draws["intercept"][chunk][:, numbers]
                     slopes, intercept = slopes.reshape(*slopes.shape[:3], M), intercept.reshape(*intercept.shape[:2], M)
                     eta[:, :, known] = np.einsum("nj,snjm->smn", X[known, :-1], slopes) + np.moveaxis(intercept, 2, 1)
                 out[rows] += _means(eta, classes)
@@ -301,7 +301,7 @@ class HierarchicalSliceSampler:
             what, equation = "binary logit", f"logit {probability(columns, label(classes[1]))} = {right}"
         of_groups = columns.group_predictors
         mean = "I" if o.covariance_mean == 1 else f"{o.covariance_mean:g} I"
-        own = "α_{i} and β_{i} for all k" if self.M > 1 else "α_{i} and β_{i}"
+        names = "α_{i} and β_{i} for all k" if self.M > 1 else "α_{i} and β_{i}"
         return Description(
             model=f"Hierarchical {what} of {', '.join(columns.response)}: each {by} has an intercept and coefficients "
             "of its own, drawn around those of the population.",
@@ -314,7 +314,7 @@ class HierarchicalSliceSampler:
             where=(
                 f"The groups i are the levels of {by}: {n:,} of them.",
                 *([reference_words(classes)] if classes is not None and self.M > 1 else []),
-                f"b_{{i}} holds {own}."
+                f"b_{{i}} holds {names}."
                 + (f" w_{{i}} has a 1 and {', '.join(of_groups)} of the group." if of_groups else ""),
                 predictors_words(self.predictors),
                 self._names_words(of_groups),
@@ -326,16 +326,16 @@ class HierarchicalSliceSampler:
 
         columns: the user's names of the group predictors, whose parameters may have others (z0, z1).
         """
-        x, *others = self.coords["coefficient"]
+        x, *slopes = self.coords["coefficient"]
         of_groups, contrasts = self.coords["group_predictor"][1:], self.coords["contrast"]
         called = columns or of_groups
         k, for_k = (f",{contrasts[0]}", f" for {label(contrasts[0])}") if self.M > 1 else ("", "")
-        of_x = f"coefficients of {x}" if others else "intercepts"
+        of_x = f"coefficients of {x}" if slopes else "intercepts"
         where = f" where {labels(called)} {'is' if len(called) == 1 else 'are'} 0" if of_groups else ""
         said = [f"population[intercept,{x}{k}] is the mean of the {of_x}{for_k}{where}"]
         if of_groups:
             said.append(f"population[{of_groups[0]},{x}{k}] what one unit of {called[0]} adds to it")
-        if others:
+        if slopes:
             said.append(f"population[intercept,intercept{k}] that of the intercepts{for_k}{where}")
         return f"Δ is population: {labels(said)}. V is covariance, of the groups about these means."
 

@@ -104,9 +104,9 @@ class CoefficientsByRowGram:
                 V[c] += half @ half.T
         L = self.arrays.cholesky(V, overwrite=True)
         assert latent.z is not None, "it is kept for those who say keep_z"
-        half, one = self.arrays.solve_lower(L, latent.z), self.arrays.solve_lower(L, xp.ones((C, self.n)))
-        q = precision[:, -1] + (one**2).sum(1)
-        m = (one * half).sum(1) / q
+        half, solved_ones = self.arrays.solve_lower(L, latent.z), self.arrays.solve_lower(L, xp.ones((C, self.n)))
+        q = precision[:, -1] + (solved_ones**2).sum(1)
+        m = (solved_ones * half).sum(1) / q
         return self.Posterior(self, L, latent.z, sd, q, m, (half**2).sum(1) - q * m**2)
 
     @dataclass

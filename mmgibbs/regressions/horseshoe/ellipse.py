@@ -88,11 +88,11 @@ def separated(X: Predictors, positive: np.ndarray, arrays: Arrays, real: npt.DTy
         return bool(np.all(sign * (K @ np.linalg.solve(K + 1e-8 * np.eye(X.n), sign)) > 0))
     most = ROWS_OF_A_CLASS * (X.p + 1)
     while True:
-        some = np.sort(np.concatenate([_spread(np.flatnonzero(positive == side), most) for side in (True, False)]))
-        part = Predictors(X.values[some], X.names, X.centre, X.scale)
-        found = probit_fit(ProbitRows(part, positive[some], arrays, real)).separated
-        if not found or len(some) == X.n:
-            return found
+        rows = np.sort(np.concatenate([_spread(np.flatnonzero(positive == side), most) for side in (True, False)]))
+        subset = Predictors(X.values[rows], X.names, X.centre, X.scale)
+        is_separated = probit_fit(ProbitRows(subset, positive[rows], arrays, real)).separated
+        if not is_separated or len(rows) == X.n:
+            return is_separated
         most *= 4
 
 
@@ -133,7 +133,7 @@ def _eta(rows: ProbitRows, b: np.ndarray) -> np.ndarray:
 
 def _penalised(rows: ProbitRows, b: np.ndarray, ridge: np.ndarray) -> float:
     eta = _eta(rows, b)[None]
-    return float(rows.log_likelihood(lambda some: eta[:, some])[0]) - 0.5 * float(b @ (ridge * b))
+    return float(rows.log_likelihood(lambda rows_of_chunk: eta[:, rows_of_chunk])[0]) - 0.5 * float(b @ (ridge * b))
 
 
 def _spread(rows: np.ndarray, most: int) -> np.ndarray:

@@ -80,7 +80,7 @@ def latent_rows(X, b, a, positive, sweep, first, stream, seed, chains, z, sums):
     batch = GROUP * np.uint64(max(1, BATCH_BYTES // (4 * X.itemsize * X.shape[1])))
     for start in range(np.uint64(0), m, batch):
         stop = min(start + batch, m)
-        whole = stop - (stop - start) % GROUP
+        full_groups = stop - (stop - start) % GROUP
         for c in range(np.uint64(b.shape[0])):
             zc, total = z[c], sums[c]
             for i in range(start, stop):
@@ -96,8 +96,8 @@ def latent_rows(X, b, a, positive, sweep, first, stream, seed, chains, z, sums):
                 )
                 total[p] += zc[i]
                 total[p + ONE] += zc[i] * zc[i]
-            for i in range(start, whole, GROUP):
+            for i in range(start, full_groups, GROUP):
                 of_z = real(zc[i]), real(zc[i + ONE]), real(zc[i + TWO]), real(zc[i + THREE])
                 _add_four(real, total[:p], X[i], X[i + ONE], X[i + TWO], X[i + THREE], of_z)
-            for i in range(whole, stop):
+            for i in range(full_groups, stop):
                 _add(real, total[:p], X[i], real(zc[i]))

@@ -44,13 +44,13 @@ class Horseshoe:
         self.p, self.global_scale, self.arrays = p, global_scale, arrays
 
     def start(self, keys: Keys) -> State:
-        xp, one = self.arrays.xp, self.arrays.xp.ones(len(keys))
+        xp, ones = self.arrays.xp, self.arrays.xp.ones(len(keys))
         return {
             "local": 2.0 * self.arrays.exponentials(keys, 0, stream(REGRESSION_START, 1), self.p),
             "local_auxiliary": xp.ones((len(keys), self.p)),
-            "global": one * self.global_scale**-2,
-            "global_auxiliary": one * self.global_scale**2,
-            "slab": 0.0 * one,
+            "global": ones * self.global_scale**-2,
+            "global_auxiliary": ones * self.global_scale**2,
+            "slab": 0.0 * ones,
         }
 
     def precision(self, state: State) -> Array:

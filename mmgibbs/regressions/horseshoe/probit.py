@@ -90,9 +90,9 @@ class HorseshoeProbitModel:
         X = data.predictors
         codes, classes = read_classes(data.response, data.response_name)
         if codes.shape != (X.n,):
-            found = f"an array of shape {np.shape(data.response)}"
+            got = f"an array of shape {np.shape(data.response)}"
             raise DataError(
-                f"{data.response_name}: found {found}, needed one label for each of the {X.n} rows of predictors"
+                f"{data.response_name}: found {got}, needed one label for each of the {X.n} rows of predictors"
             )
         if len(classes) > 2:
             raise DataError(

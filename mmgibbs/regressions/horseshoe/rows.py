@@ -67,10 +67,10 @@ class ProbitRows:
 
         def work_on_host(piece: int) -> None:
             for rows, X in self._kernel_arrays(*pieces[piece]):
-                side, part = self.positive[rows], np.empty((C, len(X)))
-                latent_rows(X, b, a, side, sweep, rows.start, LATENT, keys.seed, chains, part, sums[piece])
+                side, chunk = self.positive[rows], np.empty((C, len(X)))
+                latent_rows(X, b, a, side, sweep, rows.start, LATENT, keys.seed, chains, chunk, sums[piece])
                 if z is not None:
-                    z[:, rows] = part
+                    z[:, rows] = chunk
 
         def work_on_device(piece: int) -> None:
             assert z is not None
@@ -96,9 +96,9 @@ class ProbitRows:
 
         def work_on_host(piece: int) -> None:
             for rows, X in self._kernel_arrays(*pieces[piece]):
-                part = np.empty((C * k, len(X)))
-                linear_predictors(X, b, a, part)
-                out[:, rows] = part
+                chunk = np.empty((C * k, len(X)))
+                linear_predictors(X, b, a, chunk)
+                out[:, rows] = chunk
 
         def work_on_device(piece: int) -> None:
             for rows, X in self._blocks(*pieces[piece]):

@@ -28,11 +28,11 @@ def shrink(
     point, tries = xp.zeros(len(level)), xp.zeros(len(level))
     active = np.arange(len(level))
     for k in range(uniforms.shape[1]):
-        here = low[active] + (high - low)[active] * uniforms[active, k]
-        inside = value(here, active) > level[active]
-        point[active] = xp.where(inside, here, 0.0)
-        low[active] = xp.where(here < 0, here, low[active])
-        high[active] = xp.where(here < 0, high[active], here)
+        candidate = low[active] + (high - low)[active] * uniforms[active, k]
+        inside = value(candidate, active) > level[active]
+        point[active] = xp.where(inside, candidate, 0.0)
+        low[active] = xp.where(candidate < 0, candidate, low[active])
+        high[active] = xp.where(candidate < 0, high[active], candidate)
         tries[active] += 1
         active = active[~arrays.fetch(inside)]
         if not active.size:

@@ -138,10 +138,10 @@ class MultinomialPGSampler:
     def log(self, state: State) -> dict:
         asarray, p = self.arrays.asarray, self.X.p
         slopes = state["beta"][..., :p] / asarray(self.X.scale)
-        found = {"beta": slopes.swapaxes(1, 2)}
+        values = {"beta": slopes.swapaxes(1, 2)}
         if self.options.intercept:
-            found["intercept"] = state["beta"][..., p] - (slopes * asarray(self.X.origin)).sum(2)
-        return found
+            values["intercept"] = state["beta"][..., p] - (slopes * asarray(self.X.origin)).sum(2)
+        return values
 
     def statistics(self, state: State) -> dict:
         return {}
@@ -221,8 +221,8 @@ class HostRows:
             ),
         )
         blocks = [slice(first, min(first + m, X.n)) for first in range(0, X.n, m)]
-        each = -(-len(blocks) // STRIPS)
-        self.strips = [blocks[k : k + each] for k in range(0, len(blocks), each)]
+        stripe = -(-len(blocks) // STRIPS)
+        self.strips = [blocks[k : k + stripe] for k in range(0, len(blocks), stripe)]
 
     def moments(self, j: int, stale: slice, beta: Array, logits: Array, keys: Keys, sweep: int) -> tuple[Array, Array]:
         """(Z' diag(omega) Z, Z'(kappa + omega c)) of category j, (C, d, d) and (C, d), after the draw of its omega.

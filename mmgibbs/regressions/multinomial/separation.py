@@ -122,15 +122,15 @@ def _constraints(Z: np.ndarray, seen: np.ndarray, unknown: np.ndarray) -> csr_ar
     i, y = np.nonzero(seen)
     rows, columns, values = [], [], []
     for k in range(seen.shape[1]):
-        other = np.flatnonzero(y != k)
+        rows_of_others = np.flatnonzero(y != k)
         for sign, which in (
-            (1.0, unknown[:, y[other]].T),
-            (-1.0, np.broadcast_to(unknown[:, k], (other.size, len(unknown)))),
+            (1.0, unknown[:, y[rows_of_others]].T),
+            (-1.0, np.broadcast_to(unknown[:, k], (rows_of_others.size, len(unknown)))),
         ):
             at, column = np.nonzero(which >= 0)
-            rows.append(other[at] + k * i.size)
+            rows.append(rows_of_others[at] + k * i.size)
             columns.append(which[at, column])
-            values.append(sign * Z[i[other[at]], column])
+            values.append(sign * Z[i[rows_of_others[at]], column])
     where = np.unique(np.concatenate(rows), return_inverse=True)[1]
     return csr_array(
         (np.concatenate(values), (where, np.concatenate(columns))), shape=(where.max() + 1, unknown.max() + 1)

@@ -50,8 +50,8 @@ class SoftmaxGradient:
         row = np.dtype(real).itemsize * (predictors.p + len(totals))
         rows = max(1, (BLOCK_BYTES if arrays.device == "cpu" else DEVICE_BLOCK_BYTES) // row)
         starts = range(0, predictors.n, rows)
-        each = -(-len(starts) // (PARTS if arrays.device == "cpu" else 1))
-        self.parts = [[slice(i, i + rows) for i in starts[k : k + each]] for k in range(0, len(starts), each)]
+        stripe = -(-len(starts) // (PARTS if arrays.device == "cpu" else 1))
+        self.parts = [[slice(i, i + rows) for i in starts[k : k + stripe]] for k in range(0, len(starts), stripe)]
 
     def __call__(self, B: Array) -> tuple[Array, Array]:
         """(log likelihood (C,), gradient (C, K - 1, D)) at B (C, K - 1, D), of the standardised columns, float64."""
@@ -121,8 +121,8 @@ def averaged_softmax(beta: np.ndarray, intercept: np.ndarray, predictors: Predic
     for first, last, X in predictors.blocks():
         total = np.zeros((K, last - first))
         for d in range(0, m, DRAWS_AT_A_TIME):
-            part = slice(d, d + DRAWS_AT_A_TIME)
-            E = (beta[part].reshape(-1, p) @ X.T).reshape(-1, K, last - first) + intercept[part, :, None]
+            chunk = slice(d, d + DRAWS_AT_A_TIME)
+            E = (beta[chunk].reshape(-1, p) @ X.T).reshape(-1, K, last - first) + intercept[chunk, :, None]
             softmax(E)
             total += E.sum(0)
         out[first:last, :-1] = total.T / m

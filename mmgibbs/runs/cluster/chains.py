@@ -161,8 +161,8 @@ class _SpreadChains:
         """
         worker = self._at[chain] = self.cluster.take_worker(self._ending)
         self._payload.to(worker)
-        found = self.job.checkpoint(chain)
-        state = None if found is None else self._payload.send(worker, pickle.dumps(found.arrays, 5))
+        checkpoint = self.job.checkpoint(chain)
+        state = None if checkpoint is None else self._payload.send(worker, pickle.dumps(checkpoint.arrays, 5))
         at: Position = self._call(_start, chain, state)
         self._writers[chain] = self.job.checkpoint_writer(chain, at.number)
 

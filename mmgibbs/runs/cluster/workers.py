@@ -85,12 +85,12 @@ def connect(address: str, say: Callable[[str], None]) -> Iterator[Cluster]:
             n = int(form["workers"])
             security = _temporary_security(where)
             with signals_ignored():
-                here = LocalCluster(
+                local_cluster = LocalCluster(
                     n, threads_per_worker=max(1, cores() // n), memory_limit=0, host=LOOPBACK, protocol="tls://",
                     security=security, dashboard_address=f"{LOOPBACK}:0", scheduler_kwargs={"dashboard": False},
                     silence_logs="CRITICAL"
                 )  # fmt: skip
-            at = stack.enter_context(here).scheduler_address
+            at = stack.enter_context(local_cluster).scheduler_address
         try:
             client = stack.enter_context(Client(at, timeout=CONNECTING, set_as_default=False, security=security))
         except (OSError, TimeoutError) as error:
@@ -137,10 +137,10 @@ class Cluster:
                 f"{option_name('cluster')}: the scheduler at {address} has no worker after {CONNECTING:g} seconds"
             ) from error
         self.first_workers = self.workers()
-        others = [f"worker {w} has mmgibbs {v}" for w, v in self._versions.items() if v != mmgibbs.__version__]
-        if others:
+        differing = [f"worker {w} has mmgibbs {v}" for w, v in self._versions.items() if v != mmgibbs.__version__]
+        if differing:
             where = option("cluster", address)
-            raise ConfigError(f"{where}: {', '.join(others)}; needed {mmgibbs.__version__}, as here")
+            raise ConfigError(f"{where}: {', '.join(differing)}; needed {mmgibbs.__version__}, as here")
         say(f"cluster {address}: {counted(len(self.first_workers), 'worker')} with {counted(self.threads, 'thread')}")
 
     @property
@@ -157,8 +157,8 @@ class Cluster:
         """Address -> threads of the workers that are there now; those of another version are left out, and reported."""
         with self._lock:
             try:
-                found = self.client.nthreads()
-                new = [w for w in found if w not in self._versions]
+                threads = self.client.nthreads()
+                new = [w for w in threads if w not in self._versions]
                 answers = self.client.run(_version_asker(), workers=new, on_error="return") if new else {}
             except (OSError, TimeoutError) as error:
                 raise DeviceError(
@@ -173,7 +173,7 @@ class Cluster:
                         f"worker {worker} is not used: it has mmgibbs {self._versions[worker]}, needed "
                         f"{mmgibbs.__version__}"
                     )
-            return {w: n for w, n in found.items() if self._versions.get(w) == mmgibbs.__version__}
+            return {w: n for w, n in threads.items() if self._versions.get(w) == mmgibbs.__version__}
 
     def take_worker(self, ending: Callable[[], bool]) -> str:
         """The worker with the least work for its threads; it has one chain more from now on, until `leave`."""
