@@ -25,7 +25,7 @@ class ConfigError(MmgibbsError):
     """An analysis that cannot be used: an unknown key, a wrong type. The message names the YAML path."""
 
 
-class OtherVersion(ConfigError):
+class VersionError(ConfigError):
     """A checkpoint of a version that kept something else, which this version cannot continue."""
 
 

@@ -14,7 +14,7 @@ from mmgibbs.build.observed_scale import make_probabilities
 from mmgibbs.build.totals import make_total
 from mmgibbs.config import Analysis, component_names, criteria
 from mmgibbs.config import Decisions as Asked
-from mmgibbs.config.decisions import on_records
+from mmgibbs.config.decisions import parse_record_criterion
 from mmgibbs.data.animal_ids import explain_respelled
 from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.errors import ConfigError, nearest
@@ -66,7 +66,7 @@ def _totals(
     info = next(info for info in infos if info.name == term)
     names = {name for weights in wanted.values() for name in weights}
     traits = {info.trait_of_component[c] for c, label in enumerate(info.components) if label in names}
-    traits |= {design.traits.index(asked[1]) for name in names if (asked := on_records(name)) is not None}
+    traits |= {design.traits.index(asked[1]) for name in names if (asked := parse_record_criterion(name)) is not None}
     totals = []
     for t in sorted(traits & {m.trait for m in design.markers}):
         total = make_total(t, infos, prepared)
@@ -103,7 +103,7 @@ def _record_scale_criteria(
     design = prepared.design
     criteria: dict[str, tuple[Probabilities, np.ndarray]] = {}
     for name in dict.fromkeys(name for weights in wanted.values() for name in weights):
-        asked = on_records(name)
+        asked = parse_record_criterion(name)
         if asked is None:
             continue
         what, trait, category = asked

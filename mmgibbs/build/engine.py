@@ -223,9 +223,9 @@ def marginal_cost(sampler: Sampler, model: MixedModel, cost: FactorCost) -> floa
     of_terms = count_elements([model.covariance(i) for i in model.random_terms])
     p = of_terms + count_elements(model.residual.matrices)
     looks = 2 * ROUNDS * max(PAIRS, p) + 6 * p + 10
-    shape = looks * (cost.milliseconds + cost.of_gradient)
+    shape = looks * (cost.milliseconds + cost.gradient_ms)
     points = points_kept(p)
     shape += LEARN * points**3
-    move = MOVE + STEP * STEPS * points * p + cost.milliseconds + (GRADIENTS * cost.of_gradient if p >= MANY else 0.0)
+    move = MOVE + STEP * STEPS * points * p + cost.milliseconds + (GRADIENTS * cost.gradient_ms if p >= MANY else 0.0)
     drawn = min(OF_MARGINAL / (1 + (of_terms / 4) ** 2), 1.0 / sampler.thin)
     return (shape + (sampler.burn_in + sampler.samples) * move) / (sampler.samples * drawn)

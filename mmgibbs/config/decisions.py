@@ -96,7 +96,7 @@ FORMS_ON_RECORDS = {
 }
 
 
-def on_records(name: str) -> tuple[str, str, str] | None:
+def parse_record_criterion(name: str) -> tuple[str, str, str] | None:
     """('probability', 'ease', 'difficult') of 'probability[ease:difficult]'; None for the name of a component."""
     match = _ON_RECORDS.fullmatch(name)
     return None if match is None else (match[1], match[2], match[3] or "")
@@ -106,7 +106,7 @@ def check_on_records(decisions: Decisions | None, types: Mapping[str, str], prob
     """Probabilities and expected counts in an index are of traits that have them; types: trait -> its type."""
     for index, weights in (decisions.index if decisions is not None else {}).items():
         for name in weights:
-            found = on_records(name)
+            found = parse_record_criterion(name)
             if found is None:
                 continue
             what, trait, category = found
@@ -128,13 +128,13 @@ def criteria(decisions: Decisions, random: Random) -> dict[str, Weights]:
         name: {
             label: w
             for of, w in weights.items()
-            if (label := of if on_records(of) else component_of(of, random)) is not None
+            if (label := of if parse_record_criterion(of) else find_component(of, random)) is not None
         }
         for name, weights in wanted.items()
     }
 
 
-def component_of(name: str, random: Random) -> str | None:
+def find_component(name: str, random: Random) -> str | None:
     """A component by its name, 'maternal:weaning_weight', or by the trait whose direct effect it is; None: neither."""
     labels = component_names(random)
     only = next(iter(random.effects)) if len(random.effects) == 1 else "direct"
@@ -159,12 +159,12 @@ def complete_decisions(
         problems.add(("decisions", "term"), f"{found}; {nearest(term, model.random, 'the random effects are')}")
         return decisions
     random = model.random[term]
-    traits = decisions.traits or tuple(t for t in names if not decisions.index or component_of(t, random))
+    traits = decisions.traits or tuple(t for t in names if not decisions.index or find_component(t, random))
     _check_components([(("traits",), t) for t in traits], term, random, problems)
     for name, weights in decisions.index.items():
         place = ("index", name)
         _check_components([((*place, of), of) for of in weights], term, random, problems)
-        components = [component_of(of, random) for of in weights]
+        components = [find_component(of, random) for of in weights]
         twice = next((c for i, c in enumerate(components) if c is not None and c in components[:i]), None)
         if name in traits:
             problems.add(("decisions", *place), "this name is already a trait, needed another name")
@@ -180,7 +180,7 @@ def _check_components(
 ) -> None:
     """A problem for each (place, name) that is neither a component nor a trait."""
     for place, name in wanted:
-        if component_of(name, random) is None and on_records(name) is None:
+        if find_component(name, random) is None and parse_record_criterion(name) is None:
             labels = component_names(random)
             own = [label for label in labels if label.endswith(f":{name}")]
             needed = f"needed one of {', '.join(own)}" if own else nearest(name, labels, "there are")

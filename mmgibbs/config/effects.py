@@ -30,7 +30,7 @@ from mmgibbs.config.fields import (
     read_name,
 )
 from mmgibbs.config.markers import MarkerEffects
-from mmgibbs.config.messages import Expected, Problems, keys_of_each
+from mmgibbs.config.messages import Expected, Problems, keys_by_kind
 from mmgibbs.config.relationships import AnyRelationship, Identity
 from mmgibbs.config.rules import OF_A_MIXED_MODEL, OF_A_REGRESSION
 from mmgibbs.config.text import as_yaml_value
@@ -120,7 +120,7 @@ class Fixed(Section):
     numbers by their values; the first class effect without a reference keeps all its levels, which contain the mean,
     if there is no intercept."""
 
-    def prior_of(self, trait: str) -> float | None:
+    def trait_prior(self, trait: str) -> float | None:
         """Variance of the normal prior of the effect on a trait; None: flat."""
         return self.prior_variance.get(trait) if isinstance(self.prior_variance, dict) else self.prior_variance
 
@@ -132,7 +132,7 @@ class Fixed(Section):
 
     def is_flat(self, trait: str) -> bool:
         """Whether the effect acts on the trait with a flat prior."""
-        return trait in self.traits and self.prior_of(trait) is None
+        return trait in self.traits and self.trait_prior(trait) is None
 
 
 def read_options(value: object) -> object:
@@ -181,7 +181,7 @@ class Random(Section):
     """How levels are related: identity (independent), pedigree, genomic, dominance or single_step; the path of a file
     with an inverse matrix; or a mapping with one of these as its `kind` and further keys."""
 
-    effects: Annotated[dict[EffectName, RandomEffect], keys_of_each("effect")] = {}
+    effects: Annotated[dict[EffectName, RandomEffect], keys_by_kind("effect")] = {}
     """Effects that share one covariance matrix, such as direct and maternal: name of each -> its keys."""
 
     @classmethod
@@ -225,13 +225,13 @@ class Model(Section):
     """auto: an intercept for each trait unless a fixed class effect without `reference` takes its place; true or
     false."""
 
-    fixed: Annotated[ByName[Fixed], keys_of_each("fixed effect")] = {}
+    fixed: Annotated[ByName[Fixed], keys_by_kind("fixed effect")] = {}
     """Fixed effects: name of each -> its keys. An empty entry is a class effect of the column of that name."""
 
-    random: Annotated[ByName[Random], keys_of_each("random effect")] = {}
+    random: Annotated[ByName[Random], keys_by_kind("random effect")] = {}
     """Random effects: name of each -> its keys."""
 
-    markers: Annotated[ByName[MarkerEffects], keys_of_each("term of SNP effects")] = {}
+    markers: Annotated[ByName[MarkerEffects], keys_by_kind("term of SNP effects")] = {}
     """SNP effects of data.genotypes: name of each term -> its keys."""
 
     plugin: Annotated[Text, Expected("the name of a regression, such as horseshoe_probit")] | None = None

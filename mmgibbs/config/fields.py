@@ -199,10 +199,10 @@ def read_boolean(value: object) -> object:
 def read_auto_or_boolean(value: object) -> object:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         raise unsuitable()
-    return in_lower_case(read_boolean(value))
+    return to_lower_case(read_boolean(value))
 
 
-def in_lower_case(value: object) -> object:
+def to_lower_case(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
@@ -230,7 +230,7 @@ Count = Annotated[int, Field(ge=1), WHOLE]
 Boolean = Annotated[bool, BeforeValidator(read_boolean)]
 AutoOrBoolean = Annotated[Literal["auto", True, False], BeforeValidator(read_auto_or_boolean)]
 Auto = Annotated[T | None, BeforeValidator(nothing_for_auto), AlsoTakes(({"const": "auto"},))]
-Choice = Annotated[T, BeforeValidator(in_lower_case)]  # Choice[Literal["one", "other"]]
+Choice = Annotated[T, BeforeValidator(to_lower_case)]  # Choice[Literal["one", "other"]]
 
 
 # ------------------------------------------------------------------------------------------------ text

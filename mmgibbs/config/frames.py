@@ -27,7 +27,7 @@ def as_polars(value: Any) -> pl.DataFrame | None:
     if isinstance(value, pl.DataFrame):
         return value
     if is_pandas(value):
-        return _of_pandas(value)
+        return _convert_pandas(value)
     if is_series_of_pandas(value):
         name = f" ({value.name!r})" if getattr(value, "name", None) is not None else ""
         raise ValueError(f"{'an' if type(value).__name__ == 'Index' else 'a'} {type(value).__name__} of pandas{name}")
@@ -42,7 +42,7 @@ def as_polars(value: Any) -> pl.DataFrame | None:
     return frame
 
 
-def _of_pandas(table: Any) -> pl.DataFrame:
+def _convert_pandas(table: Any) -> pl.DataFrame:
     """Column by column, which needs no pyarrow; an index with a name is a column, unless it repeats one."""
     import polars as pl
 

@@ -264,9 +264,9 @@ class MarkerEffects(Section):
 
     def refusals(self) -> list[tuple[tuple[str, ...], str]]:
         """What does not fit once everything is filled in."""
-        return [*self._of_classes(), *self._of_traits()]
+        return [*self._class_lines(), *self._trait_lines()]
 
-    def _of_classes(self) -> list[tuple[tuple[str, ...], str]]:
+    def _class_lines(self) -> list[tuple[tuple[str, ...], str]]:
         out: list[tuple[tuple[str, ...], str]] = []
         needed = f"{len(self.classes)}, one for each class"
         if self.n_states > 2:
@@ -281,7 +281,7 @@ class MarkerEffects(Section):
                 out.append((("pi", key), f"found {len(given)} {what}, needed {needed}"))
         return out
 
-    def _of_traits(self) -> list[tuple[tuple[str, ...], str]]:
+    def _trait_lines(self) -> list[tuple[tuple[str, ...], str]]:
         out: list[tuple[tuple[str, ...], str]] = []
         across, T = self.across_traits, len(self.traits)
         if across is None or across == "independent":

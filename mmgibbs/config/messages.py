@@ -28,7 +28,7 @@ class Expected:
     text: str
 
 
-def keys_of_each(what: str) -> Expected:
+def keys_by_kind(what: str) -> Expected:
     return Expected(f"a mapping from the name of each {what} to its keys")
 
 
@@ -84,7 +84,7 @@ def translate(section: type[Section], error: ValidationError, given: Mapping[str
                 continue
             lists.add(key)
         place, at, kind, value = _located(_annotation(fields[str(key)]), rest, given.get(str(key)))
-        message = e["msg"] if e["type"] == _OURS else unexpected_text(value, _expected_of(kind, value))
+        message = e["msg"] if e["type"] == _OURS else unexpected_text(value, _expected_text(kind, value))
         problems.add((str(key), *place), at + message)
 
 
@@ -143,12 +143,12 @@ def _flat(metadata: Sequence[Any]) -> Iterator[Any]:
         yield from item.metadata if isinstance(item, FieldInfo) else [item]
 
 
-def _expected_of(kind: Any, value: object) -> str:
+def _expected_text(kind: Any, value: object) -> str:
     """What a field takes: as it says itself, or by its choices or bounds; with a hint of what may be meant."""
     kind, metadata = _plain(kind)
     texts = [m.text for m in metadata if isinstance(m, Expected)]
     choices = get_args(kind) if get_origin(kind) is Literal else ()
-    text = texts[-1] if texts else _by_type(kind, choices, metadata)
+    text = texts[-1] if texts else _type_text(kind, choices, metadata)
     if choices and isinstance(value, str) and value:
         close = nearest(value, [c for c in choices if isinstance(c, str)])
         return f"{text}; {close}" if close.startswith("did") else text
@@ -161,7 +161,7 @@ def has_decimal_comma(text: str) -> bool:
     return as_number(text) is None and as_number(text.replace(",", ".", 1)) is not None
 
 
-def _by_type(kind: Any, choices: tuple[Any, ...], metadata: list[Any]) -> str:
+def _type_text(kind: Any, choices: tuple[Any, ...], metadata: list[Any]) -> str:
     if choices:
         return listed([c if isinstance(c, str) else show(c) for c in choices])
     if kind is bool:

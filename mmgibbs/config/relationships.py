@@ -147,13 +147,13 @@ BaseFrequencies = Annotated[  # as data.genotypes.frequencies, or base: those of
 ]
 
 
-def _in_capitals(value: object) -> object:
+def _to_capitals(value: object) -> object:
     return value.upper() if isinstance(value, str) else value
 
 
 Partner = Annotated[
     Literal["A22", "I"],
-    BeforeValidator(_in_capitals),
+    BeforeValidator(_to_capitals),
     Expected("A22 (pedigree relationships of the genotyped) or I"),
 ]
 
@@ -175,7 +175,7 @@ Tuning = Annotated[
 ]
 
 
-class OfGenotypes(Relationship):
+class GenotypeRelationship(Relationship):
     """What those from genotypes have in common: a dense matrix, mixed with another so that it has an inverse."""
 
     blend: Share = 0.05
@@ -222,7 +222,7 @@ class Core(Section):
             problems.add(place, f"found {' and '.join(given) or 'none of them'}, needed one of size, explained, file")
 
 
-class Genomic(OfGenotypes):
+class Genomic(GenotypeRelationship):
     """Additive relationships of genotyped animals from their genotypes (GBLUP)."""
 
     core: Core | None = None
@@ -260,7 +260,7 @@ class Genomic(OfGenotypes):
         return self.model_copy(update=found) if found else self
 
 
-class Dominance(OfGenotypes):
+class Dominance(GenotypeRelationship):
     """Dominance relationships of genotyped animals from their genotypes."""
 
     name = "dominance"

@@ -91,12 +91,12 @@ def show(value: object) -> str:
             else f"a list of {len(value)} values"
         )
     if isinstance(value, dict):
-        keys = ", ".join(one_line(str(k)) for k in list(value)[:5])
+        keys = ", ".join(to_line(str(k)) for k in list(value)[:5])
         return f"a mapping with the keys {keys}{', ...' if len(value) > 5 else ''}" if value else "an empty mapping"
     return f"a value of type {type(value).__name__}"
 
 
-def one_line(text: str) -> str:
+def to_line(text: str) -> str:
     """Text with line breaks and other invisible characters spelt out, cut where it is long."""
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:80])
     return f"{shown}..." if len(text) > 80 else shown
@@ -104,7 +104,7 @@ def one_line(text: str) -> str:
 
 def dotted(path: Iterable[str]) -> str:
     """A YAML path as errors show it."""
-    return ".".join(one_line(part) for part in path)
+    return ".".join(to_line(part) for part in path)
 
 
 def read_yaml(path: Path) -> object:

@@ -20,7 +20,7 @@ from mmgibbs.config.fields import (
     Schema,
     Section,
 )
-from mmgibbs.config.messages import Expected, keys_of_each
+from mmgibbs.config.messages import Expected, keys_by_kind
 
 _ROWS = {"type": "array", "items": {"type": "number"}, "minItems": 1}
 _MATRIX = ({"type": "number"}, {"type": "array", "items": _ROWS, "minItems": 1})
@@ -136,7 +136,7 @@ class ResidualVariance(Variance):
     by: Column | None = None
     """Column of the records: each of its values has its own residual matrix. Default: one matrix for all records."""
 
-    classes: Annotated[ByName[ResidualClass], keys_of_each("residual class")] = {}
+    classes: Annotated[ByName[ResidualClass], keys_by_kind("residual class")] = {}
     """Value of that column -> keys of its matrix alone."""
 
     def as_file(self) -> dict:
@@ -159,7 +159,7 @@ class Variances(Section):
     residual: ResidualVariance = ResidualVariance()
     """The covariance matrix of the residuals."""
 
-    terms: Annotated[ByName[Variance], keys_of_each("random effect")] = {}
+    terms: Annotated[ByName[Variance], keys_by_kind("random effect")] = {}
     """The covariance matrix of each random effect, by its name."""
 
     @classmethod

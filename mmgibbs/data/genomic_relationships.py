@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from mmgibbs.config.relationships import Core, Dominance, Genomic, OfGenotypes, SingleStep
+from mmgibbs.config.relationships import Core, Dominance, Genomic, GenotypeRelationship, SingleStep
 from mmgibbs.data.animal_ids import explain_respelled
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes, choose_frequencies
 from mmgibbs.data.phenotypes import SHOWN
@@ -61,7 +61,7 @@ WEAK = 1e10  # condition from which an inverse is said to be poorly known
 
 def of_genotyped(
     term: str,
-    spec: OfGenotypes,
+    spec: GenotypeRelationship,
     genotypes: PreparedGenotypes,
     of_pedigree: AMatrix | None,
 ) -> tuple[genomic.Genomic, list[str]]:
@@ -152,7 +152,7 @@ def _with_metafounders(S: DenseBlock, of_pedigree: Metafounders) -> DenseBlock:
 
 
 def pedigree_codes(
-    genotypes: PreparedGenotypes, of_pedigree: AMatrix | None, spec: OfGenotypes, term: str
+    genotypes: PreparedGenotypes, of_pedigree: AMatrix | None, spec: GenotypeRelationship, term: str
 ) -> np.ndarray:
     """Pedigree codes of the animals that are kept; none without a pedigree."""
     codes = genotypes.matched.pedigree_code[genotypes.checked.kept_animals]
@@ -287,7 +287,7 @@ def compared(K: np.ndarray, A22: np.ndarray) -> dict[str, Any]:
 
 
 def _inverse(
-    term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes, facts: dict[str, Any], notes: list[str]
+    term: str, K: np.ndarray, ids: pl.Series, spec: GenotypeRelationship, facts: dict[str, Any], notes: list[str]
 ) -> Inverted:
     """Of the whole matrix, or from a core, which enters `facts` and `notes`."""
     asked = spec.core if isinstance(spec, Genomic) else None
@@ -302,7 +302,7 @@ def _inverse(
         raise DataError(no_inverse(term, K, ids, spec, error)) from None
 
 
-def no_inverse(term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes, error: Exception) -> str:
+def no_inverse(term: str, K: np.ndarray, ids: pl.Series, spec: GenotypeRelationship, error: Exception) -> str:
     """K: of these animals."""
     pairs = [f"{ids[i]} and {ids[j]}" for i, j in identical_pairs(K, SHOWN)]
     why = (
@@ -359,7 +359,7 @@ def _core_animals(file: Path, path: str, notes: list[str]) -> pl.Series:
 
 
 def describe_genomic_matrix(
-    genotypes: PreparedGenotypes, spec: OfGenotypes, made: Products | WithChosen, of_pedigree: AMatrix | None
+    genotypes: PreparedGenotypes, spec: GenotypeRelationship, made: Products | WithChosen, of_pedigree: AMatrix | None
 ) -> dict[str, Any]:
     used = {
         "snps": len(genotypes.frequency),

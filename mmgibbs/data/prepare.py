@@ -426,7 +426,7 @@ def _fixed_effects(
 
     for name, fixed in analysis.model.fixed.items():
         traits = tuple(sorted(index[t] for t in fixed.traits))
-        priors = tuple(fixed.prior_of(names[t]) for t in traits)
+        priors = tuple(fixed.trait_prior(names[t]) for t in traits)
         needed = observing(observed, traits)
         if fixed.kind == "class":
             ids, level = class_levels(fixed.column, f"model.fixed.{name}", traits, fixed.missing)

@@ -17,8 +17,8 @@ from mmgibbs.config.relationships import (
     Dominance,
     File,
     Genomic,
+    GenotypeRelationship,
     Identity,
-    OfGenotypes,
     Pedigree,
     Relationship,
     SingleStep,
@@ -110,7 +110,7 @@ def _single_step(builder: RandomTerms, name: str, spec: Relationship, columns: S
 
 
 def _build_genomic(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
-    assert builder.genotypes is not None and isinstance(spec, OfGenotypes)
+    assert builder.genotypes is not None and isinstance(spec, GenotypeRelationship)
     of_pedigree = builder.kin.additive(spec) if spec.needs_pedigree and builder.kin is not None else None
     if isinstance(spec, Genomic) and products_suffice(spec, builder.analysis.sampler, of_pedigree):
         relationship, notes = genomic_by_core(name, spec, builder.genotypes, of_pedigree)

@@ -106,10 +106,10 @@ def find_animals(
         known, distinct = with_genotypes.count(of_genotypes)
         why = f"{known:,} of its {distinct:,} ids have genotypes"
         return Animals(of_genotypes, named["sire"], named["dam"], why=why)
-    kin = _Kin(KnownIds(pedigree.ids), _parents_of(pedigree))
+    kin = _Kin(KnownIds(pedigree.ids), _extract_parents(pedigree))
     scores = [_score(c, columns, kin, id_column) for c in columns]
     if max(scores, default=0.0) <= 0:
-        return _of_sires(named["id"], named["sire"], named["dam"], kin.known)
+        return _try_sire_model(named["id"], named["sire"], named["dam"], kin.known)
     best = columns[scores.index(max(scores))]
     sire, dam = (_agreeing(best, columns, kin, role) or named[role] for role in ("sire", "dam"))
     known, distinct = kin.known.count(best)
@@ -131,24 +131,24 @@ def _genotyped_column(columns: Sequence[Column], genotyped: KnownIds) -> Column 
     of_animals = [c for c in own if recognised(c.name, "id")]
     of_plants = [c for c in own if c.name.lower() in OF_PLANTS]
     for likely in (of_animals, of_plants):
-        best = _most_of(likely, genotyped)
+        best = _best_matching_column(likely, genotyped)
         if best is not None:
             return best
-    best = _most_of(own, genotyped)
+    best = _best_matching_column(own, genotyped)
     if best is None or best.numbers is None:
         return best
     known, distinct = genotyped.count(best)  # weights and numbers of herds are numbers of animals too
     return best if known > _MOST_IDS * min(distinct, genotyped.ids.n_unique()) else None
 
 
-def _most_of(columns: Sequence[Column], ids: KnownIds) -> Column | None:
+def _best_matching_column(columns: Sequence[Column], ids: KnownIds) -> Column | None:
     """The column with most of these ids, and among those that have as many, the one with fewest others."""
     found = {c.name: ids.count(c) for c in columns}
     with_some = [c for c in columns if found[c.name][0] > 0]
     return max(with_some, key=lambda c: (found[c.name][0], -found[c.name][1]), default=None)
 
 
-def _parents_of(pedigree: Pedigree) -> pl.DataFrame:
+def _extract_parents(pedigree: Pedigree) -> pl.DataFrame:
     """id, sire, dam as text."""
     ids = pedigree.ids
     return pl.DataFrame(
@@ -210,7 +210,7 @@ def _absent(animal: Column, known: KnownIds) -> Absent:
     return Absent(animal.name, len(ids) - len(missing), len(ids), example, alike)
 
 
-def _of_sires(animal: Column | None, sire: Column | None, dam: Column | None, ids: KnownIds) -> Animals:
+def _try_sire_model(animal: Column | None, sire: Column | None, dam: Column | None, ids: KnownIds) -> Animals:
     """Where no column has the animals of the pedigree: a sire model, if it has the sires; else other ids."""
     absent = None if animal is None or not animal.levels else _absent(animal, ids)
     if sire is not None:

@@ -62,10 +62,10 @@ class Column:
     @property
     def few(self) -> bool:
         """Few whole numbers, each several times, which may be codes."""
-        return self.whole and self.of_few_values
+        return self.whole and self.has_few_values
 
     @property
-    def of_few_values(self) -> bool:
+    def has_few_values(self) -> bool:
         """Few values, numbers or not, each several times."""
         return self.levels <= min(FEW, _REPEATED * self.known)
 
@@ -81,7 +81,7 @@ class Column:
         """Dates, or numbers that are dates without separators; few of them, such as 201103, may be classes."""
         if self.numbers is None:
             return are_dates(self.text)
-        is_named = any(word in ("date", "dob") or word.endswith("date") for word in words_of(self.name))
+        is_named = any(word in ("date", "dob") or word.endswith("date") for word in split_words(self.name))
         return self.whole and not self.few and are_dates_as_numbers(self.text, is_named)
 
     @property
@@ -143,10 +143,10 @@ def choose_decimal(frame: pl.DataFrame, missing: Sequence[str], guessed: Decimal
     grouped = frame.select(pl.all().str.contains(r"[0-9][.,'\s\x{2019}][0-9]{3}").any()).row(0)
     asked = frame.select([c for c, is_grouped in zip(frame.columns, grouped, strict=True) if is_grouped])
     marks: tuple[Decimal, ...] = (guessed, "." if guessed == "," else ",")
-    return max(marks, key=lambda mark: sum(c.numbers is not None for c in look_at(asked, missing, mark)))
+    return max(marks, key=lambda mark: sum(c.numbers is not None for c in describe_columns(asked, missing, mark)))
 
 
-def look_at(frame: pl.DataFrame, missing: Iterable[str], decimal: Decimal = None) -> list[Column]:
+def describe_columns(frame: pl.DataFrame, missing: Iterable[str], decimal: Decimal = None) -> list[Column]:
     """Every column of a frame of text; decimal: the mark of numbers that can be read in two ways."""
     absent = [m for m in missing if m != ""]
     labels = _labels(frame.columns)
@@ -201,7 +201,7 @@ def _shown(value: float) -> str:
     return format_number(value) if value % 1 == 0 or abs(value) >= _LARGE else f"{value:g}"
 
 
-def words_of(name: str) -> list[str]:
+def split_words(name: str) -> list[str]:
     """'calvingYear' and 'calving_year' are calving, year."""
     return [w.lower() for w in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
 

@@ -27,7 +27,7 @@ def grandsire_column(path: Path, widths: Separator = None) -> str | None:
     return next((name for name in names if re.sub(r"[\W_]+", "", name.lower()) in GRANDSIRES), None)
 
 
-def what_to_do(path: Path, column: str) -> list[str]:
+def advise(path: Path, column: str) -> list[str]:
     """Lines for a reader: what the file is, and the pedigree to write from it."""
     return [
         f"{path.name}: {column} is the maternal grandsire: a pedigree of sires and maternal grandsires, without dams.",

@@ -13,10 +13,18 @@ from mmgibbs.data.genotypes.file_format import format_of_content
 from mmgibbs.data.number_format import Decimal
 from mmgibbs.data.self_explained import is_linear_function
 from mmgibbs.draft.animals import Animals, find_animals, recognised
-from mmgibbs.draft.columns import MISSING, Column, choose_decimal, determines, is_ambiguous, look_at, missing_tokens
-from mmgibbs.draft.grandsires import grandsire_column, what_to_do
+from mmgibbs.draft.columns import (
+    MISSING,
+    Column,
+    choose_decimal,
+    describe_columns,
+    determines,
+    is_ambiguous,
+    missing_tokens,
+)
+from mmgibbs.draft.grandsires import advise, grandsire_column
 from mmgibbs.draft.pairs import CasesOfSize, TimeAndStatus, cases_of_size, time_and_status
-from mmgibbs.draft.roles import COUNTS, Role, has_slips, hint, named_for, roles, status_of, type_of
+from mmgibbs.draft.roles import COUNTS, Role, find_status, guess_type, has_slips, has_word, hint, roles
 from mmgibbs.draft.wide import SetAside, split_columns
 from mmgibbs.errors import ConfigError, DataError, option_name
 from pedigree.errors import PedigreeError, TableError, UnknownColumns
@@ -62,7 +70,7 @@ class Guess:
     pedigree_widths: Separator = None
     aside: list[SetAside] = field(default_factory=list)  # columns that are not among `columns`
 
-    def of_use(self, use: str) -> list[Column]:
+    def columns_by_use(self, use: str) -> list[Column]:
         return [c for c in self.columns if self.roles[c.name].use == use]
 
     @property
@@ -109,9 +117,9 @@ def guess(
     missing = missing_tokens(frame)
     guessed: Decimal = "." if separator == "," else ","
     guessed = choose_decimal(frame, (*MISSING, *missing), guessed)
-    columns = look_at(frame, (*MISSING, *missing), guessed)
+    columns = describe_columns(frame, (*MISSING, *missing), guessed)
     grandsire = None if pedigree_file is None else grandsire_column(pedigree_file, pedigree_widths)
-    unused = [] if pedigree_file is None or grandsire is None else what_to_do(pedigree_file, grandsire)
+    unused = [] if pedigree_file is None or grandsire is None else advise(pedigree_file, grandsire)
     pedigree_file = None if unused else pedigree_file
     kin, unknown, selfing = (None, (), None) if pedigree_file is None else _pedigree(pedigree_file, pedigree_widths)
     genotyped = None if genotypes is None else _genotyped(genotypes)
@@ -123,7 +131,7 @@ def guess(
     ids = [c.name for c in rest if recognised(c.name, "id")]
     found |= roles([c for c in rest if c.name not in ids], named) | _roles_of_animals(animals)
     found |= dict.fromkeys(ids, Role("left out", "its name says that it has ids"))
-    found |= _of_each_animal(columns, animals, found, traits)
+    found |= _constant_by_animal(columns, animals, found, traits)
     out = Guess(phenotypes, columns, named, missing, animals, found, pedigree_file, kin, unknown, selfing)
     out.decimal = guessed if any(c.in_groups for c in columns) else None
     out.widths, out.pedigree_widths = widths, pedigree_widths
@@ -263,7 +271,7 @@ def _roles_of_animals(animals: Animals) -> dict[str, Role]:
     return {c.name: Role("animal" if role == "animal" else "parent", why[role]) for role, c in whose.items() if c}
 
 
-def _of_each_animal(
+def _constant_by_animal(
     columns: Sequence[Column], animals: Animals, found: dict[str, Role], wanted: Sequence[str]
 ) -> dict[str, Role]:
     """Numbers that are the same in all records of an animal: as a trait they would count as often as it has records."""
@@ -291,7 +299,7 @@ def _choose_traits(g: Guess, wanted: Sequence[str]) -> None:
                 f"least one that is not missing ({void})"
             )
         g.roles[name] = Role("trait", "you asked for it")
-    candidates = g.of_use("trait")
+    candidates = g.columns_by_use("trait")
     if not candidates:
         slips = [
             f"{c.name} has numbers, and {c.odd_ones}, the first in row {g.odd[c.name]}" for c in g.columns if g.slips(c)
@@ -307,7 +315,7 @@ def _choose_traits(g: Guess, wanted: Sequence[str]) -> None:
     )
     g.traits = [by_name[n] for n in wanted] + [c for c in likely if c.name not in wanted]
     g.n_traits = max(1, len(wanted))
-    g.censored = status_of(g.traits[0], [c for c in g.columns if c is not g.traits[0]])
+    g.censored = find_status(g.traits[0], [c for c in g.columns if c is not g.traits[0]])
     if g.censored is not None:
         g.roles[g.censored[0].name] = Role("status", f"says whether {g.traits[0].name} has ended")
         g.traits = [c for c in g.traits if c is not g.censored[0]]
@@ -316,9 +324,9 @@ def _choose_traits(g: Guess, wanted: Sequence[str]) -> None:
 def _leave_out_powers(g: Guess, wanted: Sequence[str]) -> None:
     """Columns that are the square or the cube of a covariate, or the covariate in another unit."""
     kept: list[Column] = []
-    for c in sorted(g.of_use("covariate"), key=lambda c: _is_named_for_power(c.name)):
+    for c in sorted(g.columns_by_use("covariate"), key=lambda c: _is_named_for_power(c.name)):
         kept += [] if _leave_out_power(g, c, kept) else [c]
-    for c in g.of_use("trait"):
+    for c in g.columns_by_use("trait"):
         if c.name not in wanted and _is_named_for_power(c.name):
             _leave_out_power(g, c, kept)
 
@@ -327,7 +335,7 @@ _POWERS = ("square", "squared", "sq", "sqr", "quadratic", "cube", "cubed", "cubi
 
 
 def _is_named_for_power(name: str) -> bool:
-    return named_for(name, _POWERS) or name.endswith(("2", "3", "sq", "\u00b2", "\u00b3"))
+    return has_word(name, _POWERS) or name.endswith(("2", "3", "sq", "\u00b2", "\u00b3"))
 
 
 def _leave_out_power(g: Guess, c: Column, kept: Sequence[Column]) -> bool:
@@ -357,7 +365,7 @@ def _are_alike(x: np.ndarray | None, z: np.ndarray | None) -> bool:
 
 def like_codes(c: Column) -> bool:
     """Words, few whole numbers, or few others (doses of 0.5 and 1.5) that no name says are records."""
-    return c.numbers is None or c.few or (c.of_few_values and hint(c.name) is None)
+    return c.numbers is None or c.few or (c.has_few_values and hint(c.name) is None)
 
 
 def _look_at_pairs(g: Guess, wanted: Sequence[str]) -> None:
@@ -367,7 +375,7 @@ def _look_at_pairs(g: Guess, wanted: Sequence[str]) -> None:
     reasons = {}
     if g.of_time is not None and g.roles[g.of_time.status.name].use == "left out":
         reasons[g.of_time.status.name] = f"may say whether {g.of_time.time.name} has ended"
-    if g.of_size is not None and not named_for(g.of_size.size.name, COUNTS):
+    if g.of_size is not None and not has_word(g.of_size.size.name, COUNTS):
         reasons[g.of_size.size.name] = f"may say of how many {g.of_size.cases.name} are"
     g.roles |= {name: Role("left out", why) for name, why in reasons.items() if name not in wanted}
 
@@ -388,7 +396,7 @@ def _leave_out_repetitions(g: Guess) -> None:
         if same is not None:
             g.roles[c.name] = Role("left out", f"the same groups of records as {same.name}")
             continue
-        classes = [f for f in g.of_use("class") if f is not c and f not in alike]
+        classes = [f for f in g.columns_by_use("class") if f is not c and f not in alike]
         coarser = next((f for f in classes if hint(c.name) == "covariate" and determines(c, f)), None)
         finer = next((f for f in classes if role.use == "class" and determines(f, c)), None)
         if coarser is not None:
@@ -403,9 +411,9 @@ def _is_before(g: Guess, f: Column, c: Column) -> bool:
 
 def _random_for_liabilities(g: Guess) -> None:
     """Traits that are not normal: a level whose records are all of one category has no estimate with a flat prior."""
-    if g.censored is None and all(type_of(c)[0] == "normal" for c in g.traits[: g.n_traits]):
+    if g.censored is None and all(guess_type(c)[0] == "normal" for c in g.traits[: g.n_traits]):
         return
-    for c in g.of_use("class"):
+    for c in g.columns_by_use("class"):
         if c.levels > _MOST_FIXED or c.records_per_level < _OF_A_LEVEL:
             why = f"{g.roles[c.name].why}; random, as levels may have records of one category alone"
             g.roles[c.name] = Role("random", why)

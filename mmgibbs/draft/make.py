@@ -17,7 +17,7 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.draft.guess import Guess, guess
 from mmgibbs.draft.method import Method
-from mmgibbs.draft.write import analysis_text, what_was_guessed
+from mmgibbs.draft.write import analysis_text, explain_guess
 from mmgibbs.errors import ConfigError, MmgibbsError, ModelError, option, option_name
 
 
@@ -142,7 +142,7 @@ def draft(
         raise ConfigError(f"init: cannot write '{path}': {error.strerror or error}") from None
     finally:
         new.unlink(missing_ok=True)
-    return Draft(path, what_was_guessed(found), refused)
+    return Draft(path, explain_guess(found), refused)
 
 
 def _refuse(path: Path, tables: Sequence[Path], overwrite: bool) -> None:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmgibbs.draft.columns import Column, words_of
-from mmgibbs.draft.roles import COUNTS, STATUS, named_for
+from mmgibbs.draft.columns import Column, split_words
+from mmgibbs.draft.roles import COUNTS, STATUS, has_word
 
 TIMES = """day days week weeks month months time times age longevity survival life lifespan lifetime lpl herdlife
     duration stay""".split()
@@ -31,7 +31,7 @@ class TimeAndStatus(NamedTuple):
     ended: str
 
     @property
-    def of_still(self) -> int:
+    def censored_codes(self) -> int:
         """Records whose time has not ended."""
         return int((self.status.text == self.still).sum())
 
@@ -51,14 +51,14 @@ class CasesOfSize(NamedTuple):
 def time_and_status(columns: Sequence[Column]) -> TimeAndStatus | None:
     """A column of times beside one of 0 and 1 whose name is that of an end; the time nearest before it, else after."""
     for place, status in enumerate(columns):
-        if not (_zero_or_one(status) and named_for(status.name, ENDINGS)):
+        if not (_is_binary(status) and has_word(status.name, ENDINGS)):
             continue
         times = [*reversed(columns[:place]), *columns[place + 1 :]]
         time = next((c for c in times if _is_time(c)), None)
         if time is None:
             continue
         zero, one = sorted(status.values(), key=float)
-        goes_on = any(word in _STILL for word in words_of(status.name))
+        goes_on = any(word in _STILL for word in split_words(status.name))
         return TimeAndStatus(time, status, *((one, zero) if goes_on else (zero, one)))
     return None
 
@@ -71,25 +71,25 @@ def cases_of_size(columns: Sequence[Column]) -> CasesOfSize | None:
         for cases in whole:
             if (
                 cases is not size
-                and named_for(size.name, SIZES)
-                and named_for(cases.name, CASES)
-                and _within(cases, size)
+                and has_word(size.name, SIZES)
+                and has_word(cases.name, CASES)
+                and _is_bounded(cases, size)
             ):
                 return CasesOfSize(cases, size)
     return None
 
 
-def _zero_or_one(c: Column) -> bool:
+def _is_binary(c: Column) -> bool:
     return c.whole and c.levels == 2 and {float(v) for v in c.values()} == {0.0, 1.0}
 
 
 def _is_time(c: Column) -> bool:
-    if c.numbers is None or c.levels < _TIMES or c.years or not named_for(c.name, TIMES) or named_for(c.name, OTHERS):
+    if c.numbers is None or c.levels < _TIMES or c.years or not has_word(c.name, TIMES) or has_word(c.name, OTHERS):
         return False
     return bool(np.nanmin(c.numbers) >= 0)
 
 
-def _within(cases: Column, size: Column) -> bool:
+def _is_bounded(cases: Column, size: Column) -> bool:
     assert cases.numbers is not None and size.numbers is not None
     both = ~np.isnan(cases.numbers) & ~np.isnan(size.numbers)
     x, n = cases.numbers[both], size.numbers[both]

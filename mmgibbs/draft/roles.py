@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmgibbs.draft.columns import Column, determines, words_of
+from mmgibbs.draft.columns import Column, determines, split_words
 
 CLASSES = """sex gender herd flock farm year yr yob byear birthyear season month contemporary cg hys htd htm htw hy
     group batch pen block breed housing parity lactation lact treatment trt station technician region location site
@@ -47,8 +47,8 @@ class Role(NamedTuple):
     why: str
 
 
-def named_for(name: str, words: Collection[str]) -> bool:
-    return any(word in words for word in words_of(name))
+def has_word(name: str, words: Collection[str]) -> bool:
+    return any(word in words for word in split_words(name))
 
 
 def hint(name: str) -> str | None:
@@ -60,7 +60,7 @@ def hint(name: str) -> str | None:
     if measured not in ("", name) and (said := hint(measured)) is not None:
         return said
     groups = (("class", CLASSES), ("random", OF_RANDOM), ("covariate", COVARIATES), ("trait", TRAITS))
-    for word in reversed([w for w in words_of(name) if not w.isdigit()]):
+    for word in reversed([w for w in split_words(name) if not w.isdigit()]):
         of_word = next((kind for kind, words in groups if word in words), None)
         ending = next((kind for end, kind in _ENDINGS.items() if word.endswith(end)), None)
         if of_word or ending:
@@ -71,7 +71,7 @@ def hint(name: str) -> str | None:
 def roles(columns: Sequence[Column], named: bool) -> dict[str, Role]:
     """Column -> what it is for; `named`: the table has names of columns."""
     found = {c.name: _role(c, named) for c in columns}
-    reasons = _results(columns) | _of_classes_alone(columns, found) | _numbers_of_records(columns)
+    reasons = _results(columns) | _class_values(columns, found) | _numbers_of_records(columns)
     found |= {name: Role("left out", why) for name, why in reasons.items() if found[name].use == "trait"}
     if not any(role.use == "trait" for role in found.values()):
         found |= _trait_of_last_resort(columns, found)
@@ -87,10 +87,10 @@ def _results(columns: Sequence[Column]) -> dict[str, str]:
         alike = [n for n, s in stems.items() if s == stem]
         if len(alike) > 1:
             out[name] = f"{', '.join(alike)} look like components of a value: the true ones of a simulation?"
-    return out | {n: "named for a result or a true value, not a record" for n in numbers if named_for(n, RESULTS)}
+    return out | {n: "named for a result or a true value, not a record" for n in numbers if has_word(n, RESULTS)}
 
 
-def _of_classes_alone(columns: Sequence[Column], found: dict[str, Role]) -> dict[str, str]:
+def _class_values(columns: Sequence[Column], found: dict[str, Role]) -> dict[str, str]:
     """Numbers with one value for each level of a class, such as the height of a place: no records of the animals."""
     classes = [c for c in columns if found[c.name].use in ("class", "random") and c.records_per_level >= _OF_RANDOM]
     numbers = [c for c in columns if c.numbers is not None and c.levels > 1]
@@ -115,55 +115,55 @@ def _role(c: Column, named: bool) -> Role:
         return Role("left out", "dates; year and season, or an age in days, as columns of their own may have an effect")
     said = hint(c.name) if named else None
     if c.numbers is None:
-        return _of_text(c, said)
-    return _of_codes(c, said, named) if c.few or c.years or said in ("class", "random") else _of_numbers(c, said)
+        return _text_role(c, said)
+    return _code_role(c, said, named) if c.few or c.years or said in ("class", "random") else _number_role(c, said)
 
 
-def _of_text(c: Column, said: str | None) -> Role:
+def _text_role(c: Column, said: str | None) -> Role:
     if has_slips(c, said):
         return Role("left out", "numbers but for a few values, which have to be corrected first")
     if said == "trait":
         return Role("trait", "its name says so")
     if c.levels <= 3 and ({v.lower() for v in c.values()} & YES and {v.lower() for v in c.values()} & NO):
         return Role("trait", "yes or no, which is more often an outcome than an effect")
-    if c.levels <= 3 and named_for(c.name, STATUS):
+    if c.levels <= 3 and has_word(c.name, STATUS):
         return Role("left out", "its name is that of a status, which is an outcome")
     if c.levels > _MOST_LEVELS * c.known:
         return Role("left out", "almost every record has a value of its own")
-    return _of_classes(c, said, "its name says so" if said in ("class", "random") else "text of few values")
+    return _class_role(c, said, "its name says so" if said in ("class", "random") else "text of few values")
 
 
 def has_slips(c: Column, said: str | None) -> bool:
     """Numbers but for a few values. Few values, such as 1.1, 1.2 and 3.x, are codes of classes, unless the name `said`
     that they are measured.
     """
-    return c.odd is not None and said not in ("class", "random") and (said is not None or not c.of_few_values)
+    return c.odd is not None and said not in ("class", "random") and (said is not None or not c.has_few_values)
 
 
-def _of_codes(c: Column, said: str | None, named: bool) -> Role:
-    if said == "trait" or named_for(c.name, COUNTS):
+def _code_role(c: Column, said: str | None, named: bool) -> Role:
+    if said == "trait" or has_word(c.name, COUNTS):
         return Role("trait", "its name says so")
     if said in ("class", "random") or c.years:
-        return _of_classes(c, said, "its name says so" if said else "years")
+        return _class_role(c, said, "its name says so" if said else "years")
     if said == "covariate" and c.records_per_level < _OF_A_CLASS:
         return Role("covariate", "numbers, and the name of a covariate")
     if said == "covariate":
-        return _of_classes(c, "class", "few values of a covariate are best taken as classes")
-    if named and c.levels == 2 and set(words_of(c.name)[-1:]) & set(OF_TWO):
-        return _of_classes(c, "class", "its name says so")
+        return _class_role(c, "class", "few values of a covariate are best taken as classes")
+    if named and c.levels == 2 and set(split_words(c.name)[-1:]) & set(OF_TWO):
+        return _class_role(c, "class", "its name says so")
     if not named:
-        return _of_classes(c, None, "few whole numbers")
+        return _class_role(c, None, "few whole numbers")
     return Role("left out", "few whole numbers, and the name does not say whether they are classes or a trait")
 
 
-def _of_numbers(c: Column, said: str | None) -> Role:
+def _number_role(c: Column, said: str | None) -> Role:
     if said == "covariate":
         return Role("covariate", "numbers, and the name of a covariate")
-    few = ", few different ones: a trait, or a covariate or class?" if c.of_few_values and said is None else ""
+    few = ", few different ones: a trait, or a covariate or class?" if c.has_few_values and said is None else ""
     return Role("trait", "numbers" + (", and its name says so" if said == "trait" else few))
 
 
-def _of_classes(c: Column, said: str | None, why: str) -> Role:
+def _class_role(c: Column, said: str | None, why: str) -> Role:
     """Fixed where there are several records in each level, random where there are few or the name says so."""
     size = f"{c.levels:,} levels, {c.records_per_level:,.0f} records each"
     if said == "random" and c.levels < _OF_A_VARIANCE and c.records_per_level >= _OF_A_CLASS:
@@ -190,13 +190,13 @@ def _trait_of_last_resort(columns: Sequence[Column], found: dict[str, Role]) -> 
 # ------------------------------------------------------------------------------------------------ types of traits
 
 
-def type_of(c: Column) -> tuple[str, dict[str, object], str]:
+def guess_type(c: Column) -> tuple[str, dict[str, object], str]:
     """(type, further keys, why) of a trait."""
     if c.levels == 2:
         return _two_classes(c)
     if c.odd is not None:
         return "normal", {}, f"numbers, and {c.odd_ones}"
-    if c.numbers is not None and c.whole and named_for(c.name, COUNTS) and float(np.nanmin(c.numbers)) >= 0:
+    if c.numbers is not None and c.whole and has_word(c.name, COUNTS) and float(np.nanmin(c.numbers)) >= 0:
         return "count", {}, "whole numbers from 0, and its name says so"
     if c.numbers is None:
         return "ordinal", {"categories": sorted(c.values())}, "categories: PUT THEM IN ORDER, from low to high"
@@ -215,7 +215,7 @@ def _two_classes(c: Column) -> tuple[str, dict[str, object], str]:
     return "binary", {"positive": values[-1]}, f"two values; the rarer one, '{values[-1]}', is taken as the event"
 
 
-def status_of(trait: Column, columns: Sequence[Column]) -> tuple[Column, dict[str, list[str]]] | None:
+def find_status(trait: Column, columns: Sequence[Column]) -> tuple[Column, dict[str, list[str]]] | None:
     """A column that says whether the value of a trait is known or only a bound, and what its cells mean."""
     if trait.numbers is None:
         return None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from mmgibbs.draft.roles import RESULTS, hint, named_for
+from mmgibbs.draft.roles import RESULTS, has_word, hint
 from pedigree.columns import RECOGNISED
 
 MIN_ALIKE = 10  # columns of genotypes with similar names
@@ -75,7 +75,7 @@ def _most_promising(frame: pl.DataFrame, wanted: Sequence[str]) -> list[str]:
     def rank(column: str) -> int:
         if column in wanted or re.sub(r"[\W_]+", "", column.lower()) in of_animals:
             return 0
-        if hint(column) is not None and not named_for(column, RESULTS):
+        if hint(column) is not None and not has_word(column, RESULTS):
             return 1
         return 2 if is_text[column] else 3
 

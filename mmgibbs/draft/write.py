@@ -20,7 +20,7 @@ from mmgibbs.data.similar_levels import describe_alike, describe_unknown
 from mmgibbs.draft.columns import MISSING, Column, is_ambiguous
 from mmgibbs.draft.guess import UNKNOWN_PARENT, Guess, like_codes
 from mmgibbs.draft.method import GIBBS, Method, method_lines
-from mmgibbs.draft.roles import hint, named_for, type_of
+from mmgibbs.draft.roles import guess_type, has_word, hint
 from pedigree.tables import counted, quoted
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -50,7 +50,7 @@ def analysis_text(g: Guess, path: Path, method: Method = GIBBS) -> str:
     return MODELINE + "\n".join(lines) + "\n"
 
 
-def what_was_guessed(g: Guess) -> list[str]:
+def explain_guess(g: Guess) -> list[str]:
     """A line for each column and for what was seen across columns: the head of the file, and what the command says."""
     width = max(len(c.name) for c in g.columns)
     lines = [f"{g.phenotypes.name}: {g.columns[0].n:,} records"]
@@ -58,7 +58,7 @@ def what_was_guessed(g: Guess) -> list[str]:
     for aside in g.aside:
         more = f" and {aside.n - 1:,} more" if aside.n > 1 else ""
         lines.append(f"  {aside.first}{more}: left out ({aside.why})")
-    return lines + _across(g)
+    return lines + _explain_pairs(g)
 
 
 def _use(g: Guess, c: Column) -> str:
@@ -69,7 +69,7 @@ def _use(g: Guess, c: Column) -> str:
     return f"{role.use} ({role.why})" if role.why else role.use
 
 
-def _across(g: Guess) -> list[str]:
+def _explain_pairs(g: Guess) -> list[str]:
     out = []
     if g.pedigree is not None and g.pedigree_file is not None:
         founders = int(((g.pedigree.sire < 0) & (g.pedigree.dam < 0)).sum())
@@ -94,7 +94,7 @@ def _across(g: Guess) -> list[str]:
         time, status, *_ = g.of_time
         out.append(
             f"{time.name} may be a censored time: {status.name} is 0 or 1, and {g.of_time.still} in "
-            f"{g.of_time.of_still:,} records may say that it has not ended (see traits)"
+            f"{g.of_time.censored_codes:,} records may say that it has not ended (see traits)"
         )
     if g.of_size is not None:
         cases, size = g.of_size
@@ -109,7 +109,7 @@ def _across(g: Guess) -> list[str]:
                 "wrong, or write it into data.missing if it means a missing value"
             )
     if g.decimal_is_guessed:
-        out.append(f"warning: it is a guess that {_where_commas(g)} (see data.decimal)")
+        out.append(f"warning: it is a guess that {_explain_commas(g)} (see data.decimal)")
     for c in g.columns:
         points = None if c.numbers is None or c.commas else find_points_of_thousands(c.text, ())
         if points is not None:
@@ -119,13 +119,13 @@ def _across(g: Guess) -> list[str]:
             odd = (describe_alike(c.text, c.name), describe_unknown(c.text, c.name, partial(_advise, g, c)))
             out += [f"warning: {said}" for said in odd if said is not None]
     for c in g.columns:
-        if g.roles[c.name].use in ("class", "covariate") and (gaps := _without(g, c)):
+        if g.roles[c.name].use in ("class", "covariate") and (gaps := _count_missing(g, c)):
             out.append(
                 f"warning: {c.name} has no value in {counted(gaps, 'record')} of the trait: it is left out of the "
                 "model until they have one (see model.fixed)"
             )
     for c in g.traits:
-        found = find_missing_codes(c.numbers) if c.numbers is not None and type_of(c)[0] == "normal" else None
+        found = find_missing_codes(c.numbers) if c.numbers is not None and guess_type(c)[0] == "normal" else None
         if found is not None:
             path = f"traits.{_name(c)}"
             out.append("warning: " + found.describe(path, c.name, f"write {path}.missing: {found.written()}"))
@@ -185,7 +185,7 @@ def _dams(g: Guess) -> str | None:
         return None
     own = animal.text.drop_nulls().unique()
     codes = g.pedigree.codes(own).drop_nulls().to_list()
-    of_each = _dam_of_each(g)
+    of_each = _dams_by_record(g)
     dams = set(of_each)
     if not dams:
         return None
@@ -197,7 +197,7 @@ def _dams(g: Guess) -> str | None:
     return f"{len(dams):,} dams have {progeny} progeny with records each; {have}"
 
 
-def _dam_of_each(g: Guess) -> list[int]:
+def _dams_by_record(g: Guess) -> list[int]:
     """The dams of the animals with records, as often as they have progeny."""
     assert g.pedigree is not None and g.animals.animal is not None
     codes = g.pedigree.codes(g.animals.animal.text.drop_nulls().unique()).drop_nulls().to_list()
@@ -205,7 +205,7 @@ def _dam_of_each(g: Guess) -> list[int]:
 
 
 def _several_progeny(g: Guess) -> bool:
-    dams = _dam_of_each(g)
+    dams = _dams_by_record(g)
     return len(dams) >= _PROGENY * len(set(dams))
 
 
@@ -219,7 +219,7 @@ def _head(g: Guess, path: Path) -> list[str]:
         f"  mmgibbs check {shlex.quote(path.name)}",
         f"  mmgibbs run {shlex.quote(path.name)}",
         "",
-        *what_was_guessed(g),
+        *explain_guess(g),
     ]
     return [f"# {line}".rstrip() for line in lines] + [""]
 
@@ -235,7 +235,7 @@ def _data(g: Guess, folder: Path) -> list[str]:
     if g.decimal is not None:
         other = "." if g.decimal == "," else ","
         if_not = f": write {json.dumps(other)} if not" if g.decimal_is_guessed else ""
-        lines.append(f"  decimal: {json.dumps(g.decimal)}  # {_where_commas(g)}{if_not}")
+        lines.append(f"  decimal: {json.dumps(g.decimal)}  # {_explain_commas(g)}{if_not}")
     if g.missing:
         lines.append(f"  missing: {_list([*MISSING, *g.missing])}")
     if g.pedigree_file is not None:
@@ -255,7 +255,7 @@ def _data(g: Guess, folder: Path) -> list[str]:
     return lines
 
 
-def _where_commas(g: Guess) -> str:
+def _explain_commas(g: Guess) -> str:
     """'the comma of 115,763 (y) is decimal', 'thousands are separated, as in 4 441.85 (milk)'."""
     column = next((c for c in g.columns if c.in_groups and not is_ambiguous(c.in_groups)), None)
     if column is not None:
@@ -286,7 +286,7 @@ def _censored_time(g: Guess) -> list[str]:
     return [
         f"  # {status.name} is 0 or 1, and its name is that of an end. If {time.name} is a time that had not",
         f"  # ended where it is {still} ({swap}), write in place of {time.name}:",
-        f"  # {_entry(time, body + (', log: true' if positive else ''))}{_not_below(g, time, status)}",
+        f"  # {_entry(time, body + (', log: true' if positive else ''))}{_warn_removed(g, time, status)}",
     ]
 
 
@@ -298,19 +298,19 @@ def _cases_of_size(g: Guess) -> list[str]:
     return [
         f"  # {cases.name} is never above {size.name}: {of_all}. If it counts cases among so many animals,",
         f"  # and few of the animals are cases (a tenth, say), it is a rate. Write in place of {cases.name}:",
-        f"  # {_entry(cases, f'type: count, exposure: {_yaml(size.name)}')}{_not_below(g, cases, size)}",
+        f"  # {_entry(cases, f'type: count, exposure: {_yaml(size.name)}')}{_warn_removed(g, cases, size)}",
         "  # If many are: a table with a record of 0 or 1 for each animal, and type: binary.",
     ]
 
 
-def _not_below(g: Guess, *columns: Column) -> str:
+def _warn_removed(g: Guess, *columns: Column) -> str:
     """That effects of these columns are then to go."""
     used = [c.name for c in columns if g.roles[c.name].use in ("class", "covariate", "random")]
     return f"  # without {' and '.join(used)} in model" if used else ""
 
 
 def _trait(g: Guess, c: Column, indent: str) -> list[str]:
-    type, keys, why = type_of(c)
+    type, keys, why = guess_type(c)
     if c is g.traits[0] and g.censored is not None:
         status, cells = g.censored
         values = ", ".join(f"{side}: {_list(v)}" for side, v in cells.items())
@@ -331,13 +331,13 @@ def _fixed(g: Guess) -> list[str]:
     lines = []
     for c in g.columns:
         role = g.roles[c.name]
-        gaps = _without(g, c)
+        gaps = _count_missing(g, c)
         if role.use in ("class", "covariate"):
             body = "kind: covariate" if role.use == "covariate" else ""
             lines.append(_line(c, body, role.why, gaps))
             if role.use == "covariate":
                 lines.append(f"    # {_entry(c, 'kind: covariate, degree: 2')}  # a curve")
-            elif c.numbers is not None and c.levels > 4 and _in_order(c):
+            elif c.numbers is not None and c.levels > 4 and _is_ordered(c):
                 lines.append(f"    # {_entry(c, 'kind: covariate, degree: 2')}  # as numbers")
         elif role.use == "trait" and c not in g.traits[: g.n_traits] and like_codes(c) and not c.few:
             if c.numbers is not None:
@@ -350,9 +350,9 @@ def _fixed(g: Guess) -> list[str]:
     return ["  fixed:" if active else "  fixed: {}  # the mean is always in the model", *lines]
 
 
-def _in_order(c: Column) -> bool:
+def _is_ordered(c: Column) -> bool:
     """Codes such as ages and parities, which may also be taken as numbers."""
-    return hint(c.name) == "covariate" or named_for(c.name, ("parity", "lactation", "lact"))
+    return hint(c.name) == "covariate" or has_word(c.name, ("parity", "lactation", "lact"))
 
 
 def _may_have_an_effect(c: Column) -> bool:
@@ -368,7 +368,7 @@ def _line(c: Column, body: str, why: str, gaps: int) -> str:
     return f"    {_entry(c, body)}  # {why}"
 
 
-def _without(g: Guess, c: Column) -> int:
+def _count_missing(g: Guess, c: Column) -> int:
     """Records of a chosen trait without a value in this column."""
     observed = pl.DataFrame([t.text.is_not_null() for t in g.traits[: g.n_traits]]).select(pl.any_horizontal(pl.all()))
     return int((observed.to_series() & c.text.is_null()).sum())
@@ -385,14 +385,14 @@ def _random(g: Guess) -> list[str]:
             ]
         lines += [f"    # {_entry(animal, 'relationship: inverse.txt')}  # the inverse of a relationship matrix"]
     elif g.animals.sire is not None and g.animals.sire.records_per_level >= _PROGENY:
-        omit = "unknown_level: omit" if _without(g, g.animals.sire) else ""
+        omit = "unknown_level: omit" if _count_missing(g, g.animals.sire) else ""
         lines += [f"    {_entry(g.animals.sire, omit, 'level')}  # sires, independent, as there is no pedigree"]
-    for c in g.of_use("random"):
-        body = "unknown_level: omit" if _without(g, c) else ""
+    for c in g.columns_by_use("random"):
+        body = "unknown_level: omit" if _count_missing(g, c) else ""
         lines += [f"    {_entry(c, body, 'level')}  # {g.roles[c.name].why}"]
     lines += [
         f"    # {_entry(c, '', 'level')}  # random instead of fixed: {c.levels:,} levels"
-        for c in g.of_use("class")
+        for c in g.columns_by_use("class")
         if c.levels > 20
     ]
     active = any(not line.lstrip().startswith("#") for line in lines)
@@ -406,7 +406,7 @@ def _genetic(g: Guess) -> list[str]:
             return [
                 "    # genetic: {level: COLUMN, relationship: pedigree}  # which column has the ids of the pedigree?"
             ]
-        omit = ", unknown_level: omit" if _without(g, g.animals.sire) else ""
+        omit = ", unknown_level: omit" if _count_missing(g, g.animals.sire) else ""
         sire = _yaml(g.animals.sire.name)
         return [f"    sire: {{level: {sire}, relationship: pedigree{omit}}}  # a sire model: {g.animals.why}"]
     level = _yaml(animal.name)
@@ -435,7 +435,7 @@ def _genetic(g: Guess) -> list[str]:
 def _some_dams_unknown(g: Guess) -> bool:
     assert g.pedigree is not None and g.animals.animal is not None
     if g.animals.dam is not None:
-        return _without(g, g.animals.dam) > 0
+        return _count_missing(g, g.animals.dam) > 0
     codes = g.pedigree.codes(g.animals.animal.text.drop_nulls().unique())
     return codes.null_count() > 0 or any(g.pedigree.dam[c] < 0 for c in codes.to_list())
 
@@ -466,7 +466,7 @@ def _genomic(g: Guess) -> list[str]:
 
 
 def _can_use_reml(g: Guess) -> bool:
-    are_normal = all(type_of(c)[0] == "normal" for c in g.traits[: g.n_traits])
+    are_normal = all(guess_type(c)[0] == "normal" for c in g.traits[: g.n_traits])
     return g.genotypes is None and are_normal and g.censored is None
 
 
@@ -505,4 +505,4 @@ def _file_name(path: Path) -> str:
     return path.stem if path.stem != "analysis" else (path.resolve().parent.name or "analysis")
 
 
-__all__: Sequence[str] = ("analysis_text", "what_was_guessed")
+__all__: Sequence[str] = ("analysis_text", "explain_guess")

@@ -37,9 +37,9 @@ def residual_products(
 
     Where the residuals have classes, each has its own sum over its own records: (classes, T, T), and a count per block
     of each. A record counts for a block if it observes one of the block's traits; other records say nothing about it.
-    counts: `records_behind`, where they have been counted. sums: another way to the sums.
+    counts: `count_records_per_block`, where they have been counted. sums: another way to the sums.
     """
-    by_class = by_class_of(blocks, len(patterns))
+    by_class = expand_classes(blocks, len(patterns))
     if sums is None:
         fill, noise = augmentation(R, patterns, by_class)
         total = _residual_products(
@@ -50,16 +50,16 @@ def residual_products(
         missing = None if patterns.all() else augmentation(R, patterns, by_class)
         total = sums(missing, by_class.class_of_pattern, len(by_class.of_class))
     if counts is None:
-        counts = records_behind(np.bincount(records.pattern, minlength=len(patterns)), patterns, by_class)
+        counts = count_records_per_block(np.bincount(records.pattern, minlength=len(patterns)), patterns, by_class)
     return (total, counts) if by_class is blocks else (total[0], counts[0])
 
 
-def by_class_of(blocks: Blocks | ClassBlocks, n_patterns: int) -> ClassBlocks:
+def expand_classes(blocks: Blocks | ClassBlocks, n_patterns: int) -> ClassBlocks:
     """Blocks of one class for all patterns, where there are no classes."""
     return blocks if isinstance(blocks, ClassBlocks) else ClassBlocks((blocks,), np.zeros(n_patterns, np.int64))
 
 
-def records_behind(per_pattern: np.ndarray, patterns: np.ndarray, by_class: ClassBlocks) -> list[np.ndarray]:
+def count_records_per_block(per_pattern: np.ndarray, patterns: np.ndarray, by_class: ClassBlocks) -> list[np.ndarray]:
     """(n_blocks,) per class: records that observe a trait of each block; per_pattern: (patterns,) records of each."""
     own = [np.where(by_class.class_of_pattern == c, per_pattern, 0) for c in range(len(by_class.of_class))]
     return [
@@ -73,7 +73,7 @@ def augmentation(R: np.ndarray, patterns: np.ndarray, blocks: Blocks | ClassBloc
     covariance, of the R of the pattern's class.
 
     Traits of a block without any observed trait get neither: zero rows."""
-    by_class = by_class_of(blocks, len(patterns))
+    by_class = expand_classes(blocks, len(patterns))
     numbers = block_of_trait(tuple(tuple(map(tuple, of_class)) for of_class in by_class.of_class), patterns.shape[1])
     n_patterns, T = patterns.shape
     fill, noise = np.zeros((2, n_patterns, T, T))

@@ -39,7 +39,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from mmgibbs.engines.augment import Sums, by_class_of, records_behind, residual_products
+from mmgibbs.engines.augment import Sums, count_records_per_block, expand_classes, residual_products
 from mmgibbs.engines.dense_products import LaterTiles, dense_quadratic_form
 from mmgibbs.engines.liabilities import Liabilities
 from mmgibbs.engines.markers import gather, scatter, weight_by_pattern
@@ -228,7 +228,7 @@ class HostState(ABC):
 
         (a, b) of the scale of the liabilities, of a trait in categories.
         """
-        y, e = self._own_y(), self.e
+        y, e = self._writable_y(), self.e
         sums = self.liabilities.draw(response, cuts, y, e, self.Rinv, number, key)
         self.take_y(y)
         self._e = e
@@ -246,7 +246,7 @@ class HostState(ABC):
 
     def scale_trait(self, trait: int, g: float) -> None:
         """y, e and theta of one trait times g."""
-        y, e = self._own_y(), self.e
+        y, e = self._writable_y(), self.e
         for i, term in enumerate(self.equations.design.terms):
             own = term.component_trait == trait
             if own.any():
@@ -288,7 +288,7 @@ class HostState(ABC):
         theta = self.theta[term].astype(np.float64)
         return theta.T @ theta
 
-    def _own_y(self) -> np.ndarray:
+    def _writable_y(self) -> np.ndarray:
         """The y that this engine may change: a copy, where it is still that of the equations."""
         return self.y.copy() if self.y is self.equations.records.y else self.y
 
@@ -327,18 +327,20 @@ class HostState(ABC):
         records behind each block (augment.py)."""
         eq = self.equations
         data = eq.records, eq.design.patterns, self.e, self.R
-        return residual_products(*data, blocks, number, key, self._behind(blocks), self._sums_of_residuals(number, key))
+        return residual_products(
+            *data, blocks, number, key, self._records_per_block(blocks), self._sums_of_residuals(number, key)
+        )
 
-    def _behind(self, blocks: Blocks | ClassBlocks) -> list[np.ndarray]:
+    def _records_per_block(self, blocks: Blocks | ClassBlocks) -> list[np.ndarray]:
         """The records behind each block, counted once."""
         if self._counted is None or self._counted[0] is not blocks:
             patterns = self.equations.design.patterns
-            counts = records_behind(self.per_pattern, patterns, by_class_of(blocks, len(patterns)))
+            counts = count_records_per_block(self.records_per_pattern, patterns, expand_classes(blocks, len(patterns)))
             self._counted = blocks, counts
         return self._counted[1]
 
     @cached_property
-    def per_pattern(self) -> np.ndarray:
+    def records_per_pattern(self) -> np.ndarray:
         """(patterns,) records of each missing pattern."""
         return np.bincount(self.equations.records.pattern, minlength=len(self.equations.design.patterns))
 

@@ -101,7 +101,7 @@ class FactorCost:
         return PER_MILLION_OPERATIONS * self.operations / 1e6 + PER_ELEMENT * self.elements
 
     @property
-    def of_gradient(self) -> float:
+    def gradient_ms(self) -> float:
         """Milliseconds that its gradient takes beside that."""
         return GRADIENT * self.milliseconds
 

@@ -36,7 +36,7 @@ BLOCK = 1024  # records whose liabilities are drawn side by side
 TINY, FAR = 1e-150, 1e100  # probabilities below TINY are handled as logarithms; products stay between 1/FAR and FAR
 
 
-def other_than_normal(design: Design) -> str | None:
+def first_trait_not_normal(design: Design) -> str | None:
     """The first trait that is not normal, in words: what engines say that hold no liabilities."""
     if not design.responses:
         return None
@@ -72,7 +72,7 @@ class Liabilities:
         a = sum_r w Q_tt e_t^2, b = sum_r w e_t sum_{o != t} Q_to e_o; of others (0, 0).
         """
         r = self.responses[response]
-        site, given = (number, stream(LIABILITY, r.trait), *key), (r.trait, y, e, *given_others(Rinv, r.trait))
+        site, given = (number, stream(LIABILITY, r.trait), *key), (r.trait, y, e, *conditional_residuals(Rinv, r.trait))
         match r:
             case Categories():
                 of = draw_categories, (self.records, r.category, cuts, *given)
@@ -81,7 +81,7 @@ class Liabilities:
             case Count():
                 of = draw_log_rates, (self.records, r.count, r.exposure, *given)
         kernel, arguments = of
-        sums = self._over_chunks(lambda first, last: kernel(*arguments, first, last, *site))
+        sums = self._run_chunks(lambda first, last: kernel(*arguments, first, last, *site))
         return (sum(a for a, _ in sums), sum(b for _, b in sums)) if isinstance(r, Categories) else (0.0, 0.0)
 
     def log_ratio(
@@ -90,8 +90,8 @@ class Liabilities:
         """log p(categories | proposed) - log p(categories | cuts), liabilities integrated out."""
         r = self.responses[response]
         assert isinstance(r, Categories), "cuts are of categories"
-        arguments = self.records, r.category, cuts, proposed, r.trait, y, e, *given_others(Rinv, r.trait)
-        return sum(self._over_chunks(lambda first, last: log_ratio_of_cuts(*arguments, first, last)))
+        arguments = self.records, r.category, cuts, proposed, r.trait, y, e, *conditional_residuals(Rinv, r.trait)
+        return sum(self._run_chunks(lambda first, last: log_ratio_of_cuts(*arguments, first, last)))
 
     def log_ratio_of_scale(
         self,
@@ -108,10 +108,10 @@ class Liabilities:
         """
         r = self.responses[response]
         assert isinstance(r, Categories), "the residual variance of others is drawn given their liabilities"
-        arguments = self.records, r.category, cuts, s, in_class, r.trait, y, e, *given_others(Rinv, r.trait)
-        return sum(self._over_chunks(lambda first, last: log_ratio_of_residual_scale(*arguments, first, last)))
+        arguments = self.records, r.category, cuts, s, in_class, r.trait, y, e, *conditional_residuals(Rinv, r.trait)
+        return sum(self._run_chunks(lambda first, last: log_ratio_of_residual_scale(*arguments, first, last)))
 
-    def _over_chunks(self, kernel: Callable[[int, int], object]) -> list:
+    def _run_chunks(self, kernel: Callable[[int, int], object]) -> list:
         found: list = [None] * len(self._chunks)
 
         def call(i: int, first: int, last: int) -> Callable[[], None]:
@@ -124,7 +124,7 @@ class Liabilities:
         return found
 
 
-def given_others(Rinv: np.ndarray, trait: int) -> tuple[np.ndarray, np.ndarray]:
+def conditional_residuals(Rinv: np.ndarray, trait: int) -> tuple[np.ndarray, np.ndarray]:
     """(B (patterns, T), s (patterns,)): residual `trait` of a record given its others e has the mean B[p] e and, at
     weight 1, the standard deviation s[p]; s is 0 where the record lacks the trait.
     """

@@ -78,7 +78,7 @@ class LevelSweep:
         threads: Threads = ALONE,
     ):
         self.equations, self.block, self.threads = equations, block, threads
-        self.sites = sites_of(block, joint)
+        self.sites = component_ranges(block, joint)
         self.ranges = ((block.first, block.last),) if ranges is None else ranges
         self.unrolled = unrolled(equations, block.term)
         self.lists = (equations.terms[block.term], equations.relationships[block.term], equations.records)
@@ -101,7 +101,7 @@ class LevelSweep:
             refuse_singular(self.equations, i, failed)
 
 
-def sites_of(block: Block, joint: bool) -> tuple[int, int] | None:
+def component_ranges(block: Block, joint: bool) -> tuple[int, int] | None:
     """For `sweep_block`: None to draw levels whole, else the first of the block's components and the one behind them,
     to draw these one by one. By its type the compiler leaves out the way that is not gone."""
     return None if joint else (block.first_component, block.last_component)
@@ -115,9 +115,9 @@ def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, sit
     theta_l | rest ~ N(theta_l + P^-1 rhs, P^-1),   P = kappa_ll G^-1 + sum_r W_r' R_r^-1 W_r,
     rhs = sum_r W_r' R_r^-1 e_r - G^-1 sum_m kappa_lm theta_m.
 
-    term, K, records: lists of equations/structured.py; k_, T_: of visit.py; sites: see `sites_of`. theta (q, k) and
-    e (n, T) are updated in place; Ginv (k, k), Rinv (patterns, T, T). Draws are those of the site (number, stream) and
-    the key (seed, chain).
+    term, K, records: lists of equations/structured.py; k_, T_: of visit.py; sites: see `component_ranges`. theta (q, k)
+    and e (n, T) are updated in place; Ginv (k, k), Rinv (patterns, T, T). Draws are those of the site
+    (number, stream) and the key (seed, chain).
     """
     k = len(k_) if len(k_) > 0 else theta.shape[1]
     P = carray(stack(k_, 2, 1), (k, k)) if len(k_) > 0 else np.empty((k, k))

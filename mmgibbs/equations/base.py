@@ -66,7 +66,7 @@ def precisions(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray) ->
         k = term.n_components
         if term.kind == "random":
             g = np.asarray(g, np.float64)
-            inverses.append(_inverse(partial(_of_covariance, g), term.name, g))
+            inverses.append(_inverse(partial(_scalar_inverse, g), term.name, g))
         else:
             flat = np.zeros((k, k))
             inverses.append(flat if term.prior_precision is None else np.asarray(term.prior_precision, np.float64))
@@ -74,7 +74,7 @@ def precisions(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray) ->
     return inverses, _inverse(lambda: inverse_by_pattern(stack_classes(R), *of_patterns), "residual", R)
 
 
-def _of_covariance(g: np.ndarray) -> np.ndarray:
+def _scalar_inverse(g: np.ndarray) -> np.ndarray:
     """The same number for one component, without a call of LAPACK in every sweep."""
     return 1 / g if g.size == 1 and g[0, 0] != 0 else np.linalg.inv(g)
 

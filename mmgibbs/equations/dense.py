@@ -97,7 +97,7 @@ def add_of_rows(values, first, last, columns, a, b, stretch, out):
                 add_four(values, i, columns[c], start, stop, out[c])
         for i in range(fours, end):
             for c in range(k):
-                add_one(values[i], columns[c, i], start, stop, out[c])
+                add_row(values[i], columns[c, i], start, stop, out[c])
 
 
 @kernel
@@ -122,7 +122,7 @@ def add_four(values, i, x, first, last, out):
 
 
 @kernel(fastmath={"contract", "nsz"})
-def add_one(row, x, first, last, out):
+def add_row(row, x, first, last, out):
     """out_j += row_j x, first <= j < last."""
     for j in range(first, last):
         out[j] += np.float64(row[j]) * x

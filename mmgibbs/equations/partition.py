@@ -50,14 +50,14 @@ class Partition:
     order: tuple[np.ndarray, ...]  # per term (q,) int32: the model-order level at each sweep position
     blocks: tuple[Block, ...]
 
-    def keeps_levels_whole(self, design: Design) -> bool:
+    def keeps_complete_levels(self, design: Design) -> bool:
         return all(b.last_component - b.first_component == design.terms[b.term].n_components for b in self.blocks)
 
 
 def partition(design: Design, kind: str = "term", n_blocks: int = 8) -> Partition:
     """The partition of a kind (see the module); `n_blocks` is for 'equal' alone."""
     natural = tuple(np.concatenate(_listed_and_dense(t)) for t in design.terms)
-    whole = [block for i in range(len(design.terms)) for block in _whole(design, i)]
+    whole = [block for i in range(len(design.terms)) for block in _term_blocks(design, i)]
     if kind == "term":
         return Partition(kind, natural, tuple(whole))
     if kind == "effect":
@@ -69,11 +69,11 @@ def partition(design: Design, kind: str = "term", n_blocks: int = 8) -> Partitio
     if kind == "equal":
         return Partition(kind, natural, tuple(_equal(design, n_blocks)))
     if kind == "colour":
-        return _by_colour(design)
+        return _split_colours(design)
     raise ModelError(f"partition: found {kind!r}, needed one of {', '.join(KINDS)}")
 
 
-def in_model_order(design: Design) -> Partition:
+def model_order_partition(design: Design) -> Partition:
     """One block per term and every level at its place, for solvers: no engine sweeps a dense block from here."""
     orders = tuple(np.arange(t.n_levels, dtype=np.int32) for t in design.terms)
     return Partition(
@@ -88,7 +88,7 @@ def _listed_and_dense(term: Term) -> tuple[np.ndarray, np.ndarray]:
     return (every, every[:0]) if dense is None else (np.delete(every, dense.levels), dense.levels.astype(np.int32))
 
 
-def _whole(design: Design, i: int) -> Iterator[Block]:
+def _term_blocks(design: Design, i: int) -> Iterator[Block]:
     """A term as one block, or as two where there is a dense one; none is empty, but for a term without levels."""
     term = design.terms[i]
     q, k, listed = term.n_levels, term.n_components, _listed_and_dense(term)[0].size
@@ -102,7 +102,7 @@ def _equal(design: Design, n_blocks: int) -> Iterator[Block]:
     """Cut the terms, in order, wherever the running number of equations passes a multiple of total / n_blocks."""
     total = design.n_effects
     size, room = max(1, -(-total // n_blocks)), max(1, -(-total // n_blocks))
-    for whole in (block for i in range(len(design.terms)) for block in _whole(design, i)):
+    for whole in (block for i in range(len(design.terms)) for block in _term_blocks(design, i)):
         k, first = whole.last_component, whole.first
         while first < whole.last:
             last = whole.last if whole.dense else min(whole.last, first + max(1, room // k))
@@ -112,7 +112,7 @@ def _equal(design: Design, n_blocks: int) -> Iterator[Block]:
             first = last
 
 
-def _by_colour(design: Design) -> Partition:
+def _split_colours(design: Design) -> Partition:
     orders, blocks = [], []
     for i, (term, near) in enumerate(zip(design.terms, reading_orders(design), strict=True)):
         colours, dense = level_colours(term), _listed_and_dense(term)[1]

@@ -26,12 +26,12 @@ GROUP = 250  # records: levels that more records meet, sexes and classes of age,
 def reading_orders(design: Design) -> list[np.ndarray]:
     """For each term its (q,) int32 levels in reading order; model order where no order is better."""
     near = [t.relationship.nearest_relative() if t.n_levels >= MANY else None for t in design.terms]
-    herds = {i: by_herds(design, i, relative) for i, relative in enumerate(near) if relative is not None}
+    herds = {i: order_by_herd(design, i, relative) for i, relative in enumerate(near) if relative is not None}
     if not herds:
         return [np.arange(t.n_levels, dtype=np.int32) for t in design.terms]
     lead = max(herds, key=lambda i: design.terms[i].n_levels)
     place = positions(herds[lead])[design.terms[lead].effects[0].level]  # of each record
-    return [herds[i] if i in herds else by_first_record(design, i, place) for i in range(len(design.terms))]
+    return [herds[i] if i in herds else order_by_first_record(design, i, place) for i in range(len(design.terms))]
 
 
 def term_of_most_levels(design: Design) -> int:
@@ -47,7 +47,7 @@ def positions(order: np.ndarray) -> np.ndarray:
     return place
 
 
-def by_herds(design: Design, i: int, nearest: np.ndarray) -> np.ndarray:
+def order_by_herd(design: Design, i: int, nearest: np.ndarray) -> np.ndarray:
     """(q,) int32 levels of term i herd by herd; nearest (q,) int32: a relative of each level, -1 for none."""
     term, others = design.terms[i], [t for j, t in enumerate(design.terms) if j != i]
     nodes = term.n_levels + sum(t.n_levels for t in others)  # levels of other terms join levels of this one
@@ -57,7 +57,7 @@ def by_herds(design: Design, i: int, nearest: np.ndarray) -> np.ndarray:
     first = term.n_levels
     for other in others:
         for effect in other.effects:
-            join(term.effects[0].level, of_small_groups(effect.level), first, earliest, size, HERD)
+            join(term.effects[0].level, find_small_groups(effect.level), first, earliest, size, HERD)
         first += other.n_levels
     herd = earliest[: term.n_levels]
     while np.any((further := earliest[herd]) != herd):
@@ -65,14 +65,14 @@ def by_herds(design: Design, i: int, nearest: np.ndarray) -> np.ndarray:
     return np.argsort(herd, kind="stable").astype(np.int32)
 
 
-def of_small_groups(level: np.ndarray) -> np.ndarray:
+def find_small_groups(level: np.ndarray) -> np.ndarray:
     """(n,) int32 the level of each record; -1 where it, or the average level, is met by more than GROUP records."""
     counts = np.bincount(level[level >= 0], minlength=1)
     small = (counts <= GROUP) & (counts.mean() <= GROUP)
     return np.where(small[level], level, np.int32(-1)).astype(np.int32, copy=False)
 
 
-def by_first_record(design: Design, i: int, place: np.ndarray) -> np.ndarray:
+def order_by_first_record(design: Design, i: int, place: np.ndarray) -> np.ndarray:
     """(q,) int32 levels of term i by the first place (n,) int32 of the records that each meets."""
     term = design.terms[i]
     first = np.full(term.n_levels + 1, np.iinfo(np.int32).max, np.int32)  # the last one: of level -1

@@ -14,7 +14,7 @@ import numpy as np
 from mmgibbs.exchange.blupf90_context import Context
 from mmgibbs.exchange.blupf90_genomic import single_step
 from mmgibbs.exchange.blupf90_pedigree import enter_pedigree
-from mmgibbs.exchange.blupf90_random_regression import Coefficients, coefficients_of
+from mmgibbs.exchange.blupf90_random_regression import Coefficients, read_coefficients
 from mmgibbs.exchange.blupf90_read import Stated, StatedEffect
 from pedigree.tables import counted
 
@@ -98,7 +98,7 @@ def random_terms(
             stated["OPTIONAL"].line, f"OPTIONAL: found {' '.join(optional)} with RANDOM {kind}, needed RANDOM animal"
         )
     level = {"level": context.columns[sources[0]]}
-    coefficients = coefficients_of(context, effect)
+    coefficients = read_coefficients(context, effect)
     _tell_of_levels(context, effect.line, sources if kind == "diagonal" else (), effect.form)
 
     def enter(name: str, keyword: str, effects: dict, relationship: dict | None = None) -> None:

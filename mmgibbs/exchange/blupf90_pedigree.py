@@ -187,7 +187,7 @@ def _enter_groups(context: Context, effect: StatedEffect, table: Table, roles: d
             pl.when(groups[p].is_null()).then(p).otherwise(pl.lit(UNKNOWN)).alias(p) for p in group
         )
     elif kind == "yob":
-        groups = _by_year(context, line, frame, sorted(map(int, years)))
+        groups = _groups_by_year(context, line, frame, sorted(map(int, years)))
     else:
         of_sire, of_dam = (table.read([codes[i]]).to_series() for i in (0, -1))
         if kind == "group":
@@ -211,7 +211,7 @@ def _enter_groups(context: Context, effect: StatedEffect, table: Table, roles: d
     )
 
 
-def _by_year(context: Context, line: int, frame: pl.DataFrame, years: list[int]) -> pl.DataFrame:
+def _groups_by_year(context: Context, line: int, frame: pl.DataFrame, years: list[int]) -> pl.DataFrame:
     """Groups of the unknown parents by the birth year of their progeny, null where there is none."""
     birth = frame["birth"].cast(pl.Float64, strict=False)
     group = sum(((birth > year).cast(pl.Int32) for year in years), pl.repeat(1, len(birth), dtype=pl.Int32, eager=True))

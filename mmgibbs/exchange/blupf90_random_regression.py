@@ -31,7 +31,7 @@ class Coefficients:
     number: int = 1
 
 
-def coefficients_of(context: Context, effect: StatedEffect) -> Coefficients:
+def read_coefficients(context: Context, effect: StatedEffect) -> Coefficients:
     """The random regression of an EFFECT with RANDOM. ConfigError and DataError name the line or the row."""
     stated = effect.stated
     for keyword, needed in (("RANDOM_REGRESSION", "RR_POSITION"), ("RR_POSITION", "RANDOM_REGRESSION")):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mmgibbs.config.text import one_line
+from mmgibbs.config.text import to_line
 from mmgibbs.errors import ConfigError, nearest
 
 OF_BLUPF90 = ("NUMBER_OF_TRAITS", "NUMBER_OF_EFFECTS", "OBSERVATION(S)", "EFFECTS:", "RANDOM_RESIDUAL", "RANDOM_GROUP")
@@ -70,7 +70,7 @@ class ParameterFile:
 
 def shown(*words: str) -> str:
     """Words of the file as an error message shows them."""
-    return f"'{one_line(' '.join(words))}'" if words else "nothing"
+    return f"'{to_line(' '.join(words))}'" if words else "nothing"
 
 
 @dataclass
@@ -269,7 +269,7 @@ NEEDED = ("DATAFILE", "TRAITS", "RESIDUAL_VARIANCE")
 
 def read_parameter_file(path: Path) -> ParameterFile:
     """Read a renumf90 parameter file. ConfigError names the line, what was found there and what is needed."""
-    text, encoding = _text_of(path)
+    text, encoding = _read_text(path)
     stated: dict[str, Stated] = {}
     combined, effects, options, n_traits = [], [], [], 0
     for section in _sections(text, Path(path).name):
@@ -300,7 +300,7 @@ def read_parameter_file(path: Path) -> ParameterFile:
     return ParameterFile(Path(path), stated, tuple(combined), tuple(effects), tuple(options), encoding)
 
 
-def _text_of(path: Path) -> tuple[str, str]:
+def _read_text(path: Path) -> tuple[str, str]:
     """(text, its encoding): every byte means something in Latin-1, so it is tried last."""
     try:
         content = Path(path).read_bytes()

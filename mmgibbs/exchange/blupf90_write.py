@@ -109,7 +109,7 @@ def numbered_terms(finished: Finished) -> list[TermNumbers]:
         k = (rows["id"] != rows["id"][0]).arg_max() or rows.height
         first = rows.head(k)
         traits = [trait_number[t] for t in first["trait"]]
-        shared = terms[-1] if terms and _one_effect(name, traits, fixed, terms) else None
+        shared = terms[-1] if terms and _is_same_effect(name, traits, fixed, terms) else None
         if shared is not None:
             before -= 1
         number = {label: before + i for i, label in enumerate(dict.fromkeys(first["label"]), 1)}
@@ -127,7 +127,7 @@ def numbered_terms(finished: Finished) -> list[TermNumbers]:
     return terms
 
 
-def _one_effect(name: str, traits: Sequence[int], fixed: dict, terms: Sequence[TermNumbers]) -> bool:
+def _is_same_effect(name: str, traits: Sequence[int], fixed: dict, terms: Sequence[TermNumbers]) -> bool:
     """Whether a term is of the same EFFECT as the one before it: effectN_colA then effectN_colB, for other traits."""
     own, before = (re.match(r"effect\d+_(?=col\d)", n) if n in fixed else None for n in (name, terms[-1].name))
     if own is None or before is None or own[0] != before[0]:

@@ -106,7 +106,7 @@ def coefficients(
     where None."""
     explicit = explicit_equations(design)
     used = _used(explicit, of_terms, of_residuals)
-    pattern = _pattern_of(explicit, used)
+    pattern = _find_pattern(explicit, used)
     first = None if order is None else order(explicit, pattern)
     symbolic: SymbolicFactor = analyse_columns(eliminate(pattern, first)) if columns_alone else analyse(pattern, first)
     indices = {pair: symbolic.locate(*numbers) for pair, (numbers, _in_force) in used.items()}
@@ -125,7 +125,7 @@ def eliminated(
 ) -> tuple[ExplicitEquations, Elimination]:
     """The stored equations and how they are eliminated, which says what a factor costs before there is one."""
     explicit = explicit_equations(design)
-    return explicit, eliminate(_pattern_of(explicit, _used(explicit, of_terms, of_residuals)))
+    return explicit, eliminate(_find_pattern(explicit, _used(explicit, of_terms, of_residuals)))
 
 
 def equation_name(design: Design, number: int) -> str:
@@ -200,7 +200,7 @@ def _used(explicit: ExplicitEquations, of_terms: Sequence[Blocks | None], of_res
     return {pair: _numbered(explicit, *pair) for pair in _joined(explicit, of_terms, of_residuals)}
 
 
-def _pattern_of(explicit: ExplicitEquations, used: Used) -> scipy.sparse.csr_array:
+def _find_pattern(explicit: ExplicitEquations, used: Used) -> scipy.sparse.csr_array:
     return _pattern(explicit.n_equations, [in_force for _, in_force in used.values()])
 
 

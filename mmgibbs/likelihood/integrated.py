@@ -190,9 +190,9 @@ def _evaluate(
     if not np.isfinite(total):
         return -np.inf
     values[:] = 0.0
-    _add_up(of_C, v, values)
+    _accumulate(of_C, v, values)
     w[:] = 0.0
-    _add_up(of_b, v, w)
+    _accumulate(of_b, v, w)
     lists = column_ptr, row_of, row_ptr, column_of, run_length
     below = row_of.size
     diagonal = values[below:].copy()
@@ -213,7 +213,7 @@ def _evaluate(
 
 
 @kernel
-def _add_up(sums, v, out):
+def _accumulate(sums, v, out):
     """out[place] = sum of numbers times coefficients."""
     for e in range(sums.place.size):
         total = 0.0

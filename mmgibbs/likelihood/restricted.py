@@ -23,7 +23,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from mmgibbs.cholesky.factor import Factor
-from mmgibbs.equations.partition import in_model_order
+from mmgibbs.equations.partition import model_order_partition
 from mmgibbs.equations.passes import add_fitted, add_transposed, weigh
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
@@ -42,7 +42,7 @@ class RestrictedLikelihood:
         self.design = design
         self.coefficients: Coefficients = coefficients(design, of_terms, of_residuals)
         self.matrices = covariance_matrices(design)
-        self.equations = structured_equations(design, in_model_order(design))
+        self.equations = structured_equations(design, model_order_partition(design))
         self.layout = self.coefficients.explicit.layout
         self.random = self.matrices.random
         self.inverses = {i: _as_csr(design, i) for i in self.random}

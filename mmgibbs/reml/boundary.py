@@ -30,7 +30,7 @@ class Closed(NamedTuple):
     def row(self, elements: Elements, other: Closed) -> np.ndarray:
         """(p,) a with a'd = v' (dG) w for scaled changes d of the elements, w another direction of the block."""
         out, v, w = np.zeros(len(elements)), self.direction, other.direction
-        for n in elements.of_block(self.block):
+        for n in elements.block_elements(self.block):
             _, i, j = elements.elements[n]
             out[n] = v[i] * w[j] if i == j else v[i] * w[j] + v[j] * w[i]
         return out
@@ -72,7 +72,7 @@ def _smallest(block: MatrixBlock, variances: Variances) -> float:
 def raised(elements: Elements, variances: Variances) -> Variances:
     """The same matrices, changed in place, their eigenvalues raised to FLOOR."""
     for block in elements.blocks:
-        matrix = on_or_above_floor(block.scaled(block.of(variances))) * block.scale[:, None] * block.scale
+        matrix = raise_to_floor(block.scaled(block.of(variances))) * block.scale[:, None] * block.scale
         block.whole(variances)[np.ix_(block.components, block.components)] = matrix
     return variances
 
@@ -88,7 +88,7 @@ def lowered(elements: Elements, variances: Variances) -> Variances:
     return out
 
 
-def on_or_above_floor(scaled: np.ndarray) -> np.ndarray:
+def raise_to_floor(scaled: np.ndarray) -> np.ndarray:
     """A symmetric matrix (k, k) in units of the data, its eigenvalues raised to FLOOR."""
     values, vectors = np.linalg.eigh(scaled)
     if values[0] >= FLOOR:

@@ -76,7 +76,7 @@ class Elements:
         """(p,) the unit of each element."""
         return np.array([self.blocks[b].scale[i] * self.blocks[b].scale[j] for b, i, j in self.elements])
 
-    def of_block(self, block: int) -> list[int]:
+    def block_elements(self, block: int) -> list[int]:
         """Numbers of the elements of one block."""
         return [n for n, e in enumerate(self.elements) if e.block == block]
 

@@ -22,7 +22,7 @@ from mmgibbs.reml.elements import Elements, MatrixBlock, free_elements, starting
 from mmgibbs.reml.finer_units import maximise_in_fitting_units
 from mmgibbs.reml.information import Criteria
 from mmgibbs.reml.maximise import Maximum
-from mmgibbs.reml.units import units_of
+from mmgibbs.reml.units import model_units
 
 
 class EstimateWatch(Protocol):
@@ -80,7 +80,7 @@ def estimate(
             f"sampler.method: reml needs more observations than fixed effects; found {likelihood.n_observations:,} "
             f"observations and {likelihood.n_fixed:,} fixed effects that can be estimated"
         )
-    elements = free_elements(design, covariances, residual, units_of(likelihood))
+    elements = free_elements(design, covariances, residual, model_units(likelihood))
     if watch is not None:
         watch.begin(design.n_equations, known.flops)
     start = starting_variances(covariances, residual) if start is None else start

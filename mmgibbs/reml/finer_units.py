@@ -16,10 +16,10 @@ import numpy as np
 from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.restricted import RestrictedLikelihood
-from mmgibbs.reml.boundary import Closed, lowered, on_or_above_floor, raised
+from mmgibbs.reml.boundary import Closed, lowered, raise_to_floor, raised
 from mmgibbs.reml.elements import Elements, Units
 from mmgibbs.reml.maximise import Maximum, Watch, maximise
-from mmgibbs.reml.units import units_at
+from mmgibbs.reml.units import point_units
 
 FAR = 10.0  # variance in its unit over the one of what is left, from which smaller units are tried
 SMALLER = 1e-3  # variances of the smaller units, at least: a floor of 0 is met in a few steps, and C keeps its digits
@@ -54,7 +54,7 @@ def maximise_in_fitting_units(
         if left <= 0:
             return replace(found, converged=False), elements
         try:
-            again = maximise(likelihood, finer, there, tolerance, left, _counted_on(watch, found.iterations))
+            again = maximise(likelihood, finer, there, tolerance, left, _continue_watch(watch, found.iterations))
         except ModelError:
             break
         if again.stopped:
@@ -74,7 +74,7 @@ def maximise_in_fitting_units(
     return found, elements
 
 
-def _counted_on(watch: Watch | None, before: int) -> Watch | None:
+def _continue_watch(watch: Watch | None, before: int) -> Watch | None:
     """The same watch, whose iterations follow those before."""
     return None if watch is None else lambda iteration, point, distance: watch(before + iteration, point, distance)
 
@@ -84,19 +84,19 @@ def _finer(found: Maximum, elements: Elements) -> Elements | None:
     about = found.quadratic
     if not about.closed and not about.undetermined.size:
         return None
-    left = units_at(found.point)
-    too_large = [block.scale**2 > FAR * _of(left, elements, n) ** 2 for n, block in enumerate(elements.blocks)]
+    left = point_units(found.point)
+    too_large = [block.scale**2 > FAR * _block_units(left, elements, n) ** 2 for n, block in enumerate(elements.blocks)]
     asked = about.undetermined.size > 0 and any(own.any() for own in too_large)
     if not asked and not any(np.any(too_large[c.block] & (c.direction**2 > INVOLVED)) for c in about.closed):
         return None
     blocks = []
     for n, block in enumerate(elements.blocks):
-        unit = np.maximum(_of(left, elements, n), np.sqrt(SMALLER) * block.scale)
+        unit = np.maximum(_block_units(left, elements, n), np.sqrt(SMALLER) * block.scale)
         blocks.append(replace(block, scale=np.where(too_large[n], unit, block.scale)))
     return Elements(tuple(blocks), elements.elements)
 
 
-def _of(units: Units, elements: Elements, number: int) -> np.ndarray:
+def _block_units(units: Units, elements: Elements, number: int) -> np.ndarray:
     """(k,) units of one block."""
     block = elements.blocks[number]
     unit = units.R[block.residual_class] if block.term is None else units.G[block.term]
@@ -111,8 +111,8 @@ def _start(likelihood: RestrictedLikelihood, elements: Elements, finer: Elements
     for number, (block, small) in enumerate(zip(elements.blocks, finer.blocks, strict=True)):
         shut = [c for c in found.quadratic.closed if c.block == number]
         if shut:
-            inside = _without(block.scaled(block.of(at)), shut) * block.scale[:, None] * block.scale
-            matrix = on_or_above_floor(small.scaled(inside)) * small.scale[:, None] * small.scale
+            inside = _remove_directions(block.scaled(block.of(at)), shut) * block.scale[:, None] * block.scale
+            matrix = raise_to_floor(small.scaled(inside)) * small.scale[:, None] * small.scale
             block.whole(lower)[np.ix_(block.components, block.components)] = matrix
     try:
         is_higher = likelihood.at(lower).log_likelihood > found.point.log_likelihood
@@ -121,7 +121,7 @@ def _start(likelihood: RestrictedLikelihood, elements: Elements, finer: Elements
     return lower if is_higher else at
 
 
-def _without(scaled: np.ndarray, closed: list[Closed]) -> np.ndarray:
+def _remove_directions(scaled: np.ndarray, closed: list[Closed]) -> np.ndarray:
     """A matrix (k, k) that has no variance in closed directions."""
     shut = np.array([c.direction for c in closed])
     keep = np.eye(len(scaled)) - shut.T @ shut
@@ -132,7 +132,9 @@ def _is_better(likelihood: RestrictedLikelihood, again: Maximum, found: Maximum)
     """The floor was too high for the likelihood, converged or not; or fewer directions are closed or undetermined."""
     rise = again.point.log_likelihood - found.point.log_likelihood
     some = max(LEAST, RISE * likelihood.freedom)
-    return rise > some or (again.converged and rise > -some and (_left(again) < _left(found) or not found.converged))
+    return rise > some or (
+        again.converged and rise > -some and (_open_directions(again) < _open_directions(found) or not found.converged)
+    )
 
 
 def _is_named_better(likelihood: RestrictedLikelihood, again: Maximum, found: Maximum, elements: Elements) -> bool:
@@ -140,10 +142,15 @@ def _is_named_better(likelihood: RestrictedLikelihood, again: Maximum, found: Ma
     of 1: it was the variance of the component with the larger unit alone."""
     combined = any(len(elements.blocks[c.block].components) > 1 for c in found.quadratic.closed)
     rise = again.point.log_likelihood - found.point.log_likelihood
-    return combined and again.converged and rise > -ROUNDING * likelihood.freedom and _left(again) <= _left(found)
+    return (
+        combined
+        and again.converged
+        and rise > -ROUNDING * likelihood.freedom
+        and _open_directions(again) <= _open_directions(found)
+    )
 
 
-def _left(found: Maximum) -> int:
+def _open_directions(found: Maximum) -> int:
     """Directions that are closed or undetermined."""
     return len(found.quadratic.closed) + found.quadratic.undetermined.shape[1]
 

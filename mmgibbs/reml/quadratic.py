@@ -20,7 +20,7 @@ import numpy as np
 
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.restricted import Point
-from mmgibbs.reml.boundary import Closed, closed_directions, constraints, on_or_above_floor
+from mmgibbs.reml.boundary import Closed, closed_directions, constraints, raise_to_floor
 from mmgibbs.reml.elements import Elements
 from mmgibbs.reml.information import average_information, degrees_of_freedom, gradient
 
@@ -82,7 +82,7 @@ def _complete_information(point: Point, elements: Elements) -> np.ndarray:
     """(p, p) M in scaled elements."""
     out = np.zeros((len(elements), len(elements)))
     for number, block in enumerate(elements.blocks):
-        numbers = elements.of_block(number)
+        numbers = elements.block_elements(number)
         inverse = np.linalg.inv(block.scaled(block.of(point.variances)))
         i, j = np.array([elements.elements[n][1:] for n in numbers]).T
         twice = np.where(i == j, 1.0, 2.0)  # tr(A E_i A E_j), E with one element or two
@@ -109,7 +109,7 @@ def factor_step(
                 B -= np.outer(shut.direction, shut.direction @ B)
         factors.append(B)
         k = len(B)
-        for n in elements.of_block(number):
+        for n in elements.block_elements(number):
             _, i, j = elements.elements[n]
             change = np.zeros((k, k))
             change[i] += B[j]
@@ -125,6 +125,6 @@ def factor_step(
     out = Variances([None if g is None else g.copy() for g in at.G], at.R.copy())
     for number, (block, B) in enumerate(zip(elements.blocks, factors, strict=True)):
         moved = B + step[first[number] : first[number + 1]].reshape(B.shape)
-        matrix = on_or_above_floor(moved @ moved.T) * block.scale[:, None] * block.scale
+        matrix = raise_to_floor(moved @ moved.T) * block.scale[:, None] * block.scale
         block.whole(out)[np.ix_(block.components, block.components)] = matrix
     return out, 0.5 * float(gradient @ step)

@@ -15,7 +15,7 @@ import numpy as np
 from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
-from mmgibbs.reml.boundary import on_or_above_floor
+from mmgibbs.reml.boundary import raise_to_floor
 from mmgibbs.reml.elements import Elements
 
 OUTSIDE = 1e10  # in place of minus the log likelihood where C is not positive definite
@@ -41,7 +41,7 @@ class _Followed:
         factors, at = self.split(x), self.best.variances
         moved = Variances([None if g is None else g.copy() for g in at.G], at.R.copy())
         for block, B in zip(self.elements.blocks, factors, strict=True):
-            matrix = on_or_above_floor(B @ B.T) * block.scale[:, None] * block.scale
+            matrix = raise_to_floor(B @ B.T) * block.scale[:, None] * block.scale
             block.whole(moved)[np.ix_(block.components, block.components)] = matrix
         try:
             point = self.likelihood.at(moved)

@@ -31,7 +31,7 @@ LOOKED_AT = 32  # levels whose diagonal element of K is solved for, where it is 
 FITTED = float(np.finfo(float).eps)  # share of the mean square of a trait that rounding leaves of a complete fit
 
 
-def units_of(likelihood: RestrictedLikelihood) -> Units:
+def model_units(likelihood: RestrictedLikelihood) -> Units:
     """Of a model, from one factor of C; 0 where the fixed effects fit all records of a trait."""
     design, random = likelihood.design, set(likelihood.random)
     given = _given_fixed_effects(likelihood)
@@ -44,7 +44,7 @@ def units_of(likelihood: RestrictedLikelihood) -> Units:
     return Units(G, np.sqrt(np.where(of_class > 0, of_class, of_trait)))
 
 
-def units_at(point: Point) -> Units:
+def point_units(point: Point) -> Units:
     """Of what the other effects leave of the records at these variances."""
     likelihood, at = point.likelihood, point.variances
     left = _mean_squares_of_records(likelihood, point.e)

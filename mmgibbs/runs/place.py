@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mmgibbs.config import Analysis
-from mmgibbs.errors import ConfigError, MmgibbsError, OtherVersion, Stopped, option, option_name
+from mmgibbs.errors import ConfigError, MmgibbsError, Stopped, VersionError, option, option_name
 from mmgibbs.results.checksums import CHECKSUMS, damage_of_file
 from mmgibbs.results.folder import WORKING, check_run_directory, write_run_folder
 from mmgibbs.results.reading import read_record
@@ -339,7 +339,7 @@ class RunFolder:
             self._remove_results()
         if not kept and self.kind == NEW:
             self._remove()
-        if self.kind == EXTENDED and isinstance(error, OtherVersion):
+        if self.kind == EXTENDED and isinstance(error, VersionError):
             self._runs.take_back(RUN)  # the run that is there stays finished
         self._close()
         if isinstance(error, Stopped):
@@ -349,7 +349,7 @@ class RunFolder:
                 written = f"results are in '{self.path}'"
                 state = f"{written}, {state}" if kept else f"{written}, without {self.unfinished}"
             raise Stopped(error.signal, f"{error}; {state}", kept) from None
-        if kept and isinstance(error, MmgibbsError) and not isinstance(error, OtherVersion):
+        if kept and isinstance(error, MmgibbsError) and not isinstance(error, VersionError):
             raise type(error)(
                 f"{error}\nthe checkpoints in '{self._runs.folder}' are kept: {option('resume')} continues from them"
             ) from error

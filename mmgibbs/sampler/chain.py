@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from mmgibbs.engines.base import Engine
-from mmgibbs.errors import OtherVersion
+from mmgibbs.errors import VersionError
 from mmgibbs.posterior.moments import Moments
 from mmgibbs.posterior.result import ChainResult
 from mmgibbs.sampler.loop import ResumableChain
@@ -70,7 +70,7 @@ class Chain(ResumableChain):
                 step.restore(state)
             self._record.restore({n.removeprefix(RECORD): array for n, array in state.items() if n.startswith(RECORD)})
         except KeyError as lacking:
-            raise OtherVersion(
+            raise VersionError(
                 f"chain {self.key[1] + 1}: its checkpoint lacks {lacking}, without which this version cannot continue: "
                 "another version of mmgibbs wrote it; needed that version, or a new run"
             ) from None

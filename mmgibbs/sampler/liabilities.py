@@ -151,7 +151,7 @@ class LiabilityStep:
             if not own.any():
                 continue
             if i in self.moving:
-                power, square = self._of_moving(i, own)
+                power, square = self._moving_prior(i, own)
                 M, a = M + power, a + square
                 continue
             active = np.ones((term.n_levels, own.size), bool) if term.active is None else term.active
@@ -167,7 +167,7 @@ class LiabilityStep:
             b += np.sum(P[np.ix_(own, ~own)] * S[np.ix_(own, ~own)])
         return M, float(a), float(b)
 
-    def _of_moving(self, term: int, own: np.ndarray) -> tuple[float, float]:
+    def _moving_prior(self, term: int, own: np.ndarray) -> tuple[float, float]:
         """(M, a) of the prior of a matrix that moves along: p(G) and the Jacobian are g^M exp(-a g^2 / 2)."""
         covariance, components = self.model.covariance(term), np.flatnonzero(own)
         if covariance.scale_prior is None:  # flat in each block: nu = -(k + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmgibbs.engines.base import Engine
-from mmgibbs.errors import OtherVersion
+from mmgibbs.errors import VersionError
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices
 
@@ -41,7 +41,7 @@ class Locations:
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         if state[ORDER] != self.engine.equations.order:
-            raise OtherVersion(
+            raise VersionError(
                 f"chain {self.key[1] + 1}: its checkpoint has levels or records in another order than this version "
                 "sweeps them: another version of mmgibbs wrote it; needed that version, or a new run"
             )

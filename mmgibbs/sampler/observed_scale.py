@@ -29,7 +29,7 @@ class ObservedValues:
     ):
         self.scale, self.liabilities, self.engine, self.matrices = scale, liabilities, engine, matrices
         self.markers = markers  # of every term of SNP effects
-        self.population = in_sweep_order(scale.population, [lists.code for lists in engine.equations.terms])
+        self.population = to_sweep_order(scale.population, [lists.code for lists in engine.equations.terms])
         self.given_own = self.population if scale.own is None else self.population.without(*scale.own)
         known = OF_LIABILITY + (OF_GENOMIC if scale.population.genomic else ())
         self.parameters = {
@@ -77,7 +77,7 @@ class ObservedValues:
         pass
 
 
-def in_sweep_order(population: Population, codes: Sequence[np.ndarray]) -> Population:
+def to_sweep_order(population: Population, codes: Sequence[np.ndarray]) -> Population:
     """The population with levels as the engine orders them; codes: model-order level of each position, by term."""
     fixed = tuple(replace(p, level=np.argsort(codes[p.term])[p.level]) for p in population.fixed)
     return replace(population, fixed=fixed)

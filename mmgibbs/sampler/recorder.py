@@ -14,7 +14,7 @@ from mmgibbs.posterior.probabilities import ProbabilitiesOfLevels
 from mmgibbs.posterior.saved import SavedLevels
 from mmgibbs.posterior.totals import KeptSlope
 from mmgibbs.posterior.tracked import Theta, Tracked
-from mmgibbs.sampler.markers.followed import FollowedMarkers, FollowedStates, KeptEffects, effects_of
+from mmgibbs.sampler.markers.followed import FollowedMarkers, FollowedStates, KeptEffects, collect_effects
 from mmgibbs.sampler.markers.joint import JointMarkerEffects
 from mmgibbs.sampler.markers.probabilities import ProbabilitiesWithMarkers
 from mmgibbs.sampler.markers.totals import DecisionsWithMarkers, FollowedTotals
@@ -62,7 +62,7 @@ class ResidentTheta:
         self._moments.add()
 
 
-def tracked_in(model: MixedModel, schedule: Schedule) -> dict[str, Tracked]:
+def make_trackers(model: MixedModel, schedule: Schedule) -> dict[str, Tracked]:
     """Whatever of the locations is followed besides their moments."""
     terms = {t.name: i for i, t in enumerate(model.design.terms)}
     out: dict[str, Tracked] = {f"levels.{term}": SavedLevels(terms[term], codes) for term, codes in model.saved.items()}
@@ -89,8 +89,10 @@ class Recorder:
         else:
             self.theta, shapes = FetchedTheta(engine), [(t.n_levels, t.n_components) for t in model.design.terms]
             moments = MomentsOfLocations(shapes, planned, n_batches)
-        self.tracked: dict[str, Tracked] = {MOMENTS: moments} | tracked_in(model, schedule)  # moments see a draw first
-        of_markers = effects_of(steps)
+        self.tracked: dict[str, Tracked] = {MOMENTS: moments} | make_trackers(
+            model, schedule
+        )  # moments see a draw first
+        of_markers = collect_effects(steps)
         for step in steps:
             if isinstance(step, JointMarkerEffects) and not step.prior.spec.whole:
                 self.tracked[f"states.{step.name}"] = FollowedStates(step, planned, n_batches)
@@ -136,11 +138,12 @@ class Recorder:
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         self.draws, self.facts = (
-            {name: list(values) for name, values in _under(kept, state).items()} for kept in ("draws.", "facts.")
+            {name: list(values) for name, values in _select_prefix(kept, state).items()}
+            for kept in ("draws.", "facts.")
         )
         for name, tracked in self.tracked.items():
             try:
-                tracked.restore(_under(f"{name}:", state))
+                tracked.restore(_select_prefix(f"{name}:", state))
             except KeyError as lacking:
                 raise KeyError(f"{name}:{lacking.args[0]}") from None
 
@@ -149,6 +152,6 @@ def _prefixed(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.nda
     return {prefix + name: array for name, array in arrays.items()}
 
 
-def _under(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _select_prefix(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays whose names begin so, without the beginning."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -21,7 +21,7 @@ from mmgibbs.sampler.locations import Locations
 from mmgibbs.sampler.marginal.locations import KeptLocations
 from mmgibbs.sampler.marginal.step import MarginalVariances
 from mmgibbs.sampler.markers.effects import MarkerEffects
-from mmgibbs.sampler.markers.followed import effects_of
+from mmgibbs.sampler.markers.followed import collect_effects
 from mmgibbs.sampler.markers.joint import JointMarkerEffects
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.observed_scale import ObservedValues
@@ -87,7 +87,7 @@ def gibbs_steps(
                 markers.append(kind(model, j, engine, matrices, key, schedule.refresh_every))
     if model.design.responses:
         assert isinstance(engine, HostState), "other engines refuse such a design"
-        known = effects_of(markers)
+        known = collect_effects(markers)
         observed = [ObservedValues(o, of_trait[o.population.trait], engine, matrices, known) for o in model.observed]
         observed += [PredictedRecords(p, of_trait[p.trait], engine, matrices, key) for p in model.predicted]
     return [
@@ -99,5 +99,5 @@ def gibbs_steps(
         ResidualCovariance(model, engine, matrices, key),
         *(Auxiliaries(which, matrices, key) for which in model.scale_priors),
         *observed,
-        *(TraitMomentsStep(of, engine, effects_of(markers)) for of in model.moments),
+        *(TraitMomentsStep(of, engine, collect_effects(markers)) for of in model.moments),
     ]

@@ -70,7 +70,7 @@ def log_density(R: np.ndarray, W: np.ndarray, exponent: float) -> float:
     return float(-2 * exponent * np.log(np.diag(L)).sum() - 0.5 * np.trace(np.linalg.solve(R, W)))
 
 
-def interval_of(R: np.ndarray, i: int, j: int) -> tuple[float, float]:
+def correlation_interval(R: np.ndarray, i: int, j: int) -> tuple[float, float]:
     """The correlations r_ij that leave R positive definite: |R| is a quadratic in r_ij with these roots."""
     at = []
     for rho in (-1.0, 0.0, 1.0):
@@ -90,7 +90,7 @@ def _slice_correlations(
     R, draw = R.copy(), 0
     for _ in range(ROUNDS):
         for i, j in combinations(range(len(R)), 2):
-            low, high = interval_of(R, i, j)
+            low, high = correlation_interval(R, i, j)
             u, _ = uniform_pair(number, level + OF_SLICES + draw // 256, stream, draw_word(draw % 256, 0), *key)
             height, attempt = log_density(R, W, exponent) + np.log(u), 1
             S = R.copy()

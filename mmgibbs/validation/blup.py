@@ -11,7 +11,7 @@ from mmgibbs.machine.threads import Threads
 from mmgibbs.runs.chains import Executor
 from mmgibbs.validation import kfold, lr
 from mmgibbs.validation.estimability import records_alone
-from mmgibbs.validation.evaluation import Evaluation, Recorded, evaluate, evaluate_without
+from mmgibbs.validation.evaluation import Evaluation, Recorded, evaluate, evaluate_masked
 from mmgibbs.validation.options import REPLICATES, Plan
 from mmgibbs.validation.results import FROM_MODEL, ResultTables, Validation
 from mmgibbs.validation.splits import Focal, Split, focal_families, focal_levels
@@ -51,7 +51,7 @@ def _compare_partial_data(
     n, units = int(focal.masked.sum()), tables.records.units
     say(f"LR: {n:,} of {focal.masked.size:,} records left out, {len(focal.animals):,} focal {units}")
     levels, family = focal_levels(focal, whole.prepared), focal_families(focal, whole.prepared.pedigree)
-    without = partial(evaluate_without, tables.records, focal.masked, focal.what)
+    without = partial(evaluate_masked, tables.records, focal.masked, focal.what)
     assert plan.replicates is not None, "it was filled in"
     replicates = plan.replicates if lr.can_simulate(whole) else 0
     compared = lr.compare_evaluations(whole, without, focal.masked, levels, family, replicates, plan.seed, executor)

@@ -26,7 +26,7 @@ from mmgibbs.model.response import Categories, Response
 from mmgibbs.model.terms import Effect, Levels, Term
 from mmgibbs.report.html_tables import listed
 from mmgibbs.sampler.chain import Chain
-from mmgibbs.sampler.markers.followed import effects_of
+from mmgibbs.sampler.markers.followed import collect_effects
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.validation.estimability import drop_aliased
@@ -55,7 +55,7 @@ def subset_records(design: Design, rows: np.ndarray) -> Design:
     )
 
 
-def without(design: Design, masked: np.ndarray, what: str) -> tuple[Design, frozenset[int]]:
+def drop_records(design: Design, masked: np.ndarray, what: str) -> tuple[Design, frozenset[int]]:
     """The design without some records; flat equations that the others do not determine are set to 0. And the traits of
     which some may be left (`drop_aliased`).
 
@@ -89,7 +89,7 @@ def refuse_training(prepared: Prepared, masked: np.ndarray, what: str) -> None:
                     f"{option_name('by')}"
                 )
         for i, term in enumerate(training.terms):
-            levels = _one_sided(training, response, term)
+            levels = _find_one_sided(training, response, term)
             if levels.size:
                 names = [quoted(str(prepared.levels[i].ids[int(level)])) for level in levels]
                 raise DataError(
@@ -99,7 +99,7 @@ def refuse_training(prepared: Prepared, masked: np.ndarray, what: str) -> None:
                 )
 
 
-def _one_sided(training: Design, response: Response, term: Term) -> np.ndarray:
+def _find_one_sided(training: Design, response: Response, term: Term) -> np.ndarray:
     """Levels of a flat class effect whose records are all on one side."""
     seen, down, up = response.one_sided_masks()
     found = [np.empty(0, np.int64)]
@@ -189,7 +189,7 @@ def sample(sampling: Sampling, number: int, training: Design, followers: Sequenc
     equations = structured_equations(training, partition(training, sampling.partition))
     schedule = sampling.schedule
     chain = Chain(model, sampling.choice.build(equations), schedule, (sampling.seed, number))
-    of_markers = effects_of(chain.steps)
+    of_markers = collect_effects(chain.steps)
 
     def add(chain: Chain) -> bool:
         if schedule.keeps(chain.number):

@@ -108,7 +108,7 @@ class BreedingValue:
         (1 + Fbar - 2 fbar) sigma2_u, for SNPs v sum_j var(x_aj), v the mean variance of an effect.
 
         parameters: name -> (draws, ...); matrices: term -> name of the draws of its covariance matrix. known: as of
-        `spread_left`, which values of the same animals share. NaN where that is.
+        `residual_spread`, which values of the same animals share. NaN where that is.
         """
         out = 0.0
         if self.random is not None:
@@ -118,7 +118,7 @@ class BreedingValue:
                 kin, left = design.terms[term].relationship, any(m.epsilon for m in design.markers)
                 held = is_held(design.terms[term])
                 several = left and held.any()
-                spread = spread_left(kin, held, self.codes, known) if several else kin.spread(self.codes)
+                spread = residual_spread(kin, held, self.codes, known) if several else kin.spread(self.codes)
                 out += spread * float(parameters[matrices[term]][:, c, c].mean())
         for j in self.markers:
             v = float(parameters[marker_name(design.markers[j].key, MEAN_VARIANCE)].mean())
@@ -134,7 +134,7 @@ def is_held(term: Term) -> np.ndarray:
 Left = dict[bytes, tuple[float, float]]  # levels as bytes -> tr(V), 1'V 1 of what genotypes leave to them
 
 
-def spread_left(kin: Relationship, held: np.ndarray, codes: np.ndarray, known: Left | None = None) -> float:
+def residual_spread(kin: Relationship, held: np.ndarray, codes: np.ndarray, known: Left | None = None) -> float:
     """tr(V) / n - 1'V 1 / n^2 of what predicted genotypes leave to these levels: V the block of (A^nn)^-1, n the levels
     that are not held, and 0 of those that are. NaN of more than MOST_SOLVED of them: each takes a solution.
 
@@ -171,8 +171,8 @@ def spread_of_genotypes(markers: Markers, places: np.ndarray) -> float:
 
 def choose_values(assembled: Assembled, prepared: Prepared, focal: Focal) -> tuple[list[BreedingValue], list[str]]:
     """Every kind of breeding value that enough of the focal animals have, and notes on those that lack one."""
-    out, notes = _of_random_terms(assembled, prepared, focal), []
-    genomic = _of_markers(prepared, focal) + _totals(assembled, prepared, focal)
+    out, notes = _random_term_values(assembled, prepared, focal), []
+    genomic = _marker_values(prepared, focal) + _totals(assembled, prepared, focal)
     for value in genomic:
         lost = len(focal.animals) - value.animals.size
         if value.animals.size >= MIN_FOCAL_ANIMALS:
@@ -189,7 +189,7 @@ def choose_values(assembled: Assembled, prepared: Prepared, focal: Focal) -> tup
     return out, notes
 
 
-def _of_random_terms(assembled: Assembled, prepared: Prepared, focal: Focal) -> list[BreedingValue]:
+def _random_term_values(assembled: Assembled, prepared: Prepared, focal: Focal) -> list[BreedingValue]:
     design, out = prepared.design, []
     infos, every, none = {t.name: t for t in assembled.terms}, np.arange(len(focal.animals)), np.empty(0, np.int64)
     for i in related_terms(design):
@@ -202,7 +202,7 @@ def _of_random_terms(assembled: Assembled, prepared: Prepared, focal: Focal) -> 
     return out
 
 
-def _of_markers(prepared: Prepared, focal: Focal) -> list[BreedingValue]:
+def _marker_values(prepared: Prepared, focal: Focal) -> list[BreedingValue]:
     design, out = prepared.design, []
     for j, (markers, labels) in enumerate(zip(design.markers, prepared.markers, strict=True)):
         animals, places = _places(focal.animals, labels.animals.head(labels.n_genotyped))
@@ -330,10 +330,10 @@ def predictors(assembled: Assembled, prepared: Prepared, named: NamedParameters)
     """Of each normal trait the direct effect, SNP effects, both together, and all of them where there are more."""
     design = prepared.design
     normal = [t for t in range(design.n_traits) if t not in {r.trait for r in design.responses}]
-    return [p for t in normal for p in _predictors_of(assembled, design, t, named)]
+    return [p for t in normal for p in _make_predictors(assembled, design, t, named)]
 
 
-def _predictors_of(assembled: Assembled, design: Design, t: int, named: NamedParameters) -> list[Predictor]:
+def _make_predictors(assembled: Assembled, design: Design, t: int, named: NamedParameters) -> list[Predictor]:
     terms, trait = assembled.terms, design.traits[t]
     markers = tuple(j for j, m in enumerate(design.markers) if m.trait == t)
     known = [c for of, c in named.variances_counted.items() if of.partition("|")[0] == trait]
@@ -360,7 +360,7 @@ def corrected(design: Design, mean: MeanEffects) -> np.ndarray:
     return design.y - fitted(design, mean.theta, lambda term, effect: term.kind == "fixed")
 
 
-def over_folds(
+def stack_folds(
     design: Design, predictor: Predictor, of_folds: Sequence[PredictedFold], folds: Sequence[Fold], y: np.ndarray
 ) -> Predicted:
     """One predictor over all folds; y (n, T) y*."""
@@ -397,7 +397,7 @@ NODES = 24  # of Gauss-Hermite quadrature over the residual of a count
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class FoldPredictions:
     """What is predicted of one trait in one fold."""
 
     records: np.ndarray  # (m,) int64 in model order
@@ -421,7 +421,7 @@ class Scored:
     by_fold: list[kfold.Statistics]  # of the folds with a record that is predicted
 
 
-def scored(design: Design, response: Response, of_folds: Sequence[LeftOut]) -> Scored:
+def scored(design: Design, response: Response, of_folds: Sequence[FoldPredictions]) -> Scored:
     """One response over all folds."""
     records = np.concatenate([f.records for f in of_folds])
     return Scored(
@@ -435,7 +435,9 @@ def scored(design: Design, response: Response, of_folds: Sequence[LeftOut]) -> S
     )
 
 
-def not_predicted(prepared: Prepared, trait: str, folds: Sequence[Fold], of_folds: Sequence[LeftOut]) -> list[str]:
+def not_predicted(
+    prepared: Prepared, trait: str, folds: Sequence[Fold], of_folds: Sequence[FoldPredictions]
+) -> list[str]:
     """A note on the records of a trait that no other fold predicts: how many, in which folds, and in which levels."""
     lost = sum(f.not_predicted for f in of_folds)
     if not lost:
@@ -452,7 +454,7 @@ def not_predicted(prepared: Prepared, trait: str, folds: Sequence[Fold], of_fold
     ]
 
 
-def not_all_found(trait: str, folds: Sequence[Fold], of_folds: Sequence[LeftOut]) -> list[str]:
+def incomplete_search_note(trait: str, folds: Sequence[Fold], of_folds: Sequence[FoldPredictions]) -> list[str]:
     """A note on the folds for which the search for flat fixed effects that depend on others was not finished."""
     where = [fold.name for fold, found in zip(folds, of_folds, strict=True) if found.unfinished]
     if not where:
@@ -476,7 +478,7 @@ def not_in_all_folds(design: Design, folds: Sequence[Fold], found: Scored) -> li
         values = np.array([of[name][0] for of in found.by_fold])
         lacking = [fold for fold, value in zip(names, values, strict=True) if np.isnan(value)]
         infinite = [fold for fold, value in zip(names, values, strict=True) if np.isinf(value)]
-        none = f"{_why_none(response, name)} in {listed(lacking)}"
+        none = f"{_missing_statistic_reason(response, name)} in {listed(lacking)}"
         if infinite:
             out.append(
                 f"cross-validation, {trait}: {name} is infinite, and left empty: what was observed in "
@@ -489,7 +491,7 @@ def not_in_all_folds(design: Design, folds: Sequence[Fold], found: Scored) -> li
     return out
 
 
-def _why_none(response: Response, name: str) -> str:
+def _missing_statistic_reason(response: Response, name: str) -> str:
     """A fold has no such statistic."""
     if name == "dispersion":
         return "the predictions do not vary"
@@ -512,7 +514,7 @@ def _observed(response: Response) -> np.ndarray:
             return np.where(response.lower == response.upper, response.lower, np.nan)
 
 
-def _statistics(response: Response, found: LeftOut) -> kfold.Statistics:
+def _statistics(response: Response, found: FoldPredictions) -> kfold.Statistics:
     own = response.keep(found.records)
     match own:
         case Categories():
@@ -539,11 +541,13 @@ class Predictions:
     def add(self, draw: Draw) -> None:
         eta = linear_predictor(self.rows, draw.theta, draw.genomic, self.trait)
         V = stack_classes(draw.parameters[RESIDUAL])[:, self.trait, self.trait][self.classes]
-        new = self._of_draw(eta, V, draw.parameters)
+        new = self._predict_draw(eta, V, draw.parameters)
         self.sums = list(new) if not self.n else [a + b for a, b in zip(self.sums, new, strict=True)]
         self.n += 1
 
-    def _of_draw(self, eta: np.ndarray, V: np.ndarray, drawn: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def _predict_draw(
+        self, eta: np.ndarray, V: np.ndarray, drawn: dict[str, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
         """(probabilities, mean) in one draw."""
         match self.response:
             case Categories():
@@ -557,9 +561,9 @@ class Predictions:
             case Interval():
                 return np.empty((eta.size, 0)), eta
 
-    def found(self) -> LeftOut:
+    def found(self) -> FoldPredictions:
         probabilities, mean = (s / self.n for s in self.sums)
-        return LeftOut(self.records, probabilities, mean, self.not_predicted, self.unknown, self.unfinished)
+        return FoldPredictions(self.records, probabilities, mean, self.not_predicted, self.unknown, self.unfinished)
 
 
 def probabilities_of_categories(eta: np.ndarray, V: np.ndarray, thresholds: np.ndarray) -> np.ndarray:

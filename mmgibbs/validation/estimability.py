@@ -34,7 +34,7 @@ ROUNDS = 10  # of the search for columns of large classes that depend on others,
 
 
 @dataclass(frozen=True)
-class _Part:
+class FlatEquations:
     """The flat equations that one effect of a term has on a trait."""
 
     term: int
@@ -82,14 +82,14 @@ def find_aliased(effects: Sequence[Columns], rank: Rank) -> tuple[list[np.ndarra
     The intercept and covariates stay: they are known not to depend on each other, so that a class is part of whatever
     they depend on. Powers of an age are nearly collinear: an orthonormal basis of the same space stands in for them.
     """
-    independent = _of_two_classes(effects, rank.independent)
+    independent = _drop_equal_sums(effects, rank.independent)
     keep = np.concatenate([k.ravel() for k in independent])
     alone = [e.n_levels == 1 and i not in rank.checked_apart for i, e in enumerate(effects)]
     stays = keep & np.repeat(alone, [e.size for e in effects])
-    X = _of_length_one(_joined(effects), stays)
+    X = _normalise_columns(_joined(effects), stays)
     finished = False
     for _ in range(ROUNDS):
-        dependent = _one_of_each_part(X, np.flatnonzero(keep), stays)
+        dependent = _component_representatives(X, np.flatnonzero(keep), stays)
         finished = not dependent.size
         if finished:
             break
@@ -99,7 +99,7 @@ def find_aliased(effects: Sequence[Columns], rank: Rank) -> tuple[list[np.ndarra
     return shaped, finished
 
 
-def _of_two_classes(effects: Sequence[Columns], independent: Sequence[np.ndarray]) -> list[np.ndarray]:
+def _drop_equal_sums(effects: Sequence[Columns], independent: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The same (n_levels, m) bool per effect, less a level wherever those of two classes that are kept have one sum."""
     kept = [k.copy() for k in independent]
     for i, j in combinations([i for i, e in enumerate(effects) if e.covariates is None], 2):
@@ -112,7 +112,7 @@ def _only(effect: Columns, kept: np.ndarray) -> Columns:
     return replace(effect, level=np.where((effect.level >= 0) & kept[effect.level, 0], effect.level, -1))
 
 
-def _of_length_one(X: sparse.csc_array, together: np.ndarray) -> sparse.csc_array:
+def _normalise_columns(X: sparse.csc_array, together: np.ndarray) -> sparse.csc_array:
     """X (n, p) with columns of length 1, those that are `together` (p,) bool orthogonal to each other as well."""
     lengths = np.sqrt(X.power(2).sum(axis=0))
     X = sparse.csc_array(X @ sparse.diags_array(1 / np.where(lengths > 0, lengths, 1.0)))
@@ -122,7 +122,7 @@ def _of_length_one(X: sparse.csc_array, together: np.ndarray) -> sparse.csc_arra
     return sparse.csc_array(sparse.hstack([X, sparse.csc_array(basis)], format="csc")[:, columns])
 
 
-def _one_of_each_part(X: sparse.csc_array, kept: np.ndarray, stays: np.ndarray) -> np.ndarray:
+def _component_representatives(X: sparse.csc_array, kept: np.ndarray, stays: np.ndarray) -> np.ndarray:
     """Columns of X, one of each connected part of those that depend on other columns that are kept."""
     own = sparse.csc_array(X[:, kept])
     z = np.modf((kept + 1.0) * (1 + np.sqrt(5)) / 2)[0] - 0.5  # no pattern that levels may share
@@ -162,9 +162,9 @@ def unpredictable(training: Design, rows: Design, trait: int) -> np.ndarray:
     rows: of the design of all records, with the equations that are in force there.
     """
     wanted, given = _matrix(rows, rows, trait), _matrix(training, rows, trait)
-    kept = _in_force(training, rows, trait)
+    kept = _active_columns(training, rows, trait)
     of_wanted, of_given = _largest(wanted), _largest(given)
-    lost = _beyond(wanted, of_wanted, np.flatnonzero(~kept & (of_given == 0)))  # M = 0 there, as without a record
+    lost = _exceeds(wanted, of_wanted, np.flatnonzero(~kept & (of_given == 0)))  # M = 0 there, as without a record
     others = np.flatnonzero(~kept & (of_given > 0))
     if not others.size:
         return lost
@@ -221,7 +221,7 @@ def _active(term: Term) -> np.ndarray:
     return np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active.copy()
 
 
-def _parts(design: Design, trait: int, of: Design | None = None) -> Iterator[_Part]:
+def _parts(design: Design, trait: int, of: Design | None = None) -> Iterator[FlatEquations]:
     """Of a trait, each with the columns in force in `of`, by default in the design itself; the others are 0."""
     observed = design.patterns[design.pattern][:, trait]
     for i, term in enumerate(design.terms):
@@ -236,7 +236,7 @@ def _parts(design: Design, trait: int, of: Design | None = None) -> Iterator[_Pa
             z = np.where((active[:, own] & free)[level] & (level >= 0)[:, None], z, 0.0)
             met = np.where((z != 0).any(axis=1), level, -1).astype(np.int32)
             columns = Columns(met, term.n_levels, None if effect.covariates is None else z)
-            yield _Part(i, own[free], columns if free.all() else replace(columns, covariates=z[:, free]))
+            yield FlatEquations(i, own[free], columns if free.all() else replace(columns, covariates=z[:, free]))
 
 
 def _matrix(design: Design, of: Design, trait: int) -> sparse.csc_array:
@@ -258,7 +258,7 @@ def _joined(effects: Sequence[Columns]) -> sparse.csc_array:
     return sparse.csc_array(sparse.hstack(blocks))
 
 
-def _in_force(training: Design, rows: Design, trait: int) -> np.ndarray:
+def _active_columns(training: Design, rows: Design, trait: int) -> np.ndarray:
     """(p,) bool of the columns of `_matrix`."""
     parts = _parts(rows, trait)
     kept = [_active(training.terms[part.term])[:, part.components].ravel() for part in parts]
@@ -270,7 +270,7 @@ def _largest(X: sparse.csc_array) -> np.ndarray:
     return abs(X).max(axis=0).toarray().ravel() if X.shape[0] and X.shape[1] else np.zeros(X.shape[1])
 
 
-def _beyond(X: sparse.csc_array, largest: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def _exceeds(X: sparse.csc_array, largest: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """(n,) bool: rows of X (n, p) with a value above ELSEWHERE times the largest (p,) in one of the columns."""
     own, out = X[:, columns], np.zeros(X.shape[0], bool)
     out[own.indices[np.abs(own.data) > ELSEWHERE * np.repeat(largest[columns], np.diff(own.indptr))]] = True

@@ -64,7 +64,7 @@ class Recorded:
         frame = frame.with_columns(pl.when(seen).then(pl.col(c)).alias(c) for c in columns)
         plain = {"header": None, "separator": None, "widths": None, "decimal": data.decimal and "."}
         data = data.model_copy(update={"phenotypes": frame, **plain})
-        return self.analysis.model_copy(update={"data": data, "variances": self._variances_of(seen)})
+        return self.analysis.model_copy(update={"data": data, "variances": self._used_variances(seen)})
 
     def _read_as_numbers(self) -> set[str]:
         """Columns of numbers that are not levels as well: these keep their names."""
@@ -76,7 +76,7 @@ class Recorded:
         levels = {c for _, c in fixed} | {e.level for e in random} | {m.level for m in model.markers.values()}
         return {c for c in covariates | self.phenotypes.of_numbers if c is not None} - levels - {by, self.column}
 
-    def _variances_of(self, seen: pl.Series) -> Variances:
+    def _used_variances(self, seen: pl.Series) -> Variances:
         """Without the residual classes of which no record is left."""
         variances = self.analysis.variances
         if variances.residual.by is None:
@@ -161,7 +161,7 @@ def read_recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
             "with a relationship, or SNP effects, whose level is the animal, or a column called animal or id"
         )
     return Recorded(
-        analysis if sampled else _at_given_variances(analysis),
+        analysis if sampled else _fix_variances(analysis),
         phenotypes,
         phenotypes.text(column, "validate", data.unknown_parent),
         column,
@@ -178,7 +178,7 @@ def drop_unused(records: Recorded, prepared: Prepared) -> Recorded:
     return replace(records, phenotypes=records.phenotypes.keep(used), animal=animal, table=None)
 
 
-def _at_given_variances(analysis: Analysis) -> Analysis:
+def _fix_variances(analysis: Analysis) -> Analysis:
     """To be solved by BLUP; sampled at fixed variances where records have liabilities, or SNPs have effects."""
     if any(trait.type != "normal" for trait in analysis.traits) or analysis.model.markers:
         return analysis.model_copy(update={"variances": analysis.variances.model_copy(update={"mode": "fixed"})})
@@ -202,7 +202,7 @@ def evaluate(analysis: Analysis, prepared: Prepared | None = None, threads: Thre
     return Evaluation(prepared, assembled, engine, engine.solve(tolerance).theta)
 
 
-def evaluate_without(records: Recorded, masked: np.ndarray, what: str, threads: Threads = ALONE) -> Evaluation:
+def evaluate_masked(records: Recorded, masked: np.ndarray, what: str, threads: Threads = ALONE) -> Evaluation:
     """The evaluation without some records; `what` they are is named where it is impossible."""
     try:
         return evaluate(_as_it_can_be_solved(records.without(masked)), threads=threads)
@@ -239,7 +239,7 @@ def label(term: str, effect: str, trait: str) -> str:
     return f"{' '.join(p for p in (term, effect) if p)}, {trait}"
 
 
-def other_groups_held(whole: Evaluation, partial: Evaluation, i: int) -> np.ndarray:
+def differing_held_groups(whole: Evaluation, partial: Evaluation, i: int) -> np.ndarray:
     """(k,) bool per component of term i of whole: its fixed unknown-parent groups at 0 are not those of the partial
     data.
     """

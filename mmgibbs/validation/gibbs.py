@@ -43,12 +43,12 @@ from mmgibbs.runs.chains import Executor
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.validation import draws
-from mmgibbs.validation.chains import Follower, Sampling, make_sampling, refuse_training, sample, without
+from mmgibbs.validation.chains import Follower, Sampling, drop_records, make_sampling, refuse_training, sample
 from mmgibbs.validation.draws import BreedingValue, FocalValue, FocalValueAccumulator, Left, choose_values
 from mmgibbs.validation.estimability import records_alone
 from mmgibbs.validation.evaluation import Recorded
 from mmgibbs.validation.kfold import Predictor
-from mmgibbs.validation.lr import EXPECTED, Compared, bootstrap, family_sums, lr_statistics, samples_left_out
+from mmgibbs.validation.lr import EXPECTED, Compared, bootstrap, dropped_samples_notes, family_sums, lr_statistics
 from mmgibbs.validation.options import Plan
 from mmgibbs.validation.results import FROM_DRAWS, ResultTables, Validation
 from mmgibbs.validation.splits import MIN_FOCAL_ANIMALS, Focal, Fold, Split, focal_families
@@ -75,19 +75,19 @@ def compare_chains(
     known: Left = {}
     for value, w, p in zip(values, whole, partial, strict=True):
         variance = value.variance(design, parameters, matrices, known)
-        sums = without_noise(family_sums(w.mean, p.mean, family[value.animals]), w.noise, p.noise)
+        sums = subtract_noise(family_sums(w.mean, p.mean, family[value.animals]), w.noise, p.noise)
         found = {k: float(v) for k, v in lr_statistics(sums.sum(axis=0), variance).items()}
         drawn, left_out = bootstrap(sums, variance, rng)
         own = errors_of_contrasts(w, p)
         sd = drawn | own
-        notes = [*_notes(found, sd, p, variance), *samples_left_out(found, sd, left_out, own)]
+        notes = [*_notes(found, sd, p, variance), *dropped_samples_notes(found, sd, left_out, own)]
         labelled = tuple(f"{value.label}: {note}" for note in notes)
         names = value.term, value.effect, value.trait
         out.append(Compared(*names, w.mean, p.mean, found, sd, dict(EXPECTED), frozenset(EXPECTED), labelled))
     return out
 
 
-def without_noise(sums: np.ndarray, of_whole: float, of_partial: float) -> np.ndarray:
+def subtract_noise(sums: np.ndarray, of_whole: float, of_partial: float) -> np.ndarray:
     """Family sums (families, 6) of 1, w, p, w^2, p^2, w p, less what Monte Carlo error adds to the squares."""
     out = sums.copy()
     out[:, 3] -= sums[:, 0] * of_whole
@@ -186,7 +186,7 @@ def validate_by_sampling(
         )
     design, focal, s = prepared.design, split.focal, records.analysis.sampler
     assembled = assemble(records.analysis, prepared)
-    sampling = sampling_for(records.analysis, assembled)
+    sampling = choose_sampling(records.analysis, assembled)
     at_once = min(executor.max_local_calls, max(1, len(split.folds)))
     refuse_folds_beyond_memory(sampling.model, sampling.schedule, sampling.choice.bytes, at_once)
     of = f"{design.n_records:,} records of {records.units} (column '{records.column}')"
@@ -203,7 +203,7 @@ def validate_by_sampling(
     if focal is not None:
         refuse_training(prepared, focal.masked, focal.what)
     chains = _Chains(sampling, assembled, records, prepared, say, executor)
-    whole = _whole(sampling, split, values, executor)
+    whole = _run_complete(sampling, split, values, executor)
     tables = ResultTables(records, design, notes)
     if split.folds:
         tables.notes.extend(records_alone(design, split.folds))
@@ -214,7 +214,7 @@ def validate_by_sampling(
     return tables.validation(plan, assembled.model, length, executor.facts)
 
 
-def sampling_for(analysis: Analysis, assembled: Assembled) -> Sampling:
+def choose_sampling(analysis: Analysis, assembled: Assembled) -> Sampling:
     """How each chain is sampled."""
     s, model = analysis.sampler, assembled.model
     chosen = choose_engine(s, model)
@@ -227,7 +227,9 @@ def sampling_for(analysis: Analysis, assembled: Assembled) -> Sampling:
 # ------------------------------------------------------------ chains
 
 
-def _whole(sampling: Sampling, chosen: Split, values: list[BreedingValue], executor: Executor) -> Followed | None:
+def _run_complete(
+    sampling: Sampling, chosen: Split, values: list[BreedingValue], executor: Executor
+) -> Followed | None:
     """The chain of all records; None where nobody asks for it."""
     design = sampling.model.design
     if chosen.focal is None and len(design.responses) == design.n_traits:
@@ -241,7 +243,7 @@ def follow(
 ) -> Followed:
     """One chain without the masked records, which are those of `what`."""
     design = sampling.model.design
-    training = design if masked is None else without(design, masked, what)[0]
+    training = design if masked is None else drop_records(design, masked, what)[0]
     mean, n = draws.MeanEffects(), sampling.schedule.n_kept
     of_values = [FocalValueAccumulator(value, n) for value in values]
     parameters = sample(sampling, number, training, [mean, *of_values])
@@ -250,10 +252,10 @@ def follow(
 
 def predict_fold(
     sampling: Sampling, wanted: Sequence[Predictor], number: int, fold: Fold
-) -> tuple[list[draws.LeftOut], list[draws.PredictedFold]]:
+) -> tuple[list[draws.FoldPredictions], list[draws.PredictedFold]]:
     """One chain without the fold; what is left out of each response, and what each predictor says."""
     design = sampling.model.design
-    training, unfinished = without(design, fold.masked, fold.name)
+    training, unfinished = drop_records(design, fold.masked, fold.name)
     of_responses = [draws.Predictions(design, training, r, fold, r.trait in unfinished) for r in design.responses]
     of_effects = [draws.PredictedEffects(design, fold, p, sampling.schedule.n_kept) for p in wanted]
     followers: list[Follower] = [*of_responses, *of_effects]
@@ -283,12 +285,12 @@ def _predict_folds(tables: ResultTables, chains: _Chains, folds: list[Fold], who
         scored = draws.scored(design, response, of_response)
         tables.add_scores(scored, folds)
         tables.notes.extend(draws.not_predicted(chains.prepared, trait, folds, of_response))
-        tables.notes.extend(draws.not_all_found(trait, folds, of_response))
+        tables.notes.extend(draws.incomplete_search_note(trait, folds, of_response))
         tables.notes.extend(draws.not_in_all_folds(design, folds, scored))
     if whole is not None:
         y = draws.corrected(design, whole.effects)
         for i, predictor in enumerate(wanted):
-            over_folds = draws.over_folds(design, predictor, [of[i] for of in predicted], folds, y)
+            over_folds = draws.stack_folds(design, predictor, [of[i] for of in predicted], folds, y)
             tables.add_predictor(over_folds, folds)
             tables.notes.extend(draws.noisy(over_folds, design.traits[predictor.trait]))
 

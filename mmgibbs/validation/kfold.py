@@ -57,10 +57,10 @@ from mmgibbs.validation.evaluation import (
     Evaluation,
     Portable,
     Recorded,
-    evaluate_without,
+    differing_held_groups,
+    evaluate_masked,
     fitted,
     label,
-    other_groups_held,
     random_solutions,
 )
 from mmgibbs.validation.splits import Fold
@@ -104,7 +104,7 @@ class Predicted:
     noise: np.ndarray | None = None  # (folds,) what Monte Carlo error adds to the variance of p; None: nothing
     complete: str = EVERY_EFFECT  # the prediction that has all effects
 
-    def by_fold(self) -> dict[str, np.ndarray]:
+    def fold_statistics(self) -> dict[str, np.ndarray]:
         """Statistic -> (folds,)."""
         h2, found = self.predictor.heritability, []
         for k in range(self.fold.max() + 1):
@@ -190,16 +190,16 @@ def expectations(
             expected.pop("bias", None)
             note += "; different groups are set to 0 with and without a fold: no expectation of bias"
         notes.append(note)
-    notes += without_statistics(found, [fold.name for fold in folds])
+    notes += missing_statistics_notes(found, [fold.name for fold in folds])
     of = label(p.term, p.effect, design.traits[p.trait])
     return expected, void, [f"cross-validation, {of}: {note}" for note in notes]
 
 
-def without_statistics(found: Predicted, folds: Sequence[str]) -> list[str]:
+def missing_statistics_notes(found: Predicted, folds: Sequence[str]) -> list[str]:
     """Notes on folds (names) that lack a statistic, which is then empty: their predictions are all the same, or differ
     by Monte Carlo error alone, or their corrected records are all the same."""
     lacking: dict[str, list[str]] = {}  # what is said -> folds, each with its number of records
-    for k, statistics in enumerate(zip(*found.by_fold().values(), strict=True)):
+    for k, statistics in enumerate(zip(*found.fold_statistics().values(), strict=True)):
         if np.isfinite(statistics).all():
             continue
         own = found.fold == k
@@ -298,12 +298,14 @@ def predictions_of_fold(
     """For each predictor (m,) its predictions of the tested records that have the trait, from those that are not
     masked, and whether other unknown-parent groups were set to 0 for them."""
     with records.records() as there:
-        partial = evaluate_without(there, fold.masked, fold.name)
+        partial = evaluate_masked(there, fold.masked, fold.name)
     theta, design, out = random_solutions(partial, whole), whole.design, []
     for p in wanted:
         own = fold.tested & ~np.isnan(design.y[:, p.trait])
         elsewhere = [
-            other_groups_held(whole, partial, i)[(term.component_effect == e) & (term.component_trait == p.trait)].any()
+            differing_held_groups(whole, partial, i)[
+                (term.component_effect == e) & (term.component_trait == p.trait)
+            ].any()
             for i, term in enumerate(design.terms)
             for e, effect in enumerate(term.effects)
             if p.chosen(term, effect)

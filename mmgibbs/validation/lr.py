@@ -59,7 +59,7 @@ from mmgibbs.machine.threads import ALONE, Threads, blas_threads
 from mmgibbs.model.design import Design
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
-from mmgibbs.validation.evaluation import Evaluation, fitted, label, other_groups_held, random_solutions
+from mmgibbs.validation.evaluation import Evaluation, differing_held_groups, fitted, label, random_solutions
 
 EXPECTED = {"bias": 0.0, "dispersion": 1.0}  # whatever the data, without fixed groups
 ROUNDING_TOLERANCE = 1e-6  # of the posterior variance: how far below 0 rounding takes a difference of two of them
@@ -120,7 +120,7 @@ def bootstrap(
     return sd, {k: int(np.count_nonzero(~np.isfinite(v))) if m > 1 else 0 for k, v in found.items()}
 
 
-def samples_left_out(found: dict, sd: dict, left_out: dict[str, int], own: Collection[str] = ()) -> list[str]:
+def dropped_samples_notes(found: dict, sd: dict, left_out: dict[str, int], own: Collection[str] = ()) -> list[str]:
     """Notes on bootstrap samples that have no statistic; own: names whose standard errors are no bootstrap's."""
     return [
         f"{n} of {BOOTSTRAPS:,} bootstrap samples without {name}, left out of its standard error, which is then too "
@@ -193,7 +193,7 @@ def compare_evaluations(
         G, spread = whole.variance(i), term.relationship.spread(levels)
         w, p = whole.theta[i][levels], partial_theta[i][levels]
         errors = {} if term.groups_fixed else model_errors(whole, partial, i, place[term.name], levels, p)
-        elsewhere = other_groups_held(whole, partial, i)
+        elsewhere = differing_held_groups(whole, partial, i)
         for c, component in enumerate(info.components):
             trait = whole.design.traits[info.trait_of_component[c]]
             sums = family_sums(w[:, c], p[:, c], family)
@@ -209,7 +209,7 @@ def compare_evaluations(
             else:
                 mean, sd = mean | EXPECTED, sd | {k: float(v[c]) for k, v in errors.items()}
             notes = describe_problems(found, sd, errors, missing, replicates, term.groups_fixed, elsewhere[c])
-            notes += samples_left_out(found, sd, left_out, errors)
+            notes += dropped_samples_notes(found, sd, left_out, errors)
             if term.groups_fixed:
                 notes.append(
                     "no accuracy: unknown-parent groups are fixed, so that there is no variance of breeding values"

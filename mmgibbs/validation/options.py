@@ -94,7 +94,7 @@ def _checked(plan: Plan) -> Plan:
     checked: dict[str, Any] = {name: _word(name, getattr(plan, name), words) for name, words in WORDS.items()}
     whole = {"folds": "a whole number of at least 2", "seed": "a whole number of 0 or more"}
     whole["replicates"] = "a whole number of at least 2, or 0 for none"
-    checked |= {name: _whole_number(name, getattr(plan, name), needed) for name, needed in whole.items()}
+    checked |= {name: _read_integer(name, getattr(plan, name), needed) for name, needed in whole.items()}
     for name in ("time", "column"):
         checked[name] = _text(name, getattr(plan, name), "the name of a column of the records")
     checked["focal"] = _text("focal", plan.focal, "the path of a file of ids")
@@ -110,14 +110,14 @@ def _word(name: str, value: object, words: tuple[str | None, ...]) -> object:
     needed = [word for word in words if word is not None]
     close = nearest(value, needed) if isinstance(value, str) else ""
     hint = f"; {close}" if close.startswith("did") else ""
-    raise _found(name, value, f"{', '.join(needed[:-1])} or {needed[-1]}{hint}")
+    raise _refuse_value(name, value, f"{', '.join(needed[:-1])} or {needed[-1]}{hint}")
 
 
-def _whole_number(name: str, value: object, needed: str) -> int | None:
+def _read_integer(name: str, value: object, needed: str) -> int | None:
     if value is None and name != "seed":
         return None
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise _found(name, value, needed)
+        raise _refuse_value(name, value, needed)
     return int(value)
 
 
@@ -126,7 +126,7 @@ def _year(name: str, value: object) -> float | None:
         return None
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not number or not np.isfinite(value):  # type: ignore[call-overload]
-        raise _found(name, value, "a birth year")
+        raise _refuse_value(name, value, "a birth year")
     return float(value)  # type: ignore[arg-type]
 
 
@@ -134,11 +134,11 @@ def _text(name: str, value: object, needed: str) -> str | None:
     """Text or a path; None stays."""
     path = os.fspath(value) if isinstance(value, os.PathLike) else value
     if path is not None and (not isinstance(path, str) or path.strip() == ""):
-        raise _found(name, value, needed)
+        raise _refuse_value(name, value, needed)
     return path
 
 
-def _found(name: str, value: object, needed: str) -> ConfigError:
+def _refuse_value(name: str, value: object, needed: str) -> ConfigError:
     return ConfigError(f"validate: found {option(name, value)}, needed {needed}")
 
 

@@ -225,7 +225,7 @@ def fold_rows(found: kfold.Predicted, design: Design, folds: Sequence[Fold]) -> 
     p, n = found.predictor, len(found.record)
     of, rows = ("kfold", p.term, p.effect, design.traits[p.trait]), []
     expected, void, notes = kfold.expectations(found, design, folds)
-    for name, v in found.by_fold().items():
+    for name, v in found.fold_statistics().items():
         estimate, error = number(v.mean()), number(v.std(ddof=1) / np.sqrt(len(v)))
         if name in void:
             estimate = error = None
@@ -327,10 +327,10 @@ class Comparison:
 def compare_validations(found: Sequence[Validation]) -> Comparison:
     """Side by side, in their order."""
     names = [v.info["analysis"] for v in found]
-    folds, notes = _of_folds(found, names)
+    folds, notes = _fold_frame(found, names)
     rows = _kfold_rows(folds, names) if folds.height else []
     notes += _not_in_all_folds(folds, _folds_of_traits(found))
-    rows += _by_statistic([row for v in found for row in _lr_rows(v)])
+    rows += _sort_statistics([row for v in found for row in _lr_rows(v)])
     table = pl.DataFrame(rows, schema=COMPARISON_SCHEMA, orient="row")
     return Comparison(table, folds, names, notes, validations=list(found))
 
@@ -345,7 +345,7 @@ def complete(predictions: pl.DataFrame) -> pl.DataFrame:
     return ranked.filter(pl.col("rank") == pl.col("rank").min().over("trait"))
 
 
-def _of_folds(found: Sequence[Validation], names: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
+def _fold_frame(found: Sequence[Validation], names: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
     """(frame by_fold of a Comparison, notes)."""
     # NaN: censored, so that statistics would be of other records and folds where another analysis knows the value
     each = [complete(v.predictions.filter(method="kfold")).filter(pl.col("observed").is_finite()) for v in found]
@@ -458,7 +458,7 @@ def _mean_and_error(values: np.ndarray) -> tuple[float | None, float | None]:
     return number(float(values.mean()) if values.size else np.nan), number(float(error))
 
 
-def _by_statistic(rows: list[tuple]) -> list[tuple]:
+def _sort_statistics(rows: list[tuple]) -> list[tuple]:
     """Trait by trait and statistic by statistic as _kfold_rows, there all analyses of a breeding value together."""
     traits, statistics, values = (list(dict.fromkeys(map(of, rows))) for of in (_TRAIT, _STATISTIC, _VALUE))
     place = lambda row: (traits.index(_TRAIT(row)), statistics.index(_STATISTIC(row)), values.index(_VALUE(row)))

@@ -98,7 +98,7 @@ def open_executors(cluster: str | None, works: Sequence[Work], say: Callable[[st
     than they save. Without one, `sampler.threads` of each.
     """
     if cluster is None:
-        yield [_on_threads(w, w.analysis.sampler.threads or 1, say) if w.by_blup else LocalExecutor() for w in works]
+        yield [_count_threads(w, w.analysis.sampler.threads or 1, say) if w.by_blup else LocalExecutor() for w in works]
         return
     from mmgibbs.runs.cluster import ClusterExecutor, connect
     from mmgibbs.runs.cluster.workers import count_local_workers
@@ -110,13 +110,13 @@ def open_executors(cluster: str | None, works: Sequence[Work], say: Callable[[st
             f"cluster {cluster}: {at_once} {'threads' if at_once > 1 else 'thread'} of this process, as starting "
             "workers would take longer than they save"
         )
-        yield [_on_threads(w, at_once, say) for w in works]
+        yield [_count_threads(w, at_once, say) for w in works]
         return
     with connect(cluster, say) as workers:
         yield [ClusterExecutor(workers, say) for _ in works]
 
 
-def _on_threads(work: Work, threads: int, say: Callable[[str], None]) -> LocalExecutor:
+def _count_threads(work: Work, threads: int, say: Callable[[str], None]) -> LocalExecutor:
     """So many, or as many evaluations by BLUP as memory has room for.
 
     One where relationships have dense matrices: BLAS shares these out over all cores as it is. Side by side each would
@@ -141,7 +141,7 @@ def _on_threads(work: Work, threads: int, say: Callable[[str], None]) -> LocalEx
 __all__ = ["FROM_FAMILIES", "FROM_MODEL", "OVER_FOLDS", "Plan", "Validation", "examine", "validate"]
 
 
-def validate_one(
+def validate_analysis(
     config: str | os.PathLike | dict,
     plan: Plan = Plan(),  # noqa: B008  frozen
     overrides: Sequence[str] = (),
@@ -159,7 +159,7 @@ def validate_one(
     Raises MmgibbsError with one readable message: options that do not fit the data, a fold without records, no starts.
     """
     console, plan = Console(progress), resolve_plan(plan)
-    analysis = analysis_of(config, plan, overrides)
+    analysis = load_analysis(config, plan, overrides)
     path = output_folder(output or f"{analysis.output.directory}-validation", overwrite)
     records = read_recorded(analysis, sampled=plan.variances == SAMPLE)
     prepared = prepare(records.analysis, table=records.table)
@@ -171,7 +171,7 @@ def validate_one(
     return replace(validation, directory=path)
 
 
-def analysis_of(config: str | os.PathLike | dict, plan: Plan, overrides: Sequence[str]) -> Analysis:
+def load_analysis(config: str | os.PathLike | dict, plan: Plan, overrides: Sequence[str]) -> Analysis:
     """The analysis, with the variances that the plan asks for."""
     if plan.variances is None or plan.variances == SAMPLE:
         more = [] if plan.variances is None else ["sampler.method=gibbs", "variances.mode=sample"]
@@ -246,7 +246,7 @@ def validate_several(
             "each, or one for all"
         )
     plans = [resolve_plan(replace(plan, variances=v)) for v in of_each]
-    analyses = [analysis_of(file, p, overrides) for file, p in zip(files, plans, strict=True)]
+    analyses = [load_analysis(file, p, overrides) for file, p in zip(files, plans, strict=True)]
     refuse_alike(analyses)
     beside = Path(analyses[0].output.directory or ".").parent
     path = output_folder(output or beside / FOLDER, overwrite, [a.name or "" for a in analyses])
@@ -449,7 +449,7 @@ def validate(
     written |= {"report": report, "cluster": cluster}
     if isinstance(config, (str, os.PathLike, dict)) or not isinstance(config, Sequence) or len(config) == 1:
         one: Any = config[0] if isinstance(config, Sequence) and not isinstance(config, str) else config
-        return validate_one(one, replace(options, variances=_single(variances)), overrides, **written)
+        return validate_analysis(one, replace(options, variances=_single(variances)), overrides, **written)
     return validate_several(config, options, overrides, variances=() if variances is None else variances, **written)
 
 

@@ -166,12 +166,12 @@ def choose_focal(
         masked = records.animal.is_in(listed.implode()).fill_null(False).to_numpy()
         what = f"the {records.units} of {file}"
     else:
-        year = record_birth_years(birth_years, codes, "the LR method", others(OR_A_FILE))
+        year = record_birth_years(birth_years, codes, "the LR method", list_alternatives(OR_A_FILE))
         unknown = np.isnan(year)
         if unknown.all():
             raise ConfigError(
                 f"validate: found no birth year of {records.units} with records, which the LR method needs; needed "
-                f"births of them (data.pedigree_columns.birth), or {others(OR_A_FILE)}"
+                f"births of them (data.pedigree_columns.birth), or {list_alternatives(OR_A_FILE)}"
             )
         cutoff = float(np.max(year, initial=-np.inf, where=~unknown)) if cutoff is None else cutoff
         masked, what = year >= cutoff, f"{records.units} born from {cutoff:.15g} on"
@@ -184,7 +184,7 @@ def choose_focal(
         share = "all" if masked.any() else "none"
         raise ConfigError(
             f"validate: {what} have {share} of the {masked.size:,} records, of which the LR method leaves out some; "
-            f"needed {others(ways_that_work(year, records, listed is None))}"
+            f"needed {list_alternatives(ways_that_work(year, records, listed is None))}"
         )
     own = records.animal.filter(pl.Series(masked)).drop_nulls().unique(maintain_order=True)
     animals = own if listed is None else listed
@@ -192,7 +192,8 @@ def choose_focal(
         found = f"validate: found {len(animals)} focal {records.units}, needed at least {MIN_FOCAL_ANIMALS}"
         if listed is not None:
             raise ConfigError(f"{found} in {file}")
-        raise ConfigError(f"{found}: {what} are too few; needed {others(ways_that_work(year, records, True))}")
+        ways = list_alternatives(ways_that_work(year, records, True))
+        raise ConfigError(f"{found}: {what} are too few; needed {ways}")
     return Focal(animals, masked, what, cutoff, notes, file, lines)
 
 
@@ -201,7 +202,7 @@ FOLDS: Way = ("method", "kfold", ", which needs no young animals")
 OR_A_FILE: list[Way] = [("focal", "FILE", " (ids, one per line)"), FOLDS]
 
 
-def others(ways: Sequence[Way]) -> str:
+def list_alternatives(ways: Sequence[Way]) -> str:
     """'--cutoff 2010, or --focal FILE (ids, one per line), or ...'."""
     return ", or ".join(f"{option(name, value)}{said}" for name, value, said in ways)
 
@@ -259,12 +260,12 @@ def choose(records: Recorded, prepared: Prepared, plan: Plan) -> Split:
 
 
 def chosen_folds(records: Recorded, plan: Plan, codes: np.ndarray, prepared: Prepared) -> list[Fold]:
-    folds = _folds_of(records, plan, codes, prepared)
+    folds = _assign_folds(records, plan, codes, prepared)
     check_folds(prepared.design, folds, plan.by)
     return folds
 
 
-def _folds_of(records: Recorded, plan: Plan, codes: np.ndarray, prepared: Prepared) -> list[Fold]:
+def _assign_folds(records: Recorded, plan: Plan, codes: np.ndarray, prepared: Prepared) -> list[Fold]:
     pedigree = prepared.pedigree
     if plan.by == "column":
         assert plan.column is not None, "a settled plan has it"

@@ -158,7 +158,7 @@ Place = tuple[str, ...]  # of a key of the analysis file: model, random, animal,
 
 def difference_table(validations: Sequence[Validation]) -> Table | None:
     """A row for each thing in which they differ, a column for each analysis; None where nothing is known to differ."""
-    in_words = _in_words(validations)
+    in_words = _describe(validations)
     of_keys = [(".".join(place), *_written(values)) for place, values in _differing(_sections(validations))]
     of_keys = [row for row in of_keys if len(set(row[1:])) > 1]  # an empty list says what no key says
     rows = in_words + of_keys
@@ -168,7 +168,7 @@ def difference_table(validations: Sequence[Validation]) -> Table | None:
     return Table("In what the analyses differ", columns, rows, note) if rows else None
 
 
-def _in_words(validations: Sequence[Validation]) -> list[tuple[str, ...]]:
+def _describe(validations: Sequence[Validation]) -> list[tuple[str, ...]]:
     found, short = [_facts(v) for v in validations], [_facts(v, short=True) for v in validations]
     keys = list(dict.fromkeys(key for facts in found for key in facts))
     of = lambda each, key: [facts.get(key, NONE) for facts in each]

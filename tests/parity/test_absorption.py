@@ -163,7 +163,7 @@ def as_if_no_component_were_held(monkeypatch):
     """`absorb_into_blocks` as Python runs it, its parts as they are in the module."""
     monkeypatch.setattr(absorption, "absorb_into_blocks", absorption.absorb_into_blocks.py_func)
     assert error_of_preconditioner("fixed_groups") < 1e-9
-    monkeypatch.setattr(absorption, "_hold_between", lambda *arguments: None)
+    monkeypatch.setattr(absorption, "_zero_inactive", lambda *arguments: None)
 
 
 def test_components_set_to_0_that_have_a_share_in_blocks_are_noticed(monkeypatch):
@@ -178,7 +178,7 @@ def error_of_solution(name):
     _, active = dense_S(solver, found)
     S, left = matrix_of(found.product, active.size), np.zeros(active.size)
     left[active] = np.linalg.solve(S[np.ix_(active, active)], found.right_hand_side(b)[active])
-    theta = solver.in_model_order(solver._hold(found.solution(left, b)))
+    theta = solver.to_model_order(solver._hold(found.solution(left, b)))
     pairs = zip(theta, exact.theta(exact.solution), strict=True)
     return max(np.abs(ours - other).max() / np.abs(other).max() for ours, other in pairs)
 

@@ -99,7 +99,7 @@ def test_passes_are_those_of_the_serial_engine(name, precision, rtol):
 @pytest.mark.parametrize(
     "spoiled",
     [
-        ("of_places", lambda good: lambda plan, xx, xe: good(plan, xx, np.zeros_like(xe))),
+        ("sum_places", lambda good: lambda plan, xx, xe: good(plan, xx, np.zeros_like(xe))),
         ("rows_of_traits", lambda good: lambda *a: good(*a) * np.arange(2)[:, None, None]),
         ("sum_rows", lambda good: lambda *a: good(*a[:2], a[2][::-1].copy(), *a[3:])),  # each record another's levels
     ],

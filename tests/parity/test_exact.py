@@ -60,7 +60,7 @@ def noise_covariance(engine, equations, monkeypatch):
         right = engine._noise([places], KEY, np.zeros((*engine.equations.records.y.shape, 1)))
         if places >= at[0]:
             return total
-        row = equations.vector(engine.solver.in_model_order(right[:, 0]))
+        row = equations.vector(engine.solver.to_model_order(right[:, 0]))
         total += np.outer(row, row)
         places += 1
 
@@ -84,7 +84,7 @@ def test_a_draw_solves_the_perturbed_equations_to_a_millionth_of_a_posterior_sd(
     sd = np.sqrt(np.diag(equations.covariance))
     for number in (1, 2, 12):
         noise = engine._noise([number], KEY, np.zeros((*engine.equations.records.y.shape, 1)))[:, 0]
-        expected = np.linalg.solve(equations.C, equations.rhs + equations.vector(engine.solver.in_model_order(noise)))
+        expected = np.linalg.solve(equations.C, equations.rhs + equations.vector(engine.solver.to_model_order(noise)))
         engine.sweep(number, KEY)
         assert np.abs((equations.vector(engine.fetch()) - expected) / sd).max() < 1e-6
 

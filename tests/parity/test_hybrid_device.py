@@ -259,7 +259,7 @@ def too_small_for(equations, folder) -> int:
     """Device memory that holds everything but the matrix, and two buffers."""
     device = FakeDevice(folder)
     engine = HybridEngine(equations, device=device)
-    return device.used - engine.row_blocks.bytes_off_diagonal + 2 * engine.updates._largest_part()
+    return device.used - engine.row_blocks.bytes_off_diagonal + 2 * engine.updates._largest_values()
 
 
 @pytest.mark.parametrize("precision", ["double", "single"])

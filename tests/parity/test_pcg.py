@@ -38,8 +38,8 @@ def test_structured_times_is_the_dense_matrix(name):
     equations = dense.build(example.design, example.G, example.R)
     engine = pcg(example, "colour")
     x = np.random.default_rng(2).normal(size=engine.bounds[-1])
-    theta = engine.in_model_order(x * engine.active)
-    product = engine.in_model_order(engine.times(x))
+    theta = engine.to_model_order(x * engine.active)
+    product = engine.to_model_order(engine.times(x))
     expected = equations.C @ equations.vector(theta)
     np.testing.assert_allclose(equations.vector(product), expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
 

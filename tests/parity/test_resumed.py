@@ -16,7 +16,7 @@ from mmgibbs.engines.hybrid.engine import HybridEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.errors import OtherVersion
+from mmgibbs.errors import VersionError
 from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.interweave import terms_to_interweave
@@ -150,8 +150,8 @@ def test_a_state_of_another_order_is_refused(monkeypatch):
     state = chain.state()
     assert make(state).number == 3
     monkeypatch.setattr("mmgibbs.equations.reading_order.MANY", 0)
-    with pytest.raises(OtherVersion, match="chain 2: its checkpoint has levels or records in another order"):
+    with pytest.raises(VersionError, match="chain 2: its checkpoint has levels or records in another order"):
         chains_of("structured", "three_traits_maternal")(state)
     del state["order"]
-    with pytest.raises(OtherVersion, match="lacks 'order'"):
+    with pytest.raises(VersionError, match="lacks 'order'"):
         make(state)

@@ -7,7 +7,7 @@ import pytest
 from helpers.support import shared_data
 
 from mmgibbs.validation.options import Plan
-from mmgibbs.validation.run import validate_one
+from mmgibbs.validation.run import validate_analysis
 
 EVERY = {"call_rate": 0, "animal_call_rate": 0, "maf": 0, "monomorphic": "keep", "parent_progeny": "ignore"}
 POOLED = (0.5236, 0.4649, 0.3906, 0.4519)  # of the four environments
@@ -33,7 +33,7 @@ def predictions(path, environment, permuted=False):
         "output": {"directory": str(path / "run")},
     }
     plan = Plan(method="kfold", by="column", column="fold", variances="sample")
-    return validate_one(config, plan, progress=False, report=False)
+    return validate_analysis(config, plan, progress=False, report=False)
 
 
 @pytest.mark.slow

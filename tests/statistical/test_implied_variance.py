@@ -16,7 +16,7 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError
 from mmgibbs.sampler.markers.implied import ImpliedVariance
 from mmgibbs.validation.options import Plan
-from mmgibbs.validation.run import validate_one
+from mmgibbs.validation.run import validate_analysis
 
 DF, SCALE = 6.0, 1.2  # of the genetic variance
 SAMPLER = {"chains": 2, "burn_in": 200, "samples": 6000, "thin": 1, "seed": 5}
@@ -181,7 +181,7 @@ def _other_order(own, of_traits):
     return of_traits[::-1, ::-1]
 
 
-WRONG_OF_TWO = WRONG | {"_by_component": _other_order}
+WRONG_OF_TWO = WRONG | {"_permute_traits": _other_order}
 
 
 @pytest.mark.slow
@@ -286,10 +286,10 @@ def test_validation_at_the_variances_of_a_run(data, tmp_path):  # noqa: F811
     wanted = analysis(data, tmp_path / "run", own, variances={}, sampler=FEW)
     run = mmgibbs.run(wanted, progress=False, report=False)
     plan = Plan("kfold", folds=2, variances=str(tmp_path / "run"))
-    found = validate_one(wanted, plan, progress=False, report=False, output=tmp_path / "out")
+    found = validate_analysis(wanted, plan, progress=False, report=False, output=tmp_path / "out")
     v = run.summary.filter(parameter="snps.effect_var[milk]")["mean"][0]
     factor = prepare(load_config(wanted)).design.markers[0].left.factor
     assert np.ravel(found.info["variances"]["genetic"]) == pytest.approx([factor * v], rel=1e-9)
     held = analysis(data, tmp_path / "run", SNPS, variances={"residual": [[1.0]]}, sampler=FEW)
-    found = validate_one(held, Plan("kfold", folds=2), progress=False, report=False, output=tmp_path / "again")
+    found = validate_analysis(held, Plan("kfold", folds=2), progress=False, report=False, output=tmp_path / "again")
     assert np.ravel(found.info["variances"]["genetic"]) == pytest.approx([factor * V], rel=1e-9)

@@ -144,13 +144,13 @@ def test_by_enumeration(kind):
 
 def determinant_left_out(step):
     """States drawn with the wrong odds: without |B_k|."""
-    of_states = step.prior.of_states
+    of_states = step.prior.state_precisions
 
     def spoiled():
         precision, _ = of_states()
         return precision, step.prior.log_pi
 
-    step.prior.of_states = spoiled
+    step.prior.state_precisions = spoiled
 
 
 def effects_left_out_as_zero(step):

@@ -286,13 +286,13 @@ def wrong_variance(steps):
 
 def jacobian_forgotten(steps):
     """G and its auxiliary variable scaled by g^2 each, and no g^4 in the density of g."""
-    of_moving = steps[0]._of_moving
+    of_moving = steps[0]._moving_prior
 
     def spoiled(term, own):
         power, square = of_moving(term, own)
         return power - 4, square
 
-    steps[0]._of_moving = spoiled
+    steps[0]._moving_prior = spoiled
 
 
 @pytest.mark.slow

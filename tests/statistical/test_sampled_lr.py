@@ -14,7 +14,7 @@ from mmgibbs.validation import gibbs
 from mmgibbs.validation.evaluation import read_recorded
 from mmgibbs.validation.gibbs import validate_by_sampling
 from mmgibbs.validation.options import Plan, resolve_plan
-from mmgibbs.validation.run import examine, validate_one
+from mmgibbs.validation.run import examine, validate_analysis
 from mmgibbs.validation.splits import choose
 
 CUTOFF, DRAWS = 2003, 12_000
@@ -95,7 +95,7 @@ def test_standard_errors_without_what_the_whole_data_leave_are_noticed(monkeypat
 def dispersions(monkeypatch):
     """Of the LR method from a few plain draws: with Monte Carlo error taken out, and with it left in."""
     right = of(by_sampling(60, "site"), "lr")[("", "dispersion")][0]
-    monkeypatch.setattr(gibbs, "without_noise", lambda sums, *_: sums)
+    monkeypatch.setattr(gibbs, "subtract_noise", lambda sums, *_: sums)
     return right, of(by_sampling(60, "site"), "lr")[("", "dispersion")][0]
 
 
@@ -125,7 +125,7 @@ def test_a_binary_trait_is_expected_to_have_no_bias_and_no_dispersion(tmp_path):
             "output": {"directory": str(tmp_path / name)},
         }
         plan = Plan(method="lr", focal=str(tmp_path / "young.txt"))
-        return validate_one(config, plan, progress=False, report=False).table
+        return validate_analysis(config, plan, progress=False, report=False).table
 
     def z(found, statistic, expected):
         row = found.row(by_predicate=pl.col("statistic") == statistic, named=True)

@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from mmgibbs.validation import draws
 from mmgibbs.validation.options import Plan
 from mmgibbs.validation.page import calibration_curve
-from mmgibbs.validation.run import validate_one
+from mmgibbs.validation.run import validate_analysis
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ def predictions(path):
         "sampler": {"burn_in": 100, "samples": 500, "thin": 1, "seed": 2},
         "output": {"directory": str(path / "run")},
     }
-    found = validate_one(config, Plan(method="kfold", folds=4), progress=False, report=False).predictions
+    found = validate_analysis(config, Plan(method="kfold", folds=4), progress=False, report=False).predictions
     return found["predicted"].to_numpy(), found["observed"].to_numpy()
 
 
@@ -64,7 +64,7 @@ def test_phi_of_the_mean_is_noticed(tmp_path, monkeypatch):
     def found(self):
         eta = self.sums[1] / self.n
         p = ndtr(eta)
-        return draws.LeftOut(self.records, np.stack([1 - p, p], axis=1), p, 0)
+        return draws.FoldPredictions(self.records, np.stack([1 - p, p], axis=1), p, 0)
 
     monkeypatch.setattr(draws.Predictions, "found", found)
     assert abs(z_of(*predictions(tmp_path))) > 5

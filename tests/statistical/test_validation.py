@@ -23,7 +23,7 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.simulation.simulate import animal_ids
 from mmgibbs.validation import lr
-from mmgibbs.validation.evaluation import evaluate, evaluate_without, read_recorded
+from mmgibbs.validation.evaluation import evaluate, evaluate_masked, read_recorded
 from mmgibbs.validation.run import Plan, examine
 from pedigree.relationship import a_among
 
@@ -115,7 +115,7 @@ def test_standard_errors_and_expectations_by_simulation(n):
     _, y = population().draw(n)
     found = statistics(*(solutions(i)[0] @ y for i in (0, 1)), population().spread * G)
     whole, masked = evaluate(population().records.analysis), population().masked
-    partial, place = evaluate_without(population().records, masked, "the last year"), len(whole.design.terms) - 1
+    partial, place = evaluate_masked(population().records, masked, "the last year"), len(whole.design.terms) - 1
     ((mean, sd, _),) = lr.simulated_moments(
         whole, partial, masked, {place: population().focal}, 400, 3, LocalExecutor()
     )[place]
@@ -138,7 +138,7 @@ def test_fixed_groups_by_simulation(n):
     records = read_recorded(load_config(analysis))
     year = records.phenotypes.frame["year"].to_numpy()
     masked = year == year.max()
-    whole, partial = evaluate(records.analysis), evaluate_without(records, masked, "the last year")
+    whole, partial = evaluate(records.analysis), evaluate_masked(records, masked, "the last year")
     place, term, rng = len(whole.design.terms) - 1, whole.design.terms[-1], np.random.default_rng(8)
     kin, level = term.relationship.relatives, term.effects[0].level
     focal, q = level[masked], kin.n_animals

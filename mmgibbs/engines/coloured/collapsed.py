@@ -19,7 +19,7 @@ import numpy as np
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
 from mmgibbs.engines.coloured import pieces
-from mmgibbs.engines.serial import sites_of, sweep_block
+from mmgibbs.engines.serial import component_ranges, sweep_block
 from mmgibbs.engines.visit import unroll
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import Records, StructuredEquations, TermLists, visits_of_levels
@@ -66,7 +66,7 @@ class CollapsedSweep:
             i = b.term
             failed = sweep_block(
                 few.terms[i], eq.relationships[i], few.records, (), (), state.theta[i], means, state.Ginv[i],
-                state.Rinv, b.first, b.last, sites_of(b, self.joint), number, stream(LOCATION, i), key[0], key[1],
+                state.Rinv, b.first, b.last, component_ranges(b, self.joint), number, stream(LOCATION, i), *key,
             )  # fmt: skip
             if failed >= 0:
                 refuse_singular(eq, i, failed)
@@ -96,14 +96,14 @@ def runs_of_blocks(equations: StructuredEquations) -> list[list[Block]]:
     """The blocks in sweep order; neighbours whose terms have few levels, all of them together, come as one run."""
     runs: list[list[Block]] = []
     for block in equations.partition.blocks:
-        if runs and of_few_levels(equations, [*runs[-1], block]):
+        if runs and has_few_levels(equations, [*runs[-1], block]):
             runs[-1].append(block)
         else:
             runs.append([block])
     return runs
 
 
-def of_few_levels(equations: StructuredEquations, blocks: list[Block]) -> bool:
+def has_few_levels(equations: StructuredEquations, blocks: list[Block]) -> bool:
     """Are there long lists of records, and few combinations of the levels that they meet and the traits that they
     observe?
     """

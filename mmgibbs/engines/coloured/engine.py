@@ -22,7 +22,7 @@ import numpy as np
 from mmgibbs.draws.purpose import AUGMENT, stream
 from mmgibbs.engines.augment import Sums
 from mmgibbs.engines.base import BlockSweep, Key, SweepEngine
-from mmgibbs.engines.coloured.collapsed import CollapsedSweep, of_few_levels, runs_of_blocks
+from mmgibbs.engines.coloured.collapsed import CollapsedSweep, has_few_levels, runs_of_blocks
 from mmgibbs.engines.coloured.lanes import LaneSweep, LaneTables, fit_in_lanes
 from mmgibbs.engines.coloured.pieces import LongSweep, long_levels
 from mmgibbs.engines.coloured.record_rows import RowScaling
@@ -82,7 +82,7 @@ def block_sweeps(equations: StructuredEquations, joint: bool, threads: Threads) 
     ranges = {
         block: ranges_of_short_levels(equations, block, threads.count)
         for run in runs
-        if not (run[0].dense or of_few_levels(equations, run))
+        if not (run[0].dense or has_few_levels(equations, run))
         for block in run
     }
     lanes = {

@@ -91,7 +91,7 @@ def codes_to_rows(term: TermLists, Rinv: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def sum_residuals_of(k_, T_, record, code, lane_of, weight, e, rows, first, last, sums):
+def gather_residuals(k_, T_, record, code, lane_of, weight, e, rows, first, last, sums):
     """sums[lane] = sum over the visits first ... last - 1 of the level of W_r' R_r^-1 e_r; sums (LANES, k) float64.
 
     record (v,) uint32, code (v,) and lane_of (v,) uint8: of each visit; weight (n,) or empty; e (n, T); rows (codes T,
@@ -114,7 +114,7 @@ def sum_residuals_of(k_, T_, record, code, lane_of, weight, e, rows, first, last
 
 
 @kernel
-def move_residuals_of(T_, record, effect, lane_of, e, first, last, moves):
+def scatter_increments(T_, record, effect, lane_of, e, first, last, moves):
     """e_r -= moves[effect LANES + lane] for the visits first ... last - 1: e (n, T) in place, moves (effects LANES, T);
     record (v,) uint32, effect (v,) uint8 or empty, lane_of (v,) uint8.
     """
@@ -124,7 +124,7 @@ def move_residuals_of(T_, record, effect, lane_of, e, first, last, moves):
         add_multiple(T_, e, record[v], -1.0, moves, block + np.uint64(lane_of[v] & LANE))
 
 
-def sum_relatives_of(k_, K, lists, theta, first, n, own, progeny):
+def gather_relatives(k_, K, lists, theta, first, n, own, progeny):
     """own[lane] + progeny[lane] = sum_m kappa_lm theta_m for levels l = first ... first + n - 1, m = l included;
     progeny comes as zeros.
 
@@ -132,8 +132,8 @@ def sum_relatives_of(k_, K, lists, theta, first, n, own, progeny):
     raise NotImplementedError("the body is compiled: see the overload below")
 
 
-@overload(sum_relatives_of, jit_options={"forceinline": True, "no_cfunc_wrapper": True})
-def _sum_relatives_of(k_, K, lists, theta, first, n, own, progeny):
+@overload(gather_relatives, jit_options={"forceinline": True, "no_cfunc_wrapper": True})
+def _gather_relatives(k_, K, lists, theta, first, n, own, progeny):
     return FLAT_PASSES.get(K.instance_class, _row_by_row)
 
 
@@ -143,13 +143,13 @@ def _row_by_row(k_, K, lists, theta, first, n, own, progeny):
 
 
 def _family(k_, K, lists, theta, first, n, own, progeny):
-    _own_and_parents(k_, K.sire, K.dam, K.own, K.diagonal, theta, first, n, own)
+    _add_parents(k_, K.sire, K.dam, K.own, K.diagonal, theta, first, n, own)
     last = K.progeny_ptr[first + n]
     _progeny(k_, K.progeny, lists.mate, K.progeny_own, lists.progeny_lane, theta, K.progeny_ptr[first], last, progeny)
 
 
 @kernel
-def _own_and_parents(k_, sire, dam, own, diagonal, theta, first, n, out):
+def _add_parents(k_, sire, dam, own, diagonal, theta, first, n, out):
     """out[lane] = kappa_ll theta_l - (theta_sire + theta_dam) a_l / 2."""
     none = np.uint32(theta.shape[0] - 1)
     for lane in range(n):

@@ -20,10 +20,10 @@ from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
 from mmgibbs.engines.coloured.gather import (
     LANES,
     codes_to_rows,
+    gather_relatives,
+    gather_residuals,
     lane_lists,
-    move_residuals_of,
-    sum_relatives_of,
-    sum_residuals_of,
+    scatter_increments,
 )
 from mmgibbs.engines.serial import LevelSweep
 from mmgibbs.engines.visit import unrolled
@@ -168,15 +168,15 @@ def sweep_lanes(
             fill_normals_transposed(z, number, code[group : group + n], stream, seed, chain)
             progeny[:] = 0.0
             data[:] = 0.0
-            sum_relatives_of(k_, K, lists, theta, group, n, own, progeny)
+            gather_relatives(k_, K, lists, theta, group, n, own, progeny)
             v, v_end = visit_ptr[group], visit_ptr[group + n]
-            sum_residuals_of(k_, T_, visit_record, lists.visit_code, lists.visit_lane, weight, e, rows, v, v_end, data)
+            gather_residuals(k_, T_, visit_record, lists.visit_code, lists.visit_lane, weight, e, rows, v, v_end, data)
             gather_precisions(cells, active, K, k_, Ginv, Rinv, parts, group, n, P)
             if not draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
                 return np.int64(group)
             move_thetas(k_, active, theta, group, n, change)
             spread(effect_first, trait, change, moves)
-            move_residuals_of(T_, visit_record, visit_effect, lists.visit_lane, e, v, v_end, moves)
+            scatter_increments(T_, visit_record, visit_effect, lists.visit_lane, e, v, v_end, moves)
     return np.int64(-1)
 
 

@@ -50,14 +50,14 @@ class RowScaling(Scaling):
         if tuples is None:
             return super()._sums(term, plan, theta, e, Rinv)
         (k_, T_, E_), patterns, pieces = tuples, len(Rinv), self.threads.pieces(len(e))
-        k, E, W_ = len(k_), len(E_), whole(T_)
+        k, E, W_ = len(k_), len(E_), padded_width(T_)
         xx, xe = pieces.sums(patterns * E * k * E, k), pieces.sums(patterns * E * k, len(W_))
         rows_ = ((0,) * (E * k * E), (0,) * (E * k)) if patterns == 1 else ((), ())
         data = (eq.records.pattern, eq.records.weight, self.record_levels(term), *tuples, W_, *rows_)
         pieces(partial(sum_rows, *data, self._rows(term, theta), e), xx, xe)
         of_e = xe[:, : patterns * E * k].sum(axis=0)[:, : len(T_)].reshape(patterns, E, k, -1)
         of_x = xx[:, : patterns * E * k * E].sum(axis=0).reshape(patterns, E, k, E, k)
-        return of_places(plan, of_x, of_e)
+        return sum_places(plan, of_x, of_e)
 
     def transform(self, term: int, M: np.ndarray, theta: np.ndarray, e: np.ndarray) -> None:
         tuples = self._tuples[term]
@@ -67,9 +67,9 @@ class RowScaling(Scaling):
         lists, rows = self.equations.terms[term], self._rows(term, theta)
         D = np.ascontiguousarray((np.asarray(M, float) - np.eye(len(M))).T)
         if term not in self._picks:
-            self._picks[term] = rows_of_traits(lists.effect_first, lists.trait, len(whole(tuples[1])))
+            self._picks[term] = rows_of_traits(lists.effect_first, lists.trait, len(padded_width(tuples[1])))
         moves = D @ self._picks[term]
-        data = (self.record_levels(term), *tuples, whole(tuples[1]), moves.reshape(-1, moves.shape[-1]), rows, e)
+        data = (self.record_levels(term), *tuples, padded_width(tuples[1]), moves.reshape(-1, moves.shape[-1]), rows, e)
         self.threads.pieces(len(e))(partial(move_records, *data))
         self.threads.pieces(len(theta))(partial(move_rows, tuples[0], D, self.rows[term], rows))
 
@@ -82,7 +82,7 @@ def row_tuples(equations: StructuredEquations, term: int) -> tuple[tuple, tuple,
     return (k_, T_, (0,) * effects) if k_ and T_ and effects <= 2 and lists.covariates.shape[0] == 0 else None
 
 
-def of_places(plan: Plan, xx: np.ndarray, xe: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def sum_places(plan: Plan, xx: np.ndarray, xe: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(patterns, m, m) lower triangle and (patterns, m, T): the sums of the places of a plan."""
     effect, component = plan.effect, plan.component
     i, j = pairs_of_places(tuple(effect.tolist()))
@@ -99,7 +99,7 @@ def pairs_of_places(effect: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     return np.where(swap, j, i), np.where(swap, i, j)
 
 
-def whole(T_: tuple) -> tuple:
+def padded_width(T_: tuple) -> tuple:
     """A vector of three numbers is kept in four: one instruction instead of two."""
     return (0,) * (4 if len(T_) == 3 else len(T_))
 

@@ -18,7 +18,7 @@ from numba.extending import overload
 
 from mmgibbs.draws.normal import fill_pairs
 from mmgibbs.engines.coloured.gather import LANES
-from mmgibbs.engines.coloured.record_rows import whole
+from mmgibbs.engines.coloured.record_rows import padded_width
 from mmgibbs.equations.structured import Records
 from mmgibbs.machine.intrinsics import add_multiple, positions_on_stack, prefetch, set_multiple, stack, stack_array
 from mmgibbs.machine.threads import Threads
@@ -61,7 +61,7 @@ def augmented_products(
 ) -> np.ndarray:
     """(classes, T, T) sums; missing: fill and noise (patterns, T, T) of augment.augmentation, None where no trait is;
     site = (sweep, stream)."""
-    T, W_, pieces = len(T_), whole(T_), threads.pieces(len(e))
+    T, W_, pieces = len(T_), padded_width(T_), threads.pieces(len(e))
     sums = pieces.sums(n_classes * T, len(W_))
     fill, noise, pairs = complete_records(len(class_of_pattern), T) if missing is None else columns_and_pairs(*missing)
     X_ = T_ if n_classes == 1 else ()
@@ -75,7 +75,7 @@ def columns_and_pairs(fill: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, 
     """fill and noise (patterns T, W) and pairs ((T + 1) // 2, patterns) or (0, patterns) of `sum_augmented`, from those
     of `augmentation`."""
     patterns, T, _ = fill.shape
-    columns = np.zeros((2, patterns * T, len(whole((0,) * T))))
+    columns = np.zeros((2, patterns * T, len(padded_width((0,) * T))))
     columns[:, :, :T] = [m.transpose(0, 2, 1).reshape(-1, T) for m in (fill, noise)]
     pairs = np.zeros((T + T % 2, patterns), bool)
     pairs[:T] = noise.any(axis=1).T

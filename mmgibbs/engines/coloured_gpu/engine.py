@@ -24,17 +24,17 @@ from mmgibbs.engines.coloured_gpu.resident import Colour, Resident, struct
 from mmgibbs.engines.coloured_gpu.sizes import (
     FOLDED,
     SUMS,
+    count_strands,
     lower,
     refuse_too_large,
     scaling_strands,
     scaling_sums,
     strand_sums,
-    strands_of,
     too_many_components,
 )
 from mmgibbs.engines.coloured_gpu.source import REAL, kernel, model_kernels, specialisations, term_kernels
 from mmgibbs.engines.dense import with_dense_block
-from mmgibbs.engines.liabilities import other_than_normal
+from mmgibbs.engines.liabilities import first_trait_not_normal
 from mmgibbs.engines.markers import with_markers
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.scaling import Elements
@@ -100,7 +100,7 @@ class StructuredGpuEngine:
         if design.residual_classes:
             return "residual classes (variances.residual.by): its sums of residual products are one for all records"
         marked = with_markers(design) or with_dense_block(design)
-        return marked or other_than_normal(design) or too_many_components(design)
+        return marked or first_trait_not_normal(design) or too_many_components(design)
 
     # State
 
@@ -175,7 +175,9 @@ class StructuredGpuEngine:
         for i, term in enumerate(self.resident.terms):
             if term.n_classes:
                 n = np.uint32(term.n_classes)
-                self._of_term(i, "class_precisions", _blocks(n), term.struct, self.resident.records, term.examples, n)
+                self._launch_term(
+                    i, "class_precisions", _blocks(n), term.struct, self.resident.records, term.examples, n
+                )
 
     def sweep(self, number: int, key: tuple[int, int]) -> None:
         """One Gibbs sweep through the colours; `number` and key = (seed, chain) say which draws to use.
@@ -198,25 +200,25 @@ class StructuredGpuEngine:
     def _draw_long(self, i: int, colour: Colour) -> None:
         term, records, draws = self.resident.terms[i], self.resident.records, self._draws
         lists = (term.struct, term.kin, records, colour.long)
-        self._of_term(i, "sum_pieces", colour.n_pieces, *lists)
+        self._launch_term(i, "sum_pieces", colour.n_pieces, *lists)
         if colour.most_pieces > FEW_PIECES:
-            self._of_term(i, "draw_long_levels", colour.n_long, *lists, *draws)
+            self._launch_term(i, "draw_long_levels", colour.n_long, *lists, *draws)
         else:
             n = np.uint32(colour.n_long)
-            self._of_term(i, "draw_levels_of_few_pieces", _blocks(n), *lists, n, *draws)
+            self._launch_term(i, "draw_levels_of_few_pieces", _blocks(n), *lists, n, *draws)
         if colour.n_visit_pieces:
-            self._of_term(i, "move_pieces", colour.n_visit_pieces, term.struct, records, colour.long)
+            self._launch_term(i, "move_pieces", colour.n_visit_pieces, term.struct, records, colour.long)
 
     def _draw_short(self, i: int, colour: Colour) -> None:
         term, levels = self.resident.terms[i], (colour.first, colour.last)
         lists = (term.struct, term.kin, self.resident.records, colour.long)
-        self._of_term(i, "sweep_levels", _blocks(colour.last - colour.first), *lists, *levels, *self._draws)
+        self._launch_term(i, "sweep_levels", _blocks(colour.last - colour.first), *lists, *levels, *self._draws)
 
     def _move_records(self, i: int, D: DeviceArray | None, deviation: DeviceArray | None) -> None:
         """e_r -= W_r change, where every level of a term moves by D deviation (D None: by theta itself)."""
         levels, effects = self._record_levels(i, kept=False)
         records, n = self.resident.records, self.equations.design.n_records
-        self._of_term(
+        self._launch_term(
             i, "move_records", _blocks(n), self.resident.terms[i].struct, records, levels, effects, D, deviation
         )
 
@@ -247,9 +249,9 @@ class StructuredGpuEngine:
         for i in self._asked:
             term, t = self.resident.terms[i], self.equations.design.terms[i]
             q, size = t.n_levels, lower(t.n_components)
-            strands = strands_of(q, size)
+            strands = count_strands(q, size)
             n = np.uint32(q), np.uint32(strands)
-            self._of_term(i, "quadratic_strands", _blocks(strands), term.struct, term.kin, *n, self._scratch)
+            self._launch_term(i, "quadratic_strands", _blocks(strands), term.struct, term.kin, *n, self._scratch)
             self._fold(size, strands, first)
             first += size
 
@@ -267,7 +269,7 @@ class StructuredGpuEngine:
 
     def _sum_residuals(self) -> None:
         n, T = self.equations.records.y.shape
-        strands = strands_of(n, lower(T))
+        strands = count_strands(n, lower(T))
         self._launch(
             kernel("residual_strands", T), _blocks(strands), self.resident.records,
             self._augmentation[0], self._augmentation[1], self._complete,
@@ -286,7 +288,7 @@ class StructuredGpuEngine:
         )  # fmt: skip
 
         def work() -> None:
-            self._of_term(term, "scaling_strands", -(-sums // THREADS) * strands, *given)
+            self._launch_term(term, "scaling_strands", -(-sums // THREADS) * strands, *given)
             self._fold(sums, strands)
 
         self.queue.repeat(("scaling", term, elements), work)
@@ -317,7 +319,7 @@ class StructuredGpuEngine:
     def _move_term(self, term: int, deviation: DeviceArray | None) -> None:
         q, resident = np.uint32(self.equations.design.terms[term].n_levels), self.resident.terms[term]
         self._move_records(term, self._change[term], deviation)
-        self._of_term(term, "move_levels", _blocks(q), resident.struct, q, self._change[term], deviation)
+        self._launch_term(term, "move_levels", _blocks(q), resident.struct, q, self._change[term], deviation)
 
     def _record_levels(self, term: int, kept: bool = True) -> tuple[DeviceArray, np.int32]:
         """Buffer (n, effects) of the level that each record meets. kept: not made again when next asked for."""
@@ -331,7 +333,7 @@ class StructuredGpuEngine:
             levels = self._levels_of_one_term[: n * int(effects)]
         self.queue.fill(levels, 0xFF)  # UNKNOWN
         q = np.uint32(t.n_levels)
-        self._of_term(term, "record_levels", _blocks(q), self.resident.terms[term].struct, q, effects, levels)
+        self._launch_term(term, "record_levels", _blocks(q), self.resident.terms[term].struct, q, effects, levels)
         return levels, effects
 
     def _deviation(self, term: int) -> DeviceArray | None:
@@ -375,7 +377,7 @@ class StructuredGpuEngine:
         """Queue a kernel (see source.kernel) on n threads."""
         self._launch(name, _blocks(n), *arguments)
 
-    def _of_term(self, i: int, name: str, blocks: int, *arguments: Argument) -> None:
+    def _launch_term(self, i: int, name: str, blocks: int, *arguments: Argument) -> None:
         self._launch(self._names[i][name], blocks, *arguments)
 
     def _launch(self, name: str, blocks: int, *arguments: Argument) -> None:

@@ -85,9 +85,9 @@ class GpuQueue:
         """Compile; each kernel is asked for as kernel(blocks, threads, *arguments).
 
         Arguments: buffers, NumPy scalars, structures (1,), None for no array."""
-        return {name: self._on_stream(function) for name, function in self.device.instances(text, names).items()}
+        return {name: self._run_stream(function) for name, function in self.device.instances(text, names).items()}
 
-    def _on_stream(self, function: Callable[..., None]) -> Callable:
+    def _run_stream(self, function: Callable[..., None]) -> Callable:
         def ask(blocks: int, threads: int, *arguments: Argument) -> None:
             with self.stream:
                 function((blocks,), (threads,), arguments)

@@ -21,7 +21,7 @@ def lower(k: int) -> int:
     return k * (k + 1) // 2
 
 
-def strands_of(n: int, sums: int) -> int:
+def count_strands(n: int, sums: int) -> int:
     """Strands of `sums` sums over n levels or records, by the model and not by the device: so the order is fixed."""
     most = min(STRANDS, 1 << (SUMS // sums).bit_length() - 1) if sums <= SUMS else 1
     return min(most, FOLDED * -(-n // FOLDED))
@@ -46,13 +46,13 @@ def scaling_sums(components: int) -> int:
 
 def scaling_strands(n: int, sums: int) -> int:
     """Strands of interweaving's sums over n records: a block each, and again for every 128 sums."""
-    return min(FOLDED, strands_of(n, sums), -(-n // 128))
+    return min(FOLDED, count_strands(n, sums), -(-n // 128))
 
 
 def strand_sums(design: Design) -> int:
     """The most sums of strands that are made together."""
     of = [(design.n_records, lower(design.n_traits)), *((t.n_levels, lower(t.n_components)) for t in design.terms)]
-    most = max(sums * strands_of(n, sums) for n, sums in of)
+    most = max(sums * count_strands(n, sums) for n, sums in of)
     return max(most, *(min(SUMS, FOLDED * scaling_sums(t.n_components)) for t in design.terms))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import HostState, Key
-from mmgibbs.engines.liabilities import other_than_normal
+from mmgibbs.engines.liabilities import first_trait_not_normal
 from mmgibbs.engines.markers import with_markers
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
@@ -54,7 +54,7 @@ class MarginalEngine(HostState):
     @staticmethod
     def refuses(design: Design) -> str | None:
         """See HostState.refuses."""
-        return other_than_normal(design) or with_markers(design)
+        return first_trait_not_normal(design) or with_markers(design)
 
     @property
     def theta(self) -> list[np.ndarray]:

@@ -1,7 +1,7 @@
 """Queues of updates on a CUDA device: one stream per target block, events between them; diagonal blocks are sampled on
 the host.
 
-    hand_over(i)     copy x_i to the device on a stream of its own, then an event
+    publish_effects(i) copy x_i to the device on a stream of its own, then an event
     subtract(k, i)   stream k waits for that event, then r_k -= A_ki x_i
     wait(k)          stream k copies r_k to pinned memory; the host waits for it alone
 
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mmgibbs.engines.hybrid.kernels import PIECE
-from mmgibbs.equations.explicit.row_blocks import Kronecker, Part, RowBlocks
+from mmgibbs.equations.explicit.row_blocks import BlockSlice, Kronecker, RowBlocks
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Device, DeviceArray, DeviceMemoryError, Event
 
@@ -66,7 +66,7 @@ class DeviceUpdates:
             raise DeviceError(
                 f"device: gpu: found {free / 1e9:.3g} GB of device memory free; the matrix needs "
                 f"{matrix / 1e9:.3g} GB, or two of its blocks at "
-                f"a time {2 * self._largest_part() / 1e9:.3g} GB, beside vectors; use partition: equal with more "
+                f"a time {2 * self._largest_values() / 1e9:.3g} GB, beside vectors; use partition: equal with more "
                 "blocks, precision: single, or device: cpu"
             ) from None
 
@@ -82,7 +82,7 @@ class DeviceUpdates:
         }
         self._matrices = {key: (host, empty(host.shape, np.float64)) for key, host in matrices.items()}
 
-    def _long_rows(self, part: Part | Kronecker) -> _LongRows | None:
+    def _long_rows(self, part: BlockSlice | Kronecker) -> _LongRows | None:
         """Rows of more than PIECE elements, cut into pieces that are added up afterwards; None: there are none."""
         length: np.ndarray = np.diff(part.indptr.view(np.int64))
         rows = np.flatnonzero(length > PIECE)
@@ -95,7 +95,7 @@ class DeviceUpdates:
         )
         last = np.minimum(first + PIECE, part.indptr[rows + 1].astype(np.int64).repeat(counts))
         lists = (first.astype(np.uint64), last.astype(np.uint64), part.row[rows], ptr.astype(np.uint64))
-        return _LongRows(int(ptr[-1]), rows.size, *(self._on_device(a) for a in lists))
+        return _LongRows(int(ptr[-1]), rows.size, *(self._copy_to_device(a) for a in lists))
 
     def _room_for_pieces(self, k: int) -> DeviceArray:
         """One work space per target: its stream runs one kernel after another."""
@@ -107,7 +107,7 @@ class DeviceUpdates:
         ]
         return self.device.empty(max(sizes, default=0), np.float64)
 
-    def _on_device(self, host: np.ndarray) -> DeviceArray:
+    def _copy_to_device(self, host: np.ndarray) -> DeviceArray:
         """An array copied to the device, there when this returns."""
         array = self.device.empty(host.shape, host.dtype)
         self.device.upload(np.ascontiguousarray(host), array, self._copying)
@@ -118,10 +118,10 @@ class DeviceUpdates:
 
     def _hold_matrix(self) -> None:
         """The whole matrix on the device where it fits, else two buffers through which it passes."""
-        self._resident: dict[tuple[int, int], list[Part | Kronecker]] | None
+        self._resident: dict[tuple[int, int], list[BlockSlice | Kronecker]] | None
         try:
             self._resident = {
-                key: [self._empty_part(part) for part in parts] for key, parts in self.blocks.parts.items()
+                key: [self._allocate_values(part) for part in parts] for key, parts in self.blocks.parts.items()
             }
         except DeviceMemoryError:
             self._resident = None
@@ -135,20 +135,20 @@ class DeviceUpdates:
                     self.device.upload(host, array, self._copying)
         self._copying.synchronize()
 
-    def _empty_part(self, part: Part | Kronecker) -> Part | Kronecker:
+    def _allocate_values(self, part: BlockSlice | Kronecker) -> BlockSlice | Kronecker:
         """A part with arrays of its shapes, not filled yet."""
         return self._with_arrays(part, [self.device.empty(a.shape, a.dtype) for a in part[:4]])
 
-    def _with_arrays(self, part: Part | Kronecker, arrays: Sequence[Any]) -> Part | Kronecker:
+    def _with_arrays(self, part: BlockSlice | Kronecker, arrays: Sequence[Any]) -> BlockSlice | Kronecker:
         """The part with its first four arrays, and its matrix, on the device."""
         if isinstance(part, Kronecker):
             row, indptr, indices, kappa = arrays
             matrix: Any = self._matrices[id(part.matrix)][1]
             return Kronecker(row, indptr, indices, kappa, matrix, part.row_component, part.column_component)
         row, indptr, indices, values = arrays
-        return Part(row, indptr, indices, values, part.row_component, part.column_component)
+        return BlockSlice(row, indptr, indices, values, part.row_component, part.column_component)
 
-    def _largest_part(self) -> int:
+    def _largest_values(self) -> int:
         """Bytes of the largest part."""
         return max((_room(part) for parts in self.blocks.parts.values() for part in parts), default=0)
 
@@ -156,7 +156,7 @@ class DeviceUpdates:
         """Two buffers of the size of the largest part, filled in turn."""
         self.device.release()
         free = self.device.free_bytes()
-        self._buffers = [self.device.empty(self._largest_part(), np.uint8) for _ in range(2)]
+        self._buffers = [self.device.empty(self._largest_values(), np.uint8) for _ in range(2)]
         self._free: list[Event | None] = [None, None]  # the event after the last kernel that read the buffer
         self._next = 0
         self.notes.append(
@@ -173,13 +173,13 @@ class DeviceUpdates:
         if self._resident is not None:
             for key, parts in self.blocks.parts.items():
                 for part, there in zip(parts, self._resident[key], strict=True):
-                    if isinstance(part, Part) and isinstance(there, Part):
+                    if isinstance(part, BlockSlice) and isinstance(there, BlockSlice):
                         self.device.upload(part.values, there.values, self._copying)
         self._copying.synchronize()
 
     # Queues
 
-    def hand_over(self, i: int) -> None:
+    def publish_effects(self, i: int) -> None:
         self.device.upload(self.x[i], self._x[i], self._handing_over)
         self._ready[i] = self._handing_over.record()
 
@@ -210,7 +210,7 @@ class DeviceUpdates:
 
     # Kernels
 
-    def _launch(self, k: int, i: int, number: int, part: Part | Kronecker) -> None:
+    def _launch(self, k: int, i: int, number: int, part: BlockSlice | Kronecker) -> None:
         """r_k -= A_ki x_i for one part whose arrays are on the device."""
         stream, (kr, kc), partial = self.streams[k], part.widths, self._partial[k]
         x, r = (self._x[i], self.x[i].shape[1]), (self._r[k], self.b[k].shape[1])
@@ -297,7 +297,7 @@ class DeviceUpdates:
                 "subtract_long_rows", long.n_rows * kr, long.row, long.ptr, kr, row_at, partial, *r, stream=stream
             )
 
-    def _subtract_from_buffer(self, k: int, i: int, number: int, part: Part | Kronecker) -> None:
+    def _subtract_from_buffer(self, k: int, i: int, number: int, part: BlockSlice | Kronecker) -> None:
         """Copy a part into the next free buffer, and subtract its product from there."""
         slot = self._next
         self._next = 1 - slot
@@ -320,6 +320,6 @@ def _aligned(size: int) -> int:
     return -(-size // ALIGNED) * ALIGNED
 
 
-def _room(part: Part | Kronecker) -> int:
+def _room(part: BlockSlice | Kronecker) -> int:
     """Bytes of a part in a buffer."""
     return sum(_aligned(a.nbytes) for a in part[:4])

@@ -26,7 +26,7 @@ from mmgibbs.engines.hybrid.device import DeviceUpdates
 from mmgibbs.engines.hybrid.host import HostUpdates
 from mmgibbs.engines.hybrid.kernels import factor_block, sample_block
 from mmgibbs.engines.hybrid.order import UpdateOrder
-from mmgibbs.engines.liabilities import other_than_normal
+from mmgibbs.engines.liabilities import first_trait_not_normal
 from mmgibbs.engines.markers import with_markers
 from mmgibbs.equations.explicit.row_blocks import row_blocks
 from mmgibbs.equations.partition import Block
@@ -51,7 +51,7 @@ class HybridEngine(HostState):
 
     @staticmethod
     def refuses(design: Design) -> str | None:
-        return with_markers(design) or with_dense_block(design) or other_than_normal(design)
+        return with_markers(design) or with_dense_block(design) or first_trait_not_normal(design)
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class HybridEngine(HostState):
         super().__init__(equations)
         self._threads = threads
         self.joint = update == "level"
-        if self.joint and not equations.partition.keeps_levels_whole(equations.design):
+        if self.joint and not equations.partition.keeps_complete_levels(equations.design):
             raise ModelError(
                 f"sampler.partition: found '{equations.partition.kind}', which draws the components of a level "
                 "separately and cannot be combined with update: level; needed update: site"

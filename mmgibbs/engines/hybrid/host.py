@@ -16,11 +16,11 @@ import numpy as np
 
 from mmgibbs.engines.hybrid.kernels import subtract_kronecker, subtract_rows
 from mmgibbs.engines.visit import unroll
-from mmgibbs.equations.explicit.row_blocks import Kronecker, Part, RowBlocks
+from mmgibbs.equations.explicit.row_blocks import BlockSlice, Kronecker, RowBlocks
 
 SEGMENT = 1 << 15  # levels of a target block that one queue serves
 RESET = -1
-KERNELS: dict[type, Callable[..., None]] = {Part: subtract_rows, Kronecker: subtract_kronecker}
+KERNELS: dict[type, Callable[..., None]] = {BlockSlice: subtract_rows, Kronecker: subtract_kronecker}
 
 
 @dataclass(eq=False)
@@ -88,7 +88,7 @@ class HostUpdates:
 
     # Queues
 
-    def hand_over(self, i: int) -> None:
+    def publish_effects(self, i: int) -> None:
         """Nothing to do: updates read x_i where it was drawn, and all that read the last x_i are done when block i is
         consumed.
         """
@@ -103,7 +103,7 @@ class HostUpdates:
         with self._changed:
             self._current = k
             while not all(segment.drained for segment in self.segments[k]):
-                if not self._run_one():
+                if not self._run_next():
                     self._changed.wait()
                 self._raise_failure()
             self._raise_failure()
@@ -150,10 +150,10 @@ class HostUpdates:
     def _work(self) -> None:
         with self._changed:
             while not self._stopped:
-                if not self._run_one():
+                if not self._run_next():
                     self._changed.wait()
 
-    def _run_one(self) -> bool:
+    def _run_next(self) -> bool:
         """Take the most urgent update and run it, the lock released meanwhile; False where none can run."""
         segment = self._most_urgent()
         if segment is None:

@@ -22,7 +22,7 @@ from typing import Protocol
 class Queues(Protocol):
     """One queue per target block."""
 
-    def hand_over(self, i: int) -> None:
+    def publish_effects(self, i: int) -> None:
         """x_i has new values: updates queued from now on read them."""
         ...
 
@@ -58,7 +58,7 @@ class UpdateOrder:
         """r_k = b_k - sum_{i > k} A_ki x_i for every block, early blocks first; what was queued is forgotten."""
         self.queues.discard()
         for i in range(self.n_blocks):
-            self.queues.hand_over(i)
+            self.queues.publish_effects(i)
         for k in range(self.n_blocks):
             self.queues.reset(k)
             for i in self.sources[k]:
@@ -75,7 +75,7 @@ class UpdateOrder:
 
         for_next_sweep=False leaves out the blocks before i: for a sweep after which `prime` follows anyway."""
         self.queues.reset(i)
-        self.queues.hand_over(i)
+        self.queues.publish_effects(i)
         for k in self.onward[i]:
             self.queues.subtract(k, i)
         if for_next_sweep:

@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 from numba import carray
 
-from mmgibbs.engines.coloured.record_rows import whole
+from mmgibbs.engines.coloured.record_rows import padded_width
 from mmgibbs.engines.pcg.blocks import invert_blocks, level_blocks
 from mmgibbs.engines.pcg.rows import AHEAD, RowProduct, fit_in_rows, sum_of_level
 from mmgibbs.engines.visit import prefetch_relatives
@@ -54,8 +54,8 @@ class AbsorbedEquations(RowProduct):
         self.positions[self.term] = np.delete(self.positions[self.term], self.absorbed)
         sizes = [own.size * len(k_) for own, (k_, _, _) in zip(self.positions, self.tuples, strict=True)]
         self.bounds = np.cumsum([0, *sizes])
-        self.ranges = [self.ranges_of(i, own) for i, own in enumerate(self.positions)]
-        self.ranges_absorbed = self.ranges_of(self.term, self.absorbed)
+        self.ranges = [self.split_levels(i, own) for i, own in enumerate(self.positions)]
+        self.ranges_absorbed = self.split_levels(self.term, self.absorbed)
         self.of_absorbed = inverses[self.term]
         self.inverses = self._inverses(inverses)
 
@@ -64,13 +64,13 @@ class AbsorbedEquations(RowProduct):
         out: list[np.ndarray] = [np.empty(0)] * len(of_C)
 
         def invert(i: int) -> None:
-            blocks = self.blocks_of(i)
+            blocks = self.diagonal_blocks(i)
             out[i] = of_C[i][self.positions[i]] if invert_blocks(blocks) >= 0 else blocks
 
         self.threads([partial(invert, i) for i in range(len(of_C))])
         return out
 
-    def blocks_of(self, i: int) -> np.ndarray:
+    def diagonal_blocks(self, i: int) -> np.ndarray:
         """(kept levels, k, k) the diagonal blocks of S of one term."""
         eq, own, k = self.equations, self.positions[i], len(self.tuples[i][0])
         blocks, none = np.empty((own.size, k, k)), np.empty(0)
@@ -131,23 +131,23 @@ class AbsorbedEquations(RowProduct):
             theta[own] = given
 
     def _kept(self, b: np.ndarray) -> np.ndarray:
-        return np.concatenate([self._of_term(b, i)[own].ravel() for i, own in enumerate(self.positions)])
+        return np.concatenate([self._term_rhs(b, i)[own].ravel() for i, own in enumerate(self.positions)])
 
-    def _of_term(self, b: np.ndarray, i: int) -> np.ndarray:
+    def _term_rhs(self, b: np.ndarray, i: int) -> np.ndarray:
         return b[self.every[i] : self.every[i + 1]].reshape(-1, len(self.tuples[i][0]))
 
     def _solved_alone(self, b: np.ndarray) -> np.ndarray:
         """D^-1 b_I, (absorbed levels, k)."""
-        own = self._of_term(b, self.term)[self.absorbed]
+        own = self._term_rhs(b, self.term)[self.absorbed]
         return np.matmul(self.of_absorbed[self.absorbed], own[:, :, None])[:, :, 0]
 
     def _absorb(self) -> None:
         eq, i, (k_, T_, _) = self.equations, self.term, self.tuples[self.term]
         lists, K = eq.terms[i], eq.relationships[i]
-        columns, blocks = self.columns_of(self.Rinv), self.of_absorbed.reshape(-1, len(k_))
+        columns, blocks = self.precision_columns(self.Rinv), self.of_absorbed.reshape(-1, len(k_))
         of_records = eq.records.pattern, eq.records.weight, columns
         solve: Callable[..., None] = solve_absorbed
-        of_term = lists, K, k_, T_, whole(T_), self.picked(i), self.Ginv[i], blocks
+        of_term = lists, K, k_, T_, padded_width(T_), self.picked(i), self.Ginv[i], blocks
         data = (*of_term, *of_records, self.theta[i], self.u, self.absorbed)
         self.threads([partial(solve, *data, first, last) for first, last in self.ranges_absorbed])
 
@@ -248,7 +248,7 @@ def absorb_into_blocks(
                         between[place, a, b] += w * Rinv[pattern[r], other.trait[a], own.trait[b]]
         for place in range(count):
             j = np.uint64(row[near[place]])
-            _hold_between(between[place], other.active, near[place], own.active, level)
+            _zero_inactive(between[place], other.active, near[place], own.active, level)
             for a in range(k):
                 for b in range(m):
                     s = 0.0
@@ -276,7 +276,7 @@ def _place(near, between, count, level):
 
 
 @kernel
-def _hold_between(block, of_rows, level, of_columns, other):
+def _zero_inactive(block, of_rows, level, of_columns, other):
     """Components set to 0 have no share in the block of C between two levels."""
     for a in range(block.shape[0]):
         for b in range(block.shape[1]):

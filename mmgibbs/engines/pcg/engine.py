@@ -145,7 +145,7 @@ class PcgEngine(HostState):
             root = self._noise_roots[i]
             if root is None:
                 continue
-            lists, z = self.equations.terms[i], normals_of(self.equations, i)
+            lists, z = self.equations.terms[i], allocate_normals(self.equations, i)
             by_core = isinstance(self.equations.dense[i], CoreLevels)
             for j, number in enumerate(numbers):
                 fill_normals(z, number, lists.code, self._streams[i], key[0], key[1])
@@ -154,7 +154,7 @@ class PcgEngine(HostState):
         return out * self.solver.active[:, None]
 
 
-def normals_of(equations: StructuredEquations, i: int) -> np.ndarray:
+def allocate_normals(equations: StructuredEquations, i: int) -> np.ndarray:
     """Room for what the noise of a term takes: (q, k), or several of these side by side."""
     term = equations.design.terms[i]
     return np.empty((term.n_levels, term.n_components * term.relationship.sets_of_normals))

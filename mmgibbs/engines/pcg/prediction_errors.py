@@ -38,7 +38,7 @@ from mmgibbs.engines.pcg.engine import (
     DRAWS_AT_ONCE,
     ROOM,
     add_residual_noise,
-    normals_of,
+    allocate_normals,
     root_of_precision,
     roots_by_pattern,
 )
@@ -178,7 +178,7 @@ class _Draws:
             every.append(u)
             if u is not None:
                 of_prior = np.zeros(part.shape)
-                solver.add_prior_of(i, u, of_prior, solver.threads)
+                solver.add_term_prior(i, u, of_prior, solver.threads)
                 part -= of_prior
             elif self._noise_of[i] is not None:
                 with self._sums_in_one_order(i):
@@ -205,7 +205,7 @@ class _Draws:
         """B' Z F' where u cannot be drawn, or its prior is flat in some directions."""
         lists, z, of, root = (
             self.solver.equations.terms[i],
-            normals_of(self.solver.equations, i),
+            allocate_normals(self.solver.equations, i),
             self._noise_of[i],
             self._precisions[i],
         )
@@ -237,7 +237,7 @@ class _Sums:
                 total += np.einsum("qkm,qkm->qk", part + own, part + own)
         if self.on_scale:
             for j in range(delta.shape[1]):
-                moved = self.solver.equations.design.to_original_scale(self.solver.in_model_order(delta[:, j]))
+                moved = self.solver.equations.design.to_original_scale(self.solver.to_model_order(delta[:, j]))
                 for i, total in self.on_scale.items():
                     total += (moved[i] - self._zero[i]) ** 2
 
@@ -268,7 +268,7 @@ def _put_together(
         found, of_found = np.empty(pev.shape), np.empty(pev.shape)
         found[lists.code], of_found[lists.code] = pev, np.maximum(np.sqrt(variance), TOLERANCE * pev)
         if i in halves[0].on_scale:
-            found, of_found = _on_scale(solver, i, found, of_found, halves, n)
+            found, of_found = _to_user_scale(solver, i, found, of_found, halves, n)
         sd.append(np.sqrt(found))
         error.append(of_found)
     return MonteCarloPev(sd, error, n)
@@ -292,7 +292,7 @@ def combined(
     return pev, variance
 
 
-def _on_scale(
+def _to_user_scale(
     solver: PcgSolver, i: int, found: np.ndarray, error: np.ndarray, halves: list[_Sums], n: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """With the levels that scales of covariates move as they are on the user's scale."""

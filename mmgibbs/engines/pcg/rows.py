@@ -16,7 +16,7 @@ import numpy as np
 from numba import carray
 from numba.extending import overload
 
-from mmgibbs.engines.coloured.record_rows import move_records, row_tuples, rows_of_traits, whole
+from mmgibbs.engines.coloured.record_rows import move_records, padded_width, row_tuples, rows_of_traits
 from mmgibbs.equations.scaling import Scaling
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.intrinsics import add_multiple, prefetch, set_multiple, stack
@@ -39,11 +39,11 @@ class RowProduct:
         self.levels = [scaling.record_levels(i) for i in range(len(tuples))]
         self.picks = [rows_of_traits(t.effect_first, t.trait, len(self.T_)) for t in equations.terms]
         self.theta = [np.zeros((t.n_levels + 1, t.n_components)) for t in equations.design.terms]
-        self.u = np.zeros((n, len(whole(self.T_))))
+        self.u = np.zeros((n, len(padded_width(self.T_))))
         self.positions = [np.arange(t.n_levels, dtype=np.uint32) for t in equations.design.terms]
-        self.ranges = [self.ranges_of(i, own) for i, own in enumerate(self.positions)]
+        self.ranges = [self.split_levels(i, own) for i, own in enumerate(self.positions)]
 
-    def ranges_of(self, term: int, positions: np.ndarray) -> list[tuple[int, int]]:
+    def split_levels(self, term: int, positions: np.ndarray) -> list[tuple[int, int]]:
         """Ranges of some levels of a term, with about equal work."""
         lists, K = self.equations.terms[term], self.equations.relationships[term]
         work = np.diff(lists.visit_ptr.astype(np.int64)) + 2
@@ -59,9 +59,9 @@ class RowProduct:
         self.weigh_fitted(Rinv)
         return self.sums(Ginv)
 
-    def columns_of(self, Rinv: np.ndarray) -> np.ndarray:
+    def precision_columns(self, Rinv: np.ndarray) -> np.ndarray:
         """Row P T + t is column t of R_P^-1, in whole vectors."""
-        columns = np.zeros((len(Rinv) * len(self.T_), len(whole(self.T_))))
+        columns = np.zeros((len(Rinv) * len(self.T_), len(padded_width(self.T_))))
         columns[:, : len(self.T_)] = Rinv.transpose(0, 2, 1).reshape(len(columns), -1)
         return columns
 
@@ -69,14 +69,14 @@ class RowProduct:
         """u_r = w_r R_P^-1 W_r theta."""
         records = self.equations.records
         self.u[:] = 0.0
-        W_, whole_rows = whole(self.T_), len(whole(self.T_))
+        W_, whole_rows = padded_width(self.T_), len(padded_width(self.T_))
         pieces = self.threads.pieces(len(self.u))
         for i, (k_, _, E_) in enumerate(self.tuples):
             moves = np.zeros((len(E_) * len(k_), whole_rows))
             moves[:, : len(self.T_)] = -self.picks[i].reshape(len(moves), -1)
             pieces(partial(move_records, self.levels[i], k_, W_, E_, W_, moves, self.theta[i], self.u))
         weigh: Callable[..., None] = weigh_rows
-        pieces(partial(weigh, records.pattern, records.weight, self.T_, W_, self.columns_of(Rinv), self.u))
+        pieces(partial(weigh, records.pattern, records.weight, self.T_, W_, self.precision_columns(Rinv), self.u))
 
     def picked(self, i: int) -> np.ndarray:
         """Row e T + t (k,) is 1 at the component of effect e on trait t."""

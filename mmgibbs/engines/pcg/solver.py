@@ -146,17 +146,17 @@ class PcgSolver:
     def times(self, x: np.ndarray, threads: Threads = ALONE) -> np.ndarray:
         """C x: x (N,) or (N, m); threads: for dense blocks."""
         eq = self.equations
-        columns = self._without_held(_columns(x))
+        columns = self._zero_held(_columns(x))
         fitted = np.zeros((*eq.records.y.shape, columns.shape[1]))
         thetas = self.split(columns)
         for lists, theta in zip(eq.terms, thetas, strict=True):
             add_fitted(lists, theta, fitted)
         out = self._transposed(fitted)
         for i, (theta, total) in enumerate(zip(thetas, self.split(out), strict=True)):
-            self.add_prior_of(i, theta, total, threads)
+            self.add_term_prior(i, theta, total, threads)
         return self._hold(out).reshape(np.shape(x))
 
-    def add_prior_of(self, i: int, theta: np.ndarray, total: np.ndarray, threads: Threads = ALONE) -> None:
+    def add_term_prior(self, i: int, theta: np.ndarray, total: np.ndarray, threads: Threads = ALONE) -> None:
         """total += K^-1 Theta G^-1 of term i, both (q, k, m) in sweep order; threads: for dense blocks."""
         K, dense, Ginv = self.equations.relationships[i], self.equations.dense[i], self.Ginv[i]
         if not Ginv.any():
@@ -191,13 +191,13 @@ class PcgSolver:
         x[self._held] = 0.0
         return x
 
-    def _without_held(self, x: np.ndarray) -> np.ndarray:
+    def _zero_held(self, x: np.ndarray) -> np.ndarray:
         """x with 0 in these places: itself, where it is so."""
         return self._hold(x.copy()) if x[self._held].any() else x
 
     def precondition(self, x: np.ndarray) -> np.ndarray:
         """Each level's block of C, inverted, times x: (N,) or (N, m)."""
-        columns = self._without_held(_columns(x))
+        columns = self._zero_held(_columns(x))
         out = np.empty(columns.shape)
         for inverses, part, total in zip(self._inverse_blocks, self.split(columns), self.split(out), strict=True):
             precondition(inverses, part, total)
@@ -212,7 +212,7 @@ class PcgSolver:
         b = self.weighted_sums(self.equations.records.y)
         norm = float(np.linalg.norm(b))
         if norm == 0.0:
-            return Solution(self.in_model_order(b), 0, 0.0)
+            return Solution(self.to_model_order(b), 0, 0.0)
         count = [0]
 
         def step(x: np.ndarray) -> None:
@@ -235,7 +235,7 @@ class PcgSolver:
                 f"PCG stopped after {count[0]} iterations at a relative residual of {reached:.1e}, needed "
                 f"{tolerance:.1e}: the equations are close to singular; check the variances and the fixed effects"
             )
-        return Solution(self.in_model_order(theta), count[0], reached, system.absorbed)
+        return Solution(self.to_model_order(theta), count[0], reached, system.absorbed)
 
     def _system(self, b: np.ndarray) -> System:
         """What is iterated on: C itself, or what is left of it when levels are absorbed."""
@@ -263,8 +263,8 @@ class PcgSolver:
         if fast is None:
             return partial(self.times, threads=self.threads), self.precondition
         return (
-            lambda x: self._hold(fast.times(self._without_held(x), self.Ginv, self.Rinv)),
-            lambda x: fast.precondition(self._without_held(x), self._inverse_blocks),
+            lambda x: self._hold(fast.times(self._zero_held(x), self.Ginv, self.Rinv)),
+            lambda x: fast.precondition(self._zero_held(x), self._inverse_blocks),
         )
 
     @property
@@ -302,7 +302,7 @@ class PcgSolver:
         reached = np.sqrt(column_products(residual, residual)) / np.where(norms > 0, norms, 1.0)
         return Columns(x, iterations, error, reached)
 
-    def in_model_order(self, x: np.ndarray) -> list[np.ndarray]:
+    def to_model_order(self, x: np.ndarray) -> list[np.ndarray]:
         out = []
         for lists, theta in zip(self.equations.terms, self.split(x), strict=True):
             ordered = np.empty(theta.shape)

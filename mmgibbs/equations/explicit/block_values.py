@@ -69,7 +69,9 @@ def groups(design: Design, units: dict[tuple[int, int], UnitBlock]) -> list[Prio
             seen.add(i)
             whole = (0, design.terms[i].n_components)
             out.append(
-                PriorGroup((i, i), whole, whole, *_where(unit, np.flatnonzero(unit.kappa)), unit.kappa[unit.kappa != 0])
+                PriorGroup(
+                    (i, i), whole, whole, *_find_elements(unit, np.flatnonzero(unit.kappa)), unit.kappa[unit.kappa != 0]
+                )
             )
         if unit.position.size:
             elements, position = np.unique(unit.position, return_inverse=True)
@@ -79,7 +81,7 @@ def groups(design: Design, units: dict[tuple[int, int], UnitBlock]) -> list[Prio
                     (i, j),
                     rows,
                     columns,
-                    *_where(unit, elements),
+                    *_find_elements(unit, elements),
                     ptr,
                     position.astype(np.uint32),
                     unit.pattern,
@@ -89,7 +91,7 @@ def groups(design: Design, units: dict[tuple[int, int], UnitBlock]) -> list[Prio
     return out
 
 
-def _where(unit: UnitBlock, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _find_elements(unit: UnitBlock, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """indptr and indices of some of the elements of a unit block, ascending."""
     if elements.size == unit.indices.size:
         return unit.indptr.view(np.uint64), unit.indices.view(np.uint32)
@@ -190,13 +192,13 @@ def _records(
         for i, part, whole in zip(group.terms, (rows, columns), group[1:3], strict=True)
     ]
     t, u = (term.component_trait[slice(*part)] for term, part, _ in sides)
-    a, b = (_own_regressors(term, part, first) for term, part, first in sides)
+    a, b = (_component_regressors(term, part, first) for term, part, first in sides)
     return _Records(
         where[:n].copy(), group.pattern[number], np.ascontiguousarray(group.sums[:, :, number]), (t, u), (a, b)
     )
 
 
-def _own_regressors(term: Term, components: tuple[int, int], first: int) -> np.ndarray:
+def _component_regressors(term: Term, components: tuple[int, int], first: int) -> np.ndarray:
     """The regressor of each component, counted within the effect whose first component is `first`."""
     return (term.component_regressor[slice(*components)] - term.component_regressor[first]).astype(np.uint64)
 

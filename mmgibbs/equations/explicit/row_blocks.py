@@ -42,7 +42,7 @@ from pedigree.kernels import kernel
 ONE = np.uint64(1)
 
 
-class Part(NamedTuple):
+class BlockSlice(NamedTuple):
     """Some components of A_ki; values[e, b, a]: column component b, row component a, so that the rows' components are
     neighbours.
     """
@@ -98,7 +98,7 @@ class RowBlocks:
     """A_ki of a partition, at the variances given last."""
 
     equations: StructuredEquations
-    parts: dict[tuple[int, int], tuple[Part | Kronecker, ...]]  # (k, i), k != i; absent: zero
+    parts: dict[tuple[int, int], tuple[BlockSlice | Kronecker, ...]]  # (k, i), k != i; absent: zero
     couplings: tuple[Coupling, ...]
     _stores: list[Store]
     _matrices: list[_Matrix]
@@ -154,7 +154,7 @@ def row_blocks(equations: StructuredEquations, empty: Callable[..., np.ndarray] 
                 columns = meet(components, group.columns)
                 if columns is None:
                     continue
-                build.off_diagonal(group, k, rows, columns, owner, local)
+                build.build_off_diagonal(group, k, rows, columns, owner, local)
                 if group.terms[0] == group.terms[1] and components == (block.first_component, block.last_component):
                     inside.append((group, rows, columns, owner, local))
         couplings.append(build.coupling(k, inside))
@@ -191,7 +191,7 @@ class _Builder:
         self.stores: list[Store] = []
         self.matrices: list[_Matrix] = []
 
-    def off_diagonal(
+    def build_off_diagonal(
         self,
         group: PriorGroup | RecordGroup,
         k: int,
@@ -225,7 +225,7 @@ class _Builder:
             )
             at = rows[0] - blocks[k].first_component, columns[0] - blocks[i].first_component
             part = (
-                Part(row[m], indptr[p], indices[e], values[e], *at)
+                BlockSlice(row[m], indptr[p], indices[e], values[e], *at)
                 if matrix is None
                 else Kronecker(row[m], indptr[p], indices[e], values[e], matrix, *at)
             )
@@ -257,7 +257,7 @@ class _Builder:
         walks = []
         for group, _, _, owner, local in inside:
             walks.append(np.full(_length(group, order), -1, np.int64))
-            _own_keys(order, group.indptr, group.indices, owner, local, k, walks[-1])
+            _element_keys(order, group.indptr, group.indices, owner, local, k, walks[-1])
         union = np.unique(np.concatenate([w[w >= 0] for w in walks])) if walks else np.empty(0, np.int64)
         assert union.size < NOWHERE, "elements of a diagonal block are numbered in 32 bits"
         sizes = np.bincount(union // max(1, order.size), minlength=order.size)
@@ -330,7 +330,7 @@ def _fill(
 
 
 @kernel
-def _own_keys(order, indptr, indices, owner, local, k, walk):
+def _element_keys(order, indptr, indices, owner, local, k, walk):
     """walk = row * levels + column for elements between different levels of block k; others keep their -1."""
     step = 0
     for row in range(order.size):

@@ -88,7 +88,7 @@ class SingleStep(Pedigree):
         return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
 
     @cached_property
-    def _by_core(self) -> GenotypedByCore | None:
+    def _core_form(self) -> GenotypedByCore | None:
         """M as products, where the block is so known and leaves M positive definite, whatever the genotypes say."""
         block = self.block
         if not isinstance(block, CoreBlock) or block.share_taken > 1 or self.n_groups:
@@ -98,7 +98,7 @@ class SingleStep(Pedigree):
     @property
     def sets_of_normals(self) -> int:
         """One for what genotypes and the pedigree without A22^-1 say, one for a share of A^-1."""
-        return 2 if self._by_core is not None and self._by_core.pedigree_weight else 1
+        return 2 if self._core_form is not None and self._core_form.pedigree_weight else 1
 
     @cached_property
     def _parts(self) -> Partitioned:
@@ -119,7 +119,7 @@ class SingleStep(Pedigree):
 
     def _noise(self, z: np.ndarray) -> np.ndarray:
         """(q, k) in model order, of covariance omega E, and M or tau G^-1 where the pedigree's share of M is apart."""
-        block_noise, out, by_core = z[self.block.levels], np.zeros(z.shape), self._by_core
+        block_noise, out, by_core = z[self.block.levels], np.zeros(z.shape), self._core_form
         block_noise = self._root @ block_noise if by_core is None else by_core.block.noise(block_noise)
         share = 1.0 if by_core is None else by_core.block.share_taken
         if share:
@@ -130,7 +130,7 @@ class SingleStep(Pedigree):
         return out
 
     def noise(self, lists: Lists, code: np.ndarray, who: str) -> Callable[[np.ndarray], np.ndarray]:
-        position, by_core = np.argsort(code), self._by_core
+        position, by_core = np.argsort(code), self._core_form
         if by_core is None or not by_core.pedigree_weight:
             return lambda z: self._noise(z[position])[code]
         of_pedigree = np.sqrt(by_core.pedigree_weight)
@@ -145,7 +145,7 @@ class SingleStep(Pedigree):
         """u2 = L'^-1 z2, u1 = B u2 + e1. By a core with omega below 1, M is formed: its root is no product."""
         from scipy.linalg import solve_triangular
 
-        parts, out, by_core = self._parts, np.empty(z.shape), self._by_core
+        parts, out, by_core = self._parts, np.empty(z.shape), self._core_form
         if by_core is not None and not by_core.pedigree_weight:
             out[parts.chosen] = by_core.block.draw(z[parts.chosen])
         else:
@@ -168,10 +168,10 @@ class SingleStep(Pedigree):
         exact up to EXACT_UP_TO, beyond that with the mean of DRAWS draws of (b_i'u)^2 - (b_i'v)^2 in place of the
         second part, u of covariance M^-1 and v of A22 from the same normals (by a core, some of them the same).
         """
-        if self._by_core is not None:
-            return self._diagonal_by_core(self._by_core)
+        if self._core_form is not None:
+            return self._diagonal_by_core(self._core_form)
         block_diagonal = invert(self._M).values
-        of_pedigree = self._of_pedigree()
+        of_pedigree = self._pedigree_block()
         out = self._diagonal_of_pedigree()
         if self._is_exact:
             difference = block_diagonal - of_pedigree
@@ -220,7 +220,7 @@ class SingleStep(Pedigree):
         v = super().draw(z[:q])[levels]
         return M.draw(z[q:] if M.pedigree_weight else z[levels], v), v
 
-    def _of_pedigree(self) -> np.ndarray:
+    def _pedigree_block(self) -> np.ndarray:
         """(m, m) what the pedigree alone says of the levels of the block: A22, with metafounders those of both."""
         g = self.n_groups
         if not g:
@@ -242,7 +242,7 @@ class SingleStep(Pedigree):
         """H x: u2 = M^-1 c of genotyped animals, c = x2 + B' x1, and u1 = B u2 + (A^11)^-1 x1 of the others."""
         from scipy.linalg import cho_solve
 
-        parts, out, by_core = self._parts, np.empty(x.shape), self._by_core
+        parts, out, by_core = self._parts, np.empty(x.shape), self._core_form
         solved = parts.solve(x[parts.others])
         c = x[parts.chosen] - parts.across @ solved
         genotyped = cho_solve((self._root, True), c) if by_core is None else by_core.solved(c)

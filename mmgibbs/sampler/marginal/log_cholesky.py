@@ -77,7 +77,7 @@ class LogCholesky:
             out[own] = np.where(e.row[own] == e.column[own], inverse_of_softplus(np.abs(values)), values)
         return out
 
-    def linear_beyond(self, x: np.ndarray, sd: np.ndarray) -> LogCholesky:
+    def extrapolate(self, x: np.ndarray, sd: np.ndarray) -> LogCholesky:
         """The same with s_ii the standard deviation of l_ii, within bounds.
 
         x and sd (p,): where it is, and standard deviations, of log l_ii still (see `log_cholesky`)."""

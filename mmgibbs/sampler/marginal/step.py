@@ -96,8 +96,8 @@ class MarginalVariances:
 
     def _begin(self) -> None:
         """From the starts of the chain; proposals have the shape of the mode."""
-        before, first = self.space, self.target.at_mode(self.space.x(self.space.start))
-        self._take_space(before.linear_beyond(first.center, first.sd))
+        before, first = self.space, self.target.mode_density(self.space.x(self.space.start))
+        self._take_space(before.extrapolate(first.center, first.sd))
         center = self.space.x(before.psi(first.center)[0])
         turned = before.slopes(first.center) / self.space.slopes(center)
         self._first = self.target.nearest(Shape(center, turned[:, None] * first.root))

@@ -72,7 +72,7 @@ class Target:
         values, vectors = np.linalg.eigh((H + H.T) / 2)
         return (vectors / np.maximum(values, FLATTEST)) @ vectors.T
 
-    def at_mode(self, x: np.ndarray) -> Shape:
+    def mode_density(self, x: np.ndarray) -> Shape:
         """Of the normal density at the mode next to x, with the curvature there."""
         center = self.mode(x)
         values, vectors = np.linalg.eigh(self.covariance(center))

@@ -16,7 +16,7 @@ from mmgibbs.model.markers import Markers
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.interweave import cholesky_prior, draw_scaling
-from mmgibbs.sampler.markers.priors import prior_of
+from mmgibbs.sampler.markers.priors import make_prior
 from mmgibbs.sampler.markers.priors.base import Effects, MarkerPrior, Mixture, Site
 from mmgibbs.sampler.markers.priors.common import CommonVariance, uniforms
 from mmgibbs.sampler.markers.step import MarkerStep
@@ -41,7 +41,7 @@ class MarkerEffects(MarkerStep):
     ):
         super().__init__(model, number, engine, matrices, key, refresh_every)
         m, p, n = self.markers, self.markers.n_snps, self.chunks * CHUNK
-        self.prior = prior_of(m.prior, p, self.site)
+        self.prior = make_prior(m.prior, p, self.site)
         self.weights = engine.weights_of_animals(number, n)
         self.patterns = np.flatnonzero(model.design.patterns[:, m.trait])  # of records that see the effects
         self.grams = [gram_blocks(m.genotypes, self.values, w) for w in self.weights[self.patterns]]
@@ -107,7 +107,7 @@ class MarkerEffects(MarkerStep):
             return {}
         if not self.a.any():
             return {self.fact: 0.0}
-        scaled = self.g if self.left is None else self.g + self.left.of_animals(len(self.g))[0]
+        scaled = self.g if self.left is None else self.g + self.left.epsilon(len(self.g))[0]
         A, B = np.array([[scaled @ (d * scaled)]]), np.array([scaled @ s])
         prior = cholesky_prior(self.prior.common)
         M, accepted = draw_scaling(prior, A, B, self.covariance, number, self.site.term, self.key)
@@ -138,6 +138,6 @@ class MarkerEffects(MarkerStep):
 
 def starting_draws(markers: Markers) -> dict[str, np.ndarray]:
     """(1, 1, ...) of each quantity of a term that is logged: what a chain starts from."""
-    prior = prior_of(markers.prior, markers.n_snps, Site(0, markers.number.astype(np.uint64), (0, 0)))
+    prior = make_prior(markers.prior, markers.n_snps, Site(0, markers.number.astype(np.uint64), (0, 0)))
     found = prior.draws() | {"genetic_variance": np.array(0.0)}
     return {marker_name(markers.key, name): np.asarray(value)[None, None] for name, value in found.items()}

@@ -31,7 +31,7 @@ class EffectsFollowed(Protocol):
         """(animals,) of every animal of the store."""
 
 
-def effects_of(steps: Sequence[object]) -> list[EffectsFollowed]:
+def collect_effects(steps: Sequence[object]) -> list[EffectsFollowed]:
     """The effects of each term of the design among the steps of a sweep, in the order of the terms."""
     found: list[EffectsFollowed] = []
     for step in steps:

@@ -52,7 +52,7 @@ class ImpliedVariance:
         """epsilon' A^nn epsilon / k (T, T), and of how many animals."""
         return self.engine.quadratic_form(self.term)[self.in_traits] / self.factor, self.n
 
-    def of_animals(self, n: int) -> np.ndarray:
+    def epsilon(self, n: int) -> np.ndarray:
         """(T, n) epsilon by place in the store; 0 of animals without records."""
         out = np.zeros((len(self.components), n))
         out[:, self.places] = self.engine.theta[self.term][self.positions][:, self.components].T
@@ -60,13 +60,13 @@ class ImpliedVariance:
 
     def give(self, G: np.ndarray) -> None:
         """The covariance matrix of the term follows that of an effect (T, T)."""
-        self.matrices[matrix_name(self.term)] = self._by_component(self.factor * G)
+        self.matrices[matrix_name(self.term)] = self._permute_traits(self.factor * G)
 
     def transform(self, M: np.ndarray) -> None:
         """epsilon <- M epsilon of every animal, M (T, T), and the records follow."""
-        self.engine.transform_term(self.term, self._by_component(M))
+        self.engine.transform_term(self.term, self._permute_traits(M))
 
-    def _by_component(self, of_traits: np.ndarray) -> np.ndarray:
+    def _permute_traits(self, of_traits: np.ndarray) -> np.ndarray:
         """A matrix by traits in the order of the components of the term."""
         out = np.empty(of_traits.shape)
         out[self.in_traits] = of_traits

@@ -20,7 +20,7 @@ from mmgibbs.model.markers import JointPriorSpec, Markers
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.interweave import draw_scaling
-from mmgibbs.sampler.markers.joint_sweep import Block, sweep_one_by_one, sweep_states
+from mmgibbs.sampler.markers.joint_sweep import Block, sweep_single_sites, sweep_states
 from mmgibbs.sampler.markers.priors.base import Site
 from mmgibbs.sampler.markers.priors.common import uniforms
 from mmgibbs.sampler.markers.priors.joint import JointPrior
@@ -131,9 +131,9 @@ class JointMarkerEffects(MarkerStep):
             inverse, of_states = np.linalg.inv(prior.G), prior.left_out()
             u = np.ascontiguousarray(np.transpose([self._uniforms(t, number) for t in range(self.T)]))
             moving = inverse, *of_states, prior.log_pi, z, self._normals(1, number), u
-            together(sweep_one_by_one, *data, *moving, self.inside, self.chances)
+            together(sweep_single_sites, *data, *moving, self.inside, self.chances)
         else:
-            precision, log_weight = prior.of_states()
+            precision, log_weight = prior.state_precisions()
             u = self._uniforms(0, number)
             states = prior.traits, prior.n_traits, precision, log_weight
             together(sweep_states, *data, *states, z, u, self.chances)
@@ -167,7 +167,7 @@ class JointMarkerEffects(MarkerStep):
         if scaling is None:
             return {}
         if self.left is not None:
-            g = g + self.left.of_animals(g.shape[1])
+            g = g + self.left.epsilon(g.shape[1])
         row, column = np.array(scaling.elements).T
         products = np.stack([(g * w) @ g.T for w in self.weights])  # sum over animals of w g g', by pattern
         each = Q[:, row[:, None], row] * products[:, column[:, None], column]

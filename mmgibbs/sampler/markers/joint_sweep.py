@@ -87,7 +87,7 @@ def sweep_states(
 
 
 @kernel
-def sweep_one_by_one(
+def sweep_single_sites(
     arrived, me, of_block,
     genotypes, values, chunks, grams, Q, D, s, g, a, state, inverse, given, noise, log_pi, z, z_out, u, inside, chances
 ):  # fmt: skip

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from helpers.drafts import accepted
 
-from mmgibbs.draft.columns import determines, look_at
+from mmgibbs.draft.columns import describe_columns, determines
 from mmgibbs.draft.make import draft
 from mmgibbs.draft.wide import MAX_LOOKED_AT, split_columns
 from mmgibbs.errors import DataError
@@ -61,7 +61,7 @@ def test_a_class_made_of_a_covariate_is_still_seen(tmp_path):
     ],
 )
 def test_what_determines_another_column(fine, coarse, is_determined):
-    columns = look_at(pl.DataFrame({"fine": fine, "coarse": coarse}), ())
+    columns = describe_columns(pl.DataFrame({"fine": fine, "coarse": coarse}), ())
     assert determines(*columns) is is_determined
 
 

@@ -9,7 +9,7 @@ from mmgibbs.draws.poisson_log_normal import poisson_log_normal
 from mmgibbs.draws.purpose import LIABILITY, stream
 from mmgibbs.draws.truncated_normal import truncated_normal
 from mmgibbs.engines import liabilities
-from mmgibbs.engines.liabilities import given_others
+from mmgibbs.engines.liabilities import conditional_residuals
 from mmgibbs.equations.structured import Records
 from mmgibbs.model.design import inverse_by_pattern
 
@@ -59,7 +59,7 @@ def test_categories(small):
     records, y, e, Rinv, category = small
     before = y.copy(), e.copy()
     a, b = liabilities.draw_categories(
-        records, category, CUTS, TRAIT, y, e, *given_others(Rinv, TRAIT), 0, len(y), SWEEP, STREAM, SEED, CHAIN
+        records, category, CUTS, TRAIT, y, e, *conditional_residuals(Rinv, TRAIT), 0, len(y), SWEEP, STREAM, SEED, CHAIN
     )  # fmt: skip
 
     def draw(r, eta, mean, variance):
@@ -85,7 +85,7 @@ def test_intervals(small):
     upper = np.where(exact, y[:, TRAIT], np.where(category == 0, -0.2, np.inf))
     before = y.copy(), e.copy()
     liabilities.draw_intervals(
-        records, lower, upper, TRAIT, y, e, *given_others(Rinv, TRAIT), 0, len(y), SWEEP, STREAM, SEED, CHAIN
+        records, lower, upper, TRAIT, y, e, *conditional_residuals(Rinv, TRAIT), 0, len(y), SWEEP, STREAM, SEED, CHAIN
     )  # fmt: skip
 
     def draw(r, eta, mean, variance):
@@ -103,8 +103,9 @@ def test_log_rates(small):
     records, y, e, Rinv, category = small
     count, exposure = np.maximum(category, 0).astype(float), np.linspace(0.5, 3, len(y))
     before = y.copy(), e.copy()
+    B, s = conditional_residuals(Rinv, TRAIT)
     liabilities.draw_log_rates(
-        records, count, exposure, TRAIT, y, e, *given_others(Rinv, TRAIT), 0, len(y), SWEEP, STREAM, SEED, CHAIN
+        records, count, exposure, TRAIT, y, e, B, s, 0, len(y), SWEEP, STREAM, SEED, CHAIN
     )  # fmt: skip
 
     def draw(r, eta, mean, variance):
@@ -126,18 +127,20 @@ def test_ratio_of_cuts(small):
         expected += np.log(p[0] / p[1])
 
     def ratio(cuts, proposed):
-        given = given_others(Rinv, TRAIT)
+        given = conditional_residuals(Rinv, TRAIT)
         return liabilities.log_ratio_of_cuts(records, category, cuts, proposed, TRAIT, y, e, *given, 0, len(y))
 
     found = liabilities.log_ratio_of_cuts(
-        records, category, CUTS, proposed, TRAIT, y, e, *given_others(Rinv, TRAIT), 0, len(y)
+        records, category, CUTS, proposed, TRAIT, y, e, *conditional_residuals(Rinv, TRAIT), 0, len(y)
     )
     assert found == pytest.approx(expected, rel=1e-9)
     far = np.array([-np.inf, 0.0, 200.0, np.inf])  # where the highest category has a probability below any double
     assert ratio(far, CUTS) == pytest.approx(-ratio(CUTS, far), rel=1e-9)
     assert ratio(CUTS, far) == pytest.approx(ratio(CUTS, proposed) + ratio(proposed, far), rel=1e-9)
     halves = [
-        liabilities.log_ratio_of_cuts(records, category, CUTS, proposed, TRAIT, y, e, *given_others(Rinv, TRAIT), *ends)
+        liabilities.log_ratio_of_cuts(
+            records, category, CUTS, proposed, TRAIT, y, e, *conditional_residuals(Rinv, TRAIT), *ends
+        )
         for ends in ((0, 20), (20, 60))
     ]
     assert sum(halves) == pytest.approx(found, rel=1e-12)

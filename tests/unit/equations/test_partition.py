@@ -21,7 +21,7 @@ def test_every_equation_is_in_one_block(name, kind):
         visited[b.term][part.order[b.term][b.first : b.last], b.first_component : b.last_component] += 1
     assert all((v == 1).all() for v in visited)
     assert kind != "colour" or count_blocks_by_colour(design) == len(part.blocks)
-    assert part.keeps_levels_whole(design) == (kind != "effect" or all(t.n_components == 1 for t in design.terms))
+    assert part.keeps_complete_levels(design) == (kind != "effect" or all(t.n_components == 1 for t in design.terms))
 
 
 @pytest.mark.parametrize("name", models.LISTED)

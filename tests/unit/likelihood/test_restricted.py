@@ -13,7 +13,7 @@ from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, 
 from mmgibbs.model.residual import ResidualModel, fold_classes
 from mmgibbs.reml.elements import free_elements, starting_variances
 from mmgibbs.reml.information import average_information, gradient
-from mmgibbs.reml.units import units_of
+from mmgibbs.reml.units import model_units
 
 CLASSES = "two_residual_classes"
 
@@ -50,7 +50,7 @@ def likelihood_of(example, source=module):
     covariances, residual = parts(example)
     of_terms = [None if c is None else c.blocks for c in covariances]
     likelihood = source.RestrictedLikelihood(example.design, of_terms, [m.blocks for m in residual.matrices])
-    elements = free_elements(example.design, covariances, residual, units_of(likelihood))
+    elements = free_elements(example.design, covariances, residual, model_units(likelihood))
     return likelihood, elements, starting_variances(covariances, residual)
 
 

@@ -12,7 +12,7 @@ import mmgibbs.reml.units as module
 from mmgibbs.errors import ModelError
 from mmgibbs.model.terms import Related
 from mmgibbs.reml.elements import free_elements, starting_variances
-from mmgibbs.reml.units import units_of
+from mmgibbs.reml.units import model_units
 
 NEAR = 2e-3  # random effects take up a little
 
@@ -56,12 +56,12 @@ def against_least_squares(example, units):
 @pytest.mark.parametrize("name", ["univariate_animal", "direct_maternal", "bivariate_missing", CLASSES])
 def test_records_about_their_fixed_effects(name):
     example = example_of(name)
-    against_least_squares(example, units_of(likelihood_of(example)[0]))
+    against_least_squares(example, model_units(likelihood_of(example)[0]))
 
 
 def test_covariates_are_divided_by_their_size():
     example = models.example("random_regression")
-    against_least_squares(example, units_of(likelihood_of(example)[0]))
+    against_least_squares(example, model_units(likelihood_of(example)[0]))
     wrong = mutant(module, "np.sum(effect.covariates[met] ** 2, axis=0)", "np.ones(effect.n_regressors)")
     with pytest.raises(AssertionError):
         against_least_squares(example, wrong.units_of(likelihood_of(example)[0]))
@@ -71,7 +71,7 @@ def test_weights_are_in_the_unit_of_residuals_alone():
     """Weights of 1 / SE^2 say nothing of the variance of breeding values."""
     example = models.example("univariate_animal")
     heavy = replace(example, design=replace(example.design, weight=1e6 * example.design.weight))
-    one, million = (units_of(likelihood_of(e)[0]) for e in (example, heavy))
+    one, million = (model_units(likelihood_of(e)[0]) for e in (example, heavy))
     np.testing.assert_allclose(million.G[1], one.G[1], rtol=NEAR)
     np.testing.assert_allclose(million.R**2, 1e6 * one.R**2, rtol=NEAR)
 
@@ -84,7 +84,7 @@ def test_without_a_factor_the_units_are_those_of_the_starts(monkeypatch):
         raise ModelError("C has no factor")
 
     monkeypatch.setattr(likelihood, "at", refused)
-    units = units_of(likelihood)
+    units = model_units(likelihood)
     assert (units.R == 0).all() and (units.G[1] == 0).all()
 
 
@@ -100,7 +100,7 @@ def test_a_trait_that_the_fixed_effects_fit_has_the_unit_of_its_start():
     X = dense.incidence(example.design.terms[0], 1)[:, 0]
     fitted = replace(example.design, y=X @ np.arange(1.0, 1.0 + X.shape[1])[:, None])
     likelihood, _, _ = likelihood_of(example)
-    units = module.units_of(type(likelihood)(fitted, [None, ((0,),)], [((0,),)]))
+    units = module.model_units(type(likelihood)(fitted, [None, ((0,),)], [((0,),)]))
     assert (units.R == 0).all() and (units.G[1] == 0).all()
     covariances, residual = parts(example)
     elements = free_elements(fitted, covariances, residual, units)

@@ -16,7 +16,7 @@ from mmgibbs.report.make import make_report
 from mmgibbs.results.columns import meaning
 from mmgibbs.results.genotyped import COMPONENTS, SAMPLE
 from mmgibbs.validation.options import Plan
-from mmgibbs.validation.run import validate_one
+from mmgibbs.validation.run import validate_analysis
 
 KNOWN = {"genetic": 2.0, "residual": 1.0}
 SAMPLER = {"chains": 1, "burn_in": 10, "samples": 30, "thin": 1, "seed": 4}
@@ -242,7 +242,7 @@ def test_decisions_and_validation(tables, tmp_path):
     del made["decisions"]
     (tmp_path / "young.txt").write_text("\n".join(f"a{i}" for i in range(40, 60)) + "\n")
     for plan in (Plan(method="kfold", folds=3), Plan(method="lr", focal=str(tmp_path / "young.txt"), replicates=5)):
-        assert validate_one(made, plan, output=tmp_path / plan.method, progress=False, report=False) is not None
+        assert validate_analysis(made, plan, output=tmp_path / plan.method, progress=False, report=False) is not None
 
 
 # What is refused

@@ -111,7 +111,7 @@ def spaces_of(model, linear):
     space = log_cholesky_module.log_cholesky(model)
     start = space.x(space.start)
     if linear:
-        space = space.linear_beyond(start, np.full(len(space), 1 / 3))
+        space = space.extrapolate(start, np.full(len(space), 1 / 3))
     return space, space.x(space.start)
 
 

@@ -6,7 +6,7 @@ from helpers.goodness import agree, moment_z, transform_z
 from scipy import stats
 
 from mmgibbs.sampler import unit_diagonals
-from mmgibbs.sampler.unit_diagonals import draw_with_unit_diagonal, interval_of, log_density
+from mmgibbs.sampler.unit_diagonals import correlation_interval, draw_with_unit_diagonal, log_density
 
 N = 6_000
 W2 = np.array([[40.0, 12.0], [12.0, 30.0]])
@@ -77,7 +77,7 @@ def test_two_unit_traits_beside_a_free_one():
 def test_the_interval_ends_where_the_matrix_is_singular(seed):
     A = np.random.default_rng(seed).normal(size=(4, 7))
     R = np.corrcoef(A)
-    for end in interval_of(R, 1, 3):
+    for end in correlation_interval(R, 1, 3):
         S = R.copy()
         S[1, 3] = S[3, 1] = end
         assert abs(np.linalg.eigvalsh(S).min()) < 1e-7

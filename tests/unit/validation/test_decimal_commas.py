@@ -7,9 +7,9 @@ from helpers.validation_data import analysis_of, beef_frames, small_beef
 from polars.testing import assert_frame_equal
 
 from mmgibbs.config import load_config
-from mmgibbs.validation.evaluation import evaluate_without, read_recorded
+from mmgibbs.validation.evaluation import evaluate_masked, read_recorded
 from mmgibbs.validation.options import Plan
-from mmgibbs.validation.run import validate_one
+from mmgibbs.validation.run import validate_analysis
 
 SHOWS = 7  # the one record whose commas can be nothing but decimal
 
@@ -34,7 +34,7 @@ def test_folds_keep_what_commas_are(tmp_path):
     tables = []
     for name, comma in (("commas", ","), ("points", ".")):
         plan = Plan(method="kfold", folds=3)
-        tables.append(validate_one(analysis(comma), plan, progress=False, output=tmp_path / name).table)
+        tables.append(validate_analysis(analysis(comma), plan, progress=False, output=tmp_path / name).table)
     assert_frame_equal(*tables)
 
 
@@ -46,7 +46,7 @@ def test_records_without_some(left_out):
         records = read_recorded(load_config(analysis(comma)))
         masked = np.zeros(len(records.phenotypes), bool)
         masked[left_out] = True
-        theta.append(evaluate_without(records, masked, "these").theta)
+        theta.append(evaluate_masked(records, masked, "these").theta)
     assert all(np.array_equal(a, b) for a, b in zip(*theta, strict=True))
 
 

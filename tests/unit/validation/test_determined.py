@@ -83,7 +83,7 @@ def test_the_rounds_end(monkeypatch):
     effects = of_regions(6, np.random.default_rng(1))
     shapes = solves(monkeypatch)
     monkeypatch.setattr(estimability, "ROUNDS", 2)
-    monkeypatch.setattr(estimability, "_of_two_classes", lambda effects, independent: [k.copy() for k in independent])
+    monkeypatch.setattr(estimability, "_drop_equal_sums", lambda effects, independent: [k.copy() for k in independent])
     monkeypatch.setattr(estimability, "_parts_without_common_records", lambda X: np.zeros(X.shape[1], int))
     kept, X = kept_columns(effects, monkeypatch, 0, ends=False), dense(effects)
     assert len(shapes) <= 4

@@ -9,7 +9,7 @@ from helpers.validation_data import G, R, analysis_of, beef_frames, small_beef
 from mmgibbs.config import load_config
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.errors import ConfigError, ModelError
-from mmgibbs.validation.evaluation import evaluate, evaluate_without, read_recorded
+from mmgibbs.validation.evaluation import evaluate, evaluate_masked, read_recorded
 from mmgibbs.validation.options import starts_text
 
 
@@ -26,7 +26,7 @@ def test_iterations_that_stop_name_what_was_left_out(monkeypatch):
     records, last = records_of("blocks")
     monkeypatch.setattr(PcgSolver, "iteration_limit", 1)
     with pytest.raises(ModelError, match=r"^validate: without the records of fold 2: PCG stopped after 1 iteration"):
-        evaluate_without(records, last, "fold 2")
+        evaluate_masked(records, last, "fold 2")
 
 
 def test_a_fold_with_too_few_records_to_be_absorbed_has_blocks(monkeypatch):
@@ -34,8 +34,8 @@ def test_a_fold_with_too_few_records_to_be_absorbed_has_blocks(monkeypatch):
     records, last = records_of("absorption")
     monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", last.size)
     evaluate(records.analysis)
-    found = evaluate_without(records, last, "the last year")
-    expected = evaluate_without(records_of("blocks")[0], last, "the last year")
+    found = evaluate_masked(records, last, "the last year")
+    expected = evaluate_masked(records_of("blocks")[0], last, "the last year")
     assert found.solver.solve(1e-12).preconditioner == "blocks"
     for ours, other in zip(found.theta, expected.theta, strict=True):
         np.testing.assert_array_equal(ours, other)
@@ -45,7 +45,7 @@ def test_folds_are_solved_as_the_file_asks(monkeypatch):
     monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
     for name in ("absorption", "blocks"):
         records, last = records_of(name)
-        assert evaluate_without(records, last, "the last year").solver.solve(1e-12).preconditioner == name
+        assert evaluate_masked(records, last, "the last year").solver.solve(1e-12).preconditioner == name
 
 
 def test_the_lines_of_a_start_are_given():

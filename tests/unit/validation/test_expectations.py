@@ -8,7 +8,7 @@ from helpers.validation_data import G, R, analysis_of, beef_frames, small_beef
 from mmgibbs.config import load_config
 from mmgibbs.errors import ConfigError
 from mmgibbs.validation.evaluation import read_recorded
-from mmgibbs.validation.kfold import Predicted, Predictor, without_statistics
+from mmgibbs.validation.kfold import Predicted, Predictor, missing_statistics_notes
 from mmgibbs.validation.options import Plan
 from mmgibbs.validation.run import examine
 
@@ -193,7 +193,7 @@ def test_records_or_predictions_that_say_nothing_are_told_apart():
     of = lambda p, y, noise: Predicted(
         predictor, np.arange(6), np.repeat([0, 1], 3), np.r_[three, y], np.r_[other, p], noise=np.array([0.0, noise])
     )
-    said = lambda *values: without_statistics(of(*values), ["one", "two"])
+    said = lambda *values: missing_statistics_notes(of(*values), ["one", "two"])
     assert said(other, three, 0.0) == []
     rounded = np.full(3, 0.1)  # whose mean is not 0.1
     assert said(rounded, three, 0.0) == said(np.ones(3), three, 0.0) and rounded.var() > 0

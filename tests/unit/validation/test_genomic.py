@@ -13,7 +13,7 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError
 from mmgibbs.validation.draws import spread_of_genotypes
 from mmgibbs.validation.options import Plan
-from mmgibbs.validation.run import validate_one, validate_several
+from mmgibbs.validation.run import validate_analysis, validate_several
 
 ANIMALS, SNPS = 120, 60
 PLAN = {"variances": "sample"}
@@ -71,7 +71,7 @@ def path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(path):
-    return validate_one(config(path), Plan(folds=3, cutoff=2003, **PLAN), progress=False, output=path / "out")
+    return validate_analysis(config(path), Plan(folds=3, cutoff=2003, **PLAN), progress=False, output=path / "out")
 
 
 def statistics(found, method, term):
@@ -119,7 +119,9 @@ def test_animals_that_are_not_genotyped_have_no_genomic_value(path, tmp_path):
     genotypes.filter(~pl.col("animal").is_in(["a107", "a106"])).write_csv(tmp_path / "genotypes.csv")
     wanted["data"] |= {"genotypes": {"file": str(tmp_path / "genotypes.csv"), "quality": {"parent_progeny": "ignore"}}}
     wanted["model"]["markers"]["snps"]["without_genotypes"] = "keep"
-    found = validate_one(wanted, Plan("lr", cutoff=2003, **PLAN), progress=False, report=False, output=tmp_path / "out")
+    found = validate_analysis(
+        wanted, Plan("lr", cutoff=2003, **PLAN), progress=False, report=False, output=tmp_path / "out"
+    )
     heights = {e: found.predictions.filter(effect=e).height for e in ("", "gebv", "total")}
     assert heights == {"": 20, "gebv": 18, "total": 18}
     assert any("2 focal animals are not genotyped" in note for note in found.info["notes"])
@@ -131,7 +133,9 @@ def test_records_that_are_dropped_leave_the_folds_in_line(path, tmp_path):
     pl.read_csv(path / "genotypes.csv")[1:].write_csv(tmp_path / "genotypes.csv")
     wanted["data"] |= {"genotypes": {"file": str(tmp_path / "genotypes.csv"), "quality": {"parent_progeny": "ignore"}}}
     wanted["model"]["markers"]["snps"]["without_genotypes"] = "drop"
-    found = validate_one(wanted, Plan("kfold", folds=2, **PLAN), progress=False, report=False, output=tmp_path / "out")
+    found = validate_analysis(
+        wanted, Plan("kfold", folds=2, **PLAN), progress=False, report=False, output=tmp_path / "out"
+    )
     p = found.predictions.filter(effect="total")
     table = tables(tmp_path)[0].with_row_index("row", 1).with_columns(pl.col("row").cast(pl.Int64))
     joined = p.join(table, on="row")
@@ -143,7 +147,7 @@ def test_a_trait_that_is_not_normal(path, tmp_path):
     wanted = config(path, traits={"alive": {"type": "binary"}})
     del wanted["model"]["random"], wanted["data"]["pedigree"]
     plan = Plan("kfold", by="column", column="part", **PLAN)
-    found = validate_one(wanted, plan, progress=False, report=False, output=tmp_path / "out")
+    found = validate_analysis(wanted, plan, progress=False, report=False, output=tmp_path / "out")
     auc = found.table.filter(statistic="auc")["estimate"][0]
     assert auc > 0.6
     assert found.predictions["fold"].unique(maintain_order=True).to_list() == [f"part {k}" for k in range(4)]
@@ -153,11 +157,11 @@ def test_the_variances_of_a_run_are_held(path, tmp_path):
     run = mmgibbs.run(config(path), progress=False, overwrite=True, directory=tmp_path / "run")
     mean = dict(run.summary.select("parameter", "mean").iter_rows())
     plan = Plan("kfold", folds=2, variances=str(tmp_path / "run"))
-    found = validate_one(config(path), plan, progress=False, report=False, output=tmp_path / "out")
+    found = validate_analysis(config(path), plan, progress=False, report=False, output=tmp_path / "out")
     assert found.info["variances"]["genetic"] == pytest.approx(mean["genetic.var[y]"])
-    from mmgibbs.validation.run import analysis_of
+    from mmgibbs.validation.run import load_analysis
 
-    section = analysis_of(config(path), plan, ()).model.markers["snps"].variance
+    section = load_analysis(config(path), plan, ()).model.markers["snps"].variance
     assert section.fixed and section.start == pytest.approx(mean["snps.effect_var[y]"])
 
 
@@ -166,7 +170,9 @@ def test_other_snp_effects_than_those_of_the_run_are_refused(path, tmp_path):
     wanted = config(path)
     wanted["model"]["markers"]["snps"]["prior"] = "bayes_a"
     with pytest.raises(ConfigError, match="its terms of SNP effects are not those of this analysis"):
-        validate_one(wanted, Plan("kfold", variances=str(tmp_path / "run")), progress=False, output=tmp_path / "out")
+        validate_analysis(
+            wanted, Plan("kfold", variances=str(tmp_path / "run")), progress=False, output=tmp_path / "out"
+        )
 
 
 def test_focal_animals_without_genotypes_and_pedigree_are_refused(path, tmp_path):
@@ -179,7 +185,7 @@ def test_focal_animals_without_genotypes_and_pedigree_are_refused(path, tmp_path
     (tmp_path / "focal.txt").write_text("\n".join(few))
     plan = Plan("lr", focal=str(tmp_path / "focal.txt"), **PLAN)
     with pytest.raises(ConfigError, match="fewer than 3 of the 3 focal animals are genotyped"):
-        validate_one(wanted, plan, progress=False, output=tmp_path / "out")
+        validate_analysis(wanted, plan, progress=False, output=tmp_path / "out")
 
 
 def test_the_spread_of_genotypes_is_that_of_the_expected_variance(path):
@@ -214,7 +220,7 @@ def test_effects_on_two_traits_with_a_prior_in_common(path, tmp_path):
     wanted = config(path, traits={"y": {}, "alive": {"type": "binary"}})
     wanted["model"]["markers"]["snps"] = {"across_traits": "joint"}
     plan = Plan(folds=2, cutoff=2003, **PLAN)
-    found = validate_one(wanted, plan, progress=False, report=False, output=tmp_path / "out")
+    found = validate_analysis(wanted, plan, progress=False, report=False, output=tmp_path / "out")
     lr = found.table.filter(method="lr", effect="total", statistic="ratio_of_accuracies")
     assert lr["trait"].to_list() == ["y", "alive"] and lr["estimate"].is_between(0.2, 1).all()
     kfold = found.table.filter(method="kfold", statistic="predictive_ability", effect="total")
@@ -229,7 +235,7 @@ def test_predicted_genotypes(path, tmp_path):
     wanted["data"] |= {"genotypes": {"file": str(tmp_path / "genotypes.csv"), "quality": {"parent_progeny": "ignore"}}}
     wanted["model"]["markers"]["snps"]["single_step"] = "epsilon"
     told = dict(progress=False, report=False, output=tmp_path / "out")
-    found = validate_one(wanted, Plan(folds=2, cutoff=2003, **PLAN), **told)
+    found = validate_analysis(wanted, Plan(folds=2, cutoff=2003, **PLAN), **told)
     assert found.table.filter(method="kfold", effect="total", statistic="predictive_ability")["estimate"][0] > 0.3
     lr = dict(found.table.filter(method="lr", effect="total").select("statistic", "estimate").iter_rows())
     assert 0.3 < lr["ratio_of_accuracies"] <= 1 and np.isfinite(lr["accuracy"])

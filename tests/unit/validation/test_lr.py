@@ -17,7 +17,7 @@ from mmgibbs.engines.direct import solver
 from mmgibbs.machine.threads import Threads
 from mmgibbs.model.relationships.groups import GroupedPedigree
 from mmgibbs.validation import lr
-from mmgibbs.validation.evaluation import evaluate, evaluate_without, random_solutions, read_recorded
+from mmgibbs.validation.evaluation import evaluate, evaluate_masked, random_solutions, read_recorded
 from mmgibbs.validation.lr import SharedElimination, divide_replicates, simulated_sums
 from pedigree.inbreeding import inbreeding
 from pedigree.relationship import a_among, a_inverse_csr, group_composition, relatives
@@ -30,7 +30,7 @@ def two():
     year = records.phenotypes.frame["year"].to_numpy()
     masked = year == year.max()
     whole = evaluate(records.analysis)
-    return whole, evaluate_without(records, masked, "the last year"), whole.design.terms[-1].effects[0].level[masked]
+    return whole, evaluate_masked(records, masked, "the last year"), whole.design.terms[-1].effects[0].level[masked]
 
 
 def test_statistics_are_those_of_their_names():
@@ -270,10 +270,10 @@ def test_bootstrap_samples_without_an_accuracy_are_counted():
     found = {k: float(v) for k, v in lr.lr_statistics(sums.sum(axis=0), 1.0).items()}
     errors, left_out = lr.bootstrap(sums, 1.0, rng)
     assert 0 < left_out["accuracy"] < lr.BOOTSTRAPS / 2 and not left_out["bias"]
-    notes = lr.samples_left_out(found, errors, left_out)
+    notes = lr.dropped_samples_notes(found, errors, left_out)
     counted = f"{left_out['accuracy']} of {lr.BOOTSTRAPS:,} bootstrap samples without accuracy"
     assert notes == [f"{counted}, left out of its standard error, which is then too small"]
-    assert lr.samples_left_out(found, errors, left_out, {"accuracy"}) == []
+    assert lr.dropped_samples_notes(found, errors, left_out, {"accuracy"}) == []
 
 
 def test_every_block_of_simulated_records_is_another_one(two):

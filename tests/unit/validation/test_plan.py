@@ -7,7 +7,7 @@ import pytest
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.validation.options import Plan, resolve_plan
-from mmgibbs.validation.run import validate_one, validate_several
+from mmgibbs.validation.run import validate_analysis, validate_several
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_options_are_refused_by_name(options, said):
 
 def test_what_is_no_plan_is_refused_before_anything_is_read():
     for call in (
-        lambda: validate_one("none.yaml", {"folds": 3}),
+        lambda: validate_analysis("none.yaml", {"folds": 3}),
         lambda: validate_several(["none.yaml"], {"folds": 3}),
     ):
         with pytest.raises(ConfigError, match=r"^validate: found plan=\{'folds': 3\}, needed a Plan"):

@@ -8,7 +8,7 @@ import pytest
 from helpers.validation_data import analysis_of, beef_frames, small_beef
 
 from mmgibbs.config import load_config
-from mmgibbs.validation.evaluation import Portable, evaluate, evaluate_without, read_recorded
+from mmgibbs.validation.evaluation import Portable, evaluate, evaluate_masked, read_recorded
 
 
 @pytest.fixture
@@ -33,15 +33,15 @@ def test_it_needs_no_file_where_it_arrives(folder):
         patch.chdir(folder)
         records = read_recorded(load_config(analysis))
     masked = np.arange(len(records.animal)) % 3 == 0
-    here = evaluate_without(records, masked, "a third")
+    here = evaluate_masked(records, masked, "a third")
     packed = pickle.dumps((Portable(records), evaluate(records.analysis)))
     for name in ("phenotypes.csv", "pedigree.csv", "herds.txt"):
         (folder / name).unlink()
     there, whole = pickle.loads(packed)
     with there.records() as arrived:
-        found = evaluate_without(arrived, masked, "a third").theta
+        found = evaluate_masked(arrived, masked, "a third").theta
     assert all(np.array_equal(one, two) for one, two in zip(here.theta, found, strict=True))
     b = np.ones((whole.engine.bounds[-1], 1))
     assert np.isfinite(whole.engine.solve_columns(b, 0 * b, 1e-4).x).all()  # an evaluation goes with its equations
     with pytest.raises(Exception, match="pedigree.csv"):
-        evaluate_without(records, masked, "a third")
+        evaluate_masked(records, masked, "a third")

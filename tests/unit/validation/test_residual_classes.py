@@ -5,7 +5,7 @@ import pytest
 from helpers.support import ROOT
 
 from mmgibbs.config import load_config
-from mmgibbs.validation.evaluation import evaluate, evaluate_without, read_recorded
+from mmgibbs.validation.evaluation import evaluate, evaluate_masked, read_recorded
 from mmgibbs.validation.kfold import predictors
 from mmgibbs.validation.lr import simulated_records
 
@@ -32,11 +32,11 @@ def test_simulated_records_scatter_as_their_class(pigs):
 def test_a_fold_may_hold_all_records_of_a_class(pigs):
     records, whole = pigs
     masked = outdoor(whole)
-    partial = evaluate_without(records, masked, "outdoor")
+    partial = evaluate_masked(records, masked, "outdoor")
     assert partial.assembled.model.residual.classes == ("indoor",)
     assert partial.assembled.model.residual.start[0, 0, 0] == INDOOR
     assert partial.design.n_records == np.count_nonzero(~masked)
-    other = evaluate_without(records, ~masked, "indoor")
+    other = evaluate_masked(records, ~masked, "indoor")
     assert other.assembled.model.residual.start[0, 0, 0] == OUTDOOR
 
 

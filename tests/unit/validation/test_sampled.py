@@ -17,14 +17,14 @@ from mmgibbs.machine import memory
 from mmgibbs.model.response import Categories
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation import estimability, gibbs
-from mmgibbs.validation.chains import refuse_training, subset_records, without
-from mmgibbs.validation.draws import LeftOut, not_in_all_folds, scored
+from mmgibbs.validation.chains import drop_records, refuse_training, subset_records
+from mmgibbs.validation.draws import FoldPredictions, not_in_all_folds, scored
 from mmgibbs.validation.estimability import records_alone, unpredictable
 from mmgibbs.validation.evaluation import evaluate, fitted, read_recorded
 from mmgibbs.validation.kfold import concordance
 from mmgibbs.validation.options import Plan
 from mmgibbs.validation.results import scored_rows
-from mmgibbs.validation.run import validate_one
+from mmgibbs.validation.run import validate_analysis
 from mmgibbs.validation.splits import Fold
 
 TRAITS = {
@@ -55,7 +55,7 @@ def config(path, herd=None, **more):
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    return validate_one(config(tmp_path_factory.mktemp("sampled")), Plan(method="kfold", folds=3), progress=False)
+    return validate_analysis(config(tmp_path_factory.mktemp("sampled")), Plan(method="kfold", folds=3), progress=False)
 
 
 def test_statistics(found):
@@ -92,7 +92,7 @@ def test_the_page_and_the_notes(found):
 
 def test_starts_are_needed(tmp_path):
     with pytest.raises(ConfigError, match="found no start"):
-        validate_one(config(tmp_path, variances={}), Plan(method="kfold"), progress=False)
+        validate_analysis(config(tmp_path, variances={}), Plan(method="kfold"), progress=False)
 
 
 def test_a_fold_with_all_records_of_a_category_is_refused(tmp_path):
@@ -100,7 +100,7 @@ def test_a_fold_with_all_records_of_a_category_is_refused(tmp_path):
     rare = pl.when(pl.col("animal") == "a5").then(pl.lit(9)).otherwise(pl.col("score")).alias("score")
     wanted["data"]["phenotypes"] = wanted["data"]["phenotypes"].with_columns(rare)
     with pytest.raises(DataError, match="has every record of '9' of trait 'score'"):
-        validate_one(wanted, Plan(method="kfold", folds=3), progress=False)
+        validate_analysis(wanted, Plan(method="kfold", folds=3), progress=False)
 
 
 @pytest.mark.parametrize("late", ["cases", "weight"])
@@ -114,7 +114,7 @@ def test_a_fold_with_all_records_of_a_trait_is_refused(tmp_path, late):
     prepared = prepare(load_config(with_columns(wanted, last, (2001 + number // 30).alias("year"))))
     refuse_training(prepared, np.arange(90) >= 60, "2003")
     with pytest.raises(DataError, match=f"2002 has every record of trait '{late}'; needed records of every trait"):
-        validate_one(wanted, Plan(method="kfold", by="time", time="year", folds=2), progress=False)
+        validate_analysis(wanted, Plan(method="kfold", by="time", time="year", folds=2), progress=False)
 
 
 def test_a_flat_level_with_records_of_one_kind_left_is_refused(tmp_path):
@@ -131,7 +131,7 @@ def test_a_flat_level_with_records_of_one_kind_left_is_refused(tmp_path):
     with pytest.raises(
         DataError, match=r"fold \d+: .* records of 'alive' in 'few' of herd are on one side, so that flat"
     ):
-        validate_one(wanted, Plan(method="kfold", folds=20), progress=False)
+        validate_analysis(wanted, Plan(method="kfold", folds=20), progress=False)
 
 
 def of_cases(tmp_path, **fixed):
@@ -159,7 +159,7 @@ def test_a_fold_without_the_level_that_was_set_to_0(tmp_path):
     record is not predicted, as x_D = x_I M does not hold of it.
     """
     wanted = with_columns(of_cases(tmp_path, herd={}, group={}), group_of_one())
-    found = validate_one(wanted, Plan(method="kfold", folds=3), progress=False)
+    found = validate_analysis(wanted, Plan(method="kfold", folds=3), progress=False)
     assert found.predictions.height == 89 and 6 not in found.predictions["row"]
     lost = [fold["name"] for fold in found.info["folds"] if fold.get("not_predicted") == {"cases": 1}]
     (note,) = (note for note in found.info["notes"] if "not predicted" in note)
@@ -176,7 +176,7 @@ def test_what_is_set_to_0_alters_no_prediction(tmp_path):
     """
     design = prepare(load_config(with_columns(of_cases(tmp_path, herd={}, group={}), group_of_one()))).design
     masked = np.isin(np.arange(90), [5, 11, 12])
-    training, _ = without(design, masked, "fold 1")
+    training, _ = drop_records(design, masked, "fold 1")
     X = [dense_columns(design, of) for of in (design, training)]
     assert np.linalg.matrix_rank(X[0][~masked]) == np.linalg.matrix_rank(X[1][~masked]) == X[1].any(axis=0).sum()
     assert X[0].any(axis=0).sum() == X[1].any(axis=0).sum() + 1
@@ -200,7 +200,7 @@ def test_levels_without_a_record_left_make_no_dense_columns(tmp_path, monkeypatc
     plain, made = sparse.csc_array.toarray, []
     for n in (3, 30):
         rows = np.flatnonzero(np.arange(90) < n + 5)
-        training, _ = without(design, np.arange(90) < n, "fold 1")
+        training, _ = drop_records(design, np.arange(90) < n, "fold 1")
         made.append(0)
         with monkeypatch.context() as patch:
             patch.setattr(sparse.csc_array, "toarray", lambda *of: made.append(made.pop() + 1) or plain(*of))
@@ -214,7 +214,7 @@ def test_classes_too_large_for_the_full_check_keep_what_the_records_left_determi
     monkeypatch.setattr(rank, "DENSE_COLUMNS", 1)
     design = prepare(load_config(with_columns(of_cases(tmp_path, herd={}, group={}), group_of_one()))).design
     for masked, fewer in ((np.zeros(90, bool), 0), (np.arange(90) == 11, 0), (np.arange(90) == 5, 1)):
-        training, _ = without(design, masked, "fold 1")
+        training, _ = drop_records(design, masked, "fold 1")
         X = [dense_columns(design, of) for of in (design, training)]
         kept = [x.any(axis=0).sum() for x in X]
         assert kept[0] - kept[1] == fewer
@@ -234,7 +234,7 @@ def test_large_classes_are_checked_against_each_other(tmp_path, monkeypatch, mos
     wanted = with_columns(of_cases(tmp_path, **fixed), group, pen, (number * number % 11).alias("cohort"))
     design = prepare(load_config(wanted)).design
     masked = np.isin(np.arange(90), [11, 50])
-    training, _ = without(design, masked, "fold 1")
+    training, _ = drop_records(design, masked, "fold 1")
     X = dense_columns(design, training)[~masked]
     assert np.linalg.matrix_rank(X) == X.any(axis=0).sum()
     every = replace(design, terms=tuple(replace(t, active=None) for t in design.terms))
@@ -247,7 +247,7 @@ def test_a_search_for_dependent_columns_that_did_not_end_is_said(tmp_path, monke
     number, note = pl.int_range(pl.len()), "the search for flat fixed effects that depend on others ended after"
     wanted = with_columns(of_cases(tmp_path, herd={}, group={}), (number % 7).cast(pl.String).alias("group"))
     plan = Plan(method="kfold", folds=3)
-    found = lambda: validate_one(wanted, plan, progress=False, report=False, overwrite=True)
+    found = lambda: validate_analysis(wanted, plan, progress=False, report=False, overwrite=True)
     said = lambda: [n for n in found().info["notes"] if note in n]
     monkeypatch.setattr(rank, "DENSE_COLUMNS", 1)
     assert said() == []
@@ -273,7 +273,7 @@ def test_a_covariate_that_is_0_in_every_record_left(tmp_path):
     dose = pl.Series("dose", np.where(masked, np.arange(90) * 2.0 - 2.0, 0.0))
     wanted = with_columns(of_cases(tmp_path, herd={}, dose={"kind": "covariate"}), dose)
     design = prepare(load_config(wanted)).design
-    training, _ = without(design, masked, "fold 1")
+    training, _ = drop_records(design, masked, "fold 1")
     (i,) = (i for i, t in enumerate(design.terms) if t.name == "dose")
     lost = unpredictable(training, subset_records(design, np.flatnonzero(masked)), 0)
     assert not np.any(training.terms[i].effects[0].covariates), "its mean over all records is 0"
@@ -284,7 +284,7 @@ def test_a_covariate_that_is_0_in_every_record_left(tmp_path):
 
 def test_records_of_a_flat_level_without_others_are_counted(tmp_path):
     alone = pl.when(pl.col("animal") == "a5").then(pl.lit("alone")).otherwise(pl.col("herd")).alias("herd")
-    found = validate_one(
+    found = validate_analysis(
         with_columns(of_cases(tmp_path, herd={}), alone), Plan(method="kfold", folds=3), progress=False
     )
     assert found.predictions.height == 89
@@ -301,7 +301,7 @@ def test_a_fold_without_any_predicted_record_has_no_part_in_the_statistics(tmp_p
     year = pl.when(of_2000 | (number % 3 < predicted)).then(2000).when(other).then(2009).otherwise(2001 + number % 3)
     year, part = year.alias("year"), pl.when(~other).then(number % 3).alias("part")
     wanted = with_columns(of_cases(tmp_path, year={}), year, part)
-    found = validate_one(wanted, Plan(method="kfold", by="column", column="part"), progress=False)
+    found = validate_analysis(wanted, Plan(method="kfold", by="column", column="part"), progress=False)
     assert found.predictions["fold"].unique().sort().to_list() == [f"part {k}" for k in range(predicted)]
     assert found.table.height == (4 if predicted else 0)
     assert found.table["estimate"].is_finite().all() and found.table["se"].is_finite().sum() == 4 * (predicted == 2)
@@ -327,7 +327,7 @@ def alive_in_folds(tmp_path, *only):
 def test_a_fold_with_one_category_alone_has_no_area_under_the_curve(tmp_path, only):
     """It is the mean over the other folds, and a note says how many these are."""
     plan = Plan(method="kfold", by="column", column="part")
-    found = validate_one(alive_in_folds(tmp_path, *only), plan, progress=False)
+    found = validate_analysis(alive_in_folds(tmp_path, *only), plan, progress=False)
     p = found.predictions.filter(~pl.col("fold").is_in([f"part {k}" for k in only]))
     of_folds = [
         concordance(*(of[c].to_numpy() for c in ("predicted", "observed", "observed"))) for _, of in p.group_by("fold")
@@ -350,7 +350,7 @@ def test_what_no_fold_has_is_empty_and_what_is_infinite_is_named():
     design = prepare(load_config(config(Path()))).design
     response = next(r for r in design.responses if isinstance(r, Categories) and len(r.labels) == 2)
     records = np.flatnonzero(response.category == 1)[:6]
-    of_fold = lambda own, p: LeftOut(own, np.tile([1 - p, p], (3, 1)), np.full(3, p), 0)
+    of_fold = lambda own, p: FoldPredictions(own, np.tile([1 - p, p], (3, 1)), np.full(3, p), 0)
     folds = [Fold(f"fold {k}", np.zeros(90, bool), np.zeros(90, bool)) for k in (1, 2)]
     found = scored(design, response, [of_fold(records[:3], 0.5), of_fold(records[3:], 0.0)])
     auc, score, dispersion = not_in_all_folds(design, folds, found)
@@ -381,7 +381,7 @@ def test_flat_effects_that_separate_what_is_left_are_named(tmp_path):
     both = said.replace("effect dose separates", "effects (dose and intercept|intercept and dose) separate")
     both = both.replace("it has no", "these effects have no")
     with pytest.raises(DataError, match=f"{said}|{both}") as raised:
-        without(design, masked, "fold 1")
+        drop_records(design, masked, "fold 1")
     assert "model.fixed.dose.prior: {variance: 10}" in str(raised.value)
 
 
@@ -389,7 +389,7 @@ def test_normal_records_alone_in_a_level_are_counted(tmp_path):
     """Whether the level is the one that is set to 0 or not; y* of such a record is its prediction by the whole data."""
     wanted = with_columns(of_cases(tmp_path, herd={}, group={}), group_of_one())
     wanted["traits"], wanted["variances"] = ["age"], {"genetic": 0.5, "residual": 1.0}
-    found = validate_one(wanted, Plan(method="kfold", folds=3), progress=False)
+    found = validate_analysis(wanted, Plan(method="kfold", folds=3), progress=False)
     note = (
         "cross-validation, age: 1 record is the only one of a level of a fixed effect: corrected for it, such a record"
     )
@@ -417,7 +417,7 @@ def test_a_record_alone_in_a_level_that_no_fold_tests_is_not_counted(tmp_path):
 def test_rows_of_a_design_keep_their_levels(tmp_path):
     design = prepare(load_config(config(tmp_path))).design
     masked = np.arange(90) % 4 == 0
-    training, _ = without(design, masked, "fold 1")
+    training, _ = drop_records(design, masked, "fold 1")
     assert training.n_records == 67 and [t.n_levels for t in training.terms] == [t.n_levels for t in design.terms]
     np.testing.assert_array_equal(training.responses[0].category, design.responses[0].category[~masked])
 
@@ -428,7 +428,7 @@ def test_folds_side_by_side_need_memory_for_each(tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda: 10**12)
     refuse = gibbs.refuse_folds_beyond_memory
     monkeypatch.setattr(gibbs, "refuse_folds_beyond_memory", lambda *of: asked.append(of) or refuse(*of))
-    validate_one(config(tmp_path), Plan(method="kfold", folds=3), progress=False, report=False)
+    validate_analysis(config(tmp_path), Plan(method="kfold", folds=3), progress=False, report=False)
     ((model, schedule, of_engine, at_once),) = asked
     assert at_once == 1
     least = next(2**k for k in range(10, 60) if not _refused(refuse, monkeypatch, 2**k, asked[0]))
@@ -436,7 +436,7 @@ def test_folds_side_by_side_need_memory_for_each(tmp_path, monkeypatch):
         assert _refused(refuse, monkeypatch, least, (model, schedule, of_engine, at_once)) != fits
     monkeypatch.setattr(LocalExecutor, "max_local_calls", 8)
     with pytest.raises(DeviceError, match=r"validation with 3 chains at once, each of [\d,]+ equations needs about"):
-        validate_one(
+        validate_analysis(
             config(tmp_path), Plan(method="kfold", folds=3), progress=False, report=False, output=tmp_path / "o"
         )
 

@@ -14,9 +14,9 @@ from unit.runs.test_single_step_markers import (  # noqa: F401  data is a fixtur
 )
 
 from mmgibbs.validation import draws
-from mmgibbs.validation.draws import BreedingValue, is_held, spread_left
+from mmgibbs.validation.draws import BreedingValue, is_held, residual_spread
 from mmgibbs.validation.options import Plan
-from mmgibbs.validation.run import validate_one
+from mmgibbs.validation.run import validate_analysis
 
 FOCAL = [70, 71, 76, 78, 80, 85, 88, 89]  # two of them without genotypes
 
@@ -36,7 +36,7 @@ def examined(data, path):  # noqa: F811
     (path / "focal.txt").write_text("\n".join(f"a{i}" for i in FOCAL))
     wanted = analysis(data, path / "run")
     plan = Plan("lr", focal=str(path / "focal.txt"))
-    return validate_one(wanted, plan, progress=False, report=False, output=path / "out")
+    return validate_analysis(wanted, plan, progress=False, report=False, output=path / "out")
 
 
 def apart(found, data):  # noqa: F811
@@ -77,7 +77,7 @@ def test_spread_of_what_genotypes_leave(data, tmp_path):  # noqa: F811
     exact = np.trace(left) / len(FOCAL) - left.mean()
     term = next(t for t in prepared_of(data, tmp_path).design.terms if t.name == "genetic")
     codes = np.array(FOCAL)  # animals are coded in the order of the pedigree: parents come first in the file
-    assert spread_left(term.relationship, is_held(term), codes) == pytest.approx(exact, rel=1e-9)
+    assert residual_spread(term.relationship, is_held(term), codes) == pytest.approx(exact, rel=1e-9)
     assert is_held(term).sum() == len(data[3][2]) and exact > 0.01
 
 
@@ -86,8 +86,8 @@ def test_what_genotypes_leave_is_solved_for_once_and_not_for_too_many(data, tmp_
     term = next(t for t in prepared_of(data, tmp_path).design.terms if t.name == "genetic")
     held, codes, known = is_held(term), np.array(FOCAL), {}
     both = np.concatenate([codes, np.flatnonzero(held)[:3]])
-    once = [spread_left(term.relationship, held, of, known) for of in (codes, both)]
+    once = [residual_spread(term.relationship, held, of, known) for of in (codes, both)]
     assert len(known) == 1
-    assert once == pytest.approx([spread_left(term.relationship, held, of) for of in (codes, both)], rel=1e-12)
+    assert once == pytest.approx([residual_spread(term.relationship, held, of) for of in (codes, both)], rel=1e-12)
     monkeypatch.setattr(draws, "MOST_SOLVED", 1)
-    assert np.isnan(spread_left(term.relationship, held, codes))
+    assert np.isnan(residual_spread(term.relationship, held, codes))

@@ -26,7 +26,7 @@ PRIORS: dict[str, Callable[[MarkerPriorSpec, int, Site], MarkerPrior]] = {
 }
 
 
-def prior_of(spec: MarkerPriorSpec, p: int, site: Site) -> MarkerPrior:
+def make_prior(spec: MarkerPriorSpec, p: int, site: Site) -> MarkerPrior:
     """The prior of one chain of a term of p SNPs."""
     if spec.kind in PRIORS:
         return PRIORS[spec.kind](spec, p, site)

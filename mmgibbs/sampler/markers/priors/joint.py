@@ -36,7 +36,7 @@ class JointPrior:
         with np.errstate(divide="ignore"):
             return np.log(self.pi)
 
-    def of_states(self) -> tuple[np.ndarray, np.ndarray]:
+    def state_precisions(self) -> tuple[np.ndarray, np.ndarray]:
         """B_k^-1 (K, T, T), traits of the state first, and log pi_k - log|B_k| / 2 (K,)."""
         K, T = self.spec.states.shape
         precision, log_weight = np.zeros((K, T, T)), self.log_pi
