@@ -180,7 +180,7 @@ def _dispatch(arguments: list[str]) -> int:
         keys = []
         if getattr(args, "set", None):
             loose = [u for u in unknown if not u.startswith("-") and "=" in u]
-            keys = list(dict.fromkeys(_behind_a_set(arguments) + loose))
+            keys = list(dict.fromkeys(_follows_set(arguments) + loose))
         if unknown or keys:  # said by the command itself, with its own options
             options_text = " ".join(f"--set {shlex.quote(key)}" for key in keys)
             said = keys + [u for u in unknown if u.startswith("-")] if keys else unknown
@@ -191,7 +191,7 @@ def _dispatch(arguments: list[str]) -> int:
     return args.command(args) or DONE
 
 
-def _behind_a_set(arguments: list[str]) -> list[str]:
+def _follows_set(arguments: list[str]) -> list[str]:
     """Second and later KEY=VALUE behind one --set, wherever it stands: a command with files takes them for files."""
     positions, value, behind = [], False, False  # the next one is the value of --set; it comes behind that value
     for argument in arguments:

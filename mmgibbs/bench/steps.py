@@ -59,7 +59,8 @@ def timed_steps(
         times.append([b - a for a, b in zip(marks[:-1], marks[1:], strict=True)])
     kept = times[WARM:]
     rows = [
-        row(name_of(s, model), seconds, bytes_of(s, engine)) for s, seconds in zip(steps, medians(kept), strict=False)
+        row(step_name(s, model), seconds, moved_bytes(s, engine))
+        for s, seconds in zip(steps, medians(kept), strict=False)
     ]
     rows.append(row("recording of a kept draw", medians(kept)[-1], None))
     return rows, statistics.median(sum(sweep[:-1]) for sweep in kept)
@@ -75,7 +76,7 @@ def row(name: str, seconds: float, size: int | None) -> dict:
     return {"step": name, "ms": 1000 * seconds} | known
 
 
-def name_of(step: Step, model: MixedModel) -> str:
+def step_name(step: Step, model: MixedModel) -> str:
     """What a step draws, in words; the name of its class where there are none."""
     design = model.design
     match step:
@@ -95,7 +96,7 @@ def name_of(step: Step, model: MixedModel) -> str:
     return WORDS.get(type(step), type(step).__name__)
 
 
-def bytes_of(step: Step, engine: Engine) -> int | None:
+def moved_bytes(step: Step, engine: Engine) -> int | None:
     """That a step moves in one sweep; None where that is not known."""
     eq = engine.equations
     real, (n, T) = eq.real.itemsize, eq.records.y.shape

@@ -169,7 +169,7 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
                 "a fixed effect has this name already, needed another name (level: says which column)",
             )
 
-    def traits_of(effect: Fixed | RandomEffect, *place: str) -> tuple[str, ...]:
+    def effect_traits(effect: Fixed | RandomEffect, *place: str) -> tuple[str, ...]:
         for trait in effect.traits:
             if trait not in names and names:
                 problems.add(
@@ -178,7 +178,7 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
         return effect.traits or names
 
     fixed = {
-        term: f.model_copy(update={"column": f.column or term, "traits": traits_of(f, "model", "fixed", term)})
+        term: f.model_copy(update={"column": f.column or term, "traits": effect_traits(f, "model", "fixed", term)})
         for term, f in model.fixed.items()
     }
     random = {}
@@ -186,7 +186,7 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
         place = ("model", "random", term)
         effects = {
             e: effect.model_copy(
-                update={"level": effect.level or term, "traits": traits_of(effect, *place, "effects", e)}
+                update={"level": effect.level or term, "traits": effect_traits(effect, *place, "effects", e)}
             )
             for e, effect in r.effects.items()
         }

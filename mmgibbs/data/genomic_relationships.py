@@ -59,7 +59,7 @@ Means = tuple[float, float, float]  # of the diagonal, off it, of all
 WEAK = 1e10  # condition from which an inverse is said to be poorly known
 
 
-def of_genotyped(
+def build_genomic_matrix(
     term: str,
     spec: GenotypeRelationship,
     genotypes: PreparedGenotypes,

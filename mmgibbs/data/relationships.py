@@ -23,7 +23,7 @@ from mmgibbs.config.relationships import (
     Relationship,
     SingleStep,
 )
-from mmgibbs.data.genomic_relationships import of_genotyped, single_step
+from mmgibbs.data.genomic_relationships import build_genomic_matrix, single_step
 from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.relationship_file import not_inverted, read_relationship
 from mmgibbs.data.relationships_by_core import genomic_by_core, products_suffice, single_step_by_core
@@ -115,7 +115,7 @@ def _build_genomic(builder: RandomTerms, name: str, spec: Relationship, columns:
     if isinstance(spec, Genomic) and products_suffice(spec, builder.analysis.sampler, of_pedigree):
         relationship, notes = genomic_by_core(name, spec, builder.genotypes, of_pedigree)
     else:
-        relationship, notes = of_genotyped(name, spec, builder.genotypes, of_pedigree)
+        relationship, notes = build_genomic_matrix(name, spec, builder.genotypes, of_pedigree)
     builder.notes += notes
     ids = builder.genotypes.animals["animal"].rename("id")
     effects = builder.analysis.model.random[name].effects.values()

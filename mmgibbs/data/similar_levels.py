@@ -140,16 +140,16 @@ def _class_columns(analysis: Analysis, missing: Sequence[str]) -> list[_ClassCol
     Ids of animals are none: the pedigree and the genotypes say how these are written.
     """
 
-    def of_the_table(cells: Sequence[str]) -> str:
+    def advise_for_table(cells: Sequence[str]) -> str:
         return (
             f"write data.missing: {written_codes((*missing, *cells))}, and correct these records or leave them out, as "
             "each needs a level"
         )
 
-    def of_fixed(path: str, present: Sequence[str]) -> Advice:
+    def advise_for_fixed(path: str, present: Sequence[str]) -> Advice:
         return lambda cells: advise_on_fixed(path, written_codes((*present, *cells)))
 
-    def of_random(path: str, present: Sequence[str], omit: str) -> Advice:
+    def advise_for_random(path: str, present: Sequence[str], omit: str) -> Advice:
         return lambda cells: f"write {path}.missing: {written_codes((*present, *cells))}{omit}"
 
     model = analysis.model
@@ -161,18 +161,20 @@ def _class_columns(analysis: Analysis, missing: Sequence[str]) -> list[_ClassCol
     for name, fixed in model.fixed.items():
         path, traits = f"model.fixed.{name}", tuple(fixed.traits)
         if fixed.kind == "class":
-            columns.append(_ClassColumn(fixed.column, path, traits, fixed.missing, of_fixed(path, fixed.missing)))
+            columns.append(
+                _ClassColumn(fixed.column, path, traits, fixed.missing, advise_for_fixed(path, fixed.missing))
+            )
         elif fixed.by is not None:
-            columns.append(_ClassColumn(fixed.by, f"{path}.by", traits, (), of_the_table))
+            columns.append(_ClassColumn(fixed.by, f"{path}.by", traits, (), advise_for_table))
     by = analysis.variances.residual.by
     if by is not None:
         every = tuple(t.name for t in analysis.traits)
-        columns.append(_ClassColumn(by, "variances.residual.by", every, (), of_the_table))
+        columns.append(_ClassColumn(by, "variances.residual.by", every, (), advise_for_table))
     for name, random in model.random.items():
         for of_effect, effect in random.effects.items():
             path = f"model.random.{name}" + (f".effects.{of_effect}" if of_effect else "")
             omit = "" if effect.unknown_level == "omit" else f" and {path}.unknown_level: omit"
-            advise = of_random(path, effect.missing, omit)
+            advise = advise_for_random(path, effect.missing, omit)
             columns.append(_ClassColumn(effect.level, path, tuple(effect.traits), effect.missing, advise))
     first = {of_class.column: of_class for of_class in reversed(columns)}
     return [of_class for of_class in columns if of_class is first[of_class.column] and of_class.column not in ids]

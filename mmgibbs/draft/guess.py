@@ -392,7 +392,7 @@ def _leave_out_repetitions(g: Guess) -> None:
         grouped = [f for f in g.columns if g.roles[f.name].use in ("class", "random")]
         earlier = [f for f in grouped if g.roles[f.name].use == "class" or g.columns.index(f) < g.columns.index(c)]
         alike = [f for f in grouped if f is not c and determines(f, c) and determines(c, f)]
-        same = next((f for f in alike if f in earlier and (role.use == "random" or _is_before(g, f, c))), None)
+        same = next((f for f in alike if f in earlier and (role.use == "random" or _precedes(g, f, c))), None)
         if same is not None:
             g.roles[c.name] = Role("left out", f"the same groups of records as {same.name}")
             continue
@@ -405,7 +405,7 @@ def _leave_out_repetitions(g: Guess) -> None:
             g.roles[c.name] = Role("left out", f"each level of {finer.name} lies in one of {c.name}")
 
 
-def _is_before(g: Guess, f: Column, c: Column) -> bool:
+def _precedes(g: Guess, f: Column, c: Column) -> bool:
     return g.columns.index(f) < g.columns.index(c)
 
 

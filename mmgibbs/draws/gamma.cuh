@@ -16,7 +16,7 @@ __device__ __forceinline__ double log_acceptance(double w, double d) {
     return 3.0 * d * (log(1.0 + w) - w + w * w * (0.5 - 0.3333333333333333 * w));
 }
 
-__device__ inline double gamma_shape_above_one(double shape, word32 c0, word32 c1, word32 c2, word32 draw, word32 first,
+__device__ inline double gamma_large_shape(double shape, word32 c0, word32 c1, word32 c2, word32 draw, word32 first,
                                         word32 k0, word32 k1) {
     if (!(shape >= 1.0 && shape < infinity())) return not_a_number();
     double d = shape - 0.3333333333333333;
@@ -44,7 +44,7 @@ __device__ inline double log_boost(double shape, word32 c0, word32 c1, word32 c2
 
 __device__ inline double gamma(double shape, word32 c0, word32 c1, word32 c2, word32 draw, word32 k0, word32 k1) {
     if (!(shape > 0.0)) return not_a_number();
-    double value = gamma_shape_above_one(shape >= 1.0 ? shape : shape + 1.0, c0, c1, c2, draw, 0, k0, k1);
+    double value = gamma_large_shape(shape >= 1.0 ? shape : shape + 1.0, c0, c1, c2, draw, 0, k0, k1);
     if (shape < 1.0) value = value * exp(log_boost(shape, c0, c1, c2, draw, k0, k1));
     if (value < SMALLEST) return SMALLEST;
     return value;
@@ -53,7 +53,7 @@ __device__ inline double gamma(double shape, word32 c0, word32 c1, word32 c2, wo
 __device__ inline double log_gamma_draw(double shape, word32 c0, word32 c1, word32 c2, word32 draw, word32 k0,
                                         word32 k1) {
     if (!(shape > 0.0)) return not_a_number();
-    double value = gamma_shape_above_one(shape >= 1.0 ? shape : shape + 1.0, c0, c1, c2, draw, 0, k0, k1);
+    double value = gamma_large_shape(shape >= 1.0 ? shape : shape + 1.0, c0, c1, c2, draw, 0, k0, k1);
     if (!(value > 0.0)) return not_a_number();
     return shape >= 1.0 ? log(value) : log(value) + log_boost(shape, c0, c1, c2, draw, k0, k1);
 }

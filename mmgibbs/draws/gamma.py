@@ -40,7 +40,7 @@ def log_acceptance(w, d):
 
 
 @kernel(fastmath=False)
-def gamma_shape_above_one(shape, c0, c1, c2, draw, first, k0, k1):
+def gamma_large_shape(shape, c0, c1, c2, draw, first, k0, k1):
     """Gamma(shape, rate 1) for 1 <= shape < infinity, else nan; its attempts are first..first + 4095."""
     if not (shape >= 1.0 and shape < np.inf):
         return np.nan
@@ -77,7 +77,7 @@ def gamma(shape, c0, c1, c2, draw, k0, k1):
     """
     if not shape > 0.0:
         return np.nan
-    value = gamma_shape_above_one(shape if shape >= 1.0 else shape + 1.0, c0, c1, c2, draw, 0, k0, k1)
+    value = gamma_large_shape(shape if shape >= 1.0 else shape + 1.0, c0, c1, c2, draw, 0, k0, k1)
     if shape < 1.0:
         value = value * exp(log_boost(shape, c0, c1, c2, draw, k0, k1))
     if value < SMALLEST:
@@ -90,7 +90,7 @@ def log_gamma_draw(shape, c0, c1, c2, draw, k0, k1):
     """The logarithm of the draw that gamma() makes from the same counters, without its floor; nan as there."""
     if not shape > 0.0:
         return np.nan
-    value = gamma_shape_above_one(shape if shape >= 1.0 else shape + 1.0, c0, c1, c2, draw, 0, k0, k1)
+    value = gamma_large_shape(shape if shape >= 1.0 else shape + 1.0, c0, c1, c2, draw, 0, k0, k1)
     if not value > 0.0:
         return np.nan
     return log(value) if shape >= 1.0 else log(value) + log_boost(shape, c0, c1, c2, draw, k0, k1)

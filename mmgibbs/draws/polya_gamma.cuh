@@ -134,7 +134,7 @@ __device__ inline double polya_gamma(long long h, double z, word32 c0, word32 c1
         double weight = 1.0 / (2.0 * PI_SQUARED * (half * half) + 0.5 * z * z);
         mean -= shape * weight;
         variance -= shape * weight * weight;
-        total += weight * gamma_shape_above_one(shape, c0, c1, c2, draw, i << 12, k0, k1);
+        total += weight * gamma_large_shape(shape, c0, c1, c2, draw, i << 12, k0, k1);
     }
     double rest = mean * mean * mean / variance;
     return total + inverse_gaussian_attempt(mean, rest, c0, c1, c2, draw, (word32)SERIES_TERMS << 12, k0, k1);

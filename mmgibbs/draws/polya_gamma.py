@@ -25,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmgibbs.draws.elementary import exp, log
-from mmgibbs.draws.gamma import gamma_shape_above_one
+from mmgibbs.draws.gamma import gamma_large_shape
 from mmgibbs.draws.inverse_gaussian import half_chi_square_1, inverse_gaussian_attempt, small_root
 from mmgibbs.draws.philox import SHIFT_12, SHIFT_20, WORD, draw_word, exhausted, philox, short_uniform, uniform
 from pedigree.kernels import kernel
@@ -170,6 +170,6 @@ def polya_gamma(h, z, c0, c1, c2, draw, k0, k1):
         weight = 1.0 / (2.0 * PI_SQUARED * (half * half) + 0.5 * z * z)
         mean -= shape * weight
         variance -= shape * weight * weight
-        total += weight * gamma_shape_above_one(shape, c0, c1, c2, draw, i << SHIFT_12, k0, k1)
+        total += weight * gamma_large_shape(shape, c0, c1, c2, draw, i << SHIFT_12, k0, k1)
     rest = mean * mean * mean / variance
     return total + inverse_gaussian_attempt(mean, rest, c0, c1, c2, draw, np.uint64(SERIES_TERMS) << SHIFT_12, k0, k1)

@@ -107,7 +107,7 @@ class _Section:
                 raise self.refuse(shown(word), needed, self.values[0][0])
         return tuple(int(word) for word in words)
 
-    def one_of(self, *choices: str) -> str:
+    def choose(self, *choices: str) -> str:
         needed = f"{', '.join(choices[:-1])} or {choices[-1]}"
         (word,) = self.words(needed, 1, 1)
         if word not in choices:
@@ -185,7 +185,7 @@ def _nested(section: _Section, n_traits: int) -> tuple[tuple[int, ...], str]:
 
 
 def _random(section: _Section, n_traits: int) -> str:
-    kind = section.one_of("animal", "sire", "diagonal", "diag")
+    kind = section.choose("animal", "sire", "diagonal", "diag")
     return "diagonal" if kind == "diag" else kind
 
 
@@ -255,7 +255,7 @@ OF_AN_EFFECT: dict[str, Callable] = {
     "INB_FILE": _file_name,
     "UPG_TYPE": _upg_type,
     "INBREEDING": _inbreeding,
-    "RANDOM_REGRESSION": lambda section, n_traits: section.one_of("data", "legendre"),
+    "RANDOM_REGRESSION": lambda section, n_traits: section.choose("data", "legendre"),
     "RR_POSITION": _positions(1),
     **dict.fromkeys(MATRICES, _matrix),
 }

@@ -121,14 +121,14 @@ class Threads:
 
         arrived = places_of_threads(self.count)
 
-        def on_thread(me: int) -> None:
+        def run_on_thread(me: int) -> None:
             try:
                 kernel(arrived, me, *arguments)
             except BaseException:
                 arrived[self.count] = 1  # nobody waits for this one
                 raise
 
-        self([partial(on_thread, me) for me in range(self.count)])
+        self([partial(run_on_thread, me) for me in range(self.count)])
 
     def __reduce__(self) -> tuple[type[Threads], tuple[int]]:
         return Threads, (1,)

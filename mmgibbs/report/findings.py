@@ -68,12 +68,12 @@ def diagnosis(row: dict) -> str:
 def warnings(run: Finished) -> list[Finding]:
     """In the order of their weight: chains apart, few effective draws, the posterior itself, breeding values."""
     of_data = (Finding("Model and data", text) for text in run.record.get("warnings", ()))
-    return [*of_chains(run.summary, run.record), *of_data, *_levels(run)]
+    return [*chain_findings(run.summary, run.record), *of_data, *_levels(run)]
 
 
 def said_at_the_end(summary: pl.DataFrame, record: Mapping) -> list[str]:
     """The warnings that a run says in a line each when it ends, also one that is to be quiet."""
-    chains = [f"{finding.title}: {finding.fact}" for finding in of_chains(summary, record)]
+    chains = [f"{finding.title}: {finding.fact}" for finding in chain_findings(summary, record)]
     negative = reliability_findings(record.get("negative_reliabilities"), record)
     last = [] if negative is None else [f"{negative.title}: {negative.fact}"]
     return [f"warning: {text}" for text in (*chains, *record.get("warnings", ()), *last)]
@@ -97,7 +97,7 @@ def _title(note: str) -> str:
     return "Levels set to 0" if any(words in note for words in SET_TO_0) else "Note"
 
 
-def of_chains(summary: pl.DataFrame, record: Mapping) -> list[Finding]:
+def chain_findings(summary: pl.DataFrame, record: Mapping) -> list[Finding]:
     """Parameters that move, but whose chains do not agree or whose draws are too few."""
     out, sampled = [], lower_triangle(summary).filter(pl.col("sd") > 0)
     if record.get("method") in ("blup", "reml") or sampled.is_empty():

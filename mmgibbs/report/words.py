@@ -227,20 +227,20 @@ def model_table(
     traits, variances = list(analysis.get("traits", {})), analysis.get("variances", {})
     estimated, solved = record.get("method") == "reml", record.get("method") in ("blup", "reml")
 
-    def on(spec: dict) -> str:
+    def describe_traits(spec: dict) -> str:
         chosen = spec.get("traits") or traits
         return "all traits" if len(traits) > 1 and list(chosen) == traits else ", ".join(chosen)
 
     rows, coefficients = [], coefficients or {}
     if intercept_traits:
-        every = on({"traits": list(intercept_traits)})
+        every = describe_traits({"traits": list(intercept_traits)})
         rows.append(("intercept", "fixed", every, levels.get("intercept"), "none" if solved else "flat prior"))
     for name, fixed in (analysis["model"].get("fixed") or {}).items():
         rows.append(
             (
                 name,
                 f"fixed {_fixed_kind(name, fixed)}",
-                on(fixed),
+                describe_traits(fixed),
                 coefficients.get(name, levels.get(name)),
                 "none" if solved else fixed_prior_words(fixed.get("prior", "flat"), fixed.get("traits") or traits),
             )
@@ -262,7 +262,7 @@ def model_table(
                 (
                     title,
                     f"random effect of {level}{curve}; {related}",
-                    on(spec),
+                    describe_traits(spec),
                     levels.get(name),
                     _treated(variances, name, estimated),
                 )
@@ -272,13 +272,13 @@ def model_table(
         fixed = (
             "fixed at its given value" if (markers.get("variance") or {}).get("fixed") else "sampled with the effects"
         )
-        rows.append((name, f"effects of SNPs, prior {markers.get('prior')}", on(markers), snps, fixed))
+        rows.append((name, f"effects of SNPs, prior {markers.get('prior')}", describe_traits(markers), snps, fixed))
     weights = analysis.get("data", {}).get("weights")
     rows.append(
         (
             "residual",
             f"random; weighted by {weights}" if weights else "random",
-            on({}),
+            describe_traits({}),
             record.get("data", {}).get("records", {}).get("used"),
             _residual_treated(analysis, estimated) + _classes_clause(record),
         )

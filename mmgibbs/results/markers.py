@@ -143,33 +143,35 @@ def markers_file(
         return {}
     frame = prepared.genotypes.checked.snps
 
-    def of_all(name: str, values: np.ndarray, number: np.ndarray) -> pl.Series:
+    def all_snps_column(name: str, values: np.ndarray, number: np.ndarray) -> pl.Series:
         """number: of each SNP in the file."""
         out = np.full(frame.height, np.nan)
         out[number] = values
         return _column(name, out)
 
-    columns = [of_all("centre", prepared.genotypes.centre, prepared.genotypes.checked.kept_snps)]
+    columns = [all_snps_column("centre", prepared.genotypes.centre, prepared.genotypes.checked.kept_snps)]
     terms = {m.name for m in prepared.design.markers}
     for m in prepared.design.markers:
         moments, trait = moments_by_term[m.key], prepared.design.traits[m.trait]
         ending = column_suffix(m.name, trait, terms)
         for what, column in (("effect", moments.mean), ("effect_sd", moments.sd), ("effect_mcse", moments.mcse)):
-            columns.append(of_all(f"{what}_{ending}", column[EFFECT][:, 0] * m.scale, m.number))
+            columns.append(all_snps_column(f"{what}_{ending}", column[EFFECT][:, 0] * m.scale, m.number))
         chances, errors = moments.mean[CHANCE], moments.mcse[CHANCE]
         if chances.shape[1] > 1:
-            columns.append(of_all(f"pip_{ending}", 1 - chances[:, 0], m.number))
-            columns.append(of_all(f"pip_mcse_{ending}", errors[:, 0], m.number))
+            columns.append(all_snps_column(f"pip_{ending}", 1 - chances[:, 0], m.number))
+            columns.append(all_snps_column(f"pip_mcse_{ending}", errors[:, 0], m.number))
         if chances.shape[1] > 2:
-            columns += [of_all(f"class_{k}_{ending}", chances[:, k], m.number) for k in range(chances.shape[1])]
+            columns += [
+                all_snps_column(f"class_{k}_{ending}", chances[:, k], m.number) for k in range(chances.shape[1])
+            ]
     for m in prepared.design.markers:
         if m.joint is None or not m.first or m.joint_key not in states:
             continue
         of_states = states[m.joint_key]
         for k, label in enumerate(state_labels(m.joint, prepared.design.traits)):
             ending = column_suffix(m.name, label, terms)
-            columns.append(of_all(f"state_{ending}", of_states.mean[0][:, k], m.number))
-            columns.append(of_all(f"state_mcse_{ending}", of_states.mcse[0][:, k], m.number))
+            columns.append(all_snps_column(f"state_{ending}", of_states.mean[0][:, k], m.number))
+            columns.append(all_snps_column(f"state_mcse_{ending}", of_states.mcse[0][:, k], m.number))
     return {FILE: frame.with_columns(columns).write_parquet}
 
 

@@ -210,7 +210,7 @@ def advance_chain(job: Job, chain: int, until: int, ended: Callable[[], None] | 
 
     first = running.number + 1
 
-    def after_sweep(running: ResumableChain) -> bool:
+    def stop_or_report(running: ResumableChain) -> bool:
         if running.number == first:
             kernel_store().save()  # other first runs wait for them
         if report.due(running.number):
@@ -222,7 +222,7 @@ def advance_chain(job: Job, chain: int, until: int, ended: Callable[[], None] | 
         return progress.asked_to_stop
 
     report.write(at())
-    running.advance(until, after_sweep)
+    running.advance(until, stop_or_report)
     report.write(at())
     if writer is not None:
         writer.save(running.number, running.state(), job.kept_facts)

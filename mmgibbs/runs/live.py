@@ -19,7 +19,7 @@ import numpy as np
 
 from mmgibbs.runs.chains import ChainFactory
 from mmgibbs.runs.checkpoints import Checkpoints
-from mmgibbs.runs.progress import Show, format_time_left
+from mmgibbs.runs.progress import Show, format_remaining_time
 from mmgibbs.runs.progress_file import Position
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class LivePage:
         """All sweeps that are left, at the speed of all chains since they were first seen."""
         made = sum(sweep - self._first.get(c, 0) for c, sweep in enumerate(at))
         seconds = time.monotonic() - self._started
-        return format_time_left(sum(total - sweep for sweep in at) * seconds / made, utc=True) if made > 0 else ""
+        return format_remaining_time(sum(total - sweep for sweep in at) * seconds / made, utc=True) if made > 0 else ""
 
     def _kept(self) -> list[dict[str, np.ndarray]]:
         """Of each chain with a checkpoint: name -> (draws, ...), or of chains side by side (draws, chains, ...)."""

@@ -108,7 +108,7 @@ def clearest(summary: pl.DataFrame) -> pl.DataFrame:
     return summary.with_row_index("row").sort(ratio, descending=True).head(CLEAREST).sort("row").drop("row")
 
 
-def format_time_left(seconds: float, utc: bool = False) -> str:
+def format_remaining_time(seconds: float, utc: bool = False) -> str:
     """'1:02:03 left, done about 16:40'; with the day where that is not today's. utc: for readers elsewhere."""
     from tqdm import tqdm
 
@@ -171,7 +171,7 @@ class _Lines:
             return
         rate = (number - before) / max(now - since, 1e-9)
         speed = f", {rate:,.0f} sweeps/s" if now - since > 1 else ""
-        remaining = "" if done or rate <= 0 else f", {format_time_left((total - number) / rate)}"
+        remaining = "" if done or rate <= 0 else f", {format_remaining_time((total - number) / rate)}"
         self._last[chain] = (now, number)
         line = f"{self.labels[chain]}: sweep {number:,} of {total:,}{speed}{remaining}"
         self.say("; ".join(filter(None, (line, self.describe(position.values)))))

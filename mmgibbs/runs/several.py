@@ -132,11 +132,11 @@ def run_scenarios(
 
     with connect(cluster, Console(progress).say) as workers:
 
-        def one(analysis: Analysis, name: str) -> Scenario:
+        def run_scenario(analysis: Analysis, name: str) -> Scenario:
             console = Console(progress, name=name)
             return _run(analysis, name, console, how, ClusterExecutor(workers, console.say))
 
-        return _run_threads(one, analyses, names, workers.threads, notify)
+        return _run_threads(run_scenario, analyses, names, workers.threads, notify)
 
 
 def _run(analysis: Analysis, name: str, console: Console, how: dict, executor: Executor) -> Scenario:

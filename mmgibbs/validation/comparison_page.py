@@ -79,7 +79,7 @@ def page(comparison: Comparison) -> dict:
             z = [("z", "difference from the first analysis, in standard errors of the difference")]
             columns = z * bool(table["difference"].count()) + [OF_N[method]]
             own["explained"] = explain_statistics(method, table["statistic"].to_list()) + columns
-            summary = " ".join([*left_out_sentence(comparison, method), summary])
+            summary = " ".join([*excluded_sentence(comparison, method), summary])
             sections.append({"id": method, "heading": heading, "summary": summary} | own)
     return {
         "title": f"Validation of {len(comparison.names)} analyses",
@@ -96,7 +96,7 @@ def page(comparison: Comparison) -> dict:
     }
 
 
-def left_out_sentence(comparison: Comparison, method: str) -> list[str]:
+def excluded_sentence(comparison: Comparison, method: str) -> list[str]:
     """The sentence of the pages of the analyses, where all have the same; else none."""
     known_ones = [v.info for v in comparison.validations if ("folds" if method == "kfold" else method) in v.info]
     said = {kfold_summary(info) if method == "kfold" else lr_summary(info) for info in known_ones}

@@ -240,7 +240,7 @@ def solve_whole_and_partial(
     planned: list[PlannedFactor | None] = [None, None]
     made: list[DirectSolver | None] = [None, None]
 
-    def plan_whole() -> None:
+    def plan_complete() -> None:
         try:
             planned[0] = whole.planned(columns, order.find)
         finally:
@@ -258,7 +258,7 @@ def solve_whole_and_partial(
         made[i] = None if of is None else of.made()
 
     with blas_threads(1):  # each would put the number back that it found, while the other is at work
-        at_once([plan_whole, plan_partial])
+        at_once([plan_complete, plan_partial])
         threads = at_once if fit_together(*planned) else ALONE
         threads([bind(make, i) for i in range(2)])
     return replace(whole, direct=made[0]), replace(found[0], direct=made[1])

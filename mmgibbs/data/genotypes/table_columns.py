@@ -113,9 +113,9 @@ def choose_columns(table: Table, wanted: str | None, traits: Collection[str]) ->
         )
         left_out = [name for name in left_out if name not in other_ids]
     if standard:
-        notes.append(f"{table.name}: {_note_left_out([n for n in left_out if n in standard])}")
+        notes.append(f"{table.name}: {_note_excluded([n for n in left_out if n in standard])}")
     if unusual := [name for name in left_out if name not in standard]:
-        warnings.append(f"{table.name}: {_note_left_out(unusual)}; a column that is a SNP needs another name")
+        warnings.append(f"{table.name}: {_note_excluded(unusual)}; a column that is a SNP needs another name")
     if of_dominance:
         notes.append(
             f"{table.name}: {len(of_dominance):,} columns of heterozygotes, such as {of_dominance[0]}, left out"
@@ -230,7 +230,7 @@ def _alleles_of_raw(snps: Sequence[str]) -> tuple[list[str], list[str] | None, l
     )
 
 
-def _note_left_out(columns: Sequence[str]) -> str:
+def _note_excluded(columns: Sequence[str]) -> str:
     is_single = len(columns) == 1
     return (
         f"column{'' if is_single else 's'} {_listed(columns)} {agreeing(len(columns), 'is')} no "

@@ -284,11 +284,11 @@ class PcgSolver:
         parts = np.array_split(np.arange(b.shape[1]), max(1, min(self.threads.count, b.shape[1])))
         found: list = [None] * len(parts)
 
-        def solve_part(i: int) -> None:
+        def solve_group(i: int) -> None:
             own, at = (np.ascontiguousarray(a[:, parts[i]]) for a in (b, start))
             found[i] = conjugate_gradients(self.times, self.precondition, own, at, wanted, self.iteration_limit)
 
-        self.threads([partial(solve_part, i) for i in range(len(parts))])
+        self.threads([partial(solve_group, i) for i in range(len(parts))])
         x, residual = (np.concatenate([f[i] for f in found], axis=1) for i in (0, 1))
         left, iterations = (np.concatenate([f[i] for f in found]) for i in (2, 3))
         error = np.sqrt(left / n)

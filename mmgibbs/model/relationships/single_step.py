@@ -135,11 +135,11 @@ class SingleStep(Pedigree):
             return lambda z: self._noise(z[position])[code]
         of_pedigree = np.sqrt(by_core.pedigree_weight)
 
-        def of_both(z: np.ndarray) -> np.ndarray:
+        def combine_noise(z: np.ndarray) -> np.ndarray:
             first, more = (np.ascontiguousarray(half) for half in np.split(z, 2, axis=1))
             return self._noise(first[position])[code] + of_pedigree * mendelian_noise(lists, more)
 
-        return of_both
+        return combine_noise
 
     def draw(self, z: np.ndarray) -> np.ndarray:
         """u2 = L'^-1 z2, u1 = B u2 + e1. By a core with omega below 1, M is formed: its root is no product."""

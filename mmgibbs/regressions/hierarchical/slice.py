@@ -355,7 +355,7 @@ class HostVisits:
         """beta (C, G, d) in place; Q (C, d, d); mean, width (C, G, d)."""
         options, groups = self.options, self.groups
 
-        def part(c: int, first: int, last: int) -> None:
+        def sweep_range(c: int, first: int, last: int) -> None:
             key = keys.seed, keys.chains[c]
             if options.method == "slice":
                 of_slice = options.family == "poisson", Q[c], mean[c], width[c], options.most_steps, True
@@ -365,7 +365,7 @@ class HostVisits:
                     groups, Q[c], mean[c], beta[c], first, last, sweep, LATENT, COEFFICIENT, *key
                 )
 
-        self.arrays.at_once([partial(part, c, a, b) for c in range(len(keys)) for a, b in self.ranges])
+        self.arrays.at_once([partial(sweep_range, c, a, b) for c in range(len(keys)) for a, b in self.ranges])
 
 
 def read_response(data: RegressionData, options: HierarchicalSliceOptions) -> tuple[np.ndarray, np.ndarray, list]:

@@ -70,10 +70,10 @@ class SoftmaxGradient:
     def _parts(self, slopes: Array, offset: Array) -> list[tuple[Array, Array, Array]]:
         done: dict[int, tuple[Array, Array, Array]] = {}
 
-        def one(number: int) -> None:
+        def add_part(number: int) -> None:
             done[number] = self._sum_blocks(self.parts[number], slopes, offset)
 
-        calls = [partial(one, number) for number in range(len(self.parts))]
+        calls = [partial(add_part, number) for number in range(len(self.parts))]
         if len(calls) == 1:
             calls[0]()
         else:

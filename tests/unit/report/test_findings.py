@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from mmgibbs.report.findings import attention, diagnosis, excess, of_chains, remarks
+from mmgibbs.report.findings import attention, chain_findings, diagnosis, excess, remarks
 from mmgibbs.report.finished import Finished
 
 
@@ -79,7 +79,7 @@ def test_how_far_a_parameter_is_beyond_the_limits(rhat, bulk, tail, beyond, said
 )
 def test_few_effective_draws_say_of_what(bulk, tail, advice):
     known = {"parameter": ["h2", "var", "cov"], "mean": [0.3, 2.0, 1.0], "sd": [1.0] * 3, "rhat": [1.051, 1.01, 1.01]}
-    apart, few = of_chains(pl.DataFrame(known | {"ess_bulk": bulk, "ess_tail": tail}), {})
+    apart, few = chain_findings(pl.DataFrame(known | {"ess_bulk": bulk, "ess_tail": tail}), {})
     assert apart.fact.endswith("the worst is h2 with 1.051.")
     assert few.fact.endswith("is below 100 for 3 of 3 parameters; the smallest is 40, of h2.")
     assert few.advice == advice

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from mmgibbs.report.findings import of_chains
+from mmgibbs.report.findings import chain_findings
 from mmgibbs.report.triangle import lower_triangle
 
 
@@ -53,5 +53,5 @@ def test_what_is_not_symmetric_stays():
 def test_it_counts_once_in_warnings():
     rows = [("V[a,a]", 1.0, 0.1), ("V[a,b]", 0.2, 0.3), ("V[b,a]", 0.2, 0.3), ("V[b,b]", 2.0, 0.1)]
     table = summary(rows).with_columns(rhat=1.2, ess_bulk=500.0, ess_tail=500.0)
-    (found,) = of_chains(table, {})
+    (found,) = chain_findings(table, {})
     assert "for 3 of 3 parameters" in found.fact

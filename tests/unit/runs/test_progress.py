@@ -8,7 +8,7 @@ import pytest
 
 from mmgibbs.runs import progress
 from mmgibbs.runs.log import RunLog
-from mmgibbs.runs.progress import Console, format_time_left
+from mmgibbs.runs.progress import Console, format_remaining_time
 from mmgibbs.runs.progress_file import Position
 
 SCHEDULE, LABELS = SimpleNamespace(n_sweeps=1000, burn_in=200), ("chain 1", "chain 2")
@@ -116,9 +116,10 @@ def test_a_full_disk_silences_the_log_alone(tmp_path, monkeypatch):
 def test_the_time_that_is_left(monkeypatch):
     monkeypatch.setattr(time, "time", lambda: 1_700_000_000.0)
     monkeypatch.setattr(time, "localtime", lambda s=1_700_000_000.0: time.gmtime(s))
-    assert format_time_left(75) == "01:15 left, done about 22:14"
-    assert format_time_left(3 * 86400 + 60) == "72:01:00 left, done about Fri 17 Nov 22:14"
+    assert format_remaining_time(75) == "01:15 left, done about 22:14"
+    assert format_remaining_time(3 * 86400 + 60) == "72:01:00 left, done about Fri 17 Nov 22:14"
     monkeypatch.setattr(time, "localtime", lambda s: time.gmtime(s + 7200))
     assert (
-        format_time_left(75).endswith("00:14") and format_time_left(75, utc=True) == "01:15 left, done about 22:14 UTC"
+        format_remaining_time(75).endswith("00:14")
+        and format_remaining_time(75, utc=True) == "01:15 left, done about 22:14 UTC"
     )
