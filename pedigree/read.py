@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import polars as pl
 
+from pedigree.births import read_births
 from pedigree.columns import RECOGNISED, PedigreeColumns, choose_columns, has_role_name, question_ids
 from pedigree.errors import PedigreeError, UnknownColumns
 from pedigree.groups import group_codes
@@ -241,7 +242,7 @@ def _check(
     birth = (
         None
         if chosen.birth is None
-        else _births(table, frame[chosen.birth], chosen, unknown, all_ids, sire, dam, notes)
+        else read_births(table, frame[chosen.birth], chosen, unknown, all_ids, sire, dam, notes)
     )
     order = parents_first_order(sire, dam, generation)
     code, sire, dam = recode(sire, dam, order)
@@ -492,84 +493,6 @@ def _loop_message(table: Table, ids: pl.Series, loop: np.ndarray, sire: np.ndarr
         f"{table.name} row {row}: {shown[0]} is its own ancestor: {steps} (each followed by a parent); "
         "needed parents older than their progeny"
     )
-
-
-def _births(
-    table: Table,
-    text: pl.Series,
-    chosen: PedigreeColumns,
-    unknown: tuple[str, ...],
-    ids: pl.Series,
-    sire: np.ndarray,
-    dam: np.ndarray,
-    notes: list[str],
-) -> np.ndarray | None:
-    """(n,) float64 births, checked against the parents' births; None where a column not asked for holds something else.
-
-    What means an unknown parent means an unknown birth as well: old files write 0.
-    """
-    text = text.set(text.is_in([*unknown, "NA"]), None)
-    number = birth_numbers(text)
-    bad = (number.is_null() & text.is_not_null()).arg_true()
-    if len(bad):
-        means_unknown = are_unknown_codes(text.gather(bad), "value") | text.gather(bad).str.contains(_NO_DATE)
-        text = text.clone().scatter(bad.filter(means_unknown), None)
-        bad = bad.filter(~means_unknown)
-    if "0" in unknown and (zero := (number == 0).fill_null(False)).any():  # also '0.0'
-        number = number.set(zero, None)
-    if len(bad):
-        problem = (
-            f"{table.name} row {table.line(bad[0])}: column '{chosen.birth}' has {quoted(text[bad[0]])}, "
-            "needed a year (a number) or a date as 2011-03-04 or 04.03.2011"
-        )
-        if chosen.birth_asked:
-            raise PedigreeError(problem)
-        notes.append(f"births are not used: {problem}")
-        return None
-    birth = np.full(len(ids), np.nan)
-    birth[: len(text)] = number.to_numpy()
-    for parent, role in ((sire, "sire"), (dam, "dam")):
-        years = birth[: parent.size]
-        of_parent = np.where(parent >= 0, birth[parent], np.nan)
-        younger = np.flatnonzero(of_parent > years)
-        if younger.size:
-            i = int(younger[0])
-            p = int(parent[i])
-            more = f" ({younger.size} such rows)" if younger.size > 1 else ""
-            if not chosen.birth_asked:
-                more += f"; column '{chosen.birth}' was recognised as the birth: name the columns to leave it out"
-            raise PedigreeError(
-                f"{table.name} row {table.line(i)}: {role} {quoted(ids[p])} is younger than its calf {quoted(ids[i])} "
-                f"(born {text[p]} > {text[i]}){more}"
-            )
-        equal = int(np.count_nonzero(of_parent == years))
-        if equal:
-            notes.append(f"same birth as the {role}, tolerated: {counted(equal, 'animal')}")
-    return birth
-
-
-def birth_numbers(text: pl.Series) -> pl.Series:
-    """Convert births to Float64; null where they are neither numbers nor dates.
-
-    Numbers stay as they are; dates yyyy-mm-dd or dd.mm.yyyy become year + (day of the year - 1) / 366. 31.12.99 is
-    null: which century is for the user to say.
-    """
-    number = text.cast(pl.Float64, strict=False)
-    if number.null_count() == text.null_count():
-        return number
-    date = _dates(text, _YEAR_FIRST, "%Y-%m-%d").fill_null(_dates(text, _DAY_FIRST, "%d.%m.%Y"))
-    by_date = date.dt.year().cast(pl.Float64) + (date.dt.ordinal_day() - 1).cast(pl.Float64) / 366
-    return number.fill_null(by_date)
-
-
-# of the text, without a time that may follow; %Y alone takes 99 for the year 99
-_YEAR_FIRST = r"^(\d{4}-\d{1,2}-\d{1,2})(?:\D|$)"
-_NO_DATE = r"^[0./\- :]+$"  # 0000-00-00 of databases
-_DAY_FIRST = r"^(\d{1,2}\.\d{1,2}\.\d{4})(?:\D|$)"
-
-
-def _dates(text: pl.Series, form: str, written: str) -> pl.Series:
-    return text.str.extract(form, 1).str.to_date(written, strict=False)
 
 
 def _with_groups(

@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import tabular
 
+from pedigree.births import birth_numbers
 from pedigree.errors import PedigreeError, TableError, UnknownColumns
 from pedigree.inbreeding import inbreeding
-from pedigree.read import birth_numbers, read_pedigree
+from pedigree.read import read_pedigree
 from pedigree.relationship import a_inverse_csr, relatives
 
 
