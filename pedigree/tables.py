@@ -419,10 +419,10 @@ def _text_table(content: bytes, name: str, separator: Separator, header: bool | 
         raise TableError(f"{name} row {scanned.wrong_line}: {WRONG[scanned.wrong]}")
     if scanned.uneven_line:
         raise TableError(
-            _explain_leading_lines(content, name, separator if is_stated else None)
+            _explain_leading_lines(content, name, separator, is_stated)
             or f"{name} row {scanned.uneven_line}: found {counted(scanned.uneven_fields, 'field')} separated by "
             f"{_describe_separator(separator)}, needed {scanned.n_fields} as in row {scanned.first_line}"
-            + _drop_row_names(content, scanned)
+            + _hint_row_names(content, scanned)
         )
     lines = None
     if scanned.n_blank or scanned.multiline:
@@ -463,7 +463,7 @@ def _checked_names(header: Sequence[str], n_columns: int, name: str) -> tuple[st
     return names
 
 
-def _drop_row_names(content: bytes, scanned: Scan) -> str:
+def _hint_row_names(content: bytes, scanned: Scan) -> str:
     """Recognise a table of R's write.table: names of rows in every line, and none for them in the first."""
     lines = content[: 1 << 20].split(b"\n")[scanned.first_line - 1 :][:2]
     one_more = scanned.uneven_line == scanned.first_line + 1 and scanned.uneven_fields == scanned.n_fields + 1
@@ -510,22 +510,28 @@ def _describe_separator(separator: str) -> str:
     return {WHITESPACE: "white space", "\t": "tabs"}.get(separator, f"'{separator}'")
 
 
-def _explain_leading_lines(content: bytes, name: str, separator: str | None) -> str | None:
-    """Explain that the first lines are none of the table; None if they are."""
+def _explain_leading_lines(content: bytes, name: str, separator: str, is_stated: bool) -> str | None:
+    """Explain that the first lines are none of the table; None if they are.
+
+    Other separators than the guessed one are tried only if it does not split the first line, or is white space: that
+    splits any sentence.
+    """
     text = content[: 1 << 16].decode(errors="ignore").splitlines()
     if len(content) > 1 << 16:
         text = text[:-1]  # it is cut
     lines = [(row, line) for row, line in enumerate(text, 1) if line.strip()]
+    is_split = separator != WHITESPACE and bool(lines) and max(_count_fields([lines[0][1]], separator)) > 1
+    marks = (separator,) if is_stated or is_split else (*_COMMON_SEPARATORS, WHITESPACE)
     for n_above in range(1, min(_MAX_LINES_ABOVE, len(lines) - 2) + 1):
         below = [line for _, line in lines[n_above : n_above + _LINES_FOR_GUESS]]
-        for mark in (*_COMMON_SEPARATORS, WHITESPACE) if separator is None else (separator,):
+        for mark in marks:
             counts = _count_fields(below, mark)
             n = counts.pop()
             n_first = max(_count_fields([lines[0][1]], mark))
             if counts or n < 2 or n_first == n:
                 continue
-            if n_above == 1 and n_first == n - 1 and n > 2:
-                return None  # names of columns, but for that of row names
+            if n_above == 1 and (n_first > n or (n_first == n - 1 and n > 2)):
+                return None  # names of columns: more than there are, or all but that of row names
             rows = f"row {lines[0][0]}" if n_above == 1 else f"rows {lines[0][0]} to {lines[n_above - 1][0]}"
             first = "it is" if n_above == 1 else "they are"
             return (

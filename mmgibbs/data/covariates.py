@@ -130,7 +130,7 @@ class Basis:
         U, to_raw = X, np.eye(X.shape[1])
         if self.legendre_range is None:
             # Powers about the centre, where the constant is free to move: x^3 of a year would be lost in rounding.
-            shift, scale = self._centre_and_spread(weight) if centre else (0.0, self._variance_around(0.0, weight))
+            shift, scale = self._centre_and_spread(weight) if centre else (0.0, self._sd_around(0.0, weight))
             U = np.where(met[:, None], powers(self.x, self.degree, shift, scale), 0.0)
             to_raw = powers_to_raw(self.degree, shift, scale)
         if centre:
@@ -156,10 +156,10 @@ class Basis:
         if not weight.any():
             return 0.0, 1.0
         shift = float(np.average(self.x, weights=weight))
-        spread = self._variance_around(shift, weight)
+        spread = self._sd_around(shift, weight)
         # A constant: its distance from its mean is rounding alone.
         return (shift, spread) if spread > 1e-12 * abs(shift) else (shift, max(abs(shift), 1.0))
 
-    def _variance_around(self, point: float, weight: np.ndarray) -> float:
+    def _sd_around(self, point: float, weight: np.ndarray) -> float:
         spread = float(np.sqrt(np.average((self.x - point) ** 2, weights=weight))) if weight.any() else 0.0
         return spread if spread > 0 else 1.0

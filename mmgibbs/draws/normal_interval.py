@@ -39,7 +39,7 @@ def normal_interval(a, b):
     """Phi(b) - Phi(a) for a <= b, either end possibly infinite, with a small relative error until it underflows: beyond
     37 standard deviations it is 0.
     """
-    return interval_draw_given_tails(a, b, tail(a), tail(b))
+    return interval_given_tails(a, b, tail(a), tail(b))
 
 
 @kernel(fastmath=False, forceinline=True)
@@ -49,7 +49,7 @@ def tail(x):
 
 
 @kernel(fastmath=False, forceinline=True)
-def interval_draw_given_tails(a, b, tail_a, tail_b):
+def interval_given_tails(a, b, tail_a, tail_b):
     """`normal_interval` of (a, b), a <= b, whose tails are known: tail_a = `tail`(a), tail_b = `tail`(b)."""
     if a > 0.0:
         return 0.5 * (tail_a - tail_b)

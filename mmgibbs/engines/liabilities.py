@@ -21,7 +21,7 @@ from math import sqrt
 import numpy as np
 
 from mmgibbs.draws.elementary import log
-from mmgibbs.draws.normal_interval import interval_draw_given_tails, log_normal_interval, tail
+from mmgibbs.draws.normal_interval import interval_given_tails, log_normal_interval, tail
 from mmgibbs.draws.poisson_log_normal import poisson_log_normal
 from mmgibbs.draws.purpose import LIABILITY, stream
 from mmgibbs.draws.truncated_normal import fill_truncated, truncated_normal, truncated_work_arrays
@@ -261,8 +261,8 @@ def log_ratio_of_cuts(records, category, cuts, proposed, trait, y, e, B, s, firs
                 tail_low, tail_high = tail(low), tail(high)  # what costs most: not again for a cut that stays
                 new_tail_low = tail_low if new_low == low else tail(new_low)
                 new_tail_high = tail_high if new_high == high else tail(new_high)
-                p = interval_draw_given_tails(low, high, tail_low, tail_high)
-                new = interval_draw_given_tails(new_low, new_high, new_tail_low, new_tail_high)
+                p = interval_given_tails(low, high, tail_low, tail_high)
+                new = interval_given_tails(new_low, new_high, new_tail_low, new_tail_high)
                 if p > TINY and new > TINY:
                     product *= new / p
                 else:

@@ -223,9 +223,8 @@ class HorseshoeProbit(Classifier):
     ----------
     .. [1] Carvalho, C. M., Polson, N. G. & Scott, J. G. (2010). The horseshoe estimator for sparse signals.
         Biometrika 97, 465-480.
-    .. [2] Piironen, J. & Vehtari, A. (2017). Sparsity information and regularization in the horseshoe and other
-    shrinkage
-       priors. Electronic Journal of Statistics 11, 5018-5051.
+    .. [2] Piironen, J. & Vehtari, A. (2017). Sparsity information and regularization in the horseshoe and
+        other shrinkage priors. Electronic Journal of Statistics 11, 5018-5051.
 
     Examples
     --------
@@ -583,7 +582,7 @@ class HierarchicalSlice(Classifier):
         ndarray, shape (n,)
             Classes, or expected counts.
         """
-        predicted = self._group_arguments(X, groups, group_predictors)
+        predicted = self._predict_groups(X, groups, group_predictors)
         return predicted if self.classes_ is None else self.classes_[predicted.argmax(axis=1)]
 
     def predict_proba(
@@ -617,9 +616,9 @@ class HierarchicalSlice(Classifier):
         """
         if self.family == "poisson":
             raise ModelError("HierarchicalSlice: predict_proba needs classes, found family 'poisson'; use predict")
-        return self._group_arguments(X, groups, group_predictors)
+        return self._predict_groups(X, groups, group_predictors)
 
-    def _group_arguments(
+    def _predict_groups(
         self, X: npt.ArrayLike | Frame, groups: npt.ArrayLike | None, group_predictors: npt.ArrayLike | Frame | None
     ) -> np.ndarray:
         self._needs_fit()

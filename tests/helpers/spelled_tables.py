@@ -171,7 +171,15 @@ def breeding_values(prepared) -> dict[str, np.ndarray]:
     design = prepared.design
     k = [t.name for t in design.terms].index("genetic")
     kin, effects = design.terms[k].relationship.relatives, [e for t in design.terms for e in t.effects]
-    arrays = [design.y, kin.sire, kin.dam, *(e.level for e in effects), *(e.covariates for e in effects)]
+    arrays = [
+        design.y,
+        design.weight,
+        kin.sire,
+        kin.dam,
+        kin.dinv,
+        *(e.level for e in effects),
+        *(e.covariates for e in effects),
+    ]
     key = tuple(None if a is None else a.tobytes() for a in arrays)
     if key not in _SOLVED:
         _SOLVED[key] = _solve_dense(design)[k]

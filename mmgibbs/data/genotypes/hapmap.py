@@ -140,13 +140,13 @@ def _alleles(alleles: pl.Series, pairs: np.ndarray) -> tuple[np.ndarray, np.ndar
         if is_used[j]:
             numbers = [_BASES.index(letter) for letter in said]
             if len(numbers) < 2:
-                numbers += [allele for allele in _encode_bases(pairs[:, j]) if allele not in numbers]
+                numbers += [allele for allele in _list_bases(pairs[:, j]) if allele not in numbers]
                 is_used[j] = len(numbers) <= 2
             out[j, : min(len(numbers), 2)] = numbers[:2]
     return out, is_used
 
 
-def _encode_bases(pairs: np.ndarray) -> list[int]:
+def _list_bases(pairs: np.ndarray) -> list[int]:
     """Numbers of the letters in genotypes; + and - are alleles where the column of alleles says so."""
     codes = np.unique(pairs)
     codes = codes[codes < _CODE_UNKNOWN]

@@ -66,7 +66,8 @@ def solve(case, effect, folder):
     design = prepared.design
     k = [t.name for t in design.terms].index("genetic")
     kin = design.terms[k].relationship.relatives
-    arrays = (design.y, kin.sire, kin.dam, *(e.level for t in design.terms for e in t.effects), design.terms[k].active)
+    levels = [e.level for t in design.terms for e in t.effects]
+    arrays = (design.y, design.weight, kin.sire, kin.dam, kin.dinv, *levels, design.terms[k].active)
     key = (effect, *(None if a is None else a.tobytes() for a in arrays))
     if key not in _SOLVED:
         variances = {"genetic": np.array(G), "pe": np.array(PE)}

@@ -411,6 +411,8 @@ def pedigree_inputs():
     add("names again", "refused", text_of() + "id,sire,dam\n")
     add("names again in capitals", "refused", text_of() + "ID,SIRE,DAM\n")
     add("names of another table again", "refused", text_of() + "Animal,Father,Mother\n")
+    numbered = Spelling(lambda i: f"N{i + 1}")
+    add("the last animal is N and a number", "same", text_of(numbered.pedigree()), numbered.ids)
     for last in ("Total,40,", "n=40,,", "(40 rows affected),,", "TOTAL:,,"):
         add(f"last line {last}", "told", text_of() + last + "\n")
     for name, again, expected in (

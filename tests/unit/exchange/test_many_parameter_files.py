@@ -76,7 +76,8 @@ class Importer:
         kin = [t.relationship.relatives for t in design.terms if hasattr(t.relationship, "relatives")]
         arrays = [
             design.y, design.weight, R, *(g for g in G if g is not None),
-            *(e.level for e in effects), *(e.covariates for e in effects), *(a for k in kin for a in (k.sire, k.dam)),
+            *(e.level for e in effects), *(e.covariates for e in effects),
+            *(a for k in kin for a in (k.sire, k.dam, k.dinv)),
         ]  # fmt: skip
         key = tuple(None if a is None else np.asarray(a).tobytes() for a in arrays)
         if key not in self.solved:

@@ -142,6 +142,12 @@ def test_an_unnamed_column_gets_a_name(tmp_path):
         ("a,b\n", "t.csv: has a header line but no rows"),
         ("a,b\n1,2\n\n3\n", "t.csv row 4: found 1 field separated by ',', needed 2 as in row 1"),
         ("a,b\n1,2\n3,4,5\n6\n", "t.csv row 3: found 3 fields separated by ',', needed 2 as in row 1"),
+        *(  # blanks within cells do not make white space the separator
+            ("a,b,c\n" + "1,x y,2\n" * n + "1,x y,2,3\n" + "1,x y,2\n" * 5, f"t.csv row {n + 2}: found 4 fields")
+            for n in (20, 150)
+        ),
+        ("a,b,c,\n1,2,3\n4,5,6\n", "t.csv row 2: found 3 fields separated by ',', needed 4 as in row 1"),
+        ("a,b,c,d,e\n1,2,3\n4,5,6\n", "t.csv row 2: found 3 fields separated by ',', needed 5 as in row 1"),
         ("\na;b\n1;2;3", "t.csv row 3: found 3 fields separated by ';', needed 2 as in row 2"),
         ('a,b\n"x\ny",2\n3\n', "t.csv row 4: found 1 field"),
         ("a b\n1 2\n3\n", "t.csv row 3: found 1 field separated by white space, needed 2 as in row 1"),
