@@ -64,7 +64,7 @@ def test_covariates_are_divided_by_their_size():
     against_least_squares(example, model_units(likelihood_of(example)[0]))
     wrong = mutant(module, "np.sum(effect.covariates[met] ** 2, axis=0)", "np.ones(effect.n_regressors)")
     with pytest.raises(AssertionError):
-        against_least_squares(example, wrong.units_of(likelihood_of(example)[0]))
+        against_least_squares(example, wrong.model_units(likelihood_of(example)[0]))
 
 
 def test_weights_are_in_the_unit_of_residuals_alone():

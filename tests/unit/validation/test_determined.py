@@ -167,7 +167,7 @@ def test_records_that_slopes_within_levels_do_not_determine_take_two_solves(monk
 def unpredictable_of(wanted, given, kept, monkeypatch):
     matrices = iter([sparse.csc_array(wanted), sparse.csc_array(given)])
     monkeypatch.setattr(estimability, "_matrix", lambda *_: next(matrices))
-    monkeypatch.setattr(estimability, "_in_force", lambda *_: kept)
+    monkeypatch.setattr(estimability, "_active_columns", lambda *_: kept)
     return estimability.unpredictable(None, None, 0)
 
 
