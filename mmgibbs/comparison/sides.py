@@ -224,6 +224,8 @@ def _read_solutions_table(path: Path) -> Side:
     if ids is None:
         needed = f"a column of ids named {', '.join(RECOGNISED['id'][:4])} or level"
         raise ConfigError(f"compare: {path}: {nearest('id', frame.columns)}; needed {needed}")
+    lone_value = next((c for c in frame.columns if c != ids and c.lower() in _VALUES), None)
+    frame = frame.select(ids, *([c for c in frame.columns if c != ids] if lone_value is None else [lone_value]))
     _refuse_slips(table, frame.drop(ids))
     columns = {c: _numbers(frame[c]) for c in frame.columns if c != ids}
     numeric = {c: values for c, values in columns.items() if values is not None}
@@ -232,8 +234,7 @@ def _read_solutions_table(path: Path) -> Side:
             f"compare: {path}: found no column of numbers other than '{ids}'; needed the values to compare"
         )
     components = [Component("", "", c, _values(frame[ids], values)) for c, values in numeric.items()]
-    lone = [c for c in components if c.trait.lower() in _VALUES]
-    return Side(path.name, "table", lone[:1] or components)
+    return Side(path.name, "table", components)
 
 
 def _refuse_slips(table: Table, frame: pl.DataFrame) -> None:

@@ -16,7 +16,7 @@ from mmgibbs.config.schema import write_schema
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.draft.guess import Guess, guess
-from mmgibbs.draft.method import Method
+from mmgibbs.draft.method import GIBBS, Method
 from mmgibbs.draft.write import analysis_text, explain_guess
 from mmgibbs.errors import ConfigError, MmgibbsError, ModelError, option, option_name
 
@@ -135,14 +135,15 @@ def draft(
     new = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        refused = _write_accepted(found, path, new)
+        refused, method = _write_accepted(found, path, new)
         write_schema(path.parent)
         new.replace(path)
     except OSError as error:
         raise ConfigError(f"init: cannot write '{path}': {error.strerror or error}") from None
     finally:
         new.unlink(missing_ok=True)
-    return Draft(path, explain_guess(found), refused)
+    reason = method.describe()
+    return Draft(path, [*explain_guess(found), *([f"warning: {reason}"] if reason else [])], refused)
 
 
 def _refuse(path: Path, tables: Sequence[Path], overwrite: bool) -> None:
@@ -157,8 +158,10 @@ def _refuse(path: Path, tables: Sequence[Path], overwrite: bool) -> None:
         )
 
 
-def _write_accepted(g: Guess, path: Path, new: Path) -> str | None:
-    """Write the analysis to `new`, with the first method that `mmgibbs check` accepts; returns what it would refuse."""
+def _write_accepted(g: Guess, path: Path, new: Path) -> tuple[str | None, Method]:
+    """Write the analysis to `new`, with the first method that `mmgibbs check` accepts; return what it would refuse, and
+    the method.
+    """
     new.write_text(analysis_text(g, path), encoding="utf-8")
     try:
         analysis = load_config(new)
@@ -168,18 +171,19 @@ def _write_accepted(g: Guess, path: Path, new: Path) -> str | None:
         except ModelError as error:
             return _write_other_method(g, path, new, analysis, prepared, str(error))
     except MmgibbsError as error:
-        return str(error).replace(f"{new}: ", "")
-    return None
+        return str(error).replace(f"{new}: ", ""), GIBBS
+    return None, GIBBS
 
 
 def _write_other_method(
     g: Guess, path: Path, new: Path, analysis: Analysis, prepared: Prepared, refused: str
-) -> str | None:
+) -> tuple[str | None, Method]:
     """Where flat priors leave no posterior: REML where it can estimate every variance, else BLUP; proper priors of
     traits that are not normal.
     """
     is_normal = all(trait.type == "normal" for trait in analysis.traits)
     for method in (Method("reml"), _given_variances(prepared)) if is_normal else (_proper_priors(prepared),):
+        method = method._replace(reason=" ".join(refused.replace(f"{new}: ", "").split()))
         new.write_text(analysis_text(g, path, method), encoding="utf-8")
         other = load_config(new)
         try:
@@ -187,9 +191,9 @@ def _write_other_method(
         except ModelError:
             continue
         if not (method.name == "reml" and assembled.undetermined):
-            return None
+            return None, method
     new.write_text(analysis_text(g, path), encoding="utf-8")
-    return refused
+    return refused, GIBBS
 
 
 def _given_variances(prepared: Prepared) -> Method:

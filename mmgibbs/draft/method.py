@@ -1,18 +1,28 @@
-"""How the drafted analysis is solved: by Gibbs sampling, unless the records are too few for that."""
+"""How the drafted analysis is solved: by Gibbs sampling, unless flat priors leave no posterior."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import NamedTuple
 
+COMMENT_COLUMNS = 108
 SAMPLING = "sampler: {chains: 4, burn_in: 1000, samples: 6000, thin: 5, seed: 42}"
 
 
 class Method(NamedTuple):
-    """gibbs, reml or blup, and what stands in `variances`: term -> value as YAML."""
+    """gibbs, reml or blup; `variances`: term -> value as YAML; reason: why flat priors are refused."""
 
     name: str = "gibbs"
     variances: Mapping[str, str] | None = None
+    reason: str = ""
+
+    def describe(self) -> str:
+        """Return the choice and its reason, '' for Gibbs sampling with flat priors."""
+        if not self.reason:
+            return ""
+        chosen = {"reml": "REML", "blup": "BLUP at assumed variances", "gibbs": "proper priors"}[self.name]
+        return f"{chosen} in place of Gibbs sampling with flat priors: {self.reason}"
 
 
 GIBBS = Method()
@@ -20,16 +30,14 @@ GIBBS = Method()
 
 def method_lines(method: Method, offers_reml: bool) -> list[str]:
     """The sections `variances` and `sampler`; offers_reml: as a comment beside Gibbs sampling."""
+    lines = [f"# {line}" for line in textwrap.wrap(method.describe(), COMMENT_COLUMNS)]
     if method.name == "reml":
-        return ["# The records are too few for Gibbs sampling with flat priors.", "sampler: {method: reml}"]
-    lines = []
+        return [*lines, "sampler: {method: reml}"]
     if method.name == "blup":
         lines += [
-            "# The records are too few to estimate the variances. These are equal shares of the variance of the",
-            "# records: write the variances that other studies have found in their place.",
+            "# These are equal shares of the variance of the records:",
+            "# write the variances that other studies have found in their place.",
         ]
-    elif method.variances:
-        lines.append("# The records are too few for flat priors.")
     if method.variances is not None:
         mode = ["  mode: fixed"] if method.name == "blup" else []
         lines += ["variances:", *mode, *(f"  {name}: {value}" for name, value in method.variances.items()), ""]

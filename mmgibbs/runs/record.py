@@ -98,13 +98,13 @@ def scales(design: Design, parameters: NamedParameters) -> dict[str, dict[str, s
     responses = {r.trait: r for r in design.responses}
     out = {}
     for t, trait in enumerate(design.traits):
-        named = {name.partition("[")[0] for name in parameters.draws if _describe_trait(name, trait)}
+        named = {name.partition("[")[0] for name in parameters.draws if _is_of_trait(name, trait)}
         known = words_of_scales(responses.get(t))
         out[trait] = {name: words for name, words in known.items() if name in named}
     return {trait: of for trait, of in out.items() if of}
 
 
-def _describe_trait(name: str, trait: str) -> bool:
+def _is_of_trait(name: str, trait: str) -> bool:
     inside = name.partition("[")[2].removesuffix("]")
     return inside == trait or inside.startswith((f"{trait}:", f"{trait}|"))
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, option
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.simulation import arguments
 from pedigree.kernels import kernel
@@ -49,6 +49,8 @@ class Genome:
 
     def refuse(self, n_animals: int, components: int) -> None:
         """ConfigError for numbers that make no genome, DeviceError where haplotypes would not fit into memory."""
+        if not isinstance(self.hide_qtl, bool):
+            raise ConfigError(f"{option('hide_qtl', self.hide_qtl)} is neither True nor False")
         limits = {
             "snps": (1, None),
             "qtl": (components, None if self.hide_qtl else self.snps),

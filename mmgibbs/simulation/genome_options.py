@@ -79,4 +79,4 @@ def as_written(options: Mapping[str, Any]) -> str:
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: options[key] for key in OPTIONS if options[key] not in (None, False)}
+    return {key: options[key] for key in OPTIONS if options[key] is not None and options[key] is not False}

@@ -2,7 +2,7 @@
 
 Cross-validation of normal traits by sampling: records of a fold against the sum of effects that predicts them.
 
-As in `cross`, y* = y - X b with b the posterior mean of the fixed effects given all records, and p the posterior mean
+As in kfold.py, y* = y - X b with b the posterior mean of the fixed effects given all records, and p the posterior mean
 of a sum of random and SNP effects given the records of the other folds. SNP effects predict genotyped animals, with
 records in training or without. Monte Carlo error of p is taken out of its variance, by which dispersion divides.
 

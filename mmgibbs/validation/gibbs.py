@@ -1,7 +1,5 @@
 """Validation by sampling: a chain for each fold, and for the LR method one of the whole and one of the partial data.
 
-The LR method by sampling: breeding values from a chain of all records and from one without some of them.
-
 w and p are posterior means, of whole and of partial data, in any model: of SNP effects, and of traits that are not
 normal, whose breeding values are those of the liability (with a residual variance of 1, and counts on the log scale).
 Whatever the likelihood, p is the mean of w over the records that p has not seen, given those that it has,

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import yaml
@@ -18,10 +18,6 @@ from mmgibbs.config.types_of_traits import UNIT_RESIDUAL
 from mmgibbs.config.variances import Variance
 from mmgibbs.errors import ConfigError, nearest, option, option_name
 from mmgibbs.report.finished import read_finished
-
-if TYPE_CHECKING:
-    pass
-
 
 SAMPLE = "sample"  # in place of a run: variances are sampled in every chain
 DEFAULTS: dict[str, Any] = {"folds": 5, "by": "random"}

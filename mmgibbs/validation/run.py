@@ -20,6 +20,7 @@ import numpy as np
 from mmgibbs.build.memory_estimate import solutions_that_fit
 from mmgibbs.config import Analysis, load_config
 from mmgibbs.config.frames import as_polars
+from mmgibbs.config.load import listed_overrides
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError, option, option_name
@@ -35,9 +36,6 @@ from mmgibbs.validation.files import output_folder, write, write_comparison
 from mmgibbs.validation.gibbs import validate_by_sampling
 from mmgibbs.validation.options import SAMPLE, Plan, read_starts, resolve_plan
 from mmgibbs.validation.results import (
-    FROM_FAMILIES,
-    FROM_MODEL,
-    OVER_FOLDS,
     Comparison,
     Validation,
     compare_validations,
@@ -136,11 +134,6 @@ def _count_threads(work: Work, threads: int, say: Callable[[str], None]) -> Loca
     return LocalExecutor(threads, say)
 
 
-# ------------------------------------------------------------ one analysis
-
-__all__ = ["FROM_FAMILIES", "FROM_MODEL", "OVER_FOLDS", "Plan", "Validation", "examine", "validate"]
-
-
 def validate_analysis(
     config: str | os.PathLike | dict,
     plan: Plan = Plan(),  # noqa: B008  frozen
@@ -173,6 +166,7 @@ def validate_analysis(
 
 def load_analysis(config: str | os.PathLike | dict, plan: Plan, overrides: Sequence[str]) -> Analysis:
     """The analysis, with the variances that the plan asks for."""
+    overrides = listed_overrides(overrides)
     if plan.variances is None or plan.variances == SAMPLE:
         more = [] if plan.variances is None else ["sampler.method=gibbs", "variances.mode=sample"]
         return load_config(config, [*overrides, *more])
@@ -235,7 +229,7 @@ def validate_several(
     """Validate each analysis into a folder of its name, and write their comparison beside those.
 
     variances: as `plan.variances`, one for each analysis, or one for all. output: the folder of folders. The rest as of
-    `make.validate`. Raises ConfigError too where the analyses have the same name, or not the same table of records.
+    `validate_analysis`. Raises ConfigError too where the analyses have the same name, or not the same table of records.
     """
     console, plan = Console(progress), resolve_plan(plan)
     of_each = _listed(variances) or [plan.variances]
@@ -447,6 +441,8 @@ def validate(
     options = Plan(method, folds, by, time, cutoff, of_ids, None, seed, replicates, column)
     written: dict[str, Any] = {"output": output, "overwrite": overwrite, "progress": progress}
     written |= {"report": report, "cluster": cluster}
+    if isinstance(config, Sequence) and not config:
+        raise ConfigError("validate: found no analysis, needed one or more")
     if isinstance(config, (str, os.PathLike, dict)) or not isinstance(config, Sequence) or len(config) == 1:
         one: Any = config[0] if isinstance(config, Sequence) and not isinstance(config, str) else config
         return validate_analysis(one, replace(options, variances=_single(variances)), overrides, **written)

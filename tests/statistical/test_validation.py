@@ -24,7 +24,8 @@ from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.simulation.simulate import animal_ids
 from mmgibbs.validation import lr
 from mmgibbs.validation.evaluation import evaluate, evaluate_masked, read_recorded
-from mmgibbs.validation.run import Plan, examine
+from mmgibbs.validation.options import Plan
+from mmgibbs.validation.run import examine
 from pedigree.relationship import a_among
 
 COUNTS = [1000, pytest.param(10_000, marks=pytest.mark.slow)]

@@ -20,7 +20,7 @@ from mmgibbs.errors import ConfigError
 
 PACKAGES = {"compare": "comparison", "init": "draft", "simulate": "simulation", "validate": "validation"}
 # What an option is called in Python, where that is not its name: the files; a list of overrides; no instead of yes.
-CALLED = {"file": "config", "set": "overrides", "quiet": "progress", "no_report": "report", "force": "overwrite"}
+CALLED = {"file": "config", "set": "overrides", "quiet": "progress", "no_report": "report"}
 
 
 @pytest.mark.parametrize("name", PACKAGES)
@@ -35,7 +35,9 @@ def test_the_arguments_are_the_options_of_the_command(name):
         if option in ("quiet", "no_report"):
             assert default is True and action.default is False
         elif action.option_strings:
-            assert (list(default) if isinstance(default, tuple) else default) in (action.default, [])
+            assert (list(default) if isinstance(default, tuple) else default) == (
+                [] if isinstance(default, tuple) and action.default is None else action.default
+            )
 
 
 @pytest.mark.parametrize("name", PACKAGES)
@@ -94,6 +96,10 @@ def test_simulate_other_traits_and_genotypes(tmp_path):
         ),
         ({"traits": "disease", "snps": 9}, "snps cannot be combined with traits='disease'; needed traits='weights'"),
         ({"qtl_share": 0.5}, "qtl_share: found without snps, needed snps=N"),
+        ({"qtl_share": 0}, "qtl_share: found without snps, needed snps=N"),
+        ({"snps": 50, "qtl": 0}, "qtl: found 0, needed a whole number"),
+        ({"snps": 400, "chromosomes": 0}, "chromosomes: found 0, needed a whole number"),
+        ({"snps": 50, "hide_qtl": "no"}, "hide_qtl='no' is neither True nor False"),
     ],
 )
 def test_what_simulate_refuses(arguments, message, tmp_path):
@@ -188,6 +194,10 @@ def test_validate(analysis, tmp_path):
 def test_validate_with_the_variances_of_more_analyses_than_there_are(analysis, tmp_path, capsys):
     with pytest.raises(ConfigError, match="validate: variances: found 2 for 1 analysis; needed one"):
         mmgibbs.validate(analysis, variances=["sample", "runs/x"], output=tmp_path / "out")
+    with pytest.raises(ConfigError, match="validate: found no analysis, needed one or more"):
+        mmgibbs.validate([], output=tmp_path / "out")
+    with pytest.raises(ConfigError, match="override 'samples=9'"):
+        mmgibbs.validate(analysis, "samples=9", output=tmp_path / "out")
     assert main(["validate", "none.yaml", "--variances", "a", "--variances", "b"]) == 2
     assert capsys.readouterr().err == "validate: --variances: found 2 for 1 analysis; needed one\n"
 

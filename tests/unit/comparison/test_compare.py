@@ -530,3 +530,16 @@ def test_a_byte_order_mark_is_no_part_of_a_file_of_another_program(mark, tmp_pat
     (tmp_path / "renadd01.ped").write_text("animal " * 10 + "\n")
     (component,) = read_side(tmp_path / "solutions").components
     assert component.values["level"].to_list() == ["1", "2"]
+
+
+@pytest.mark.parametrize("column", ["rel", "tag", "value2"])
+def test_columns_that_are_not_compared_may_hold_anything(tmp_path, column):
+    rows = [f"a{i},{i}.5,{'<0.1' if i == 3 else f'0.{i}'}" for i in range(9)]
+    sides = []
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.csv").write_text(f"id,ebv,{column}\n" + "\n".join(rows) + "\n")
+        sides.append(read_side(tmp_path / f"{name}.csv"))
+    assert [c.trait for c in sides[0].components] == ["ebv"]
+    (tmp_path / "one.csv").write_text(f"id,ebv,{column}\n" + "\n".join(rows).replace("4.5", "x") + "\n")
+    with pytest.raises(DataError, match="row 6: found 'x' in column 'ebv'"):
+        read_side(tmp_path / "one.csv")

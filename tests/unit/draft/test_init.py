@@ -243,7 +243,7 @@ def test_a_file_that_the_tables_refuse_is_an_error_of_the_command(tmp_path, monk
 
     def write_refused(guess, path, new):
         new.write_text("name: a\n")
-        return "model.fixed.herd: wrong"
+        return "model.fixed.herd: wrong", module.GIBBS
 
     monkeypatch.setattr(module, "_write_accepted", write_refused)
     records, _ = write(tmp_path, "animal,sex,herd,weight\n" + "\n".join(ROWS))
@@ -263,6 +263,17 @@ def test_no_file_without_its_schema(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="cannot write .*No space left"):
         draft(records, output=tmp_path / "a.yaml")
     assert [p.name for p in tmp_path.iterdir()] == ["r.csv"]
+
+
+def test_the_reason_for_another_method_is_said_and_written(tmp_path):
+    """200 records of 3 sires are not few: what is too few are the sires."""
+    rows = [f"s{i % 3},{'mf'[i % 2]},{300 + (7 * i) % 40}.5" for i in range(200)]
+    pedigree = "id,sire,dam\n" + "\n".join(f"s{i},0,0" for i in range(3))
+    made = draft(*write(tmp_path, "sire,sex,weight\n" + "\n".join(rows), pedigree), output=tmp_path / "a.yaml")
+    warning = next(line for line in made.said if line.startswith("warning: REML in place of Gibbs sampling"))
+    assert "the records tell it in 2 independent contrasts" in warning and "needed more levels with records" in warning
+    text = " ".join(line.lstrip("# ") for line in (tmp_path / "a.yaml").read_text().splitlines())
+    assert warning.removeprefix("warning: ") in text
 
 
 def test_few_records_and_strange_ids_are_warned_of(tmp_path):

@@ -13,8 +13,7 @@ pytest.importorskip("jinja2")
 from mmgibbs.validation.kfold import fold_statistics, score_categories, score_counts, score_intervals
 from mmgibbs.validation.lr import family_sums, lr_statistics
 from mmgibbs.validation.page import lines_explained, page, write_page
-from mmgibbs.validation.results import FROM_SIMULATION
-from mmgibbs.validation.run import FROM_FAMILIES, FROM_MODEL, OVER_FOLDS, Validation
+from mmgibbs.validation.results import FROM_FAMILIES, FROM_MODEL, FROM_SIMULATION, OVER_FOLDS, Validation
 from mmgibbs.validation.words import MEANINGS
 
 NAMES = {"term": "animal", "effect": "", "trait": "weight <b>"}
