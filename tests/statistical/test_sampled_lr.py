@@ -50,6 +50,7 @@ def of(found, method):
     return {(e, s): (v, se, x) for e, s, v, se, x in found.table.filter(method=method).select(names).iter_rows()}
 
 
+@pytest.mark.slow
 def test_predictions_are_those_of_blup(both):
     """Within the Monte Carlo error of 12,000 draws, of which no fewer than one in six is worth an independent one."""
     error = np.sqrt(G * 6 / DRAWS)

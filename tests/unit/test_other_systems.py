@@ -70,6 +70,7 @@ WITHOUT_LINUX = """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="takes away what only Linux has")
+@pytest.mark.slow
 def test_runs_where_nothing_of_linux_is_there(tmp_path):
     script = textwrap.dedent(WITHOUT_LINUX)
     command = [sys.executable, "-c", script, str(tmp_path / "run")]

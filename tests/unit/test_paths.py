@@ -8,6 +8,7 @@ import shutil
 
 import polars as pl
 import pytest
+from helpers.selection import first
 from helpers.small_analysis import command, contents, write_files
 from helpers.support import ROOT
 
@@ -79,7 +80,7 @@ def finished(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", first(4, NAMES))
 def test_the_run_folder_may_have_any_name(name, finished, tmp_path):
     folder = tmp_path / "analysis"
     shutil.copytree(finished, folder)
@@ -106,7 +107,7 @@ def test_the_run_folder_may_have_any_name(name, finished, tmp_path):
     assert {other: contents(folder / other) for other in before} == before
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", first(4, NAMES))
 def test_data_may_lie_in_a_folder_of_any_name(name, finished, tmp_path):
     folder = tmp_path / name
     write_files(folder)

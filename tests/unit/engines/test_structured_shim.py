@@ -378,6 +378,7 @@ def test_the_benchmark_row(beef, shim, monkeypatch):
     assert structured_row(design, data.G, data.R)["s per sample"].startswith("not measured (device: gpu needs CuPy")
 
 
+@pytest.mark.slow
 def test_bench_engines_with_a_device(shim, monkeypatch):
     """What the device did stands in the table, what bounds it above."""
     monkeypatch.setattr("benchmarks.gpu.COPIED", 1000)

@@ -93,6 +93,7 @@ SUMS = """
 
 
 @pytest.mark.skipif(not get_host_cpu_features().get("avx2"), reason="needs a CPU with AVX2 to compare with others")
+@pytest.mark.slow
 def test_every_machine_gives_the_same_bits():
     """The permutation of AVX-512 (where it is), that of AVX2, and comparisons."""
     avx2 = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma"}

@@ -320,6 +320,7 @@ def test_a_gzip_file_that_would_fill_the_memory_is_refused(tmp_path, low_limits,
     assert open_table(tmp_path / "bomb.csv").n_rows == 100_000
 
 
+@pytest.mark.slow
 def test_a_real_bomb_is_refused_without_unpacking_it(tmp_path):
     """Of the limits as they are: 2 GB of zeros in 2 MB."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)

@@ -245,6 +245,7 @@ def test_a_regression_whose_worker_is_killed(folder, workers, monkeypatch):
         assert one["posterior"].equals(two["posterior"])
 
 
+@pytest.mark.slow
 def test_several_analyses_at_once(folder, whole, workers, monkeypatch):
     """One by Gibbs, one by BLUP, one that cannot be used; a worker is killed when both chains of the first are
     half-way.
@@ -329,6 +330,7 @@ def validation(folder, output):
 VALIDATE = ("validate", "analysis.yaml", "--folds", "3", "--replicates", "6", "--no-report")
 
 
+@pytest.mark.slow
 def test_validation_with_a_worker_killed(population, workers, monkeypatch):
     """Folds and simulated records: what one machine gives, to the last bit, and it says what happened."""
     monkeypatch.setattr("mmgibbs.validation.lr.VALUES", 2000)  # two replicates at once

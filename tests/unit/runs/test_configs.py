@@ -281,6 +281,7 @@ def test_beef_is_what_its_command_makes(tmp_path):
             assert (made / name).read_text() == (sample / name).read_text(), name
 
 
+@pytest.mark.slow
 def test_genomic_is_what_its_command_makes(tmp_path):
     sample = ROOT / "data_samples" / "genomic"
     note = (sample / "PROVENANCE.txt").read_text()

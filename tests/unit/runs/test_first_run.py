@@ -128,6 +128,7 @@ def test_twenty_first_runs_at_once(tmp_path):
     assert names and all(name.endswith(".1.nbc") for name in names if "_records" in name)
 
 
+@pytest.mark.slow
 def test_a_run_where_nothing_can_be_kept(tmp_path):
     """A home that is absent, and a folder of kernels whose path is that of a file: the run works, and says what to
     do."""

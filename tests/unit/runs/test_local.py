@@ -40,6 +40,7 @@ def replaced(tmp_path):
     return int(run.stdout), run.stderr
 
 
+@pytest.mark.slow
 def test_a_process_that_is_replaced_is_no_end(tmp_path):
     """As one is that has come to hold 300 MB more: a chain of a million equations does."""
     pytest.importorskip("psutil")  # without it joblib replaces none

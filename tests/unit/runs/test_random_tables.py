@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from helpers.selection import first
 from helpers.small_analysis import assert_readable
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
@@ -226,9 +227,12 @@ quick = settings(
 )
 
 
-@settings(quick, max_examples=30)
-@given(analyses("blup"))
-def test_blup_is_the_dense_solution_or_refused(config):
+@pytest.mark.parametrize("n", first(1, [10, 200]))
+def test_blup_is_the_dense_solution_or_refused(n):
+    settings(quick, max_examples=n)(given(analyses("blup"))(assert_dense_solution_or_refused))()
+
+
+def assert_dense_solution_or_refused(config):
     result = ran(config)
     if result is None:
         return
@@ -253,7 +257,7 @@ def test_blup_is_the_dense_solution_or_refused(config):
     np.testing.assert_allclose(result.solutions["sd"], expected["sd"], rtol=1e-6, atol=1e-7)
 
 
-@settings(quick, max_examples=14)
+@settings(quick, max_examples=6)
 @given(analyses("gibbs"))
 def test_a_few_sweeps_are_finite_or_refused(config):
     result = ran(config)

@@ -40,6 +40,7 @@ def grid(df, W, n=1200):
     return p @ rho, p @ rho**2 - (p @ rho) ** 2
 
 
+@pytest.mark.slow
 def test_two_unit_traits_against_the_grid():
     R = draws(30.0, W2, (0, 1))
     assert np.all(np.diagonal(R, axis1=1, axis2=2) == 1.0)
