@@ -12,7 +12,7 @@ where Z22, the rows and columns below, lies within the panels of supernodes that
 
 Of a Supernodes (supernodes.py), n equations in s supernodes: first (s + 1,), row_ptr (s + 1,), rows, panel_ptr
 (s + 1,), parent (s,), supernode (n,), stack_size and widest_below; panels (elements,) float64 holds C before and L
-after.
+after. Slices are copied by loops: Numba takes seconds to compile the message of an assignment whose shapes differ.
 """
 
 from __future__ import annotations
@@ -38,17 +38,18 @@ def factorise_panels(first, row_ptr, rows, panel_ptr, parent, stack_size, widest
         c = m - w
         P = panels[panel_ptr[s] : panel_ptr[s + 1]].reshape((m, w))
         U = update[: c * c].reshape((c, c))
-        U[:] = 0.0
+        for e in range(c * c):
+            update[e] = 0.0
         least = np.empty(w)
         for j in range(w):
             least[j] = MIN_PIVOT * P[j, j]
         k = child[s]
         while k >= 0:
-            own = row_ptr[k] + first[k + 1] - first[k]
-            below = row_ptr[k + 1] - own
+            start = row_ptr[k] + first[k + 1] - first[k]
+            below = row_ptr[k + 1] - start
             i = 0
             for a in range(below):
-                while rows[row_ptr[s] + i] != rows[own + a]:
+                while rows[row_ptr[s] + i] != rows[start + a]:
                     i += 1
                 position[a] = i
             from_child = stack[at[k] : at[k] + below * below].reshape((below, below))
@@ -67,10 +68,13 @@ def factorise_panels(first, row_ptr, rows, panel_ptr, parent, stack_size, widest
             return first[s] + failed
         if c > 0:
             L21 = np.dot(P[w:], invert_lower(P, w).T)
-            P[w:] = L21
-            U -= np.dot(L21, L21.T)
+            square = np.dot(L21, L21.T)
             at[s] = top
-            stack[top : top + c * c] = update[: c * c]
+            for a in range(c):
+                for j in range(w):
+                    P[w + a, j] = L21[a, j]
+                for b in range(a + 1):
+                    stack[top + a * c + b] = U[a, b] - square[a, b]
             top += c * c
             sibling[s] = child[parent[s]]
             child[parent[s]] = s
@@ -96,24 +100,24 @@ def solve_panels(first, row_ptr, rows, panel_ptr, panels, x):
         w, m = first[s + 1] - first[s], row_ptr[s + 1] - row_ptr[s]
         P = panels[panel_ptr[s] : panel_ptr[s + 1]].reshape((m, w))
         for j in range(w):
-            own = first[s] + j
+            column = first[s] + j
             for v in range(columns):
-                x[own, v] /= P[j, j]
+                x[column, v] /= P[j, j]
             for i in range(j + 1, m):
                 row, a = rows[row_ptr[s] + i], P[i, j]
                 for v in range(columns):
-                    x[row, v] -= a * x[own, v]
+                    x[row, v] -= a * x[column, v]
     for s in range(first.size - 2, -1, -1):
         w, m = first[s + 1] - first[s], row_ptr[s + 1] - row_ptr[s]
         P = panels[panel_ptr[s] : panel_ptr[s + 1]].reshape((m, w))
         for j in range(w - 1, -1, -1):
-            own = first[s] + j
+            column = first[s] + j
             for i in range(j + 1, m):
                 row, a = rows[row_ptr[s] + i], P[i, j]
                 for v in range(columns):
-                    x[own, v] -= a * x[row, v]
+                    x[column, v] -= a * x[row, v]
             for v in range(columns):
-                x[own, v] /= P[j, j]
+                x[column, v] /= P[j, j]
 
 
 @kernel
@@ -133,17 +137,17 @@ def invert_panels(first, row_ptr, rows, panel_ptr, supernode, widest_below, pane
             Z22 = below[: c * c].reshape((c, c))
             b = 0
             while b < c:
-                other = supernode[rows[start + b]]
-                width, i = first[other + 1] - first[other], 0
+                above = supernode[rows[start + b]]
+                width, i = first[above + 1] - first[above], 0
                 for a in range(b, c):
-                    while rows[row_ptr[other] + i] != rows[start + a]:
+                    while rows[row_ptr[above] + i] != rows[start + a]:
                         i += 1
                     position[a] = i
                 end = b
-                while end < c and rows[start + end] < first[other + 1]:
+                while end < c and rows[start + end] < first[above + 1]:
                     end += 1
                 for a in range(b, c):
-                    row = panel_ptr[other] + position[a] * width
+                    row = panel_ptr[above] + position[a] * width
                     for j in range(b, min(end, a + 1)):
                         z = Z[row + position[j]]
                         Z22[a, j] = z
@@ -151,9 +155,16 @@ def invert_panels(first, row_ptr, rows, panel_ptr, supernode, widest_below, pane
                 b = end
             M = np.dot(P[w:], inverse)
             Z21 = np.dot(Z22, M)
-            out[w:] = -Z21
-            Z11 += np.dot(M.T, Z21)
-        out[:w] = Z11
+            square = np.dot(M.T, Z21)
+            for i in range(w):
+                for j in range(w):
+                    Z11[i, j] += square[i, j]
+            for a in range(c):
+                for j in range(w):
+                    out[w + a, j] = -Z21[a, j]
+        for i in range(w):
+            for j in range(w):
+                out[i, j] = Z11[i, j]
     return Z
 
 

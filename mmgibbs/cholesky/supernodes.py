@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 
 from mmgibbs.cholesky.elimination import Elimination, invert_order
 from mmgibbs.cholesky.panels import factorise_panels, invert_panels, log_determinant_panels, solve_panels
@@ -99,6 +100,7 @@ def analyse_supernodes(eliminated: Elimination) -> Supernodes:
     first = _merge_columns(eliminated.parent, eliminated.counts)
     supernode = np.repeat(np.arange(first.size - 1), np.diff(first))
     row_ptr, rows = _list_rows(eliminated.indptr, eliminated.indices, first, supernode)
+    rows = _sort_lists(row_ptr, rows)
     width, height = np.diff(first), np.diff(row_ptr)
     parent = np.full(width.size, -1, np.int64)
     inner = height > width
@@ -137,7 +139,8 @@ def _merge_columns(parent, counts):
 
 @kernel(error_model="python")
 def _list_rows(indptr, indices, first, supernode):
-    """The rows of each panel: its columns, the matrix's elements below them, and the rows of the children."""
+    """The rows of each panel, its columns first, then, in no order, the matrix's elements below them and the rows of
+    the children."""
     n, s = supernode.size, first.size - 1
     row_ptr, rows = np.zeros(s + 1, np.int64), np.empty(max(16, 4 * indices.size), np.int64)
     child, sibling = np.full(s, -1, np.int64), np.full(s, -1, np.int64)
@@ -147,7 +150,8 @@ def _list_rows(indptr, indices, first, supernode):
         most = used + n
         if most > rows.size:
             larger = np.empty(max(most, 2 * rows.size), np.int64)
-            larger[:used] = rows[:used]
+            for e in range(used):
+                larger[e] = rows[e]
             rows = larger
         for i in range(first[k], first[k + 1]):
             rows[used] = i
@@ -170,13 +174,23 @@ def _list_rows(indptr, indices, first, supernode):
                     rows[used] = i
                     used += 1
             c = sibling[c]
-        rows[below:used] = np.sort(rows[below:used])
         row_ptr[k + 1] = used
         if used > below:
-            above = supernode[rows[below]]
+            nearest = rows[below]
+            for e in range(below + 1, used):
+                nearest = min(nearest, rows[e])
+            above = supernode[nearest]
             sibling[k] = child[above]
             child[above] = k
     return row_ptr, rows[: row_ptr[s]].copy()
+
+
+def _sort_lists(row_ptr: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Sort the rows of each panel: by SciPy, as Numba takes a second to compile a sort."""
+    shape = (row_ptr.size - 1, int(rows.max(initial=-1)) + 1)
+    lists = scipy.sparse.csr_array((np.ones(rows.size, np.int8), rows, row_ptr), shape=shape)
+    lists.sort_indices()
+    return lists.indices.astype(np.int64)
 
 
 @kernel(error_model="python")

@@ -91,8 +91,8 @@ class IntegratedLikelihood:
 
     def at(self, psi: np.ndarray) -> float:
         """log p(y | psi) up to a constant; -inf where a matrix is not positive definite, or digits are lost."""
-        lists = (*self.lists, self.columns.run_length)
-        return float(_evaluate(psi, self.matrices.sizes, self.of_C, self.of_b, self.of_squares, *lists, *self.last))
+        sums = self.of_C, self.of_b, self.of_squares
+        return float(_evaluate(psi, self.matrices.sizes, sums, self.columns, self.last))
 
     def _centre(self, y: np.ndarray) -> None:
         """Take y less what the flat fixed effects fit where every variance is that of the trait."""
@@ -181,11 +181,11 @@ def fitted_values(design: Design, thetas: Sequence[np.ndarray]) -> np.ndarray:
 
 
 @kernel
-def _evaluate(
-    psi, matrices, of_C, of_b, of_squares, column_ptr, row_of, row_ptr, column_of, run_length,
-    v, values, filled, y, reciprocal, w,
-):  # fmt: skip
-    """log p(y | psi) up to a constant, or -inf."""
+def _evaluate(psi, matrices, sums, columns, work):
+    """log p(y | psi) up to a constant, or -inf. sums: of C, b and y'R^-1 y; columns: of the factor; work: see Work."""
+    of_C, of_b, of_squares = sums
+    v, values, filled, y, reciprocal, w = work
+    column_ptr, row_of = columns.column_ptr, columns.row_of
     total = invert_matrices(psi, matrices, v)
     if not np.isfinite(total):
         return -np.inf
@@ -193,7 +193,7 @@ def _evaluate(
     _accumulate(of_C, v, values)
     w[:] = 0.0
     _accumulate(of_b, v, w)
-    lists = column_ptr, row_of, row_ptr, column_of, run_length
+    lists = column_ptr, row_of, columns.row_ptr, columns.column_of, columns.run_length
     below = row_of.size
     diagonal = values[below:].copy()
     if factorise_columns(*lists, values, filled, y, reciprocal, MIN_PIVOT) >= 0:

@@ -91,8 +91,8 @@ class CovarianceMatrices:
         for i, q in zip(self.random, self.sizes.levels, strict=True):
             G[i] = -0.5 * (q * inverse_G[i] - inverse_G[i] @ S[i] @ inverse_G[i])
         R = np.zeros((max(1, len(self.design.residual_classes)), *inverse_R.shape[1:]))
-        each = zip(self.sizes.class_of_pattern, self.sizes.records, inverse_R, S_of_records, strict=True)
-        for residual_class, n, inverse, S_p in each:
+        patterns = zip(self.sizes.class_of_pattern, self.sizes.records, inverse_R, S_of_records, strict=True)
+        for residual_class, n, inverse, S_p in patterns:
             R[residual_class] += -0.5 * (n * inverse - inverse @ S_p @ inverse)
         return Variances(G, R)
 
@@ -125,10 +125,13 @@ def invert_matrices(psi, matrices, v):
         total += matrices.levels[j] * _invert(psi[at : at + k * k].reshape((k, k)), inverse)
         at, out = at + k * k, out + k * k
     patterns, T = matrices.observed.shape
-    block = np.empty((T, T))
     for p in range(patterns):
         first = at + matrices.class_of_pattern[p] * T * T
         R = psi[first : first + T * T].reshape((T, T))
+        m = 0
+        for t in range(T):
+            m += matrices.observed[p, t]
+        block, inverse = np.empty((m, m)), np.empty((m, m))
         m = 0
         for t in range(T):
             if matrices.observed[p, t]:
@@ -138,8 +141,7 @@ def invert_matrices(psi, matrices, v):
                         block[m, n] = R[t, u]
                         n += 1
                 m += 1
-        inverse = np.empty((m, m))
-        total += matrices.records[p] * _invert(block[:m, :m], inverse)
+        total += matrices.records[p] * _invert(block, inverse)
         m = 0
         for t in range(T):
             n = 0

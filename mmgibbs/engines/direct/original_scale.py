@@ -27,10 +27,10 @@ def original_scale_rows(design: Design, active: list[np.ndarray]) -> tuple[np.nd
         unit = [np.zeros(a.shape) for a in active]
         unit[term].reshape(-1)[j] = 1.0
         moved = np.concatenate([m.ravel() for m in design.to_original_scale(unit)]) - zero
-        other = np.flatnonzero(moved)
-        places.append(other)
-        columns.append(np.full(other.size, bounds[term] + j))
-        values.append(moved[other])
+        rows = np.flatnonzero(moved)
+        places.append(rows)
+        columns.append(np.full(rows.size, bounds[term] + j))
+        values.append(moved[rows])
     if not places:
         return np.empty(0, np.int64), scipy.sparse.csr_array((0, n))
     of_columns = scipy.sparse.csr_array(
@@ -38,20 +38,15 @@ def original_scale_rows(design: Design, active: list[np.ndarray]) -> tuple[np.nd
             (np.concatenate(values), (np.concatenate(places), np.concatenate(columns))), shape=(n, n)
         )
     )
-    own = np.ones(n)
-    own[[bounds[term] + j for term, j in touched]] = 0.0
-    B = scipy.sparse.csr_array(of_columns + scipy.sparse.diags_array(own))
-    rows = np.array([row for row in range(n) if not _is_unit(B, row)], np.int64)
+    of_untouched = np.ones(n)
+    of_untouched[[bounds[term] + j for term, j in touched]] = 0.0
+    B = scipy.sparse.csr_array(of_columns + scipy.sparse.diags_array(of_untouched))
+    difference = scipy.sparse.csr_array(B - scipy.sparse.eye_array(n))
+    difference.eliminate_zeros()
+    rows = np.flatnonzero(np.diff(difference.indptr))
     return rows, scipy.sparse.csr_array(B[rows])
 
 
 def _reference(design: Design, s: CentringShift) -> int:
     """The place of the reference level in its term."""
     return int(s.source_level[0]) * design.terms[s.source].n_components + s.source_components[0]
-
-
-def _is_unit(B: scipy.sparse.csr_array, row: int) -> bool:
-    """A row of the identity."""
-    first, last = B.indptr[row], B.indptr[row + 1]
-    indices, values = B.indices[first:last], B.data[first:last]
-    return bool(np.any(indices == row) and np.all(np.where(indices == row, values == 1.0, values == 0.0)))
