@@ -13,6 +13,7 @@ from mmgibbs.config.analysis import Analysis
 from mmgibbs.config.decisions import check_on_records, complete_decisions
 from mmgibbs.config.effects import Fixed, Model, Random, RandomEffect, component_names
 from mmgibbs.config.fields import Rows
+from mmgibbs.config.interactions import check_relationship, complete_fixed, complete_level
 from mmgibbs.config.markers import MarkerEffects
 from mmgibbs.config.messages import Problems
 from mmgibbs.config.rules import BETWEEN_SECTIONS, OF_VARIANCES, broken
@@ -178,7 +179,9 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
         return effect.traits or names
 
     fixed = {
-        term: f.model_copy(update={"column": f.column or term, "traits": effect_traits(f, "model", "fixed", term)})
+        term: complete_fixed(term, f, model.fixed, problems).model_copy(
+            update={"traits": effect_traits(f, "model", "fixed", term)}
+        )
         for term, f in model.fixed.items()
     }
     random = {}
@@ -186,10 +189,14 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
         place = ("model", "random", term)
         effects = {
             e: effect.model_copy(
-                update={"level": effect.level or term, "traits": effect_traits(effect, *place, "effects", e)}
+                update={
+                    "level": complete_level(term, effect, (*place, "effects", e), problems),
+                    "traits": effect_traits(effect, *place, "effects", e),
+                }
             )
             for e, effect in r.effects.items()
         }
+        check_relationship(r, place, problems)
         relationship = r.relationship.with_paths(lambda path: absolute(path, folder))
         random[term] = r.model_copy(update={"relationship": relationship, "effects": effects})
         labels = component_names(random[term])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PlainValidator, Tag
 
 from mmgibbs.config.fields import (
     WHOLE,
@@ -24,11 +24,13 @@ from mmgibbs.config.fields import (
     Schema,
     Section,
     Some,
+    TermName,
     Text,
     TraitNames,
     plain,
     read_name,
 )
+from mmgibbs.config.interactions import OF_AN_INTERACTION, check_interaction, write_out_names
 from mmgibbs.config.markers import MarkerEffects
 from mmgibbs.config.messages import Expected, Problems, keys_by_kind
 from mmgibbs.config.relationships import AnyRelationship, Identity
@@ -39,6 +41,7 @@ from mmgibbs.errors import nearest
 from mmgibbs.model.labels import component_label
 
 Degree = Annotated[int, Field(ge=0, le=20), WHOLE]
+Interaction = Annotated[Some[Column], AfterValidator(check_interaction), Expected("the names of two or more columns")]
 
 
 class Legendre(Section):
@@ -80,7 +83,8 @@ def read_prior(value: object) -> float | dict[str, float] | None:
 class Fixed(Section):
     """A fixed effect: a class; or a covariate by its powers up to `degree` or by Legendre polynomials.
 
-    A covariate has one curve for all records, or one for each level of the class column `by`.
+    A covariate has one curve for all records, or one for each level of the class column `by`. An effect whose name has
+    ':', such as `sex:age`, is an interaction of these columns.
     """
 
     column: Column = ""
@@ -97,6 +101,13 @@ class Fixed(Section):
 
     by: Column | None = None
     """Class column: the curve of the covariate is estimated for each of its levels."""
+
+    interaction: Interaction | None = None
+    """Columns of an interaction: classes are one class of all their combinations, numbers are multiplied. Default: the
+    columns in the name of the effect, where it has ':'."""
+
+    covariates: Columns | None = None
+    """Columns of an interaction that are numbers. Default: those that are covariates elsewhere in model.fixed."""
 
     missing: Cells = ()
     """Further cells of the column that mean a missing value of this effect."""
@@ -120,6 +131,21 @@ class Fixed(Section):
     numbers by their values; the first class effect without a reference keeps all its levels, which contain the mean,
     if there is no intercept."""
 
+    @property
+    def class_columns(self) -> tuple[str, ...]:
+        """Columns of the records that make its class; () of a covariate without one."""
+        if self.interaction is not None:
+            return tuple(column for column in self.interaction if column not in (self.covariates or ()))
+        column = self.column if self.kind == "class" else self.by
+        return () if column is None else (column,)
+
+    @property
+    def number_columns(self) -> tuple[str, ...]:
+        """Columns of the records that make its covariate; () of a class."""
+        if self.interaction is not None:
+            return tuple(column for column in self.interaction if column in (self.covariates or ()))
+        return (self.column,) if self.kind == "covariate" else ()
+
     def trait_prior(self, trait: str) -> float | None:
         """Variance of the normal prior of the effect on a trait; None: flat."""
         return self.prior_variance.get(trait) if isinstance(self.prior_variance, dict) else self.prior_variance
@@ -127,6 +153,8 @@ class Fixed(Section):
     def as_file(self) -> dict:
         of_a_covariate = {"degree", "legendre", "by"}
         unused = of_a_covariate if self.kind == "class" else {"reference", *(("degree",) if self.legendre else ())}
+        if self.interaction is None:
+            unused = unused | {"interaction", "covariates"}
         prior = "flat" if self.prior_variance is None else {"variance": self.prior_variance}
         return {key: v for key, v in super().as_file().items() if key not in unused} | {"prior": prior}
 
@@ -145,6 +173,10 @@ class RandomEffect(Section):
     level: Column = ""
     """Column of the records that says which level a record has. Default for an unnamed effect: the name of the term."""
 
+    interaction: Interaction | None = None
+    """Columns whose combinations are the levels. Default for an unnamed effect: the columns in the name of the term,
+    where it has ':', such as `line:site`."""
+
     missing: Cells = ()
     """Further cells of the column that mean an unknown level."""
 
@@ -161,6 +193,15 @@ class RandomEffect(Section):
     """Records without a level: error refuses them, omit uses them without an effect of this term."""
 
     @property
+    def level_columns(self) -> tuple[str, ...]:
+        """Columns of the records that make its levels."""
+        return self.interaction or (self.level,)
+
+    def as_file(self) -> dict:
+        file = super().as_file()
+        return file if self.interaction is not None else {k: v for k, v in file.items() if k != OF_AN_INTERACTION}
+
+    @property
     def coefficients(self) -> tuple[str, ...]:
         """('',) or, for a random regression, ('.0', '.1', ...)."""
         if self.legendre is not None:
@@ -169,7 +210,7 @@ class RandomEffect(Section):
 
 
 EffectName = Annotated[str, BeforeValidator(lambda value: value if value == "" else read_name(value))]
-_OF_THE_EFFECT = ("level", "traits", "missing", "unknown_level")
+_OF_THE_EFFECT = ("level", OF_AN_INTERACTION, "traits", "missing", "unknown_level")
 
 
 class Random(Section):
@@ -206,7 +247,7 @@ class Random(Section):
 
     def check(self, problems: Problems) -> None:
         for name, effect in self.effects.items():
-            if name and not effect.level:
+            if name and not effect.level and effect.interaction is None:
                 problems.add(
                     ("effects", name, "level"), "missing, needed the column of its levels, such as animal or dam"
                 )
@@ -215,7 +256,9 @@ class Random(Section):
         if "" not in self.effects or self.effects[""].coefficients != ("",):
             return super().as_file()
         effect = self.effects[""].as_file()
-        return {"relationship": plain(self.relationship)} | {key: effect[key] for key in _OF_THE_EFFECT}
+        return {"relationship": plain(self.relationship)} | {
+            key: effect[key] for key in _OF_THE_EFFECT if key in effect
+        }
 
 
 class Model(Section):
@@ -225,11 +268,13 @@ class Model(Section):
     """auto: an intercept for each trait unless a fixed class effect without `reference` takes its place; true or
     false."""
 
-    fixed: Annotated[ByName[Fixed], keys_by_kind("fixed effect")] = {}
-    """Fixed effects: name of each -> its keys. An empty entry is a class effect of the column of that name."""
+    fixed: Annotated[dict[TermName, Fixed], keys_by_kind("fixed effect")] = {}
+    """Fixed effects: name of each -> its keys. An empty entry is a class effect of the column of that name, or of
+    several columns with ':' between them (`sex:age`) their interaction."""
 
-    random: Annotated[ByName[Random], keys_by_kind("random effect")] = {}
-    """Random effects: name of each -> its keys."""
+    random: Annotated[dict[TermName, Random], keys_by_kind("random effect")] = {}
+    """Random effects: name of each -> its keys. Names of several columns with ':' between them (`line:site`) are
+    interactions."""
 
     markers: Annotated[ByName[MarkerEffects], keys_by_kind("term of SNP effects")] = {}
     """SNP effects of data.genotypes: name of each term -> its keys."""
@@ -251,6 +296,14 @@ class Model(Section):
 
     options: Annotated[dict[str, Any], BeforeValidator(read_options), Expected("a mapping of options")] = {}
     """Options of the regression; `mmgibbs check` prints all of them with their values."""
+
+    @classmethod
+    def long_form(cls, value: object) -> object:
+        """Names such as `sex:age` say the columns of their interaction."""
+        if not isinstance(value, dict):
+            return value
+        named = {key: write_out_names(value[key], key == "random") for key in ("fixed", "random") if key in value}
+        return value | named
 
     @property
     def is_empty(self) -> bool:

@@ -269,12 +269,24 @@ def read_name(value: object) -> str:
     return text
 
 
+def read_term_name(value: object) -> str:
+    """A name of an effect: of one column, or of several columns with ':' between them."""
+    if not isinstance(value, str) or ":" not in value:
+        return read_name(value)
+    for name in value.split(":"):
+        if not name.strip():
+            raise wrong(f"found the name {show(value)}, needed names of columns on both sides of ':', such as sex:age")
+        read_name(name)
+    return value
+
+
 Text = Annotated[str, BeforeValidator(read_text)]
 Column = Annotated[Text, Expected("the name of a column")]
 TraitName = Annotated[Text, Expected("the name of a trait")]
 Identifier = Annotated[Text, Expected("an id")]
 Pattern = Annotated[Text, Expected("a pattern")]
 Name = Annotated[str, BeforeValidator(read_name)]
+TermName = Annotated[str, BeforeValidator(read_term_name)]
 ByName = dict[Name, T]  # in the order written
 Cell = Annotated[
     str,

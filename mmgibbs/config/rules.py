@@ -75,7 +75,11 @@ def _are_given(*keys: str) -> Callable[[Any], bool]:
 
 
 def _is_set_of_a_class(key: str) -> Callable[[Any], bool]:
-    return lambda s: s.kind == "class" and key in s.model_fields_set and getattr(s, key) is not None
+    def check(s: Any) -> bool:
+        is_class = s.kind == "class" and (s.interaction is None or "kind" in s.model_fields_set)
+        return is_class and key in s.model_fields_set and getattr(s, key) is not None
+
+    return check
 
 
 def _is_given_beside_a_plugin(key: str) -> Callable[[Any], bool]:
@@ -156,6 +160,10 @@ RULES: dict[str, tuple[Rule | Clash, ...]] = {
     "Fixed": (
         *(Rule(key, _is_set_of_a_class(key),
                "cannot be combined with kind: class; needed kind: covariate") for key in _OF_A_COVARIATE),
+        Rule("covariates", lambda s: s.covariates is not None and s.interaction is None,
+             "found without interaction; needed interaction: [COLUMN, COLUMN], of which they are some"),
+        Rule("covariates", lambda s: s.covariates is not None and s.kind == "class" and "kind" in s.model_fields_set,
+             "cannot be combined with kind: class; needed kind: covariate or none"),
         Rule("degree", lambda s: s.kind != "class" and s.legendre is not None and "degree" in s.model_fields_set,
              "cannot be combined with legendre, which has a degree of its own; needed one of them"),
         Rule("reference", lambda s: s.kind != "class" and s.reference is not None,

@@ -19,6 +19,7 @@ from mmgibbs.config.fields import (
     Repeated,
     Schema,
     Section,
+    TermName,
 )
 from mmgibbs.config.messages import Expected, keys_by_kind
 
@@ -159,7 +160,7 @@ class Variances(Section):
     residual: ResidualVariance = ResidualVariance()
     """The covariance matrix of the residuals."""
 
-    terms: Annotated[ByName[Variance], keys_by_kind("random effect")] = {}
+    terms: Annotated[dict[TermName, Variance], keys_by_kind("random effect")] = {}
     """The covariance matrix of each random effect, by its name."""
 
     @classmethod

@@ -89,9 +89,9 @@ def _columns_of_numbers(analysis: Analysis) -> Iterator[_Numbers]:
         if trait.exposure:
             yield _Numbers(f"traits.{trait.name}.exposure", trait.exposure, (trait.name,))
     for name, fixed in analysis.model.fixed.items():
-        if fixed.kind == "covariate":
-            path = f"model.fixed.{name}"
-            yield _Numbers(path, fixed.column, tuple(fixed.traits), fixed.missing, path)
+        path = f"model.fixed.{name}"
+        for column in fixed.number_columns:
+            yield _Numbers(path, column, tuple(fixed.traits), fixed.missing, path)
     for name, random in analysis.model.random.items():
         for of_effect, effect in random.effects.items():
             path = f"model.random.{name}" + (f".effects.{of_effect}" if of_effect else "")

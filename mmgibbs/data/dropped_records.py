@@ -21,7 +21,7 @@ def find_dropped(analysis: Analysis, phenotypes: Phenotypes) -> tuple[dict[str, 
         lacking = _lack_value(fixed, path, phenotypes)
         for trait in fixed.traits:
             dropped[trait] = dropped.get(trait, False) | lacking
-        columns = " or ".join(quoted(c) for c in (fixed.column, fixed.by) if c is not None)
+        columns = " or ".join(quoted(c) for c in (*fixed.number_columns, *fixed.class_columns))
         notes.append(
             f"{path}.without_value: drop: {counted(int(lacking.sum()), 'record', 'has')} no value in column {columns} "
             f"and {'is' if lacking.sum() == 1 else 'are'} left out for {', '.join(fixed.traits)}"
@@ -35,5 +35,6 @@ def _lack_value(fixed: Fixed, path: str, phenotypes: Phenotypes) -> np.ndarray:
         return phenotypes.text(fixed.column, path, fixed.missing).is_null().to_numpy()
     lacking = np.isnan(phenotypes.numbers(fixed.column, path, fixed.missing))
     if fixed.by is not None:
-        lacking |= phenotypes.text(fixed.by, f"{path}.by").is_null().to_numpy()
+        cells = fixed.missing if fixed.interaction else ()
+        lacking |= phenotypes.text(fixed.by, f"{path}.by", cells).is_null().to_numpy()
     return lacking

@@ -40,8 +40,8 @@ def _numbers(analysis: Analysis) -> Iterator[tuple[str, str, str]]:
         for column, path in response_columns(trait):
             yield column, path, "trait"
     for name, fixed in analysis.model.fixed.items():
-        if fixed.kind == "covariate":
-            yield fixed.column, f"model.fixed.{name}", "covariate"
+        for column in fixed.number_columns:
+            yield column, f"model.fixed.{name}", "covariate"
 
 
 def _columns_of_ids(analysis: Analysis) -> dict[str, str]:

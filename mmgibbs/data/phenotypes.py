@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.config import Data
+from mmgibbs.config.interactions import BETWEEN_COLUMNS
 from mmgibbs.data import dates
 from mmgibbs.data.decimal_commas import commas_as_points
 from mmgibbs.data.number_format import Decimal, explain_no_number, find_points_of_thousands, parse_column
@@ -50,12 +51,14 @@ class Phenotypes:
     of_numbers: set[str] = field(default_factory=set)
     may_be_thousands: dict[str, str] = field(default_factory=dict)
     table: Phenotypes | None = None  # all columns and rows, where they are in memory
+    # joined classes and products of columns: name -> its columns, with further cells that mean a missing value in each
+    interactions: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.frame.height
 
     def has(self, column: str) -> bool:
-        return column in self.frame.columns
+        return all(c in self.frame.columns for c in self.interactions.get(column, (column,)))
 
     def choose_columns(self, columns: Iterable[str]) -> Phenotypes:
         """The same records with those of these columns that are there, as `read_phenotypes` reads them."""
@@ -74,7 +77,15 @@ class Phenotypes:
 
     def need(self, column: str, path: str) -> None:
         """A DataError naming the YAML path and the nearest columns, unless the column is there."""
-        if not self.has(column):
+        if column in self.interactions:
+            for single in self.interactions[column]:
+                self.need(single, path)
+            if column in self.columns:
+                raise DataError(
+                    f"{self.name}: found a column {quoted(column)}, which is also the name of an interaction ({path}); "
+                    "needed another name for this column"
+                )
+        elif not self.has(column):
             hint = ""
             if any(_number(c) is not None for c in self.columns):
                 hint = "; is the first line a record? then data.header needs the names of the columns"
@@ -86,15 +97,26 @@ class Phenotypes:
         return refuse_type(self.frame[column], self.name, f"column {quoted(column)} ({path})")
 
     def text(self, column: str, path: str, unknown: Iterable[str] = ()) -> pl.Series:
-        """(n,) String: ids or class levels without outer blanks, null where missing or in `unknown`."""
+        """(n,) String: ids or class levels without outer blanks, null where missing or in `unknown`.
+
+        Of an interaction 'M:north', null where one of its columns is.
+        """
+        if column in self.interactions:
+            self.need(column, path)
+            cells = [self.text(c, path, (*unknown, *absent)) for c, absent in self.interactions[column].items()]
+            return _join_cells(cells, f"{self.name}: column {quoted(column)} ({path})")
         return clean_ids(self._column(column, path), {"", *self.missing, *unknown}, self.name)
 
     def numbers(self, column: str, path: str, missing: Iterable[str] = ()) -> np.ndarray:
         """(n,) float64, NaN where missing: the text is a missing value, or its number equals one ('0.0' where '0' is).
 
         Decimal commas are points where they can be nothing else. Any other text that is no finite number, and a number
-        too large to compute with, is an error naming its row.
+        too large to compute with, is an error naming its row. Of an interaction the product of its columns.
         """
+        if column in self.interactions:
+            self.need(column, path)
+            factors = [self.numbers(c, path, (*missing, *absent)) for c, absent in self.interactions[column].items()]
+            return np.prod(factors, axis=0)
         series = self._column(column, path)
         absent = {"", *self.missing, *missing}
         if series.dtype.is_numeric():
@@ -216,6 +238,20 @@ def clean_ids(series: pl.Series, absent: Iterable[str], name: str) -> pl.Series:
     except TableError as error:
         raise DataError(str(error)) from None
     return text.to_frame("id").select(pl.when(~pl.col("id").is_in(list(absent))).then(pl.col("id"))).to_series()
+
+
+def _join_cells(columns: Sequence[pl.Series], where: str) -> pl.Series:
+    """(n,) String: the cells of each record with ':' between them; null where one of them is."""
+    frame = pl.DataFrame([column.rename(str(i)) for i, column in enumerate(columns)])
+    joined = frame.select(joined=pl.concat_str(frame.columns, separator=BETWEEN_COLUMNS))["joined"]
+    levels = frame.with_columns(joined=joined).drop_nulls().unique()
+    if levels["joined"].n_unique() < levels.height:
+        twice = levels.filter(levels["joined"].is_duplicated())["joined"][0]
+        raise DataError(
+            f"{where}: found two combinations that would both be called {quoted(twice)}; needed cells without "
+            f"{BETWEEN_COLUMNS!r} in these columns"
+        )
+    return joined.rename("id")
 
 
 def _number(text: str) -> float | None:

@@ -20,6 +20,7 @@ from mmgibbs.data.fixed import INTERCEPT, ClassEffect, CovariateEffect, Effects,
 from mmgibbs.data.genotypes.imputed import drop_genotyped_levels, imputed_animals, regression_on_j
 from mmgibbs.data.genotypes.prepare import prepare_genotypes
 from mmgibbs.data.ids_as_numbers import refuse_ids_as_numbers, warn_of_ids_as_numbers
+from mmgibbs.data.interactions import interactions_of_columns
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.markers import MarkerLabels, drop_ungenotyped_records, marker_terms
 from mmgibbs.data.metafounders import with_gamma
@@ -84,6 +85,7 @@ def prepare(
     with stage("phenotypes"):
         columns = _columns(analysis)
         phenotypes = read_phenotypes(analysis.data, columns) if table is None else table.choose_columns(columns)
+        phenotypes = replace(phenotypes, interactions=interactions_of_columns(analysis))
         _need_columns(analysis, phenotypes)
         refuse_ids_as_numbers(analysis, phenotypes)
         refuse_traits_as_effects(analysis, phenotypes)
@@ -198,7 +200,7 @@ def _warnings_of_records(analysis: Analysis, records: Records) -> tuple[str, ...
 
 def _columns(analysis: Analysis) -> list[str]:
     """Every phenotype column that the analysis may use."""
-    fixed = [c for f in analysis.model.fixed.values() for c in (f.column, f.by) if c is not None]
+    fixed = [c for f in analysis.model.fixed.values() for c in (*f.class_columns, *f.number_columns)]
     weights = [analysis.data.weights] if analysis.data.weights is not None else []
     by = analysis.variances.residual.by
     weights += [by] if by is not None else []
@@ -219,9 +221,9 @@ def _need_columns(analysis: Analysis, phenotypes: Phenotypes) -> None:
     for name, markers in analysis.model.markers.items():
         phenotypes.need(markers.level, f"model.markers.{name}.level")
     for name, effect in analysis.model.fixed.items():
-        phenotypes.need(effect.column, f"model.fixed.{name}.column")
+        phenotypes.need(effect.column, f"model.fixed.{name}" + (".column" if effect.interaction is None else ""))
         if effect.by is not None:
-            phenotypes.need(effect.by, f"model.fixed.{name}.by")
+            phenotypes.need(effect.by, f"model.fixed.{name}" + (".by" if effect.interaction is None else ""))
 
 
 # ------------------------------------------------------------------------------------------------ pedigree
@@ -442,7 +444,7 @@ def _fixed_effects(
         if fixed.by is None:
             ids, level = pl.Series("id", [""]), np.where(needed, 0, -1).astype(np.int32)
         else:
-            ids, level = class_levels(fixed.by, f"{path}.by", traits)
+            ids, level = class_levels(fixed.by, f"{path}.by", traits, fixed.missing if fixed.interaction else ())
         span = None
         if fixed.legendre:
             span = legendre_range(phenotypes, fixed.column, f"{path}.legendre", x, needed, fixed.legendre.range)

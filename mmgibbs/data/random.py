@@ -88,7 +88,7 @@ def wanted_columns(random: Mapping[str, Random]) -> list[str]:
     out = list(ANIMAL_COLUMNS)
     for r in random.values():
         for e in r.effects.values():
-            out += [e.level, *(e.covariates or ()), *((e.legendre.column,) if e.legendre else ())]
+            out += [*e.level_columns, *(e.covariates or ()), *((e.legendre.column,) if e.legendre else ())]
     return out
 
 
@@ -161,7 +161,7 @@ class RandomTerms:
                     f"{self.phenotypes.name}: there is no column '{effect.level}' ({path}), nor a pedigree "
                     "(data.pedigree) to take it from"
                 )
-            self.phenotypes.need(effect.level, path)
+            self.phenotypes.need(effect.level, path.removesuffix(".level") if effect.interaction else path)
         animals = self._animals_of_records(effect.level, path)
         parent = getattr(self._pedigree, effect.level)
         codes = np.where(animals >= 0, parent[animals], -1).astype(np.int32)

@@ -61,14 +61,19 @@ def _uses(analysis: Analysis) -> Iterator[_Use]:
             yield _Use(f"traits.{trait.name}.exposure", trait.exposure, (trait.name,), "the exposure")
     for name, fixed in analysis.model.fixed.items():
         path, traits = f"model.fixed.{name}", tuple(fixed.traits)
-        yield _Use(path, fixed.column, traits, "a covariate" if fixed.kind == "covariate" else "a class effect")
-        if fixed.by is not None:
-            yield _Use(f"{path}.by", fixed.by, traits, "the class of a covariate")
+        for column in fixed.number_columns:
+            yield _Use(path, column, traits, "a covariate")
+        for column in fixed.class_columns:
+            of_covariate = fixed.kind == "covariate"
+            at = f"{path}.by" if of_covariate and fixed.interaction is None else path
+            yield _Use(at, column, traits, "the class of a covariate" if of_covariate else "a class effect")
     for name, random in analysis.model.random.items():
         for of_effect, effect in random.effects.items():
             path, traits = f"model.random.{name}" + (f".effects.{of_effect}" if of_effect else ""), tuple(effect.traits)
             if isinstance(random.relationship, Identity):  # ids of animals as a trait are refused as such
-                yield _Use(f"{path}.level", effect.level, traits, "a random effect")
+                at = path if effect.interaction else f"{path}.level"
+                for column in effect.level_columns:
+                    yield _Use(at, column, traits, "a random effect")
             for column in effect.covariates or ():
                 yield _Use(f"{path}.covariates", column, traits, "a covariate")
             if effect.legendre is not None:

@@ -157,13 +157,13 @@ def _class_columns(analysis: Analysis, missing: Sequence[str]) -> list[_ClassCol
     ids = {*ANIMAL_COLUMNS, *PARENT_COLUMNS, *(m.level for m in model.markers.values())}
     for random in model.random.values():
         related = not isinstance(random.relationship, Identity)
-        ids |= {e.level for e in random.effects.values() if related or guess_parent_role(e.level) is not None}
+        levels = {c for e in random.effects.values() for c in e.level_columns}
+        ids |= {c for c in levels if related or guess_parent_role(c) is not None}
     for name, fixed in model.fixed.items():
         path, traits = f"model.fixed.{name}", tuple(fixed.traits)
-        if fixed.kind == "class":
-            columns.append(
-                _ClassColumn(fixed.column, path, traits, fixed.missing, advise_for_fixed(path, fixed.missing))
-            )
+        if fixed.kind == "class" or fixed.interaction:
+            advise = advise_for_fixed(path, fixed.missing)
+            columns += [_ClassColumn(c, path, traits, fixed.missing, advise) for c in fixed.class_columns]
         elif fixed.by is not None:
             columns.append(_ClassColumn(fixed.by, f"{path}.by", traits, (), advise_for_table))
     by = analysis.variances.residual.by
@@ -175,6 +175,7 @@ def _class_columns(analysis: Analysis, missing: Sequence[str]) -> list[_ClassCol
             path = f"model.random.{name}" + (f".effects.{of_effect}" if of_effect else "")
             omit = "" if effect.unknown_level == "omit" else f" and {path}.unknown_level: omit"
             advise = advise_for_random(path, effect.missing, omit)
-            columns.append(_ClassColumn(effect.level, path, tuple(effect.traits), effect.missing, advise))
+            traits = tuple(effect.traits)
+            columns += [_ClassColumn(c, path, traits, effect.missing, advise) for c in effect.level_columns]
     first = {of_class.column: of_class for of_class in reversed(columns)}
     return [of_class for of_class in columns if of_class is first[of_class.column] and of_class.column not in ids]

@@ -261,7 +261,7 @@ def model_table(
             rows.append(
                 (
                     title,
-                    f"random effect of {level}{curve}; {related}",
+                    f"random effect of {_level_words(spec, level)}{curve}; {related}",
                     describe_traits(spec),
                     levels.get(name),
                     _treated(variances, name, estimated),
@@ -295,6 +295,11 @@ def model_table(
     return Table("Terms of the model", columns, [(*row[:3], n, row[4]) for row, n in zip(rows, sizes, strict=True)])
 
 
+def _level_words(effect: dict, level: str) -> str:
+    columns = effect.get("interaction")
+    return f"the interaction of {' and '.join(columns)}" if columns else level
+
+
 def related_words(sentence: str, written: str) -> str:
     """The sentence with the name of a relationship file in place of its path, which says where on a machine it lay."""
     if not written or not sentence.endswith(written):
@@ -313,6 +318,13 @@ def _groups_words(record: dict) -> str:
 
 def _fixed_kind(name: str, fixed: dict) -> str:
     column = "" if fixed.get("column", name) == name else f" ({fixed['column']})"
+    columns, numbers = fixed.get("interaction") or (), fixed.get("covariates") or ()
+    if columns:
+        classes = [c for c in columns if c not in numbers]
+        if not numbers:
+            return f"class effect, interaction of {' and '.join(classes)}"
+        column = f", {'product of ' if len(numbers) > 1 else ''}{' and '.join(numbers)}"
+        fixed = fixed | {"by": " and ".join(classes)}
     if fixed.get("kind", "class") == "class":
         return f"class effect{column}"
     legendre, by = fixed.get("legendre"), fixed.get("by")

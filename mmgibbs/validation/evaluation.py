@@ -19,6 +19,7 @@ from mmgibbs.config import Analysis
 from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.config.variances import Variances
 from mmgibbs.data.animal_ids import guess_parent_role
+from mmgibbs.data.interactions import interactions_of_columns
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.phenotypes import Phenotypes, read_phenotypes
 from mmgibbs.data.prepare import prepare
@@ -70,11 +71,12 @@ class Recorded:
         """Columns of numbers that are not levels as well: these keep their names."""
         model, by = self.analysis.model, self.analysis.variances.residual.by
         random = [e for r in model.random.values() for e in r.effects.values()]
-        fixed = [(f.column, f.by) if f.kind == "covariate" else (None, f.column) for f in model.fixed.values()]
-        covariates = {x for x, _ in fixed} | {x for e in random for x in e.covariates or ()}
+        covariates = {x for f in model.fixed.values() for x in f.number_columns}
+        covariates |= {x for e in random for x in e.covariates or ()}
         covariates |= {e.legendre.column for e in random if e.legendre is not None}
-        levels = {c for _, c in fixed} | {e.level for e in random} | {m.level for m in model.markers.values()}
-        return {c for c in covariates | self.phenotypes.of_numbers if c is not None} - levels - {by, self.column}
+        levels = {c for f in model.fixed.values() for c in f.class_columns}
+        levels |= {c for e in random for c in e.level_columns} | {m.level for m in model.markers.values()}
+        return (covariates | self.phenotypes.of_numbers) - levels - {by, self.column}
 
     def _used_variances(self, seen: pl.Series) -> Variances:
         """Without the residual classes of which no record is left."""
@@ -145,7 +147,7 @@ def read_recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
     if not sampled:
         refuse_without_starts(analysis)
     data = analysis.data
-    table = read_phenotypes(data)
+    table = replace(read_phenotypes(data), interactions=interactions_of_columns(analysis))
     phenotypes = read_records(analysis, table).phenotypes
     related = [
         e.level
