@@ -1,7 +1,7 @@
 """Cholesky factors of small matrices, for compiled loops: A = L L', k from 1 to a few tens.
 
 Column by column, each sum in the order of its terms, so that a factor has the same bits wherever it is made. The two
-loops that a sweep lives in have their own (engines/visit.py, engines/coloured/lanes.py: unrolled for the very k, side
+loops that a sweep lives in have their own (engines/level.py, engines/coloured/lanes.py: unrolled for the very k, side
 by side in the lanes of vector instructions), of the same arithmetic as `cholesky_reciprocal`.
 """
 

@@ -46,7 +46,7 @@ from mmgibbs.engines.markers import gather, scatter, weight_by_pattern
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.partition import KINDS
-from mmgibbs.equations.passes import subtract_term
+from mmgibbs.equations.records import subtract_matvec
 from mmgibbs.equations.relationships import quadratic_form
 from mmgibbs.equations.scaling import Elements, Scaling
 from mmgibbs.equations.structured import StructuredEquations
@@ -184,7 +184,7 @@ class HostState(ABC):
             e[:, markers.trait] -= offset
         for lists, theta in zip(self.equations.terms, self.theta, strict=True):
             if theta.any():
-                subtract_term(lists, theta, e)
+                subtract_matvec(lists, theta, e)
         return e
 
     def moved(self) -> None:

@@ -8,40 +8,38 @@ tile each level adds S_lj times what the levels before it have moved by. Then th
 are read again for what the tiles before it need in the next sweep: of memory a sweep reads one half of S.
 
 All threads go through the tiles together (machine/barrier.py), each with the same columns in both readings; one of them
-draws. The chain is that of visits one by one, up to rounding; no bit of it depends on the number of threads: sums over
-stretches of columns are added up in order. Everything else of a visit is the serial engine's.
+draws. The chain is that of draws one by one, up to rounding; no bit of it depends on the number of threads: sums over
+stretches of columns are added up in order. Everything else of a draw is the serial engine's.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import carray
 
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
-from mmgibbs.engines.visit import (
+from mmgibbs.engines.level import (
+    add_prior,
+    apply_increment,
+    draw_components,
     draw_level,
-    draw_sites,
-    hold_inactive,
-    join_prior,
-    move_visits,
-    shift,
-    sum_visits,
-    unrolled,
+    drawn_components,
+    mask_inactive,
 )
 from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.dense import DenseLevels, add_of_rows, rows_by_stretch, sum_stretches
 from mmgibbs.equations.partition import Block
-from mmgibbs.equations.passes import level_precisions
+from mmgibbs.equations.records import level_sandwich, subtract_level, sum_level
 from mmgibbs.equations.relationships import times_row, weight
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.barrier import meet, share
-from mmgibbs.machine.intrinsics import stack
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.model.design import Design
 from pedigree.kernels import kernel
+
+ONE = np.uint64(1)
 
 
 def with_dense_block(design: Design) -> str | None:
@@ -70,8 +68,8 @@ class DenseSweep:
             )
         assert found is not None and np.array_equal(found.positions, np.arange(block.first, block.last))
         self.dense: DenseLevels = found
-        self.equations, self.block, self.joint, self.threads = equations, block, joint, threads
-        self.unrolled = unrolled(equations, block.term)
+        self.equations, self.block, self.threads = equations, block, threads
+        self.components = drawn_components(block, joint)
         self.lists = (equations.terms[block.term], equations.relationships[block.term], equations.records)
         self.stream = stream(LOCATION, block.term)
 
@@ -81,97 +79,89 @@ class DenseSweep:
     def __call__(self, state: SweepEngine, number: int, key: Key) -> None:
         b, i, S = self.block, self.block.term, self.dense.values
         columns, kept = self.dense.columns(state.theta[i]), state.later_tiles(i)
-        later, failed = kept.begin(columns), np.full(1, -1)
+        later, end = kept.begin(columns), np.full(1, b.first, np.uint64)
         stretches = -(-len(S) // kept.stretch)
         sums, parts = np.empty((kept.tile, len(columns))), np.empty((kept.tile, len(columns), stretches))
         self.threads.together(
-            sweep_tiles, kept.stretch, *self.lists, *self.unrolled, S, b.first, columns, later, sums, parts,
-            state.theta[i], state.e, state.Ginv[i], state.Rinv, b.first_component, b.last_component, self.joint, number,
-            self.stream, key[0], key[1], failed,
+            sweep_tiles, kept.stretch, *self.lists, S, np.uint64(b.first), columns, later, sums, parts, state.theta[i],
+            state.e, state.Ginv[i], state.Rinv, (b.first_component, b.last_component), self.components,
+            (number, self.stream, *key), end,
         )  # fmt: skip
-        if failed[0] >= 0:
-            refuse_singular(self.equations, i, int(failed[0]))
+        if end[0] < b.last:
+            refuse_singular(self.equations, i, int(end[0]))
         kept.take(later, columns)
 
 
 @kernel
 def sweep_tiles(
-    arrived, me, stretch, term, K, records, k_, T_, S, position, columns, later, sums, parts, theta, e, Ginv, Rinv,
-    c_first, c_last, joint, number, stream, seed, chain, failed,
+    arrived, me, stretch, term, K, records, S, position, columns, later, sums, parts, theta, e, Ginv, Rinv,
+    block_components, components, site, end,
 ):  # fmt: skip
     """Draw the levels of S (m, m), which stand from sweep position `position` on, by all threads (machine/barrier.py).
-    failed[0] becomes a position whose P is not positive definite.
+    end[0] becomes the position behind the last one that was drawn.
 
-    columns (k, m), theta (q, k) and e (n, T) are updated in place; so is later (k, m), for components c_first ...
-    c_last - 1. sums (tile, k) and parts (tile, k, stretches) are work space that all threads share.
+    columns (k, m), theta (q, k) and e (n, T) are updated in place; so is later (k, m), for the block's components.
+    sums (tile, k) and parts (tile, k, stretches) are work space that all threads share.
     """
     m, tile, threads = S.shape[0], sums.shape[0], arrived.shape[0] - 1
+    c_first, c_last = block_components
     for first in range(0, m, tile):
         last = min(m, first + tile)
-        begin, end = share(last, me, threads, stretch)
-        rows_by_stretch(S, first, last, columns, begin, end, stretch, parts)
+        begin, stop = share(last, me, threads, stretch)
+        rows_by_stretch(S, first, last, columns, begin, stop, stretch, parts)
         if not meet(arrived, me):
             return
         if me == 0:
             sum_stretches(parts, -(-last // stretch), later[:, first:last], sums)
-            failed[0] = sweep_tile(
-                term, K, records, k_, T_, S, position, first, sums[: last - first], columns, theta, e, Ginv, Rinv,
-                c_first, c_last, joint, number, stream, seed, chain,
+            end[0] = sweep_tile(
+                term, K, records, S[first:last, first:last], position + np.uint64(first), sums, columns[:, first:last],
+                theta, e, Ginv, Rinv, components, site,
             )  # fmt: skip
             later[c_first:c_last, first:last] = 0.0
-        if not meet(arrived, me) or failed[0] >= 0:
+        if not meet(arrived, me) or end[0] < position + np.uint64(last):
             return
-        add_of_rows(S, first, last, columns[c_first:c_last], begin, min(first, end), stretch, later[c_first:c_last])
+        add_of_rows(S, first, last, columns[c_first:c_last], begin, min(first, stop), stretch, later[c_first:c_last])
 
 
 @kernel
-def sweep_tile(
-    term, K, records, k_, T_, S, position, first, sums, columns, theta, e, Ginv, Rinv, c_first, c_last, joint, number,
-    stream, seed, chain,
-):  # fmt: skip
-    """Draw the levels of rows first ... first + len(sums) - 1 of S, which stand from sweep position `position` on.
-    Returns -1, or the position whose P is not positive definite.
+def sweep_tile(term, K, records, S, first, sums, columns, theta, e, Ginv, Rinv, components, site):
+    """Draw the levels of a tile of S (n, n), which stand from sweep position `first` on. Returns the position behind
+    the last one that was drawn.
 
-    sums (levels, k): sum_j S_lj theta_j as they are before the tile. columns (k, m), theta (q, k) and e (n, T) are
-    updated in place.
+    sums (n, k): sum_j S_lj theta_j over the whole of S as they are before the tile. columns (k, n): theta of the tile
+    turned over; it, theta (q, k) and e (n, T) are updated in place.
     """
-    k = len(k_) if len(k_) > 0 else theta.shape[1]
-    P = carray(stack(k_, 2, 1), (k, k)) if len(k_) > 0 else np.empty((k, k))
-    L = carray(stack(k_, 2, 1), (k, k)) if len(k_) > 0 else np.empty((k, k))
-    row = carray(stack(k_, 1, 1), (k,)) if len(k_) > 0 else np.empty(k)
-    rhs = carray(stack(k_, 1, 1), (k,)) if len(k_) > 0 else np.empty(k)
-    change = carray(stack(k_, 1, 1), (k,)) if len(k_) > 0 else np.empty(k)
-    n = np.uint64(sums.shape[0])
-    begin = np.uint64(position) + np.uint64(first)
+    k, n = theta.shape[1], np.uint64(S.shape[0])
+    number, stream, seed, chain = site
+    P, L = np.empty((k, k)), np.empty((k, k))
+    row, rhs, change = np.empty(k), np.empty(k), np.empty(k)
     normals, moved = np.empty((n, k)), np.empty((n, k))
-    fill_normals(normals, number, term.code[begin : begin + n], stream, seed, chain)
+    fill_normals(normals, number, term.code[first : first + n], stream, seed, chain)
     masked = term.active.shape[0] > 0
-    for own in range(n):
-        level, of_block = begin + own, np.uint64(first) + own
-        z = normals[own]
-        level_precisions(term, Rinv, level, P)
+    for i in range(n):
+        level = first + i
+        first_entry, last_entry = term.visit_ptr[level], term.visit_ptr[level + ONE]
+        level_sandwich(term, Rinv, level, P)
         times_row(K, level, theta, row)
         for a in range(k):
-            row[a] += sums[own, a]
-        for j in range(own):
-            s = np.float64(S[of_block, np.uint64(first) + j])
+            row[a] += sums[i, a]
+        for j in range(i):
             for a in range(k):
-                row[a] += s * moved[j, a]
-        kappa = weight(K, level) + np.float64(S[of_block, of_block])
-        join_prior(k_, Ginv, kappa, row, P, rhs)
-        from_visit, to_visit = term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]
-        sum_visits(term, records, T_, from_visit, to_visit, e, Rinv, rhs)
+                row[a] += S[i, j] * moved[j, a]
+        add_prior(Ginv, weight(K, level) + S[i, i], row, P, rhs)
+        sum_level(term, records, first_entry, last_entry, Rinv, e, rhs)
+        z = normals[i]
         if masked:
-            hold_inactive(term.active[level], P, rhs, z)
-        if joint:
-            drawn = draw_level(k_, P, L, rhs, z, change)
+            mask_inactive(term.active[level], P, rhs, z)
+        if components is None:
+            is_drawn = draw_level(P, rhs, z, L, change)
         else:
-            drawn = draw_sites(k_, P, rhs, z, change, c_first, c_last)
-        if not drawn:
-            return np.int64(level)
-        shift(theta, level, change)
+            is_drawn = draw_components(components, P, rhs, z, change)
+        if not is_drawn:
+            return level
+        apply_increment(theta, level, change)
         for a in range(k):
-            moved[own, a] = change[a]
-            columns[a, of_block] = theta[level, a]
-        move_visits(term, from_visit, to_visit, e, change)
-    return np.int64(-1)
+            moved[i, a] = change[a]
+            columns[a, i] = theta[level, a]
+        subtract_level(term, first_entry, last_entry, change, e)
+    return first + n

@@ -24,7 +24,7 @@ from scipy.sparse import csr_array
 
 from mmgibbs.cholesky.factor import Factor
 from mmgibbs.equations.partition import model_order_partition
-from mmgibbs.equations.passes import add_fitted, add_transposed, weigh
+from mmgibbs.equations.records import add_matvec, add_transpose_matvec, weigh
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.coefficients import Blocks, Coefficients, coefficients, factorise_inverse
@@ -117,7 +117,7 @@ class Point:
         weighted, totals = self.weigh(e), []
         for lists, shape in zip(self.likelihood.equations.terms, self.likelihood.layout.shapes, strict=True):
             totals.append(np.zeros((*shape, e.shape[2])))
-            add_transposed(lists, weighted, totals[-1])
+            add_transpose_matvec(lists, weighted, totals[-1])
         return np.concatenate([total.reshape(-1, e.shape[2]) for total in totals])
 
     def fit(self, thetas: list[np.ndarray]) -> np.ndarray:
@@ -125,7 +125,7 @@ class Point:
         equations = self.likelihood.equations
         fitted = np.zeros((*equations.records.y.shape, thetas[0].shape[2]))
         for lists, theta in zip(equations.terms, thetas, strict=True):
-            add_fitted(lists, np.ascontiguousarray(theta), fitted)
+            add_matvec(lists, np.ascontiguousarray(theta), fitted)
         return fitted
 
     @property

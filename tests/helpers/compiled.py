@@ -7,7 +7,7 @@ from helpers.support import ROOT
 COMPILED = {"kernel", "njit", "intrinsic", "overload"}  # decorators
 # Functions that Numba compiles where they are called from, and those that write its code.
 BODIES = {
-    "mmgibbs/engines/visit.py": {"prefetch_relatives", "_prefetch_nothing", "_prefetch_family"},
+    "mmgibbs/engines/pcg/absorption.py": {"prefetch_relatives", "_prefetch_nothing", "_prefetch_family"},
     "mmgibbs/engines/coloured/gather.py": {"gather_relatives", "_row_by_row", "_family"},
     "mmgibbs/engines/coloured/squares.py": {"square_of_level", "_independent", "_mendelian"},
     "mmgibbs/engines/pcg/rows.py": {"row_of_inverse", "_independent", "_family"},

@@ -19,7 +19,7 @@ import numpy as np
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock, unit_blocks
 from mmgibbs.equations.partition import Block, Partition
-from mmgibbs.equations.passes import weighted_sums
+from mmgibbs.equations.records import weighted_sums
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.model.design import Design
 from pedigree.kernels import kernel

@@ -69,7 +69,7 @@ def nothing_left():
 
 @pytest.fixture(autouse=True)
 def rows_for_small_models(monkeypatch):
-    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
+    monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
     monkeypatch.setattr("mmgibbs.machine.threads.PIECE", 7)
 
 

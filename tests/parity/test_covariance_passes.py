@@ -25,7 +25,7 @@ KEY = (3, 1)
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Small data meet what large data meet: rows as vectors, several pieces and blocks of lanes."""
-    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
+    monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
     monkeypatch.setattr("mmgibbs.machine.threads.PIECE", 7)
 
 

@@ -53,7 +53,7 @@ ROWS = [
 
 @pytest.mark.parametrize("name, fits", ROWS)
 def test_rows_over_threads_give_the_same_products_and_solution(name, fits, monkeypatch):
-    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
+    monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
     monkeypatch.setattr("mmgibbs.machine.threads.PIECE", 7)
     example = models.example(name)
     equations = structured_equations(example.design, partition(example.design, "colour"))
@@ -77,7 +77,7 @@ def test_rows_over_threads_give_the_same_products_and_solution(name, fits, monke
 
 
 def test_a_product_that_forgets_the_mates_is_noticed(monkeypatch):
-    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
+    monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
     solver = pcg(models.example("direct_maternal"))
     times, _ = solver._operators()
     x = np.random.default_rng(4).normal(size=solver.bounds[-1])

@@ -78,7 +78,7 @@ def test_unrolled_kernels_draw_the_same(name, monkeypatch):
     """Large terms get a kernel compiled for their number of components and traits: same draws, bit for bit."""
     example = models.example(name)
     general = engine_for(example)
-    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
+    monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
     unrolled = engine_for(example)
     assert any(s.unrolled[0] for s in unrolled.sweeps) and not any(s.unrolled[0] for s in general.sweeps)
     for number in (1, 2):

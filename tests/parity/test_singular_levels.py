@@ -61,7 +61,7 @@ def test_a_negative_diagonal_is_named(make):
 
 def test_among_levels_side_by_side(monkeypatch):
     """The structured engine's other way through a colour: many levels at once."""
-    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
+    monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
     monkeypatch.setattr("mmgibbs.equations.cell_classes.WORTHWHILE", 1)
     monkeypatch.setattr("mmgibbs.equations.cell_classes.MANY", 0)
     herds = simulate_beef(600, 1)

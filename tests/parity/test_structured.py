@@ -94,7 +94,7 @@ def test_same_chain_as_serial(name, update, sampled):
 @pytest.mark.parametrize("sampled", [False, True], ids=["fixed variances", "sampled"])
 def test_lanes_are_the_same_chain(name, classes, sampled, monkeypatch):
     """Held components, weights, groups that stand for both parents; records that meet a level through two effects."""
-    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
+    monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
     monkeypatch.setattr("mmgibbs.equations.cell_classes.WORTHWHILE", 0.1 if classes else 1000)
     monkeypatch.setattr("mmgibbs.equations.cell_classes.MANY", 0)
     example = models.example(name)
@@ -117,7 +117,7 @@ def beef():
 @pytest.mark.parametrize("precision", first(1, ["double", "single"]))
 @pytest.mark.parametrize("few_levels", ["collapsed", "in pieces"])
 def test_beef_with_lanes(beef, precision, few_levels, monkeypatch):
-    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
+    monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
     monkeypatch.setattr("mmgibbs.engines.coloured.collapsed.PLACES", 128 if few_levels == "collapsed" else 0)
     data, design = beef
     equations = structured_equations(design, partition(design, "colour"), precision)
@@ -142,7 +142,7 @@ def test_a_last_group_of_lanes_is_filled_with_identities(beef, monkeypatch):
     """What an earlier group left in unused lanes (factors of nearly singular P) must not look like a level that cannot
     be drawn.
     """
-    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
+    monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
     data, design = beef
     equations = structured_equations(design, partition(design, "colour"), "single")
     engine = StructuredEngine(equations)
@@ -155,11 +155,11 @@ def test_a_last_group_of_lanes_is_filled_with_identities(beef, monkeypatch):
 def test_levels_with_equal_records_form_classes(beef, monkeypatch):
     from mmgibbs.engines.coloured.lanes import parts_of_classes
     from mmgibbs.equations.base import precisions
-    from mmgibbs.equations.passes import level_precisions
+    from mmgibbs.equations.records import level_sandwich
 
     @njit
     def of_level(term, Rinv, level, out):
-        level_precisions(term, Rinv, level, out)
+        level_sandwich(term, Rinv, level, out)
 
     data, design = beef
     monkeypatch.setattr("mmgibbs.equations.cell_classes.MANY", 10**6)

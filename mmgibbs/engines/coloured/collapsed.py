@@ -19,8 +19,9 @@ import numpy as np
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
 from mmgibbs.engines.coloured import pieces
-from mmgibbs.engines.serial import component_ranges, sweep_block
-from mmgibbs.engines.visit import unroll
+from mmgibbs.engines.coloured.unrolled import unroll
+from mmgibbs.engines.level import drawn_components
+from mmgibbs.engines.serial import sweep_levels
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import Records, StructuredEquations, TermLists, visits_of_levels
 from mmgibbs.machine.threads import Threads
@@ -64,12 +65,13 @@ class CollapsedSweep:
         means = before.copy()
         for b in few.blocks:
             i = b.term
-            failed = sweep_block(
-                few.terms[i], eq.relationships[i], few.records, (), (), state.theta[i], means, state.Ginv[i],
-                state.Rinv, b.first, b.last, component_ranges(b, self.joint), number, stream(LOCATION, i), *key,
+            end = sweep_levels(
+                few.terms[i], eq.relationships[i], few.records, state.theta[i], means, state.Ginv[i], state.Rinv,
+                np.uint64(b.first), np.uint64(b.last), drawn_components(b, self.joint),
+                (number, stream(LOCATION, i), *key),
             )  # fmt: skip
-            if failed >= 0:
-                refuse_singular(eq, i, failed)
+            if end < b.last:
+                refuse_singular(eq, i, end)
         change = before - means
         self.threads([partial(move_residuals, *data, share, change) for share in self.shares])
 

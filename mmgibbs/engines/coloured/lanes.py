@@ -4,7 +4,7 @@ For a group of LANES levels at a time, what the levels take from relatives and r
 
     P = kappa_ll G^-1 + data part,    P = L L',    change = L'^-1 (f L^-1 rhs + n z)
 
-for all of them at once; then their thetas and residuals move. The arithmetic of a level is that of visit.draw_level.
+for all of them at once; then their thetas and residuals move. The arithmetic of a level is that of level.draw_jointly.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from mmgibbs.engines.coloured.gather import (
     lane_lists,
     scatter_increments,
 )
+from mmgibbs.engines.coloured.unrolled import unrolled
 from mmgibbs.engines.serial import LevelSweep
-from mmgibbs.engines.visit import unrolled
 from mmgibbs.equations.partition import Block
-from mmgibbs.equations.passes import class_precisions
+from mmgibbs.equations.records import class_sandwich
 from mmgibbs.equations.relationships import weight as diagonal
 from mmgibbs.equations.structured import StructuredEquations, TermLists
 from mmgibbs.machine.intrinsics import add_multiple, set_multiple, stack_array
@@ -84,7 +84,7 @@ def parts_of_classes(term: TermLists, Rinv: np.ndarray) -> np.ndarray:
 @kernel
 def _parts_of_classes(term, Rinv, out):
     for i in range(np.uint64(out.shape[0])):
-        class_precisions(term, Rinv, i, out[i])
+        class_sandwich(term, Rinv, i, out[i])
 
 
 class LaneSweep(LevelSweep):
@@ -99,6 +99,7 @@ class LaneSweep(LevelSweep):
         threads: Threads,
     ):
         super().__init__(equations, block, True, ranges, threads)
+        self.unrolled = unrolled(equations, block.term)
         self.tables, self.bounds = tables, np.array(ranges, np.int64)
         self._own_room = self._new_room() if threads.count == 1 else None
 
@@ -197,7 +198,7 @@ def gather_precisions(cells, active, K, k_, Ginv, Rinv, parts, first, n, P):
         if shared:
             of_class = np.uint64(cells.cell_class[level])
         else:
-            class_precisions(cells, Rinv, level, own[0])
+            class_sandwich(cells, Rinv, level, own[0])
         for a in range(k):
             for b in range(a + 1):
                 P[a, b, lane] = source[of_class, a, b] + kappa * Ginv[a, b]

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mmgibbs.engines.visit import unrolled
+from mmgibbs.engines.coloured.unrolled import unrolled
 from mmgibbs.equations.scaling import Plan, Scaling
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.intrinsics import add_multiple, prefetch, set_multiple, stack_array, widen

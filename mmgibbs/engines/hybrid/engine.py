@@ -30,7 +30,7 @@ from mmgibbs.engines.liabilities import first_trait_not_normal
 from mmgibbs.engines.markers import with_markers
 from mmgibbs.equations.explicit.row_blocks import row_blocks
 from mmgibbs.equations.partition import Block
-from mmgibbs.equations.passes import weighted_sums
+from mmgibbs.equations.records import weighted_sums
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.device import Device

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mmgibbs.engines.coloured.unrolled import unroll
 from mmgibbs.engines.hybrid.kernels import subtract_kronecker, subtract_rows
-from mmgibbs.engines.visit import unroll
 from mmgibbs.equations.explicit.row_blocks import BlockSlice, Kronecker, RowBlocks
 
 SEGMENT = 1 << 15  # levels of a target block that one queue serves

@@ -1,6 +1,6 @@
 // One visit of a level, for one thread: what structured.cu and products.cu are made of.
 //
-// The arithmetic of visit.py, relationships.py and passes.py, operation by operation: compiled without fused
+// The arithmetic of level.py, relationships.py and records.py, operation by operation: compiled without fused
 // multiply-add it gives their doubles bit for bit. Before this text stand the draws and `typedef ... REAL` (stored
 // values) and `typedef ... PATTERN` (number of a missing pattern).
 //

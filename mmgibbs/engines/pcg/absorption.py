@@ -20,18 +20,19 @@ from functools import partial
 
 import numpy as np
 from numba import carray
+from numba.extending import overload
 
 from mmgibbs.engines.coloured.record_rows import padded_width
 from mmgibbs.engines.pcg.blocks import invert_blocks, level_blocks
 from mmgibbs.engines.pcg.rows import AHEAD, RowProduct, fit_in_rows, sum_of_level
-from mmgibbs.engines.visit import prefetch_relatives
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.machine.intrinsics import add_multiple, set_multiple, stack
+from mmgibbs.machine.intrinsics import add_multiple, prefetch, set_multiple, stack
 from mmgibbs.machine.threads import Threads
 from mmgibbs.model.relationships.base import UNKNOWN
 from mmgibbs.model.relationships.pedigree import PedigreeLists
 from pedigree.kernels import kernel
 
+ASKED = 16  # progeny whose memory is asked for: more would drive out what is needed first
 MOST_VISITS = 64  # of an absorbed level: each pair of a level and one that its records meet is looked up in a list
 
 
@@ -284,3 +285,32 @@ def _zero_inactive(block, of_rows, level, of_columns, other):
             columns = of_columns.shape[0] > 0 and of_columns[other, b] == 0
             if rows or columns:
                 block[a, b] = 0.0
+
+
+def prefetch_relatives(K, level, theta):
+    """Prefetch what times_row(K, level, theta, ...) will read."""
+    raise NotImplementedError("the body is compiled: see the overload below")
+
+
+def _prefetch_nothing(K, level, theta):
+    pass
+
+
+def _prefetch_family(K, level, theta):
+    for parent in (K.sire[level], K.dam[level]):
+        if parent != UNKNOWN:
+            prefetch(theta, parent)
+    for j in range(
+        K.progeny_ptr[level], min(K.progeny_ptr[level + np.uint64(1)], K.progeny_ptr[level] + np.uint64(ASKED))
+    ):
+        prefetch(theta, K.progeny[j])
+        if K.mate[j] != UNKNOWN:
+            prefetch(theta, K.mate[j])
+
+
+PREFETCHES = {PedigreeLists: _prefetch_family}  # lists that know in advance what a row will read
+
+
+@overload(prefetch_relatives, jit_options={"forceinline": True, "no_cfunc_wrapper": True})
+def _prefetch_relatives(K, level, theta):
+    return PREFETCHES.get(K.instance_class, _prefetch_nothing)

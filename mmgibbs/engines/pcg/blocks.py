@@ -1,12 +1,14 @@
-"""The k x k diagonal blocks of C, level by level, and their inverses: the preconditioner of blocks."""
+"""The k x k diagonal blocks of C, level by level, and their inverses: the preconditioner of blocks. Products of the
+levels of a term with G^-1 and with such blocks, for several vectors at once.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky_reciprocal
-from mmgibbs.equations.passes import level_precisions
-from mmgibbs.equations.relationships import weight
+from mmgibbs.equations.records import level_sandwich
+from mmgibbs.equations.relationships import times_row, weight
 from pedigree.kernels import kernel
 
 
@@ -45,7 +47,7 @@ def level_blocks(term, K, dense_diagonal, Ginv, Rinv, positions, out):
     k = out.shape[1]
     for j in range(np.uint64(out.shape[0])):
         level = np.uint64(positions[j])
-        level_precisions(term, Rinv, level, out[j])
+        level_sandwich(term, Rinv, level, out[j])
         kappa = weight(K, level)
         if dense_diagonal.size > 0:
             kappa += dense_diagonal[level]
@@ -59,3 +61,41 @@ def level_blocks(term, K, dense_diagonal, Ginv, Rinv, positions, out):
                     for b in range(k):
                         out[j, a, b] = out[j, b, a] = 0.0
                     out[j, a, a] = 1.0
+
+
+@kernel
+def add_prior(K, Ginv, theta, out):
+    """out_l += (K^-1 Theta_j)_l G^-1 for each j: theta, out (q, k, m) float64; out is updated in place."""
+    q, k, m = theta.shape
+    flat = theta.reshape((q, k * m))
+    row = np.empty(k * m)
+    for level in range(np.uint64(q)):
+        times_row(K, level, flat, row)
+        for a in range(k):
+            for b in range(k):
+                for j in range(m):
+                    out[level, a, j] += Ginv[a, b] * row[b * m + j]
+
+
+@kernel
+def add_dense(Ginv, rows, out):
+    """out_l += rows_l G^-1 for each of several vectors: rows, out (levels, k, m) float64; out is updated in place."""
+    q, k, m = rows.shape
+    for level in range(np.uint64(q)):
+        for a in range(k):
+            for b in range(k):
+                for j in range(m):
+                    out[level, a, j] += Ginv[a, b] * rows[level, b, j]
+
+
+@kernel
+def precondition(inverses, residual, out):
+    """out_l = M_l residual_l: inverses (q, k, k), residual and out (q, k, m) float64."""
+    q, k, m = residual.shape
+    for level in range(np.uint64(q)):
+        for a in range(k):
+            for j in range(m):
+                s = 0.0
+                for b in range(k):
+                    s += inverses[level, a, b] * residual[level, b, j]
+                out[level, a, j] = s

@@ -183,9 +183,9 @@ def sum_levels(term, K, k_, T_, picked, Ginv, theta, u, positions, out, first, l
 def sum_of_level(term, K, k_, T_, picked, Ginv, theta, u, level, row, total):
     """total (1, k) <- sum_{r in l} W_r' u_r + G^-1 (K^-1 Theta)_l, 0 for components set to 0.
 
-    term, K: lists of equations/structured.py, k_ and T_ tuples of visit.py. picked (effects T, k): row e T + t is 1 at
-    the component of effect e on trait t; Ginv (k, k); theta (q + 1, k), its last row 0; u (n, T); level: its position
-    in the sweep, uint64; row (1, k): work space.
+    term, K: lists of equations/structured.py, k_ and T_ tuples of coloured/unrolled.py. picked (effects T, k): row
+    e T + t is 1 at the component of effect e on trait t; Ginv (k, k); theta (q + 1, k), its last row 0; u (n, T);
+    level: its position in the sweep, uint64; row (1, k): work space.
     """
     several, masked, T = term.visit_effect.size > 0, term.active.shape[0] > 0, np.uint64(len(T_))
     end = max(np.uint64(term.visit_record.size), np.uint64(1)) - np.uint64(1)

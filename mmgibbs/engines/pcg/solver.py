@@ -17,20 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from mmgibbs.engines.base import refuse_singular
+from mmgibbs.engines.coloured.unrolled import UNROLL_FROM
 from mmgibbs.engines.dense_products import dense_times
 from mmgibbs.engines.pcg.absorption import MOST_VISITS, absorbed_equations
-from mmgibbs.engines.pcg.blocks import invert_blocks, level_blocks
+from mmgibbs.engines.pcg.blocks import add_dense, add_prior, invert_blocks, level_blocks, precondition
 from mmgibbs.engines.pcg.rows import row_product
-from mmgibbs.engines.visit import UNROLL_FROM
 from mmgibbs.equations.base import precisions
-from mmgibbs.equations.passes import (
-    add_dense,
-    add_fitted,
-    add_prior,
-    add_transposed,
-    precondition,
-    weigh,
-)
+from mmgibbs.equations.records import add_matvec, add_transpose_matvec, weigh
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import ALONE, Threads, blas_threads
@@ -150,7 +143,7 @@ class PcgSolver:
         fitted = np.zeros((*eq.records.y.shape, columns.shape[1]))
         thetas = self.split(columns)
         for lists, theta in zip(eq.terms, thetas, strict=True):
-            add_fitted(lists, theta, fitted)
+            add_matvec(lists, theta, fitted)
         out = self._transposed(fitted)
         for i, (theta, total) in enumerate(zip(thetas, self.split(out), strict=True)):
             self.add_term_prior(i, theta, total, threads)
@@ -183,7 +176,7 @@ class PcgSolver:
         weigh(self.equations.records, self.Rinv, e)
         out = np.zeros((self.bounds[-1], e.shape[2]))
         for lists, total in zip(self.equations.terms, self.split(out), strict=True):
-            add_transposed(lists, e, total)
+            add_transpose_matvec(lists, e, total)
         return out
 
     def _hold(self, x: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ AGE = "    age: {kind: covariate, traits: [weaning_weight]}\n"
 
 
 def test_auto_absorbs_where_the_effects_allow_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
+    monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
     found = {}
     for name in ("auto", "absorption", "blocks"):
         folder = tmp_path / name
@@ -67,7 +67,7 @@ WITH_GENETIC = {"genetic": {"relationship": "pedigree", "level": "animal"}, **PE
 
 @pytest.mark.parametrize("random", [PERMANENT, WITH_GENETIC])
 def test_a_term_all_levels_of_which_are_absorbed(random, tmp_path, monkeypatch):
-    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
+    monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
     pedigree, phenotypes = cows_with_two_records()
     config = {
         "name": "cows",

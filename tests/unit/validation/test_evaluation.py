@@ -32,7 +32,7 @@ def test_iterations_that_stop_name_what_was_left_out(monkeypatch):
 def test_a_fold_with_too_few_records_to_be_absorbed_has_blocks(monkeypatch):
     """The whole data have just enough."""
     records, last = records_of("absorption")
-    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", last.size)
+    monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", last.size)
     evaluate(records.analysis)
     found = evaluate_masked(records, last, "the last year")
     expected = evaluate_masked(records_of("blocks")[0], last, "the last year")
@@ -42,7 +42,7 @@ def test_a_fold_with_too_few_records_to_be_absorbed_has_blocks(monkeypatch):
 
 
 def test_folds_are_solved_as_the_file_asks(monkeypatch):
-    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
+    monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
     for name in ("absorption", "blocks"):
         records, last = records_of(name)
         assert evaluate_masked(records, last, "the last year").solver.solve(1e-12).preconditioner == name
