@@ -9,9 +9,12 @@ from reference import dense, models
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.over_relaxation import OVER_RELAXED
 from mmgibbs.draws.purpose import LOCATION, stream
-from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.engines.base import SweepEngine
+from mmgibbs.engines.coloured.levels import UnrolledLevelSweep
+from mmgibbs.engines.serial import SerialEngine, sweep_levels
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
+from mmgibbs.machine.threads import ALONE
 
 KEY = (7, 3)
 
@@ -79,8 +82,13 @@ def test_unrolled_kernels_draw_the_same(name, monkeypatch):
     example = models.example(name)
     general = engine_for(example)
     monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
-    unrolled = engine_for(example)
-    assert any(s.unrolled[0] for s in unrolled.sweeps) and not any(s.unrolled[0] for s in general.sweeps)
+    eq = general.equations
+    unrolled = SweepEngine(
+        eq, [UnrolledLevelSweep(eq, b, True, ((b.first, b.last),), ALONE) for b in eq.partition.blocks]
+    )
+    unrolled.set_variances(example.G, example.R)
+    assert any(s.kernel is not sweep_levels for s in unrolled.sweeps)  # one term has more than four components
+    assert all(s.kernel is sweep_levels for s in general.sweeps)
     for number in (1, 2):
         general.sweep(number, KEY)
         unrolled.sweep(number, KEY)
