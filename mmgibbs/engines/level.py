@@ -1,6 +1,7 @@
 """The draw of one level given everything else, which the serial engine, dense blocks and long levels share.
 
-The level's k effects move from theta_l by `change` ~ N(P^-1 rhs, P^-1) (docs/theory.md, "Full conditionals"), where
+The level's k effects move from theta_l by `change` ~ N(P^-1 rhs, P^-1), where (docs/explanation/theory.md, "Full
+conditionals")
 
     P   = kappa_ll G^-1 + sum_{r in l} W_r' R_r^-1 W_r
     rhs = -G^-1 sum_m kappa_lm theta_m + sum_{r in l} W_r' R_r^-1 e_r

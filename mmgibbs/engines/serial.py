@@ -1,7 +1,7 @@
 """The serial engine: the structured equations in plain compiled loops. This is the truth that the other engines are
 held to.
 
-Level l of a term draws its k effects given everything else (docs/theory.md, "Full conditionals"). With
+Level l of a term draws its k effects given everything else (docs/explanation/theory.md, "Full conditionals"). With
 
     P   = kappa_ll G^-1 + sum_{r in l} W_r' R_r^-1 W_r
     rhs = -G^-1 sum_m kappa_lm theta_m + sum_{r in l} W_r' R_r^-1 e_r          (m = l included, e the current residual)

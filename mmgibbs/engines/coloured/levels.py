@@ -24,7 +24,7 @@ from mmgibbs.equations.partition import Block
 from mmgibbs.equations.records import level_sandwich, subtract_level, sum_level
 from mmgibbs.equations.relationships import times_row, weight
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.machine.intrinsics import on_stack
+from mmgibbs.machine.intrinsics import stack_array
 from mmgibbs.machine.threads import Threads
 from pedigree.kernels import kernel
 
@@ -49,8 +49,8 @@ class UnrolledLevelSweep(LevelSweep):
 @kernel
 def sweep_levels_unrolled(k_, term, K, records, theta, e, Ginv, Rinv, first, last, components, site):
     """`serial.sweep_levels` with work space on the stack; k_: a tuple of coloured/unrolled.py."""
-    P, L = on_stack((len(k_), len(k_))), on_stack((len(k_), len(k_)))
-    row, rhs, change = on_stack((len(k_),)), on_stack((len(k_),)), on_stack((len(k_),))
+    P, L = stack_array((len(k_), len(k_))), stack_array((len(k_), len(k_)))
+    row, rhs, change = stack_array((len(k_),)), stack_array((len(k_),)), stack_array((len(k_),))
     normals = np.empty((LEVELS_PER_CHUNK, len(k_)))
     number, stream, seed, chain = site
     masked = term.active.shape[0] > 0
