@@ -1,7 +1,7 @@
 """Ranges of levels one after another, as the serial engine draws them, for terms with covariates and `update: site`.
 
 The loop is that of serial.py. Only its work space differs: where a term has up to four components and is large enough,
-it is on the stack and of a size that the compiler knows. A sweep of random regressions takes three fifths of the time.
+it is on the stack and of a size that the compiler knows. A sweep of random regressions takes four fifths of the time.
 """
 
 from __future__ import annotations
