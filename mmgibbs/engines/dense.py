@@ -24,13 +24,13 @@ from mmgibbs.engines.level import (
     apply_increment,
     draw_components,
     draw_level,
-    drawn_components,
     mask_inactive,
+    select_components,
 )
 from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.dense import DenseLevels, add_of_rows, rows_by_stretch, sum_stretches
 from mmgibbs.equations.partition import Block
-from mmgibbs.equations.records import level_sandwich, subtract_level, sum_level
+from mmgibbs.equations.records import accumulate_level_rhs, subtract_level_fit, sum_level_cross_products
 from mmgibbs.equations.relationships import times_row, weight
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
@@ -69,7 +69,7 @@ class DenseSweep:
         assert found is not None and np.array_equal(found.positions, np.arange(block.first, block.last))
         self.dense: DenseLevels = found
         self.equations, self.block, self.threads = equations, block, threads
-        self.components = drawn_components(block, joint)
+        self.components = select_components(block, joint)
         self.lists = (equations.terms[block.term], equations.relationships[block.term], equations.records)
         self.stream = stream(LOCATION, block.term)
 
@@ -141,7 +141,7 @@ def sweep_tile(term, K, records, S, first, sums, columns, theta, e, Ginv, Rinv, 
     for i in range(n):
         level = first + i
         first_entry, last_entry = term.visit_ptr[level], term.visit_ptr[level + ONE]
-        level_sandwich(term, Rinv, level, P)
+        sum_level_cross_products(term, Rinv, level, P)
         times_row(K, level, theta, row)
         for a in range(k):
             row[a] += sums[i, a]
@@ -149,7 +149,7 @@ def sweep_tile(term, K, records, S, first, sums, columns, theta, e, Ginv, Rinv, 
             for a in range(k):
                 row[a] += S[i, j] * moved[j, a]
         add_prior(Ginv, weight(K, level) + S[i, i], row, P, rhs)
-        sum_level(term, records, first_entry, last_entry, Rinv, e, rhs)
+        accumulate_level_rhs(term, records, first_entry, last_entry, Rinv, e, rhs)
         z = normals[i]
         if masked:
             mask_inactive(term.active[level], P, rhs, z)
@@ -163,5 +163,5 @@ def sweep_tile(term, K, records, S, first, sums, columns, theta, e, Ginv, Rinv, 
         for a in range(k):
             moved[i, a] = change[a]
             columns[a, i] = theta[level, a]
-        subtract_level(term, first_entry, last_entry, change, e)
+        subtract_level_fit(term, first_entry, last_entry, change, e)
     return first + n

@@ -22,7 +22,7 @@ from mmgibbs.equations.partition import Block
 from pedigree.kernels import kernel
 
 
-def drawn_components(block: Block, joint: bool) -> tuple[int, int] | None:
+def select_components(block: Block, joint: bool) -> tuple[int, int] | None:
     """None to draw the levels of a block whole (`draw_level`), else the first of its components and the one behind the
     last, for `draw_components`. By its type the compiler leaves out the other way."""
     return None if joint else (block.first_component, block.last_component)

@@ -27,11 +27,11 @@ from mmgibbs.engines.level import (
     apply_increment,
     draw_components,
     draw_level,
-    drawn_components,
     mask_inactive,
+    select_components,
 )
 from mmgibbs.equations.partition import Block
-from mmgibbs.equations.records import level_sandwich, subtract_level, sum_level
+from mmgibbs.equations.records import accumulate_level_rhs, subtract_level_fit, sum_level_cross_products
 from mmgibbs.equations.relationships import times_row, weight
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.threads import ALONE, Threads
@@ -75,7 +75,7 @@ class LevelSweep:
         threads: Threads = ALONE,
     ):
         self.equations, self.block, self.threads = equations, block, threads
-        self.components = drawn_components(block, joint)
+        self.components = select_components(block, joint)
         self.ranges = ((block.first, block.last),) if ranges is None else ranges
         self.lists = (equations.terms[block.term], equations.relationships[block.term], equations.records)
         self.stream = stream(LOCATION, block.term)
@@ -105,7 +105,7 @@ def sweep_levels(term, K, records, theta, e, Ginv, Rinv, first, last, components
     P is not positive definite.
 
     term, K, records: lists of equations/structured.py; theta (q, k) and e (n, T) are updated in place; Ginv (k, k),
-    Rinv (patterns, T, T). components: of `drawn_components`. site: (number of the sweep, stream, seed, chain), of the
+    Rinv (patterns, T, T). components: of `select_components`. site: (number of the sweep, stream, seed, chain), of the
     draws.
     """
     k = theta.shape[1]
@@ -118,10 +118,10 @@ def sweep_levels(term, K, records, theta, e, Ginv, Rinv, first, last, components
         fill_normals(normals, number, term.code[chunk:end], stream, seed, chain)
         for level in range(chunk, end):
             z, first_entry, last_entry = normals[level - chunk], term.visit_ptr[level], term.visit_ptr[level + ONE]
-            level_sandwich(term, Rinv, level, P)  # P = W_l' R^-1 W_l
+            sum_level_cross_products(term, Rinv, level, P)  # P = W_l' R^-1 W_l
             times_row(K, level, theta, row)  # row = sum_m kappa_lm theta_m
             add_prior(Ginv, weight(K, level), row, P, rhs)  # P += kappa_ll G^-1, rhs = -G^-1 row
-            sum_level(term, records, first_entry, last_entry, Rinv, e, rhs)  # rhs += W_l' R^-1 e
+            accumulate_level_rhs(term, records, first_entry, last_entry, Rinv, e, rhs)  # rhs += W_l' R^-1 e
             if masked:
                 mask_inactive(term.active[level], P, rhs, z)
             if components is None:
@@ -131,5 +131,5 @@ def sweep_levels(term, K, records, theta, e, Ginv, Rinv, first, last, components
             if not is_drawn:
                 return level
             apply_increment(theta, level, change)
-            subtract_level(term, first_entry, last_entry, change, e)  # e -= W_l change
+            subtract_level_fit(term, first_entry, last_entry, change, e)  # e -= W_l change
     return last

@@ -4,11 +4,11 @@
     add_weighted_transpose_matvec    out_l += sum_{r in l} W_r' R_r^-1 e_r
     add_matvec                       f_r += W_r theta_l(r)                      m vectors: theta (q, k, m), f (n, T, m)
     add_transpose_matvec             out_l += sum_{r in l} W_r' u_r
-    level_sandwich                   sum_{r in l} W_r' R_r^-1 W_r               (k, k), from sums that are stored
+    sum_level_cross_products         sum_{r in l} W_r' R_r^-1 W_r               (k, k), from sums that are stored
 
 Of several vectors each sees the same operations in the same order whatever m is, so its values do not depend, to the
-last bit, on its company. `subtract_level` and `sum_level` are the first two for the records of one level; sweeps have
-them compiled into their loops.
+last bit, on its company. `subtract_level_fit` and `accumulate_level_rhs` are the first two for the records of one
+level; sweeps have them compiled into their loops.
 
 `term` and `records` are the TermLists and the Records of structured.py: q levels of k components in sweep order, n
 records of T traits. An *entry* is a record that meets a level through one effect; where a term has `several` effects
@@ -37,7 +37,7 @@ ONE = np.uint64(1)
 
 
 @kernel(forceinline=True)
-def subtract_level(term, first, last, theta, e):
+def subtract_level_fit(term, first, last, theta, e):
     """e_r -= W_r theta for the entries first ... last - 1 (unsigned) of one level: theta (k,), e (n, T)."""
     several, varying = term.visit_effect.size > 0, term.covariates.shape[0] > 0
     for v in range(first, last):
@@ -48,7 +48,7 @@ def subtract_level(term, first, last, theta, e):
 
 
 @kernel(forceinline=True)
-def sum_level(term, records, first, last, Rinv, e, out):
+def accumulate_level_rhs(term, records, first, last, Rinv, e, out):
     """out += sum of W_r' R_r^-1 e_r over the entries first ... last - 1 (unsigned) of one level: e (n, T), out (k,)."""
     several, varying = term.visit_effect.size > 0, term.covariates.shape[0] > 0
     for v in range(first, last):
@@ -66,17 +66,17 @@ def sum_level(term, records, first, last, Rinv, e, out):
 def subtract_matvec(term, theta, e):
     """e_r -= W_r theta_l(r): theta (q, k), e (n, T) in place."""
     for level in range(theta.shape[0]):
-        subtract_level(term, term.visit_ptr[level], term.visit_ptr[level + 1], theta[level], e)
+        subtract_level_fit(term, term.visit_ptr[level], term.visit_ptr[level + 1], theta[level], e)
 
 
 @kernel
 def add_weighted_transpose_matvec(term, records, Rinv, e, out):
     """out_l += sum_{r in l} W_r' R_r^-1 e_r: e (n, T), out (q, k) float64 in place."""
     for level in range(out.shape[0]):
-        sum_level(term, records, term.visit_ptr[level], term.visit_ptr[level + 1], Rinv, e, out[level])
+        accumulate_level_rhs(term, records, term.visit_ptr[level], term.visit_ptr[level + 1], Rinv, e, out[level])
 
 
-def weighted_sums(equations: StructuredEquations, term: int, by_pattern: np.ndarray, y: np.ndarray) -> np.ndarray:
+def compute_term_rhs(equations: StructuredEquations, term: int, by_pattern: np.ndarray, y: np.ndarray) -> np.ndarray:
     """W' R^-1 y of a term, (q, k) float64 in sweep order, 0 where set to 0; by_pattern: (patterns, T, T) R_p^-1."""
     t, lists = equations.design.terms[term], equations.terms[term]
     total = np.zeros((t.n_levels, t.n_components))
@@ -139,13 +139,13 @@ def weigh(records, Rinv, e):
 
 
 @kernel(forceinline=True)
-def level_sandwich(term, Rinv, level, out):
+def sum_level_cross_products(term, Rinv, level, out):
     """out = sum_{r in l} W_r' R_r^-1 W_r from the cells of level l; (k, k) float64, the lower triangle is written."""
-    class_sandwich(term, Rinv, term.cell_class[level] if term.cell_class.size > 0 else level, out)
+    sum_class_cross_products(term, Rinv, term.cell_class[level] if term.cell_class.size > 0 else level, out)
 
 
 @kernel(forceinline=True)
-def class_sandwich(term, Rinv, i, out):
+def sum_class_cross_products(term, Rinv, i, out):
     """The same for the levels of class i; i is a level where each has cells of its own."""
     k = out.shape[0]
     for a in range(k):

@@ -19,7 +19,7 @@ import numpy as np
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock, unit_blocks
 from mmgibbs.equations.partition import Block, Partition
-from mmgibbs.equations.records import weighted_sums
+from mmgibbs.equations.records import compute_term_rhs
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.model.design import Design
 from pedigree.kernels import kernel
@@ -61,7 +61,7 @@ class SweepRows:
 
     def set_right_hand_side(self, by_pattern: np.ndarray, y: np.ndarray) -> None:
         """b = W' R^-1 y; by_pattern: (patterns, T, T) R_p^-1."""
-        sums = [weighted_sums(self.equations, i, by_pattern, y) for i in range(len(self.equations.terms))]
+        sums = [compute_term_rhs(self.equations, i, by_pattern, y) for i in range(len(self.equations.terms))]
         self.right_hand_side[:] = in_blocks(self.equations.partition, sums, self.first)
 
 

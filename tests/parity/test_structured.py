@@ -155,11 +155,11 @@ def test_a_last_group_of_lanes_is_filled_with_identities(beef, monkeypatch):
 def test_levels_with_equal_records_form_classes(beef, monkeypatch):
     from mmgibbs.engines.coloured.lanes import parts_of_classes
     from mmgibbs.equations.base import precisions
-    from mmgibbs.equations.records import level_sandwich
+    from mmgibbs.equations.records import sum_level_cross_products
 
     @njit
     def of_level(term, Rinv, level, out):
-        level_sandwich(term, Rinv, level, out)
+        sum_level_cross_products(term, Rinv, level, out)
 
     data, design = beef
     monkeypatch.setattr("mmgibbs.equations.cell_classes.MANY", 10**6)

@@ -20,7 +20,7 @@ from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
 from mmgibbs.engines.coloured import pieces
 from mmgibbs.engines.coloured.unrolled import unroll
-from mmgibbs.engines.level import drawn_components
+from mmgibbs.engines.level import select_components
 from mmgibbs.engines.serial import sweep_levels
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import Records, StructuredEquations, TermLists, visits_of_levels
@@ -67,7 +67,7 @@ class CollapsedSweep:
             i = b.term
             end = sweep_levels(
                 few.terms[i], eq.relationships[i], few.records, state.theta[i], means, state.Ginv[i], state.Rinv,
-                np.uint64(b.first), np.uint64(b.last), drawn_components(b, self.joint),
+                np.uint64(b.first), np.uint64(b.last), select_components(b, self.joint),
                 (number, stream(LOCATION, i), *key),
             )  # fmt: skip
             if end < b.last:

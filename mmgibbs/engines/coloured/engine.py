@@ -28,7 +28,7 @@ from mmgibbs.engines.coloured.levels import UnrolledLevelSweep
 from mmgibbs.engines.coloured.pieces import LongSweep, long_levels
 from mmgibbs.engines.coloured.record_rows import RowScaling
 from mmgibbs.engines.coloured.squares import SQUARES, augmented_products, quadratic_of_rows
-from mmgibbs.engines.coloured.unrolled import unroll, unrolled
+from mmgibbs.engines.coloured.unrolled import unroll, unroll_term
 from mmgibbs.engines.dense import DenseSweep
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import StructuredEquations
@@ -55,7 +55,7 @@ class StructuredEngine(SweepEngine):
 
     def _quadratic_form_of_lists(self, term: int) -> np.ndarray:
         """theta' K^-1 theta of a term, over threads where its lists have an unrolled kernel."""
-        K, k_ = self.equations.relationships[term], unrolled(self.equations, term)[0]
+        K, k_ = self.equations.relationships[term], unroll_term(self.equations, term)[0]
         if not k_ or type(K) not in SQUARES:
             return super()._quadratic_form_of_lists(term)
         return quadratic_of_rows(K, k_, self.rows[term], self.threads)

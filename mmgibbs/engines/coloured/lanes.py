@@ -4,7 +4,7 @@ For a group of LANES levels at a time, what the levels take from relatives and r
 
     P = kappa_ll G^-1 + data part,    P = L L',    change = L'^-1 (f L^-1 rhs + n z)
 
-for all of them at once; then their thetas and residuals move. The arithmetic of a level is that of level.draw_jointly.
+for all of them at once; then their thetas and residuals move. The arithmetic of a level is that of level.draw_level.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from mmgibbs.engines.coloured.gather import (
     lane_lists,
     scatter_increments,
 )
-from mmgibbs.engines.coloured.unrolled import unrolled
+from mmgibbs.engines.coloured.unrolled import unroll_term
 from mmgibbs.engines.serial import LevelSweep
 from mmgibbs.equations.partition import Block
-from mmgibbs.equations.records import class_sandwich
+from mmgibbs.equations.records import sum_class_cross_products
 from mmgibbs.equations.relationships import weight as diagonal
 from mmgibbs.equations.structured import StructuredEquations, TermLists
 from mmgibbs.machine.intrinsics import add_multiple, set_multiple, stack_array
@@ -38,7 +38,7 @@ from pedigree.kernels import kernel
 
 def fit_in_lanes(equations: StructuredEquations, term: int) -> bool:
     """Are the levels of a term many enough, of 1 to 4 components and traits, and without covariates?"""
-    return all(unrolled(equations, term)) and equations.terms[term].covariates.shape[0] == 0
+    return all(unroll_term(equations, term)) and equations.terms[term].covariates.shape[0] == 0
 
 
 class LaneCells(NamedTuple):
@@ -84,7 +84,7 @@ def parts_of_classes(term: TermLists, Rinv: np.ndarray) -> np.ndarray:
 @kernel
 def _parts_of_classes(term, Rinv, out):
     for i in range(np.uint64(out.shape[0])):
-        class_sandwich(term, Rinv, i, out[i])
+        sum_class_cross_products(term, Rinv, i, out[i])
 
 
 class LaneSweep(LevelSweep):
@@ -99,7 +99,7 @@ class LaneSweep(LevelSweep):
         threads: Threads,
     ):
         super().__init__(equations, block, True, ranges, threads)
-        self.unrolled = unrolled(equations, block.term)
+        self.unrolled = unroll_term(equations, block.term)
         self.tables, self.bounds = tables, np.array(ranges, np.int64)
         self._own_room = self._new_room() if threads.count == 1 else None
 
@@ -198,7 +198,7 @@ def gather_precisions(cells, active, K, k_, Ginv, Rinv, parts, first, n, P):
         if shared:
             of_class = np.uint64(cells.cell_class[level])
         else:
-            class_sandwich(cells, Rinv, level, own[0])
+            sum_class_cross_products(cells, Rinv, level, own[0])
         for a in range(k):
             for b in range(a + 1):
                 P[a, b, lane] = source[of_class, a, b] + kappa * Ginv[a, b]

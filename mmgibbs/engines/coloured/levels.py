@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from mmgibbs.draws.normal import fill_normals
-from mmgibbs.engines.coloured.unrolled import unrolled
+from mmgibbs.engines.coloured.unrolled import unroll_term
 from mmgibbs.engines.level import (
     add_prior,
     apply_increment,
@@ -21,7 +21,7 @@ from mmgibbs.engines.level import (
 )
 from mmgibbs.engines.serial import LEVELS_PER_CHUNK, ONE, LevelSweep
 from mmgibbs.equations.partition import Block
-from mmgibbs.equations.records import level_sandwich, subtract_level, sum_level
+from mmgibbs.equations.records import accumulate_level_rhs, subtract_level_fit, sum_level_cross_products
 from mmgibbs.equations.relationships import times_row, weight
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.intrinsics import stack_array
@@ -41,7 +41,7 @@ class UnrolledLevelSweep(LevelSweep):
         threads: Threads,
     ):
         super().__init__(equations, block, joint, ranges, threads)
-        k_, _ = unrolled(equations, block.term)
+        k_, _ = unroll_term(equations, block.term)
         if k_:
             self.kernel = partial(sweep_levels_unrolled, k_)
 
@@ -59,10 +59,10 @@ def sweep_levels_unrolled(k_, term, K, records, theta, e, Ginv, Rinv, first, las
         fill_normals(normals, number, term.code[chunk:end], stream, seed, chain)
         for level in range(chunk, end):
             z, first_entry, last_entry = normals[level - chunk], term.visit_ptr[level], term.visit_ptr[level + ONE]
-            level_sandwich(term, Rinv, level, P)  # P = W_l' R^-1 W_l
+            sum_level_cross_products(term, Rinv, level, P)  # P = W_l' R^-1 W_l
             times_row(K, level, theta, row)  # row = sum_m kappa_lm theta_m
             add_prior(Ginv, weight(K, level), row, P, rhs)  # P += kappa_ll G^-1, rhs = -G^-1 row
-            sum_level(term, records, first_entry, last_entry, Rinv, e, rhs)  # rhs += W_l' R^-1 e
+            accumulate_level_rhs(term, records, first_entry, last_entry, Rinv, e, rhs)  # rhs += W_l' R^-1 e
             if masked:
                 mask_inactive(term.active[level], P, rhs, z)
             if components is None:
@@ -72,5 +72,5 @@ def sweep_levels_unrolled(k_, term, K, records, theta, e, Ginv, Rinv, first, las
             if not is_drawn:
                 return level
             apply_increment(theta, level, change)
-            subtract_level(term, first_entry, last_entry, change, e)  # e -= W_l change
+            subtract_level_fit(term, first_entry, last_entry, change, e)  # e -= W_l change
     return last

@@ -18,11 +18,11 @@ from mmgibbs.engines.level import (
     apply_increment,
     draw_components,
     draw_level,
-    drawn_components,
     mask_inactive,
+    select_components,
 )
 from mmgibbs.equations.partition import Block
-from mmgibbs.equations.records import level_sandwich, subtract_level, sum_level
+from mmgibbs.equations.records import accumulate_level_rhs, subtract_level_fit, sum_level_cross_products
 from mmgibbs.equations.relationships import times_row, weight
 from mmgibbs.equations.structured import StructuredEquations, TermLists
 from mmgibbs.machine.threads import Threads
@@ -40,7 +40,7 @@ class LongSweep:
 
     def __init__(self, equations: StructuredEquations, block: Block, joint: bool, threads: Threads):
         self.equations, self.block, self.threads = equations, block, threads
-        self.components = drawn_components(block, joint)
+        self.components = select_components(block, joint)
         self.term = equations.terms[block.term]
         self.levels = long_levels(self.term, block.first, block.last)
         self.pieces = cut_into_pieces(self.term, self.levels)
@@ -94,7 +94,7 @@ def sum_pieces(term, records, e, Rinv, pieces, share, sums):
     e (n, T), Rinv (patterns, T, T), pieces (n, 3) of `cut_into_pieces`, sums (n, k) float64.
     """
     for p in share:
-        sum_level(term, records, np.uint64(pieces[p, 1]), np.uint64(pieces[p, 2]), Rinv, e, sums[p])
+        accumulate_level_rhs(term, records, np.uint64(pieces[p, 1]), np.uint64(pieces[p, 2]), Rinv, e, sums[p])
 
 
 @kernel
@@ -112,7 +112,7 @@ def draw_long_levels(term, K, theta, Ginv, Rinv, levels, pieces, sums, changes, 
         level = np.uint64(levels[n])
         fill_normals(normals, number, term.code[level : level + ONE], stream, seed, chain)
         z, change = normals[0], changes[n]
-        level_sandwich(term, Rinv, level, P)
+        sum_level_cross_products(term, Rinv, level, P)
         times_row(K, level, theta, row)
         add_prior(Ginv, weight(K, level), row, P, rhs)
         for p in range(pieces.shape[0]):
@@ -135,4 +135,4 @@ def draw_long_levels(term, K, theta, Ginv, Rinv, levels, pieces, sums, changes, 
 def move_pieces(term, e, pieces, share, changes):
     """e_r -= W_r change for the entries of the pieces in `share`: e (n, T), pieces (p, 3), changes (levels, k)."""
     for p in share:
-        subtract_level(term, np.uint64(pieces[p, 1]), np.uint64(pieces[p, 2]), changes[pieces[p, 0]], e)
+        subtract_level_fit(term, np.uint64(pieces[p, 1]), np.uint64(pieces[p, 2]), changes[pieces[p, 0]], e)

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mmgibbs.engines.coloured.unrolled import unrolled
+from mmgibbs.engines.coloured.unrolled import unroll_term
 from mmgibbs.equations.scaling import Plan, Scaling
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.intrinsics import add_multiple, prefetch, set_multiple, stack_array, widen
@@ -77,7 +77,7 @@ class RowScaling(Scaling):
 def row_tuples(equations: StructuredEquations, term: int) -> tuple[tuple, tuple, tuple] | None:
     """k_, T_ and one for the effects, of lengths that the compiler sees; None where vectors do not fit: more than 4
     components or traits, more than two effects, covariates, or too few levels for compiling to pay."""
-    lists, (k_, T_) = equations.terms[term], unrolled(equations, term)
+    lists, (k_, T_) = equations.terms[term], unroll_term(equations, term)
     effects = lists.effect_first.size - 1
     return (k_, T_, (0,) * effects) if k_ and T_ and effects <= 2 and lists.covariates.shape[0] == 0 else None
 

@@ -16,7 +16,7 @@ def unroll(size: int, work: int) -> tuple:
     return (0,) * size if size <= MAX_UNROLLED and work >= UNROLL_FROM else ()
 
 
-def unrolled(equations: StructuredEquations, term: int) -> tuple[tuple, tuple]:
+def unroll_term(equations: StructuredEquations, term: int) -> tuple[tuple, tuple]:
     """k_ and T_: of the components and traits of a term."""
     t, lists = equations.design.terms[term], equations.terms[term]
     work = max(t.n_levels, lists.visit_record.size)

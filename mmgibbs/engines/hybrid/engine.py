@@ -30,7 +30,7 @@ from mmgibbs.engines.liabilities import first_trait_not_normal
 from mmgibbs.engines.markers import with_markers
 from mmgibbs.equations.explicit.row_blocks import row_blocks
 from mmgibbs.equations.partition import Block
-from mmgibbs.equations.records import weighted_sums
+from mmgibbs.equations.records import compute_term_rhs
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.device import Device
@@ -128,7 +128,7 @@ class HybridEngine(HostState):
 
     def _set_right_hand_side(self, term: int) -> None:
         """b = W' R^-1 y of the blocks of one term."""
-        sums = weighted_sums(self.equations, term, self.Rinv, self.y)
+        sums = compute_term_rhs(self.equations, term, self.Rinv, self.y)
         for block, b in zip(self.equations.partition.blocks, self.b, strict=True):
             if block.term == term:
                 b[:] = sums[block.first : block.last, block.first_component : block.last_component]

@@ -11,7 +11,7 @@ from numba import carray
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.over_relaxation import NOISE, OVER_RELAXED, TOWARDS_MEAN
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky_reciprocal
-from mmgibbs.equations.records import level_sandwich
+from mmgibbs.equations.records import sum_level_cross_products
 from mmgibbs.equations.relationships import weight
 from mmgibbs.machine.intrinsics import prefetch, stack
 from pedigree.kernels import kernel
@@ -101,7 +101,7 @@ def factor_block(term, K, Ginv, Rinv, first, last, c_first, c_last, joint, out):
     data, P, L = np.empty((k, k)), np.empty((w, w)), np.empty((w, w))
     held = np.zeros(w, np.bool_)
     for level in range(np.uint64(first), np.uint64(last)):
-        level_sandwich(term, Rinv, level, data)
+        sum_level_cross_products(term, Rinv, level, data)
         kappa = weight(K, level)
         for i in range(w):
             held[i] = term.active.shape[0] > 0 and term.active[level, c_first + i] == 0

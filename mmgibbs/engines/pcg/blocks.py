@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky_reciprocal
-from mmgibbs.equations.records import level_sandwich
+from mmgibbs.equations.records import sum_level_cross_products
 from mmgibbs.equations.relationships import times_row, weight
 from pedigree.kernels import kernel
 
@@ -47,7 +47,7 @@ def level_blocks(term, K, dense_diagonal, Ginv, Rinv, positions, out):
     k = out.shape[1]
     for j in range(np.uint64(out.shape[0])):
         level = np.uint64(positions[j])
-        level_sandwich(term, Rinv, level, out[j])
+        sum_level_cross_products(term, Rinv, level, out[j])
         kappa = weight(K, level)
         if dense_diagonal.size > 0:
             kappa += dense_diagonal[level]
