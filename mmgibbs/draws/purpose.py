@@ -12,6 +12,8 @@ neighbour.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 LOCATION = 1  # levels of the mixed model: fixed and random effects
 AUGMENT = 2  # residuals of the traits that a record lacks
 LIABILITY = 3  # liabilities of traits in categories, censored traits and counts
@@ -46,6 +48,15 @@ PREDICTION_ERROR = 30  # prediction errors at known variances
 
 MAX_TERM = (1 << 24) - 1
 _WORD = 1 << 32
+
+
+class Site(NamedTuple):
+    """All words of the counter and the key of a kernel's draws but the level and the number of the draw."""
+
+    number: int  # of the sweep
+    stream: int  # of `stream`
+    seed: int
+    chain: int
 
 
 def stream(purpose: int, term: int) -> int:

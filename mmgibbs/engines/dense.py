@@ -14,10 +14,12 @@ stretches of columns are added up in order. Everything else of a draw is the ser
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mmgibbs.draws.normal import fill_normals
-from mmgibbs.draws.purpose import LOCATION, stream
+from mmgibbs.draws.purpose import LOCATION, Site, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
 from mmgibbs.engines.level import (
     add_prior,
@@ -83,26 +85,36 @@ class DenseSweep:
         stretches = -(-len(S) // kept.stretch)
         sums, parts = np.empty((kept.tile, len(columns))), np.empty((kept.tile, len(columns), stretches))
         self.threads.together(
-            sweep_tiles, kept.stretch, *self.lists, S, np.uint64(b.first), columns, later, sums, parts, state.theta[i],
-            state.e, state.Ginv[i], state.Rinv, (b.first_component, b.last_component), self.components,
-            (number, self.stream, *key), end,
+            sweep_tiles, kept.stretch, self.lists, S, np.uint64(b.first), TileWork(columns, later, sums, parts, end),
+            state.theta[i], state.e, state.Ginv[i], state.Rinv, (b.first_component, b.last_component), self.components,
+            Site(number, self.stream, *key),
         )  # fmt: skip
         if end[0] < b.last:
             refuse_singular(self.equations, i, int(end[0]))
         kept.take(later, columns)
 
 
+class TileWork(NamedTuple):
+    """Arrays that all threads of a sweep share, beside its state."""
+
+    columns: np.ndarray  # (k, m) theta of the levels of S, transposed; updated in place
+    later: np.ndarray  # (k, m) sums over the tiles behind that of each level; updated for the block's components
+    sums: np.ndarray  # (tile, k) work space
+    parts: np.ndarray  # (tile, k, stretches) work space
+    end: np.ndarray  # (1,) uint64, becomes the position behind the last one that was drawn
+
+
 @kernel
 def sweep_tiles(
-    arrived, me, stretch, term, K, records, S, position, columns, later, sums, parts, theta, e, Ginv, Rinv,
-    block_components, components, site, end,
-):  # fmt: skip
+    arrived, me, stretch, lists, S, position, work, theta, e, Ginv, Rinv, block_components, components, site
+):
     """Draw the levels of S (m, m), which stand from sweep position `position` on, by all threads (machine/barrier.py).
-    end[0] becomes the position behind the last one that was drawn.
 
-    columns (k, m), theta (q, k) and e (n, T) are updated in place; so is later (k, m), for the block's components.
-    sums (tile, k) and parts (tile, k, stretches) are work space that all threads share.
+    lists: term, K and records of equations/structured.py; work: TileWork. theta (q, k) and e (n, T) are updated in
+    place.
     """
+    term, K, records = lists
+    columns, later, sums, parts, end = work
     m, tile, threads = S.shape[0], sums.shape[0], arrived.shape[0] - 1
     c_first, c_last = block_components
     for first in range(0, m, tile):
@@ -146,8 +158,9 @@ def sweep_tile(term, K, records, S, first, sums, columns, theta, e, Ginv, Rinv, 
         for a in range(k):
             row[a] += sums[i, a]
         for j in range(i):
+            s = np.float64(S[i, j])
             for a in range(k):
-                row[a] += S[i, j] * moved[j, a]
+                row[a] += s * moved[j, a]
         add_prior(Ginv, weight(K, level) + S[i, i], row, P, rhs)
         accumulate_level_rhs(term, records, first_entry, last_entry, Rinv, e, rhs)
         z = normals[i]

@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 
 from mmgibbs.draws.normal import fill_normals
-from mmgibbs.draws.purpose import LOCATION, stream
+from mmgibbs.draws.purpose import LOCATION, Site, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
 from mmgibbs.engines.dense import DenseSweep
 from mmgibbs.engines.level import (
@@ -85,10 +85,10 @@ class LevelSweep:
         """Nothing is kept that depends on the variances."""
 
     def __call__(self, state: SweepEngine, number: int, key: Key) -> None:
-        site = (number, self.stream, *key)
+        site = Site(number, self.stream, *key)
         self.threads([partial(self.sweep_range, state, first, last, site) for first, last in self.ranges])
 
-    def sweep_range(self, state: SweepEngine, first: int, last: int, site: tuple[int, int, int, int]) -> None:
+    def sweep_range(self, state: SweepEngine, first: int, last: int, site: Site) -> None:
         """Draw the levels first ... last - 1 (sweep positions)."""
         i = self.block.term
         end = self.kernel(
@@ -105,8 +105,7 @@ def sweep_levels(term, K, records, theta, e, Ginv, Rinv, first, last, components
     P is not positive definite.
 
     term, K, records: lists of equations/structured.py; theta (q, k) and e (n, T) are updated in place; Ginv (k, k),
-    Rinv (patterns, T, T). components: of `select_components`. site: (number of the sweep, stream, seed, chain), of the
-    draws.
+    Rinv (patterns, T, T). components: of `select_components`. site: Site of the draws.
     """
     k = theta.shape[1]
     P, L, row, rhs, change = np.empty((k, k)), np.empty((k, k)), np.empty(k), np.empty(k), np.empty(k)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from reference import models
 
+from mmgibbs.draws.purpose import Site
 from mmgibbs.engines.coloured import record_rows, squares
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.serial import SerialEngine
@@ -101,7 +102,10 @@ def test_passes_are_those_of_the_serial_engine(name, precision, rtol):
     [
         ("sum_places", lambda good: lambda plan, xx, xe: good(plan, xx, np.zeros_like(xe))),
         ("rows_of_traits", lambda good: lambda *a: good(*a) * np.arange(2)[:, None, None]),
-        ("sum_rows", lambda good: lambda *a: good(*a[:2], a[2][::-1].copy(), *a[3:])),  # each record another's levels
+        (
+            "sum_rows",
+            lambda good: lambda *a: good(a[0], a[1]._replace(levels=a[1].levels[::-1].copy()), *a[2:]),
+        ),  # each record another's levels
     ],
 )
 @pytest.mark.parametrize("name", ["direct_maternal", "single_step_maternal"])
@@ -114,7 +118,7 @@ def test_a_spoiled_pass_is_noticed(name, spoiled, monkeypatch):
 
 def test_complete_records_keep_every_residual(monkeypatch):
     good = squares.complete_records
-    monkeypatch.setattr(squares, "complete_records", lambda *a: [m * 0 for m in good(*a)])
+    monkeypatch.setattr(squares, "complete_records", lambda *a: type(good(*a))(*(m * 0 for m in good(*a))))
     with pytest.raises(AssertionError):
         each_is_near("populations", "double", 1e-11)
 
@@ -127,7 +131,7 @@ def test_sums_of_complete_records_are_plain_sums(T, classes):
     records = Records(np.empty((0, T)), pattern.astype(np.uint8), weight, np.arange(n, dtype=np.uint32))
     for threads in (1, 3):
         data = records, e, (0,) * T, None, np.arange(classes), classes
-        found = squares.augmented_products(*data, site=(1, 1), key=KEY, threads=Threads(threads))
+        found = squares.augmented_products(*data, site=Site(1, 1, *KEY), threads=Threads(threads))
         expected = [(e[own].T * weight[own]) @ e[own] for own in (pattern == c for c in range(classes))]
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
@@ -139,10 +143,10 @@ def test_normals_that_no_pattern_needs_are_the_only_ones_left_out(monkeypatch):
 
 
 def _with_pairs(kernel, spoil):
-    at = 9  # of `pairs` among the arguments of sum_augmented
+    at = 5  # of the columns among the arguments of sum_augmented
 
     def spoiled(*args):
-        return kernel(*args[:at], spoil(args[at]), *args[at + 1 :])
+        return kernel(*args[:at], args[at]._replace(pairs=spoil(args[at].pairs)), *args[at + 1 :])
 
     return spoiled
 

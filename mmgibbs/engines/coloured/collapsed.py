@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from mmgibbs.draws.purpose import LOCATION, stream
+from mmgibbs.draws.purpose import LOCATION, Site, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
 from mmgibbs.engines.coloured import pieces
 from mmgibbs.engines.coloured.unrolled import unroll
@@ -68,7 +68,7 @@ class CollapsedSweep:
             end = sweep_levels(
                 few.terms[i], eq.relationships[i], few.records, state.theta[i], means, state.Ginv[i], state.Rinv,
                 np.uint64(b.first), np.uint64(b.last), select_components(b, self.joint),
-                (number, stream(LOCATION, i), *key),
+                Site(number, stream(LOCATION, i), *key),
             )  # fmt: skip
             if end < b.last:
                 refuse_singular(eq, i, end)

@@ -19,7 +19,7 @@ from functools import partial
 
 import numpy as np
 
-from mmgibbs.draws.purpose import AUGMENT, stream
+from mmgibbs.draws.purpose import AUGMENT, Site, stream
 from mmgibbs.engines.augment import Sums
 from mmgibbs.engines.base import BlockSweep, Key, SweepEngine
 from mmgibbs.engines.coloured.collapsed import CollapsedSweep, has_few_levels, runs_of_blocks
@@ -63,9 +63,8 @@ class StructuredEngine(SweepEngine):
     def _sums_of_residuals(self, number: int, key: Key) -> Sums | None:
         """The pass that fills in residuals of missing traits and adds up their products; None: too many traits."""
         T_ = unroll(self.e.shape[1], len(self.e))
-        data = self.equations.records, self.e, T_
-        site = number, stream(AUGMENT, 0)
-        return partial(augmented_products, *data, site=site, key=key, threads=self.threads) if T_ else None
+        data, site = (self.equations.records, self.e, T_), Site(number, stream(AUGMENT, 0), *key)
+        return partial(augmented_products, *data, site=site, threads=self.threads) if T_ else None
 
 
 def refuse_other_partitions(equations: StructuredEquations) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from mmgibbs.draws.normal import fill_normals_transposed
 from mmgibbs.draws.over_relaxation import NOISE, TOWARDS_MEAN
+from mmgibbs.draws.purpose import Site
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
 from mmgibbs.engines.coloured.gather import (
     LANES,
@@ -52,13 +53,42 @@ class LaneCells(NamedTuple):
     cell_sums: np.ndarray
 
 
+class LaneLevels(NamedTuple):
+    """Of TermLists and Records what a sweep reads of each level and of the records that it meets."""
+
+    code: np.ndarray
+    visit_ptr: np.ndarray
+    visit_record: np.ndarray
+    visit_effect: np.ndarray
+    effect_first: np.ndarray
+    trait: np.ndarray
+    active: np.ndarray
+    weight: np.ndarray  # (n,) of the records, or empty
+
+
+class LanePrecisions(NamedTuple):
+    """What changes with the variances."""
+
+    Ginv: np.ndarray  # (k, k)
+    Rinv: np.ndarray  # (patterns, T, T)
+    parts: np.ndarray  # (classes, k, k) the data part of P, lower triangles; no classes where cells are not shared
+    rows: np.ndarray  # (codes T, k) of gather.codes_to_rows
+
+
+class LaneWork(NamedTuple):
+    """Work space of one call, all 0 before the first one; what a call leaves in it is written over by the next."""
+
+    normals: np.ndarray  # (k rounded up to even, LANES)
+    moves: np.ndarray  # (effects LANES, T) what records move by
+
+
 class LaneTables:
     """What the lanes of a term read; the blocks of a term share it."""
 
     def __init__(self, equations: StructuredEquations, term: int, ranges: list[tuple[int, int]]):
         self.term, lists = term, equations.terms[term]
-        self.visits = (lists.visit_ptr, lists.visit_record, lists.visit_effect)
-        self.effects = (lists.effect_first, lists.trait, lists.active)
+        of_term = {name: getattr(lists, name) for name in LaneLevels._fields if name != "weight"}
+        self.levels = LaneLevels(**of_term, weight=equations.records.weight)
         self.cells = LaneCells(*(getattr(lists, name) for name in LaneCells._fields))
         self.lists = lane_lists(lists, equations.relationships[term], equations.records.pattern, ranges)
         self._made_for: np.ndarray | None = None
@@ -101,7 +131,7 @@ class LaneSweep(LevelSweep):
         super().__init__(equations, block, True, ranges, threads)
         self.unrolled = unroll_term(equations, block.term)
         self.tables, self.bounds = tables, np.array(ranges, np.int64)
-        self._own_room = self._new_room() if threads.count == 1 else None
+        self._work = self._allocate_work() if threads.count == 1 else None
 
     def follow(self, ranges: tuple[tuple[int, int], ...]) -> None:
         """The next colour of the term in the same call, where one thread sweeps: nobody has to be waited for."""
@@ -119,41 +149,38 @@ class LaneSweep(LevelSweep):
         each = np.split(self.bounds, len(self.bounds))
         self.threads([partial(self._sweep, state, bounds, number, key) for bounds in each])
 
-    def _new_room(self) -> tuple[np.ndarray, np.ndarray]:
-        """z and moves of `sweep_lanes`, for one call where ranges may be swept at once. What a call leaves in them is
-        written over by the next, or 0."""
+    def _allocate_work(self) -> LaneWork:
+        """For all calls of one thread, or for one call where ranges may be swept at once."""
         k_, T_ = self.unrolled
         effects = self.lists[0].effect_first.size - 1
-        return np.zeros((len(k_) + len(k_) % 2, LANES)), np.zeros((effects * LANES, len(T_)))
+        return LaneWork(np.zeros((len(k_) + len(k_) % 2, LANES)), np.zeros((effects * LANES, len(T_))))
 
     def _sweep(self, state: SweepEngine, bounds: np.ndarray, number: int, key: Key) -> None:
         """Draw the levels of each of bounds (ranges, 2), one after another."""
-        i, tables, room = self.block.term, self.tables, self._own_room or self._new_room()
-        term, K, records = self.lists
+        i, tables = self.block.term, self.tables
         failed = sweep_lanes(
-            term.code, *tables.visits, *tables.effects, tables.cells, K, records.weight, tables.lists, *self.unrolled,
-            state.rows[i], state.e, state.Ginv[i], state.Rinv, tables.parts, tables.rows, *room, bounds, number,
-            self.stream, key[0], key[1],
+            tables.levels, tables.cells, self.lists[1], tables.lists, *self.unrolled, state.rows[i], state.e,
+            LanePrecisions(state.Ginv[i], state.Rinv, tables.parts, tables.rows), self._work or self._allocate_work(),
+            bounds, Site(number, self.stream, *key),
         )  # fmt: skip
         if failed >= 0:
             refuse_singular(self.equations, i, failed)
 
 
 @kernel
-def sweep_lanes(
-    code, visit_ptr, visit_record, visit_effect, effect_first, trait, active, cells, K, weight, lists, k_, T_, theta, e,
-    Ginv, Rinv, parts, rows, z, moves, bounds, number, stream, seed, chain,
-):  # fmt: skip
+def sweep_lanes(levels, cells, K, lists, k_, T_, theta, e, precisions, work, bounds, site):
     """Draw the levels bounds[i, 0] ... bounds[i, 1] - 1 (sweep positions, all of one colour), i = 0 ..., jointly per
     level; 1 <= k, T <= 4, no covariates.
 
-    bounds (ranges, 2) int64, theta (q + 1, k), its last row 0; weight (n,) or empty; lists, rows: gather.py. z (k
-    rounded up to even, LANES) and moves (effects LANES, T), both 0: room for normals and for what records move by.
-    parts (classes, k, k): of shared cells, or empty. Returns -1, or the position of the first of a group of levels of
-    which one has a P that is not positive definite.
-
-    code ... active: those of TermLists, one by one, for each mention of a tuple of arrays is compiled as a copy of it.
+    levels: LaneLevels, cells: LaneCells, lists: gather.LaneLists, k_ and T_: of `unroll_term`, precisions:
+    LanePrecisions, work: LaneWork, site: Site. bounds (ranges, 2) int64, theta (q + 1, k), its last row 0, e (n, T).
+    Returns -1, or the position of the first of a group of levels of which one has a P that is not positive definite.
     """
+    # Tuples of arrays are taken apart once: each mention of one in the loop would be compiled as a copy of it.
+    code, visit_ptr, visit_record, visit_effect, effect_first, trait, active, weight = levels
+    Ginv, Rinv, parts, rows = precisions
+    z, moves = work
+    number, stream, seed, chain = site
     k = len(k_)
     P = stack_array((k, k, LANES))
     P[:] = 0.0

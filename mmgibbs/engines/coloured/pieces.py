@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from mmgibbs.draws.normal import fill_normals
-from mmgibbs.draws.purpose import LOCATION, stream
+from mmgibbs.draws.purpose import LOCATION, Site, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
 from mmgibbs.engines.level import (
     add_prior,
@@ -57,7 +57,7 @@ class LongSweep:
         self.threads([partial(sum_pieces, *data, share, sums) for share in self.shares])
         end = draw_long_levels(
             term, self.equations.relationships[i], state.theta[i], state.Ginv[i], state.Rinv, self.levels, pieces, sums,
-            changes, self.components, (number, self.stream, *key),
+            changes, self.components, Site(number, self.stream, *key),
         )  # fmt: skip
         if end < self.levels.size:
             refuse_singular(self.equations, i, int(self.levels[end]))

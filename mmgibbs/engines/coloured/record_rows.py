@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,9 +53,9 @@ class RowScaling(Scaling):
         (k_, T_, E_), patterns, pieces = tuples, len(Rinv), self.threads.pieces(len(e))
         k, E, W_ = len(k_), len(E_), padded_width(T_)
         xx, xe = pieces.sums(patterns * E * k * E, k), pieces.sums(patterns * E * k, len(W_))
-        rows_ = ((0,) * (E * k * E), (0,) * (E * k)) if patterns == 1 else ((), ())
-        data = (eq.records.pattern, eq.records.weight, self.record_levels(term), *tuples, W_, *rows_)
-        pieces(partial(sum_rows, *data, self._rows(term, theta), e), xx, xe)
+        of_stack = ((0,) * (E * k * E), (0,) * (E * k)) if patterns == 1 else ((), ())
+        met = MetRows(self.record_levels(term), self._rows(term, theta))
+        pieces(partial(sum_rows, eq.records, met, *tuples, W_, *of_stack, e), xx, xe)
         of_e = xe[:, : patterns * E * k].sum(axis=0)[:, : len(T_)].reshape(patterns, E, k, -1)
         of_x = xx[:, : patterns * E * k * E].sum(axis=0).reshape(patterns, E, k, E, k)
         return sum_places(plan, of_x, of_e)
@@ -112,15 +113,24 @@ def rows_of_traits(effect_first: np.ndarray, trait: np.ndarray, n_traits: int) -
     return out
 
 
+class MetRows(NamedTuple):
+    """Rows of theta and which of them each record meets."""
+
+    levels: np.ndarray  # (n, E) uint32; q or more: none
+    rows: np.ndarray  # (q + 1, k), the last one 0
+
+
 @kernel
-def sum_rows(pattern, weight, levels, k_, T_, E_, W_, X_, Y_, rows, e, size, first_piece, last_piece, xx, xe):
+def sum_rows(records, met, k_, T_, E_, W_, X_, Y_, e, size, first_piece, last_piece, xx, xe):
     """xx[p] (patterns E k E, k) and xe[p] (patterns E k, W) of the pieces first_piece ... last_piece - 1 of `size`
     records; they come as zeros.
 
-    pattern (n,), weight (n,) or empty, levels (n, E) uint32, rows (q + 1, k), e (n, T); E_ and W_ are tuples as k_ and
-    T_, of the effects and of T rounded up (`whole`). X_ and Y_, of E k E and E k: all records have one pattern, whose
-    sums stay on the stack, mostly in registers; else ().
+    met: MetRows; e (n, T). k_, T_, E_ and W_: tuples of the components, traits, effects and of T rounded up
+    (`padded_width`); X_ and Y_: of E k E and E k where all records have one pattern, whose sums stay on the stack,
+    mostly in registers; else ().
     """
+    pattern, weight = records.pattern, records.weight
+    levels, rows = met
     k, E, n = np.uint64(len(k_)), np.uint64(len(E_)), np.uint64(e.shape[0])
     none, weighted, end = np.uint32(rows.shape[0] - 1), weight.size > 0, n - np.uint64(1)
     x, here = stack_array((2, len(k_))), stack_array((1, len(W_)))

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
+from typing import NamedTuple
 
 import numpy as np
 from numba import carray
 from numba.extending import overload
 
 from mmgibbs.draws.normal import fill_pairs
+from mmgibbs.draws.purpose import Site
 from mmgibbs.engines.coloured.gather import LANES
 from mmgibbs.engines.coloured.record_rows import padded_width
 from mmgibbs.equations.structured import Records
@@ -55,35 +57,40 @@ def augmented_products(
     missing: tuple[np.ndarray, np.ndarray] | None,
     class_of_pattern: np.ndarray,
     n_classes: int,
-    site: tuple[int, int],
-    key: tuple[int, int],
+    site: Site,
     threads: Threads,
 ) -> np.ndarray:
-    """(classes, T, T) sums; missing: fill and noise (patterns, T, T) of augment.augmentation, None where no trait is;
-    site = (sweep, stream)."""
+    """(classes, T, T) sums; missing: fill and noise (patterns, T, T) of augment.augmentation, None where each record
+    has all traits."""
     T, W_, pieces = len(T_), padded_width(T_), threads.pieces(len(e))
     sums = pieces.sums(n_classes * T, len(W_))
-    fill, noise, pairs = complete_records(len(class_of_pattern), T) if missing is None else columns_and_pairs(*missing)
+    columns = complete_records(len(class_of_pattern), T) if missing is None else columns_and_pairs(*missing)
     X_ = T_ if n_classes == 1 else ()
-    data = (records.pattern, records.weight, records.record, T_, W_, X_, e, fill, noise, pairs, class_of_pattern)
     kernel: Callable[..., None] = sum_augmented
-    pieces(partial(kernel, *data, *site, *key), sums)
+    pieces(partial(kernel, records, T_, W_, X_, e, columns, class_of_pattern, site), sums)
     return mirrored(sums[:, : n_classes * T].sum(axis=0)[:, :T].reshape(n_classes, T, T))
 
 
-def columns_and_pairs(fill: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """fill and noise (patterns T, W) and pairs ((T + 1) // 2, patterns) or (0, patterns) of `sum_augmented`, from those
-    of `augmentation`."""
+class AugmentationColumns(NamedTuple):
+    """What `sum_augmented` adds to the residuals of a record, by its pattern p."""
+
+    fill: np.ndarray  # (patterns T, W) row p T + u: what a residual of trait u adds to the T residuals
+    noise: np.ndarray  # (patterns T, W) the same of normal u
+    pairs: np.ndarray  # ((T + 1) // 2, patterns) are normals 2 j and 2 j + 1 needed? no rows where none are
+
+
+def columns_and_pairs(fill: np.ndarray, noise: np.ndarray) -> AugmentationColumns:
+    """From fill and noise of `augmentation`."""
     patterns, T, _ = fill.shape
     columns = np.zeros((2, patterns * T, len(padded_width((0,) * T))))
     columns[:, :, :T] = [m.transpose(0, 2, 1).reshape(-1, T) for m in (fill, noise)]
     pairs = np.zeros((T + T % 2, patterns), bool)
     pairs[:T] = noise.any(axis=1).T
-    return columns[0], columns[1], pairs[0::2] | pairs[1::2] if pairs.any() else pairs[:0]
+    return AugmentationColumns(columns[0], columns[1], pairs[0::2] | pairs[1::2] if pairs.any() else pairs[:0])
 
 
 @cache
-def complete_records(patterns: int, T: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def complete_records(patterns: int, T: int) -> AugmentationColumns:
     """The same where every record observes every trait, whatever R is: nothing is drawn. All calls share the arrays,
     which are only read."""
     return columns_and_pairs(np.tile(np.eye(T), (patterns, 1, 1)), np.zeros((patterns, T, T)))
@@ -138,13 +145,16 @@ def sum_squares(K, k_, rows, size, first_piece, last_piece, sums):
 
 
 @kernel
-def sum_augmented(
-    pattern, weight, record, T_, W_, X_, e, fill, noise, pairs, class_of_pattern, number, stream, seed, chain,
-    size, first_piece, last_piece, sums,
-):  # fmt: skip
-    """sums[p] (classes T and more, T) of the pieces; they come as zeros. Row p T + u of `fill` and `noise`: what trait
-    u adds to the T residuals; pairs[j, p]: pattern p needs normals 2 j and 2 j + 1; without rows: none does. X_, of T:
-    there is one class, whose sums stay on the stack, mostly in registers; else ()."""
+def sum_augmented(records, T_, W_, X_, e, columns, class_of_pattern, site, size, first_piece, last_piece, sums):
+    """sums[p] (classes T and more, T) of the pieces first_piece ... last_piece - 1 of `size` records; they come as
+    zeros.
+
+    T_, W_ and X_: tuples of T, of T rounded up (`padded_width`) and of T again where there is one class, whose sums
+    stay on the stack, mostly in registers; else (). columns: AugmentationColumns; site: Site of the draws.
+    """
+    pattern, weight, record = records.pattern, records.weight, records.record
+    fill, noise, pairs = columns
+    number, stream, seed, chain = site
     T, n = np.uint64(len(T_)), np.uint64(e.shape[0])
     z, drawn = stack_array((len(T_), 2, LANES)), stack_array((2, LANES))
     who, code = positions_on_stack((LANES,)), positions_on_stack((LANES,))

@@ -146,10 +146,10 @@ class AbsorbedEquations(RowProduct):
         eq, i, (k_, T_, _) = self.equations, self.term, self.tuples[self.term]
         lists, K = eq.terms[i], eq.relationships[i]
         columns, blocks = self.precision_columns(self.Rinv), self.of_absorbed.reshape(-1, len(k_))
-        of_records = eq.records.pattern, eq.records.weight, columns
         solve: Callable[..., None] = solve_absorbed
-        of_term = lists, K, k_, T_, padded_width(T_), self.picked(i), self.Ginv[i], blocks
-        data = (*of_term, *of_records, self.theta[i], self.u, self.absorbed)
+        sizes = k_, T_, padded_width(T_)
+        of_term = lists, K, sizes, self.picked(i), self.Ginv[i], blocks
+        data = (*of_term, eq.records, columns, self.theta[i], self.u, self.absorbed)
         self.threads([partial(solve, *data, first, last) for first, last in self.ranges_absorbed])
 
 
@@ -192,11 +192,11 @@ def _unrelated(equations: StructuredEquations, i: int, levels: np.ndarray) -> np
 
 
 @kernel
-def solve_absorbed(
-    term, K, k_, T_, W_, picked, Ginv, inverses, pattern, weight, columns, theta, u, positions, first, last
-):
+def solve_absorbed(term, K, sizes, picked, Ginv, inverses, records, columns, theta, u, positions, first, last):
     """theta_l = -D_l^-1 (W' u + K^-1 Theta G^-1)_l for levels l = positions[first ... last - 1], whose theta_l is 0,
-    and u_r += w_r R_P^-1 W_r theta_l for their records; `columns` as in `weigh_rows`."""
+    and u_r += w_r R_P^-1 W_r theta_l for their records; `columns` as in `weigh_rows`, sizes: the tuples k_, T_, W_."""
+    k_, T_, W_ = sizes
+    pattern, weight = records.pattern, records.weight
     k, T = np.uint64(len(k_)), np.uint64(len(T_))
     total, row = carray(stack(k_, 1, 1), (1, len(k_))), carray(stack(k_, 1, 1), (1, len(k_)))
     several, weighted = term.visit_effect.size > 0, weight.size > 0
