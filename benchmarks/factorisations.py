@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from helpers.explicit_matrix import sparse_matrix
 from helpers.shared_cases import CASES, analysis
 from helpers.support import ROOT
 from scipy.sparse import csc_array, csc_matrix, csr_array, triu
@@ -39,7 +40,7 @@ def equations(name: str, folder: Path) -> csr_array:
     known = coefficients(model.design, of_terms, [m.blocks for m in model.residual.matrices])
     G = [None if c is None else correlated(c) for c in model.covariances]
     known.explicit.set_variances(G, np.array([correlated(m) for m in model.residual.matrices]))
-    return csr_array(known.explicit.matrix())
+    return sparse_matrix(known.explicit)
 
 
 def correlated(c: CovarianceModel) -> np.ndarray:

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from helpers.explicit_matrix import sparse_matrix
 from helpers.shared_cases import CASES, analysis
 from helpers.support import ROOT
 from scipy.sparse import csr_array
@@ -87,7 +88,7 @@ def main() -> None:
             known = coefficients(model.design, of_terms, [m.blocks for m in model.residual.matrices])
             G = [None if c is None else c.start for c in model.covariances]
             known.explicit.set_variances(G, model.residual.start)
-            pattern = csr_array(known.explicit.matrix())
+            pattern = sparse_matrix(known.explicit)
             own, other = eliminate(pattern), cost(pattern, nested_dissection(pattern))
             rows.append(
                 {

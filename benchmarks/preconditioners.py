@@ -26,7 +26,9 @@ from scipy.sparse import csr_array, tril
 from scipy.sparse.linalg import LinearOperator, cg, splu
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from helpers.explicit_matrix import right_hand_side, sparse_matrix  # noqa: E402
 
 from mmgibbs.build.assemble import assemble  # noqa: E402
 from mmgibbs.config import load_config  # noqa: E402
@@ -94,7 +96,7 @@ def candidates(design: Design, G: list[Vector | None], R: Vector, tolerance: flo
     explicit = explicit_equations(design)
     explicit.set_variances(G, R)
     active = explicit.layout.active
-    C, b = csr_array(explicit.matrix()), explicit.right_hand_side()[active]
+    C, b = sparse_matrix(explicit), right_hand_side(explicit)
     shapes = explicit.layout.shapes
     term = np.repeat(np.arange(len(shapes)), [q * k for q, k in shapes])[active]
     level = np.concatenate([np.repeat(np.arange(q), k) for q, k in shapes])[active]
