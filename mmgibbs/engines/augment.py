@@ -61,10 +61,10 @@ def expand_classes(blocks: Blocks | ClassBlocks, n_patterns: int) -> ClassBlocks
 
 def count_records_per_block(per_pattern: np.ndarray, patterns: np.ndarray, by_class: ClassBlocks) -> list[np.ndarray]:
     """(n_blocks,) per class: records that observe a trait of each block; per_pattern: (patterns,) records of each."""
-    own = [np.where(by_class.class_of_pattern == c, per_pattern, 0) for c in range(len(by_class.of_class))]
+    counts_of_class = [np.where(by_class.class_of_pattern == c, per_pattern, 0) for c in range(len(by_class.of_class))]
     return [
         np.array([n[patterns[:, list(block)].any(axis=1)].sum() for block in blocks])
-        for n, blocks in zip(own, by_class.of_class, strict=True)
+        for n, blocks in zip(counts_of_class, by_class.of_class, strict=True)
     ]
 
 
@@ -77,9 +77,9 @@ def augmentation(R: np.ndarray, patterns: np.ndarray, blocks: Blocks | ClassBloc
     numbers = block_of_trait(tuple(tuple(map(tuple, of_class)) for of_class in by_class.of_class), patterns.shape[1])
     n_patterns, T = patterns.shape
     fill, noise = np.zeros((2, n_patterns, T, T))
-    room, traits = np.zeros((2, T, T)), np.empty(T, np.int64)
+    work, traits = np.zeros((2, T, T)), np.empty(T, np.int64)
     all_R = np.ascontiguousarray(stack_classes(R))
-    if not _augmentation(all_R, patterns, numbers, by_class.class_of_pattern, fill, noise, room, traits):
+    if not _augmentation(all_R, patterns, numbers, by_class.class_of_pattern, fill, noise, work, traits):
         raise np.linalg.LinAlgError("Matrix is not positive definite.")
     return fill, noise
 
@@ -95,8 +95,8 @@ def block_of_trait(of_class: tuple[Blocks, ...], n_traits: int) -> np.ndarray:
 
 
 @kernel
-def _augmentation(all_R, patterns, block_of_class, class_of_pattern, fill, noise, room, traits):
-    """fill and noise (patterns, T, T), which come as zeros; room (2, T, T) and traits (T,) int64 are written over.
+def _augmentation(all_R, patterns, block_of_class, class_of_pattern, fill, noise, work, traits):
+    """fill and noise (patterns, T, T), which come as zeros; work (2, T, T) and traits (T,) int64 are written over.
 
     all_R (classes, T, T), patterns (patterns, T) bool, block_of_class (classes, T) and class_of_pattern (patterns,)
     int64. False where the R of a block with a missing trait is not positive definite.
@@ -115,7 +115,7 @@ def _augmentation(all_R, patterns, block_of_class, class_of_pattern, fill, noise
             if o > 0:
                 for i in range(o):
                     fill[p, traits[i], traits[i]] = 1.0
-                if o < n and not _given_observed(R, traits, o, n, room[0], room[1], fill[p], noise[p]):
+                if o < n and not _given_observed(R, traits, o, n, work[0], work[1], fill[p], noise[p]):
                     return False
     return True
 

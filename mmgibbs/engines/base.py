@@ -248,10 +248,10 @@ class HostState(ABC):
         """y, e and theta of one trait times g."""
         y, e = self._writable_y(), self.e
         for i, term in enumerate(self.equations.design.terms):
-            own = term.component_trait == trait
-            if own.any():
+            of_trait = term.component_trait == trait
+            if of_trait.any():
                 theta = self.theta[i]
-                theta[:, own] *= g
+                theta[:, of_trait] *= g
                 self.put_theta(i, theta)
         y[:, trait] *= g
         e[:, trait] *= g
@@ -379,11 +379,11 @@ class HostState(ABC):
     def state(self) -> dict[str, np.ndarray]:
         """Theta per term, e where it is kept, y where it is the chain's own; sweep order."""
         kept = {"e": self.e} if self.keeps_residuals else {}
-        own = {} if self.y is self.equations.records.y else {"y": self.y}
+        changed_y = {} if self.y is self.equations.records.y else {"y": self.y}
         offsets = {f"offset.{i}": offset for i, offset in enumerate(self.offsets)}
         known = {i: self._known_later(i, theta) for i, theta in enumerate(self.theta)}
-        later = {found.name(i): found.sums for i, found in known.items() if found is not None}
-        return kept | own | offsets | later | {f"theta.{i}": theta for i, theta in enumerate(self.theta)}
+        later = {tiles.name(i): tiles.sums for i, tiles in known.items() if tiles is not None}
+        return kept | changed_y | offsets | later | {f"theta.{i}": theta for i, theta in enumerate(self.theta)}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         self.take_y(np.array(state["y"]) if "y" in state else self.equations.records.y)

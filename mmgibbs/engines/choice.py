@@ -41,14 +41,14 @@ ENGINES: dict[str, EngineKind] = {
 
 def engine_class(name: str, device: str) -> EngineClass:
     """The class behind `sampler.engine` on 'cpu' or 'gpu'; ConfigError where the engine has none there."""
-    found = ENGINES[name].gpu if device == "gpu" else ENGINES[name].cpu
-    if found is None:
-        others = " or ".join(other for other, kind in ENGINES.items() if kind.gpu is not None)
+    engine = ENGINES[name].gpu if device == "gpu" else ENGINES[name].cpu
+    if engine is None:
+        alternatives = " or ".join(alternative for alternative, kind in ENGINES.items() if kind.gpu is not None)
         raise ConfigError(
             f"sampler.device: found 'gpu', which cannot be combined with engine: {name}, which runs on the CPU; needed "
-            f"engine: {others}, or device: cpu"
+            f"engine: {alternatives}, or device: cpu"
         )
-    return found
+    return engine
 
 
 @dataclass(frozen=True)

@@ -62,14 +62,14 @@ class DenseSweep:
     """
 
     def __init__(self, equations: StructuredEquations, block: Block, joint: bool, threads: Threads = ALONE):
-        found = equations.dense[block.term]
-        if isinstance(found, CoreLevels):
+        dense = equations.dense[block.term]
+        if isinstance(dense, CoreLevels):
             raise ModelError(
                 f"term '{equations.design.terms[block.term].name}': found an inverse by a core that is kept as "
                 "products, for method: blup and engine: pcg; a sweep needed its rows (a DenseBlock of CoreBlock.values)"
             )
-        assert found is not None and np.array_equal(found.positions, np.arange(block.first, block.last))
-        self.dense: DenseLevels = found
+        assert dense is not None and np.array_equal(dense.positions, np.arange(block.first, block.last))
+        self.dense: DenseLevels = dense
         self.equations, self.block, self.threads = equations, block, threads
         self.components = select_components(block, joint)
         self.lists = (equations.terms[block.term], equations.relationships[block.term], equations.records)

@@ -82,22 +82,22 @@ def dense_times(dense: DenseLevels | CoreLevels, theta: np.ndarray, threads: Thr
 
 
 def _core_times(dense: CoreLevels, theta: np.ndarray, threads: Threads) -> np.ndarray:
-    """K^-1 theta (m, k) of the products of a core: the others given the core, then the core itself."""
-    own = np.asarray(theta[dense.positions], np.float64).reshape(dense.positions.size, -1)
-    of_core, of_others = (np.ascontiguousarray(own[rows].T) for rows in (dense.core, dense.others))
-    c, n, k = dense.core.size, dense.others.size, own.shape[1]
+    """K^-1 theta (m, k) of the products of a core: the other animals given the core, then the core itself."""
+    x = np.asarray(theta[dense.positions], np.float64).reshape(dense.positions.size, -1)
+    of_core, of_non_core = (np.ascontiguousarray(x[rows].T) for rows in (dense.core, dense.non_core))
+    c, n, k = dense.core.size, dense.non_core.size, x.shape[1]
     bounds = [*range(0, n, CORE_PIECE), n]
     sums, moved, straight = np.zeros((len(bounds) - 1, k, c)), np.empty((k, n)), np.empty((c, k))
     threads(
-        partial(core_rows, dense.products, dense.left, of_core, of_others, a, b, moved, part)
-        for a, b, part in zip(bounds[:-1], bounds[1:], sums, strict=True)
+        partial(core_rows, dense.products, dense.conditional_variance, of_core, of_non_core, a, b, moved, partial_sums)
+        for a, b, partial_sums in zip(bounds[:-1], bounds[1:], sums, strict=True)
     )
     threads(shared_rows(dense.of_core, of_core, straight, threads.count))
-    out = np.empty(own.shape)
-    out[dense.core], out[dense.others] = straight - sums.sum(axis=0).T, moved.T
+    out = np.empty(x.shape)
+    out[dense.core], out[dense.non_core] = straight - sums.sum(axis=0).T, moved.T
     out *= dense.weight
     if dense.pedigree is not None and dense.less:
-        out -= dense.less * dense.pedigree.times(own)
+        out -= dense.less * dense.pedigree.times(x)
     return out.reshape(len(out), *theta.shape[1:])
 
 
@@ -106,15 +106,15 @@ def dense_quadratic_form(
 ) -> np.ndarray:
     """Theta' S Theta (k, k), float64, of theta (q, k) in sweep order; later: of this block, from a sweep."""
     if isinstance(dense, CoreLevels):
-        own = theta[dense.positions].astype(np.float64)
-        form = np.einsum("ia,ib->ab", own, dense_times(dense, theta, threads))  # no BLAS, whose threads change bits
+        rows = theta[dense.positions].astype(np.float64)
+        form = np.einsum("ia,ib->ab", rows, dense_times(dense, theta, threads))  # no BLAS, whose threads change bits
         return (form + form.T) / 2
     columns = dense.columns(theta)
     sums = (later or LaterTiles(dense, threads)).at(columns)
     form = np.einsum("ai,bi->ab", columns, sums)
     form += form.T
     for first, last in tiles(len(dense.values)):
-        own = columns[:, first:last]
-        products = np.einsum("ij,bj->bi", dense.values[first:last, first:last], own)
-        form += np.einsum("ai,bi->ab", own, products)
+        rows = columns[:, first:last]
+        products = np.einsum("ij,bj->bi", dense.values[first:last, first:last], rows)
+        form += np.einsum("ai,bi->ab", rows, products)
     return (form + form.T) / 2

@@ -112,16 +112,16 @@ class Liabilities:
         return sum(self._run_chunks(lambda first, last: log_ratio_of_residual_scale(*arguments, first, last)))
 
     def _run_chunks(self, kernel: Callable[[int, int], object]) -> list:
-        found: list = [None] * len(self._chunks)
+        sums_of_chunks: list = [None] * len(self._chunks)
 
         def call(i: int, first: int, last: int) -> Callable[[], None]:
             def run() -> None:
-                found[i] = kernel(first, last)
+                sums_of_chunks[i] = kernel(first, last)
 
             return run
 
         self.threads([call(i, *ends) for i, ends in enumerate(self._chunks)])
-        return found
+        return sums_of_chunks
 
 
 def conditional_residuals(Rinv: np.ndarray, trait: int) -> tuple[np.ndarray, np.ndarray]:
@@ -190,9 +190,9 @@ def draw_categories(records, category, cuts, trait, y, e, B, s, first, last, num
         conditionals(records, trait, y, e, B, s, start, n, mean, sd, eta)
         for i in range(n):
             level[i] = records.record[start + i]
-        own = category[start : start + n]
+        categories = category[start : start + n]
         for i in range(n):
-            c = np.uint64(max(own[i], 0))  # records without the trait have some interval too
+            c = np.uint64(max(categories[i], 0))  # records without the trait have some interval too
             low[i], high[i] = cuts[c] - eta[i], cuts[c + np.uint64(1)] - eta[i]
         fill_truncated(residual, mean, sd, low, high, level, n, work, number, stream, 0, seed, chain)
         own_y, own_e = y[start : start + n, trait], e[start : start + n, trait]

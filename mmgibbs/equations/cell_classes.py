@@ -50,17 +50,17 @@ def _classify(ptr, pattern, bits, at, prints, which, example):
     open addressing, a power of 2 of slots."""
     slots, n = at.size, 0
     for level in range(ptr.size - 1):
-        own = _fingerprint(ptr[level], ptr[level + 1], pattern, bits)
-        slot = np.int64(own & np.uint64(slots - 1))
+        fingerprint = _fingerprint(ptr[level], ptr[level + 1], pattern, bits)
+        slot = np.int64(fingerprint & np.uint64(slots - 1))
         while at[slot] >= 0:
             known = at[slot]
-            if prints[known] == own and _same_cells(ptr, pattern, bits, level, example[known]):
+            if prints[known] == fingerprint and _same_cells(ptr, pattern, bits, level, example[known]):
                 break
             slot = (slot + 1) % slots
         if at[slot] < 0:
             if n == prints.size:
                 return n + 1
-            at[slot], prints[n], example[n] = n, own, level
+            at[slot], prints[n], example[n] = n, fingerprint, level
             n += 1
         which[level] = at[slot]
     return n
@@ -89,18 +89,18 @@ def _fingerprint(first, last, pattern, bits):
 
 
 @kernel
-def _same_cells(ptr, pattern, bits, level, other):
+def _same_cells(ptr, pattern, bits, level, other_level):
     m = bits.shape[1]
-    if ptr[level + 1] - ptr[level] != ptr[other + 1] - ptr[other]:
+    if ptr[level + 1] - ptr[level] != ptr[other_level + 1] - ptr[other_level]:
         return False
     for cell in range(ptr[level], ptr[level + 1]):
-        found = False
-        for there in range(ptr[other], ptr[other + 1]):
-            if pattern[there] == pattern[cell]:
-                found = True
+        is_same = False
+        for other_cell in range(ptr[other_level], ptr[other_level + 1]):
+            if pattern[other_cell] == pattern[cell]:
+                is_same = True
                 for a in range(m):
                     for b in range(a + 1):
-                        found = found and bits[there, a, b] == bits[cell, a, b]
-        if not found:
+                        is_same = is_same and bits[other_cell, a, b] == bits[cell, a, b]
+        if not is_same:
             return False
     return True

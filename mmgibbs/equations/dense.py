@@ -28,8 +28,8 @@ class DenseLevels(NamedTuple):
 
     def columns(self, theta: np.ndarray) -> np.ndarray:
         """(..., m) float64: of theta (q, ...) in sweep order, what the block multiplies."""
-        own = theta[self.positions]
-        return np.ascontiguousarray(own.reshape(len(own), -1).T, dtype=np.float64)
+        rows = theta[self.positions]
+        return np.ascontiguousarray(rows.reshape(len(rows), -1).T, dtype=np.float64)
 
     def diagonal(self) -> np.ndarray:
         """(m,)."""
@@ -71,12 +71,12 @@ def rows_by_stretch(values, first, last, columns, a, b, stretch, out):
 
 
 @kernel
-def sum_stretches(parts, stretches, others, out):
-    """out[i, c] = others[c, i] + sum_s parts[i, c, s], s < stretches, of others (k, rows)."""
-    k, rows = others.shape
+def sum_stretches(parts, stretches, sums_of_later, out):
+    """out[i, c] = sums_of_later[c, i] + sum_s parts[i, c, s], s < stretches, of sums_of_later (k, rows)."""
+    k, rows = sums_of_later.shape
     for i in range(rows):
         for c in range(k):
-            total = others[c, i]
+            total = sums_of_later[c, i]
             for s in range(stretches):
                 total += parts[i, c, s]
             out[i, c] = total
@@ -112,9 +112,9 @@ def add_of_later_tiles(arrived, me, tile, stretch, values, columns, out):
 @kernel(fastmath={"contract", "nsz"})
 def add_four(values, i, x, first, last, out):
     """out_j += sum of S_lj x_l over the rows l = i ... i + 3, first <= j < last."""
-    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
-    row_0, row_1, row_2, row_3 = values[i], values[i + one], values[i + two], values[i + three]
-    x_0, x_1, x_2, x_3 = x[i], x[i + one], x[i + two], x[i + three]
+    i_1, i_2, i_3 = i + np.uint64(1), i + np.uint64(2), i + np.uint64(3)
+    row_0, row_1, row_2, row_3 = values[i], values[i_1], values[i_2], values[i_3]
+    x_0, x_1, x_2, x_3 = x[i], x[i_1], x[i_2], x[i_3]
     for j in range(first, last):
         sum_0 = np.float64(row_0[j]) * x_0 + np.float64(row_1[j]) * x_1
         sum_2 = np.float64(row_2[j]) * x_2 + np.float64(row_3[j]) * x_3

@@ -77,19 +77,19 @@ def _pairs(design: Design, a: Term, b: Term, same: bool) -> _Pairs:
     shift = (len(a.effects) * len(b.effects) * n_patterns).bit_length()
     seen = design.patterns[:, a.component_trait, None] & design.patterns[:, None, b.component_trait]
     joined: list[np.ndarray] = []  # (., k_a k_b) bool, of each number that follows a pair
-    found = []
+    keys = []
     for ea, effect_a in enumerate(a.effects):
         for eb, effect_b in enumerate(b.effects):
             met = (effect_a.level >= 0) & (effect_b.level >= 0)
             pair = effect_a.level[met].astype(np.int64) * b.n_levels + effect_b.level[met]
-            found.append((pair << shift) | (len(joined) * n_patterns + design.pattern[met]))
-            own = (a.component_effect == ea)[:, None] & (b.component_effect == eb)
-            joined.append((seen & own).reshape(n_patterns, k_a * k_b))
+            keys.append((pair << shift) | (len(joined) * n_patterns + design.pattern[met]))
+            in_force = (a.component_effect == ea)[:, None] & (b.component_effect == eb)
+            joined.append((seen & in_force).reshape(n_patterns, k_a * k_b))
     if same:
-        own, levels = _joined_by_prior(a)
-        found += [(pair << shift) | (len(joined) * n_patterns) for pair in levels]
-        joined.append(own.reshape(1, k_a * k_b))
-    code = np.concatenate(found)
+        in_force, levels = _joined_by_prior(a)
+        keys += [(pair << shift) | (len(joined) * n_patterns) for pair in levels]
+        joined.append(in_force.reshape(1, k_a * k_b))
+    code = np.concatenate(keys)
     code.sort()  # not np.unique, which hashes them: ten times as long for millions
     pair = code >> shift
     first = np.flatnonzero(np.append(True, pair[1:] != pair[:-1])) if pair.size else np.empty(0, np.int64)
@@ -145,9 +145,9 @@ def _count(a: _Place, b: _Place, pairs: _Pairs) -> tuple[int, int]:
     total = int(np.bitwise_count(bits).sum(dtype=np.int64))
     if a.block is None or b.block is None:
         return total, 0
-    own, other = a.block[pairs.number // b.term.n_levels], b.block[pairs.number % b.term.n_levels]
+    row_block, column_block = a.block[pairs.number // b.term.n_levels], b.block[pairs.number % b.term.n_levels]
     inside = 0
     for i in range(k_a * k_b):
         joined = (bits[i // 64] & np.uint64(1 << (i % 64))) != 0
-        inside += int(np.count_nonzero(joined & (own[:, i // k_b] == other[:, i % k_b])))
+        inside += int(np.count_nonzero(joined & (row_block[:, i // k_b] == column_block[:, i % k_b])))
     return total, inside

@@ -57,14 +57,14 @@ class Partition:
 def partition(design: Design, kind: str = "term", n_blocks: int = 8) -> Partition:
     """The partition of a kind (see the module); `n_blocks` is for 'equal' alone."""
     natural = tuple(np.concatenate(_listed_and_dense(t)) for t in design.terms)
-    whole = [block for i in range(len(design.terms)) for block in _term_blocks(design, i)]
+    blocks = [block for i in range(len(design.terms)) for block in _term_blocks(design, i)]
     if kind == "term":
-        return Partition(kind, natural, tuple(whole))
+        return Partition(kind, natural, tuple(blocks))
     if kind == "effect":
         return Partition(
             kind,
             natural,
-            tuple(Block(b.term, b.first, b.last, c, c + 1, b.dense) for b in whole for c in range(b.last_component)),
+            tuple(Block(b.term, b.first, b.last, c, c + 1, b.dense) for b in blocks for c in range(b.last_component)),
         )
     if kind == "equal":
         return Partition(kind, natural, tuple(_equal(design, n_blocks)))
@@ -101,14 +101,14 @@ def _term_blocks(design: Design, i: int) -> Iterator[Block]:
 def _equal(design: Design, n_blocks: int) -> Iterator[Block]:
     """Cut the terms, in order, wherever the running number of equations passes a multiple of total / n_blocks."""
     total = design.n_effects
-    size, room = max(1, -(-total // n_blocks)), max(1, -(-total // n_blocks))
-    for whole in (block for i in range(len(design.terms)) for block in _term_blocks(design, i)):
-        k, first = whole.last_component, whole.first
-        while first < whole.last:
-            last = whole.last if whole.dense else min(whole.last, first + max(1, room // k))
-            yield Block(whole.term, first, last, 0, k, whole.dense)
-            room -= (last - first) * k
-            room = room if room >= k else size
+    size, places_left = max(1, -(-total // n_blocks)), max(1, -(-total // n_blocks))
+    for term_block in (block for i in range(len(design.terms)) for block in _term_blocks(design, i)):
+        k, first = term_block.last_component, term_block.first
+        while first < term_block.last:
+            last = term_block.last if term_block.dense else min(term_block.last, first + max(1, places_left // k))
+            yield Block(term_block.term, first, last, 0, k, term_block.dense)
+            places_left -= (last - first) * k
+            places_left = places_left if places_left >= k else size
             first = last
 
 

@@ -49,16 +49,16 @@ def positions(order: np.ndarray) -> np.ndarray:
 
 def order_by_herd(design: Design, i: int, nearest: np.ndarray) -> np.ndarray:
     """(q,) int32 levels of term i herd by herd; nearest (q,) int32: a relative of each level, -1 for none."""
-    term, others = design.terms[i], [t for j, t in enumerate(design.terms) if j != i]
-    nodes = term.n_levels + sum(t.n_levels for t in others)  # levels of other terms join levels of this one
+    term, other_terms = design.terms[i], [t for j, t in enumerate(design.terms) if j != i]
+    nodes = term.n_levels + sum(t.n_levels for t in other_terms)  # levels of other terms join levels of this one
     earliest, size = np.arange(nodes, dtype=np.int32), np.zeros(nodes, np.int32)
     size[: term.n_levels] = 1
     join(np.arange(term.n_levels, dtype=np.int32), nearest, 0, earliest, size, HERD)
     first = term.n_levels
-    for other in others:
-        for effect in other.effects:
+    for effect_term in other_terms:
+        for effect in effect_term.effects:
             join(term.effects[0].level, find_small_groups(effect.level), first, earliest, size, HERD)
-        first += other.n_levels
+        first += effect_term.n_levels
     herd = earliest[: term.n_levels]
     while np.any((further := earliest[herd]) != herd):
         herd = further

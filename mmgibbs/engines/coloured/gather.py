@@ -97,7 +97,7 @@ def gather_residuals(k_, T_, record, code, lane_of, weight, e, rows, first, last
     record (v,) uint32, code (v,) and lane_of (v,) uint8: of each visit; weight (n,) or empty; e (n, T); rows (codes T,
     k) of `codes_to_rows`.
     """
-    here, total = stack_array((1, len(k_))), stack_array((1, len(k_)))
+    increment, total = stack_array((1, len(k_))), stack_array((1, len(k_)))
     for c in range(len(k_)):
         total[0, c] = 0.0
     T, weighted, end = np.uint64(len(T_)), weight.size > 0, np.uint64(record.size) - ONE
@@ -105,12 +105,12 @@ def gather_residuals(k_, T_, record, code, lane_of, weight, e, rows, first, last
         prefetch(e, record[min(v + np.uint64(AHEAD), end)])
         r, row, byte = record[v], np.uint64(code[v]) * T, lane_of[v]
         w = np.float64(weight[r]) if weighted else 1.0
-        set_multiple(k_, here, 0, w * e[r, 0], rows, row)
+        set_multiple(k_, increment, 0, w * e[r, 0], rows, row)
         for t in range(1, len(T_)):
-            add_multiple(k_, here, 0, w * e[r, t], rows, row + np.uint64(t))
-        add_multiple(k_, here, 0, np.float64(byte >> GOES_ON), total, 0)
-        set_multiple(k_, total, 0, 1.0, here, 0)
-        set_multiple(k_, sums, byte & LANE, 1.0, here, 0)
+            add_multiple(k_, increment, 0, w * e[r, t], rows, row + np.uint64(t))
+        add_multiple(k_, increment, 0, np.float64(byte >> GOES_ON), total, 0)
+        set_multiple(k_, total, 0, 1.0, increment, 0)
+        set_multiple(k_, sums, byte & LANE, 1.0, increment, 0)
 
 
 @kernel
@@ -124,8 +124,8 @@ def scatter_increments(T_, record, effect, lane_of, e, first, last, moves):
         add_multiple(T_, e, record[v], -1.0, moves, block + np.uint64(lane_of[v] & LANE))
 
 
-def gather_relatives(k_, K, lists, theta, first, n, own, progeny):
-    """own[lane] + progeny[lane] = sum_m kappa_lm theta_m for levels l = first ... first + n - 1, m = l included;
+def gather_relatives(k_, K, lists, theta, first, n, parents, progeny):
+    """parents[lane] + progeny[lane] = sum_m kappa_lm theta_m for levels l = first ... first + n - 1, m = l included;
     progeny comes as zeros.
 
     theta (q + 1, k): its last row is 0 and represents unknown parents."""
@@ -133,23 +133,23 @@ def gather_relatives(k_, K, lists, theta, first, n, own, progeny):
 
 
 @overload(gather_relatives, jit_options={"forceinline": True, "no_cfunc_wrapper": True})
-def _gather_relatives(k_, K, lists, theta, first, n, own, progeny):
+def _gather_relatives(k_, K, lists, theta, first, n, parents, progeny):
     return FLAT_PASSES.get(K.instance_class, _row_by_row)
 
 
-def _row_by_row(k_, K, lists, theta, first, n, own, progeny):
+def _row_by_row(k_, K, lists, theta, first, n, parents, progeny):
     for lane in range(n):
-        times_row(K, first + lane, theta, own[lane])
+        times_row(K, first + lane, theta, parents[lane])
 
 
-def _family(k_, K, lists, theta, first, n, own, progeny):
-    _add_parents(k_, K.sire, K.dam, K.own, K.diagonal, theta, first, n, own)
+def _family(k_, K, lists, theta, first, n, parents, progeny):
+    _add_parents(k_, K.sire, K.dam, K.own, K.diagonal, theta, first, n, parents)
     last = K.progeny_ptr[first + n]
     _progeny(k_, K.progeny, lists.mate, K.progeny_own, lists.progeny_lane, theta, K.progeny_ptr[first], last, progeny)
 
 
 @kernel
-def _add_parents(k_, sire, dam, own, diagonal, theta, first, n, out):
+def _add_parents(k_, sire, dam, mendelian, diagonal, theta, first, n, out):
     """out[lane] = kappa_ll theta_l - (theta_sire + theta_dam) a_l / 2."""
     none = np.uint32(theta.shape[0] - 1)
     for lane in range(n):
@@ -157,7 +157,7 @@ def _add_parents(k_, sire, dam, own, diagonal, theta, first, n, out):
         ahead = min(level + np.uint64(AHEAD), np.uint64(none) - ONE)
         prefetch(theta, min(sire[ahead], none))
         prefetch(theta, min(dam[ahead], none))
-        half = 0.5 * np.float64(own[level])
+        half = 0.5 * np.float64(mendelian[level])
         set_multiple(k_, out, lane, diagonal[level], theta, level)
         add_multiple(k_, out, lane, -half, theta, min(sire[level], none))
         add_multiple(k_, out, lane, -half, theta, min(dam[level], none))
@@ -166,7 +166,7 @@ def _add_parents(k_, sire, dam, own, diagonal, theta, first, n, out):
 @kernel
 def _progeny(k_, calf, mate, calf_own, lane_of, theta, first, last, sums):
     """sums[lane] = sum over calves of a_calf (theta_mate / 4 - theta_calf / 2)."""
-    here, total = stack_array((1, len(k_))), stack_array((1, len(k_)))
+    increment, total = stack_array((1, len(k_))), stack_array((1, len(k_)))
     for c in range(len(k_)):
         total[0, c] = 0.0
     none, end = np.uint32(theta.shape[0] - 1), np.uint64(calf.size) - ONE
@@ -175,11 +175,11 @@ def _progeny(k_, calf, mate, calf_own, lane_of, theta, first, last, sums):
         prefetch(theta, calf[ahead])
         prefetch(theta, min(mate[ahead], none))
         half, byte = 0.5 * np.float64(calf_own[j]), lane_of[j]
-        set_multiple(k_, here, 0, 0.5 * half, theta, min(mate[j], none))
-        add_multiple(k_, here, 0, -half, theta, calf[j])
-        add_multiple(k_, here, 0, np.float64(byte >> GOES_ON), total, 0)
-        set_multiple(k_, total, 0, 1.0, here, 0)
-        set_multiple(k_, sums, byte & LANE, 1.0, here, 0)
+        set_multiple(k_, increment, 0, 0.5 * half, theta, min(mate[j], none))
+        add_multiple(k_, increment, 0, -half, theta, calf[j])
+        add_multiple(k_, increment, 0, np.float64(byte >> GOES_ON), total, 0)
+        set_multiple(k_, total, 0, 1.0, increment, 0)
+        set_multiple(k_, sums, byte & LANE, 1.0, increment, 0)
 
 
 FLAT_PASSES = {PedigreeLists: _family}  # lists of relatives with passes of their own; others go row by row

@@ -146,8 +146,8 @@ class LaneSweep(LevelSweep):
         if self.threads.count == 1:
             self._sweep(state, self.bounds, number, key)
             return
-        each = np.split(self.bounds, len(self.bounds))
-        self.threads([partial(self._sweep, state, bounds, number, key) for bounds in each])
+        bounds_of_ranges = np.split(self.bounds, len(self.bounds))
+        self.threads([partial(self._sweep, state, bounds, number, key) for bounds in bounds_of_ranges])
 
     def _allocate_work(self) -> LaneWork:
         """For all calls of one thread, or for one call where ranges may be swept at once."""
@@ -187,7 +187,7 @@ def sweep_lanes(levels, cells, K, lists, k_, T_, theta, e, precisions, work, bou
     for lane in range(LANES):  # an identity until a level fills the lane, later that level's, which had a factor
         for a in range(k):
             P[a, a, lane] = 1.0
-    own, progeny = stack_array((LANES, k)), stack_array((LANES, k))
+    parents, progeny = stack_array((LANES, k)), stack_array((LANES, k))
     data, change = stack_array((LANES, k)), stack_array((LANES, k))
     for i in range(np.uint64(bounds.shape[0])):
         first, last = np.uint64(bounds[i, 0]), np.uint64(bounds[i, 1])
@@ -196,11 +196,11 @@ def sweep_lanes(levels, cells, K, lists, k_, T_, theta, e, precisions, work, bou
             fill_normals_transposed(z, number, code[group : group + n], stream, seed, chain)
             progeny[:] = 0.0
             data[:] = 0.0
-            gather_relatives(k_, K, lists, theta, group, n, own, progeny)
+            gather_relatives(k_, K, lists, theta, group, n, parents, progeny)
             v, v_end = visit_ptr[group], visit_ptr[group + n]
             gather_residuals(k_, T_, visit_record, lists.visit_code, lists.visit_lane, weight, e, rows, v, v_end, data)
             gather_precisions(cells, active, K, k_, Ginv, Rinv, parts, group, n, P)
-            if not draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
+            if not draw_lanes(k_, P, Ginv, parents, progeny, data, z, change):
                 return np.int64(group)
             move_thetas(k_, active, theta, group, n, change)
             spread(effect_first, trait, change, moves)
@@ -217,15 +217,15 @@ def gather_precisions(cells, active, K, k_, Ginv, Rinv, parts, first, n, P):
     active and parts: `sweep_lanes`.
     """
     k, shared = len(k_), cells.cell_class.size > 0
-    own = stack_array((1, k, k))
-    source = parts if shared else own
+    unshared = stack_array((1, k, k))
+    source = parts if shared else unshared
     for lane in range(n):
         level = first + lane
         kappa, of_class = diagonal(K, level), np.uint64(0)
         if shared:
             of_class = np.uint64(cells.cell_class[level])
         else:
-            sum_class_cross_products(cells, Rinv, level, own[0])
+            sum_class_cross_products(cells, Rinv, level, unshared[0])
         for a in range(k):
             for b in range(a + 1):
                 P[a, b, lane] = source[of_class, a, b] + kappa * Ginv[a, b]
@@ -237,11 +237,11 @@ def gather_precisions(cells, active, K, k_, Ginv, Rinv, parts, first, n, P):
 
 
 @kernel(forceinline=True)
-def draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
-    """change[lane] = L'^-1 (f L^-1 rhs + n z), P = L L', rhs = data - G^-1 (own + progeny), f and n of
+def draw_lanes(k_, P, Ginv, parents, progeny, data, z, change):
+    """change[lane] = L'^-1 (f L^-1 rhs + n z), P = L L', rhs = data - G^-1 (parents + progeny), f and n of
     draws/over_relaxation.py. False where some P is not positive definite.
 
-    P (k, k, LANES), lower triangles; Ginv (k, k); own, progeny, data and change (LANES, k), z (k or more, LANES)
+    P (k, k, LANES), lower triangles; Ginv (k, k); parents, progeny, data and change (LANES, k), z (k or more, LANES)
     standard normals; float64. The loops within a lane are unrolled, so the loop over lanes is one of vector
     instructions. 1 / l_jj is on the diagonal of L.
     """
@@ -266,7 +266,7 @@ def draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
         for i in range(k):
             s = data[lane, i]
             for b in range(k):
-                s -= G[i, b] * (own[lane, b] + progeny[lane, b])
+                s -= G[i, b] * (parents[lane, b] + progeny[lane, b])
             for m in range(i):
                 s -= L[i, m] * x[m]
             x[i] = s * L[i, i]

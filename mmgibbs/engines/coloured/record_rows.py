@@ -133,7 +133,7 @@ def sum_rows(records, met, k_, T_, E_, W_, X_, Y_, e, size, first_piece, last_pi
     levels, rows = met
     k, E, n = np.uint64(len(k_)), np.uint64(len(E_)), np.uint64(e.shape[0])
     none, weighted, end = np.uint32(rows.shape[0] - 1), weight.size > 0, n - np.uint64(1)
-    x, here = stack_array((2, len(k_))), stack_array((1, len(W_)))
+    x, residuals = stack_array((2, len(k_))), stack_array((1, len(W_)))
     one_x, one_e = stack_array((len(X_), len(k_))), stack_array((len(Y_), len(W_)))
     for p in range(np.uint64(first_piece), np.uint64(last_piece)):
         for row in range(len(X_)):
@@ -145,14 +145,14 @@ def sum_rows(records, met, k_, T_, E_, W_, X_, Y_, e, size, first_piece, last_pi
             ahead = min(r + AHEAD, end)
             w = np.float64(weight[r]) if weighted else 1.0
             first = np.uint64(0) if len(X_) > 0 else np.uint64(pattern[r]) * E * k
-            widen(T_, W_, here, e, r)
+            widen(T_, W_, residuals, e, r)
             for i in range(len(E_)):
                 prefetch(rows, min(levels[ahead, i], none))
                 set_multiple(k_, x, i, 1.0, rows, min(levels[r, i], none))
             for i in range(len(E_)):
                 for a in range(len(k_)):
                     wx, row = w * x[i, a], first + np.uint64(i) * k + np.uint64(a)
-                    add_multiple(W_, of_e, row, wx, here, 0)
+                    add_multiple(W_, of_e, row, wx, residuals, 0)
                     for j in range(i + 1):
                         add_multiple(k_, of_x, row * E + np.uint64(j), wx, x, j)
         for row in range(len(X_)):
@@ -170,26 +170,26 @@ def move_records(levels, k_, T_, E_, W_, moves, rows, e, size, first_piece, last
     """
     k, n = np.uint64(len(k_)), np.uint64(e.shape[0])
     none, end = np.uint32(rows.shape[0] - 1), n - np.uint64(1)
-    here = stack_array((1, len(W_)))
+    residuals = stack_array((1, len(W_)))
     for r in range(np.uint64(first_piece) * np.uint64(size), min(n, np.uint64(last_piece) * np.uint64(size))):
         ahead = min(r + AHEAD, end)
-        widen(T_, W_, here, e, r)
+        widen(T_, W_, residuals, e, r)
         for i in range(len(E_)):
             prefetch(rows, min(levels[ahead, i], none))
             level = min(levels[r, i], none)
             for b in range(len(k_)):
                 x = -np.float64(rows[level, b])
-                add_multiple(W_, here, 0, x, moves, np.uint64(i) * k + np.uint64(b))
-        set_multiple(T_, e, r, 1.0, here, 0)
+                add_multiple(W_, residuals, 0, x, moves, np.uint64(i) * k + np.uint64(b))
+        set_multiple(T_, e, r, 1.0, residuals, 0)
 
 
 @kernel
 def move_rows(k_, D, theta, rows, size, first_piece, last_piece):
     """theta_l += D' (row l) for the levels of the pieces: theta and rows (q + 1, k), D (k, k) float64."""
-    here = stack_array((1, len(k_)))
+    row = stack_array((1, len(k_)))
     last = min(np.uint64(theta.shape[0] - 1), np.uint64(last_piece) * np.uint64(size))
     for level in range(np.uint64(first_piece) * np.uint64(size), last):
-        set_multiple(k_, here, 0, 1.0, theta, level)
+        set_multiple(k_, row, 0, 1.0, theta, level)
         for b in range(len(k_)):
-            add_multiple(k_, here, 0, np.float64(rows[level, b]), D, b)
-        set_multiple(k_, theta, level, 1.0, here, 0)
+            add_multiple(k_, row, 0, np.float64(rows[level, b]), D, b)
+        set_multiple(k_, theta, level, 1.0, row, 0)

@@ -137,9 +137,9 @@ def sum_squares(K, k_, rows, size, first_piece, last_piece, sums):
         for a in range(len(k_)):
             set_multiple(k_, total, a, 1.0, sums[p], a)
         for level in range(p * np.uint64(size), min(n, (p + np.uint64(1)) * np.uint64(size))):
-            own = square_of_level(k_, K, rows, level, m)
+            precision = square_of_level(k_, K, rows, level, m)
             for a in range(len(k_)):
-                add_multiple(k_, total, a, own * m[0, a], m, 0)
+                add_multiple(k_, total, a, precision * m[0, a], m, 0)
         for a in range(len(k_)):
             set_multiple(k_, sums[p], a, 1.0, total, a)
 
@@ -160,11 +160,11 @@ def sum_augmented(records, T_, W_, X_, e, columns, class_of_pattern, site, size,
     who, code = positions_on_stack((LANES,)), positions_on_stack((LANES,))
     z[:] = 0.0
     f, seen = stack_array((1, len(W_))), stack_array((1, len(T_)))
-    weighted, one = weight.size > 0, stack_array((len(X_), len(W_)))
+    weighted, total_of_class = weight.size > 0, stack_array((len(X_), len(W_)))
     for p in range(np.uint64(first_piece), np.uint64(last_piece)):
         for t in range(len(X_)):
-            set_multiple(W_, one, t, 1.0, sums[p], t)
-        total, last = one if len(X_) > 0 else sums[p], min(n, (p + np.uint64(1)) * np.uint64(size))
+            set_multiple(W_, total_of_class, t, 1.0, sums[p], t)
+        total, last = total_of_class if len(X_) > 0 else sums[p], min(n, (p + np.uint64(1)) * np.uint64(size))
         for block in range(p * np.uint64(size), last, np.uint64(LANES)):
             lanes = min(np.uint64(LANES), last - block)
             for j in range(np.uint64(pairs.shape[0])):
@@ -187,8 +187,8 @@ def sum_augmented(records, T_, W_, X_, e, columns, class_of_pattern, site, size,
                     spread = 1.0 / np.sqrt(w) if weighted else 1.0
                     for u in range(len(T_)):
                         add_multiple(W_, f, 0, spread * z[u // 2, u % 2, lane], noise, first + np.uint64(u))
-                here = np.uint64(0) if len(X_) > 0 else np.uint64(class_of_pattern[pattern[r]]) * T
+                first_row = np.uint64(0) if len(X_) > 0 else np.uint64(class_of_pattern[pattern[r]]) * T
                 for t in range(len(T_)):
-                    add_multiple(W_, total, here + np.uint64(t), w * f[0, t], f, 0)
+                    add_multiple(W_, total, first_row + np.uint64(t), w * f[0, t], f, 0)
         for t in range(len(X_)):
-            set_multiple(W_, sums[p], t, 1.0, one, t)
+            set_multiple(W_, sums[p], t, 1.0, total_of_class, t)

@@ -76,12 +76,12 @@ class MarginalEngine(HostState):
         """theta at the psi that `integrated` keeps; `number` and key = (seed, chain) say which draw it is."""
         layout = self.integrated.coefficients.explicit.layout
         z = np.empty(layout.size)
-        for i, part in enumerate(layout.split(z)):
-            fill_normals(part, number, np.arange(len(part)), self._streams[i], key[0], key[1])
+        for i, normals in enumerate(layout.split(z)):
+            fill_normals(normals, number, np.arange(len(normals)), self._streams[i], key[0], key[1])
         drawn = np.zeros(layout.size)
         drawn[self._active] = self.integrated.draw(z[self._active])
-        for theta, lists, own in zip(self._theta, self.equations.terms, layout.split(drawn), strict=True):
-            theta[:] = own[lists.code]
+        for theta, lists, drawn_theta in zip(self._theta, self.equations.terms, layout.split(drawn), strict=True):
+            theta[:] = drawn_theta[lists.code]
         self.moved()
 
 

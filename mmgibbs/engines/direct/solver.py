@@ -70,7 +70,7 @@ class PlannedFactor:
 def fit_together(*planned: PlannedFactor | None) -> bool:
     """Whether all of these may be made at once in the memory that is free now."""
     free = free_bytes()
-    return free is None or sum(one.bytes for one in planned if one is not None) <= free
+    return free is None or sum(plan.bytes for plan in planned if plan is not None) <= free
 
 
 def direct_solver(

@@ -53,9 +53,9 @@ class AbsorbedEquations(RowProduct):
         self.every, self.Ginv, self.Rinv = bounds, Ginv, Rinv
         self.term, self.absorbed = absorbable(equations, self.levels)
         self.positions[self.term] = np.delete(self.positions[self.term], self.absorbed)
-        sizes = [own.size * len(k_) for own, (k_, _, _) in zip(self.positions, self.tuples, strict=True)]
+        sizes = [kept.size * len(k_) for kept, (k_, _, _) in zip(self.positions, self.tuples, strict=True)]
         self.bounds = np.cumsum([0, *sizes])
-        self.ranges = [self.split_levels(i, own) for i, own in enumerate(self.positions)]
+        self.ranges = [self.split_levels(i, kept) for i, kept in enumerate(self.positions)]
         self.ranges_absorbed = self.split_levels(self.term, self.absorbed)
         self.of_absorbed = inverses[self.term]
         self.inverses = self._inverses(inverses)
@@ -73,11 +73,11 @@ class AbsorbedEquations(RowProduct):
 
     def diagonal_blocks(self, i: int) -> np.ndarray:
         """(kept levels, k, k) the diagonal blocks of S of one term."""
-        eq, own, k = self.equations, self.positions[i], len(self.tuples[i][0])
-        blocks, none = np.empty((own.size, k, k)), np.empty(0)
-        level_blocks(eq.terms[i], eq.relationships[i], none, self.Ginv[i], self.Rinv, own, blocks)
+        eq, kept, k = self.equations, self.positions[i], len(self.tuples[i][0])
+        blocks, none = np.empty((kept.size, k, k)), np.empty(0)
+        level_blocks(eq.terms[i], eq.relationships[i], none, self.Ginv[i], self.Rinv, kept, blocks)
         row = np.full(len(self.theta[i]), UNKNOWN)
-        row[own] = np.arange(own.size, dtype=np.uint32)
+        row[kept] = np.arange(kept.size, dtype=np.uint32)
         K = eq.relationships[i]
         parents = (K.sire, K.dam, K.own) if i == self.term and isinstance(K, PedigreeLists) else None
         related = parents or (np.empty(0, np.uint32), np.empty(0, np.uint32), none)
@@ -123,24 +123,24 @@ class AbsorbedEquations(RowProduct):
         return np.concatenate([theta[:-1].ravel() for theta in self.theta])
 
     def _hold(self, x: np.ndarray) -> None:
-        for i, (theta, own) in enumerate(zip(self.theta, self.positions, strict=True)):
-            given = x[self.bounds[i] : self.bounds[i + 1]].reshape(own.size, len(self.tuples[i][0]))
+        for i, (theta, kept) in enumerate(zip(self.theta, self.positions, strict=True)):
+            given = x[self.bounds[i] : self.bounds[i + 1]].reshape(kept.size, len(self.tuples[i][0]))
             if i != self.term:
                 theta[:-1] = given
                 continue
             theta[self.absorbed] = 0.0
-            theta[own] = given
+            theta[kept] = given
 
     def _kept(self, b: np.ndarray) -> np.ndarray:
-        return np.concatenate([self._term_rhs(b, i)[own].ravel() for i, own in enumerate(self.positions)])
+        return np.concatenate([self._term_rhs(b, i)[kept].ravel() for i, kept in enumerate(self.positions)])
 
     def _term_rhs(self, b: np.ndarray, i: int) -> np.ndarray:
         return b[self.every[i] : self.every[i + 1]].reshape(-1, len(self.tuples[i][0]))
 
     def _solved_alone(self, b: np.ndarray) -> np.ndarray:
         """D^-1 b_I, (absorbed levels, k)."""
-        own = self._term_rhs(b, self.term)[self.absorbed]
-        return np.matmul(self.of_absorbed[self.absorbed], own[:, :, None])[:, :, 0]
+        rhs = self._term_rhs(b, self.term)[self.absorbed]
+        return np.matmul(self.of_absorbed[self.absorbed], rhs[:, :, None])[:, :, 0]
 
     def _absorb(self) -> None:
         eq, i, (k_, T_, _) = self.equations, self.term, self.tuples[self.term]
@@ -164,17 +164,18 @@ def absorbed_equations(
     """None where a term does not fit in rows (rows.py), or where no level can be absorbed."""
     if not fit_in_rows(equations):
         return None
-    found = AbsorbedEquations(equations, bounds, threads, inverses, Ginv, Rinv)
-    return found if found.absorbed.size else None
+    absorbed = AbsorbedEquations(equations, bounds, threads, inverses, Ginv, Rinv)
+    return absorbed if absorbed.absorbed.size else None
 
 
 def absorbable(equations: StructuredEquations, levels: list[np.ndarray]) -> tuple[int, np.ndarray]:
     """(term, its levels that may be absorbed at once, uint32 sweep positions): of the term where these are most
     equations. levels: per term (n, effects), that each record meets."""
-    found = [_unrelated(equations, i, levels[i]) for i in range(len(levels))]
-    sizes = [own.size * t.n_components for own, t in zip(found, equations.design.terms, strict=True)]
+    unrelated = [_unrelated(equations, i, levels[i]) for i in range(len(levels))]
+    terms = equations.design.terms
+    sizes = [levels_of_term.size * t.n_components for levels_of_term, t in zip(unrelated, terms, strict=True)]
     term = int(np.argmax(sizes))
-    return term, found[term]
+    return term, unrelated[term]
 
 
 def _unrelated(equations: StructuredEquations, i: int, levels: np.ndarray) -> np.ndarray:
@@ -217,13 +218,15 @@ def solve_absorbed(term, K, sizes, picked, Ginv, inverses, records, columns, the
 
 @kernel
 def absorb_into_blocks(
-    absorbed, own, inverses, other, levels, sire, dam, mendelian, Ginv, pattern, weight, Rinv, row, blocks
+    absorbed, of_absorbed, inverses, of_kept, levels, sire, dam, mendelian, Ginv, pattern, weight, Rinv, row, blocks
 ):
-    """blocks[row[l]] -= C_li D_i^-1 C_il for the absorbed levels i of the term `own` and each level l of the term
-    `other` that is their parent or is met by their records; levels (n, effects) those of `other` that a record meets.
-    No parents (sire of size 0) where these are two terms."""
+    """blocks[row[l]] -= C_li D_i^-1 C_il for the absorbed levels i of the term `of_absorbed` and each level l of the
+    term `of_kept` that is their parent or is met by their records.
+
+    levels (n, effects): those of `of_kept` that a record meets. No parents (sire of size 0) where these are two terms.
+    """
     k, m = blocks.shape[1], inverses.shape[1]
-    several, weighted = own.visit_effect.size > 0, weight.size > 0
+    several, weighted = of_absorbed.visit_effect.size > 0, weight.size > 0
     effects = levels.shape[1]
     near, between = np.empty(MOST_VISITS * effects + 2, np.uint32), np.empty((MOST_VISITS * effects + 2, k, m))
     product = np.empty((k, m))
@@ -236,20 +239,20 @@ def absorb_into_blocks(
                     for a in range(k):
                         for b in range(m):
                             between[place, a, b] -= 0.5 * mendelian[level] * Ginv[a, b]
-        for v in range(own.visit_ptr[level], own.visit_ptr[level + np.uint64(1)]):
-            r, of_own = own.visit_record[v], own.visit_effect[v] if several else np.uint8(0)
+        for v in range(of_absorbed.visit_ptr[level], of_absorbed.visit_ptr[level + np.uint64(1)]):
+            r, of_own = of_absorbed.visit_record[v], of_absorbed.visit_effect[v] if several else np.uint8(0)
             w = np.float64(weight[r]) if weighted else 1.0
             for effect in range(effects):
                 met = levels[r, effect]
                 if met == UNKNOWN or row[met] == UNKNOWN:  # none, or the absorbed level itself
                     continue
                 place, count = _place(near, between, count, met)
-                for a in range(other.effect_first[effect], other.effect_first[effect + 1]):
-                    for b in range(own.effect_first[of_own], own.effect_first[of_own + 1]):
-                        between[place, a, b] += w * Rinv[pattern[r], other.trait[a], own.trait[b]]
+                for a in range(of_kept.effect_first[effect], of_kept.effect_first[effect + 1]):
+                    for b in range(of_absorbed.effect_first[of_own], of_absorbed.effect_first[of_own + 1]):
+                        between[place, a, b] += w * Rinv[pattern[r], of_kept.trait[a], of_absorbed.trait[b]]
         for place in range(count):
             j = np.uint64(row[near[place]])
-            _zero_inactive(between[place], other.active, near[place], own.active, level)
+            _zero_inactive(between[place], of_kept.active, near[place], of_absorbed.active, level)
             for a in range(k):
                 for b in range(m):
                     s = 0.0
@@ -277,12 +280,12 @@ def _place(near, between, count, level):
 
 
 @kernel
-def _zero_inactive(block, of_rows, level, of_columns, other):
+def _zero_inactive(block, of_rows, level, of_columns, column_level):
     """Components set to 0 have no share in the block of C between two levels."""
     for a in range(block.shape[0]):
         for b in range(block.shape[1]):
             rows = of_rows.shape[0] > 0 and of_rows[level, a] == 0
-            columns = of_columns.shape[0] > 0 and of_columns[other, b] == 0
+            columns = of_columns.shape[0] > 0 and of_columns[column_level, b] == 0
             if rows or columns:
                 block[a, b] = 0.0
 

@@ -141,7 +141,7 @@ class PcgEngine(HostState):
             fill_normals(z, number, records.record.view(np.int32), self._streams[-1], key[0], key[1])
             add_residual_noise(records, self._record_roots, z, j, e)
         out = self.solver.weighted_sums(e)
-        for i, part in enumerate(self.solver.split(out)):
+        for i, noise in enumerate(self.solver.split(out)):
             root = self._noise_roots[i]
             if root is None:
                 continue
@@ -150,7 +150,7 @@ class PcgEngine(HostState):
             for j, number in enumerate(numbers):
                 fill_normals(z, number, lists.code, self._streams[i], key[0], key[1])
                 with blas_threads(1 if by_core else None):  # sums of the core's products, in one order
-                    part[:, :, j] += self._noise_of[i](z) @ root.T
+                    noise[:, :, j] += self._noise_of[i](z) @ root.T
         return out * self.solver.active[:, None]
 
 
@@ -173,9 +173,9 @@ def roots_by_pattern(design: Design, R: np.ndarray) -> np.ndarray:
     """(patterns, T, T) Cholesky factors of R[P, P], zero-padded. R: (T, T), or (classes, T, T)."""
     matrices = stack_classes(R)[design.class_of_pattern]
     out = np.zeros(matrices.shape)
-    for root, own, observed in zip(out, matrices, design.patterns, strict=True):
+    for root, matrix, observed in zip(out, matrices, design.patterns, strict=True):
         index = np.ix_(observed, observed)
-        root[index] = np.linalg.cholesky(own[index])
+        root[index] = np.linalg.cholesky(matrix[index])
     return out
 
 

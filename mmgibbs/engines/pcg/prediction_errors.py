@@ -102,8 +102,8 @@ def monte_carlo_pev(
 
 
 def _progress_words(done: int, samples: int, seconds: float) -> str:
-    left = describe_duration(seconds / done * (samples - done))
-    return f"PEV: {done:,} of {samples:,} samples{left}{' to go' if left else ''}"
+    remaining = describe_duration(seconds / done * (samples - done))
+    return f"PEV: {done:,} of {samples:,} samples{remaining}{' to go' if remaining else ''}"
 
 
 def _seconds(solver: PcgSolver, samples: int, at_once: int, iterations: int) -> float:
@@ -172,17 +172,17 @@ class _Draws:
             add_residual_noise(records, self._records, z, j, e)
         out = solver.weighted_sums(e)
         every: list[np.ndarray | None] = []
-        for i, part in enumerate(solver.split(out)):
+        for i, of_term in enumerate(solver.split(out)):
             with self._sums_in_one_order(i):
                 u = self._values(i, numbers) if self.drawn[i] else None
             every.append(u)
             if u is not None:
-                of_prior = np.zeros(part.shape)
+                of_prior = np.zeros(of_term.shape)
                 solver.add_term_prior(i, u, of_prior, solver.threads)
-                part -= of_prior
+                of_term -= of_prior
             elif self._noise_of[i] is not None:
                 with self._sums_in_one_order(i):
-                    self._add_noise(i, numbers, part)
+                    self._add_noise(i, numbers, of_term)
         return out * solver.active[:, None], every
 
     def _sums_in_one_order(self, i: int) -> AbstractContextManager[Any]:
@@ -201,7 +201,7 @@ class _Draws:
         term, lists = self.solver.equations.design.terms[i], self.solver.equations.terms[i]
         return np.ascontiguousarray(term.relationship.draw(columns.reshape(q, -1)).reshape(columns.shape)[lists.code])
 
-    def _add_noise(self, i: int, numbers: Sequence[int], part: np.ndarray) -> None:
+    def _add_noise(self, i: int, numbers: Sequence[int], total: np.ndarray) -> None:
         """B' Z F' where u cannot be drawn, or its prior is flat in some directions."""
         lists, z, of, root = (
             self.solver.equations.terms[i],
@@ -212,7 +212,7 @@ class _Draws:
         assert of is not None and root is not None
         for j, number in enumerate(numbers):
             fill_normals(z, number, lists.code, self._streams[i], self.seed, 0)
-            part[:, :, j] += of(z) @ root.T
+            total[:, :, j] += of(z) @ root.T
 
 
 class _Sums:
@@ -232,9 +232,9 @@ class _Sums:
         """delta, conditional (N, m); u as drawn."""
         self.n += delta.shape[1]
         self.of_errors += np.einsum("ij,ij->i", conditional, conditional)
-        for total, part, own in zip(self.of_solutions, self.solver.split(delta), u, strict=True):
-            if own is not None:
-                total += np.einsum("qkm,qkm->qk", part + own, part + own)
+        for total, delta_of_term, u_of_term in zip(self.of_solutions, self.solver.split(delta), u, strict=True):
+            if u_of_term is not None:
+                total += np.einsum("qkm,qkm->qk", delta_of_term + u_of_term, delta_of_term + u_of_term)
         if self.on_scale:
             for j in range(delta.shape[1]):
                 moved = self.solver.equations.design.to_original_scale(self.solver.to_model_order(delta[:, j]))
@@ -250,27 +250,27 @@ def _put_together(
     n: int,
 ) -> MonteCarloPev:
     """PEV of every level from the sums of both halves of the draws, with its Monte Carlo error."""
-    of_errors = [[part / own.n for part in solver.split(own.of_errors)] for own in halves]
+    of_errors = [[sums / half.n for sums in solver.split(half.of_errors)] for half in halves]
     sd, error = [], []
     for i, (lists, p, g, diagonal) in enumerate(
         zip(solver.equations.terms, solver.diagonals_of_inverse_blocks(), G, diagonals, strict=True)
     ):
         a = [of[i] for of in of_errors]
         if diagonal is None or g is None:
-            pev = p + sum(own.n * part for own, part in zip(halves, a, strict=True)) / n
+            pev = p + sum(half.n * sums for half, sums in zip(halves, a, strict=True)) / n
             variance = 2 * (pev - p) ** 2 / n
         else:
             prior = diagonal[lists.code][:, None] * np.diag(g)
-            b = [own.of_solutions[i] / own.n for own in halves]
-            pev, variance = combined(p, prior, a, b, [own.n for own in halves])
+            b = [half.of_solutions[i] / half.n for half in halves]
+            pev, variance = combined(p, prior, a, b, [half.n for half in halves])
         held = solver.split(solver.active)[i] == 0
         pev, variance = (np.where(held, 0.0, v) for v in (np.maximum(pev, p), variance))
-        found, of_found = np.empty(pev.shape), np.empty(pev.shape)
-        found[lists.code], of_found[lists.code] = pev, np.maximum(np.sqrt(variance), TOLERANCE * pev)
+        estimate, standard_error = np.empty(pev.shape), np.empty(pev.shape)
+        estimate[lists.code], standard_error[lists.code] = pev, np.maximum(np.sqrt(variance), TOLERANCE * pev)
         if i in halves[0].on_scale:
-            found, of_found = _to_user_scale(solver, i, found, of_found, halves, n)
-        sd.append(np.sqrt(found))
-        error.append(of_found)
+            estimate, standard_error = _to_user_scale(solver, i, estimate, standard_error, halves, n)
+        sd.append(np.sqrt(estimate))
+        error.append(standard_error)
     return MonteCarloPev(sd, error, n)
 
 
@@ -279,10 +279,11 @@ def combined(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(PEV, its sampling variance) from the mean squares of m and u_hat of two halves: see above."""
     n, pev, weights = sum(sizes), np.zeros(p.shape), []
-    for own, other in ((0, 1), (1, 0)):
-        of_a, of_b = a[other] ** 2, b[other] ** 2  # PEV - p and K_ll G - PEV as the other half sees them, squared
+    for half, other_half in ((0, 1), (1, 0)):
+        # PEV - p and K_ll G - PEV as the other half sees them, squared
+        of_a, of_b = a[other_half] ** 2, b[other_half] ** 2
         w = np.divide(of_b, of_a + of_b, out=np.full(p.shape, 0.5), where=of_a + of_b > 0)
-        pev += sizes[own] / n * (w * (p + a[own]) + (1 - w) * (prior - b[own]))
+        pev += sizes[half] / n * (w * (p + a[half]) + (1 - w) * (prior - b[half]))
         weights.append(w)
     above, below = np.maximum(pev - p, 0.0), np.maximum(prior - pev, 0.0)
     variance = sum(
@@ -293,7 +294,7 @@ def combined(
 
 
 def _to_user_scale(
-    solver: PcgSolver, i: int, found: np.ndarray, error: np.ndarray, halves: list[_Sums], n: int
+    solver: PcgSolver, i: int, estimate: np.ndarray, error: np.ndarray, halves: list[_Sums], n: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """With the levels that scales of covariates move as they are on the user's scale."""
     design = solver.equations.design
@@ -301,6 +302,6 @@ def _to_user_scale(
     moved = design.to_original_scale(normals)[i] - halves[0]._zero[i] != normals[i]
     if (estimated := design.estimated(i)) is not None:
         moved &= estimated
-        found, error = np.where(estimated, found, 0.0), np.where(estimated, error, 0.0)
-    squares = sum(own.on_scale[i] for own in halves) / n
-    return np.where(moved, squares, found), np.where(moved, np.sqrt(2 / n) * squares, error)
+        estimate, error = np.where(estimated, estimate, 0.0), np.where(estimated, error, 0.0)
+    squares = sum(half.on_scale[i] for half in halves) / n
+    return np.where(moved, squares, estimate), np.where(moved, np.sqrt(2 / n) * squares, error)

@@ -41,7 +41,7 @@ class RowProduct:
         self.theta = [np.zeros((t.n_levels + 1, t.n_components)) for t in equations.design.terms]
         self.u = np.zeros((n, len(padded_width(self.T_))))
         self.positions = [np.arange(t.n_levels, dtype=np.uint32) for t in equations.design.terms]
-        self.ranges = [self.split_levels(i, own) for i, own in enumerate(self.positions)]
+        self.ranges = [self.split_levels(i, levels) for i, levels in enumerate(self.positions)]
 
     def split_levels(self, term: int, positions: np.ndarray) -> list[tuple[int, int]]:
         """Ranges of some levels of a term, with about equal work."""
@@ -99,8 +99,8 @@ class RowProduct:
         out, calls = np.empty(x.size), []
         multiply: Callable[..., None] = multiply_blocks
         for i, (k_, _, _) in enumerate(self.tuples):
-            part = slice(self.bounds[i], self.bounds[i + 1])
-            rows = [a[part].reshape(-1, len(k_)) for a in (x, out)]
+            of_term = slice(self.bounds[i], self.bounds[i + 1])
+            rows = [a[of_term].reshape(-1, len(k_)) for a in (x, out)]
             blocks = inverses[i].reshape(-1, len(k_))
             calls += [partial(multiply, k_, blocks, *rows, first, last) for first, last in self.ranges[i]]
         self.threads(calls)
@@ -158,13 +158,13 @@ def _row_of_inverse(k_, K, theta, level, out):
 def weigh_rows(pattern, weight, T_, W_, columns, u, size, first_piece, last_piece):
     """u_r <- w_r R_P^-1 u_r for the records of the pieces; row P T + t of `columns` is column t of R_P^-1."""
     T, n, weighted = np.uint64(len(T_)), np.uint64(u.shape[0]), weight.size > 0
-    here = carray(stack(W_, 1, 1), (1, len(W_)))
+    weighted_row = carray(stack(W_, 1, 1), (1, len(W_)))
     for r in range(np.uint64(first_piece) * np.uint64(size), min(n, np.uint64(last_piece) * np.uint64(size))):
         w, first = np.float64(weight[r]) if weighted else 1.0, np.uint64(pattern[r]) * T
-        set_multiple(W_, here, 0, w * u[r, 0], columns, first)
+        set_multiple(W_, weighted_row, 0, w * u[r, 0], columns, first)
         for t in range(1, len(T_)):
-            add_multiple(W_, here, 0, w * u[r, t], columns, first + np.uint64(t))
-        set_multiple(W_, u, r, 1.0, here, 0)
+            add_multiple(W_, weighted_row, 0, w * u[r, t], columns, first + np.uint64(t))
+        set_multiple(W_, u, r, 1.0, weighted_row, 0)
 
 
 @kernel

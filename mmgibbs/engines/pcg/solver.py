@@ -156,9 +156,9 @@ class PcgSolver:
             return
         add_prior(K, Ginv, theta, total)
         if dense is not None:
-            own = total[dense.positions]
-            add_dense(Ginv, dense_times(dense, theta, threads), own)
-            total[dense.positions] = own
+            dense_rows = total[dense.positions]
+            add_dense(Ginv, dense_times(dense, theta, threads), dense_rows)
+            total[dense.positions] = dense_rows
 
     def diagonals_of_inverse_blocks(self) -> list[np.ndarray]:
         """(q, k) per term in sweep order: of the inverse of each level's block of C."""
@@ -192,8 +192,8 @@ class PcgSolver:
         """Each level's block of C, inverted, times x: (N,) or (N, m)."""
         columns = self._zero_held(_columns(x))
         out = np.empty(columns.shape)
-        for inverses, part, total in zip(self._inverse_blocks, self.split(columns), self.split(out), strict=True):
-            precondition(inverses, part, total)
+        for inverses, residual, total in zip(self._inverse_blocks, self.split(columns), self.split(out), strict=True):
+            precondition(inverses, residual, total)
         return out.reshape(np.shape(x))
 
     def solve(
@@ -234,12 +234,12 @@ class PcgSolver:
         """What is iterated on: C itself, or what is left of it when levels are absorbed."""
         if self.preconditioner != "blocks":
             blocks = self.bounds, self.threads, self._inverse_blocks
-            found = absorbed_equations(self.equations, *blocks, self.Ginv, self.Rinv)
-            if found is not None:
-                solution = lambda x: self._hold(found.solution(x, b))
-                right = found.right_hand_side(b)
-                absorbed = Absorbed(self.equations.design.terms[found.term].name, found.absorbed.size)
-                return System(absorbed, right, found.product, found.preconditioned, solution)
+            reduced = absorbed_equations(self.equations, *blocks, self.Ginv, self.Rinv)
+            if reduced is not None:
+                solution = lambda x: self._hold(reduced.solution(x, b))
+                right = reduced.right_hand_side(b)
+                absorbed = Absorbed(self.equations.design.terms[reduced.term].name, reduced.absorbed.size)
+                return System(absorbed, right, reduced.product, reduced.preconditioned, solution)
             if self.preconditioner != "auto":
                 raise ModelError(
                     f"sampler.preconditioner: found {self.preconditioner}, needed auto or blocks: levels can be "
@@ -275,17 +275,17 @@ class PcgSolver:
         n = max(1, self.equations.n_equations)
         wanted = tolerance**2 * n
         parts = np.array_split(np.arange(b.shape[1]), max(1, min(self.threads.count, b.shape[1])))
-        found: list = [None] * len(parts)
+        results: list = [None] * len(parts)
 
         def solve_group(i: int) -> None:
-            own, at = (np.ascontiguousarray(a[:, parts[i]]) for a in (b, start))
-            found[i] = conjugate_gradients(self.times, self.precondition, own, at, wanted, self.iteration_limit)
+            rhs, at = (np.ascontiguousarray(a[:, parts[i]]) for a in (b, start))
+            results[i] = conjugate_gradients(self.times, self.precondition, rhs, at, wanted, self.iteration_limit)
 
         self.threads([partial(solve_group, i) for i in range(len(parts))])
-        x, residual = (np.concatenate([f[i] for f in found], axis=1) for i in (0, 1))
-        left, iterations = (np.concatenate([f[i] for f in found]) for i in (2, 3))
-        error = np.sqrt(left / n)
-        if not np.all(left <= wanted):
+        x, residual = (np.concatenate([f[i] for f in results], axis=1) for i in (0, 1))
+        residual_norms, iterations = (np.concatenate([f[i] for f in results]) for i in (2, 3))
+        error = np.sqrt(residual_norms / n)
+        if not np.all(residual_norms <= wanted):
             raise ModelError(
                 f"PCG stopped after {iterations.max()} iterations at an error of {error.max():.1e} "
                 f"posterior standard deviations, needed {tolerance:.1e}: the equations are close to singular; check "
@@ -323,23 +323,23 @@ def conjugate_gradients(
     if x.any():
         residual -= times(x)
     direction = precondition(residual)
-    left = column_products(residual, direction)
-    iterations = np.zeros(left.size, np.int64)
+    residual_norms = column_products(residual, direction)
+    iterations = np.zeros(residual_norms.size, np.int64)
     for _ in range(limit):
-        moving = left > wanted
+        moving = residual_norms > wanted
         if not moving.any():
             break
         iterations += moving
         product = times(direction)
         curvature = column_products(direction, product)
         with np.errstate(divide="ignore", invalid="ignore"):
-            step = np.where(moving, left / curvature, 0.0)
+            step = np.where(moving, residual_norms / curvature, 0.0)
             advance(x, residual, direction, product, step)
             z = precondition(residual)
             now = column_products(residual, z)
-            turn(direction, z, np.where(moving, now / left, 0.0))
-        left = np.where(moving, now, left)
-    return x, residual, left, iterations
+            turn(direction, z, np.where(moving, now / residual_norms, 0.0))
+        residual_norms = np.where(moving, now, residual_norms)
+    return x, residual, residual_norms, iterations
 
 
 @kernel

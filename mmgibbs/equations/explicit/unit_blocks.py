@@ -54,8 +54,8 @@ def unit_blocks(design: Design, real: np.dtype) -> dict[tuple[int, int], UnitBlo
     priors = [_prior(term) for term in design.terms]
     blocks = {}
     for i, (number, e, row_term) in enumerate(effects):
-        for j, (other, f, _column_term) in enumerate(effects):
-            prior = priors[number] if number == other else _NONE
+        for j, (column_effect, f, _column_term) in enumerate(effects):
+            prior = priors[number] if number == column_effect else _NONE
             ptr, record = _sorted_by(e.level, sequences[j], row_term.n_levels)
             block = _unit_block(design, ptr, record, e, f, prior, real)
             if block.indices.size:
@@ -125,11 +125,11 @@ def _union_sizes(ptr, record, column, pattern, prior_ptr, prior_column):
         count = 0
         while v < v_end or k < k_end:
             from_records = v < v_end and (k == k_end or column[record[v]] <= prior_column[k])
-            here = column[record[v]] if from_records else prior_column[k]
-            if k < k_end and prior_column[k] == here:
+            level = column[record[v]] if from_records else prior_column[k]
+            if k < k_end and prior_column[k] == level:
                 k += 1
             last = -1
-            while v < v_end and column[record[v]] == here:
+            while v < v_end and column[record[v]] == level:
                 if pattern[record[v]] != last:
                     last = pattern[record[v]]
                     contributions += 1
@@ -150,13 +150,13 @@ def _union(
         k, k_end = (prior_ptr[row], prior_ptr[row + 1]) if prior_column.size > 0 else (0, 0)
         while v < v_end or k < k_end:
             from_records = v < v_end and (k == k_end or column[record[v]] <= prior_column[k])
-            here = column[record[v]] if from_records else prior_column[k]
-            indices[element] = here
-            if k < k_end and prior_column[k] == here:
+            level = column[record[v]] if from_records else prior_column[k]
+            indices[element] = level
+            if k < k_end and prior_column[k] == level:
                 kappa[element] = prior_value[k]
                 k += 1
             last = -1
-            while v < v_end and column[record[v]] == here:
+            while v < v_end and column[record[v]] == level:
                 if pattern[record[v]] != last:
                     last = pattern[record[v]]
                     position[contribution], patterns[contribution], first[contribution] = element, last, v
