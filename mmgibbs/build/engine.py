@@ -78,6 +78,10 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
     refused = engine.refuses(model.design)
     if refused:
         raise ConfigError(f"sampler: engine {comparison.name} with device {device} cannot be combined with {refused}")
+    if comparison.name == "marginal" and structured_term(model) is not None:
+        raise ConfigError(
+            f"sampler.engine: expected serial, structured or pcg with {structured_term(model)}, got marginal"
+        )
     if gpu:
         import_cupy()
     kind = engine.partitions[0] if sampler.partition == "auto" else sampler.partition
@@ -182,6 +186,9 @@ def marginal_obstacle(sampler: Sampler, model: MixedModel) -> str | None:
         return f"sampler.burn_in: {sampler.burn_in}, fewer than the {FEWEST} sweeps in which it learns"
     if model.all_fixed:
         return "fixed variances"
+    structured = structured_term(model)
+    if structured is not None:
+        return structured
     if model.design.n_equations > LARGEST:
         return f"{model.design.n_equations:,} equations, more than {LARGEST:,}"
     dense = sum(m * m for m in dense_levels(model.design))
@@ -189,6 +196,15 @@ def marginal_obstacle(sampler: Sampler, model: MixedModel) -> str | None:
         return f"relationships that join all of {sum(dense_levels(model.design)):,} animals"
     refused = engine_class("marginal", "cpu").refuses(model.design)
     return None if refused is None else refused.partition(";")[0]
+
+
+def structured_term(model: MixedModel) -> str | None:
+    """'variances.gen.structure: ar1' of a matrix that is sampled and has a structure; None: there is none."""
+    for i in model.random_terms:
+        covariance = model.covariance(i)
+        if covariance.structure is not None and not covariance.fixed:
+            return f"variances.{model.design.terms[i].name}.structure: {covariance.structure.kind}"
+    return None
 
 
 def estimated_sweeps(model: MixedModel) -> dict[str, float]:

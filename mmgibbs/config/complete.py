@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,7 +28,14 @@ from mmgibbs.config.types_of_traits import (
     with_proper_classes,
     with_unit_start,
 )
-from mmgibbs.config.variances import Prior, ResidualClass, ResidualVariance, Variance, Variances
+from mmgibbs.config.variances import (
+    Prior,
+    ResidualClass,
+    ResidualVariance,
+    UniformHeritability,
+    Variance,
+    Variances,
+)
 from mmgibbs.errors import nearest
 from mmgibbs.model.labels import find_name_clash
 
@@ -380,11 +387,13 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
         if fixed and variance.start is None and not by_class:
             problems.add((*place, "start"), f"missing, needed {_size(labels)} for {why or 'fixed: true'}")
         start, prior = variance.start, variance.prior
+        for key, message in structure_problems(variance, labels, of_residuals=place == ("variances", "residual")):
+            problems.add((*place, *key), message)
         if start is not None:
-            start = _checked_matrix(start, labels, variance.structure, True, (*place, "start"), problems)
+            start = _checked_matrix(start, labels, variance.structure.kind, True, (*place, "start"), problems)
         if isinstance(prior, Prior):
             scale = _checked_matrix(
-                prior.scale, labels, variance.structure, False, (*place, "prior", "scale"), problems
+                prior.scale, labels, variance.structure.kind, False, (*place, "prior", "scale"), problems
             )
             prior = prior.model_copy(update={"scale": scale})
         return variance.model_copy(update={"start": start, "prior": prior, "fixed": fixed})
@@ -415,6 +424,28 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
             ("sampler", "method"), "found reml, but every variance is fixed; needed blup, or variances to estimate"
         )
     return variances.model_copy(update={"mode": mode, "terms": terms, "residual": residual})
+
+
+def structure_problems(
+    variance: Variance, labels: Sequence[str], of_residuals: bool
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Place and message of what a matrix of these components cannot have as its structure, or beside it."""
+    section = variance.structure
+    if of_residuals and section.is_structured:
+        yield (
+            ("structure",),
+            f"expected full or diagonal for residuals, got {section.kind}; correlations between records of one animal "
+            "or plot are those of a random effect",
+        )
+        return
+    for key, message in section.problems(labels):
+        yield ("structure", key), message
+    if section.is_structured and isinstance(variance.prior, (Prior, UniformHeritability)):
+        given = "df and scale" if isinstance(variance.prior, Prior) else "h2"
+        yield (
+            ("prior",),
+            f"expected half_t for structure: {section.kind}, whose standard deviations have it, got {given}",
+        )
 
 
 def _following(analysis: Analysis, random: Random, section: MarkerEffects) -> Variance:

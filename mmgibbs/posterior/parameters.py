@@ -10,6 +10,9 @@ no name):
     SNPS.var[trait]    SNPS.effect_var[trait]    SNPS.pi[trait:class]    SNPS.in_class[trait:class]
     SNPS.cov[trait,trait]    SNPS.corr[trait,trait]    SNPS.effect_cov[trait,trait]    SNPS.effect_corr[trait,trait]
     SNPS.pi[state]    SNPS.in_class[state]
+    TERM.rho    TERM.regression[b,a]    TERM.innovation[a]
+    TERM.loading[a:factor]    TERM.specific[a]    TERM.explained[a]
+    TERM.explained[factor]    (model/structures)
     mean[trait]    fixed_var[trait]    cv_a[trait]    i_a[trait]    (trait_moments.py, where they were asked for)
 
 with SNPS a term of SNP effects: var, cov and corr are those of the genomic breeding values among the genotyped animals,
@@ -44,6 +47,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmgibbs.model.labels import parameter_labels
+from mmgibbs.model.structures.base import Structure
 from mmgibbs.model.terms import Term
 
 if TYPE_CHECKING:
@@ -57,6 +61,11 @@ RESIDUAL = "R"  # what the draws of the residual covariance matrices are called:
 def matrix_name(term: int) -> str:
     """What the draws (..., k, k) of the covariance matrix of a random term are called."""
     return f"G.{term}"
+
+
+def structure_name(term: int) -> str:
+    """What the draws (..., p) of the parameters of the structure of a random term are called."""
+    return f"structure.{term}"
 
 
 def marker_name(term: str, what: str) -> str:
@@ -118,6 +127,8 @@ class TermInfo:
     blocks: tuple[tuple[int, ...], ...] | None = None  # components that may covary; None: all of them
     fixed: bool = False  # fixed at its starting value
     matrix: str = ""  # what the draws of its covariance matrix are called
+    structure: Structure | None = None  # of its covariance matrix
+    of_structure: str = ""  # what the draws of its parameters are called
 
     def may_covary(self, a: int, b: int) -> bool:
         return self.blocks is None or any(a in block and b in block for block in self.blocks)
@@ -253,6 +264,7 @@ def term_info(
     blocks: tuple[tuple[int, ...], ...] | None = None,
     fixed: bool = False,
     index: int = 0,
+    structure: Structure | None = None,
 ) -> TermInfo:
     """TermInfo of a random `mmgibbs.model.terms.Term`; coefficients of random regressions are numbered:
     'rr.0:yield'. index: of the term in the design.
@@ -270,6 +282,8 @@ def term_info(
         blocks=blocks,
         fixed=fixed,
         matrix=matrix_name(index),
+        structure=structure,
+        of_structure=structure_name(index),
     )
 
 
@@ -306,6 +320,10 @@ def named_parameters(
         named = _correlations(info, G, ending)
         draws.update(named)
         fixed.update(named if info.fixed else ())
+    for info in terms:
+        if info.structure is not None and info.of_structure in matrices:
+            of_structure = info.structure.named(matrices[info.of_structure], info.components)
+            draws.update({f"{info.name}.{name}": values for name, values in of_structure.items()})
     for share in shares:
         draws.update(share.ratios)
         if share.ending and share.fixed:

@@ -7,7 +7,7 @@ records.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -84,6 +84,10 @@ class Elements:
         """(p,)"""
         blocks = [b.of(variances) for b in self.blocks]
         return np.array([blocks[b][i, j] for b, i, j in self.elements])
+
+    def structure_parameters(self, vector: np.ndarray) -> Mapping[int, np.ndarray]:
+        """Term -> parameters of the structure of its matrix: none have any here (see structured.py)."""
+        return {}
 
     def variances(self, vector: np.ndarray, at: Variances) -> Variances:
         """The matrices with these elements; all others are those of `at`."""

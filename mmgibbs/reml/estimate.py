@@ -17,11 +17,18 @@ from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.design import Design
 from mmgibbs.model.labels import parameter_labels
 from mmgibbs.model.residual import ResidualModel
+from mmgibbs.model.structures.unstructured import Unstructured
 from mmgibbs.reml.boundary import Closed
 from mmgibbs.reml.elements import Elements, MatrixBlock, free_elements, starting_variances
 from mmgibbs.reml.finer_units import maximise_in_fitting_units
 from mmgibbs.reml.information import Criteria
 from mmgibbs.reml.maximise import Maximum
+from mmgibbs.reml.structured import (
+    StructuredElements,
+    StructuredMaximum,
+    maximise_structured,
+    structured_elements,
+)
 from mmgibbs.reml.units import model_units
 
 
@@ -40,7 +47,7 @@ class Estimates:
     """What REML found."""
 
     variances: Variances
-    elements: Elements
+    elements: Elements | StructuredElements
     covariance: np.ndarray  # (p, p) of the free elements, inverse average information; 0 where the boundary holds them
     undetermined: np.ndarray  # (p, u) directions of which the data say nothing
     on_boundary: bool  # a matrix is
@@ -51,6 +58,7 @@ class Estimates:
     notes: tuple[str, ...]
     warnings: tuple[str, ...]  # of estimates that are not as good as asked
     undetermined_words: tuple[str, ...]  # of `undetermined`
+    at_bound: np.ndarray | None = None  # (p,) bool: parameters of structures at their bounds
 
 
 def estimate(
@@ -84,6 +92,10 @@ def estimate(
     if watch is not None:
         watch.begin(design.n_equations, known.flops)
     start = starting_variances(covariances, residual) if start is None else start
+    if any(c is not None and c.structure is not None and not c.fixed for c in covariances):
+        parameters = structured_elements(elements, covariances, start)
+        reached = maximise_structured(likelihood, parameters, start, tolerance, max_iterations, watch)
+        return _structured_estimates(reached, likelihood, design, tolerance, max_iterations)
     found, elements = maximise_in_fitting_units(likelihood, elements, start, tolerance, max_iterations, watch)
     missed: list[str] = []
     if not found.converged and not found.stopped:
@@ -109,7 +121,81 @@ def estimate(
     )
 
 
-def _facts(found: Maximum, criteria: Criteria, likelihood: RestrictedLikelihood) -> dict:
+def _structured_estimates(
+    found: StructuredMaximum, likelihood: RestrictedLikelihood, design: Design, tolerance: float, max_iterations: int
+) -> Estimates:
+    point, parameters = found.point, found.parameters
+    criteria = Criteria(point.log_likelihood, found.n_estimated, likelihood.freedom)
+    missed = []
+    if not found.converged and not found.stopped:
+        at_limit = found.iterations >= max_iterations
+        missed = [
+            f"REML has not converged after {found.iterations} iterations, at a log likelihood of "
+            f"{point.log_likelihood:.4f}: the estimates are about {found.distance:.1e} standard errors from the best "
+            f"ones, expected {tolerance:.1e} (sampler.tolerance); "
+            + ("try more iterations (sampler.max_iterations), " if at_limit else "try ")
+            + "other starts (variances.*.start), or fewer factors"
+        ]
+    return Estimates(
+        point.variances,
+        parameters,
+        found.covariance,
+        found.undetermined,
+        bool(found.at_bound.any()),
+        criteria,
+        design.to_original_scale(point.solutions),
+        sd_of_factor(likelihood.coefficients, point.factor, point.selected),
+        _facts(found, criteria, likelihood),
+        tuple(_bound_words(found, design)),
+        tuple(missed),
+        _undetermined_structure_words(found, design),
+        found.at_bound,
+    )
+
+
+def _bound_words(found: StructuredMaximum, design: Design) -> list[str]:
+    """Which variances are at 0."""
+    parameters, words = found.parameters, []
+    first = 0
+    for number, structure, part in parameters.parts(parameters.phi):
+        block = parameters.elements.blocks[number]
+        labels = component_names(block, design)
+        at_bound = found.at_bound[first : first + len(part)]
+        first += len(part)
+        if isinstance(structure, Unstructured):
+            if at_bound.any():
+                words.append(
+                    f"{block.name}: the matrix is on the boundary: a combination of {', '.join(labels)} has no "
+                    "variance; the standard errors are those along the boundary"
+                )
+            continue
+        names = structure.bounded_names(tuple(labels))
+        words += [
+            f"{block.name}: {name} is on the boundary: the likelihood is highest at 0; it is set just above 0, and has "
+            "no standard error"
+            for name, is_there in zip(names, at_bound, strict=True)
+            if is_there
+        ]
+    return words
+
+
+def _undetermined_structure_words(found: StructuredMaximum, design: Design) -> tuple[str, ...]:
+    """Terms with parameters of which the data say nothing."""
+    if not found.converged or not found.undetermined.size:
+        return ()
+    involved = (found.undetermined**2).max(axis=1) > 1e-3
+    names, first = [], 0
+    for number, _, part in found.parameters.parts(found.parameters.phi):
+        if involved[first : first + len(part)].any():
+            names.append(found.parameters.elements.blocks[number].name)
+        first += len(part)
+    return (
+        f"the data do not determine each parameter of the covariance matrices of {', '.join(names)}, only combinations "
+        "of them: they have no standard errors; expected fewer factors, or a model without one of these effects",
+    )
+
+
+def _facts(found: Maximum | StructuredMaximum, criteria: Criteria, likelihood: RestrictedLikelihood) -> dict:
     known = likelihood.coefficients.symbolic
     return {
         "log_likelihood": criteria.log_likelihood,
@@ -122,7 +208,7 @@ def _facts(found: Maximum, criteria: Criteria, likelihood: RestrictedLikelihood)
         "bic": criteria.bic,
         "converged": found.converged,
         "iterations": found.iterations,
-        "em_steps": found.em_steps,
+        "em_steps": found.em_steps if isinstance(found, Maximum) else 0,
         "distance_to_maximum": found.distance,
         "log_likelihoods": list(found.log_likelihoods),
         "stopped": found.stopped,

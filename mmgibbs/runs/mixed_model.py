@@ -71,7 +71,7 @@ from mmgibbs.runs.place import RunFolder
 from mmgibbs.runs.problem import Clock, Sampled, Tables, sample
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import model_counts, model_record
-from mmgibbs.runs.reml import RemlWatch, estimates_table, matrices_by_name, stopped_words
+from mmgibbs.runs.reml import RemlWatch, draws_by_name, estimates_table, stopped_words
 from mmgibbs.sampler.covariances import START_SCALES, starting_matrices
 from mmgibbs.sampler.interweave import reason_not_interweaved, terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
@@ -308,7 +308,8 @@ class MixedModelProblem:
         if not executor.max_local_calls:
             for iteration, log_likelihood in enumerate(fitted.facts["log_likelihoods"]):
                 console.say(f"REML: iteration {iteration}, log likelihood {log_likelihood:.4f}")
-        matrices = matrices_by_name([fitted.variances], bool(model.residual.classes))
+        place = fitted.elements.vector(fitted.variances)
+        matrices = draws_by_name(fitted, [place], bool(model.residual.classes))
         facts = {"method": "reml", "engine": "direct", **fitted.facts, **executor.facts}
         moments = PooledMoments.exact(fitted.solutions, fitted.sd)
         warnings = [*fitted.warnings, *(() if self.assembled.undetermined else fitted.undetermined_words)]

@@ -12,7 +12,13 @@ from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.restricted import Point
 from mmgibbs.machine.speed import Tell, describe_duration, estimate_seconds
 from mmgibbs.posterior.diagnostics import COLUMNS
-from mmgibbs.posterior.parameters import RESIDUAL, NamedParameters, matrix_name, named_parameters
+from mmgibbs.posterior.parameters import (
+    RESIDUAL,
+    NamedParameters,
+    matrix_name,
+    named_parameters,
+    structure_name,
+)
 from mmgibbs.reml.boundary import FLOOR
 from mmgibbs.reml.estimate import Estimates
 from mmgibbs.runs.place import RESUMED, RunFolder
@@ -40,13 +46,15 @@ def estimates_table(estimates: Estimates, assembled: Assembled) -> dict[str, np.
     none: on the boundary a variance is FLOOR units, and what is proportional to it has FLOOR times the error of the
     others.
     """
-    named = _named(estimates, assembled, [estimates.variances])
+    named = _named(estimates, assembled, [estimates.elements.vector(estimates.variances)])
     J = _jacobian(estimates, assembled)
     reach = np.abs(J) @ estimates.elements.scale
     errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", J, estimates.covariance, J), 0.0))
     unknown = (
         np.abs((J * estimates.elements.scale) @ estimates.undetermined).max(axis=1, initial=0.0) > NO_ERROR * reach
     )
+    if estimates.at_bound is not None:  # what such a parameter moves by more than its error has none
+        unknown |= np.abs(J * estimates.elements.scale)[:, estimates.at_bound].max(axis=1, initial=0.0) > errors
     none = FLOOR if estimates.on_boundary else NO_ERROR
     errors = np.where(unknown | (errors <= none * reach), np.nan, errors)
     held = np.array([name in named.fixed for name in named.draws])
@@ -64,14 +72,24 @@ def _jacobian(estimates: Estimates, assembled: Assembled) -> np.ndarray:
         for n in range(p):
             moved = vector.copy()
             moved[n] += sign * STEP * scale[n]
-            places.append(estimates.elements.variances(moved, estimates.variances))
+            places.append(moved)
     values = np.array([draws[0] for draws in _named(estimates, assembled, places).draws.values()])
     return (values[:, :p] - values[:, p:]) / (2 * STEP * scale)
 
 
-def _named(estimates: Estimates, assembled: Assembled, places: list[Variances]) -> NamedParameters:
-    classes = bool(assembled.model.residual.classes)
-    return named_parameters(assembled.terms, matrices_by_name(places, classes), assembled.residual)
+def _named(estimates: Estimates, assembled: Assembled, places: list[np.ndarray]) -> NamedParameters:
+    """Parameters at several vectors of what is estimated."""
+    draws = draws_by_name(estimates, places, bool(assembled.model.residual.classes))
+    return named_parameters(assembled.terms, draws, assembled.residual)
+
+
+def draws_by_name(estimates: Estimates, places: list[np.ndarray], classes: bool) -> dict[str, np.ndarray]:
+    """(1, places, ...) of each covariance matrix, and of the parameters of its structure where it has one."""
+    elements = estimates.elements
+    out = matrices_by_name([elements.variances(place, estimates.variances) for place in places], classes)
+    for term in elements.structure_parameters(places[0]):
+        out[structure_name(term)] = np.stack([elements.structure_parameters(place)[term] for place in places])[None]
+    return out
 
 
 # ------------------------------------------------------------------------------------------------ the iteration
