@@ -192,7 +192,7 @@ class Device:
         return self.cupy.cuda.get_current_stream()
 
     def solve_triangular(self, L: Any, b: Any, transposed: bool) -> Any:
-        """L^-1 b, or L'^-1 b, of a lower triangular (m, m) and (m,)."""
+        """L^-1 b, or L'^-1 b, of lower triangular (..., m, m) and (..., m)."""
         from cupyx.scipy.linalg import solve_triangular
 
         return solve_triangular(L, b, trans=int(transposed), lower=True)
@@ -265,3 +265,13 @@ class Kernels:
         plain = tuple(np.uint64(a) if isinstance(a, (int, np.integer)) else a for a in (n, *arguments))
         with stream:
             function((blocks,), (THREADS_PER_BLOCK,), plain)
+
+
+def struct(**fields: Any) -> np.ndarray:
+    """(1,) a C structure: int is an address, a NumPy scalar or (k,) array has its own type."""
+    values = [np.uint64(v) if isinstance(v, int) else v for v in fields.values()]
+    dtype = np.dtype([(name, v.dtype, v.shape) for name, v in zip(fields, values, strict=True)], align=True)
+    out = np.zeros(1, dtype)
+    for name, value in zip(fields, values, strict=True):
+        out[name] = value
+    return out

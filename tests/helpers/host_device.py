@@ -1,4 +1,4 @@
-"""A device without a GPU: the structured engine's kernels compiled by g++, their grids run as plain loops.
+"""A device without a GPU: kernels compiled by g++, their grids run as plain loops.
 
 The same text, the same launches and the same arguments as on a GPU; only blocks and threads come one after another.
 """
@@ -21,7 +21,7 @@ GRID = """
 #define __shared__ static
 #define __launch_bounds__(...)
 struct Dimension { unsigned x; };
-static Dimension blockIdx, threadIdx, blockDim;
+static Dimension blockIdx, threadIdx, blockDim, gridDim;
 static bool backwards = false;
 static inline unsigned place(unsigned turn, unsigned n) { return backwards ? n - 1 - turn : turn; }
 #define PHASE for (unsigned turn = 0; turn < blockDim.x && (threadIdx.x = place(turn, blockDim.x), true); ++turn)
@@ -30,7 +30,7 @@ static inline void atomicMin(unsigned long long *at, unsigned long long value) {
 
 template <class... Argument, size_t... I>
 void run(void (*kernel)(Argument...), unsigned blocks, unsigned threads, void **arguments, std::index_sequence<I...>) {
-    blockDim.x = threads;
+    blockDim.x = threads, gridDim.x = blocks;
     for (unsigned turn = 0; turn < blocks; ++turn) {
         blockIdx.x = place(turn, blocks);
         kernel(*(Argument *)arguments[I]...);
@@ -68,11 +68,21 @@ class Buffer(np.ndarray):
     """Device memory; other arrays are structures, passed by value."""
 
 
+class HostEvent:
+    """A point in a stream, which has always been reached."""
+
+    def __init__(self, device):
+        self.device = device
+
+    def synchronize(self) -> None:
+        self.device.note("wait")
+
+
 class HostStream:
     """Work is done at once; while a graph is made, it is kept."""
 
-    def __init__(self):
-        self.entered, self.capturing = False, None
+    def __init__(self, device):
+        self.device, self.entered, self.capturing = device, False, None
 
     def __enter__(self):
         self.entered = True
@@ -82,6 +92,14 @@ class HostStream:
 
     def synchronize(self) -> None:
         assert self.capturing is None, "a graph may not wait"
+        self.device.note("wait")
+
+    def record(self) -> HostEvent:
+        assert self.capturing is None
+        return HostEvent(self.device)
+
+    def wait_event(self, event: HostEvent) -> None:
+        assert self.capturing is None
 
 
 class HostDevice:
@@ -93,16 +111,24 @@ class HostDevice:
         self.compiled, self.backwards = library, backwards
         self.launched: list[str] = []  # kernels in order
         self.free, self.graphs = 1 << 40, 0
+        self.nodes: list[int] = []  # of each graph that was launched
+        self.asked: list[str] = []  # what the host allocated, copied and waited for
+        self.queue: HostStream | None = None  # the first stream, on which kernels run
+
+    def note(self, what: str) -> None:
+        self.asked.append(what)
 
     def free_bytes(self) -> int:
         return self.free
 
     def stream(self) -> HostStream:
-        self.queue = HostStream()
-        return self.queue
+        stream = HostStream(self)
+        self.queue = self.queue or stream
+        return stream
 
     def zeros(self, shape, dtype, stream):
         assert stream.capturing is None, "a graph may not allocate"
+        self.note("allocate")
         return np.zeros(shape, dtype).view(Buffer)
 
     def fill(self, array, byte, stream) -> None:
@@ -118,10 +144,12 @@ class HostDevice:
     def upload(self, host, array, stream) -> None:
         assert host.size == array.size and host.dtype == array.dtype and host.flags.c_contiguous
         assert stream.capturing is None and type(array) is Buffer
+        self.note("upload")
         array.reshape(-1)[:] = host.reshape(-1)
 
     def download(self, array, host, stream) -> None:
         assert stream.capturing is None and type(array) is Buffer
+        self.note("download")
         host[:] = array
 
     def copy(self, source, target, stream) -> None:
@@ -169,4 +197,10 @@ class HostDevice:
         work()
         stream.capturing = None
         self.graphs += 1
-        return lambda: [run() for run in kept]
+
+        def launch() -> None:
+            self.nodes.append(len(kept))
+            for run in kept:
+                run()
+
+        return launch

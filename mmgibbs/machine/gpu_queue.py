@@ -16,11 +16,11 @@ STAGED = 1 << 16  # bytes of small values on their way to the device
 class GpuQueue:
     """A stream of a device (mmgibbs.machine.device.Device; the current one where None).
 
-    DeviceError where there is none.
+    DeviceError where there is none. remedy: what a user can do where its memory does not suffice.
     """
 
-    def __init__(self, device: Device | None = None):
-        self.device = Device() if device is None else device
+    def __init__(self, device: Device | None = None, remedy: str = "use device: cpu"):
+        self.device, self.remedy = Device() if device is None else device, remedy
         self.stream = self.device.stream()
         self._recorded: dict[Hashable, Callable[[], None] | None] = {}
         self._pinned = np.empty(0, np.uint8)
@@ -33,8 +33,8 @@ class GpuQueue:
             return self.device.zeros(shape, dtype, self.stream)
         except DeviceMemoryError as error:
             raise DeviceError(
-                f"device: gpu: {self.device.free_bytes() / 1e9:.1f} GB free on the device are too few for the "
-                f"structured engine ({error}); use precision: single, engine: hybrid, or device: cpu"
+                f"device: gpu: {self.device.free_bytes() / 1e9:.1f} GB free on the device are too few "
+                f"({error}); {self.remedy}"
             ) from None
 
     def upload(self, array: np.ndarray) -> DeviceArray:

@@ -8,11 +8,11 @@ import pytest
 from reference import models
 
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
-from mmgibbs.engines.coloured_gpu.queue import STAGED, GpuQueue
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Device, DeviceMemoryError
+from mmgibbs.machine.gpu_queue import STAGED, GpuQueue
 
 
 class Stream:
@@ -136,7 +136,7 @@ def test_memory_that_ends_is_a_device_error(asked, monkeypatch):
     with pytest.raises(
         DeviceError, match=r"2.0 GB free on the device are too few .*allocating 8 bytes.*precision: single"
     ):
-        GpuQueue().empty(1, np.float64)
+        GpuQueue(remedy="use precision: single").empty(1, np.float64)
 
 
 def test_no_gpu_is_said_before_anything_is_built(monkeypatch):
