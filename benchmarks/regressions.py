@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from mmgibbs.errors import DataError, DeviceError
+from mmgibbs.machine.device import Device
 from mmgibbs.machine.memory import peak_bytes
-from mmgibbs.regressions.arrays.base import Arrays
+from mmgibbs.regressions.arrays.base import Arrays, Host
+from mmgibbs.regressions.arrays.gpu import Gpu
+from mmgibbs.regressions.device_chains import ChainsOnDevice
 from mmgibbs.regressions.estimator import make_arrays
 from mmgibbs.regressions.predictors import read_predictors
-from mmgibbs.regressions.protocol import Keys, RegressionData, Sampler
+from mmgibbs.regressions.protocol import DeviceSampler, Keys, RegressionData, Sampler
 
 LARGE = 1_000_000  # rows of the second horseshoe setting, as uint8: 1 GB
 
@@ -42,12 +45,18 @@ def as_table(rows: Iterable[Any]) -> list[dict]:
     ]
 
 
+# Chains, the goal, and seconds of a sweep by arithmetic (bytes, operations, steps in turn): no measurement.
+HIERARCHICAL_ON_A_GPU = ((1, "0.12 ms", 7e-5), (16, "0.5 ms", 3.5e-4))
+
+
 @dataclass(frozen=True)
 class GpuRow:
     setting: str
     published: str
     goal: str
     seconds_per_sweep: float  # median, random draws included, by the host's clock after the device is done
+    predicted_seconds: float | None = None  # by arithmetic, before anything was measured
+    measured_over_predicted: float | None = None
 
 
 def on_a_gpu(args: argparse.Namespace) -> dict:
@@ -120,11 +129,33 @@ def _hierarchical_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[Gpu
     from benchmarks.regressions_hierarchical import PUBLISHED, simulate
     from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceOptions, HierarchicalSliceSampler
 
+    assert isinstance(arrays, Gpu)
     n = max(10, round(500 * args.scale))
     X, y, groups = simulate(n, 500, 10, 1)
     data = RegressionData(read_predictors(X), y, "y", groups)
-    sampler = HierarchicalSliceSampler(data, HierarchicalSliceOptions(precision="single"), arrays)
-    return [GpuRow(f"hierarchical logit, {n} groups x 500, p = 10, single", PUBLISHED, "2 ms", timed(sampler, arrays))]
+    sampler = HierarchicalSliceSampler(data, HierarchicalSliceOptions(precision="single"), Host())
+    setting = f"hierarchical logit, {n} groups x 500, p = 10, single"
+    return [
+        GpuRow(
+            f"{setting}, {n_chains} chain(s)",
+            PUBLISHED,
+            goal,
+            seconds := seconds_on_device(sampler, arrays.cuda, n_chains),
+            predicted,
+            seconds / predicted,
+        )
+        for n_chains, goal, predicted in HIERARCHICAL_ON_A_GPU
+    ]
+
+
+def seconds_on_device(sampler: DeviceSampler, device: Device, n_chains: int, n_sweeps: int = 200) -> float:
+    """Seconds of a sweep of all chains, no draw kept."""
+    keys = Keys(1, tuple(range(n_chains)))
+    chains = ChainsOnDevice(sampler, device, keys, 5 * n_sweeps)
+    chains.advance(3)  # kernels are loaded, and the sweep is recorded
+    started = time.perf_counter()
+    chains.advance(3 + n_sweeps)  # waits at the end
+    return (time.perf_counter() - started) / n_sweeps
 
 
 _ON_A_GPU = {

@@ -1,5 +1,4 @@
-"""The coefficients of all groups and chains in lockstep, array by array: what a GPU runs, and the plain form of
-the host's loops.
+"""The coefficients of all groups and chains in lockstep, array by array: the plain form of the loops and the kernels.
 
 A lane is a group of a chain. Every lane takes the same step at the same moment; a mask keeps those that are done out
 of it. Counters are those of kernels.py and polya_gamma.py, so both draw the same chain up to rounding.
@@ -8,8 +7,6 @@ of it. Counters are those of kernels.py and polya_gamma.py, so both draw the sam
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,26 +15,24 @@ from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import fold
 from mmgibbs.regressions.arrays.base import Arrays, added
 from mmgibbs.regressions.hierarchical.grouped import Groups
-from mmgibbs.regressions.protocol import Array, Keys
+from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceOptions
+from mmgibbs.regressions.protocol import Keys
 
-if TYPE_CHECKING:
-    from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceOptions
+Array = np.ndarray
 
 LANE = 64  # observations in a piece of a group
 UNIFORMS = 16  # of a slice step at first; more where a lane needs them
 MOST_UNIFORMS = 512
 
 
-def slice_steps(
-    h: Callable[[Array], Array], width: Array, most_steps: int, uniforms: Callable[[int], Array], xp: ModuleType
-) -> Array:
+def slice_steps(h: Callable[[Array], Array], width: Array, most_steps: int, uniforms: Callable[[int], Array]) -> Array:
     """(C, G) moves d: slice steps of all lanes, see slice_kernels.slice_step. h(d) (C, G) log density of each lane
     less that at 0.
 
     uniforms(k): (C, G, k), the same ones at the head for a larger k. ModelError where a lane finds nothing.
     """
     u = uniforms(UNIFORMS)
-    log_u = xp.log(u[..., 0])
+    log_u = np.log(u[..., 0])
     lower = -width * u[..., 1]
     right = lower + width
     steps = (most_steps * u[..., 2]).astype(np.int64)
@@ -48,7 +43,7 @@ def slice_steps(
             end += sign * width * growing
             taken += 1
             growing &= most > taken
-    d, open_ = xp.zeros(width.shape), xp.ones(width.shape, bool)
+    d, open_ = np.zeros(width.shape), np.ones(width.shape, bool)
     at = 3
     while bool(open_.any()):
         if at == u.shape[2]:
@@ -60,10 +55,10 @@ def slice_steps(
             u = uniforms(min(4 * at, MOST_UNIFORMS))
         candidate = lower + u[..., at] * (right - lower)
         inside = h(candidate) > log_u
-        d = xp.where(open_ & inside, candidate, d)
+        d = np.where(open_ & inside, candidate, d)
         open_ &= ~inside
-        lower = xp.where(open_ & (candidate < 0), candidate, lower)
-        right = xp.where(open_ & (candidate >= 0), candidate, right)
+        lower = np.where(open_ & (candidate < 0), candidate, lower)
+        right = np.where(open_ & (candidate >= 0), candidate, right)
         at += 1
     return d
 
@@ -72,7 +67,7 @@ class LockstepVisits:
     """All coefficients of all groups and chains at once."""
 
     def __init__(self, groups: Groups, options: HierarchicalSliceOptions, arrays: Arrays):
-        self.options, self.arrays, self.xp = options, arrays, arrays.xp
+        self.options, self.arrays = options, arrays
         self.M, self.D = groups.cross.shape[1:]
         ptr = groups.ptr
         blocks = [
@@ -86,7 +81,7 @@ class LockstepVisits:
 
     def total(self, values: Array) -> Array:
         """Sums over the observations of each group, in a fixed order: (C, n) -> (C, G)."""
-        return self.xp.add.reduceat(self.xp.add.reduceat(values, self.starts, axis=1), self.first, axis=1)
+        return np.add.reduceat(np.add.reduceat(values, self.starts, axis=1), self.first, axis=1)
 
     def __call__(self, beta: Array, Q: Array, mean: Array, width: Array, sweep: int, keys: Keys) -> None:
         """beta (C, G, d) in place; Q (C, d, d); mean, width (C, G, d)."""
@@ -103,16 +98,16 @@ class LockstepVisits:
 
     def _log_sum_except(self, eta: Sequence[Array], k: int) -> Array:
         """log sum_{l != k} exp(eta_l), the reference class with eta = 0 among them; 0 where it is the only one."""
-        total = self.xp.zeros_like(eta[k])
+        total = np.zeros_like(eta[k])
         for m in range(self.M):
             if m != k:
-                total = self.xp.logaddexp(total, eta[m])
+                total = np.logaddexp(total, eta[m])
         return total
 
     def _loss(self, psi: Array) -> Array:
         if self.options.family == "poisson":
-            return self.total(self.xp.exp(psi))
-        return self.total(self.trials * (self.xp.maximum(psi, 0) + self.xp.log1p(self.xp.exp(-self.xp.abs(psi)))))
+            return self.total(np.exp(psi))
+        return self.total(self.trials * (np.maximum(psi, 0) + np.log1p(np.exp(-np.abs(psi)))))
 
     def _slices(
         self,
@@ -136,7 +131,6 @@ class LockstepVisits:
                 width[:, :, c],
                 self.options.most_steps,
                 lambda n: self.arrays.uniforms(keys, sweep, name, beta.shape[1], n),  # noqa: B023
-                self.xp,
             )
             beta[:, :, c] += d
             psi = psi + x * d[:, self.member]
@@ -153,14 +147,14 @@ class LockstepVisits:
         sweep: int,
         keys: Keys,
     ) -> None:
-        xp, D = self.xp, self.D
+        D = self.D
         columns = slice(k * D, (k + 1) * D)
         omega = self.arrays.polya_gammas(keys, sweep, stream(REGRESSION_LATENT, k), self.trials.astype(np.int64), psi)
         away = beta - mean
         away[:, :, columns] = -mean[:, :, columns]
         rhs = self.cross[:, k] - away @ Q[:, :, columns]
         pull = omega * log_sums - 0.5 * self.trials
-        P = xp.tile(Q[:, None, columns, columns], (1, beta.shape[1], 1, 1))
+        P = np.tile(Q[:, None, columns, columns], (1, beta.shape[1], 1, 1))
         for j in range(D):
             rhs[:, :, j] += self.total(self.X[j] * pull)
             for m in range(j + 1):
@@ -171,7 +165,7 @@ class LockstepVisits:
 
     def _draw_normal(self, L: Array, rhs: Array, z: Array) -> Array:
         """Draws of N(P^-1 rhs, P^-1), P = L L' (C, G, D, D), by substitution in all lanes at once."""
-        x = self.xp.array(rhs)
+        x = np.array(rhs)
         for j in range(self.D):
             x[..., j] = (x[..., j] - (L[..., j, :j] * x[..., :j]).sum(-1)) / L[..., j, j]
         x += z
