@@ -63,6 +63,12 @@ _COMMANDS = {
         "write the report page of a finished run, or a page that compares several",
         "mmgibbs report runs/beef runs/beef-ignored --output comparison.html",
     ),
+    "figures": Command(
+        "report",
+        "write every picture of the report page as a file for a paper, with its data as csv",
+        "mmgibbs figures runs/beef --format svg\n"
+        "  mmgibbs figures runs/beef --only 'genetic-trend-*' --only 'posterior-density-of-h2-*'",
+    ),
     "compare": Command(
         "comparison",
         "compare two runs, or the solutions of two programs: correlations, ranks, largest differences",

@@ -72,10 +72,10 @@ def write_report(
     )
 
 
-def page(run: Finished, top: int = 20) -> dict:
-    """What the template shows."""
+def page(run: Finished, top: int = 20, figures: plots.Figures | None = None) -> dict:
+    """What the template shows; figures: what draws them, by default into the page."""
     run = replace(run, summary=lower_triangle(run.summary))
-    figures = plots.Figures()
+    figures = plots.Figures() if figures is None else figures
     breeding = breeding_values(run, figures, top)
     curves = [b["label"] for b in breeding if b["values"] == "coefficient"]
     called = {b["called"] for b in breeding if b["values"] == "coefficient"}
