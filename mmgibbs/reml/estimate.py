@@ -8,11 +8,11 @@ from typing import Protocol
 
 import numpy as np
 
-from mmgibbs.engines.direct.standard_errors import sd_of_factor
+from mmgibbs.engines.direct.standard_errors import original_scale_sd
 from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.base import Likelihood, LikelihoodPoint
+from mmgibbs.likelihood.choice import restricted_likelihood
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
-from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.design import Design
 from mmgibbs.model.labels import parameter_labels
@@ -35,10 +35,10 @@ from mmgibbs.reml.units import model_units
 class EstimateWatch(Protocol):
     """Who follows the iteration."""
 
-    def begin(self, equations: int, operations: float) -> None:
-        """Before the first iteration; operations: of a factor of C."""
+    def begin(self, description: str, operations: float, step: str) -> None:
+        """Before the first iteration; the arguments are those of a Likelihood."""
 
-    def __call__(self, iteration: int, point: Point, distance: float) -> bool:
+    def __call__(self, iteration: int, point: LikelihoodPoint, distance: float) -> bool:
         """Whether to stop."""
 
 
@@ -76,21 +76,15 @@ def estimate(
     the best point (`facts['stopped']`). start: variances to begin from, in place of those of the model.
     """
     of_terms = [None if c is None else c.blocks for c in covariances]
-    likelihood = RestrictedLikelihood(design, of_terms, [m.blocks for m in residual.matrices])
-    known = likelihood.coefficients.symbolic
-    refuse_beyond_free(
-        known.bytes,
-        f"a sparse factor of {design.n_equations:,} equations ({known.nonzeros:,} elements)",
-        "a machine with more memory, or sampler.method: gibbs",
-    )
+    likelihood = restricted_likelihood(design, of_terms, [m.blocks for m in residual.matrices])
     if likelihood.freedom < 1:
         raise ModelError(
             f"sampler.method: reml needs more observations than fixed effects; found {likelihood.n_observations:,} "
             f"observations and {likelihood.n_fixed:,} fixed effects that can be estimated"
         )
-    elements = free_elements(design, covariances, residual, model_units(likelihood))
     if watch is not None:
-        watch.begin(design.n_equations, known.flops)
+        watch.begin(likelihood.description, likelihood.operations, likelihood.step)
+    elements = free_elements(design, covariances, residual, model_units(likelihood))
     start = starting_variances(covariances, residual) if start is None else start
     if any(c is not None and c.structure is not None and not c.fixed for c in covariances):
         parameters = structured_elements(elements, covariances, start)
@@ -102,7 +96,7 @@ def estimate(
         missed = [_not_converged(found, elements, design, tolerance, max_iterations)]
     point, about = found.point, found.quadratic
     scale = elements.scale
-    sd = sd_of_factor(likelihood.coefficients, point.factor, point.selected)
+    sd = original_scale_sd(design, point.inverse_diagonal, point.solve_equations)
     parameters = about.open.shape[1]
     criteria = Criteria(point.log_likelihood, parameters, likelihood.freedom)
     return Estimates(
@@ -122,7 +116,7 @@ def estimate(
 
 
 def _structured_estimates(
-    found: StructuredMaximum, likelihood: RestrictedLikelihood, design: Design, tolerance: float, max_iterations: int
+    found: StructuredMaximum, likelihood: Likelihood, design: Design, tolerance: float, max_iterations: int
 ) -> Estimates:
     point, parameters = found.point, found.parameters
     criteria = Criteria(point.log_likelihood, found.n_estimated, likelihood.freedom)
@@ -144,7 +138,7 @@ def _structured_estimates(
         bool(found.at_bound.any()),
         criteria,
         design.to_original_scale(point.solutions),
-        sd_of_factor(likelihood.coefficients, point.factor, point.selected),
+        original_scale_sd(design, point.inverse_diagonal, point.solve_equations),
         _facts(found, criteria, likelihood),
         tuple(_bound_words(found, design)),
         tuple(missed),
@@ -195,8 +189,7 @@ def _undetermined_structure_words(found: StructuredMaximum, design: Design) -> t
     )
 
 
-def _facts(found: Maximum | StructuredMaximum, criteria: Criteria, likelihood: RestrictedLikelihood) -> dict:
-    known = likelihood.coefficients.symbolic
+def _facts(found: Maximum | StructuredMaximum, criteria: Criteria, likelihood: Likelihood) -> dict:
     return {
         "log_likelihood": criteria.log_likelihood,
         "log_likelihood_without_2_pi": criteria.log_likelihood + criteria.freedom * float(np.log(2 * np.pi)) / 2,
@@ -212,9 +205,7 @@ def _facts(found: Maximum | StructuredMaximum, criteria: Criteria, likelihood: R
         "distance_to_maximum": found.distance,
         "log_likelihoods": list(found.log_likelihoods),
         "stopped": found.stopped,
-        "factor_nonzeros": known.nonzeros,
-        "factor_operations": known.flops,
-    }
+    } | likelihood.facts
 
 
 def component_names(block: MatrixBlock, design: Design) -> list[str]:

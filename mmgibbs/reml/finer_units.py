@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.base import Likelihood
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.restricted import RestrictedLikelihood
 from mmgibbs.reml.boundary import Closed, lowered, raise_to_floor, raised
 from mmgibbs.reml.elements import Elements, Units
 from mmgibbs.reml.maximise import Maximum, Watch, maximise
@@ -31,7 +31,7 @@ INVOLVED = 1e-3  # square of a component's part in a direction
 
 
 def maximise_in_fitting_units(
-    likelihood: RestrictedLikelihood,
+    likelihood: Likelihood,
     elements: Elements,
     start: Variances,
     tolerance: float,
@@ -104,7 +104,7 @@ def _block_units(units: Units, elements: Elements, number: int) -> np.ndarray:
     return unit[list(block.components)]
 
 
-def _start(likelihood: RestrictedLikelihood, elements: Elements, finer: Elements, found: Maximum) -> Variances:
+def _start(likelihood: Likelihood, elements: Elements, finer: Elements, found: Maximum) -> Variances:
     """The maximum, or what is closed there at the smaller floor, where that is higher, as for variances of 0."""
     at = found.point.variances
     lower = elements.variances(elements.vector(at), at)
@@ -128,7 +128,7 @@ def _remove_directions(scaled: np.ndarray, closed: list[Closed]) -> np.ndarray:
     return keep @ scaled @ keep
 
 
-def _is_better(likelihood: RestrictedLikelihood, again: Maximum, found: Maximum) -> bool:
+def _is_better(likelihood: Likelihood, again: Maximum, found: Maximum) -> bool:
     """The floor was too high for the likelihood, converged or not; or fewer directions are closed or undetermined."""
     rise = again.point.log_likelihood - found.point.log_likelihood
     some = max(LEAST, RISE * likelihood.freedom)
@@ -137,7 +137,7 @@ def _is_better(likelihood: RestrictedLikelihood, again: Maximum, found: Maximum)
     )
 
 
-def _is_named_better(likelihood: RestrictedLikelihood, again: Maximum, found: Maximum, elements: Elements) -> bool:
+def _is_named_better(likelihood: Likelihood, again: Maximum, found: Maximum, elements: Elements) -> bool:
     """In units in which its components are of one size a combination of them is seen to be one, as at a correlation
     of 1: it was the variance of the component with the larger unit alone."""
     combined = any(len(elements.blocks[c.block].components) > 1 for c in found.quadratic.closed)
@@ -155,7 +155,7 @@ def _open_directions(found: Maximum) -> int:
     return len(found.quadratic.closed) + found.quadratic.undetermined.shape[1]
 
 
-def _no_beginning(likelihood: RestrictedLikelihood, start: Variances, error: ModelError) -> str:
+def _no_beginning(likelihood: Likelihood, start: Variances, error: ModelError) -> str:
     """What is wrong with the starts."""
     terms = likelihood.design.terms
     found = [f"{terms[i].name} {_several(start.G[i])}" for i in likelihood.random]

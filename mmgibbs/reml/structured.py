@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.base import Likelihood, LikelihoodPoint
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.structures.base import Structure, fit
 from mmgibbs.model.structures.unstructured import Unstructured
@@ -105,7 +105,7 @@ class StructuredElements:
 class StructuredMaximum:
     """Where the iteration ended."""
 
-    point: Point
+    point: LikelihoodPoint
     parameters: StructuredElements
     covariance: np.ndarray  # (p, p) of phi; 0 for parameters at their bounds
     undetermined: np.ndarray  # (p, u) directions, in units, of which the data say nothing
@@ -146,7 +146,7 @@ def structured_elements(
 
 
 def maximise_structured(
-    likelihood: RestrictedLikelihood,
+    likelihood: Likelihood,
     parameters: StructuredElements,
     start: Variances,
     tolerance: float,
@@ -235,7 +235,7 @@ class _About:
         return out / np.maximum(np.linalg.norm(out, axis=0), np.finfo(float).tiny)
 
 
-def _about(point: Point, parameters: StructuredElements, phi: np.ndarray) -> _About:
+def _about(point: LikelihoodPoint, parameters: StructuredElements, phi: np.ndarray) -> _About:
     scale = parameters.scale
     J = parameters.jacobian(phi) * scale
     score = J.T @ gradient(point, parameters.elements)
@@ -253,7 +253,7 @@ def _root_of_diagonal(information: np.ndarray) -> np.ndarray:
     return np.sqrt(np.maximum(diagonal, 1e-12 * diagonal.max(initial=np.finfo(float).tiny)))
 
 
-def _tried(likelihood: RestrictedLikelihood, variances: Variances, before: Point) -> Point | None:
+def _tried(likelihood: Likelihood, variances: Variances, before: LikelihoodPoint) -> LikelihoodPoint | None:
     """The point there, if the likelihood is higher."""
     try:
         found = likelihood.at(variances)

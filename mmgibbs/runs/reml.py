@@ -8,8 +8,8 @@ from contextlib import suppress
 import numpy as np
 
 from mmgibbs.build.assemble import Assembled
+from mmgibbs.likelihood.base import LikelihoodPoint
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.restricted import Point
 from mmgibbs.machine.speed import Tell, describe_duration, estimate_seconds
 from mmgibbs.posterior.diagnostics import COLUMNS
 from mmgibbs.posterior.parameters import (
@@ -95,7 +95,6 @@ def draws_by_name(estimates: Estimates, places: list[np.ndarray], classes: bool)
 # ------------------------------------------------------------------------------------------------ the iteration
 
 STATE = "reml"  # name of the checkpoint
-OPERATIONS_OF_ITERATION = 4.0  # of a factor and its selected inverse, in those of the factor
 
 
 class RemlWatch:
@@ -115,13 +114,13 @@ class RemlWatch:
     def ask_to_stop(self) -> None:
         self._is_asked_to_stop = True
 
-    def begin(self, equations: int, operations: float) -> None:
-        """Before the first iteration; operations: of one factor."""
+    def begin(self, description: str, operations: float, step: str) -> None:
+        """Before the first iteration; operations: of what the step is."""
         if self._tell is not None:
-            duration = describe_duration(estimate_seconds(OPERATIONS_OF_ITERATION * operations))
-            self._tell(f"REML: {equations:,} equations{duration}{' for an iteration' if duration else ''}")
+            duration = describe_duration(estimate_seconds(operations))
+            self._tell(f"REML: {description}{duration}{f' {step}' if duration else ''}")
 
-    def __call__(self, iteration: int, point: Point, distance: float) -> bool:
+    def __call__(self, iteration: int, point: LikelihoodPoint, distance: float) -> bool:
         """After each iteration: whether to stop."""
         number = self._before + iteration
         if self._tell is not None:
