@@ -18,7 +18,10 @@ class Incidence:
         self.shape = design.y.shape
         entries = list(_list_entries(design))
         rows, columns, values = (np.concatenate(arrays) for arrays in zip(*entries, strict=True))
-        self._W = scipy.sparse.csr_array((values, (rows, columns)), shape=(design.y.size, sum(sizes)))
+        order = np.argsort(rows, kind="stable")  # effects stay in their order, and sums their bits
+        ends = np.cumsum(np.bincount(rows, minlength=design.y.size))
+        shape = (design.y.size, sum(sizes))
+        self._W = scipy.sparse.csr_array((values[order], columns[order], np.append(0, ends)), shape=shape)
         self._transposed = scipy.sparse.csr_array(self._W.T)
 
     def fit(self, thetas: Sequence[np.ndarray]) -> np.ndarray:

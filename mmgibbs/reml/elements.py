@@ -95,8 +95,8 @@ class Elements:
         for value, (b, i, j) in zip(vector, self.elements, strict=True):
             block = self.blocks[b]
             row, column = block.components[i], block.components[j]
-            whole = block.whole(out)
-            whole[row, column] = whole[column, row] = value
+            matrix = block.whole(out)
+            matrix[row, column] = matrix[column, row] = value
         return out
 
 

@@ -90,11 +90,11 @@ def estimate(
         parameters = structured_elements(elements, covariances, start)
         reached = maximise_structured(likelihood, parameters, start, tolerance, max_iterations, watch)
         return _structured_estimates(reached, likelihood, design, tolerance, max_iterations)
-    found, elements = maximise_in_fitting_units(likelihood, elements, start, tolerance, max_iterations, watch)
+    maximum, elements = maximise_in_fitting_units(likelihood, elements, start, tolerance, max_iterations, watch)
     missed: list[str] = []
-    if not found.converged and not found.stopped:
-        missed = [_not_converged(found, elements, design, tolerance, max_iterations)]
-    point, about = found.point, found.quadratic
+    if not maximum.converged and not maximum.stopped:
+        missed = [_not_converged(maximum, elements, design, tolerance, max_iterations)]
+    point, about = maximum.point, maximum.quadratic
     scale = elements.scale
     sd = original_scale_sd(design, point.inverse_diagonal, point.solve_equations)
     parameters = about.open.shape[1]
@@ -108,24 +108,24 @@ def estimate(
         criteria,
         design.to_original_scale(point.solutions),
         sd,
-        _facts(found, criteria, likelihood),
+        _facts(maximum, criteria, likelihood),
         tuple(boundary_words(elements, c, design) for c in about.closed),
-        (*missed, *(_rounded_words(found, tolerance) if found.converged else ())),
-        tuple(undetermined_words(found, elements, design)) if found.converged else (),
+        (*missed, *(_rounded_words(maximum, tolerance) if maximum.converged else ())),
+        tuple(undetermined_words(maximum, elements, design)) if maximum.converged else (),
     )
 
 
 def _structured_estimates(
-    found: StructuredMaximum, likelihood: Likelihood, design: Design, tolerance: float, max_iterations: int
+    maximum: StructuredMaximum, likelihood: Likelihood, design: Design, tolerance: float, max_iterations: int
 ) -> Estimates:
-    point, parameters = found.point, found.parameters
-    criteria = Criteria(point.log_likelihood, found.n_estimated, likelihood.freedom)
+    point, parameters = maximum.point, maximum.parameters
+    criteria = Criteria(point.log_likelihood, maximum.n_estimated, likelihood.freedom)
     missed = []
-    if not found.converged and not found.stopped:
-        at_limit = found.iterations >= max_iterations
+    if not maximum.converged and not maximum.stopped:
+        at_limit = maximum.iterations >= max_iterations
         missed = [
-            f"REML has not converged after {found.iterations} iterations, at a log likelihood of "
-            f"{point.log_likelihood:.4f}: the estimates are about {found.distance:.1e} standard errors from the best "
+            f"REML has not converged after {maximum.iterations} iterations, at a log likelihood of "
+            f"{point.log_likelihood:.4f}: the estimates are about {maximum.distance:.1e} standard errors from the best "
             f"ones, expected {tolerance:.1e} (sampler.tolerance); "
             + ("try more iterations (sampler.max_iterations), " if at_limit else "try ")
             + "other starts (variances.*.start), or fewer factors"
@@ -133,29 +133,29 @@ def _structured_estimates(
     return Estimates(
         point.variances,
         parameters,
-        found.covariance,
-        found.undetermined,
-        bool(found.at_bound.any()),
+        maximum.covariance,
+        maximum.undetermined,
+        bool(maximum.at_bound.any()),
         criteria,
         design.to_original_scale(point.solutions),
         original_scale_sd(design, point.inverse_diagonal, point.solve_equations),
-        _facts(found, criteria, likelihood),
-        tuple(_bound_words(found, design)),
+        _facts(maximum, criteria, likelihood),
+        tuple(_bound_words(maximum, design)),
         tuple(missed),
-        _undetermined_structure_words(found, design),
-        found.at_bound,
+        _undetermined_structure_words(maximum, design),
+        maximum.at_bound,
     )
 
 
-def _bound_words(found: StructuredMaximum, design: Design) -> list[str]:
+def _bound_words(maximum: StructuredMaximum, design: Design) -> list[str]:
     """Which variances are at 0."""
-    parameters, words = found.parameters, []
+    parameters, words = maximum.parameters, []
     first = 0
-    for number, structure, part in parameters.parts(parameters.phi):
+    for number, structure, values in parameters.parts(parameters.phi):
         block = parameters.elements.blocks[number]
         labels = component_names(block, design)
-        at_bound = found.at_bound[first : first + len(part)]
-        first += len(part)
+        at_bound = maximum.at_bound[first : first + len(values)]
+        first += len(values)
         if isinstance(structure, Unstructured):
             if at_bound.any():
                 words.append(
@@ -173,23 +173,23 @@ def _bound_words(found: StructuredMaximum, design: Design) -> list[str]:
     return words
 
 
-def _undetermined_structure_words(found: StructuredMaximum, design: Design) -> tuple[str, ...]:
+def _undetermined_structure_words(maximum: StructuredMaximum, design: Design) -> tuple[str, ...]:
     """Terms with parameters of which the data say nothing."""
-    if not found.converged or not found.undetermined.size:
+    if not maximum.converged or not maximum.undetermined.size:
         return ()
-    involved = (found.undetermined**2).max(axis=1) > 1e-3
+    involved = (maximum.undetermined**2).max(axis=1) > 1e-3
     names, first = [], 0
-    for number, _, part in found.parameters.parts(found.parameters.phi):
-        if involved[first : first + len(part)].any():
-            names.append(found.parameters.elements.blocks[number].name)
-        first += len(part)
+    for number, _, values in maximum.parameters.parts(maximum.parameters.phi):
+        if involved[first : first + len(values)].any():
+            names.append(maximum.parameters.elements.blocks[number].name)
+        first += len(values)
     return (
         f"the data do not determine each parameter of the covariance matrices of {', '.join(names)}, only combinations "
         "of them: they have no standard errors; expected fewer factors, or a model without one of these effects",
     )
 
 
-def _facts(found: Maximum | StructuredMaximum, criteria: Criteria, likelihood: Likelihood) -> dict:
+def _facts(maximum: Maximum | StructuredMaximum, criteria: Criteria, likelihood: Likelihood) -> dict:
     return {
         "log_likelihood": criteria.log_likelihood,
         "log_likelihood_without_2_pi": criteria.log_likelihood + criteria.freedom * float(np.log(2 * np.pi)) / 2,
@@ -199,12 +199,12 @@ def _facts(found: Maximum | StructuredMaximum, criteria: Criteria, likelihood: L
         "degrees_of_freedom": criteria.freedom,
         "aic": criteria.aic,
         "bic": criteria.bic,
-        "converged": found.converged,
-        "iterations": found.iterations,
-        "em_steps": found.em_steps if isinstance(found, Maximum) else 0,
-        "distance_to_maximum": found.distance,
-        "log_likelihoods": list(found.log_likelihoods),
-        "stopped": found.stopped,
+        "converged": maximum.converged,
+        "iterations": maximum.iterations,
+        "em_steps": maximum.em_steps if isinstance(maximum, Maximum) else 0,
+        "distance_to_maximum": maximum.distance,
+        "log_likelihoods": list(maximum.log_likelihoods),
+        "stopped": maximum.stopped,
     } | likelihood.facts
 
 
@@ -231,15 +231,15 @@ def boundary_words(elements: Elements, closed: Closed, design: Design) -> str:
     )
 
 
-def undetermined_words(found: Maximum, elements: Elements, design: Design) -> list[str]:
+def undetermined_words(maximum: Maximum, elements: Elements, design: Design) -> list[str]:
     """Which variances the data determine in combination alone, as those of two effects with the same levels; or one of
     which they say nothing, as that of an effect whose levels fixed effects hold too."""
-    involved = (found.quadratic.undetermined**2).max(axis=1, initial=0.0) > 1e-3
+    involved = (maximum.quadratic.undetermined**2).max(axis=1, initial=0.0) > 1e-3
     if not involved.any():
         return []
     names: list[str] = []
     effects: dict[str, None] = {}  # each once, in order
-    for b, i, j in (e for e, some in zip(elements.elements, involved, strict=True) if some):
+    for b, i, j in (e for e, is_involved in zip(elements.elements, involved, strict=True) if is_involved):
         if elements.blocks[b].term is not None:
             effects[elements.blocks[b].name] = None
         block, of = elements.blocks[b], component_names(elements.blocks[b], design)
@@ -258,35 +258,35 @@ def undetermined_words(found: Maximum, elements: Elements, design: Design) -> li
     ]
 
 
-def _rounded_words(found: Maximum, tolerance: float) -> list[str]:
+def _rounded_words(maximum: Maximum, tolerance: float) -> list[str]:
     """Where rounding ended the iteration."""
-    if found.distance <= tolerance:
+    if maximum.distance <= tolerance:
         return []
     return [
-        f"the estimates are about {found.distance:.0e} standard errors from the best ones (sampler.tolerance: found "
+        f"the estimates are about {maximum.distance:.0e} standard errors from the best ones (sampler.tolerance: found "
         f"{tolerance:.0e}): rounding hides the last steps, as where one variance is millions of times another"
     ]
 
 
-def _not_converged(found: Maximum, elements: Elements, design: Design, tolerance: float, max_iterations: int) -> str:
-    iterations = f"{found.iterations} iteration{'' if found.iterations == 1 else 's'}"
-    reached = f"after {iterations}, at a log likelihood of {found.point.log_likelihood:.4f}"
-    stopped = found.iterations + 1 >= max_iterations  # finer units begin with a step of their own
+def _not_converged(maximum: Maximum, elements: Elements, design: Design, tolerance: float, max_iterations: int) -> str:
+    iterations = f"{maximum.iterations} iteration{'' if maximum.iterations == 1 else 's'}"
+    reached = f"after {iterations}, at a log likelihood of {maximum.point.log_likelihood:.4f}"
+    stopped = maximum.iterations + 1 >= max_iterations  # finer units begin with a step of their own
     why = (
         f"no step increases the likelihood further (sampler.max_iterations is {max_iterations})"
         if not stopped
         else f"it stopped at sampler.max_iterations: {max_iterations}"
     )
-    if found.distance <= tolerance:  # on the boundary in units that are too large for it
+    if maximum.distance <= tolerance:  # on the boundary in units that are too large for it
         return (
             f"REML has not converged {reached}: one variance is thousands of times another, which takes a few more "
             f"iterations, and it stopped at sampler.max_iterations: {max_iterations}; needed more iterations. The "
             "results are those of this point"
         )
-    near = "".join(f"\n{boundary_words(elements, c, design)}" for c in found.quadratic.closed)
+    near = "".join(f"\n{boundary_words(elements, c, design)}" for c in maximum.quadratic.closed)
     missed = (
-        f"REML has not converged {reached}: the estimates are about {found.distance:.1e} standard errors from the best "
-        f"ones, needed {tolerance:.1e} (sampler.tolerance), and {why}; "
+        f"REML has not converged {reached}: the estimates are about {maximum.distance:.1e} standard errors from the "
+        f"best ones, needed {tolerance:.1e} (sampler.tolerance), and {why}; "
     )
     needed = "more iterations, " if stopped else ""
     return (

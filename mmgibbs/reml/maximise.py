@@ -98,14 +98,14 @@ def _uphill(
     """The first step that rises by a good share of what it promises, otherwise the highest of those that rise."""
     best: LikelihoodPoint | None = None
     for variances, promised in _candidates(elements, point, about):
-        found = _tried(likelihood, variances)
-        if found is None:
+        candidate = _tried(likelihood, variances)
+        if candidate is None:
             continue
-        rise = found.log_likelihood - point.log_likelihood
+        rise = candidate.log_likelihood - point.log_likelihood
         if rise >= PROMISED * promised - _rounding(point):
-            return found
-        if rise > _rounding(point) and (best is None or found.log_likelihood > best.log_likelihood):
-            best = found
+            return candidate
+        if rise > _rounding(point) and (best is None or candidate.log_likelihood > best.log_likelihood):
+            best = candidate
     return best
 
 
@@ -129,8 +129,12 @@ def _em(likelihood: Likelihood, elements: Elements, point: LikelihoodPoint) -> L
         index = np.ix_(block.components, block.components)
         matrix, slope = block.of(at), block.of(point.derivatives)
         block.whole(moved)[index] = matrix + 2.0 * matrix @ slope @ matrix / degrees_of_freedom(likelihood, block)
-    found = _tried(likelihood, raised(elements, moved))
-    return found if found is not None and found.log_likelihood > point.log_likelihood + _rounding(point) else None
+    candidate = _tried(likelihood, raised(elements, moved))
+    return (
+        candidate
+        if candidate is not None and candidate.log_likelihood > point.log_likelihood + _rounding(point)
+        else None
+    )
 
 
 def _tried(likelihood: Likelihood, variances: Variances) -> LikelihoodPoint | None:

@@ -33,7 +33,7 @@ class _Followed:
         self.cuts = np.cumsum([B.size for B in self.factors])[:-1]
 
     def split(self, x: np.ndarray) -> list[np.ndarray]:
-        return [part.reshape(B.shape) for part, B in zip(np.split(x, self.cuts), self.factors, strict=True)]
+        return [values.reshape(B.shape) for values, B in zip(np.split(x, self.cuts), self.factors, strict=True)]
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         if not np.isfinite(x).all():

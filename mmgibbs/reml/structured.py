@@ -74,30 +74,30 @@ class StructuredElements:
     def variances(self, phi: np.ndarray, at: Variances) -> Variances:
         """The matrices at phi; those that are not estimated are those of `at`."""
         out = Variances([None if g is None else g.copy() for g in at.G], at.R.copy())
-        for number, structure, part in self.parts(phi):
+        for number, structure, values in self.parts(phi):
             block = self.elements.blocks[number]
-            block.whole(out)[np.ix_(block.components, block.components)] = structure.matrix(part)
+            block.whole(out)[np.ix_(block.components, block.components)] = structure.matrix(values)
         return out
 
     def jacobian(self, phi: np.ndarray) -> np.ndarray:
         """(elements, p) d psi / d phi."""
         out = np.zeros((len(self.elements), len(phi)))
         first = 0
-        for number, structure, part in self.parts(phi):
-            D = structure.derivatives(part)
+        for number, structure, values in self.parts(phi):
+            D = structure.derivatives(values)
             for n in self.elements.block_elements(number):
                 _, i, j = self.elements.elements[n]
-                out[n, first : first + len(part)] = D[:, i, j]
-            first += len(part)
+                out[n, first : first + len(values)] = D[:, i, j]
+            first += len(values)
         return out
 
     def structure_parameters(self, phi: np.ndarray) -> Mapping[int, np.ndarray]:
         """Term -> the parameters of its structure."""
         out = {}
-        for number, structure, part in self.parts(phi):
+        for number, structure, values in self.parts(phi):
             term = self.elements.blocks[number].term
             if term is not None and not isinstance(structure, Unstructured):
-                out[term] = part
+                out[term] = values
         return out
 
 
@@ -256,8 +256,8 @@ def _root_of_diagonal(information: np.ndarray) -> np.ndarray:
 def _tried(likelihood: Likelihood, variances: Variances, before: LikelihoodPoint) -> LikelihoodPoint | None:
     """The point there, if the likelihood is higher."""
     try:
-        found = likelihood.at(variances)
+        point = likelihood.at(variances)
     except ModelError:
         return None
     rounding = ROUNDING * max(1.0, abs(before.log_likelihood))
-    return found if found.log_likelihood > before.log_likelihood + rounding else None
+    return point if point.log_likelihood > before.log_likelihood + rounding else None

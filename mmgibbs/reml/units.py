@@ -44,14 +44,14 @@ def model_units(likelihood: Likelihood) -> Units:
 def point_units(point: LikelihoodPoint) -> Units:
     """Of what the other effects leave of the records at these variances."""
     likelihood, at = point.likelihood, point.variances
-    left = _mean_squares_of_records(likelihood, point.residuals)
+    of_residuals = _mean_squares_of_records(likelihood, point.residuals)
     G: list[np.ndarray | None] = [None] * len(at.G)
     for i in likelihood.random:
         matrix = at.G[i]
         assert matrix is not None
-        of_records = left[0][likelihood.design.terms[i].component_trait]
+        of_records = of_residuals[0][likelihood.design.terms[i].component_trait]
         G[i] = np.sqrt(of_records / _sizes(likelihood, i) + np.diag(matrix))
-    return Units(G, np.sqrt(left[1:] + np.diagonal(at.R, axis1=1, axis2=2)))
+    return Units(G, np.sqrt(of_residuals[1:] + np.diagonal(at.R, axis1=1, axis2=2)))
 
 
 def _given_fixed_effects(likelihood: Likelihood) -> np.ndarray:
@@ -69,8 +69,8 @@ def _given_fixed_effects(likelihood: Likelihood) -> np.ndarray:
         e = likelihood.at(Variances(G, R)).residuals
     except ModelError:
         return np.zeros_like(raw)
-    left = _mean_squares_of_records(likelihood, e) * likelihood.n_observations / likelihood.freedom
-    return np.where(left > FITTED * raw, left, 0.0)
+    of_residuals = _mean_squares_of_records(likelihood, e) * likelihood.n_observations / likelihood.freedom
+    return np.where(of_residuals > FITTED * raw, of_residuals, 0.0)
 
 
 def _mean_squares_of_records(likelihood: Likelihood, e: np.ndarray) -> np.ndarray:
