@@ -21,22 +21,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mmgibbs.config import Sampler
 from mmgibbs.engines.choice import EngineChoice, engine_class
 from mmgibbs.engines.costs import LISTED, SWEEPS, FactorCost, dense_levels, factor_cost, least_cost, sweep_counts
-from mmgibbs.engines.direct.engine import Joined
 from mmgibbs.errors import ConfigError
 from mmgibbs.machine.device import import_cupy
 from mmgibbs.machine.threads import cores
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.terms import Term
-from mmgibbs.sampler.marginal.step import FEWEST, MANY
-from mmgibbs.sampler.marginal.surrogate import STEPS, points_kept
-from mmgibbs.sampler.marginal.target import PAIRS, ROUNDS
 from mmgibbs.sampler.mixed_model import MixedModel
+
+if TYPE_CHECKING:
+    from mmgibbs.engines.direct.engine import Joined
 
 LARGE = 50_000  # equations from which structured is the faster one, and colours are not counted to know it
 LARGEST = 100_000  # equations up to which a factor is looked at: a matter of seconds
@@ -190,6 +190,8 @@ def marginal_obstacle(sampler: Sampler, model: MixedModel) -> str | None:
     for key, usual in asked.items():
         if getattr(sampler, key) != usual:
             return f"sampler.{key}: {str(getattr(sampler, key)).lower()}"
+    from mmgibbs.sampler.marginal.step import FEWEST
+
     if sampler.burn_in < FEWEST:
         return f"sampler.burn_in: {sampler.burn_in}, fewer than the {FEWEST} sweeps in which it learns"
     if model.all_fixed:
@@ -262,6 +264,10 @@ def sweep_cost(sampler: Sampler, model: MixedModel, milliseconds: float) -> floa
 
 def marginal_cost(sampler: Sampler, model: MixedModel, cost: FactorCost) -> float:
     """Milliseconds of an effective draw by engine marginal, the search for the shape of its proposals included."""
+    from mmgibbs.sampler.marginal.step import MANY
+    from mmgibbs.sampler.marginal.surrogate import STEPS, points_kept
+    from mmgibbs.sampler.marginal.target import PAIRS, ROUNDS
+
     p = count_elements([*map(model.covariance, model.random_terms), *model.residual.matrices])
     looks = 2 * ROUNDS * max(PAIRS, p) + 6 * p + 10
     shape = looks * (cost.milliseconds + cost.gradient_ms)

@@ -190,8 +190,8 @@ def test_fixed_effects_that_depend_on_each_other_keep_the_sparse_form():
         module.SpectralLikelihood(module.one_relationship(design))
 
 
-def test_a_dense_relationship_is_diagonalised_and_a_pedigree_is_not():
-    for kind, form in ((genomic, module.SpectralLikelihood), (pedigree, RestrictedLikelihood)):
+def test_a_dense_relationship_is_diagonalised_and_a_sparse_one_is_not():
+    for kind, form in ((genomic, module.SpectralLikelihood), (KINDS["identity"], RestrictedLikelihood)):
         example = made(2, kind, n=14)
         covariances, residual = parts(example)
         of_terms = [None if c is None else c.blocks for c in covariances]
