@@ -116,12 +116,12 @@ class Pedigree(Relationship):
         return self.selfing is None
 
     def refusals(self, data: Data) -> list[tuple[str, str]]:
-        found = super().refusals(data)
+        refusals = super().refusals(data)
         if self.selfing is not None and data.groups is not None and data.groups.effect == "metafounders":
-            found.append(("selfing", "cannot be combined with metafounders"))
+            refusals.append(("selfing", "cannot be combined with metafounders"))
         if self.selfing is not None and data.inbreeding == "ignore":
-            found.append(("selfing", "cannot be combined with data.inbreeding: ignore, as selfing is inbreeding"))
-        return found
+            refusals.append(("selfing", "cannot be combined with data.inbreeding: ignore, as selfing is inbreeding"))
+        return refusals
 
 
 class File(Relationship):
@@ -245,19 +245,19 @@ class Genomic(GenotypeRelationship):
         return self.of_pedigree or (self.blend > 0 and self.blend_with == "A22") or self.frequencies == "base"
 
     def refusals(self, data: Data) -> list[tuple[str, str]]:
-        found = super().refusals(data)
-        if not found and self.needs_pedigree and data.pedigree is None:
+        refusals = super().refusals(data)
+        if not refusals and self.needs_pedigree and data.pedigree is None:
             key, value = ("frequencies", "base") if self.frequencies == "base" else ("with", "A22")
-            found.append((key, f"found {value}, which is computed from the pedigree: needed data.pedigree"))
-        return found
+            refusals.append((key, f"found {value}, which is computed from the pedigree: needed data.pedigree"))
+        return refusals
 
     def with_paths(self, change: Callable[[Path], Path]) -> Self:
-        found: dict[str, Any] = {}
+        paths: dict[str, Any] = {}
         if isinstance(self.frequencies, Path):
-            found["frequencies"] = change(self.frequencies)
+            paths["frequencies"] = change(self.frequencies)
         if self.core is not None and self.core.file is not None:
-            found["core"] = self.core.model_copy(update={"file": change(self.core.file)})
-        return self.model_copy(update=found) if found else self
+            paths["core"] = self.core.model_copy(update={"file": change(self.core.file)})
+        return self.model_copy(update=paths) if paths else self
 
 
 class Dominance(GenotypeRelationship):
@@ -293,9 +293,9 @@ class SingleStep(Genomic):
     of_pedigree = True
 
     def refusals(self, data: Data) -> list[tuple[str, str]]:
-        found = super().refusals(data)
+        refusals = super().refusals(data)
         if data.groups is not None and data.groups.effect != "metafounders":
-            found.append(
+            refusals.append(
                 (
                     "",
                     "cannot be combined with data.groups, which bias single-step evaluations; needed no groups, "
@@ -304,10 +304,12 @@ class SingleStep(Genomic):
             )
         elif data.groups is not None:
             if (self.frequencies or (data.genotypes and data.genotypes.frequencies)) != "half":
-                found.append(("frequencies", "needed half with metafounders, whose Gamma refers to frequencies of 1/2"))
+                refusals.append(
+                    ("frequencies", "needed half with metafounders, whose Gamma refers to frequencies of 1/2")
+                )
             if self.tune != "none":
-                found.append(("tune", "needed none with metafounders: Gamma does what tuning does"))
-        return found
+                refusals.append(("tune", "needed none with metafounders: Gamma does what tuning does"))
+        return refusals
 
 
 KINDS: dict[str, type[Relationship]] = {

@@ -148,8 +148,8 @@ class ResidualVariance(Variance):
 
     def of_class(self, name: str) -> Variance:
         """What holds for one class."""
-        own = self.classes.get(name)
-        given = {} if own is None else {key: getattr(own, key) for key in own.model_fields_set}
+        section = self.classes.get(name)
+        given = {} if section is None else {key: getattr(section, key) for key in section.model_fields_set}
         return self.model_copy(update=given | {"classes": {}})
 
 

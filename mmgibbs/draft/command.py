@@ -55,8 +55,8 @@ def _widths(text: str | None, name: str) -> tuple[int, ...] | None:
 
     if text is None:
         return None
-    numbers = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and int(part) > 0 for part in numbers):
+    numbers = [width.strip() for width in text.split(",")]
+    if not all(width.isdecimal() and int(width) > 0 for width in numbers):
         raise ConfigError(f"init: {option_name(name)}: found '{text}', needed whole numbers such as 8,8,6")
     return tuple(map(int, numbers))
 

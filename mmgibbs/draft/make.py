@@ -131,11 +131,11 @@ def draft(
     _refuse(path, tables, overwrite)
     of_animals = None if pedigree is None else Path(pedigree)
     of_genotypes = None if genotypes is None else Path(genotypes)
-    found = guess(Path(phenotypes), of_animals, of_genotypes, traits, widths, pedigree_widths)
+    guessed = guess(Path(phenotypes), of_animals, of_genotypes, traits, widths, pedigree_widths)
     new = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        refused, method = _write_accepted(found, path, new)
+        refused, method = _write_accepted(guessed, path, new)
         write_schema(path.parent)
         new.replace(path)
     except OSError as error:
@@ -143,7 +143,7 @@ def draft(
     finally:
         new.unlink(missing_ok=True)
     reason = method.describe()
-    return Draft(path, [*explain_guess(found), *([f"warning: {reason}"] if reason else [])], refused)
+    return Draft(path, [*explain_guess(guessed), *([f"warning: {reason}"] if reason else [])], refused)
 
 
 def _refuse(path: Path, tables: Sequence[Path], overwrite: bool) -> None:
@@ -185,9 +185,9 @@ def _write_other_method(
     for method in (Method("reml"), _given_variances(prepared)) if is_normal else (_proper_priors(prepared),):
         method = method._replace(reason=" ".join(refused.replace(f"{new}: ", "").split()))
         new.write_text(analysis_text(g, path, method), encoding="utf-8")
-        other = load_config(new)
+        completed = load_config(new)
         try:
-            assembled = assemble(other, prepared)
+            assembled = assemble(completed, prepared)
         except ModelError:
             continue
         if not (method.name == "reml" and assembled.undetermined):

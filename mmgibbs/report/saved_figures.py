@@ -267,10 +267,10 @@ def recolour(figure: Figure, palette: dict[str, str]) -> None:
     for artist in figure.findobj():
         if isinstance(artist, Line2D):
             artist.set_color(changed(artist.get_color()))
-            for part in ("markerfacecolor", "markeredgecolor"):
-                colour = getattr(artist, f"get_{part}")()
+            for attribute in ("markerfacecolor", "markeredgecolor"):
+                colour = getattr(artist, f"get_{attribute}")()
                 if not isinstance(colour, str) or colour != "none":
-                    getattr(artist, f"set_{part}")(changed(colour))
+                    getattr(artist, f"set_{attribute}")(changed(colour))
         elif isinstance(artist, Collection):
             artist.set_facecolor([changed(colour) for colour in artist.get_facecolor()])
             artist.set_edgecolor([changed(colour) for colour in artist.get_edgecolor()])

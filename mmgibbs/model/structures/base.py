@@ -86,9 +86,9 @@ def fit(structure: Structure, G: np.ndarray) -> np.ndarray:
         return float(log_determinant + np.sum(inverse * C)), gradient[free]
 
     options: Any = {"maxiter": MAX_FIT_ITERATIONS, "gtol": 1e-9, "ftol": 1e-15}
-    found = minimize(divergence, structure.start(C)[free], jac=True, method="L-BFGS-B", options=options)
+    best = minimize(divergence, structure.start(C)[free], jac=True, method="L-BFGS-B", options=options)
     phi = np.zeros(len(free))
-    phi[free] = found.x
+    phi[free] = best.x
     return structure.rescaled(phi, scale)
 
 

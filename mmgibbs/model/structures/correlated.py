@@ -116,8 +116,8 @@ class CompoundSymmetry(Correlated):
         return (-1 / (self.k - 1), 1.0)
 
     def correlations(self, rho: float) -> tuple[np.ndarray, np.ndarray]:
-        others = 1.0 - np.eye(self.k)
-        return np.eye(self.k) + rho * others, others
+        off_diagonal = 1.0 - np.eye(self.k)
+        return np.eye(self.k) + rho * off_diagonal, off_diagonal
 
 
 @dataclass(frozen=True)
