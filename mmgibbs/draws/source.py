@@ -17,7 +17,7 @@ NAMES = (
     "polya_gamma",
     "poisson_log_normal",
 )
-BLOCK_NAMES = ("phases", "small_matrices", "inverse_wishart")  # for all threads of a block together
+BLOCK_NAMES = ("phases", "small_matrices", "inverse_wishart", "rounds", "spd")  # for all threads of a block together
 _INCLUDE = re.compile(r'^#include "(\w+)\.cuh"\n', re.MULTILINE)
 
 

@@ -214,15 +214,21 @@ class Device:
         options = ("--fmad=false", *(f"-D{name}={value}" for name, value in definitions.items()))
         return Kernels(self.cupy.RawModule(code=source, options=options))
 
-    def instances(self, source: str, names: Iterable[str]) -> dict[str, Callable[..., None]]:
+    @property
+    def multiprocessors(self) -> int:
+        """Blocks that are on the device at once, one on each multiprocessor."""
+        return int(self.cupy.cuda.runtime.getDeviceProperties(self.cupy.cuda.Device().id)["multiProcessorCount"])
+
+    def instances(self, source: str, names: Iterable[str], cooperative: bool = False) -> dict[str, Callable[..., None]]:
         """Instances of kernel templates by the names that C++ gives them; called as f(blocks, threads, arguments) on
         the current stream.
 
         Arguments are arrays, NumPy scalars, (1,) NumPy structures, which go by value, or None. No fused
-        multiply-adds.
+        multiply-adds. cooperative: the blocks of a launch wait for each other, and are on the device at once.
         """
+        together = {"enable_cooperative_groups": True} if cooperative else {}
         module = self.cupy.RawModule(
-            code=source, options=("--fmad=false", "--std=c++17"), name_expressions=tuple(names)
+            code=source, options=("--fmad=false", "--std=c++17"), name_expressions=tuple(names), **together
         )
         return {name: module.get_function(name) for name in names}
 

@@ -81,11 +81,12 @@ class GpuQueue:
     def address(self, buffer: DeviceArray) -> int:
         return self.device.address(buffer)
 
-    def kernels(self, text: str, names: list[str]) -> dict[str, Callable]:
+    def kernels(self, text: str, names: list[str], cooperative: bool = False) -> dict[str, Callable]:
         """Compile; each kernel is asked for as kernel(blocks, threads, *arguments).
 
         Arguments: buffers, NumPy scalars, structures (1,), None for no array."""
-        return {name: self._run_stream(function) for name, function in self.device.instances(text, names).items()}
+        functions = self.device.instances(text, names, **({"cooperative": True} if cooperative else {}))
+        return {name: self._run_stream(function) for name, function in functions.items()}
 
     def _run_stream(self, function: Callable[..., None]) -> Callable:
         def ask(blocks: int, threads: int, *arguments: Argument) -> None:

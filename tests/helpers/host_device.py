@@ -24,6 +24,8 @@ struct Dimension { unsigned x; };
 static Dimension blockIdx, threadIdx, blockDim, gridDim;
 static bool backwards = false;
 static inline unsigned place(unsigned turn, unsigned n) { return backwards ? n - 1 - turn : turn; }
+#define BLOCKS for (unsigned block = 0; block < gridDim.x && (blockIdx.x = place(block, gridDim.x), true); ++block)
+#define BARRIER_OF_BLOCKS(arrived, target) (void)(arrived), (void)(target);
 #define PHASE for (unsigned turn = 0; turn < blockDim.x && (threadIdx.x = place(turn, blockDim.x), true); ++turn)
 #define BARRIER
 static inline void atomicMin(unsigned long long *at, unsigned long long value) { if (value < *at) *at = value; }
@@ -37,6 +39,18 @@ void run(void (*kernel)(Argument...), unsigned blocks, unsigned threads, void **
     }
 }
 
+template <class... Argument, size_t... I>
+void run_once(void (*kernel)(Argument...), void **arguments, std::index_sequence<I...>) {
+    kernel(*(Argument *)arguments[I]...);
+}
+
+// A cooperative launch, which runs its blocks itself.
+template <class... Argument>
+void run_together(void (*kernel)(Argument...), unsigned blocks, unsigned threads, void **arguments) {
+    blockDim.x = threads, gridDim.x = blocks;
+    run_once(kernel, arguments, std::index_sequence_for<Argument...>());
+}
+
 template <class... Argument>
 void run(void (*kernel)(Argument...), unsigned blocks, unsigned threads, void **arguments) {
     run(kernel, blocks, threads, arguments, std::index_sequence_for<Argument...>());
@@ -48,7 +62,7 @@ def build(folder, name: str, text: str, kernels: list[str]) -> ctypes.CDLL:
     """The shared library of these kernels; kernel i is run by kernel_i(blocks, threads, addresses of its arguments)."""
     runners = 'extern "C" void run_backwards(bool value) { backwards = value; }\n' + "".join(
         f'extern "C" void kernel_{i}(unsigned blocks, unsigned threads, void **arguments)'
-        f"{{ run(&{kernel}, blocks, threads, arguments); }}\n"
+        f"{{ run{'_together' * ('all_rounds' in kernel)}(&{kernel}, blocks, threads, arguments); }}\n"
         for i, kernel in enumerate(kernels)
     )
     shim = (FOLDER / "host_shim.h").read_text(encoding="utf-8").replace("#pragma once\n", "")
@@ -156,7 +170,10 @@ class HostDevice:
         assert type(source) is type(target) is Buffer and source.dtype == target.dtype
         target[:] = source
 
-    def instances(self, source: str, names):
+    multiprocessors = 3
+
+    def instances(self, source: str, names, cooperative=False):
+        assert cooperative == any("all_rounds" in name for name in names)
         return {name: self._instance(name) for name in names}
 
     def _instance(self, name: str):

@@ -31,6 +31,8 @@ static Dimension blockIdx, blockDim, gridDim;
 static thread_local Dimension threadIdx;
 static thread_local unsigned n_barriers;
 static pthread_barrier_t barriers[2];
+#define BLOCKS
+#define BARRIER_OF_BLOCKS(arrived, target)
 #define PHASE
 #define BARRIER pthread_barrier_wait(&barriers[n_barriers++ % 2]);
 

@@ -17,20 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.draws.source import cuda_source
-from mmgibbs.machine.arena import Arena
 from mmgibbs.machine.device import Device, Shape, struct
-from mmgibbs.machine.gpu_queue import GpuQueue
-from mmgibbs.machine.ring import Ring, count_slots
+from mmgibbs.regressions.graph_chains import C_TYPES, RING_TEXT, GraphChains, Shapes
 from mmgibbs.regressions.hierarchical.kernels import FIFTH, MOST_CANDIDATES, ROUNDING
 from mmgibbs.regressions.hierarchical.population import GROUPS_OF_A_PIECE
-from mmgibbs.regressions.protocol import Keys, State
+from mmgibbs.regressions.protocol import Keys
 
 if TYPE_CHECKING:
     from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceSampler
 
 FOLDER = Path(__file__).resolve().parent / "cuda"
 VISITS = {"slice": "slice.cu", "polya_gamma": "polya_gamma.cu"}
-C_TYPES = {"float64": "double", "float32": "float", "uint8": "unsigned char", "int8": "signed char"}
 SLICE_GROUPS = {"logit": "mmgibbs::slice_groups<false>", "poisson": "mmgibbs::slice_groups<true>"}
 POLYA_GAMMA_GROUPS = "mmgibbs::polya_gamma_groups"
 DRAW_ROWS, DRAW_HYPERPARAMETERS, INVERT_COVARIANCES = (
@@ -56,7 +53,7 @@ def source(columns: npt.DTypeLike, method: str) -> str:
     text = f"typedef {C_TYPES[np.dtype(columns).name]} VALUE;\nnamespace mmgibbs {{\n{lines}}}\n"
     files = [(FOLDER / name).read_text(encoding="utf-8") for name in ("chains.cuh", "visit.cuh", VISITS[method])]
     files.append((FOLDER / "population.cu").read_text(encoding="utf-8"))
-    return cuda_source("polya_gamma", "phases", "small_matrices", "inverse_wishart") + text + "".join(files)
+    return cuda_source("polya_gamma", "phases", "small_matrices", "inverse_wishart") + RING_TEXT + text + "".join(files)
 
 
 def kernel_names(family: str, method: str) -> list[str]:
@@ -65,58 +62,45 @@ def kernel_names(family: str, method: str) -> list[str]:
     return [visit, DRAW_ROWS, DRAW_HYPERPARAMETERS, INVERT_COVARIANCES]
 
 
-class HierarchicalChains:
-    """The chains of a `HierarchicalSliceSampler` on a device, and the ring of their kept draws.
-
-    `burn_in` sweeps are thrown away, then every `thin`-th is kept. DeviceError where the device has too little memory.
-    """
+class HierarchicalChains(GraphChains):
+    """The chains of a `HierarchicalSliceSampler` on a device."""
 
     def __init__(self, sampler: HierarchicalSliceSampler, device: Device | None, keys: Keys, burn_in: int, thin: int):
-        self.sampler, self.keys, self.burn_in, self.thin = sampler, keys, burn_in, thin
-        self.queue = GpuQueue(device, REMEDY)
-        self._plan()
+        self.sampler, C, (G, q), d = sampler, len(keys), sampler.Z.shape, sampler.d
+        shapes: Shapes = {"population": (C, q, d), "covariance": (C, d, d), "beta": (C, G, d)}
+        kept = [name for name in shapes if name != "beta" or sampler.options.save_groups]
+        super().__init__(device, keys, burn_in, thin, shapes, kept, REMEDY)
+        self._plan_visits()
         names = kernel_names(sampler.options.family, sampler.options.method)
         kernels = self.queue.kernels(source(sampler.groups.columns.dtype, sampler.options.method), names)
         self._visit, self._rows, self._hyperparameters, self._invert = (kernels[name] for name in names)
-        self.arena = Arena(self.queue, self._constants(), self._buffers())
+        self.allocate(self._constants(), self._buffers())
         self._make_structures()
-        self.ring = Ring(self.queue, self.arena["slots"])
 
-    def _plan(self) -> None:
-        """Shapes of the state, places in a slot of the ring, blocks and threads of the visits."""
-        s, C = self.sampler, len(self.keys)
-        G, q = s.Z.shape
-        self.shapes: dict[str, tuple[int, ...]] = {"population": (C, q, s.d), "covariance": (C, s.d, s.d)}
-        if s.options.save_groups:
-            self.shapes["beta"] = (C, G, s.d)
-        ends = np.cumsum([np.prod(shape) for shape in self.shapes.values()])
-        self.places = dict(zip(self.shapes, np.concatenate([[0], ends[:-1]]).tolist(), strict=True))
-        self.slot_values = int(ends[-1])
+    def _plan_visits(self) -> None:
+        """Blocks and threads of the visits, and what each block needs besides shared memory."""
+        s, n_visits = self.sampler, len(self.keys) * len(self.sampler.Z)
         self.longest = int(np.diff(s.groups.ptr).max())
         if s.options.method == "slice":
             self.scratch_values = self.longest if self.longest > MAX_SHARED_ROWS else 0
             self.threads = min(VISIT_THREADS, max(32, 1 << (self.longest - 1).bit_length() >> 1))
         else:
             self.scratch_values, self.threads = 2 * self.longest + (s.D + 1) * s.D, VISIT_THREADS
-        held = MAX_SCRATCH_BYTES // (8 * self.scratch_values) if self.scratch_values else MAX_BLOCKS
-        self.blocks = max(1, min(C * G, MAX_BLOCKS, held))
+        blocks = MAX_SCRATCH_BYTES // (8 * self.scratch_values) if self.scratch_values else MAX_BLOCKS
+        self.blocks = max(1, min(n_visits, MAX_BLOCKS, blocks))
 
     def _constants(self) -> dict[str, np.ndarray]:
         s, g = self.sampler, self.sampler.groups
         constants = {name: getattr(g, name) for name in ("columns", "ptr", "centre", "factor", "reach", "fifth")}
         constants |= {"cross": g.cross.reshape(len(g.cross), s.d), "information": s.information}
         constants |= {"Z": s.Z, "W": s.W, "U": s.U, "eigenvalues": s.eigenvalues}
-        if (g.trials != 1).any():
-            constants["trials"] = g.trials
-        return constants | {"chain": np.array(self.keys.chains, np.uint32)}
+        return constants | ({"trials": g.trials} if (g.trials != 1).any() else {})
 
     def _buffers(self) -> dict[str, tuple[Shape, npt.DTypeLike]]:
         C, (G, q), d = len(self.keys), self.sampler.Z.shape, self.sampler.d
-        shapes: dict[str, Shape] = self.shapes | {"beta": (C, G, d), "Q": (C, d, d), "rows": (C, q, d)}
-        shapes |= {"away": (C, G, d), "scratch": (self.blocks, self.scratch_values)}
-        shapes["work"] = (C, q + 1, 3, d + 1, d) if d > MAX_SHARED_COEFFICIENTS else (0,)
-        shapes["slots"] = (count_slots(8 * self.slot_values), self.slot_values)
-        return {name: (shape, np.float64) for name, shape in shapes.items()} | {"sweep": (C, np.uint32)}
+        shapes = {"Q": (C, d, d), "rows": (C, q, d), "away": (C, G, d), "scratch": (self.blocks, self.scratch_values)}
+        work = (C, q + 1, 3, d + 1, d) if d > MAX_SHARED_COEFFICIENTS else (0,)
+        return {name: (shape, np.float64) for name, shape in (shapes | {"work": work}).items()}
 
     def _make_structures(self) -> None:
         """The structures of cuda/chains.cuh, with the same fields in the same order."""
@@ -148,32 +132,18 @@ class HierarchicalChains:
             work=at("work") if s.d > MAX_SHARED_COEFFICIENTS else 0,
             sweep=at("sweep"),
             chain=at("chain"),
+            covariance_place=np.uint64(self.places["covariance"]),
+            beta_place=np.uint64(self.places.get("beta", 0)),
             seed=np.uint32(self.keys.seed),
             d=np.int32(s.d),
         )
-        self.slots = struct(
-            slots=at("slots"),
-            slot_values=np.uint64(self.slot_values),
-            covariance=np.uint64(self.places["covariance"]),
-            beta=np.uint64(self.places.get("beta", 0)),
-            n_slots=np.uint32(self.arena["slots"].shape[0]),
-            burn_in=np.uint32(self.burn_in),
-            thin=np.uint32(self.thin),
-        )
 
-    def load(self, state: State, number: int) -> None:
-        """Take the state after sweep `number`, host arrays."""
-        for name in ("beta", "population", "covariance"):
-            self.queue.write(self.arena[name], np.ascontiguousarray(state[name], np.float64))
-        self.queue.write(self.arena["sweep"], np.full(len(self.keys), number + 1, np.uint32))
+    def prepare(self) -> None:
+        """Q of every chain."""
         self._invert(len(self.keys), POPULATION_THREADS, self.chains, np.int32(self.sampler.Z.shape[1]))
-        self.ring = Ring(self.queue, self.arena["slots"], max(0, number - self.burn_in) // self.thin)
 
-    def sweep(self) -> None:
-        """Queue one sweep of all chains; nothing is waited for."""
-        self.queue.repeat("sweep", self._launch_sweep)
-
-    def _launch_sweep(self) -> None:
+    def launch_sweep(self) -> None:
+        """See GraphChains."""
         from mmgibbs.regressions.hierarchical.slice import COEFFICIENT, COVARIANCE, LATENT, POPULATION, SLICE
 
         C, (G, q) = len(self.keys), self.sampler.Z.shape
@@ -182,16 +152,3 @@ class HierarchicalChains:
         self._visit(self.blocks, self.threads, *everything, np.uint32(C * G), *map(np.uint32, streams))
         self._rows(C * q, POPULATION_THREADS, *everything[:-1], np.uint32(POPULATION))
         self._hyperparameters(C, POPULATION_THREADS, *everything, np.uint32(COVARIANCE))
-
-    def fetch(self) -> State:
-        """Wait for the sweeps that were queued; the state after the last."""
-        return {name: self.queue.read(self.arena[name]) for name in ("beta", "population", "covariance")}
-
-    def take_kept(self) -> list[State]:
-        """Wait for the sweeps that were queued; the kept states that were not taken before, beta where it is kept."""
-        return [self._state_in(values) for values in self.ring.take()]
-
-    def _state_in(self, values: np.ndarray) -> State:
-        """The state in a slot of the ring."""
-        places = self.places.items()
-        return {n: values[a : a + int(np.prod(self.shapes[n]))].reshape(self.shapes[n]) for n, a in places}

@@ -9,9 +9,9 @@ from helpers.host_device import HostDevice, build
 
 from benchmarks.regressions import seconds_on_device
 from mmgibbs.errors import DeviceError, ModelError
+from mmgibbs.regressions import graph_chains
 from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.device_chains import ChainsOnDevice
-from mmgibbs.regressions.hierarchical import device as hierarchical_device
 from mmgibbs.regressions.hierarchical.device import POLYA_GAMMA_GROUPS, SLICE_GROUPS, kernel_names, source
 from mmgibbs.regressions.loop import SideBySideChains
 from mmgibbs.regressions.protocol import Keys
@@ -126,7 +126,7 @@ def test_a_run_goes_on_from_host_to_device_and_back(library, save_groups):
 
 
 def test_a_sweep_is_a_graph_of_three_kernels_and_the_host_waits_only_for_full_rings(library, monkeypatch):
-    monkeypatch.setattr(hierarchical_device, "count_slots", lambda slot_bytes: 8)
+    monkeypatch.setattr(graph_chains, "count_slots", lambda slot_bytes: 8)
     X, y, groups = table(np.random.default_rng(25))
     model = sampler(X, y, groups)
     chains, device = on_device(library, model, burn_in=5)

@@ -30,8 +30,8 @@ int main() {
     for (int i = 0; i < d; ++i) covariance[i * d + i] = 1;
     Groups g = {X, ptr, centre, factor, trials, cross, reach, fifth, information, scratch, 1000, 2.5, G, n, D, M, 10};
     Hyperprior prior = {Z, W, U, eigenvalues, d + 5.0, 2.0, 0.01, q};
-    Chains chains = {beta, population, covariance, Q, of_rows, away, 0, sweep, chain, 7, d};
-    Ring ring = {slots, d + d * d + G * d, d, d + d * d, 2, 0, 1};
+    Chains chains = {beta, population, covariance, Q, of_rows, away, 0, sweep, chain, d, d + d * d, 7, d};
+    Ring ring = {slots, d + d * d + G * d, 2, 0, 1};
     run([=] { invert_covariances(chains, q); }, C, 8);
     VISIT
     run([=] { draw_rows(g, prior, chains, 11); }, C * q, 8);

@@ -1,4 +1,4 @@
-// What the kernels of a hierarchical model share: its data, its chains, and where a kept draw goes.
+// What the kernels of a hierarchical model share: its data and its chains.
 //
 // Before this text stand the draws, `typedef ... VALUE` (the type of the predictors as stored) and the constants of the
 // Python sources (device_source.py).
@@ -46,25 +46,10 @@ struct Chains {
     double *work;        // (C, q + 1, 3, d + 1, d) where d is too large for shared memory; else null
     word32 *sweep;       // (C): number of the sweep that is next
     const word32 *chain; // (C): second word of the key of each chain
+    unsigned long long covariance_place;  // in a slot of the ring; the population is first
+    unsigned long long beta_place;        // the same; 0 where beta is not kept
     word32 seed;
     int d;
 };
-
-// Slots of kept draws, (n_slots, slot_values): population, covariance and, where they are kept, beta, of all chains.
-struct Ring {
-    double *slots;
-    unsigned long long slot_values;
-    unsigned long long covariance;  // place of the first value in a slot
-    unsigned long long beta;        // the same; 0 where beta is not kept
-    word32 n_slots;
-    word32 burn_in;
-    word32 thin;
-};
-
-// The slot of this sweep's draw; null where it is not kept.
-__device__ __forceinline__ double *slot_of(const Ring &ring, word32 sweep) {
-    if (sweep <= ring.burn_in || (sweep - ring.burn_in) % ring.thin) return 0;
-    return ring.slots + ((sweep - ring.burn_in) / ring.thin - 1) % ring.n_slots * ring.slot_values;
-}
 
 }  // namespace mmgibbs

@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(POPULATION_THREADS) draw_hyperparameters(Group
     PHASE {
         if (slot) {
             for (int at = (int)threadIdx.x; at < q * d; at += (int)blockDim.x) slot[(size_t)c * q * d + at] = population[at];
-            for (int at = (int)threadIdx.x; at < d * d; at += (int)blockDim.x) slot[ring.covariance + (size_t)c * d * d + at] = V[at];
+            for (int at = (int)threadIdx.x; at < d * d; at += (int)blockDim.x) slot[chains.covariance_place + (size_t)c * d * d + at] = V[at];
         }
         if (threadIdx.x == 0) chains.sweep[c] = sweep + 1;
     }

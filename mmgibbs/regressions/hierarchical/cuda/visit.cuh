@@ -64,11 +64,11 @@ __device__ __forceinline__ void mean_of_group(const Hyperprior &prior, const Cha
 }
 
 __device__ __forceinline__ void keep_group(const Ring &ring, const Groups &g, const Chains &chains, const Visit &v, word32 sweep) {
-    double *slot = ring.beta ? slot_of(ring, sweep) : 0;
+    double *slot = chains.beta_place ? slot_of(ring, sweep) : 0;
     if (!slot) return;
     PHASE {
         for (int a = (int)threadIdx.x; a < chains.d; a += (int)blockDim.x)
-            slot[ring.beta + ((size_t)v.chain * g.n_groups + v.group) * chains.d + a] = v.beta[a];
+            slot[chains.beta_place + ((size_t)v.chain * g.n_groups + v.group) * chains.d + a] = v.beta[a];
     }
     BARRIER
 }
