@@ -1,4 +1,4 @@
-// Matrices of one block of threads: the twin of small_matrices.py and of hierarchical/population.py, which have each
+// Sums and matrices of one block of threads: the twin of small_matrices.py and of hierarchical/population.py, which have each
 // element's operations in the same order. All matrices are float64, k columns wide, in shared or global memory.
 //
 // Every function is called by all threads of a block, behind a BARRIER, and ends with one.
@@ -7,6 +7,14 @@
 #include "phases.cuh"
 
 namespace mmgibbs {
+
+// Sum over the threads of a block, a power of two, of what each wrote to sums: into sums[0], as a tree.
+__device__ inline void block_sum(double *sums) {
+    for (word32 half = blockDim.x / 2; half > 0; half /= 2) {
+        PHASE { if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half]; }
+        BARRIER
+    }
+}
 
 // L with L L' = A in place of the lower triangle of A; rows k ... n_rows - 1 below, b', become (L^-1 b)'. NaN where A is
 // not positive definite.

@@ -22,7 +22,7 @@ def make_chains(
     state: dict[str, np.ndarray] | None = None,
 ) -> SideBySideChains:
     """Make the chains of a sampler where its arrays live."""
-    if isinstance(arrays, Gpu) and isinstance(sampler, DeviceSampler):
+    if isinstance(arrays, Gpu) and isinstance(sampler, DeviceSampler) and sampler.has_kernels:
         return ChainsOnDevice(sampler, arrays.cuda, keys, burn_in, thin, state)
     return SideBySideChains(sampler, arrays, keys, burn_in, thin, state)
 

@@ -14,6 +14,7 @@ from mmgibbs.machine.device import Device, Shape, struct
 from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.machine.ring import Ring, count_slots
 from mmgibbs.regressions.protocol import Keys, State
+from mmgibbs.regressions.spd import SpdFactors
 
 C_TYPES = {"float64": "double", "float32": "float", "uint8": "unsigned char", "int8": "signed char"}
 RING_TEXT = (Path(__file__).resolve().parent / "cuda" / "ring.cuh").read_text(encoding="utf-8")
@@ -46,6 +47,13 @@ class GraphChains(ABC):
         places = np.concatenate([[0], np.cumsum(sizes)])
         self.places = dict(zip(kept, places[:-1].tolist(), strict=True))
         self.slot_values = int(places[-1])
+
+    def compile(self, text: str, names: Sequence[str], factors: SpdFactors | None = None) -> None:
+        """Compile the kernels of these names, and that of the factors, and keep them in `kernels`."""
+        self.kernels = self.queue.kernels(text, list(names))
+        if factors is not None:
+            name = [factors.kernel_name]
+            self.kernels |= self.queue.kernels(text, name, cooperative=factors.is_cooperative)
 
     def allocate(self, constants: Mapping[str, np.ndarray], buffers: Mapping[str, tuple[Shape, npt.DTypeLike]]) -> None:
         """Make the arena: data, state, ring and what else the kernels need."""

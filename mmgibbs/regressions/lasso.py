@@ -83,6 +83,8 @@ class LassoSampler:
     the intercept at the means of the predictors.
     """
 
+    has_kernels = True
+
     def __init__(
         self,
         X: Predictors,

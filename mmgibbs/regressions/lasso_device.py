@@ -56,10 +56,7 @@ class LassoChains(GraphChains):
         self.factors = SpdFactors(C, self.n, self.n + 2) if sampler.is_wide else SpdFactors(C, p, p + 1)
         names = BY_ROWS if sampler.is_wide else BY_GRAM
         text = source(sampler.X.values.dtype, sampler.real)
-        compiled = self.queue.kernels(text, [f"mmgibbs::{name}" for name in names])
-        self._kernels = {name: compiled[f"mmgibbs::{name}"] for name in names}
-        factor = [self.factors.kernel_name]
-        self._kernels |= self.queue.kernels(text, factor, cooperative=self.factors.is_cooperative)
+        self.compile(text, [f"mmgibbs::{name}" for name in names], self.factors)
         self.allocate(self._constants(), self._buffers())
         at = self.arena.address
         self.factors.place(at("matrices"), at("diagonals"), at("arrived"))
@@ -116,7 +113,7 @@ class LassoChains(GraphChains):
             self._launch("fill_row_gram", C * tiles * (tiles + 1), *both, COEFFICIENTS, NOISE)
         else:
             self._launch("fill_gram", _count_blocks(C * p * (p + 1)), *both)
-        self.factors.launch(self._kernels, self.queue.device.multiprocessors)
+        self.factors.launch(self.kernels, self.queue.device.multiprocessors)
         if self.n:
             self._launch("draw_residuals", C, *both, RESIDUAL)
             self._launch("draw_by_rows", _count_blocks(C * p), *both, COEFFICIENTS)
@@ -125,7 +122,7 @@ class LassoChains(GraphChains):
         self._launch("draw_scales", C, self.struct, self.slots, INTERCEPT, LOCAL, GLOBAL)
 
     def _launch(self, name: str, blocks: int, *arguments: Any) -> None:
-        self._kernels[name](blocks, THREADS, *arguments)
+        self.kernels[f"mmgibbs::{name}"](blocks, THREADS, *arguments)
 
 
 def _count_blocks(n_elements: int) -> int:

@@ -97,8 +97,10 @@ class DeviceChains(Protocol):
 @runtime_checkable
 class DeviceSampler(Sampler, Protocol):
     """A sampler with kernels of its own on a GPU. All its other methods work on the host, `log` and `statistics` too,
-    and `device` does not matter to its states.
+    and `device` does not matter to its states. Not `has_kernels`: this model runs as array operations.
     """
+
+    has_kernels: bool
 
     def on_device(self, device: Device, keys: Keys, burn_in: int, thin: int) -> DeviceChains: ...
 

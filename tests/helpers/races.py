@@ -36,6 +36,12 @@ static pthread_barrier_t barriers[2];
 #define PHASE
 #define BARRIER pthread_barrier_wait(&barriers[n_barriers++ % 2]);
 
+static inline void atomicMin(unsigned long long *at, unsigned long long value) {
+    unsigned long long old = __atomic_load_n(at, __ATOMIC_RELAXED);
+    while (value < old && !__atomic_compare_exchange_n(at, &old, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}
+
 template <class Kernel>
 void run(Kernel kernel, unsigned blocks, unsigned threads) {
     blockDim.x = threads, gridDim.x = blocks;

@@ -41,14 +41,6 @@ struct Lasso {
     int is_penalty_sampled;
 };
 
-// Sum over the threads of a block of what each wrote to sums: into sums[0].
-__device__ __forceinline__ void sum_of_block(double *sums) {
-    for (word32 half = blockDim.x / 2; half > 0; half /= 2) {
-        PHASE { if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half]; }
-        BARRIER
-    }
-}
-
 // The matrices of p <= n, lower triangles: a thread an element.
 __global__ void __launch_bounds__(LASSO_THREADS) fill_gram(Lasso s, Spd spd) {
     PHASE {
@@ -146,7 +138,7 @@ __device__ __forceinline__ void draw_residual_variance(const Lasso &s, const Spd
         sums[threadIdx.x] = sum;
     }
     BARRIER
-    sum_of_block(sums);
+    block_sum(sums);
     PHASE {
         if (threadIdx.x == 0) {
             const double misfit = s.gram ? s.y_square - sums[0] : sums[0];
@@ -224,7 +216,7 @@ __global__ void __launch_bounds__(LASSO_THREADS) draw_scales(Lasso s, Ring ring,
         sums[threadIdx.x] = sum;
     }
     BARRIER
-    sum_of_block(sums);
+    block_sum(sums);
     PHASE {
         if (threadIdx.x == 0) {
             s.alpha[c] = s.mean + sigma / sqrt(s.n_records) * normal(sweep, 0, intercept, 0, s.seed, chain);

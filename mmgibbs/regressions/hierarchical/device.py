@@ -72,8 +72,8 @@ class HierarchicalChains(GraphChains):
         super().__init__(device, keys, burn_in, thin, shapes, kept, REMEDY)
         self._plan_visits()
         names = kernel_names(sampler.options.family, sampler.options.method)
-        kernels = self.queue.kernels(source(sampler.groups.columns.dtype, sampler.options.method), names)
-        self._visit, self._rows, self._hyperparameters, self._invert = (kernels[name] for name in names)
+        self.compile(source(sampler.groups.columns.dtype, sampler.options.method), names)
+        self._visit, self._rows, self._hyperparameters, self._invert = (self.kernels[name] for name in names)
         self.allocate(self._constants(), self._buffers())
         self._make_structures()
 

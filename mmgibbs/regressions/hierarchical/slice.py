@@ -172,6 +172,8 @@ class HierarchicalSliceSampler:
     q, d), Delta; covariance (C, d, d), V: on the scale of the standardised columns. M = K - 1 classes have
     coefficients; of two classes the second."""
 
+    has_kernels = True
+
     def __init__(self, data: RegressionData, options: HierarchicalSliceOptions, arrays: Arrays):
         self.options, self.arrays, self.predictors = options, arrays, data.predictors
         self.host = arrays if isinstance(arrays, Host) else Host()
