@@ -40,7 +40,8 @@ _COMMANDS = {
         "draft",
         "look at tables and write a first analysis file, with comments and alternatives",
         "mmgibbs init phenotypes.csv --pedigree pedigree.csv\n"
-        "  mmgibbs init records.txt --pedigree ped.txt --traits weight,height --output weights.yaml",
+        "  mmgibbs init records.txt --pedigree ped.txt --traits weight,height --output weights.yaml\n"
+        "  mmgibbs init records.csv --pedigree ped.csv --formula 'weight ~ sex + (1 | animal)'",
     ),
     "run": Command(
         "runs",

@@ -31,7 +31,7 @@ _FEW_RECORDS = 100  # below it variances can hardly be estimated
 
 def analysis_text(g: Guess, path: Path, method: Method = GIBBS) -> str:
     """The whole file, which is to be written to `path`: its folder is what paths in it are relative to."""
-    name = _file_name(path)
+    name = file_name(path)
     lines = [
         *_head(g, path),
         f"name: {_yaml(name)}",
@@ -225,7 +225,7 @@ def _head(g: Guess, path: Path) -> list[str]:
 
 
 def _data(g: Guess, folder: Path) -> list[str]:
-    lines = ["data:", f"  phenotypes: {_yaml(_relative(g.phenotypes, folder))}"]
+    lines = ["data:", f"  phenotypes: {_yaml(relative_path(g.phenotypes, folder))}"]
     if g.widths is not None:
         lines.append(f"  widths: {list(g.widths)}")
     if not g.named:
@@ -239,7 +239,7 @@ def _data(g: Guess, folder: Path) -> list[str]:
     if g.missing:
         lines.append(f"  missing: {_list([*MISSING, *g.missing])}")
     if g.pedigree_file is not None:
-        lines.append(f"  pedigree: {_yaml(_relative(g.pedigree_file, folder))}")
+        lines.append(f"  pedigree: {_yaml(relative_path(g.pedigree_file, folder))}")
         if g.pedigree_widths is not None:
             lines.append(f"  pedigree_widths: {list(g.pedigree_widths)}")
     if g.unknown_parent:
@@ -250,7 +250,7 @@ def _data(g: Guess, folder: Path) -> list[str]:
             f"  add_missing_animals: true  # {counted(absent, 'recorded animal', 'has')} no row in the pedigree"
         )
     if g.genotypes is not None:
-        lines.append(f"  genotypes: {_yaml(_relative(g.genotypes, folder))}")
+        lines.append(f"  genotypes: {_yaml(relative_path(g.genotypes, folder))}")
         lines.append("  # genotypes: {file: ..., quality: {maf: 0.05, call_rate: 0.95}}")
     return lines
 
@@ -494,14 +494,14 @@ def _list(values: Iterable[str]) -> str:
     return f"[{', '.join(_yaml(v) if v else json.dumps(v) for v in values)}]"
 
 
-def _relative(path: Path, folder: Path) -> str:
+def relative_path(path: Path, folder: Path) -> str:
     try:
         return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
     except ValueError:  # another drive
         return path.resolve().as_posix()
 
 
-def _file_name(path: Path) -> str:
+def file_name(path: Path) -> str:
     return path.stem if path.stem != "analysis" else (path.resolve().parent.name or "analysis")
 
 
