@@ -1,1 +1,0 @@
-"""Structured covariance matrices: G as a function of fewer parameters than it has elements."""
