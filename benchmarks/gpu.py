@@ -10,12 +10,12 @@ import numpy as np
 
 from benchmarks.effective import SAMPLED, sampled_model, seconds_per_sweep
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
-from mmgibbs.engines.coloured_gpu.queue import GpuQueue
 from mmgibbs.engines.coloured_gpu.sizes import bytes_per_sweep
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Device
+from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.model.design import Design
 
 COPIED = 1 << 30  # bytes of the copy that the bandwidth is measured by, memory permitting

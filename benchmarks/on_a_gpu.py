@@ -6,6 +6,8 @@
 Per system: seconds per sample of the structured engine with fixed and with sampled variances, milliseconds of each step
 (the device is waited for after each), with --kernels those of each kernel of a sweep, and the structured engine of the
 CPU on as many threads. With --classic the whole table of the benchmark engines (small alone: explicit matrices).
+With --regressions seconds of a sweep, and of those regressions that have kernels of their own (hierarchical, lasso,
+horseshoe) the seconds that arithmetic predicted, before a GPU had measured any.
 Needs what the solver core needs and CuPy, no more. With --wait-for the systems are prepared at once and timed once that
 file is there: so that tests can use the wait.
 """
@@ -171,7 +173,7 @@ def regressions(data: str | None, scale: float) -> None:
     from benchmarks.regressions import on_a_gpu
 
     print()
-    for part in ("horseshoe", "multinomial", "hierarchical", "hmc"):
+    for part in ("hierarchical", "lasso", "horseshoe", "multinomial", "hmc"):
         found = on_a_gpu(argparse.Namespace(scale=scale, parts=[part], data=data, threads=2))
         for row in found["on a GPU"] if isinstance(found["on a GPU"], list) else [found]:
             print(json.dumps(row), flush=True)

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from mmgibbs.errors import DataError, DeviceError
+from mmgibbs.machine.device import Device
 from mmgibbs.machine.memory import peak_bytes
-from mmgibbs.regressions.arrays.base import Arrays
+from mmgibbs.regressions.arrays.base import Arrays, Host
+from mmgibbs.regressions.arrays.gpu import Gpu
+from mmgibbs.regressions.device_chains import ChainsOnDevice
 from mmgibbs.regressions.estimator import make_arrays
 from mmgibbs.regressions.predictors import read_predictors
-from mmgibbs.regressions.protocol import Keys, RegressionData, Sampler
+from mmgibbs.regressions.protocol import DeviceSampler, Keys, RegressionData, Sampler
 
 LARGE = 1_000_000  # rows of the second horseshoe setting, as uint8: 1 GB
 
@@ -42,12 +45,24 @@ def as_table(rows: Iterable[Any]) -> list[dict]:
     ]
 
 
+# Chains, the goal, and seconds of a sweep by arithmetic (bytes, operations, steps in turn): no measurement.
+HIERARCHICAL_ON_A_GPU = ((1, "0.12 ms", 7e-5), (16, "0.5 ms", 3.5e-4))
+LASSO_ON_A_GPU_SECONDS = 2.5e-4  # the same for n = 425, p = 1000
+HORSESHOE_ON_A_GPU = (  # rows, type, chains, published, the goal, and seconds as above
+    (10_000, "float32", 1, "10,000 sweeps: 41 s Titan X", "10,000 sweeps: 4 s", 3.4e-4),
+    (LARGE, "uint8", 1, "10,000 sweeps: 2 min Titan X", "10,000 sweeps: 9 s", 7.5e-4),
+    (LARGE, "uint8", 16, "", "10,000 sweeps: 18 s", 1.4e-3),
+)
+
+
 @dataclass(frozen=True)
 class GpuRow:
     setting: str
     published: str
     goal: str
     seconds_per_sweep: float  # median, random draws included, by the host's clock after the device is done
+    predicted_seconds: float | None = None  # by arithmetic, before anything was measured
+    measured_over_predicted: float | None = None
 
 
 def on_a_gpu(args: argparse.Namespace) -> dict:
@@ -77,18 +92,16 @@ def _horseshoe_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[GpuRow
     from benchmarks.regressions_horseshoe import synthetic
     from mmgibbs.regressions.horseshoe.probit import HorseshoeProbitModel, HorseshoeProbitOptions
 
+    assert isinstance(arrays, Gpu)
     rows = []
-    for n, dtype, chains, published, goal in (
-        (10_000, "float32", 1, "10,000 sweeps: 41 s Titan X", "8 s"),
-        (LARGE, "uint8", 1, "10,000 sweeps: 2 min Titan X", "15 s"),
-        (LARGE, "uint8", 16, "", "30 s"),
-    ):
+    for n, dtype, chains, published, goal, predicted in HORSESHOE_ON_A_GPU:
         n = max(2000, round(n * args.scale))
         X, y = synthetic(n, 1000, dtype, 1)
         options = HorseshoeProbitOptions(precision="single", collapsed=False)
-        sampler = HorseshoeProbitModel.prepare(RegressionData(read_predictors(X), y), options, arrays)
+        sampler = HorseshoeProbitModel.prepare(RegressionData(read_predictors(X), y), options, Host())
         setting = f"horseshoe probit n = {n:,}, p = 1000, {dtype}, {chains} chain(s)"
-        rows.append(GpuRow(setting, published, f"10,000 sweeps: {goal}", timed(sampler, arrays, chains)))
+        seconds = seconds_on_device(sampler, arrays.cuda, chains)
+        rows.append(GpuRow(setting, published, goal, seconds, predicted, seconds / predicted))
     return rows
 
 
@@ -120,14 +133,49 @@ def _hierarchical_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[Gpu
     from benchmarks.regressions_hierarchical import PUBLISHED, simulate
     from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceOptions, HierarchicalSliceSampler
 
+    assert isinstance(arrays, Gpu)
     n = max(10, round(500 * args.scale))
     X, y, groups = simulate(n, 500, 10, 1)
     data = RegressionData(read_predictors(X), y, "y", groups)
-    sampler = HierarchicalSliceSampler(data, HierarchicalSliceOptions(precision="single"), arrays)
-    return [GpuRow(f"hierarchical logit, {n} groups x 500, p = 10, single", PUBLISHED, "2 ms", timed(sampler, arrays))]
+    sampler = HierarchicalSliceSampler(data, HierarchicalSliceOptions(precision="single"), Host())
+    setting = f"hierarchical logit, {n} groups x 500, p = 10, single"
+    return [
+        GpuRow(
+            f"{setting}, {n_chains} chain(s)",
+            PUBLISHED,
+            goal,
+            seconds := seconds_on_device(sampler, arrays.cuda, n_chains),
+            predicted,
+            seconds / predicted,
+        )
+        for n_chains, goal, predicted in HIERARCHICAL_ON_A_GPU
+    ]
+
+
+def seconds_on_device(sampler: DeviceSampler, device: Device, n_chains: int, n_sweeps: int = 200) -> float:
+    """Seconds of a sweep of all chains, no draw kept."""
+    keys = Keys(1, tuple(range(n_chains)))
+    chains = ChainsOnDevice(sampler, device, keys, 5 * n_sweeps)
+    chains.advance(3)  # kernels are loaded, and the sweep is recorded
+    started = time.perf_counter()
+    chains.advance(3 + n_sweeps)  # waits at the end
+    return (time.perf_counter() - started) / n_sweeps
+
+
+def _lasso_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[GpuRow]:
+    from benchmarks.regressions_lasso import simulate
+    from mmgibbs.regressions.lasso import Lasso, LassoOptions
+
+    assert isinstance(arrays, Gpu)
+    X, y = simulate(425, 1000, 1)
+    sampler = Lasso.prepare(RegressionData(read_predictors(X, standardise=True), y), LassoOptions(), Host())
+    seconds = seconds_on_device(sampler, arrays.cuda, 1)
+    setting, published = "lasso n = 425, p = 1000, double, 1 chain(s)", "150 times their CPU form"
+    return [GpuRow(setting, published, "0.3 ms", seconds, LASSO_ON_A_GPU_SECONDS, seconds / LASSO_ON_A_GPU_SECONDS)]
 
 
 _ON_A_GPU = {
+    "lasso": _lasso_on_a_gpu,
     "horseshoe": _horseshoe_on_a_gpu,
     "hmc": _hmc_on_a_gpu,
     "multinomial": _multinomial_on_a_gpu,

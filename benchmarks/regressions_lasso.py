@@ -31,6 +31,13 @@ class LassoRow:
     times_the_bound: float
 
 
+def simulate(n: int, p: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """X (n, p) standard normal, ten columns with effects, and y (n,)."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    return X, X[:, :10] @ rng.standard_normal(10) + rng.standard_normal(n)
+
+
 def row(
     n: int = 425,
     p: int = 1000,
@@ -41,15 +48,13 @@ def row(
     seed: int = 1,
 ) -> LassoRow:
     """Synthetic standard normal predictors, ten of them with effects; sweeps and products of matrices take turns."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    y = X[:, :10] @ rng.standard_normal(10) + rng.standard_normal(n)
+    X, y = simulate(n, p, seed)
     sampler = Lasso.prepare(
         RegressionData(read_predictors(X, standardise=True), y), LassoOptions(precision=precision), Host(threads)
     )
     keys = Keys(seed, tuple(range(chains)))
     real = np.float32 if precision == "single" else np.float64
-    square: np.ndarray = rng.standard_normal((800, 800)).astype(real)
+    square: np.ndarray = np.random.default_rng(seed).standard_normal((800, 800)).astype(real)
     state, spent, rate = sampler.start(keys), [], 0.0
     with blas_threads(threads):
         for sweep in range(1, sweeps + 1):

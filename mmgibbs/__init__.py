@@ -3,6 +3,7 @@
     import mmgibbs
     result = mmgibbs.run("analysis.yaml")     # Result(summary, solutions, info, directory), Polars frames
     result = mmgibbs.open_run("runs/beef")    # the same for a run that has finished already
+    model = mmgibbs.model("weight ~ herd + (1 | animal)", records, pedigree)  # and model.fit()
     model = mmgibbs.MixedModel(traits="weight", fixed=["herd"], random={"animal": "pedigree"}).fit(records, pedigree)
     analysis = mmgibbs.load_config("analysis.yaml", ["sampler.samples=2000"])
     validated = mmgibbs.validate("analysis.yaml", folds=5)   # and check, compare, predict, simulate, init
@@ -25,6 +26,7 @@ __all__ = [
     "HorseshoeProbit",
     "MixedModel",
     "MmgibbsError",
+    "Model",
     "ModelError",
     "MultinomialHMC",
     "MultinomialPG",
@@ -48,6 +50,7 @@ _HOME = {
     "HierarchicalSlice": "mmgibbs.regressions.estimators",
     "HorseshoeProbit": "mmgibbs.regressions.estimators",
     "MixedModel": "mmgibbs.runs.model",
+    "Model": "mmgibbs.formula.model",
     "Result": "mmgibbs.runs.result",
     "run": "mmgibbs.runs.run",
     "open_run": "mmgibbs.runs.run",
@@ -64,6 +67,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "model":  # the package, which can be called, where nothing has imported it yet
+        return import_module("mmgibbs.model")
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'mmgibbs' has no attribute '{name}'")

@@ -40,7 +40,8 @@ _COMMANDS = {
         "draft",
         "look at tables and write a first analysis file, with comments and alternatives",
         "mmgibbs init phenotypes.csv --pedigree pedigree.csv\n"
-        "  mmgibbs init records.txt --pedigree ped.txt --traits weight,height --output weights.yaml",
+        "  mmgibbs init records.txt --pedigree ped.txt --traits weight,height --output weights.yaml\n"
+        "  mmgibbs init records.csv --pedigree ped.csv --formula 'weight ~ sex + (1 | animal)'",
     ),
     "run": Command(
         "runs",
@@ -62,6 +63,12 @@ _COMMANDS = {
         "report",
         "write the report page of a finished run, or a page that compares several",
         "mmgibbs report runs/beef runs/beef-ignored --output comparison.html",
+    ),
+    "figures": Command(
+        "report",
+        "write every picture of the report page as a file for a paper, with its data as csv",
+        "mmgibbs figures runs/beef --format svg\n"
+        "  mmgibbs figures runs/beef --only 'genetic-trend-*' --only 'posterior-density-of-h2-*'",
     ),
     "compare": Command(
         "comparison",

@@ -15,6 +15,8 @@ generations.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from pedigree.errors import PedigreeError
@@ -100,6 +102,25 @@ def checked_codes(sire: np.ndarray, dam: np.ndarray) -> tuple[np.ndarray, np.nda
     return sire, dam
 
 
+class Matings(NamedTuple):
+    """The calves of each sire: those of sire s are start[s] ... start[s + 1] - 1."""
+
+    start: np.ndarray  # (n_parents + 2,)
+    calf: np.ndarray
+    mate: np.ndarray  # number of the dam
+    as_parent: np.ndarray  # number of the calf itself, 0 without progeny
+
+
+class Listed(NamedTuple):
+    """Ancestors of a sire and of his mates, by generation: order[begin[g]:end[g]], the mates' from middle[g] on."""
+
+    order: np.ndarray  # (n_parents + 1,) int32
+    middle: np.ndarray
+    end: np.ndarray
+    gene_share: np.ndarray  # (n_parents + 1,) L_sj of the sire at hand, 0 between sires
+    from_metafounders: np.ndarray  # (m,) what that adds up to of each metafounder
+
+
 def _inbreeding(
     sire: np.ndarray,
     dam: np.ndarray,
@@ -123,30 +144,27 @@ def _inbreeding(
     parent_F = np.zeros(n_parents + 1)
     known = animal[1:] < first
     parent_F[1:][known] = F[animal[1:][known]]
-    start, calf, mate, as_parent = _matings(sire, dam, number, n_parents, first)
+    matings = Matings(*_matings(sire, dam, number, n_parents, first))
     F[first:] = 0.0
     parent_within = np.zeros(n_parents + 1)  # the Mendelian variance of a parent's own generations of selfing
     if lost.size > 0:  # of the cross: 0, until its parents are known to be related
         F[:] = within[:] = lost
         parent_F[1:] = parent_within[1:] = lost[animal[1:]]
+    order, shares = np.empty(n_parents + 1, np.int32), np.zeros(n_parents + 1)
+    listed = Listed(order, begin[:-1].copy(), begin[:-1].copy(), shares, np.zeros(len(gamma)))
     _relate_mates(
-        start, calf, mate, as_parent, lost, F, within, parent, parent_F, parent_within, generation, begin, number,
-        gamma, np.empty(n_parents + 1, np.int32), begin[:-1].copy(), begin[:-1].copy(), np.zeros(n_parents + 1),
-        np.zeros(len(gamma)),
+        matings, lost, F, within, parent, parent_F, parent_within, generation, begin, number, gamma, listed
     )  # fmt: skip
 
 
 @kernel
 def _relate_mates(
-    start, calf, mate, as_parent, lost, F, within, parent, parent_F, parent_within, generation, begin, number, gamma,
-    list_, middle, end, gene_share, from_metafounders,
+    matings, lost, F, within, parent, parent_F, parent_within, generation, begin, number, gamma, listed
 ):  # fmt: skip
-    """F of the calves of each sire, one pass for each.
-
-    list_: room for the sire's ancestors and those of his mates, by generation: list_[begin[g]:end[g]], the mates' from
-    middle[g] on. gene_share: L_sj of the sire at hand, 0 between sires; from_metafounders: what that adds up to of
-    each metafounder.
-    """
+    """F of the calves of each sire, one pass for each."""
+    start, calf, mate, as_parent = matings.start, matings.calf, matings.mate, matings.as_parent
+    list_, middle, end = listed.order, listed.middle, listed.end
+    gene_share, from_metafounders = listed.gene_share, listed.from_metafounders
     selfing = lost.size > 0
     for s in range(1, start.size - 1):
         if start[s] == start[s + 1]:

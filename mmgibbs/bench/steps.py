@@ -113,8 +113,8 @@ def moved_bytes(step: Step, engine: Engine) -> int | None:
     row = term.n_components * real
     if isinstance(step, TermCovariance):
         K = eq.relationships[step.term]
-        own = sum(getattr(K, name).nbytes for name in ("sire", "dam", "own") if hasattr(K, name))
-        return term.n_levels * row * (3 if own else 1) + own
+        nbytes = sum(getattr(K, name).nbytes for name in ("sire", "dam", "own") if hasattr(K, name))
+        return term.n_levels * row * (3 if nbytes else 1) + nbytes
     visits = eq.terms[step.term].visit_record.size
     reads = residuals + patterns + n * len(term.effects) * 4 + visits * row + eq.terms[step.term].covariates.nbytes
     return 2 * reads - patterns + residuals + 2 * term.n_levels * row

@@ -15,6 +15,7 @@ from mmgibbs.build.predictive import predicted_classes
 from mmgibbs.build.priors import covariance_model, make_prior, refuse_flat, warn_of_few_levels
 from mmgibbs.build.residual import residual_model
 from mmgibbs.build.separation import refuse_separation
+from mmgibbs.build.structures import make_structure
 from mmgibbs.build.trait_moments import trait_moments
 from mmgibbs.config import Analysis
 from mmgibbs.config.variances import Variance
@@ -70,10 +71,13 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         spec, random = analysis.variances.terms[term.name], analysis.model.random[term.name]
         spec = _implied(spec, implied[term.name], term) if term.name in implied else spec
         k = term.n_components
-        blocks = diagonal_blocks(k) if spec.structure == "diagonal" else full_block(k)
+        blocks = diagonal_blocks(k) if spec.structure.kind == "diagonal" else full_block(k)
         labels = component_labels(term, design.traits)
         traits = [int(t) for t in term.component_trait]
-        prior = make_prior(spec, term.name, labels, traits, design, prepared.phenotypic_variance)
+        structure = make_structure(spec, term, labels, design, prepared.phenotypic_variance)
+        prior: dict = {"structure": structure}
+        if structure is None:
+            prior = make_prior(spec, term.name, labels, traits, design, prepared.phenotypic_variance)
         held = all_fixed and term.name not in implied
         covariance = covariance_model(spec, start, blocks, held, term.name, labels, prior)
         if covariance.flat and not covariance.fixed:
@@ -85,7 +89,7 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
             )
         covariances.append(covariance)
         columns = [random.effects[e.name].level for e in term.effects]
-        infos.append(term_info(term, design.traits, columns, blocks, covariance.fixed, i))
+        infos.append(term_info(term, design.traits, columns, blocks, covariance.fixed, i, structure))
     residual, of_residual = residual_model(
         analysis.variances.residual, design, of_records, all_fixed, prepared.phenotypic_variance, sampled
     )

@@ -4,13 +4,15 @@
 and never by the machine, so that a file and its data give the same chain everywhere. With m milliseconds a sweep and e
 effective draws of the slowest variance in it, over b sweeps of burn-in and n after it,
 
-    milliseconds of an effective draw = (set-up + (b + n) m) / (n min(e, 1/thin))
+    milliseconds of an effective draw = (set-up + (b + n) m) / (n e')
 
-    marginal              e = 0.5 / (1 + (p / 4)^2)   p elements of the covariance matrices of random terms
-    serial, structured    e = 0.14 / (r^2 sqrt(k))    r random terms on the trait that has most: variances compete;
+    marginal              e = 0.5 / (1 + (p / 5)^3)   p elements of the covariance matrices of random terms
+    serial, structured    e = 0.14 / (r^2 sqrt(k))    r random terms on the trait that has most, of those with few
+                                                      records for a level: their variances compete;
                                                       k components of the widest term
+    of kept draws         e' = (1 - a) / (1 + a) / thin,   a = ((1 - e) / (1 + e))^thin, as of an autoregression
 
-which is what was measured within a factor of three or so (results of benchmarks, "Which engine"). `marginal` is taken
+which is what was measured within a factor of two or three (results of benchmarks, "Which engine"). `marginal` is taken
 where it wins by MARGIN, of the others the one with the cheaper sweep. What an analysis says of sweeps leaves out
 `marginal`, which makes none.
 """
@@ -19,27 +21,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mmgibbs.config import Sampler
 from mmgibbs.engines.choice import EngineChoice, engine_class
 from mmgibbs.engines.costs import LISTED, SWEEPS, FactorCost, dense_levels, factor_cost, least_cost, sweep_counts
-from mmgibbs.engines.direct.engine import Joined
 from mmgibbs.errors import ConfigError
 from mmgibbs.machine.device import import_cupy
 from mmgibbs.machine.threads import cores
 from mmgibbs.model.covariance import CovarianceModel
-from mmgibbs.sampler.marginal.step import FEWEST, MANY
-from mmgibbs.sampler.marginal.surrogate import STEPS, points_kept
-from mmgibbs.sampler.marginal.target import PAIRS, ROUNDS
+from mmgibbs.model.terms import Term
 from mmgibbs.sampler.mixed_model import MixedModel
+
+if TYPE_CHECKING:
+    from mmgibbs.engines.direct.engine import Joined
 
 LARGE = 50_000  # equations from which structured is the faster one, and colours are not counted to know it
 LARGEST = 100_000  # equations up to which a factor is looked at: a matter of seconds
 MOST_BYTES = 2_000_000_000  # that the factors of all chains may take
 MARGIN = 1.5  # by which marginal has to win: the estimates are no better
 OF_MARGINAL, OF_SWEEPS = 0.5, 0.14  # effective draws a sweep: see above
+ELEMENTS_OF_MARGINAL = 5.0  # of covariance matrices, from which moves of all of them are much less likely
+RECORDS_PER_LEVEL = 5.0  # from which the variance of a term is clear beside those of others
 MOVE = 0.06  # milliseconds of a move of marginal beside the likelihood
 STEP, LEARN = 4e-7, 1.3e-6  # and of its surrogate: for point, element and step of a move; for the cube of points, once
 GRADIENTS = 0.2  # a move of marginal, where it has gradients (MANY elements)
@@ -76,14 +81,12 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
     device = "gpu" if gpu else "cpu"
     engine = engine_class(comparison.name, device)
     refused = engine.refuses(model.design)
-    correlated = _estimated_relationships(model)
-    if correlated and sampler.method == "gibbs" and comparison.name != "serial":
-        raise ConfigError(
-            f"sampler.engine: found {comparison.name}, which cannot be combined with correlations that are estimated "
-            f"({correlated}); needed serial or auto, or known correlations (rho, and fixed: true)"
-        )
     if refused:
         raise ConfigError(f"sampler: engine {comparison.name} with device {device} cannot be combined with {refused}")
+    if comparison.name == "marginal" and structured_term(model) is not None:
+        raise ConfigError(
+            f"sampler.engine: expected serial, structured or pcg with {structured_term(model)}, got marginal"
+        )
     if gpu:
         import_cupy()
     kind = engine.partitions[0] if sampler.partition == "auto" else sampler.partition
@@ -107,12 +110,6 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
         comparison.name, sampler.update, threads, device, fixed, sampler.tolerance, joined, share, size
     )
     return ChosenEngine(choice, kind, comparison.why, comparison.estimates)
-
-
-def _estimated_relationships(model: MixedModel) -> str:
-    """'model.random.field': terms whose relationships have parameters to estimate; '' without such."""
-    terms = [t for t in model.design.terms if t.relationship.has_free_parameters]
-    return ", ".join(f"model.random.{term.name}" for term in terms)
 
 
 def joined_components(model: MixedModel) -> Joined:
@@ -143,9 +140,6 @@ def _continued(name: str) -> Compared:
 def _compared(sampler: Sampler, model: MixedModel) -> Compared:
     if sampler.method != "gibbs" or sampler.device == "gpu":
         return _engine_by_size(sampler, model)
-    correlated = _estimated_relationships(model)
-    if correlated:
-        return Compared("serial", f"auto: correlations are estimated ({correlated})", {})
     design = model.design
     refused = marginal_obstacle(sampler, model)
     if refused and design.n_equations >= LARGE:
@@ -164,7 +158,9 @@ def _compared(sampler: Sampler, model: MixedModel) -> Compared:
     if not least:
         cost = factor_cost(design, *joined)
     ratio = milliseconds / marginal_cost(sampler, model, cost)
+    estimates["effective_draws_per_sweep"] = drawn_by_sweeps(model)
     estimates["marginal"] = {
+        "effective_draws_per_sweep": drawn_by_marginal(model),
         "elements": cost.elements,
         "operations": cost.operations,
         "without_fill": least,  # a factor has more elements and operations than that, and gives fewer effective draws
@@ -172,12 +168,13 @@ def _compared(sampler: Sampler, model: MixedModel) -> Compared:
         "effective_draws_per_second_to_sweeps": ratio,
     } | ({} if least else {"bytes": cost.bytes})
     why += f", {'at least ' * least}{cost.milliseconds:.2g} ms per factorisation ({cost.elements:,} elements)"
+    why += f"; {drawn_by_sweeps(model):.2g} effective draws per sweep, {drawn_by_marginal(model):.2g} of marginal"
     if cost.bytes * sampler.chains > MOST_BYTES:
         return Compared(name, f"{why}, too large for {sampler.chains} chains", estimates)
     taken = ratio > MARGIN
     times = f"{'at most' if least else 'about'} " + (f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}")
     # those between kept draws are lost
-    kept = f" with thin: {sampler.thin}" if sampler.thin * OF_MARGINAL > 1 else ""
+    kept = f" with thin: {sampler.thin}" if sampler.thin * drawn_by_marginal(model) > 1 else ""
     why += f": marginal gives {times} times the effective draws per second{kept}{'' if taken else ', too few'}"
     return Compared("marginal" if taken else name, why, estimates)
 
@@ -193,10 +190,15 @@ def marginal_obstacle(sampler: Sampler, model: MixedModel) -> str | None:
     for key, usual in asked.items():
         if getattr(sampler, key) != usual:
             return f"sampler.{key}: {str(getattr(sampler, key)).lower()}"
+    from mmgibbs.sampler.marginal.step import FEWEST
+
     if sampler.burn_in < FEWEST:
         return f"sampler.burn_in: {sampler.burn_in}, fewer than the {FEWEST} sweeps in which it learns"
     if model.all_fixed:
         return "fixed variances"
+    structured = structured_term(model)
+    if structured is not None:
+        return structured
     if model.design.n_equations > LARGEST:
         return f"{model.design.n_equations:,} equations, more than {LARGEST:,}"
     dense = sum(m * m for m in dense_levels(model.design))
@@ -204,6 +206,15 @@ def marginal_obstacle(sampler: Sampler, model: MixedModel) -> str | None:
         return f"relationships that join all of {sum(dense_levels(model.design)):,} animals"
     refused = engine_class("marginal", "cpu").refuses(model.design)
     return None if refused is None else refused.partition(";")[0]
+
+
+def structured_term(model: MixedModel) -> str | None:
+    """'variances.gen.structure: ar1' of a matrix that is sampled and has a structure; None: there is none."""
+    for i in model.random_terms:
+        covariance = model.covariance(i)
+        if covariance.structure is not None and not covariance.fixed:
+            return f"variances.{model.design.terms[i].name}.structure: {covariance.structure.kind}"
+    return None
 
 
 def estimated_sweeps(model: MixedModel) -> dict[str, float]:
@@ -221,26 +232,47 @@ def drawn_by_sweeps(model: MixedModel) -> float:
     """e of serial and structured."""
     on_trait, widest = np.zeros(model.design.n_traits, int), 1
     for term in (model.design.terms[i] for i in model.random_terms if not model.covariance(i).fixed):
-        on_trait[np.unique(term.component_trait)] += 1
+        on_trait[np.unique(term.component_trait)] += _has_few_records_per_level(term)
         widest = max(widest, term.n_components)
     competing = max(1, int(on_trait.max(initial=0)))
     return OF_SWEEPS / (competing**2 * widest**0.5)
 
 
+def _has_few_records_per_level(term: Term) -> bool:
+    """Of the levels with records; herds of dozens of animals have many, animals and mothers have few."""
+    levels = np.concatenate([effect.level[effect.level >= 0] for effect in term.effects])
+    return levels.size < RECORDS_PER_LEVEL * np.unique(levels).size
+
+
+def drawn_by_marginal(model: MixedModel) -> float:
+    """e of marginal."""
+    of_terms = count_elements([model.covariance(i) for i in model.random_terms])
+    return OF_MARGINAL / (1.0 + (of_terms / ELEMENTS_OF_MARGINAL) ** 3)
+
+
+def count_kept(drawn: float, thin: int) -> float:
+    """e' of draws that are kept."""
+    a = ((1.0 - drawn) / (1.0 + drawn)) ** thin
+    return (1.0 - a) / (1.0 + a) / thin
+
+
 def sweep_cost(sampler: Sampler, model: MixedModel, milliseconds: float) -> float:
     """Milliseconds of an effective draw by sweeps of so many."""
-    drawn = min(drawn_by_sweeps(model), 1.0 / sampler.thin)
+    drawn = count_kept(drawn_by_sweeps(model), sampler.thin)
     return (sampler.burn_in + sampler.samples) * milliseconds / (sampler.samples * drawn)
 
 
 def marginal_cost(sampler: Sampler, model: MixedModel, cost: FactorCost) -> float:
     """Milliseconds of an effective draw by engine marginal, the search for the shape of its proposals included."""
-    of_terms = count_elements([model.covariance(i) for i in model.random_terms])
-    p = of_terms + count_elements(model.residual.matrices)
+    from mmgibbs.sampler.marginal.step import MANY
+    from mmgibbs.sampler.marginal.surrogate import STEPS, points_kept
+    from mmgibbs.sampler.marginal.target import PAIRS, ROUNDS
+
+    p = count_elements([*map(model.covariance, model.random_terms), *model.residual.matrices])
     looks = 2 * ROUNDS * max(PAIRS, p) + 6 * p + 10
     shape = looks * (cost.milliseconds + cost.gradient_ms)
     points = points_kept(p)
     shape += LEARN * points**3
     move = MOVE + STEP * STEPS * points * p + cost.milliseconds + (GRADIENTS * cost.gradient_ms if p >= MANY else 0.0)
-    drawn = min(OF_MARGINAL / (1 + (of_terms / 4) ** 2), 1.0 / sampler.thin)
+    drawn = count_kept(drawn_by_marginal(model), sampler.thin)
     return (shape + (sampler.burn_in + sampler.samples) * move) / (sampler.samples * drawn)

@@ -11,7 +11,6 @@ from mmgibbs.errors import option_name
 from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
 from mmgibbs.model.design import Design
 from mmgibbs.model.markers import Markers
-from mmgibbs.sampler.markers.sweep import BLOCK
 from mmgibbs.sampler.memory import MOMENTS, bytes_of_results, bytes_per_chain
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
@@ -95,6 +94,8 @@ def bytes_of_markers(markers: Markers, n_patterns: int) -> int:
 
     Traits with one prior share the genotypes and the products: they count with the first.
     """
+    from mmgibbs.sampler.markers.sweep import BLOCK  # late: analyses without SNP effects have no use for it
+
     store, p = markers.genotypes, markers.n_snps
     of_chain = 8 * (8 * p + 8 * store.n_animals) + 4 * 8 * 4 * p
     if not markers.first:

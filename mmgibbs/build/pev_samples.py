@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mmgibbs.engines.pcg.prediction_errors import MonteCarloPev
 from mmgibbs.model.design import Design
 from mmgibbs.results.tables import LevelColumns
+
+if TYPE_CHECKING:
+    from mmgibbs.engines.pcg.prediction_errors import MonteCarloPev
 
 
 class PevSamples(NamedTuple):

@@ -45,14 +45,21 @@ def make_prior(
             )
         return {"scale_prior": priors.UniformHeritability()}
     if isinstance(given, HalfTSection):
-        return {"scale_prior": _half_t(given, where, labels, unit, np.sqrt(phenotypic[list(traits)]))}
+        return {"scale_prior": half_t_prior(given, name, labels, traits, design, phenotypic)}
     return {}
 
 
-def _half_t(
-    given: HalfTSection, where: str, labels: Sequence[str], unit: Sequence[bool], sd: np.ndarray
+def half_t_prior(
+    given: HalfTSection,
+    name: str,
+    labels: Sequence[str],
+    traits: Sequence[int],
+    design: Design,
+    phenotypic: np.ndarray,
 ) -> priors.HalfT:
-    A = np.where(unit, 1.0, WIDE * sd)
+    """nu, and the scale of each component."""
+    where, unit = f"variances.{name}.prior", [t in unit_traits(design) for t in traits]
+    A = np.where(unit, 1.0, WIDE * np.sqrt(phenotypic[list(traits)]))
     if given.half_t.scale is not None:
         if len(given.half_t.scale) not in (1, len(labels)):
             raise ConfigError(

@@ -37,7 +37,7 @@ def residual_model(
     for c, name in enumerate(classes or ("",)):
         class_spec, of_class = spec.of_class(name), design.class_of_pattern == c
         unit = {t for t in unit_traits(design) if reference_class(design, t) == c}
-        blocks = blocks_recorded_together(design.patterns[of_class], spec.structure)
+        blocks = blocks_recorded_together(design.patterns[of_class], spec.structure.kind)
         called = f"residual.classes.{name}" if classes else "residual"
         prior = make_prior(class_spec, called, design.traits, range(design.n_traits), design, phenotypic)
         matrix = covariance_model(class_spec, default, blocks, all_fixed, called, design.traits, prior)

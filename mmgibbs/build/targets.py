@@ -16,9 +16,6 @@ from mmgibbs.posterior.moments import pool
 from mmgibbs.posterior.parameters import named_parameters, threshold_name
 from mmgibbs.posterior.result import ChainResult, stacked_draws
 from mmgibbs.posterior.stopping import Target, Wanted, assess, largest_error, matching
-from mmgibbs.sampler.covariances import starting_matrices
-from mmgibbs.sampler.markers.effects import starting_draws
-from mmgibbs.sampler.markers.joint import joint_starting_draws
 from mmgibbs.sampler.mixed_model import MixedModel
 
 Parameters = Callable[[list], Mapping[str, np.ndarray]]  # results of all chains -> name -> (chains, draws)
@@ -108,6 +105,10 @@ def check_targets(stop: Stop | None, assembled: Assembled) -> None:
                 f"sampler.stop.{name}: every variance is fixed; needed sampled variances, or mcse_ebv alone"
             )
     if any(name != "mcse_ebv" for name in names):
+        from mmgibbs.sampler.covariances import starting_matrices  # late: REML and BLUP have no targets
+        from mmgibbs.sampler.markers.effects import starting_draws
+        from mmgibbs.sampler.markers.joint import joint_starting_draws
+
         starts = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
         starts |= {threshold_name(r.trait): r.start_of_cuts()[None, None, 2:-1] for r in ordinal}
         starts |= {scale.draws: np.zeros((1, 1, len(scale.names))) for scale in model.observed}

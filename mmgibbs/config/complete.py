@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +16,6 @@ from mmgibbs.config.fields import Rows
 from mmgibbs.config.interactions import check_relationship, complete_fixed, complete_level
 from mmgibbs.config.markers import MarkerEffects
 from mmgibbs.config.messages import Problems
-from mmgibbs.config.relationships import AnyRelationship
 from mmgibbs.config.rules import BETWEEN_SECTIONS, OF_VARIANCES, broken
 from mmgibbs.config.sampling import MARKER_DRAWS, TOLERANCES
 from mmgibbs.config.tables import Data
@@ -29,7 +28,14 @@ from mmgibbs.config.types_of_traits import (
     with_proper_classes,
     with_unit_start,
 )
-from mmgibbs.config.variances import Prior, ResidualClass, ResidualVariance, Variance, Variances
+from mmgibbs.config.variances import (
+    Prior,
+    ResidualClass,
+    ResidualVariance,
+    UniformHeritability,
+    Variance,
+    Variances,
+)
 from mmgibbs.errors import nearest
 from mmgibbs.model.labels import find_name_clash
 
@@ -118,12 +124,12 @@ def absolute(path: Path, folder: Path) -> Path:
 
 def _with_absolute_paths(data: Data, folder: Path) -> Data:
     tables = {key: getattr(data, key) for key in ("phenotypes", "pedigree")}
-    found: dict[str, Any] = {key: absolute(t, folder) for key, t in tables.items() if isinstance(t, Path)}
+    paths: dict[str, Any] = {key: absolute(t, folder) for key, t in tables.items() if isinstance(t, Path)}
     if data.genotypes is not None:
-        found["genotypes"] = data.genotypes.completed().with_paths(lambda path: absolute(path, folder))
+        paths["genotypes"] = data.genotypes.completed().with_paths(lambda path: absolute(path, folder))
     if data.groups is not None and isinstance(data.groups.gamma, Path):
-        found["groups"] = data.groups.model_copy(update={"gamma": absolute(data.groups.gamma, folder)})
-    return data.model_copy(update=found)
+        paths["groups"] = data.groups.model_copy(update={"gamma": absolute(data.groups.gamma, folder)})
+    return data.model_copy(update=paths)
 
 
 # ------------------------------------------------------------------------------------------------ names
@@ -190,14 +196,15 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
         place = ("model", "random", term)
         effects = {
             e: effect.model_copy(
-                update=complete_level(term, effect, r.relationship, (*place, "effects", e), problems)
-                | {"traits": effect_traits(effect, *place, "effects", e)}
+                update={
+                    "level": complete_level(term, effect, (*place, "effects", e), problems),
+                    "traits": effect_traits(effect, *place, "effects", e),
+                }
             )
             for e, effect in r.effects.items()
         }
         check_relationship(r, place, problems)
         relationship = r.relationship.with_paths(lambda path: absolute(path, folder))
-        relationship = _with_known_parameters(relationship, analysis, place, problems)
         random[term] = r.model_copy(update={"relationship": relationship, "effects": effects})
         labels = component_names(random[term])
         twice = next((label for i, label in enumerate(labels) if label in labels[:i]), None)
@@ -213,25 +220,11 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
     return model.model_copy(update={"fixed": fixed, "random": random, "markers": markers})
 
 
-def _with_known_parameters(
-    relationship: AnyRelationship, analysis: Analysis, place: tuple[str, ...], problems: Problems
-) -> AnyRelationship:
-    """Hold the parameters of a relationship where nothing is estimated; they must then be given."""
-    blup = analysis.sampler.method == "blup"
-    if not relationship.has_free_parameters or not (blup or analysis.variances.mode == "fixed"):
-        return relationship
-    if relationship.lacks_parameters:
-        why = "sampler.method: blup" if blup else "variances.mode: fixed"
-        wanted = ", ".join(f"{name}: R" for name in relationship.parameters)
-        problems.add((*place, "relationship", "rho"), f"missing, needed {{{wanted}}} for {why}")
-    return relationship.with_fixed_parameters()
-
-
 def _complete_markers(
     analysis: Analysis, traits: tuple[str, ...], random: dict[str, Random], problems: Problems
 ) -> dict[str, MarkerEffects]:
-    found = {name: section.completed().on_traits(traits) for name, section in analysis.model.markers.items()}
-    for name, section in found.items():
+    sections = {name: section.completed().on_traits(traits) for name, section in analysis.model.markers.items()}
+    for name, section in sections.items():
         place = ("model", "markers", name)
         if name in RESERVED or name in analysis.model.fixed or name in analysis.model.random:
             problems.add(place, "another effect has this name already, needed another name (level: says which column)")
@@ -244,34 +237,34 @@ def _complete_markers(
         if section.single_step != "none":
             for of_key, why in _single_step_refusals(analysis, random, section):
                 problems.add((*place, of_key), why)
-        found[name] = section if refusals else _with_checked_matrices(section, place, problems)
+        sections[name] = section if refusals else _with_checked_matrices(section, place, problems)
         if section.windows is not None and analysis.output.save_marker_draws == 0:
             problems.add((*place, "windows"), "cannot be combined with output.save_marker_draws: 0; needed some draws")
-    _refuse_other_animals(found, random, problems)
-    rest = [name for name, section in found.items() if section.snps is not None and section.snps.rest]
+    _refuse_other_animals(sections, random, problems)
+    rest = [name for name, section in sections.items() if section.snps is not None and section.snps.rest]
     for name in rest[1:]:
         problems.add(("model", "markers", name, "snps"), f"found rest, as in {rest[0]}; needed one such term at most")
-    if rest and any(section.snps is None for section in found.values()):
+    if rest and any(section.snps is None for section in sections.values()):
         problems.add(
             ("model", "markers", rest[0], "snps"), "found rest beside a term with every SNP, which leaves none"
         )
-    return found
+    return sections
 
 
-def _refuse_other_animals(found: dict[str, MarkerEffects], random: dict[str, Random], problems: Problems) -> None:
+def _refuse_other_animals(sections: dict[str, MarkerEffects], random: dict[str, Random], problems: Problems) -> None:
     """Predicted genotypes are of one set of animals, and every term of SNP effects sees the same."""
-    own = {name: section for name, section in found.items() if section.single_step != "none"}
-    first = next(iter(own), None)
+    predicted = {name: section for name, section in sections.items() if section.single_step != "none"}
+    first = next(iter(predicted), None)
     if first is None:
         return
-    level = own[first].level
-    for name, section in found.items():
+    level = predicted[first].level
+    for name, section in sections.items():
         place = ("model", "markers", name)
-        if name in own and section.level != level:
+        if name in predicted and section.level != level:
             problems.add(
                 (*place, "level"), f"found {section.level}, but {level} in {first}; needed the same with single_step"
             )
-        if name not in own:
+        if name not in predicted:
             problems.add((*place, "single_step"), f"found none beside epsilon in {first}; needed the same in all terms")
     for name, term in random.items():
         if term.relationship.of_genotypes:
@@ -287,18 +280,18 @@ def _single_step_refusals(
 ) -> list[tuple[str, str]]:
     """(key, message) of what goes against the records of animals without genotypes: see data/genotypes/imputed.py."""
     out = []
-    own = {
+    predicted = {
         name: term
         for name, term in random.items()
         if term.relationship.of_pedigree
         and not term.relationship.of_genotypes
         and any(e.level == section.level for e in term.effects.values())
     }
-    if len(own) != 1:
-        what = "no random effect" if not own else f"{len(own)} random effects ({', '.join(own)})"
+    if len(predicted) != 1:
+        what = "no random effect" if not predicted else f"{len(predicted)} random effects ({', '.join(predicted)})"
         needed = f"one with level: {section.level} and relationship: pedigree, for what genotypes do not explain"
         return [("single_step", f"found {what}; needed {needed}")]
-    (name, term), *_ = own.items()
+    (name, term), *_ = predicted.items()
     effect = next(iter(term.effects.values()))
     if len(term.effects) > 1 or effect.covariates or effect.legendre:
         out.append(("single_step", f"cannot be combined with effects: or covariates in model.random.{name}"))
@@ -311,9 +304,9 @@ def _single_step_refusals(
         if len(analysis.model.markers) > 1:
             out.append(("variance_left", "implied: found several terms of SNP effects, needed one"))
         if len(section.traits) > 1 and (section.prior, section.across_traits) != ("rr", "joint"):
-            found = f"prior: {section.prior}, across_traits: {section.across_traits}"
+            got = f"prior: {section.prior}, across_traits: {section.across_traits}"
             needed = "rr and joint, where one covariance matrix of effects implies that of breeding values"
-            out.append(("variance_left", f"implied: found several traits with {found}; needed {needed}"))
+            out.append(("variance_left", f"implied: found several traits with {got}; needed {needed}"))
         if given is not None and given.model_fields_set and given != _following(analysis, term, section):
             out.append(("variance_left", f"implied cannot be combined with variances.{name}, which follows from it"))
     if J in (*analysis.model.fixed, *random):
@@ -394,11 +387,13 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
         if fixed and variance.start is None and not by_class:
             problems.add((*place, "start"), f"missing, needed {_size(labels)} for {why or 'fixed: true'}")
         start, prior = variance.start, variance.prior
+        for key, message in structure_problems(variance, labels, of_residuals=place == ("variances", "residual")):
+            problems.add((*place, *key), message)
         if start is not None:
-            start = _checked_matrix(start, labels, variance.structure, True, (*place, "start"), problems)
+            start = _checked_matrix(start, labels, variance.structure.kind, True, (*place, "start"), problems)
         if isinstance(prior, Prior):
             scale = _checked_matrix(
-                prior.scale, labels, variance.structure, False, (*place, "prior", "scale"), problems
+                prior.scale, labels, variance.structure.kind, False, (*place, "prior", "scale"), problems
             )
             prior = prior.model_copy(update={"scale": scale})
         return variance.model_copy(update={"start": start, "prior": prior, "fixed": fixed})
@@ -417,19 +412,40 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
     residual = finish(("variances", "residual"), of_all, component_names(analysis.traits))
     check_unit_residuals(analysis, residual, problems)
     classes = {}
-    for name, own in variances.residual.classes.items():  # written out: what it does not say is that of all classes
+    for name, section in variances.residual.classes.items():  # written out: what it does not say is that of all classes
         place, given = ("variances", "residual", "classes", name), residual.of_class(name)
-        found = finish(place, given, component_names(analysis.traits))
-        classes[name] = own.model_copy(update={key: getattr(found, key) for key in ("start", "fixed", "prior")})
+        finished = finish(place, given, component_names(analysis.traits))
+        classes[name] = section.model_copy(update={key: getattr(finished, key) for key in ("start", "fixed", "prior")})
     residual = residual.model_copy(update={"classes": classes})
     matrices: list[Variance | ResidualClass] = [residual, *classes.values(), *terms.values()]
-    is_free = any(random.relationship.has_free_parameters for random in model.random.values())
-    mode = "fixed" if all(v.fixed for v in matrices) and not is_free else "sample"
-    if all(v.fixed for v in matrices) and analysis.sampler.method == "reml":
+    mode = "fixed" if all(v.fixed for v in matrices) else "sample"
+    if mode == "fixed" and analysis.sampler.method == "reml":
         problems.add(
             ("sampler", "method"), "found reml, but every variance is fixed; needed blup, or variances to estimate"
         )
     return variances.model_copy(update={"mode": mode, "terms": terms, "residual": residual})
+
+
+def structure_problems(
+    variance: Variance, labels: Sequence[str], of_residuals: bool
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Place and message of what a matrix of these components cannot have as its structure, or beside it."""
+    section = variance.structure
+    if of_residuals and section.is_structured:
+        yield (
+            ("structure",),
+            f"expected full or diagonal for residuals, got {section.kind}; correlations between records of one animal "
+            "or plot are those of a random effect",
+        )
+        return
+    for key, message in section.problems(labels):
+        yield ("structure", key), message
+    if section.is_structured and isinstance(variance.prior, (Prior, UniformHeritability)):
+        given = "df and scale" if isinstance(variance.prior, Prior) else "h2"
+        yield (
+            ("prior",),
+            f"expected half_t for structure: {section.kind}, whose standard deviations have it, got {given}",
+        )
 
 
 def _following(analysis: Analysis, random: Random, section: MarkerEffects) -> Variance:
@@ -476,12 +492,12 @@ def _checked_matrix(
     widths = {len(row) for row in rows}
     if len(rows) != k or widths != {k}:
         if len(rows) == 1 and widths == {1}:
-            found = f"the number {rows[0][0]:g}"
+            got = f"the number {rows[0][0]:g}"
         elif len(widths) == 1:
-            found = f"a {len(rows)} x {widths.pop()} matrix"
+            got = f"a {len(rows)} x {widths.pop()} matrix"
         else:
-            found = f"a matrix with rows of {' and '.join(str(w) for w in sorted(widths))} numbers"
-        problems.add(place, f"found {found}, needed {_size(labels)}")
+            got = f"a matrix with rows of {' and '.join(str(w) for w in sorted(widths))} numbers"
+        problems.add(place, f"found {got}, needed {_size(labels)}")
         return rows
     matrix = np.array(rows, dtype=np.float64)
     message = _not_symmetric(matrix, labels) or _not_definite(matrix, labels, definite)
@@ -501,8 +517,8 @@ def _not_symmetric(matrix: np.ndarray, labels: Sequence[str]) -> str | None:
         return None
     i, j = (int(v) for v in np.argwhere(apart)[0])
     above, below = f"({labels[i]}, {labels[j]})", f"({labels[j]}, {labels[i]})"
-    found = f"found {matrix[i, j]:.10g} for {above} and {matrix[j, i]:.10g} for {below}"
-    return f"{found}, needed a symmetric matrix"
+    message = f"found {matrix[i, j]:.10g} for {above} and {matrix[j, i]:.10g} for {below}"
+    return f"{message}, needed a symmetric matrix"
 
 
 def _not_definite(matrix: np.ndarray, labels: Sequence[str], definite: bool) -> str | None:
@@ -516,21 +532,21 @@ def _not_definite(matrix: np.ndarray, labels: Sequence[str], definite: bool) -> 
             )
         if v != 0 and not _LEAST <= v <= _MOST:
             return f"found the variance {v:.10g} for {label}, needed one from {_LEAST:g} to {_MOST:g} (another unit?)"
-    some = variances > 0
+    is_positive = variances > 0
     for i, j in np.argwhere(matrix != 0):
-        if i != j and not (some[i] and some[j]):
+        if i != j and not (is_positive[i] and is_positive[j]):
             pair = f"{labels[i]} and {labels[j]}"
             return f"found the covariance {matrix[i, j]:.10g} of {pair} where a variance is 0, needed 0"
-    sd = np.sqrt(variances[some])
+    sd = np.sqrt(variances[is_positive])
     with np.errstate(over="ignore", under="ignore"):
-        correlation = matrix[np.ix_(some, some)] / sd[:, None] / sd[None, :]
-    names = [label for label, s in zip(labels, some, strict=True) if s]
+        correlation = matrix[np.ix_(is_positive, is_positive)] / sd[:, None] / sd[None, :]
+    names = [label for label, s in zip(labels, is_positive, strict=True) if s]
     for i, j in np.argwhere(np.abs(correlation) > 1 + (0 if definite else _SYMMETRIC)):
         if i != j:
-            found = f"found the correlation {correlation[i, j]:.4g} between {names[i]} and {names[j]}"
-            return f"{found}, needed one between -1 and 1 ({needed})"
+            message = f"found the correlation {correlation[i, j]:.4g} between {names[i]} and {names[j]}"
+            return f"{message}, needed one between -1 and 1 ({needed})"
     smallest = np.linalg.eigvalsh(correlation / 2 + correlation.T / 2)[0] if names else 0.0
     if (definite and smallest <= _SINGULAR) or smallest < -_SYMMETRIC:
-        found = "found a matrix whose correlations cannot occur together"
-        return f"{found} (smallest eigenvalue {smallest:.3g} as correlations), needed {needed}"
+        message = "found a matrix whose correlations cannot occur together"
+        return f"{message} (smallest eigenvalue {smallest:.3g} as correlations), needed {needed}"
     return None

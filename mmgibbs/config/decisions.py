@@ -61,9 +61,9 @@ class Candidates(Section):
 
     def check(self, problems: Problems) -> None:
         choices = {"a list of ids": self.ids or None, "born_after": self.born_after, "file": self.file}
-        one, *others = [name for name, choice in choices.items() if choice is not None] or ["all"]
-        if others:
-            problems.add((), f"{one} cannot be combined with {others[0]}; needed one: {_FORMS}")
+        first, *following = [name for name, choice in choices.items() if choice is not None] or ["all"]
+        if following:
+            problems.add((), f"{first} cannot be combined with {following[0]}; needed one: {_FORMS}")
 
 
 class Decisions(Section):
@@ -106,10 +106,10 @@ def check_on_records(decisions: Decisions | None, types: Mapping[str, str], prob
     """Probabilities and expected counts in an index are of traits that have them; types: trait -> its type."""
     for index, weights in (decisions.index if decisions is not None else {}).items():
         for name in weights:
-            found = parse_record_criterion(name)
-            if found is None:
+            criterion = parse_record_criterion(name)
+            if criterion is None:
                 continue
-            what, trait, category = found
+            what, trait, category = criterion
             place = ("decisions", "index", index, name)
             if trait not in types:
                 problems.add(place, f"{show(trait)} is not a trait; {nearest(trait, types, 'the traits are')}")
@@ -148,15 +148,15 @@ def complete_decisions(
     if decisions is None:
         return None
     if model.plugin is not None or method != "gibbs":
-        found = "model.plugin" if model.plugin is not None else f"sampler.method: {method}"
+        got = "model.plugin" if model.plugin is not None else f"sampler.method: {method}"
         needed = "draws of breeding values: a mixed model with method: gibbs"
-        problems.add(("decisions",), f"cannot be combined with {found}; needed {needed}")
+        problems.add(("decisions",), f"cannot be combined with {got}; needed {needed}")
         return decisions
     term = decisions.term or _related(model)
     if term not in model.random:
         missing = "missing, needed the random effect whose levels are ranked"
-        found = f"{show(term)} is not a random effect" if term else missing
-        problems.add(("decisions", "term"), f"{found}; {nearest(term, model.random, 'the random effects are')}")
+        got = f"{show(term)} is not a random effect" if term else missing
+        problems.add(("decisions", "term"), f"{got}; {nearest(term, model.random, 'the random effects are')}")
         return decisions
     random = model.random[term]
     traits = decisions.traits or tuple(t for t in names if not decisions.index or find_component(t, random))
@@ -182,10 +182,10 @@ def _check_components(
     for place, name in wanted:
         if find_component(name, random) is None and parse_record_criterion(name) is None:
             labels = component_names(random)
-            own = [label for label in labels if label.endswith(f":{name}")]
-            needed = f"needed one of {', '.join(own)}" if own else nearest(name, labels, "there are")
-            found = f"{show(name)} is neither a trait with a direct effect nor a component of {term}"
-            problems.add(("decisions", *place), f"{found}; {needed}")
+            of_trait = [label for label in labels if label.endswith(f":{name}")]
+            needed = f"needed one of {', '.join(of_trait)}" if of_trait else nearest(name, labels, "there are")
+            got = f"{show(name)} is neither a trait with a direct effect nor a component of {term}"
+            problems.add(("decisions", *place), f"{got}; {needed}")
 
 
 def _related(model: Model) -> str:

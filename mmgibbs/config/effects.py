@@ -315,8 +315,8 @@ class Model(Section):
         return any(random.relationship.of_pedigree for random in self.random.values())
 
     def as_file(self) -> dict:
-        other = OF_A_MIXED_MODEL if self.plugin else ("plugin", *OF_A_REGRESSION)
-        return {key: v for key, v in super().as_file().items() if key not in other}
+        unused = OF_A_MIXED_MODEL if self.plugin else ("plugin", *OF_A_REGRESSION)
+        return {key: v for key, v in super().as_file().items() if key not in unused}
 
 
 def component_names(term: Random | Sequence[Trait]) -> tuple[str, ...]:

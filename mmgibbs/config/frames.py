@@ -56,8 +56,8 @@ def _convert_pandas(table: Any) -> pl.DataFrame:
     if len(repeated) == len(names):
         table = table.reset_index(drop=True)
     elif repeated:
-        others = [name for i, name in enumerate(names) if i not in repeated]
-        table = table.set_axis(levels.droplevel(repeated).set_names(others))
+        unique = [name for i, name in enumerate(names) if i not in repeated]
+        table = table.set_axis(levels.droplevel(repeated).set_names(unique))
     if any(name is not None for name in table.index.names):
         table = table.reset_index()
     return pl.DataFrame([_column(name, table.iloc[:, j]) for j, name in enumerate(_names(table))])

@@ -119,12 +119,12 @@ class Genotypes(Section):
     def completed(self) -> Self:
         """With the files beside it, where the format has some and the analysis does not name them."""
         beside = BESIDE.get(self.chosen_format or "", (None, None))
-        found = {
+        completed = {
             key: self.file.with_suffix(ending)
             for key, ending in zip(("map", "animals"), beside, strict=True)
             if ending is not None and getattr(self, key) is None
         }
-        return self.model_copy(update=found)
+        return self.model_copy(update=completed)
 
     @property
     def chosen_format(self) -> str | None:

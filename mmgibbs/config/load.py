@@ -51,8 +51,8 @@ def load_config(source: str | os.PathLike | dict, overrides: Sequence[str] = ())
         where = os.fspath(source)
         if "\n" in where:
             lines = len(where.strip("\n").split("\n"))
-            found = f"a text of {lines} lines" if lines > 1 else f"{where!r}, a text with a line break"
-            raise ConfigError(f"analysis: found {found}, needed the path of a YAML file or a dict")
+            got = f"a text of {lines} lines" if lines > 1 else f"{where!r}, a text with a line break"
+            raise ConfigError(f"analysis: found {got}, needed the path of a YAML file or a dict")
         tree = read_yaml(Path(where))
         path = Path(os.path.abspath(where))
         folder = path.parent

@@ -295,9 +295,11 @@ class MarkerEffects(Section):
             can = " or ".join(ACROSS_TRAITS[across])
             out.append((("across_traits",), f"{across} cannot be combined with prior: {self.prior}; needed {can}"))
         elif self.n_states and MOST_TRAITS[across] < T:
-            other = "one_by_one (up to 6 traits), " if across == "joint" and MOST_TRAITS["one_by_one"] >= T else ""
-            found = f"found {across} with {T} traits, which are {self.n_states} sets of traits"
+            alternative = (
+                "one_by_one (up to 6 traits), " if across == "joint" and MOST_TRAITS["one_by_one"] >= T else ""
+            )
+            got = f"found {across} with {T} traits, which are {self.n_states} sets of traits"
             out.append(
-                (("across_traits",), f"{found}; needed at most {MOST_TRAITS[across]}, {other}shared or independent")
+                (("across_traits",), f"{got}; needed at most {MOST_TRAITS[across]}, {alternative}shared or independent")
             )
         return out

@@ -79,7 +79,9 @@ def translate(section: type[Section], error: ValidationError, given: Mapping[str
         if e["type"] == "missing":
             problems.add((str(key), *map(str, rest)), "missing, needed here")
             continue
-        if any(isinstance(part, int) for part in rest) or e["type"] == "too_short":  # one problem of a list is enough
+        if (
+            any(isinstance(key_or_number, int) for key_or_number in rest) or e["type"] == "too_short"
+        ):  # one problem of a list is enough
             if key in lists:
                 continue
             lists.add(key)
@@ -97,22 +99,22 @@ def _located(kind: Any, location: Sequence[str | int], value: Any) -> tuple[Plac
     """Place below the field, the item of a list in words, type and value, of an error at a location of pydantic."""
     place: list[str] = []
     item = ""
-    for i, part in enumerate(location):
+    for i, key in enumerate(location):
         inner = _plain(kind)[0]
-        if isinstance(part, int):
+        if isinstance(key, int):
             items = get_args(inner)
-            kind = items[0] if items[-1] is Ellipsis else items[part]
+            kind = items[0] if items[-1] is Ellipsis else items[key]
             if isinstance(value, list):
                 of = "row {} of the matrix: " if get_origin(_plain(kind)[0]) is tuple else "value {} of the list: "
-                item, value = item or of.format(part + 1), value[part]
+                item, value = item or of.format(key + 1), value[key]
         elif get_origin(inner) is dict:
             names, values = get_args(inner)
             is_name = location[i + 1 : i + 2] == ["[key]"]
-            place.append(part)
+            place.append(key)
             if is_name:
-                return tuple(place), item, names, part
-            kind, value = values, value.get(part) if isinstance(value, dict) else value
-        elif (chosen := _tagged(inner, str(part))) is not None:
+                return tuple(place), item, names, key
+            kind, value = values, value.get(key) if isinstance(value, dict) else value
+        elif (chosen := _tagged(inner, str(key))) is not None:
             kind = chosen
         else:  # a section, which has located its problems
             return (*place, *(str(p) for p in location[i:] if p != "[key]")), item, kind, value
@@ -122,7 +124,9 @@ def _located(kind: Any, location: Sequence[str | int], value: Any) -> tuple[Plac
 def _tagged(kind: Any, tag: str) -> Any:
     """The type with this tag of one of several; None where none has it."""
     several = get_args(kind) if get_origin(kind) in (Union, UnionType) else ()
-    return next((one for one in several if any(isinstance(m, Tag) and m.tag == tag for m in _plain(one)[1])), None)
+    return next(
+        (option for option in several if any(isinstance(m, Tag) and m.tag == tag for m in _plain(option)[1])), None
+    )
 
 
 def _plain(kind: Any) -> tuple[Any, list[Any]]:
@@ -133,7 +137,7 @@ def _plain(kind: Any) -> tuple[Any, list[Any]]:
             kind, *more = get_args(kind)
             metadata = [*_flat(more), *metadata]
         elif get_origin(kind) in (Union, UnionType) and type(None) in get_args(kind) and len(get_args(kind)) == 2:
-            kind = next(one for one in get_args(kind) if one is not type(None))
+            kind = next(option for option in get_args(kind) if option is not type(None))
         else:
             return kind, metadata
 

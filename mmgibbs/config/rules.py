@@ -37,12 +37,12 @@ class Clash(NamedTuple):
     why: str = ""
 
     def message_on(self, section: Any) -> str:
-        value, other = getattr(section, self.key), getattr(section, self.other)
+        value, other_value = getattr(section, self.key), getattr(section, self.other)
         is_wrong = value in self.values if self.values else value != type(section).model_fields[self.key].default
-        if not is_wrong or other not in self.others:
+        if not is_wrong or other_value not in self.others:
             return ""
         shown, name = "true" if value is True else value, self.other.removeprefix("sampling_")
-        return f"found {shown}, which cannot be combined with {name}: {other}{self.why}; needed {self.needed}"
+        return f"found {shown}, which cannot be combined with {name}: {other_value}{self.why}; needed {self.needed}"
 
 
 ANY: tuple[str, ...] = ()
@@ -60,12 +60,12 @@ def broken(rules: Iterable[Rule | Clash], section: Any) -> Iterator[tuple[tuple[
             yield tuple(filter(None, rule.key.split("."))), message
 
 
-def _is_given(key: str, **others: object) -> Callable[[Any], bool]:
+def _is_given(key: str, **values: object) -> Callable[[Any], bool]:
     """Whether a key has a value, and other keys those values."""
 
     def check(s: Any) -> bool:
         given = getattr(s, key) not in (None, "auto", (), {})
-        return given and all(getattr(s, k) is v or (v is not None and getattr(s, k) == v) for k, v in others.items())
+        return given and all(getattr(s, k) is v or (v is not None and getattr(s, k) == v) for k, v in values.items())
 
     return check
 

@@ -104,7 +104,7 @@ def to_line(text: str) -> str:
 
 def dotted(path: Iterable[str]) -> str:
     """A YAML path as errors show it."""
-    return ".".join(to_line(part) for part in path)
+    return ".".join(to_line(key) for key in path)
 
 
 def read_yaml(path: Path) -> object:
@@ -149,8 +149,8 @@ def parse_yaml(text: str, where: str) -> object:
         # the reader: a control character or half a character, found before there are lines to speak of
         at = next((i for i, c in enumerate(text) if not c.isprintable() and c not in "\t\r\n"), None)
         line = "" if at is None else f" line {text.count(chr(10), 0, at) + 1}"
-        found = "a character that cannot be in a file" if at is None else f"the character {text[at]!a}"
-        raise ConfigError(f"{where}{line}: is not readable text: found {found}, needed an analysis (YAML)") from None
+        got = "a character that cannot be in a file" if at is None else f"the character {text[at]!a}"
+        raise ConfigError(f"{where}{line}: is not readable text: found {got}, needed an analysis (YAML)") from None
     except ConfigError:
         raise
     except (ValueError, OverflowError):

@@ -97,8 +97,8 @@ def with_default_priors(analysis: Analysis, model: Model) -> Model:
         if not of_unit or effect.kind == "covariate":
             return effect
         if isinstance(effect.prior_variance, dict):
-            own = dict.fromkeys(of_unit, PRIOR_VARIANCE) | effect.prior_variance
-            return effect.model_copy(update={"prior_variance": own})
+            variances = dict.fromkeys(of_unit, PRIOR_VARIANCE) | effect.prior_variance
+            return effect.model_copy(update={"prior_variance": variances})
         if "prior_variance" in effect.model_fields_set:
             return effect
         prior = PRIOR_VARIANCE if len(of_unit) == len(effect.traits) else dict.fromkeys(of_unit, PRIOR_VARIANCE)
@@ -163,10 +163,10 @@ def check_unit_residuals(analysis: Analysis, residual: ResidualVariance, problem
     if residual.start is None or not unit or {len(residual.start), *map(len, residual.start)} != size:
         return
     for i in unit:
-        found = float(np.asarray(residual.start)[i, i])
-        if found != 1.0:
+        variance = float(np.asarray(residual.start)[i, i])
+        if variance != 1.0:
             problems.add(
                 ("variances", "residual", "start"),
-                f"found {found:g} for {analysis.traits[i].name}, needed 1: the residual variance of a "
+                f"found {variance:g} for {analysis.traits[i].name}, needed 1: the residual variance of a "
                 f"{analysis.traits[i].type} trait sets the scale of its liability",
             )

@@ -22,6 +22,7 @@ from mmgibbs.config.fields import (
     TermName,
 )
 from mmgibbs.config.messages import Expected, keys_by_kind
+from mmgibbs.config.structures import Structure
 
 _ROWS = {"type": "array", "items": {"type": "number"}, "minItems": 1}
 _MATRIX = ({"type": "number"}, {"type": "array", "items": _ROWS, "minItems": 1})
@@ -96,8 +97,9 @@ class Variance(Section):
     """flat, {df, scale} (inverse Wishart), {h2: uniform} or {half_t: {df, scale}}. Default: flat; proper for traits in
     categories."""
 
-    structure: Choice[Literal["full", "diagonal"]] = "full"
-    """full, or diagonal: no covariances between components."""
+    structure: Structure = Structure()
+    """full; diagonal: no covariances between components; or a structure with fewer parameters: factor_analytic,
+    compound_symmetry, ar1, antedependence, or a mapping {kind, factors, variances, loading_sd}."""
 
     @classmethod
     def long_form(cls, value: object) -> object:
@@ -146,8 +148,8 @@ class ResidualVariance(Variance):
 
     def of_class(self, name: str) -> Variance:
         """What holds for one class."""
-        own = self.classes.get(name)
-        given = {} if own is None else {key: getattr(own, key) for key in own.model_fields_set}
+        section = self.classes.get(name)
+        given = {} if section is None else {key: getattr(section, key) for key in section.model_fields_set}
         return self.model_copy(update=given | {"classes": {}})
 
 

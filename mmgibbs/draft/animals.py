@@ -48,8 +48,8 @@ class Animals:
     @property
     def crossed(self) -> Column | None:
         """A column named for the dam that has the sires of the pedigree, or the other way round."""
-        for column, other in ((self.sire, "dam"), (self.dam, "sire")):
-            if column is not None and recognised(column.name, other):
+        for column, role in ((self.sire, "dam"), (self.dam, "sire")):
+            if column is not None and recognised(column.name, role):
                 return column
         return None
 
@@ -127,14 +127,14 @@ def _genotyped_column(columns: Sequence[Column], genotyped: KnownIds) -> Column 
     """The column with the genotyped animals: one that is named for animals, if any of its ids has genotypes; else the
     one that has most of the ids.
     """
-    own = [c for c in columns if not recognised(c.name, "sire") and not recognised(c.name, "dam")]
-    of_animals = [c for c in own if recognised(c.name, "id")]
-    of_plants = [c for c in own if c.name.lower() in OF_PLANTS]
+    candidates = [c for c in columns if not recognised(c.name, "sire") and not recognised(c.name, "dam")]
+    of_animals = [c for c in candidates if recognised(c.name, "id")]
+    of_plants = [c for c in candidates if c.name.lower() in OF_PLANTS]
     for likely in (of_animals, of_plants):
         best = _best_matching_column(likely, genotyped)
         if best is not None:
             return best
-    best = _best_matching_column(own, genotyped)
+    best = _best_matching_column(candidates, genotyped)
     if best is None or best.numbers is None:
         return best
     known, distinct = genotyped.count(best)  # weights and numbers of herds are numbers of animals too
@@ -143,9 +143,9 @@ def _genotyped_column(columns: Sequence[Column], genotyped: KnownIds) -> Column 
 
 def _best_matching_column(columns: Sequence[Column], ids: KnownIds) -> Column | None:
     """The column with most of these ids, and among those that have as many, the one with fewest others."""
-    found = {c.name: ids.count(c) for c in columns}
-    with_some = [c for c in columns if found[c.name][0] > 0]
-    return max(with_some, key=lambda c: (found[c.name][0], -found[c.name][1]), default=None)
+    counts = {c.name: ids.count(c) for c in columns}
+    with_some = [c for c in columns if counts[c.name][0] > 0]
+    return max(with_some, key=lambda c: (counts[c.name][0], -counts[c.name][1]), default=None)
 
 
 def _extract_parents(pedigree: Pedigree) -> pl.DataFrame:
@@ -183,9 +183,9 @@ def _agreeing(animal: Column, columns: Sequence[Column], kin: _Kin, role: str) -
     ids = pl.DataFrame({"id": kin.known.spell(animal)})
     records = ids.join(kin.parents, on="id", how="left", maintain_order="left")
     agreeing = [c for c in columns if c is not animal and _agrees(c, records[role], kin.known)]
-    own = next((c for c in agreeing if recognised(c.name, role)), None)
-    if own is not None:
-        return own
+    recognised_column = next((c for c in agreeing if recognised(c.name, role)), None)
+    if recognised_column is not None:
+        return recognised_column
     for column in agreeing:
         pairs = int((column.text.is_not_null() & records[role].is_not_null()).sum())
         crossed = recognised(column.name, _OTHER[role])

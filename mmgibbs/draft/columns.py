@@ -88,8 +88,8 @@ class Column:
     def odd_ones(self) -> str:
         """'2 values that are none (8..3, missing)'."""
         assert self.odd is not None
-        found = self.text.filter(self.odd).unique(maintain_order=True).to_list()
-        shown = ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
+        tokens = self.text.filter(self.odd).unique(maintain_order=True).to_list()
+        shown = ", ".join(tokens[:3]) + (", ..." if len(tokens) > 3 else "")
         return f"{counted(int(self.odd.sum()), 'value')} that {agreeing(int(self.odd.sum()), 'is')} none ({shown})"
 
     @property
@@ -120,7 +120,7 @@ class Column:
 
 def missing_tokens(frame: pl.DataFrame) -> tuple[str, ...]:
     """Further texts that mean a missing value: the only texts of a column that else has numbers."""
-    found: list[str] = []
+    missing: list[str] = []
     for name in frame.columns:
         text = frame[name].drop_nulls()
         text = text.filter(~text.is_in(list(MISSING)))
@@ -129,8 +129,8 @@ def missing_tokens(frame: pl.DataFrame) -> tuple[str, ...]:
         no_number = text.filter(numbers.is_null() | text.is_in(list(ALSO_MISSING)))
         tokens = no_number.unique().to_list()
         if tokens and len(no_number) < len(text) and set(tokens) <= set(ALSO_MISSING):
-            found += [t for t in sorted(tokens) if t not in found]
-    return tuple(found)
+            missing += [t for t in sorted(tokens) if t not in missing]
+    return tuple(missing)
 
 
 def is_ambiguous(cell: str) -> bool:

@@ -23,6 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--traits", metavar="A,B,...", help="columns to analyse, with commas between them (default: guessed)"
     )
+    parser.add_argument(
+        "--formula",
+        metavar="TEXT",
+        help="the model in the grammar of lme4, 'weight ~ sex + (1 | animal)', in place of a guess",
+    )
+    parser.add_argument(
+        "--family", metavar="TYPE", help="with --formula, the type of its traits: normal, binary, ordinal or count"
+    )
     add_output(parser, "the file to write (default: %(default)s)", "YAML", "analysis.yaml")
     add_overwrite(parser, "replace the file if it exists")
 
@@ -37,6 +45,8 @@ def main(args: argparse.Namespace) -> int:
         overwrite=args.overwrite,
         widths=_widths(args.widths, "widths"),
         pedigree_widths=_widths(args.pedigree_widths, "pedigree_widths"),
+        formula=args.formula,
+        family=args.family,
     )  # fmt: skip
     print("\n".join(made.said))
     print(f"\nwritten to {made.path}")
@@ -55,8 +65,8 @@ def _widths(text: str | None, name: str) -> tuple[int, ...] | None:
 
     if text is None:
         return None
-    numbers = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and int(part) > 0 for part in numbers):
+    numbers = [width.strip() for width in text.split(",")]
+    if not all(width.isdecimal() and int(width) > 0 for width in numbers):
         raise ConfigError(f"init: {option_name(name)}: found '{text}', needed whole numbers such as 8,8,6")
     return tuple(map(int, numbers))
 

@@ -258,8 +258,8 @@ def _count_genotyped(ids: pl.Series, animals: Animals) -> tuple[int, int]:
         raise ConfigError(
             f"init: found no column of the records with the ids of animals, which {option_name('genotypes')} needs"
         )
-    own = animals.animal.text.drop_nulls().unique()
-    return int(own.is_in(ids.to_list()).sum()), len(own)
+    animal_ids = animals.animal.text.drop_nulls().unique()
+    return int(animal_ids.is_in(ids.to_list()).sum()), len(animal_ids)
 
 
 # ------------------------------------------------------------------------------------------------ columns
@@ -272,14 +272,14 @@ def _roles_of_animals(animals: Animals) -> dict[str, Role]:
 
 
 def _constant_by_animal(
-    columns: Sequence[Column], animals: Animals, found: dict[str, Role], wanted: Sequence[str]
+    columns: Sequence[Column], animals: Animals, roles: dict[str, Role], wanted: Sequence[str]
 ) -> dict[str, Role]:
     """Numbers that are the same in all records of an animal: as a trait they would count as often as it has records."""
     of = animals.animal
     if of is None or of.records_per_level < _REPEATED:
         return {}
-    constant = [c for c in columns if found[c.name].use == "trait" and determines(of, c)]
-    if all(found[c.name].use != "trait" or c in constant for c in columns):
+    constant = [c for c in columns if roles[c.name].use == "trait" and determines(of, c)]
+    if all(roles[c.name].use != "trait" or c in constant for c in columns):
         return {}  # nothing else to analyse
     why = f"each {of.name} has one value of it; in several records it would count several times"
     return {c.name: Role("left out", why) for c in constant if c.name not in wanted}
@@ -304,10 +304,10 @@ def _choose_traits(g: Guess, wanted: Sequence[str]) -> None:
         slips = [
             f"{c.name} has numbers, and {c.odd_ones}, the first in row {g.odd[c.name]}" for c in g.columns if g.slips(c)
         ]
-        found = f", found {'; '.join(slips)}" if slips else ""
+        got = f", found {'; '.join(slips)}" if slips else ""
         correct = "these values corrected, or " if slips else ""
         raise ConfigError(
-            f"init: {g.phenotypes.name}: no column looks like a trait{found}; needed {correct}"
+            f"init: {g.phenotypes.name}: no column looks like a trait{got}; needed {correct}"
             f"{option_name('traits')}, a column"
         )
     likely = sorted(  # stable: the first of those that are alike

@@ -15,9 +15,9 @@ from mmgibbs.config import Analysis, load_config
 from mmgibbs.config.schema import write_schema
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
-from mmgibbs.draft.guess import Guess, guess
+from mmgibbs.draft.guess import guess
 from mmgibbs.draft.method import GIBBS, Method
-from mmgibbs.draft.write import analysis_text, explain_guess
+from mmgibbs.draft.texts import DraftText, TextOfFormula, TextOfGuess
 from mmgibbs.errors import ConfigError, MmgibbsError, ModelError, option, option_name
 
 
@@ -43,6 +43,8 @@ def init(
     overwrite: bool = False,
     widths: Sequence[int] | None = None,
     pedigree_widths: Sequence[int] | None = None,
+    formula: str | None = None,
+    family: str | None = None,
 ) -> Draft:
     """Look at tables and write a first analysis file, with comments and alternatives.
 
@@ -65,6 +67,10 @@ def init(
         Replace the file if it exists.
     widths, pedigree_widths : sequence of int, optional
         Widths of the columns in characters, where they are fixed, of the records and of the pedigree.
+    formula : str, optional
+        The model in the grammar of lme4, such as "weight ~ sex + (1 | animal)", in place of a guess; see `Model`.
+    family : str, optional
+        With a formula, the type of its traits: normal (the default), binary, ordinal or count.
 
     Returns
     -------
@@ -102,7 +108,7 @@ def init(
         _check_widths(name, given_widths)
     return draft(
         phenotypes, pedigree, genotypes, tuple(columns), output,
-        overwrite=overwrite, widths=widths, pedigree_widths=pedigree_widths,
+        overwrite=overwrite, widths=widths, pedigree_widths=pedigree_widths, formula=formula, family=family,
     )  # fmt: skip
 
 
@@ -124,6 +130,8 @@ def draft(
     overwrite: bool = False,
     widths: Sequence[int] | None = None,
     pedigree_widths: Sequence[int] | None = None,
+    formula: str | None = None,
+    family: str | None = None,
 ) -> Draft:
     """Look at the tables and write a commented analysis file, as `init`, whose arguments these are."""
     path = Path(output)
@@ -131,11 +139,22 @@ def draft(
     _refuse(path, tables, overwrite)
     of_animals = None if pedigree is None else Path(pedigree)
     of_genotypes = None if genotypes is None else Path(genotypes)
-    found = guess(Path(phenotypes), of_animals, of_genotypes, traits, widths, pedigree_widths)
+    if formula is None:
+        if family is not None:
+            raise ConfigError(f"init: {option_name('family')} belongs to {option_name('formula')}; expected both")
+        text: DraftText = TextOfGuess(
+            guess(Path(phenotypes), of_animals, of_genotypes, traits, widths, pedigree_widths), path
+        )
+    else:
+        given = {"traits": traits, "widths": widths, "pedigree_widths": pedigree_widths}
+        refused_option = next((name for name, value in given.items() if value), None)
+        if refused_option is not None:
+            raise ConfigError(f"init: {option_name(refused_option)} cannot be combined with {option_name('formula')}")
+        text = TextOfFormula(formula, family or "normal", Path(phenotypes), of_animals, of_genotypes, path)
     new = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        refused, method = _write_accepted(found, path, new)
+        refused, method = _write_accepted(text, new)
         write_schema(path.parent)
         new.replace(path)
     except OSError as error:
@@ -143,7 +162,7 @@ def draft(
     finally:
         new.unlink(missing_ok=True)
     reason = method.describe()
-    return Draft(path, [*explain_guess(found), *([f"warning: {reason}"] if reason else [])], refused)
+    return Draft(path, [*text.explain(), *([f"warning: {reason}"] if reason else [])], refused)
 
 
 def _refuse(path: Path, tables: Sequence[Path], overwrite: bool) -> None:
@@ -158,25 +177,25 @@ def _refuse(path: Path, tables: Sequence[Path], overwrite: bool) -> None:
         )
 
 
-def _write_accepted(g: Guess, path: Path, new: Path) -> tuple[str | None, Method]:
+def _write_accepted(text: DraftText, new: Path) -> tuple[str | None, Method]:
     """Write the analysis to `new`, with the first method that `mmgibbs check` accepts; return what it would refuse, and
     the method.
     """
-    new.write_text(analysis_text(g, path), encoding="utf-8")
+    new.write_text(text.write(GIBBS), encoding="utf-8")
     try:
         analysis = load_config(new)
         prepared = prepare(analysis)
         try:
             assemble(analysis, prepared)
         except ModelError as error:
-            return _write_other_method(g, path, new, analysis, prepared, str(error))
+            return _write_other_method(text, new, analysis, prepared, str(error))
     except MmgibbsError as error:
         return str(error).replace(f"{new}: ", ""), GIBBS
     return None, GIBBS
 
 
 def _write_other_method(
-    g: Guess, path: Path, new: Path, analysis: Analysis, prepared: Prepared, refused: str
+    text: DraftText, new: Path, analysis: Analysis, prepared: Prepared, refused: str
 ) -> tuple[str | None, Method]:
     """Where flat priors leave no posterior: REML where it can estimate every variance, else BLUP; proper priors of
     traits that are not normal.
@@ -184,15 +203,15 @@ def _write_other_method(
     is_normal = all(trait.type == "normal" for trait in analysis.traits)
     for method in (Method("reml"), _given_variances(prepared)) if is_normal else (_proper_priors(prepared),):
         method = method._replace(reason=" ".join(refused.replace(f"{new}: ", "").split()))
-        new.write_text(analysis_text(g, path, method), encoding="utf-8")
-        other = load_config(new)
+        new.write_text(text.write(method), encoding="utf-8")
+        completed = load_config(new)
         try:
-            assembled = assemble(other, prepared)
+            assembled = assemble(completed, prepared)
         except ModelError:
             continue
         if not (method.name == "reml" and assembled.undetermined):
             return None, method
-    new.write_text(analysis_text(g, path), encoding="utf-8")
+    new.write_text(text.write(GIBBS), encoding="utf-8")
     return refused, GIBBS
 
 

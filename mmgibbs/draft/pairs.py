@@ -57,18 +57,18 @@ def time_and_status(columns: Sequence[Column]) -> TimeAndStatus | None:
         time = next((c for c in times if _is_time(c)), None)
         if time is None:
             continue
-        zero, one = sorted(status.values(), key=float)
+        zero, event = sorted(status.values(), key=float)
         goes_on = any(word in _STILL for word in split_words(status.name))
-        return TimeAndStatus(time, status, *((one, zero) if goes_on else (zero, one)))
+        return TimeAndStatus(time, status, *((event, zero) if goes_on else (zero, event)))
     return None
 
 
 def cases_of_size(columns: Sequence[Column]) -> CasesOfSize | None:
     """Whole numbers that are never above those of another column, one of them named for cases or both for what they
     are; sizes differ from 1 and mostly from the cases."""
-    whole = [c for c in columns if c.whole and c.levels > 1 and c.known and not c.years]
-    for size in whole:
-        for cases in whole:
+    counts = [c for c in columns if c.whole and c.levels > 1 and c.known and not c.years]
+    for size in counts:
+        for cases in counts:
             if (
                 cases is not size
                 and has_word(size.name, SIZES)

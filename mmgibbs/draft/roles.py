@@ -70,18 +70,18 @@ def hint(name: str) -> str | None:
 
 def roles(columns: Sequence[Column], named: bool) -> dict[str, Role]:
     """Column -> what it is for; `named`: the table has names of columns."""
-    found = {c.name: _role(c, named) for c in columns}
-    reasons = _results(columns) | _class_values(columns, found) | _numbers_of_records(columns)
-    found |= {name: Role("left out", why) for name, why in reasons.items() if found[name].use == "trait"}
-    if not any(role.use == "trait" for role in found.values()):
-        found |= _trait_of_last_resort(columns, found)
-    return found
+    by_column = {c.name: _role(c, named) for c in columns}
+    reasons = _results(columns) | _class_values(columns, by_column) | _numbers_of_records(columns)
+    by_column |= {name: Role("left out", why) for name, why in reasons.items() if by_column[name].use == "trait"}
+    if not any(role.use == "trait" for role in by_column.values()):
+        by_column |= _trait_of_last_resort(columns, by_column)
+    return by_column
 
 
 def _results(columns: Sequence[Column]) -> dict[str, str]:
     """Columns of numbers that are no records, and why: named for results, or two and more for components of a value."""
     numbers = [c.name for c in columns if c.numbers is not None and not c.whole]
-    stems = {name: found[1] for name in numbers if (found := COMPONENT.match(name))}
+    stems = {name: match[1] for name in numbers if (match := COMPONENT.match(name))}
     out = {}
     for name, stem in stems.items():
         alike = [n for n, s in stems.items() if s == stem]
@@ -90,9 +90,9 @@ def _results(columns: Sequence[Column]) -> dict[str, str]:
     return out | {n: "named for a result or a true value, not a record" for n in numbers if has_word(n, RESULTS)}
 
 
-def _class_values(columns: Sequence[Column], found: dict[str, Role]) -> dict[str, str]:
+def _class_values(columns: Sequence[Column], roles: dict[str, Role]) -> dict[str, str]:
     """Numbers with one value for each level of a class, such as the height of a place: no records of the animals."""
-    classes = [c for c in columns if found[c.name].use in ("class", "random") and c.records_per_level >= _OF_RANDOM]
+    classes = [c for c in columns if roles[c.name].use in ("class", "random") and c.records_per_level >= _OF_RANDOM]
     numbers = [c for c in columns if c.numbers is not None and c.levels > 1]
     return {
         c.name: f"each level of {of.name} has one value of it" for c in numbers for of in classes if determines(of, c)
@@ -177,11 +177,11 @@ def _class_role(c: Column, said: str | None, why: str) -> Role:
     return Role("left out", f"{size}")
 
 
-def _trait_of_last_resort(columns: Sequence[Column], found: dict[str, Role]) -> dict[str, Role]:
+def _trait_of_last_resort(columns: Sequence[Column], roles: dict[str, Role]) -> dict[str, Role]:
     """Where nothing looks like a trait: numbers of many values first, else a text or code that is no known class."""
     by_name = {c.name: c for c in columns}
-    many = [n for n, role in found.items() if role.use == "covariate"]
-    codes = [n for n, r in found.items() if by_name[n].levels > 1 and not by_name[n].dates and hint(n) is None]
+    many = [n for n, role in roles.items() if role.use == "covariate"]
+    codes = [n for n, r in roles.items() if by_name[n].levels > 1 and not by_name[n].dates and hint(n) is None]
     codes.sort(key=lambda n: (by_name[n].numbers is None, by_name[n].levels))
     chosen = max(many, key=lambda n: by_name[n].levels) if many else next(iter(codes), None)
     return {} if chosen is None else {chosen: Role("trait", "no other column looks more like a trait")}

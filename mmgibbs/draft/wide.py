@@ -43,9 +43,9 @@ def split_columns(frame: pl.DataFrame, wanted: Sequence[str]) -> tuple[list[str]
     rest = [c for c in frame.columns if c not in left_out]
     if len(rest) > MAX_LOOKED_AT:
         chosen = set(_most_promising(frame.select(rest), wanted))
-        others = [c for c in rest if c not in chosen]
+        remaining = [c for c in rest if c not in chosen]
         why = f"init looks at {MAX_LOOKED_AT} columns at most; name in --traits what else is a trait"
-        aside.append(SetAside(others[0], len(others), why))
+        aside.append(SetAside(remaining[0], len(remaining), why))
         rest = [c for c in rest if c in chosen]
     return rest, aside
 

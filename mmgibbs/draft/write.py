@@ -31,7 +31,7 @@ _FEW_RECORDS = 100  # below it variances can hardly be estimated
 
 def analysis_text(g: Guess, path: Path, method: Method = GIBBS) -> str:
     """The whole file, which is to be written to `path`: its folder is what paths in it are relative to."""
-    name = _file_name(path)
+    name = file_name(path)
     lines = [
         *_head(g, path),
         f"name: {_yaml(name)}",
@@ -125,10 +125,10 @@ def _explain_pairs(g: Guess) -> list[str]:
                 "model until they have one (see model.fixed)"
             )
     for c in g.traits:
-        found = find_missing_codes(c.numbers) if c.numbers is not None and guess_type(c)[0] == "normal" else None
-        if found is not None:
+        codes = find_missing_codes(c.numbers) if c.numbers is not None and guess_type(c)[0] == "normal" else None
+        if codes is not None:
             path = f"traits.{_name(c)}"
-            out.append("warning: " + found.describe(path, c.name, f"write {path}.missing: {found.written()}"))
+            out.append("warning: " + codes.describe(path, c.name, f"write {path}.missing: {codes.written()}"))
     known = g.traits[0].known
     if known < _FEW_RECORDS:
         out.append(f"warning: {known} records of {g.traits[0].name} are too few to estimate variances well")
@@ -183,14 +183,14 @@ def _dams(g: Guess) -> str | None:
     animal = g.animals.animal
     if g.pedigree is None or animal is None:
         return None
-    own = animal.text.drop_nulls().unique()
-    codes = g.pedigree.codes(own).drop_nulls().to_list()
+    ids = animal.text.drop_nulls().unique()
+    codes = g.pedigree.codes(ids).drop_nulls().to_list()
     of_each = _dams_by_record(g)
     dams = set(of_each)
     if not dams:
         return None
-    both, each = len(dams & set(codes)), len(of_each) / len(dams)
-    progeny = f"{each:.1f}".removesuffix(".0")
+    both, share = len(dams & set(codes)), len(of_each) / len(dams)
+    progeny = f"{share:.1f}".removesuffix(".0")
     if len(dams) == 1:
         return f"1 dam has {progeny} progeny with records; {'it has' if both else 'it has no'} records of its own"
     have = f"{both:,} have records of their own" if both > 1 else f"{both or 'none'} has records of its own"
@@ -225,7 +225,7 @@ def _head(g: Guess, path: Path) -> list[str]:
 
 
 def _data(g: Guess, folder: Path) -> list[str]:
-    lines = ["data:", f"  phenotypes: {_yaml(_relative(g.phenotypes, folder))}"]
+    lines = ["data:", f"  phenotypes: {_yaml(relative_path(g.phenotypes, folder))}"]
     if g.widths is not None:
         lines.append(f"  widths: {list(g.widths)}")
     if not g.named:
@@ -233,13 +233,13 @@ def _data(g: Guess, folder: Path) -> list[str]:
         lines.append("  # The file has no line of names: give the columns meaningful names.")
         lines.append(f"  header: [{names}]")
     if g.decimal is not None:
-        other = "." if g.decimal == "," else ","
-        if_not = f": write {json.dumps(other)} if not" if g.decimal_is_guessed else ""
+        thousands = "." if g.decimal == "," else ","
+        if_not = f": write {json.dumps(thousands)} if not" if g.decimal_is_guessed else ""
         lines.append(f"  decimal: {json.dumps(g.decimal)}  # {_explain_commas(g)}{if_not}")
     if g.missing:
         lines.append(f"  missing: {_list([*MISSING, *g.missing])}")
     if g.pedigree_file is not None:
-        lines.append(f"  pedigree: {_yaml(_relative(g.pedigree_file, folder))}")
+        lines.append(f"  pedigree: {_yaml(relative_path(g.pedigree_file, folder))}")
         if g.pedigree_widths is not None:
             lines.append(f"  pedigree_widths: {list(g.pedigree_widths)}")
     if g.unknown_parent:
@@ -250,7 +250,7 @@ def _data(g: Guess, folder: Path) -> list[str]:
             f"  add_missing_animals: true  # {counted(absent, 'recorded animal', 'has')} no row in the pedigree"
         )
     if g.genotypes is not None:
-        lines.append(f"  genotypes: {_yaml(_relative(g.genotypes, folder))}")
+        lines.append(f"  genotypes: {_yaml(relative_path(g.genotypes, folder))}")
         lines.append("  # genotypes: {file: ..., quality: {maf: 0.05, call_rate: 0.95}}")
     return lines
 
@@ -494,14 +494,14 @@ def _list(values: Iterable[str]) -> str:
     return f"[{', '.join(_yaml(v) if v else json.dumps(v) for v in values)}]"
 
 
-def _relative(path: Path, folder: Path) -> str:
+def relative_path(path: Path, folder: Path) -> str:
     try:
         return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
     except ValueError:  # another drive
         return path.resolve().as_posix()
 
 
-def _file_name(path: Path) -> str:
+def file_name(path: Path) -> str:
     return path.stem if path.stem != "analysis" else (path.resolve().parent.name or "analysis")
 
 

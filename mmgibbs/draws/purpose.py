@@ -45,7 +45,7 @@ REGRESSION_RESCALE = 27  # parameter expansion
 REGRESSION_START = 28  # starting values
 MARGINAL = 29  # variances of the mixed model with the location effects integrated out
 PREDICTION_ERROR = 30  # prediction errors at known variances
-CORRELATION = 31  # parameters of relationships, such as correlations of neighbouring plots
+STRUCTURE = 31  # parameters of structured covariance matrices: seeds of a generator
 
 MAX_TERM = (1 << 24) - 1
 _WORD = 1 << 32

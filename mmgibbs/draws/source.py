@@ -17,6 +17,7 @@ NAMES = (
     "polya_gamma",
     "poisson_log_normal",
 )
+BLOCK_NAMES = ("phases", "small_matrices", "inverse_wishart", "rounds", "spd")  # for all threads of a block together
 _INCLUDE = re.compile(r'^#include "(\w+)\.cuh"\n', re.MULTILINE)
 
 
@@ -26,13 +27,13 @@ def cuda_source(*names: str) -> str:
     Compile with --fmad=false (NVRTC) or -ffp-contract=off (g++, after host_shim.h): then every draw equals Numba's bit
     for bit. All functions are in namespace mmgibbs and take the arguments of their Python namesakes; pairs come back by
     reference. Do not write `using namespace mmgibbs`: its log and exp would meet CUDA's.
-    ValueError for a name that is not one of NAMES.
+    ValueError for a name that is not one of NAMES or BLOCK_NAMES.
     """
     parts: dict[str, str] = {}
 
     def add(name: str) -> None:
-        if name not in NAMES:
-            raise ValueError(f"CUDA header of a draw: found {name!r}, needed one of {', '.join(NAMES)}")
+        if name not in NAMES + BLOCK_NAMES:
+            raise ValueError(f"CUDA header of a draw: found {name!r}, needed one of {', '.join(NAMES + BLOCK_NAMES)}")
         if name in parts:
             return
         text = (FOLDER / f"{name}.cuh").read_text(encoding="utf-8")

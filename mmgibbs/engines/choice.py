@@ -3,52 +3,62 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from mmgibbs.engines.base import Engine, HostState
-from mmgibbs.engines.coloured.engine import StructuredEngine
-from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
-from mmgibbs.engines.direct.engine import Joined, MarginalEngine
-from mmgibbs.engines.hybrid.engine import HybridEngine
-from mmgibbs.engines.pcg.engine import PcgEngine
-from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.equations.renewable import copy_renewable_lists
-from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ConfigError
 
-EngineClass = type[HostState] | type[StructuredGpuEngine]
+if TYPE_CHECKING:
+    from mmgibbs.engines.base import Engine, HostState
+    from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
+    from mmgibbs.engines.direct.engine import Joined
+    from mmgibbs.equations.structured import StructuredEquations
+
+    EngineClass = type[HostState] | type[StructuredGpuEngine]
 
 
 @dataclass(frozen=True)
 class EngineKind:
+    """An engine; its class, 'module:name' below `engines`, is imported where it is asked for."""
+
     words: str  # what it does, for readers who want breeding values: those of report/words.py
-    cpu: EngineClass
-    gpu: EngineClass | None = None  # None: `device: gpu` is refused
+    cpu: str
+    gpu: str | None = None  # None: `device: gpu` is refused
 
 
 # sampler.engine -> what it is
 ENGINES: dict[str, EngineKind] = {
-    "serial": EngineKind("draws the levels of all effects one after another", SerialEngine),
+    "serial": EngineKind("draws the levels of all effects one after another", "serial:SerialEngine"),
     "structured": EngineKind(
         "draws many levels at the same time",
-        StructuredEngine,
-        StructuredGpuEngine,
+        "coloured.engine:StructuredEngine",
+        "coloured_gpu.engine:StructuredGpuEngine",
     ),
-    "hybrid": EngineKind("draws several blocks of the effects at the same time", HybridEngine, HybridEngine),
-    "pcg": EngineKind("finds all effects together, by iterations that solve the mixed-model equations", PcgEngine),
-    "marginal": EngineKind("draws the variances first, without the effects, then all effects together", MarginalEngine),
+    "hybrid": EngineKind(
+        "draws several blocks of the effects at the same time",
+        "hybrid.engine:HybridEngine",
+        "hybrid.engine:HybridEngine",
+    ),
+    "pcg": EngineKind(
+        "finds all effects together, by iterations that solve the mixed-model equations", "pcg.engine:PcgEngine"
+    ),
+    "marginal": EngineKind(
+        "draws the variances first, without the effects, then all effects together", "direct.engine:MarginalEngine"
+    ),
 }
 
 
 def engine_class(name: str, device: str) -> EngineClass:
     """The class behind `sampler.engine` on 'cpu' or 'gpu'; ConfigError where the engine has none there."""
-    engine = ENGINES[name].gpu if device == "gpu" else ENGINES[name].cpu
-    if engine is None:
+    path = ENGINES[name].gpu if device == "gpu" else ENGINES[name].cpu
+    if path is None:
         alternatives = " or ".join(alternative for alternative, kind in ENGINES.items() if kind.gpu is not None)
         raise ConfigError(
             f"sampler.device: found 'gpu', which cannot be combined with engine: {name}, which runs on the CPU; needed "
             f"engine: {alternatives}, or device: cpu"
         )
+    module, _, class_name = path.partition(":")
+    engine: EngineClass = getattr(import_module(f"mmgibbs.engines.{module}"), class_name)
     return engine
 
 
@@ -67,7 +77,9 @@ class EngineChoice:
     def build(self, equations: StructuredEquations) -> Engine:
         engine = engine_class(self.name, self.device)
         options: dict[str, Any] = {option: getattr(self, option) for option in engine.options}
-        built = engine(copy_renewable_lists(equations), **options)
+        built = engine(equations, **options)
+        from mmgibbs.engines.base import HostState
+
         if self.share_effects and isinstance(built, HostState):
             built.threads_of_effects = built.threads
         return built

@@ -114,8 +114,8 @@ def translate(parameters: ParameterFile, folder: Path, stem: str) -> Translation
 
 def _option(context: Context, name: str, default: str) -> tuple[int, str]:
     """(line, first value) of the last option of this name; line 0 where there is none."""
-    found = [(o.line, o.value[1]) for o in context.parameters.options if o.value[0] == name and len(o.value) > 1]
-    return found[-1] if found else (0, default)
+    values = [(o.line, o.value[1]) for o in context.parameters.options if o.value[0] == name and len(o.value) > 1]
+    return values[-1] if values else (0, default)
 
 
 def _residual_class(context: Context) -> str | None:

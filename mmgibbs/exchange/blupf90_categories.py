@@ -59,10 +59,10 @@ def keys_of_type(context: Context, trait: int, K: int, missing: str, missing_is_
     position = context.parameters.stated["TRAITS"].value[trait]
     values = context.values(position)
     cells = values.drop_nulls().unique().to_list()
-    found = {spelled(cell) for cell in cells}
+    spellings = {spelled(cell) for cell in cells}
     codes, name = [str(k) for k in range(1, K + 1)], context.traits[trait]
     where = f"column {position} of {context.data.name}"
-    if K == 2 and found == {"0", "1"} and spelled(missing) == "0" and not missing_is_stated:
+    if K == 2 and spellings == {"0", "1"} and spelled(missing) == "0" and not missing_is_stated:
         context.note(
             line,
             f"{WARNING}{where} ({name}) has only 0 and 1: 0 is the first category here, not a missing value as for "
@@ -70,7 +70,7 @@ def keys_of_type(context: Context, trait: int, K: int, missing: str, missing_is_
         )
         codes, missing = ["0", "1"], ""
     known = {*codes, spelled(missing)} if missing else set(codes)
-    wrong = sorted(found - known)
+    wrong = sorted(spellings - known)
     if wrong:
         record = next(i for i, v in enumerate(values.to_list()) if v is not None and spelled(v) in wrong)
         cell = values[record]
@@ -79,7 +79,7 @@ def keys_of_type(context: Context, trait: int, K: int, missing: str, missing_is_
             f"{_listed(codes)}{f', or {missing} (missing)' if missing else ''}: OPTION cat has {K} categories for "
             f"{name}"
         )
-    empty = [code for code in codes if code not in found]
+    empty = [code for code in codes if code not in spellings]
     if empty:
         raise context.refuse(
             line,

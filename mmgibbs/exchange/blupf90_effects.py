@@ -87,9 +87,9 @@ def random_terms(
     stated, kind = effect.stated, effect.stated["RANDOM"].value
     line, sources = stated["RANDOM"].line, sorted({p for p in effect.positions if p})
     if effect.kind == "cov" or len(sources) > 1:
-        found = "a covariate" if effect.kind == "cov" else f"positions {' and '.join(map(str, sources))}"
+        got = "a covariate" if effect.kind == "cov" else f"positions {' and '.join(map(str, sources))}"
         needed = "one cross-classified column (or 0 for a trait)"
-        raise context.refuse(line, f"RANDOM: found {found} in the EFFECT of line {effect.line}, needed {needed}")
+        raise context.refuse(line, f"RANDOM: found {got} in the EFFECT of line {effect.line}, needed {needed}")
     if "NESTED" in stated:
         raise context.refuse(stated["NESTED"].line, "NESTED: cannot be combined with RANDOM; needed one of them")
     optional = stated["OPTIONAL"].value if "OPTIONAL" in stated else ()
@@ -194,10 +194,12 @@ def covariance_matrix(
     """The rows and columns `kept`; a number where there is one. Refused where it is no covariance matrix."""
     if size is not None:
         _check_size(context, matrix, keyword, size, why)
-    part = matrix.value[np.ix_(kept, kept)]
-    part = (part + part.T) / 2 / _units(context.divisor[np.asarray(kept, int) % len(context.traits)])
-    sd = np.sqrt(np.maximum(np.diag(part), 0.0))
-    if not sd.all() or np.linalg.eigvalsh(part / np.outer(sd, sd))[0] <= 1e-12:
-        found = "a variance that is not above 0" if not sd.all() else "correlations that cannot occur together"
-        raise context.refuse(matrix.line, f"{keyword}: found {found}, needed a positive definite matrix")
-    return float(part[0, 0]) if len(part) == 1 else part.tolist()
+    kept_matrix = matrix.value[np.ix_(kept, kept)]
+    kept_matrix = (
+        (kept_matrix + kept_matrix.T) / 2 / _units(context.divisor[np.asarray(kept, int) % len(context.traits)])
+    )
+    sd = np.sqrt(np.maximum(np.diag(kept_matrix), 0.0))
+    if not sd.all() or np.linalg.eigvalsh(kept_matrix / np.outer(sd, sd))[0] <= 1e-12:
+        got = "a variance that is not above 0" if not sd.all() else "correlations that cannot occur together"
+        raise context.refuse(matrix.line, f"{keyword}: found {got}, needed a positive definite matrix")
+    return float(kept_matrix[0, 0]) if len(kept_matrix) == 1 else kept_matrix.tolist()

@@ -65,11 +65,11 @@ def _number(context: Context, option: Stated, at: int) -> float:
 
 
 def _choice(context: Context, option: Stated, choices: dict[str, str]) -> str:
-    found = option.value[1] if len(option.value) > 1 else "nothing"
-    if found not in choices:
+    got = option.value[1] if len(option.value) > 1 else "nothing"
+    if got not in choices:
         words = ", ".join(f"{key} ({word})" for key, word in choices.items())
-        raise context.refuse(option.line, f"OPTION {option.value[0]}: found {found}, needed one of {words}")
-    return choices[found]
+        raise context.refuse(option.line, f"OPTION {option.value[0]}: found {got}, needed one of {words}")
+    return choices[got]
 
 
 def _blend(context: Context, option: Stated, genotypes: dict[str, Any], relationship: dict[str, Any]) -> None:
@@ -108,8 +108,10 @@ def _no_quality_control(
 
 
 def _refused(context: Context, option: Stated, genotypes: dict[str, Any], relationship: dict[str, Any]) -> None:
-    here = HERE.get(option.value[0])
-    why = f"not carried over; here it is {here}" if here else "this program has no such genomic relationships"
+    equivalent = HERE.get(option.value[0])
+    why = (
+        f"not carried over; here it is {equivalent}" if equivalent else "this program has no such genomic relationships"
+    )
     raise context.refuse(
         option.line,
         f"OPTION {' '.join(option.value)}: {why}; needed a file without it (there are "

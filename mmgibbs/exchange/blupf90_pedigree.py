@@ -169,10 +169,10 @@ def _enter_groups(context: Context, effect: StatedEffect, table: Table, roles: d
         needed = f"{5 + _CODES[kind]} positions, the last for the group"
         raise context.refuse(line, f"UPG_TYPE {kind}: found FILE_POS {' '.join(map(str, positions))}, needed {needed}")
     if kind == "yob" and not (years and "birth" in roles):
-        found = "no years" if not years else "no position of the birth year in FILE_POS"
+        got = "no years" if not years else "no position of the birth year in FILE_POS"
         context.note(
             line,
-            f"UPG_TYPE {' '.join([kind, *years])}: found {found}; not carried over: unknown parents have no groups",
+            f"UPG_TYPE {' '.join([kind, *years])}: found {got}; not carried over: unknown parents have no groups",
         )
         return
     context.note(line, f"UPG_TYPE {kind}: groups are fixed effects (data.groups.effect)")

@@ -82,8 +82,8 @@ class _Section:
     line: int
     values: list[tuple[int, str]]
 
-    def refuse(self, found: str, needed: str, line: int | None = None) -> ConfigError:
-        return ConfigError(f"{self.where} line {line or self.line}: {self.keyword}: found {found}, needed {needed}")
+    def refuse(self, got: str, needed: str, line: int | None = None) -> ConfigError:
+        return ConfigError(f"{self.where} line {line or self.line}: {self.keyword}: found {got}, needed {needed}")
 
     def no_keyword(self, line: int, text: str, needed: str) -> ConfigError:
         """The error for a line below the values, where only a keyword can be: it may be misspelt."""
@@ -166,13 +166,13 @@ def _matrix(section: _Section, n_traits: int) -> np.ndarray:
     if not np.isfinite(numbers).all():
         raise section.refuse(f"'{next(x for x in numbers if not np.isfinite(x))}'", "finite numbers")
     if not numbers or k * k != len(numbers):
-        found = f"{len(numbers)} number{'s' * (len(numbers) != 1)}"
-        raise section.refuse(found, "a full square matrix (1, 4, 9, ... numbers: both of its triangles)")
+        got = f"{len(numbers)} number{'s' * (len(numbers) != 1)}"
+        raise section.refuse(got, "a full square matrix (1, 4, 9, ... numbers: both of its triangles)")
     matrix = np.array(numbers).reshape(k, k)
     i, j = np.unravel_index(np.argmax(np.abs(matrix - matrix.T)), matrix.shape)
     if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=0.0):
-        found = f"{matrix[i, j]:g} in row {i + 1}, column {j + 1} and {matrix[j, i]:g} in row {j + 1}, column {i + 1}"
-        raise section.refuse(found, "a symmetric matrix")
+        got = f"{matrix[i, j]:g} in row {i + 1}, column {j + 1} and {matrix[j, i]:g} in row {j + 1}, column {i + 1}"
+        raise section.refuse(got, "a symmetric matrix")
     return matrix
 
 

@@ -63,16 +63,16 @@ def export_blupf90(run: str | os.PathLike, output: str | os.PathLike | None = No
             f"export: '{folder}' is the folder of a run (it holds {of_a_run[0]}), needed another folder for "
             f"{option_name('output')}"
         )
-    there = [name for name in FILES if (folder / name).exists()]
-    if there and not overwrite:
+    existing = [name for name in FILES if (folder / name).exists()]
+    if existing and not overwrite:
         raise ConfigError(
-            f"export: '{folder}' holds {', '.join(there)}; choose another {option_name('output')}, or give "
+            f"export: '{folder}' holds {', '.join(existing)}; choose another {option_name('output')}, or give "
             f"{option('overwrite')}"
         )
     terms = numbered_terms(finished)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name in there:
+        for name in existing:
             (folder / name).unlink()
         _write_solutions(folder / "solutions", terms, len(finished.record["analysis"]["traits"]))
         escaped = bool(finished.record["analysis"].get("output", {}).get("escape_formulas"))
@@ -129,8 +129,8 @@ def numbered_terms(finished: Finished) -> list[TermNumbers]:
 
 def _is_same_effect(name: str, traits: Sequence[int], fixed: dict, terms: Sequence[TermNumbers]) -> bool:
     """Whether a term is of the same EFFECT as the one before it: effectN_colA then effectN_colB, for other traits."""
-    own, before = (re.match(r"effect\d+_(?=col\d)", n) if n in fixed else None for n in (name, terms[-1].name))
-    if own is None or before is None or own[0] != before[0]:
+    prefix, before = (re.match(r"effect\d+_(?=col\d)", n) if n in fixed else None for n in (name, terms[-1].name))
+    if prefix is None or before is None or prefix[0] != before[0]:
         return False
     taken = {t for term in terms if term.effects[0] == terms[-1].effects[0] for t in term.traits}
     return taken.isdisjoint(traits) and len(set(terms[-1].labels)) == 1

@@ -18,6 +18,7 @@ from mmgibbs.cholesky.columns import analyse_columns
 from mmgibbs.cholesky.elimination import Elimination, eliminate
 from mmgibbs.cholesky.factor import Factor, NotPositiveDefiniteError, analyse, factorise, factorise_matrix
 from mmgibbs.cholesky.symbolic import SymbolicFactor
+from mmgibbs.equations.base import precisions
 from mmgibbs.equations.explicit.csr import ExplicitEquations, explicit_equations
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock
 from mmgibbs.errors import ModelError
@@ -53,7 +54,11 @@ class Coefficients:
 
     def factor(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> Factor:
         """Of C at these variances; ModelError, which names the equation, where it is not positive definite."""
-        self.explicit.set_variances(G, R)
+        return self.factor_precisions(*precisions(self.design, G, R))
+
+    def factor_precisions(self, inverses: Sequence[np.ndarray], record_precision: np.ndarray) -> Factor:
+        """The same at the inverses of the covariance matrices: (k, k) per term, and (patterns, T, T)."""
+        self.explicit.set_precisions(inverses, record_precision)
         values = np.zeros(self.symbolic.elements)
         for pair, indices in self.indices.items():
             if pair in self.explicit.values:

@@ -31,6 +31,7 @@ import numpy as np
 from mmgibbs.cholesky.columns import Columns, factorise_columns, selected_columns, solve_lower, solve_upper
 from mmgibbs.cholesky.symbolic import MIN_PIVOT
 from mmgibbs.likelihood.coefficients import Coefficients
+from mmgibbs.likelihood.incidence import Incidence
 from mmgibbs.likelihood.lists import Lists, list_C, list_right_hand_side, square_records
 from mmgibbs.likelihood.matrices import covariance_matrices, invert_matrices
 from mmgibbs.model.design import Design
@@ -104,7 +105,7 @@ class IntegratedLikelihood:
         self.centre[places] = theta[places]
         thetas = np.zeros(layout.size)
         thetas[np.flatnonzero(layout.active)[flat]] = theta[places]
-        fitted = fitted_values(design, layout.split(thetas))
+        fitted = Incidence(design).fit([theta[:, :, None] for theta in layout.split(thetas)])[:, :, 0]
         self._take(np.where(design.patterns[design.pattern], y - fitted, 0.0))
 
     def _flat(self) -> np.ndarray:
@@ -163,21 +164,6 @@ def _variances_of_traits(design: Design, random: Sequence[int], y: np.ndarray) -
     of_trait[of_trait == 0.0] = 1.0
     G = [np.diag(of_trait[design.terms[i].component_trait]).ravel() for i in random]
     return np.concatenate([*G, *[np.diag(of_trait).ravel()] * max(1, len(design.residual_classes))])
-
-
-def fitted_values(design: Design, thetas: Sequence[np.ndarray]) -> np.ndarray:
-    """(n, T) W theta; thetas: (q, k) per term."""
-    out = np.zeros(design.y.shape)
-    for term, theta in zip(design.terms, thetas, strict=True):
-        component = 0
-        for effect in term.effects:
-            met = effect.level >= 0
-            for trait in effect.traits:
-                for a in range(effect.n_regressors):
-                    z = 1.0 if effect.covariates is None else effect.covariates[met, a]
-                    out[met, trait] += z * theta[effect.level[met], component]
-                    component += 1
-    return out
 
 
 @kernel

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
+from mmgibbs.errors import ModelError
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Term
 from pedigree.kernels import kernel
@@ -71,6 +72,30 @@ class CovarianceMatrices:
     def invert(self, psi: np.ndarray, v: np.ndarray) -> float:
         """v from psi; sum_j q_j log|G_j| + sum_p n_p log|R_p|, inf where a matrix is not positive definite."""
         return float(invert_matrices(psi, self.sizes, v))
+
+    def find_singular(self, variances: Variances) -> str | None:
+        """The name of the first matrix that is not positive definite, 'genetic' or 'residual|class'; None: all are."""
+        design = self.design
+        matrices = [(design.terms[i].name, variances.G[i]) for i in self.random]
+        for pattern, number in zip(design.patterns, design.class_of_pattern, strict=True):
+            name = f"residual|{design.residual_classes[number]}" if design.residual_classes else "residual"
+            matrices.append((name, variances.R[number][np.ix_(pattern, pattern)]))
+        for name, matrix in matrices:
+            assert matrix is not None
+            A = np.ascontiguousarray(matrix, np.float64)
+            if not np.isfinite(A).all() or not cholesky(A, np.zeros(A.shape), SINGULAR):
+                return name
+        return None
+
+    def refuse_singular(self, variances: Variances) -> None:
+        """ModelError, which names the matrix, where one is not positive definite."""
+        name = self.find_singular(variances)
+        if name is not None:
+            raise ModelError(
+                f"variances.{name}: expected a positive definite covariance matrix, got one in which what a component "
+                f"has beside the others is not above {SINGULAR:.0e} of its variance; needed correlations further from "
+                "1 and -1, or fewer effects"
+            )
 
     def unpack(self, v: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """Views of G^-1 per term (of a fixed one its prior precision), and of R_p^-1 (patterns, T, T)."""

@@ -18,68 +18,81 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from mmgibbs.cholesky.factor import Factor
-from mmgibbs.equations.partition import model_order_partition
-from mmgibbs.equations.records import add_matvec, add_transpose_matvec, weigh
-from mmgibbs.equations.structured import structured_equations
-from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.base import Likelihood, Place
 from mmgibbs.likelihood.coefficients import Blocks, Coefficients, coefficients, factorise_inverse
-from mmgibbs.likelihood.matrices import Variances, covariance_matrices
+from mmgibbs.likelihood.incidence import Incidence
+from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.model.design import Design
 
+LEVELS_LOOKED_AT = 32  # whose diagonal element of K is solved for, where it is not known
 
-class RestrictedLikelihood:
-    """log p(y | psi) of a design with normal traits.
+
+class RestrictedLikelihood(Likelihood):
+    """log p(y | psi) of any design with normal traits.
 
     of_terms, of_residuals: components that may covary (see coefficients).
     """
 
     def __init__(self, design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]):
-        self.design = design
+        super().__init__(design)
         self.coefficients: Coefficients = coefficients(design, of_terms, of_residuals)
-        self.matrices = covariance_matrices(design)
-        self.equations = structured_equations(design, model_order_partition(design))
+        self.incidence = Incidence(design)
+        self.observed = design.patterns[design.pattern]
+        self.y = np.where(self.observed, design.y, 0.0)
         self.layout = self.coefficients.explicit.layout
-        self.random = self.matrices.random
         self.inverses = {i: _as_csr(design, i) for i in self.random}
-        self.n_observations = int(self.matrices.sizes.records @ design.patterns.sum(axis=1))
-        weights = design.patterns.sum(axis=1)[design.pattern] @ np.log(design.weight)
-        of_relationships = sum(design.terms[i].n_components * self._log_determinant(i) for i in self.random)
-        freedom = self.n_observations - self.n_fixed
-        self.constant = weights + of_relationships - freedom * np.log(2 * np.pi)  # of -2 log p, its sign turned
+
+    @cached_property
+    def constant(self) -> float:
+        """Of -2 log p, its sign turned."""
+        of_relationships = sum(self.design.terms[i].n_components * self._log_determinant(i) for i in self.random)
+        return self.log_weights + of_relationships - self.freedom * float(np.log(2 * np.pi))
 
     def _log_determinant(self, i: int) -> float:
         """log|K^-1| of the levels that have a variance."""
         levels = self.design.terms[i].n_prior_levels
         return factorise_inverse(csr_array(self.inverses[i][:levels][:, :levels])).log_determinant
 
-    @property
-    def n_fixed(self) -> int:
-        """p: equations without a prior."""
-        total = 0
-        for term in self.design.terms:
-            active = np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active
-            if term.kind == "random":
-                total += int(active[term.n_without_fixed_groups :].sum())
-            else:
-                flat = np.ones(term.n_components, bool)
-                if term.prior_precision is not None:
-                    flat = np.diag(term.prior_precision) == 0.0
-                total += int(active[:, flat].sum())
-        return total
+    def _mean_unknown_diagonal(self, i: int) -> float:
+        n = self.design.terms[i].n_without_fixed_groups
+        levels = np.unique(np.linspace(0, n - 1, LEVELS_LOOKED_AT).astype(int))
+        columns, place = np.zeros((n, levels.size)), np.arange(levels.size)
+        columns[levels, place] = 1.0
+        return float(np.mean(factorise_inverse(csr_array(self.inverses[i][:n][:, :n])).solve(columns)[levels, place]))
 
     @property
-    def freedom(self) -> int:
-        """N - p"""
-        return self.n_observations - self.n_fixed
+    def description(self) -> str:
+        return f"{self.design.n_equations:,} equations"
+
+    @property
+    def step(self) -> str:
+        return "for an iteration"
+
+    @property
+    def bytes(self) -> int:
+        return self.coefficients.symbolic.bytes
+
+    @property
+    def operations(self) -> float:
+        return OPERATIONS_OF_POINT * self.coefficients.symbolic.flops
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        known = self.coefficients.symbolic
+        return {"likelihood": "sparse", "factor_nonzeros": known.nonzeros, "factor_operations": known.flops}
 
     def at(self, variances: Variances) -> Point:
         """ModelError where C is not positive definite there."""
         return Point(self, variances)
+
+
+OPERATIONS_OF_POINT = 4.0  # of a factor and its selected inverse, in those of the factor
 
 
 class Point:
@@ -91,42 +104,28 @@ class Point:
         self.v = np.ones(matrices.size)
         self.log_determinants = matrices.invert(variances.psi, self.v)  # sum_j q_j log|G_j| + sum_p n_p log|R_p|
         if not np.isfinite(self.log_determinants):
-            raise ModelError("expected positive definite covariance matrices, got one that has no inverse")
+            matrices.refuse_singular(variances)
         self.Ginv, self.Rinv = matrices.unpack(self.v)
-        self.factor: Factor = likelihood.coefficients.factor(variances.G, variances.R)
-        y = likelihood.equations.records.y
-        self.theta = self.solve(self.weighted_sums(y[:, :, None]))[:, 0]
-        self.e = y - self.fit([t[:, :, None] for t in self.solutions])[:, :, 0]
+        self.factor: Factor = likelihood.coefficients.factor_precisions(self.Ginv, self.Rinv)
+        active = likelihood.layout.active
+        self.theta = np.zeros(active.size)
+        self.theta[active] = self.solve_equations(self._weighted_sums(likelihood.y[:, :, None]))[:, 0]
+        fitted = likelihood.incidence.fit([t[:, :, None] for t in self.solutions])[:, :, 0]
+        self.residuals = np.where(likelihood.observed, likelihood.y - fitted, 0.0)
         self.squares = [self._square(i) for i in range(len(likelihood.design.terms))]
 
-    def solve(self, b: np.ndarray) -> np.ndarray:
-        """C^-1 b, (N, m): b and the solution have a place for every component."""
-        active = self.likelihood.layout.active
-        x = np.zeros(b.shape)
-        x[active] = self.factor.solve(b[active])
-        return x
+    def solve_equations(self, b: np.ndarray) -> np.ndarray:
+        """C^-1 b, (equations, m)."""
+        return self.factor.solve(b)
 
-    def weigh(self, e: np.ndarray) -> np.ndarray:
+    def _weigh(self, e: np.ndarray) -> np.ndarray:
         """R^-1 e, (n, T, m)."""
-        weighted = np.array(e, np.float64)
-        weigh(self.likelihood.equations.records, self.Rinv, weighted)
-        return weighted
+        design = self.likelihood.design
+        return np.einsum("r,rtu,rum->rtm", design.weight, self.Rinv[design.pattern], e, optimize=True)
 
-    def weighted_sums(self, e: np.ndarray) -> np.ndarray:
-        """W' R^-1 e, (N, m); e (n, T, m)."""
-        weighted, totals = self.weigh(e), []
-        for lists, shape in zip(self.likelihood.equations.terms, self.likelihood.layout.shapes, strict=True):
-            totals.append(np.zeros((*shape, e.shape[2])))
-            add_transpose_matvec(lists, weighted, totals[-1])
-        return np.concatenate([total.reshape(-1, e.shape[2]) for total in totals])
-
-    def fit(self, thetas: list[np.ndarray]) -> np.ndarray:
-        """W Theta, (n, T, m); thetas: (q, k, m) per term."""
-        equations = self.likelihood.equations
-        fitted = np.zeros((*equations.records.y.shape, thetas[0].shape[2]))
-        for lists, theta in zip(equations.terms, thetas, strict=True):
-            add_matvec(lists, np.ascontiguousarray(theta), fitted)
-        return fitted
+    def _weighted_sums(self, e: np.ndarray) -> np.ndarray:
+        """W' R^-1 e, (equations, m); e (n, T, m)."""
+        return self.likelihood.incidence.add_up(self._weigh(e))[self.likelihood.layout.active]
 
     @property
     def solutions(self) -> list[np.ndarray]:
@@ -147,13 +146,18 @@ class Point:
     @cached_property
     def quadratic(self) -> float:
         """y'Py, as a sum of squares: nothing cancels."""
-        of_records = float(np.sum(self.e * self.weigh(self.e[:, :, None])[:, :, 0]))
+        of_records = float(np.sum(self.residuals * self._weigh(self.residuals[:, :, None])[:, :, 0]))
         return of_records + sum(float(np.sum(g * square)) for g, square in zip(self.Ginv, self.squares, strict=True))
 
     @cached_property
     def selected(self) -> np.ndarray:
         """C^-1 in the places of the factor."""
         return self.likelihood.coefficients.selected_inverse(self.factor)
+
+    @property
+    def inverse_diagonal(self) -> np.ndarray:
+        """(equations,) the diagonal of C^-1."""
+        return self.likelihood.coefficients.diagonal(self.selected)
 
     @cached_property
     def derivatives(self) -> Variances:
@@ -164,13 +168,38 @@ class Point:
 
     def _products(self) -> np.ndarray:
         """(patterns, T, T) sum of w_r e_r e_r' over the records of each pattern."""
-        records = self.likelihood.equations.records
-        w = records.weight if records.weight.size else np.ones(len(records.y))
-        out = np.zeros_like(self.Rinv)
+        design, out = self.likelihood.design, np.zeros_like(self.Rinv)
         for p in range(len(out)):
-            mine = records.pattern == p
-            out[p] = (self.e[mine] * w[mine, None]).T @ self.e[mine]
+            of_pattern = design.pattern == p
+            e = self.residuals[of_pattern]
+            out[p] = (e * design.weight[of_pattern, None]).T @ e
         return out
+
+    def average_information(self, places: Sequence[Place]) -> np.ndarray:
+        """(p, p) 1/2 F' P F of some elements, with F'PG = F'R^-1 G - (W'R^-1 F)' C^-1 (W'R^-1 G)."""
+        F, p = self.working_variates(places), len(places)
+        b = self._weighted_sums(F)
+        total = 0.25 * (F.reshape(-1, p).T @ self._weigh(F).reshape(-1, p) - b.T @ self.solve_equations(b))
+        return total + total.T
+
+    def working_variates(self, places: Sequence[Place]) -> np.ndarray:
+        """(n, T, p) F = (dV/dpsi) P y: W_j Theta_j G^-1 E for an element of G_j, E R_P^-1 e_r for one of R, with E the
+        symmetric matrix of its unit."""
+        design, thetas = self.likelihood.design, self.solutions
+        columns = [np.zeros((*theta.shape, len(places))) for theta in thetas]
+        weighted = np.einsum("rtu,ru->rt", self.Rinv[design.pattern], self.residuals)
+        class_of_record = design.class_of_pattern[design.pattern]
+        of_residuals = np.zeros((*self.residuals.shape, len(places)))
+        for number, (term, residual_class, a, b) in enumerate(places):
+            if term is None:
+                in_class = class_of_record == residual_class
+                of_residuals[in_class, a, number] = weighted[in_class, b]
+                of_residuals[in_class, b, number] = weighted[in_class, a]
+            else:
+                unit = thetas[term] @ self.Ginv[term]
+                columns[term][:, a, number] = unit[:, b]
+                columns[term][:, b, number] = unit[:, a]
+        return of_residuals + self.likelihood.incidence.fit(columns)
 
 
 def _as_csr(design: Design, i: int) -> csr_array:

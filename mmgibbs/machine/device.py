@@ -192,7 +192,7 @@ class Device:
         return self.cupy.cuda.get_current_stream()
 
     def solve_triangular(self, L: Any, b: Any, transposed: bool) -> Any:
-        """L^-1 b, or L'^-1 b, of a lower triangular (m, m) and (m,)."""
+        """L^-1 b, or L'^-1 b, of lower triangular (..., m, m) and (..., m)."""
         from cupyx.scipy.linalg import solve_triangular
 
         return solve_triangular(L, b, trans=int(transposed), lower=True)
@@ -214,15 +214,21 @@ class Device:
         options = ("--fmad=false", *(f"-D{name}={value}" for name, value in definitions.items()))
         return Kernels(self.cupy.RawModule(code=source, options=options))
 
-    def instances(self, source: str, names: Iterable[str]) -> dict[str, Callable[..., None]]:
+    @property
+    def multiprocessors(self) -> int:
+        """Blocks that are on the device at once, one on each multiprocessor."""
+        return int(self.cupy.cuda.runtime.getDeviceProperties(self.cupy.cuda.Device().id)["multiProcessorCount"])
+
+    def instances(self, source: str, names: Iterable[str], cooperative: bool = False) -> dict[str, Callable[..., None]]:
         """Instances of kernel templates by the names that C++ gives them; called as f(blocks, threads, arguments) on
         the current stream.
 
         Arguments are arrays, NumPy scalars, (1,) NumPy structures, which go by value, or None. No fused
-        multiply-adds.
+        multiply-adds. cooperative: the blocks of a launch wait for each other, and are on the device at once.
         """
+        together = {"enable_cooperative_groups": True} if cooperative else {}
         module = self.cupy.RawModule(
-            code=source, options=("--fmad=false", "--std=c++17"), name_expressions=tuple(names)
+            code=source, options=("--fmad=false", "--std=c++17"), name_expressions=tuple(names), **together
         )
         return {name: module.get_function(name) for name in names}
 
@@ -265,3 +271,13 @@ class Kernels:
         plain = tuple(np.uint64(a) if isinstance(a, (int, np.integer)) else a for a in (n, *arguments))
         with stream:
             function((blocks,), (THREADS_PER_BLOCK,), plain)
+
+
+def struct(**fields: Any) -> np.ndarray:
+    """(1,) a C structure: int is an address, a NumPy scalar or (k,) array has its own type."""
+    values = [np.uint64(v) if isinstance(v, int) else v for v in fields.values()]
+    dtype = np.dtype([(name, v.dtype, v.shape) for name, v in zip(fields, values, strict=True)], align=True)
+    out = np.zeros(1, dtype)
+    for name, value in zip(fields, values, strict=True):
+        out[name] = value
+    return out

@@ -433,11 +433,11 @@ def dot_packed(typingctx, k_, genotypes, rows, at, values, v, first, stop, out):
                     decoder.start(chunk)
                 place = builder.mul(chunk, _I64(CHUNK))
                 for s in range(CHUNK // LANES):
-                    part = _load(builder, v.at(builder.add(place, _I64(LANES * s))), _vector(real))
+                    words = _load(builder, v.at(builder.add(place, _I64(LANES * s))), _vector(real))
                     for decoder, lanes in zip(decoders, sums, strict=True):
                         x = decoder.step(s)
                         x = x if real == _SINGLE else builder.fpext(x, _vector(_DOUBLE))
-                        builder.store(_fma(builder, x, part, builder.load(lanes)), lanes)
+                        builder.store(_fma(builder, x, words, builder.load(lanes)), lanes)
             for lanes, total in zip(sums, totals, strict=True):
                 builder.store(builder.fadd(builder.load(total), _widened(builder, builder.load(lanes))), total)
         for i, total in enumerate(totals):

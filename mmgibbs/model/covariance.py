@@ -16,6 +16,7 @@ import numpy as np
 
 from mmgibbs.errors import ModelError
 from mmgibbs.model.priors import ScalePrior
+from mmgibbs.model.structures.base import Structure
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class CovarianceModel:
     df_beyond_size: bool = False  # nu is df plus the size of each block, as given by a scale prior
     unit: tuple[int, ...] = ()  # components whose variance is 1 by convention: traits in categories
     scale_prior: ScalePrior | None = None  # in place of df and scale
+    structure: Structure | None = None  # G is a function of fewer parameters, which have priors of their own
 
     @property
     def size_of_block(self) -> np.ndarray:
@@ -49,7 +51,7 @@ class CovarianceModel:
 
     @property
     def flat(self) -> bool:
-        return self.df is None and self.scale_prior is None
+        return self.df is None and self.scale_prior is None and self.structure is None
 
     def prior(self, block: tuple[int, ...]) -> tuple[float, np.ndarray]:
         """nu and S of one block."""
@@ -90,7 +92,7 @@ def check_posterior_exists(
     `n` counts levels or records.
     """
     notes: list[str] = []
-    if model.fixed or model.scale_prior is not None:  # which is proper
+    if model.fixed or model.scale_prior is not None or model.structure is not None:  # which is proper
         return notes
     for block in model.blocks:
         k, count = len(block), n if isinstance(n, int) else n[block]

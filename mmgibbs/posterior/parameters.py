@@ -4,13 +4,15 @@ Names (a contract, with TERM a random term and a, b components written `effect:t
 no name):
 
     TERM.var[a]          TERM.cov[a,b]          residual.var[trait]    residual.cov[trait,trait]
-    TERM.rho[row]        TERM.rho[column]       TERM.rho[time]         correlations of neighbours (relationship: ar1)
     h2[trait]            TERM.corr[a,b]         residual.corr[trait,trait]
     ratio[TERM:trait]    ratio[TERM.effect:trait] where TERM has several effects
     threshold[trait:low|high]    incidence[trait:category]    h2_observed[trait:category]    (observed_scale.py)
     SNPS.var[trait]    SNPS.effect_var[trait]    SNPS.pi[trait:class]    SNPS.in_class[trait:class]
     SNPS.cov[trait,trait]    SNPS.corr[trait,trait]    SNPS.effect_cov[trait,trait]    SNPS.effect_corr[trait,trait]
     SNPS.pi[state]    SNPS.in_class[state]
+    TERM.rho    TERM.regression[b,a]    TERM.innovation[a]
+    TERM.loading[a:factor]    TERM.specific[a]    TERM.explained[a]
+    TERM.explained[factor]    (model/structures)
     mean[trait]    fixed_var[trait]    cv_a[trait]    i_a[trait]    (trait_moments.py, where they were asked for)
 
 with SNPS a term of SNP effects: var, cov and corr are those of the genomic breeding values among the genotyped animals,
@@ -45,6 +47,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmgibbs.model.labels import parameter_labels
+from mmgibbs.model.structures.base import Structure
 from mmgibbs.model.terms import Term
 
 if TYPE_CHECKING:
@@ -60,9 +63,9 @@ def matrix_name(term: int) -> str:
     return f"G.{term}"
 
 
-def relationship_name(term: int) -> str:
-    """What the draws (..., P) of the parameters of the relationship of a random term are called."""
-    return f"rho.{term}"
+def structure_name(term: int) -> str:
+    """What the draws (..., p) of the parameters of the structure of a random term are called."""
+    return f"structure.{term}"
 
 
 def marker_name(term: str, what: str) -> str:
@@ -124,10 +127,8 @@ class TermInfo:
     blocks: tuple[tuple[int, ...], ...] | None = None  # components that may covary; None: all of them
     fixed: bool = False  # fixed at its starting value
     matrix: str = ""  # what the draws of its covariance matrix are called
-    parameters: tuple[str, ...] = ()  # of its relationship
-    parameter_values: tuple[float, ...] = ()  # where they begin, or are held
-    parameters_fixed: bool = True
-    relationship: str = ""  # what the draws of these parameters are called
+    structure: Structure | None = None  # of its covariance matrix
+    of_structure: str = ""  # what the draws of its parameters are called
 
     def may_covary(self, a: int, b: int) -> bool:
         return self.blocks is None or any(a in block and b in block for block in self.blocks)
@@ -263,6 +264,7 @@ def term_info(
     blocks: tuple[tuple[int, ...], ...] | None = None,
     fixed: bool = False,
     index: int = 0,
+    structure: Structure | None = None,
 ) -> TermInfo:
     """TermInfo of a random `mmgibbs.model.terms.Term`; coefficients of random regressions are numbered:
     'rr.0:yield'. index: of the term in the design.
@@ -280,10 +282,8 @@ def term_info(
         blocks=blocks,
         fixed=fixed,
         matrix=matrix_name(index),
-        parameters=term.relationship.parameters,
-        parameter_values=tuple(term.relationship.parameter_values.tolist()),
-        parameters_fixed=term.relationship.parameters_fixed,
-        relationship=relationship_name(index),
+        structure=structure,
+        of_structure=structure_name(index),
     )
 
 
@@ -306,9 +306,6 @@ def named_parameters(
         named = _variances_and_covariances(info, G, ending)
         draws.update(named)
         fixed.update(named if info.fixed else ())
-        of_relationship = _parameters_of_relationship(info, G, matrices)
-        draws.update(of_relationship)
-        fixed.update(of_relationship if info.parameters_fixed else ())
     for of_markers in markers:
         draws.update(of_markers.named(matrices))
     of_traits = [m for m in markers if isinstance(m, MarkerInfo)]
@@ -323,11 +320,15 @@ def named_parameters(
         named = _correlations(info, G, ending)
         draws.update(named)
         fixed.update(named if info.fixed else ())
+    for info in terms:
+        if info.structure is not None and info.of_structure in matrices:
+            of_structure = info.structure.named(matrices[info.of_structure], info.components)
+            draws.update({f"{info.name}.{name}": values for name, values in of_structure.items()})
     for share in shares:
         draws.update(share.ratios)
         if share.ending and share.fixed:
             fixed.update((*share.heritability, *share.ratios))
-    if all(info.fixed and info.parameters_fixed for _, info, _ in every) and not markers:
+    if all(info.fixed for _, info, _ in every) and not markers:
         fixed.update(draws)
     for (ending, _, _), unit in zip(residuals, residual.unit, strict=True):
         fixed.update(f"residual.var[{residual.traits[t]}{ending}]" for t in unit)
@@ -356,15 +357,6 @@ def _variances_and_covariances(info: TermInfo, G: np.ndarray, ending: str) -> di
     for a, b in _covarying_pairs(info):
         out[f"{info.name}.cov[{info.components[a]},{info.components[b]}{ending}]"] = G[..., a, b]
     return out
-
-
-def _parameters_of_relationship(
-    info: TermInfo, G: np.ndarray, matrices: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """Draws of the parameters of a relationship; those that were not drawn are held."""
-    held = np.broadcast_to(np.array(info.parameter_values), (*G.shape[:-2], len(info.parameters)))
-    values = matrices.get(info.relationship, held)
-    return {f"{info.name}.rho[{name}]": values[..., p] for p, name in enumerate(info.parameters)}
 
 
 def _correlations(info: TermInfo, G: np.ndarray, ending: str) -> dict[str, np.ndarray]:

@@ -27,6 +27,7 @@ from mmgibbs.regressions.containers import (
     read_array,
     shown,
 )
+from mmgibbs.regressions.device_chains import make_chains
 from mmgibbs.regressions.keywords import Keywords
 from mmgibbs.regressions.loop import SideBySideChains, prepared_sampler
 from mmgibbs.regressions.mixing import said_of_draws
@@ -143,7 +144,7 @@ class Regression(Keywords):
         keys = Keys(seed, tuple(range(int(self.chains))))
         with announce_compiling(write_line) if self.progress or is_interactive() else nullcontext():
             sampler = prepared_sampler(self.plugin, data, options, arrays)
-            chains = SideBySideChains(sampler, arrays, keys, int(self.burn_in), int(self.thin))
+            chains = make_chains(sampler, arrays, keys, int(self.burn_in), int(self.thin))
             self._advance(chains)
         coords = dict(sampler.coords)
         if classes is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import reprlib
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -11,12 +12,29 @@ from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.regressions.scikit_learn import not_fitted
 
 
+def _explain_positional(cls: type[Keywords], value: object) -> str:
+    """Say what to write in place of a value without a keyword, such as a formula."""
+    names = cls._parameter_names()
+    keywords = ", ".join(f"{name}=..." for name in names[:3])
+    message = f"{cls.__name__}: expected keywords ({keywords}), got {reprlib.repr(value)} without one"
+    if "traits" in names:
+        formula = repr(value) if isinstance(value, str) and "~" in value else "FORMULA"
+        message += f"; mmgibbs.model({formula}, records, pedigree) takes a formula"
+    return message
+
+
 class Keywords:
     """Base of objects whose constructor parameters are attributes of the same name, kept as given."""
 
     OF_FIT: ClassVar[tuple[str, ...]] = ()  # attributes that are there once `fit` has run
 
     if not TYPE_CHECKING:
+
+        def __new__(cls, *values: Any, **keywords: Any) -> Self:
+            """Say how to write what was given without a keyword."""
+            if values:
+                raise ConfigError(_explain_positional(cls, values[0]))
+            return super().__new__(cls)
 
         def __getattr__(self, name: str) -> Any:
             """Of a name that is not there: before `fit`, what it leaves is missed by name."""

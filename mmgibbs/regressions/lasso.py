@@ -34,8 +34,10 @@ from mmgibbs.draws.purpose import (
     stream,
 )
 from mmgibbs.draws.shrinkage import lasso_means, lasso_rate
-from mmgibbs.regressions.arrays.base import Arrays
+from mmgibbs.machine.device import Device
+from mmgibbs.regressions.arrays.base import Arrays, Host
 from mmgibbs.regressions.description import Columns, Description, predictors_counted, predictors_words
+from mmgibbs.regressions.lasso_device import LassoChains
 from mmgibbs.regressions.numbers import read_numbers
 from mmgibbs.regressions.options import option
 from mmgibbs.regressions.predictors import Predictors
@@ -81,6 +83,8 @@ class LassoSampler:
     the intercept at the means of the predictors.
     """
 
+    has_kernels = True
+
     def __init__(
         self,
         X: Predictors,
@@ -89,15 +93,16 @@ class LassoSampler:
         arrays: Arrays,
         weights: np.ndarray | None = None,
     ):
-        self.arrays, self.options, self.p = arrays, options, X.p
+        self.arrays = arrays = arrays if isinstance(arrays, Host) else Host()  # a GPU has kernels: `on_device`
+        self.options, self.p = options, X.p
         self.n = X.n if weights is None else float(weights.sum())  # records that the rows represent
         self.X = unit_columns(X, weights)
         self.mean = y.mean() if weights is None else weights @ y / self.n
         y = y - self.mean
         self.start_variance = float(y @ (y if weights is None else weights * y)) / self.n
-        real = np.float32 if options.precision == "single" else np.float64
-        if X.n < self.p:
-            self.fit: WoodburySolver | GramSolver = WoodburySolver(self.X, y, arrays, real, weights)
+        self.real, self.is_wide = np.dtype(np.float32 if options.precision == "single" else np.float64), X.n < self.p
+        if self.is_wide:
+            self.fit: WoodburySolver | GramSolver = WoodburySolver(self.X, y, arrays, self.real, weights)
         else:
             self.fit = GramSolver(self.X, y, arrays, weights)
         self.parameters = {
@@ -152,6 +157,10 @@ class LassoSampler:
                 a.gammas(keys, sweep, stream(REGRESSION_GLOBAL_SCALE, 0), ones * (o.penalty_shape + self.p)) / rate
             )
         return {"beta": beta, "tau2": tau2, "sigma2": sigma2, "lambda2": lambda2, "alpha": alpha}
+
+    def on_device(self, device: Device, keys: Keys, burn_in: int, thin: int) -> LassoChains:
+        """Move the same chains to a GPU, see protocol.DeviceSampler."""
+        return LassoChains(self, device, keys, burn_in, thin)
 
     def log(self, state: State) -> dict:
         beta = state["beta"] / self.arrays.asarray(self.X.scale)

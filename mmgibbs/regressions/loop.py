@@ -27,7 +27,7 @@ SINGULAR = (
     "a matrix of the predictors has no Cholesky factor: most likely a column is a sum of others, or its scale is "
     "extreme; needed independent columns, standardised predictors, or a proper prior"
 )
-KEPT = "kept."  # of the names of kept draws in a state
+KEPT, STATISTICS = "kept.", "statistics."  # of the names of kept draws and facts of sweeps in a state
 
 
 def prepared_sampler(plugin: Plugin, data: RegressionData, options: OptionsClass, arrays: Arrays) -> Sampler:
@@ -69,7 +69,7 @@ class SideBySideChains(ResumableChain):
         """Named host arrays: sweep, seconds, state and what was kept."""
         state = {f"state.{name}": self.arrays.fetch(value) for name, value in self.current.items()}
         kept = {f"{KEPT}{name}": np.array(values) for name, values in self.kept.items()}
-        statistics = {f"statistics.{name}": np.array(values) for name, values in self.statistics.items()}
+        statistics = {f"{STATISTICS}{name}": np.array(values) for name, values in self.statistics.items()}
         return {"sweep": np.array(self.number), "seconds": np.array(self.seconds), **state, **kept, **statistics}
 
     def draws(self) -> dict[str, np.ndarray]:
@@ -89,7 +89,7 @@ class SideBySideChains(ResumableChain):
         self.number, self._seconds = int(state["sweep"]), float(state["seconds"])
         self.current = {name: self.arrays.asarray(value) for name, value in under("state.").items()}
         self.kept = {name: list(values) for name, values in under(KEPT).items()}
-        self.statistics = {name: list(values) for name, values in under("statistics.").items()}
+        self.statistics = {name: list(values) for name, values in under(STATISTICS).items()}
 
     def _sweep(self, number: int) -> dict[str, float]:
         try:
@@ -101,12 +101,19 @@ class SideBySideChains(ResumableChain):
         return {}
 
     def _keep(self, _facts: Mapping[str, float]) -> None:
-        for store, values in (
-            (self.kept, self.sampler.log(self.current)),
-            (self.statistics, self.sampler.statistics(self.current)),
-        ):
+        self._record(self.current)
+
+    def _record(self, state: State) -> None:
+        """Append a kept draw, fetched at once."""
+        draws, statistics = self.sampler.log(state), self.sampler.statistics(state)
+        named = {f"{KEPT}{name}": value for name, value in draws.items()} | {
+            f"{STATISTICS}{name}": value for name, value in statistics.items()
+        }
+        values = self.arrays.fetch_all(named)
+        for prefix, store in ((KEPT, self.kept), (STATISTICS, self.statistics)):
             for name, value in values.items():
-                store.setdefault(name, []).append(self._host(value))
+                if name.startswith(prefix):
+                    store.setdefault(name.removeprefix(prefix), []).append(np.array(value))
 
     def _host(self, value: Array) -> np.ndarray:
         return np.array(self.arrays.fetch(value))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,8 @@ from mmgibbs.regressions.options import OptionsClass
 from mmgibbs.regressions.predictors import Predictors
 
 if TYPE_CHECKING:
+    from mmgibbs.machine.device import Device
+    from mmgibbs.machine.ring import Ring
     from mmgibbs.regressions.arrays.base import Arrays
 
 Array = np.ndarray  # or cupy.ndarray, which can what a sampler asks of it
@@ -74,6 +76,33 @@ class Sampler(Protocol):
     def step(self, state: State, sweep: int, keys: Keys) -> State: ...
     def log(self, state: State) -> dict[str, Array]: ...
     def statistics(self, state: State) -> dict[str, Array]: ...
+
+
+class DeviceChains(Protocol):
+    """The chains of a sampler on a GPU: sweeps are queued, and nothing waits for them but `fetch` and `take_kept`.
+
+    `load(state, number)`: begin after that sweep, from host arrays; `sweep()`: queue the next one; `fetch()`: the
+    state after the last; `ring`: counts kept draws; `take_kept()`: the kept states that were not taken before, as far
+    as `log` needs them.
+    """
+
+    ring: Ring
+
+    def load(self, state: State, number: int) -> None: ...
+    def sweep(self) -> None: ...
+    def fetch(self) -> State: ...
+    def take_kept(self) -> list[State]: ...
+
+
+@runtime_checkable
+class DeviceSampler(Sampler, Protocol):
+    """A sampler with kernels of its own on a GPU. All its other methods work on the host, `log` and `statistics` too,
+    and `device` does not matter to its states. Not `has_kernels`: this model runs as array operations.
+    """
+
+    has_kernels: bool
+
+    def on_device(self, device: Device, keys: Keys, burn_in: int, thin: int) -> DeviceChains: ...
 
 
 class Plugin(Protocol):

@@ -27,9 +27,9 @@ class Closed(NamedTuple):
     block: int
     direction: np.ndarray  # (k,) in units of the data
 
-    def row(self, elements: Elements, other: Closed) -> np.ndarray:
+    def row(self, elements: Elements, second: Closed) -> np.ndarray:
         """(p,) a with a'd = v' (dG) w for scaled changes d of the elements, w another direction of the block."""
-        out, v, w = np.zeros(len(elements)), self.direction, other.direction
+        out, v, w = np.zeros(len(elements)), self.direction, second.direction
         for n in elements.block_elements(self.block):
             _, i, j = elements.elements[n]
             out[n] = v[i] * w[j] if i == j else v[i] * w[j] + v[j] * w[i]
@@ -61,8 +61,8 @@ def constraints(elements: Elements, closed: list[Closed]) -> np.ndarray:
 
 def stays_inside(elements: Elements, vector: np.ndarray, at: Variances) -> bool:
     """A step to this vector leaves every eigenvalue at least a share NEAREST of the smallest one of its block."""
-    there = elements.variances(vector, at)
-    return all(_smallest(b, there) >= max(NEAREST * _smallest(b, at), AT_FLOOR) for b in elements.blocks)
+    destination = elements.variances(vector, at)
+    return all(_smallest(b, destination) >= max(NEAREST * _smallest(b, at), AT_FLOOR) for b in elements.blocks)
 
 
 def _smallest(block: MatrixBlock, variances: Variances) -> float:

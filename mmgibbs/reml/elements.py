@@ -7,7 +7,7 @@ records.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -85,14 +85,18 @@ class Elements:
         blocks = [b.of(variances) for b in self.blocks]
         return np.array([blocks[b][i, j] for b, i, j in self.elements])
 
+    def structure_parameters(self, vector: np.ndarray) -> Mapping[int, np.ndarray]:
+        """Term -> parameters of the structure of its matrix: none have any here (see structured.py)."""
+        return {}
+
     def variances(self, vector: np.ndarray, at: Variances) -> Variances:
         """The matrices with these elements; all others are those of `at`."""
         out = Variances([None if g is None else g.copy() for g in at.G], at.R.copy())
         for value, (b, i, j) in zip(vector, self.elements, strict=True):
             block = self.blocks[b]
             row, column = block.components[i], block.components[j]
-            whole = block.whole(out)
-            whole[row, column] = whole[column, row] = value
+            matrix = block.whole(out)
+            matrix[row, column] = matrix[column, row] = value
         return out
 
 

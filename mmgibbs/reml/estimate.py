@@ -8,31 +8,37 @@ from typing import Protocol
 
 import numpy as np
 
-from mmgibbs.engines.direct.standard_errors import sd_of_factor
+from mmgibbs.engines.direct.standard_errors import original_scale_sd
 from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.base import Likelihood, LikelihoodPoint
+from mmgibbs.likelihood.choice import restricted_likelihood
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
-from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.design import Design
 from mmgibbs.model.labels import parameter_labels
 from mmgibbs.model.residual import ResidualModel
+from mmgibbs.model.structures.unstructured import Unstructured
 from mmgibbs.reml.boundary import Closed
-from mmgibbs.reml.correlations import CorrelationEstimates, has_correlations, maximise_with_correlations
 from mmgibbs.reml.elements import Elements, MatrixBlock, free_elements, starting_variances
 from mmgibbs.reml.finer_units import maximise_in_fitting_units
 from mmgibbs.reml.information import Criteria
 from mmgibbs.reml.maximise import Maximum
+from mmgibbs.reml.structured import (
+    StructuredElements,
+    StructuredMaximum,
+    maximise_structured,
+    structured_elements,
+)
 from mmgibbs.reml.units import model_units
 
 
 class EstimateWatch(Protocol):
     """Who follows the iteration."""
 
-    def begin(self, equations: int, operations: float) -> None:
-        """Before the first iteration; operations: of a factor of C."""
+    def begin(self, description: str, operations: float, step: str) -> None:
+        """Before the first iteration; the arguments are those of a Likelihood."""
 
-    def __call__(self, iteration: int, point: Point, distance: float) -> bool:
+    def __call__(self, iteration: int, point: LikelihoodPoint, distance: float) -> bool:
         """Whether to stop."""
 
 
@@ -41,7 +47,7 @@ class Estimates:
     """What REML found."""
 
     variances: Variances
-    elements: Elements
+    elements: Elements | StructuredElements
     covariance: np.ndarray  # (p, p) of the free elements, inverse average information; 0 where the boundary holds them
     undetermined: np.ndarray  # (p, u) directions of which the data say nothing
     on_boundary: bool  # a matrix is
@@ -52,7 +58,7 @@ class Estimates:
     notes: tuple[str, ...]
     warnings: tuple[str, ...]  # of estimates that are not as good as asked
     undetermined_words: tuple[str, ...]  # of `undetermined`
-    correlations: CorrelationEstimates | None = None  # parameters of relationships, where there are some
+    at_bound: np.ndarray | None = None  # (p,) bool: parameters of structures at their bounds
 
 
 def estimate(
@@ -70,62 +76,120 @@ def estimate(
     the best point (`facts['stopped']`). start: variances to begin from, in place of those of the model.
     """
     of_terms = [None if c is None else c.blocks for c in covariances]
-    likelihood = RestrictedLikelihood(design, of_terms, [m.blocks for m in residual.matrices])
-    known = likelihood.coefficients.symbolic
-    refuse_beyond_free(
-        known.bytes,
-        f"a sparse factor of {design.n_equations:,} equations ({known.nonzeros:,} elements)",
-        "a machine with more memory, or sampler.method: gibbs",
-    )
+    likelihood = restricted_likelihood(design, of_terms, [m.blocks for m in residual.matrices])
     if likelihood.freedom < 1:
         raise ModelError(
             f"sampler.method: reml needs more observations than fixed effects; found {likelihood.n_observations:,} "
             f"observations and {likelihood.n_fixed:,} fixed effects that can be estimated"
         )
-    elements = free_elements(design, covariances, residual, model_units(likelihood))
     if watch is not None:
-        watch.begin(design.n_equations, known.flops)
+        watch.begin(likelihood.description, likelihood.operations, likelihood.step)
+    elements = free_elements(design, covariances, residual, model_units(likelihood))
     start = starting_variances(covariances, residual) if start is None else start
-    correlations: CorrelationEstimates | None = None
-    if has_correlations(likelihood):
-        found, elements, correlations = maximise_with_correlations(
-            likelihood, elements, start, tolerance, max_iterations, watch
-        )
-    else:
-        found, elements = maximise_in_fitting_units(likelihood, elements, start, tolerance, max_iterations, watch)
+    if any(c is not None and c.structure is not None and not c.fixed for c in covariances):
+        parameters = structured_elements(elements, covariances, start)
+        reached = maximise_structured(likelihood, parameters, start, tolerance, max_iterations, watch)
+        return _structured_estimates(reached, likelihood, design, tolerance, max_iterations)
+    maximum, elements = maximise_in_fitting_units(likelihood, elements, start, tolerance, max_iterations, watch)
     missed: list[str] = []
-    if not found.converged and not found.stopped:
-        missed = [_not_converged(found, elements, design, tolerance, max_iterations)]
-    point, about = found.point, found.quadratic
+    if not maximum.converged and not maximum.stopped:
+        missed = [_not_converged(maximum, elements, design, tolerance, max_iterations)]
+    point, about = maximum.point, maximum.quadratic
     scale = elements.scale
-    sd = sd_of_factor(likelihood.coefficients, point.factor, point.selected)
-    parameters, covariance = about.open.shape[1], about.covariance
-    if correlations is not None:
-        parameters, covariance = parameters + correlations.n_estimated, covariance + correlations.of_variances
+    sd = original_scale_sd(design, point.inverse_diagonal, point.solve_equations)
+    parameters = about.open.shape[1]
     criteria = Criteria(point.log_likelihood, parameters, likelihood.freedom)
     return Estimates(
         point.variances,
         elements,
-        covariance * scale[:, None] * scale,
+        about.covariance * scale[:, None] * scale,
         about.undetermined,
         bool(about.closed),
         criteria,
         design.to_original_scale(point.solutions),
         sd,
-        _facts(found, criteria, likelihood),
+        _facts(maximum, criteria, likelihood),
         tuple(boundary_words(elements, c, design) for c in about.closed),
-        (*missed, *(_rounded_words(found, tolerance) if found.converged else ()), *_bound_words(correlations)),
-        tuple(undetermined_words(found, elements, design)) if found.converged else (),
-        correlations,
+        (*missed, *(_rounded_words(maximum, tolerance) if maximum.converged else ())),
+        tuple(undetermined_words(maximum, elements, design)) if maximum.converged else (),
     )
 
 
-def _bound_words(correlations: CorrelationEstimates | None) -> tuple[str, ...]:
-    return () if correlations is None else correlations.words
+def _structured_estimates(
+    maximum: StructuredMaximum, likelihood: Likelihood, design: Design, tolerance: float, max_iterations: int
+) -> Estimates:
+    point, parameters = maximum.point, maximum.parameters
+    criteria = Criteria(point.log_likelihood, maximum.n_estimated, likelihood.freedom)
+    missed = []
+    if not maximum.converged and not maximum.stopped:
+        at_limit = maximum.iterations >= max_iterations
+        missed = [
+            f"REML has not converged after {maximum.iterations} iterations, at a log likelihood of "
+            f"{point.log_likelihood:.4f}: the estimates are about {maximum.distance:.1e} standard errors from the best "
+            f"ones, expected {tolerance:.1e} (sampler.tolerance); "
+            + ("try more iterations (sampler.max_iterations), " if at_limit else "try ")
+            + "other starts (variances.*.start), or fewer factors"
+        ]
+    return Estimates(
+        point.variances,
+        parameters,
+        maximum.covariance,
+        maximum.undetermined,
+        bool(maximum.at_bound.any()),
+        criteria,
+        design.to_original_scale(point.solutions),
+        original_scale_sd(design, point.inverse_diagonal, point.solve_equations),
+        _facts(maximum, criteria, likelihood),
+        tuple(_bound_words(maximum, design)),
+        tuple(missed),
+        _undetermined_structure_words(maximum, design),
+        maximum.at_bound,
+    )
 
 
-def _facts(found: Maximum, criteria: Criteria, likelihood: RestrictedLikelihood) -> dict:
-    known = likelihood.coefficients.symbolic
+def _bound_words(maximum: StructuredMaximum, design: Design) -> list[str]:
+    """Which variances are at 0."""
+    parameters, words = maximum.parameters, []
+    first = 0
+    for number, structure, values in parameters.parts(parameters.phi):
+        block = parameters.elements.blocks[number]
+        labels = component_names(block, design)
+        at_bound = maximum.at_bound[first : first + len(values)]
+        first += len(values)
+        if isinstance(structure, Unstructured):
+            if at_bound.any():
+                words.append(
+                    f"{block.name}: the matrix is on the boundary: a combination of {', '.join(labels)} has no "
+                    "variance; the standard errors are those along the boundary"
+                )
+            continue
+        names = structure.bounded_names(tuple(labels))
+        words += [
+            f"{block.name}: {name} is on the boundary: the likelihood is highest at 0; it is set just above 0, and has "
+            "no standard error"
+            for name, is_there in zip(names, at_bound, strict=True)
+            if is_there
+        ]
+    return words
+
+
+def _undetermined_structure_words(maximum: StructuredMaximum, design: Design) -> tuple[str, ...]:
+    """Terms with parameters of which the data say nothing."""
+    if not maximum.converged or not maximum.undetermined.size:
+        return ()
+    involved = (maximum.undetermined**2).max(axis=1) > 1e-3
+    names, first = [], 0
+    for number, _, values in maximum.parameters.parts(maximum.parameters.phi):
+        if involved[first : first + len(values)].any():
+            names.append(maximum.parameters.elements.blocks[number].name)
+        first += len(values)
+    return (
+        f"the data do not determine each parameter of the covariance matrices of {', '.join(names)}, only combinations "
+        "of them: they have no standard errors; expected fewer factors, or a model without one of these effects",
+    )
+
+
+def _facts(maximum: Maximum | StructuredMaximum, criteria: Criteria, likelihood: Likelihood) -> dict:
     return {
         "log_likelihood": criteria.log_likelihood,
         "log_likelihood_without_2_pi": criteria.log_likelihood + criteria.freedom * float(np.log(2 * np.pi)) / 2,
@@ -135,15 +199,13 @@ def _facts(found: Maximum, criteria: Criteria, likelihood: RestrictedLikelihood)
         "degrees_of_freedom": criteria.freedom,
         "aic": criteria.aic,
         "bic": criteria.bic,
-        "converged": found.converged,
-        "iterations": found.iterations,
-        "em_steps": found.em_steps,
-        "distance_to_maximum": found.distance,
-        "log_likelihoods": list(found.log_likelihoods),
-        "stopped": found.stopped,
-        "factor_nonzeros": known.nonzeros,
-        "factor_operations": known.flops,
-    }
+        "converged": maximum.converged,
+        "iterations": maximum.iterations,
+        "em_steps": maximum.em_steps if isinstance(maximum, Maximum) else 0,
+        "distance_to_maximum": maximum.distance,
+        "log_likelihoods": list(maximum.log_likelihoods),
+        "stopped": maximum.stopped,
+    } | likelihood.facts
 
 
 def component_names(block: MatrixBlock, design: Design) -> list[str]:
@@ -169,15 +231,15 @@ def boundary_words(elements: Elements, closed: Closed, design: Design) -> str:
     )
 
 
-def undetermined_words(found: Maximum, elements: Elements, design: Design) -> list[str]:
+def undetermined_words(maximum: Maximum, elements: Elements, design: Design) -> list[str]:
     """Which variances the data determine in combination alone, as those of two effects with the same levels; or one of
     which they say nothing, as that of an effect whose levels fixed effects hold too."""
-    involved = (found.quadratic.undetermined**2).max(axis=1, initial=0.0) > 1e-3
+    involved = (maximum.quadratic.undetermined**2).max(axis=1, initial=0.0) > 1e-3
     if not involved.any():
         return []
     names: list[str] = []
     effects: dict[str, None] = {}  # each once, in order
-    for b, i, j in (e for e, some in zip(elements.elements, involved, strict=True) if some):
+    for b, i, j in (e for e, is_involved in zip(elements.elements, involved, strict=True) if is_involved):
         if elements.blocks[b].term is not None:
             effects[elements.blocks[b].name] = None
         block, of = elements.blocks[b], component_names(elements.blocks[b], design)
@@ -196,35 +258,35 @@ def undetermined_words(found: Maximum, elements: Elements, design: Design) -> li
     ]
 
 
-def _rounded_words(found: Maximum, tolerance: float) -> list[str]:
+def _rounded_words(maximum: Maximum, tolerance: float) -> list[str]:
     """Where rounding ended the iteration."""
-    if found.distance <= tolerance:
+    if maximum.distance <= tolerance:
         return []
     return [
-        f"the estimates are about {found.distance:.0e} standard errors from the best ones (sampler.tolerance: found "
+        f"the estimates are about {maximum.distance:.0e} standard errors from the best ones (sampler.tolerance: found "
         f"{tolerance:.0e}): rounding hides the last steps, as where one variance is millions of times another"
     ]
 
 
-def _not_converged(found: Maximum, elements: Elements, design: Design, tolerance: float, max_iterations: int) -> str:
-    iterations = f"{found.iterations} iteration{'' if found.iterations == 1 else 's'}"
-    reached = f"after {iterations}, at a log likelihood of {found.point.log_likelihood:.4f}"
-    stopped = found.iterations + 1 >= max_iterations  # finer units begin with a step of their own
+def _not_converged(maximum: Maximum, elements: Elements, design: Design, tolerance: float, max_iterations: int) -> str:
+    iterations = f"{maximum.iterations} iteration{'' if maximum.iterations == 1 else 's'}"
+    reached = f"after {iterations}, at a log likelihood of {maximum.point.log_likelihood:.4f}"
+    stopped = maximum.iterations + 1 >= max_iterations  # finer units begin with a step of their own
     why = (
         f"no step increases the likelihood further (sampler.max_iterations is {max_iterations})"
         if not stopped
         else f"it stopped at sampler.max_iterations: {max_iterations}"
     )
-    if found.distance <= tolerance:  # on the boundary in units that are too large for it
+    if maximum.distance <= tolerance:  # on the boundary in units that are too large for it
         return (
             f"REML has not converged {reached}: one variance is thousands of times another, which takes a few more "
             f"iterations, and it stopped at sampler.max_iterations: {max_iterations}; needed more iterations. The "
             "results are those of this point"
         )
-    near = "".join(f"\n{boundary_words(elements, c, design)}" for c in found.quadratic.closed)
+    near = "".join(f"\n{boundary_words(elements, c, design)}" for c in maximum.quadratic.closed)
     missed = (
-        f"REML has not converged {reached}: the estimates are about {found.distance:.1e} standard errors from the best "
-        f"ones, needed {tolerance:.1e} (sampler.tolerance), and {why}; "
+        f"REML has not converged {reached}: the estimates are about {maximum.distance:.1e} standard errors from the "
+        f"best ones, needed {tolerance:.1e} (sampler.tolerance), and {why}; "
     )
     needed = "more iterations, " if stopped else ""
     return (

@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.base import Likelihood
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.restricted import RestrictedLikelihood
 from mmgibbs.reml.boundary import Closed, lowered, raise_to_floor, raised
 from mmgibbs.reml.elements import Elements, Units
 from mmgibbs.reml.maximise import Maximum, Watch, maximise
@@ -31,7 +31,7 @@ INVOLVED = 1e-3  # square of a component's part in a direction
 
 
 def maximise_in_fitting_units(
-    likelihood: RestrictedLikelihood,
+    likelihood: Likelihood,
     elements: Elements,
     start: Variances,
     tolerance: float,
@@ -39,39 +39,41 @@ def maximise_in_fitting_units(
     watch: Watch | None = None,
 ) -> tuple[Maximum, Elements]:
     """The maximum, and the elements in the units that it was found in; ModelError where C has no factor first."""
-    there = lowered(elements, start)
+    beginning = lowered(elements, start)
     try:
-        found = maximise(likelihood, elements, there, tolerance, max_iterations, watch)
+        maximum = maximise(likelihood, elements, beginning, tolerance, max_iterations, watch)
     except ModelError as error:
-        raise ModelError(_no_beginning(likelihood, raised(elements, there), error)) from None
-    for _ in range(0 if found.stopped else ROUNDS):
-        finer = _finer(found, elements)
+        raise ModelError(_no_beginning(likelihood, raised(elements, beginning), error)) from None
+    for _ in range(0 if maximum.stopped else ROUNDS):
+        finer = _finer(maximum, elements)
         if finer is None:
             break
-        there = _start(likelihood, elements, finer, found)
-        lower = there is not found.point.variances  # a step of its own
-        left = max_iterations - found.iterations - lower
-        if left <= 0:
-            return replace(found, converged=False), elements
+        beginning = _start(likelihood, elements, finer, maximum)
+        lower = beginning is not maximum.point.variances  # a step of its own
+        iterations = max_iterations - maximum.iterations - lower
+        if iterations <= 0:
+            return replace(maximum, converged=False), elements
         try:
-            again = maximise(likelihood, finer, there, tolerance, left, _continue_watch(watch, found.iterations))
+            again = maximise(
+                likelihood, finer, beginning, tolerance, iterations, _continue_watch(watch, maximum.iterations)
+            )
         except ModelError:
             break
         if again.stopped:
-            is_higher = again.point.log_likelihood > found.point.log_likelihood
-            return (again, finer) if is_higher else (replace(found, stopped=True, converged=False), elements)
-        more = _is_better(likelihood, again, found)
-        if not more and not again.converged and again.iterations >= left:  # on its way
-            return replace(found, converged=False), elements
-        if not more and not _is_named_better(likelihood, again, found, elements):
+            is_higher = again.point.log_likelihood > maximum.point.log_likelihood
+            return (again, finer) if is_higher else (replace(maximum, stopped=True, converged=False), elements)
+        more = _is_better(likelihood, again, maximum)
+        if not more and not again.converged and again.iterations >= iterations:  # on its way
+            return replace(maximum, converged=False), elements
+        if not more and not _is_named_better(likelihood, again, maximum, elements):
             break
-        history = (*found.log_likelihoods, *again.log_likelihoods[0 if lower else 1 :])
-        em_steps = found.em_steps + again.em_steps
-        found = replace(again, iterations=len(history) - 1, log_likelihoods=history, em_steps=em_steps)
+        history = (*maximum.log_likelihoods, *again.log_likelihoods[0 if lower else 1 :])
+        em_steps = maximum.em_steps + again.em_steps
+        maximum = replace(again, iterations=len(history) - 1, log_likelihoods=history, em_steps=em_steps)
         elements = finer
         if not more:
             break
-    return found, elements
+    return maximum, elements
 
 
 def _continue_watch(watch: Watch | None, before: int) -> Watch | None:
@@ -79,19 +81,21 @@ def _continue_watch(watch: Watch | None, before: int) -> Watch | None:
     return None if watch is None else lambda iteration, point, distance: watch(before + iteration, point, distance)
 
 
-def _finer(found: Maximum, elements: Elements) -> Elements | None:
+def _finer(maximum: Maximum, elements: Elements) -> Elements | None:
     """The elements in smaller units; None where the maximum asks for none."""
-    about = found.quadratic
+    about = maximum.quadratic
     if not about.closed and not about.undetermined.size:
         return None
-    left = point_units(found.point)
-    too_large = [block.scale**2 > FAR * _block_units(left, elements, n) ** 2 for n, block in enumerate(elements.blocks)]
-    asked = about.undetermined.size > 0 and any(own.any() for own in too_large)
+    fitting = point_units(maximum.point)
+    too_large = [
+        block.scale**2 > FAR * _block_units(fitting, elements, n) ** 2 for n, block in enumerate(elements.blocks)
+    ]
+    asked = about.undetermined.size > 0 and any(components.any() for components in too_large)
     if not asked and not any(np.any(too_large[c.block] & (c.direction**2 > INVOLVED)) for c in about.closed):
         return None
     blocks = []
     for n, block in enumerate(elements.blocks):
-        unit = np.maximum(_block_units(left, elements, n), np.sqrt(SMALLER) * block.scale)
+        unit = np.maximum(_block_units(fitting, elements, n), np.sqrt(SMALLER) * block.scale)
         blocks.append(replace(block, scale=np.where(too_large[n], unit, block.scale)))
     return Elements(tuple(blocks), elements.elements)
 
@@ -104,18 +108,18 @@ def _block_units(units: Units, elements: Elements, number: int) -> np.ndarray:
     return unit[list(block.components)]
 
 
-def _start(likelihood: RestrictedLikelihood, elements: Elements, finer: Elements, found: Maximum) -> Variances:
+def _start(likelihood: Likelihood, elements: Elements, finer: Elements, maximum: Maximum) -> Variances:
     """The maximum, or what is closed there at the smaller floor, where that is higher, as for variances of 0."""
-    at = found.point.variances
+    at = maximum.point.variances
     lower = elements.variances(elements.vector(at), at)
     for number, (block, small) in enumerate(zip(elements.blocks, finer.blocks, strict=True)):
-        shut = [c for c in found.quadratic.closed if c.block == number]
+        shut = [c for c in maximum.quadratic.closed if c.block == number]
         if shut:
             inside = _remove_directions(block.scaled(block.of(at)), shut) * block.scale[:, None] * block.scale
             matrix = raise_to_floor(small.scaled(inside)) * small.scale[:, None] * small.scale
             block.whole(lower)[np.ix_(block.components, block.components)] = matrix
     try:
-        is_higher = likelihood.at(lower).log_likelihood > found.point.log_likelihood
+        is_higher = likelihood.at(lower).log_likelihood > maximum.point.log_likelihood
     except ModelError:
         return at
     return lower if is_higher else at
@@ -128,41 +132,44 @@ def _remove_directions(scaled: np.ndarray, closed: list[Closed]) -> np.ndarray:
     return keep @ scaled @ keep
 
 
-def _is_better(likelihood: RestrictedLikelihood, again: Maximum, found: Maximum) -> bool:
+def _is_better(likelihood: Likelihood, again: Maximum, maximum: Maximum) -> bool:
     """The floor was too high for the likelihood, converged or not; or fewer directions are closed or undetermined."""
-    rise = again.point.log_likelihood - found.point.log_likelihood
-    some = max(LEAST, RISE * likelihood.freedom)
-    return rise > some or (
-        again.converged and rise > -some and (_open_directions(again) < _open_directions(found) or not found.converged)
+    rise = again.point.log_likelihood - maximum.point.log_likelihood
+    threshold = max(LEAST, RISE * likelihood.freedom)
+    return rise > threshold or (
+        again.converged
+        and rise > -threshold
+        and (_open_directions(again) < _open_directions(maximum) or not maximum.converged)
     )
 
 
-def _is_named_better(likelihood: RestrictedLikelihood, again: Maximum, found: Maximum, elements: Elements) -> bool:
+def _is_named_better(likelihood: Likelihood, again: Maximum, maximum: Maximum, elements: Elements) -> bool:
     """In units in which its components are of one size a combination of them is seen to be one, as at a correlation
     of 1: it was the variance of the component with the larger unit alone."""
-    combined = any(len(elements.blocks[c.block].components) > 1 for c in found.quadratic.closed)
-    rise = again.point.log_likelihood - found.point.log_likelihood
+    combined = any(len(elements.blocks[c.block].components) > 1 for c in maximum.quadratic.closed)
+    rise = again.point.log_likelihood - maximum.point.log_likelihood
     return (
         combined
         and again.converged
         and rise > -ROUNDING * likelihood.freedom
-        and _open_directions(again) <= _open_directions(found)
+        and _open_directions(again) <= _open_directions(maximum)
     )
 
 
-def _open_directions(found: Maximum) -> int:
+def _open_directions(maximum: Maximum) -> int:
     """Directions that are closed or undetermined."""
-    return len(found.quadratic.closed) + found.quadratic.undetermined.shape[1]
+    return len(maximum.quadratic.closed) + maximum.quadratic.undetermined.shape[1]
 
 
-def _no_beginning(likelihood: RestrictedLikelihood, start: Variances, error: ModelError) -> str:
+def _no_beginning(likelihood: Likelihood, start: Variances, error: ModelError) -> str:
     """What is wrong with the starts."""
     terms = likelihood.design.terms
-    found = [f"{terms[i].name} {_several(start.G[i])}" for i in likelihood.random]
-    found.append("residual " + " and ".join(_several(own) for own in start.R))
+    variances = [f"{terms[i].name} {_several(start.G[i])}" for i in likelihood.random]
+    variances.append("residual " + " and ".join(_several(matrix) for matrix in start.R))
     return (
-        f"variances.*.start: sampler.method: reml cannot begin there: {error}; found variances of {', '.join(found)}, "
-        "after those that are estimated were brought nearer those of the records; needed starts nearer each other"
+        f"variances.*.start: sampler.method: reml cannot begin there: {error}; found variances of "
+        f"{', '.join(variances)}, after those that are estimated were brought nearer those of the records; needed "
+        "starts nearer each other"
     )
 
 

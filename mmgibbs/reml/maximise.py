@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.base import Likelihood, LikelihoodPoint
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
 from mmgibbs.reml.boundary import raised, stays_inside
 from mmgibbs.reml.elements import Elements
 from mmgibbs.reml.information import degrees_of_freedom
@@ -44,7 +44,7 @@ NOISE = 1e-3  # standard errors from the maximum where no step rises
 class Maximum:
     """Where the iteration ended."""
 
-    point: Point
+    point: LikelihoodPoint
     quadratic: Quadratic
     distance: float  # to the maximum, in standard errors
     converged: bool
@@ -54,11 +54,13 @@ class Maximum:
     stopped: bool = False  # because `watch` asked for it
 
 
-Watch = Callable[[int, Point, float], bool]  # iteration, where it is, distance in standard errors -> to stop there
+Watch = Callable[
+    [int, LikelihoodPoint, float], bool
+]  # iteration, where it is, distance in standard errors -> to stop there
 
 
 def maximise(
-    likelihood: RestrictedLikelihood,
+    likelihood: Likelihood,
     elements: Elements,
     start: Variances,
     tolerance: float,
@@ -90,22 +92,24 @@ def maximise(
     return Maximum(point, about, distance, converged, len(history) - 1, tuple(history), em_steps, stopped)
 
 
-def _uphill(likelihood: RestrictedLikelihood, elements: Elements, point: Point, about: Quadratic) -> Point | None:
+def _uphill(
+    likelihood: Likelihood, elements: Elements, point: LikelihoodPoint, about: Quadratic
+) -> LikelihoodPoint | None:
     """The first step that rises by a good share of what it promises, otherwise the highest of those that rise."""
-    best: Point | None = None
+    best: LikelihoodPoint | None = None
     for variances, promised in _candidates(elements, point, about):
-        found = _tried(likelihood, variances)
-        if found is None:
+        candidate = _tried(likelihood, variances)
+        if candidate is None:
             continue
-        rise = found.log_likelihood - point.log_likelihood
+        rise = candidate.log_likelihood - point.log_likelihood
         if rise >= PROMISED * promised - _rounding(point):
-            return found
-        if rise > _rounding(point) and (best is None or found.log_likelihood > best.log_likelihood):
-            best = found
+            return candidate
+        if rise > _rounding(point) and (best is None or candidate.log_likelihood > best.log_likelihood):
+            best = candidate
     return best
 
 
-def _candidates(elements: Elements, point: Point, about: Quadratic) -> Iterator[tuple[Variances, float]]:
+def _candidates(elements: Elements, point: LikelihoodPoint, about: Quadratic) -> Iterator[tuple[Variances, float]]:
     """Steps of the matrices where they stay inside, of factors, of the matrices pulled back inside, of damped factors;
     and the rise that each promises."""
     full = elements.vector(point.variances) + about.step * elements.scale
@@ -118,23 +122,27 @@ def _candidates(elements: Elements, point: Point, about: Quadratic) -> Iterator[
             yield raised(elements, elements.variances(full, point.variances)), promised
 
 
-def _em(likelihood: RestrictedLikelihood, elements: Elements, point: Point) -> Point | None:
+def _em(likelihood: Likelihood, elements: Elements, point: LikelihoodPoint) -> LikelihoodPoint | None:
     at = point.variances
     moved = Variances([None if g is None else g.copy() for g in at.G], at.R.copy())
     for block in elements.blocks:
         index = np.ix_(block.components, block.components)
         matrix, slope = block.of(at), block.of(point.derivatives)
         block.whole(moved)[index] = matrix + 2.0 * matrix @ slope @ matrix / degrees_of_freedom(likelihood, block)
-    found = _tried(likelihood, raised(elements, moved))
-    return found if found is not None and found.log_likelihood > point.log_likelihood + _rounding(point) else None
+    candidate = _tried(likelihood, raised(elements, moved))
+    return (
+        candidate
+        if candidate is not None and candidate.log_likelihood > point.log_likelihood + _rounding(point)
+        else None
+    )
 
 
-def _tried(likelihood: RestrictedLikelihood, variances: Variances) -> Point | None:
+def _tried(likelihood: Likelihood, variances: Variances) -> LikelihoodPoint | None:
     try:
         return likelihood.at(variances)
     except ModelError:
         return None
 
 
-def _rounding(point: Point) -> float:
+def _rounding(point: LikelihoodPoint) -> float:
     return ROUNDING * max(1.0, abs(point.log_likelihood))

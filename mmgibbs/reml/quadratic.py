@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmgibbs.likelihood.base import LikelihoodPoint
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.restricted import Point
 from mmgibbs.reml.boundary import Closed, closed_directions, constraints, raise_to_floor
 from mmgibbs.reml.elements import Elements
 from mmgibbs.reml.information import average_information, degrees_of_freedom, gradient
@@ -55,7 +55,7 @@ class Quadratic:
         return self.open @ self.inverse @ self.open.T
 
 
-def quadratic(point: Point, elements: Elements) -> Quadratic:
+def quadratic(point: LikelihoodPoint, elements: Elements) -> Quadratic:
     """At a point."""
     scale = elements.scale
     slope = gradient(point, elements) * scale
@@ -78,7 +78,7 @@ def _null_space(rows: np.ndarray) -> np.ndarray:
     return directions[rank:].T
 
 
-def _complete_information(point: Point, elements: Elements) -> np.ndarray:
+def _complete_information(point: LikelihoodPoint, elements: Elements) -> np.ndarray:
     """(p, p) M in scaled elements."""
     out = np.zeros((len(elements), len(elements)))
     for number, block in enumerate(elements.blocks):

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.base import Likelihood, LikelihoodPoint
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
 from mmgibbs.reml.boundary import raise_to_floor
 from mmgibbs.reml.elements import Elements
 
@@ -25,7 +25,7 @@ SMALLEST = 1e-8  # gradient at which it ends
 class _Followed:
     """Minus the log likelihood of the factors, one after another in a vector; the highest point so far."""
 
-    def __init__(self, likelihood: RestrictedLikelihood, elements: Elements, start: Point):
+    def __init__(self, likelihood: Likelihood, elements: Elements, start: LikelihoodPoint):
         self.likelihood, self.elements, self.best = likelihood, elements, start
         scaled = [block.scaled(block.of(start.variances)) for block in elements.blocks]
         spectra = [np.linalg.eigh(matrix) for matrix in scaled]
@@ -33,7 +33,7 @@ class _Followed:
         self.cuts = np.cumsum([B.size for B in self.factors])[:-1]
 
     def split(self, x: np.ndarray) -> list[np.ndarray]:
-        return [part.reshape(B.shape) for part, B in zip(np.split(x, self.cuts), self.factors, strict=True)]
+        return [values.reshape(B.shape) for values, B in zip(np.split(x, self.cuts), self.factors, strict=True)]
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         if not np.isfinite(x).all():
@@ -51,12 +51,12 @@ class _Followed:
             self.best = point
         return -point.log_likelihood, -self._gradient(point, factors)
 
-    def _gradient(self, point: Point, factors: list[np.ndarray]) -> np.ndarray:
+    def _gradient(self, point: LikelihoodPoint, factors: list[np.ndarray]) -> np.ndarray:
         slopes = [block.of(point.derivatives) * block.scale[:, None] * block.scale for block in self.elements.blocks]
         return np.concatenate([(2.0 * S @ B).ravel() for S, B in zip(slopes, factors, strict=True)])
 
 
-def quasi_newton(likelihood: RestrictedLikelihood, elements: Elements, start: Point, most: int) -> Point:
+def quasi_newton(likelihood: Likelihood, elements: Elements, start: LikelihoodPoint, most: int) -> LikelihoodPoint:
     """The highest point that at most so many iterations from `start` meet: `start` itself where none is higher."""
     from scipy.optimize import minimize
 

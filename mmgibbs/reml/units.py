@@ -17,21 +17,18 @@ once it is estimated: at a point, with e what all effects leave and g_c, R the v
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from mmgibbs.errors import ModelError
-from mmgibbs.likelihood.coefficients import factorise_inverse
+from mmgibbs.likelihood.base import Likelihood, LikelihoodPoint
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
-from mmgibbs.model.terms import Effect, Term
+from mmgibbs.model.terms import Effect
 from mmgibbs.reml.elements import Units
 
 NONE = 1e-5  # variances of random effects in which they take up little, relative to those of the records
-LOOKED_AT = 32  # levels whose diagonal element of K is solved for, where it is not known
 FITTED = float(np.finfo(float).eps)  # share of the mean square of a trait that rounding leaves of a complete fit
 
 
-def model_units(likelihood: RestrictedLikelihood) -> Units:
+def model_units(likelihood: Likelihood) -> Units:
     """Of a model, from one factor of C; 0 where the fixed effects fit all records of a trait."""
     design, random = likelihood.design, set(likelihood.random)
     given = _given_fixed_effects(likelihood)
@@ -44,54 +41,54 @@ def model_units(likelihood: RestrictedLikelihood) -> Units:
     return Units(G, np.sqrt(np.where(of_class > 0, of_class, of_trait)))
 
 
-def point_units(point: Point) -> Units:
+def point_units(point: LikelihoodPoint) -> Units:
     """Of what the other effects leave of the records at these variances."""
     likelihood, at = point.likelihood, point.variances
-    left = _mean_squares_of_records(likelihood, point.e)
+    of_residuals = _mean_squares_of_records(likelihood, point.residuals)
     G: list[np.ndarray | None] = [None] * len(at.G)
     for i in likelihood.random:
         matrix = at.G[i]
         assert matrix is not None
-        of_records = left[0][likelihood.design.terms[i].component_trait]
+        of_records = of_residuals[0][likelihood.design.terms[i].component_trait]
         G[i] = np.sqrt(of_records / _sizes(likelihood, i) + np.diag(matrix))
-    return Units(G, np.sqrt(left[1:] + np.diagonal(at.R, axis1=1, axis2=2)))
+    return Units(G, np.sqrt(of_residuals[1:] + np.diagonal(at.R, axis1=1, axis2=2)))
 
 
-def _given_fixed_effects(likelihood: RestrictedLikelihood) -> np.ndarray:
+def _given_fixed_effects(likelihood: Likelihood) -> np.ndarray:
     """(1 + classes, T) v_t of all records, and s_R^2 of each class. Where C has no factor with small variances of
     random effects they are 0, and the units those of the starts."""
     design = likelihood.design
     n_classes = max(1, len(design.residual_classes))
-    raw = _mean_squares_of_records(likelihood, likelihood.equations.records.y)
+    raw = _mean_squares_of_records(likelihood, np.nan_to_num(design.y))
     start = np.where(raw > 0, raw, np.where(raw[0] > 0, raw[0], 1.0))
     G: list[np.ndarray | None] = [None] * len(design.terms)
     for i in likelihood.random:
         G[i] = np.diag(NONE * start[0][design.terms[i].component_trait] / _sizes(likelihood, i))
     R = np.repeat(np.diag(start[1:].mean(axis=0))[None], n_classes, axis=0)
     try:
-        e = likelihood.at(Variances(G, R)).e
+        e = likelihood.at(Variances(G, R)).residuals
     except ModelError:
         return np.zeros_like(raw)
-    left = _mean_squares_of_records(likelihood, e) * likelihood.n_observations / likelihood.freedom
-    return np.where(left > FITTED * raw, left, 0.0)
+    of_residuals = _mean_squares_of_records(likelihood, e) * likelihood.n_observations / likelihood.freedom
+    return np.where(of_residuals > FITTED * raw, of_residuals, 0.0)
 
 
-def _mean_squares_of_records(likelihood: RestrictedLikelihood, e: np.ndarray) -> np.ndarray:
+def _mean_squares_of_records(likelihood: Likelihood, e: np.ndarray) -> np.ndarray:
     """(1 + classes, T) of what is left of the records: weighted of all, and of each class in the unit of its R."""
-    design, records = likelihood.design, likelihood.equations.records
-    w = records.weight if records.weight.size else np.ones(design.n_records)
-    classes, seen = design.class_of_pattern[records.pattern], design.patterns[records.pattern]
+    design = likelihood.design
+    w, seen = design.weight, design.patterns[design.pattern]
+    classes = design.class_of_pattern[design.pattern]
     squares = np.where(seen, e**2, 0.0)
     of_class = [(classes == c) for c in range(max(1, len(design.residual_classes)))]
     shares = [(w @ squares, w @ seen), *((squares[g].sum(axis=0), (1.0 / w[g]) @ seen[g]) for g in of_class)]
     return np.array([np.divide(s, n, out=np.zeros_like(s), where=n > 0) for s, n in shares])
 
 
-def _sizes(likelihood: RestrictedLikelihood, i: int) -> np.ndarray:
+def _sizes(likelihood: Likelihood, i: int) -> np.ndarray:
     """(k,) what a unit variance of each component of a random term adds to the variance of a record that meets it."""
     term = likelihood.design.terms[i]
     squares = np.concatenate([np.tile(_mean_squares(e), len(e.traits)) for e in term.effects])
-    return squares * _mean_diagonal(term, likelihood.inverses[i])
+    return squares * likelihood.mean_diagonal(i)
 
 
 def _mean_squares(effect: Effect) -> np.ndarray:
@@ -101,14 +98,3 @@ def _mean_squares(effect: Effect) -> np.ndarray:
     met = effect.level >= 0
     squares = np.sum(effect.covariates[met] ** 2, axis=0) / max(int(np.count_nonzero(met)), 1)
     return np.where(squares > 0, squares, 1.0)
-
-
-def _mean_diagonal(term: Term, inverse: csr_array) -> float:
-    """Of K: of levels spread over all where it is known by its inverse alone; near 1 in a pedigree."""
-    K, n = term.relationship, term.n_without_fixed_groups
-    if K.known_diagonal:
-        return 1.0 if K.diagonal is None else float(np.mean(K.diagonal[:n]))
-    levels = np.unique(np.linspace(0, n - 1, LOOKED_AT).astype(int))
-    columns, place = np.zeros((n, levels.size)), np.arange(levels.size)
-    columns[levels, place] = 1.0
-    return float(np.mean(factorise_inverse(csr_array(inverse[:n][:, :n])).solve(columns)[levels, place]))

@@ -1,10 +1,12 @@
-"""`mmgibbs report`: its options, and what it prints."""
+"""`mmgibbs report` and `mmgibbs figures`: their options, and what they print."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 
 from mmgibbs.options import add_output, add_top
+from mmgibbs.report.make import FORMATS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,4 +23,30 @@ def main(args: argparse.Namespace) -> None:
     print(f"written to {make_report(args.runs, args.output, args.top)}")
 
 
-COMMANDS = {"report": (add_arguments, main)}
+def add_figures_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="the folder of a finished run")
+    parser.add_argument(
+        "--format", choices=FORMATS, default=FORMATS[0], help=f"of the pictures (default: {FORMATS[0]})"
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="NAME",
+        help="write this picture only; NAME is that of a file, or a pattern such as 'trace-*'; may be repeated",
+    )
+    add_output(parser, "the folder to write to; pictures of the same names are replaced (default: RUN/figures)")
+
+
+def main_figures(args: argparse.Namespace) -> None:
+    from mmgibbs.report.make import check_libraries
+
+    check_libraries(f"figures {shlex.quote(args.run)}")
+    from mmgibbs.report.saved_figures import INDEX, save_figures
+
+    paths = save_figures(args.run, args.output, args.format, args.only)
+    for path in paths:
+        print(f"wrote {path}")
+    print(f"beside each its data as csv; captions: {paths[0].parent / INDEX}")
+
+
+COMMANDS = {"report": (add_arguments, main), "figures": (add_figures_arguments, main_figures)}

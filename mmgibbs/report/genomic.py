@@ -67,13 +67,13 @@ def genomic_section(run: Finished, figures: plots.Figures, top: int) -> dict | N
     if run.markers is None or run.solutions is None or not terms:
         return None
     traits = list(run.record["analysis"]["traits"])
-    each = [
+    sections = [
         _Term(name, trait, f"{name}, {trait}", column_suffix(name, trait, terms))
         for name, section in terms.items()
         for trait in section.get("traits") or traits
     ]
     return {
-        "items": [_item(run, term, figures, top) for term in each],
+        "items": [_item(run, term, figures, top) for term in sections],
         "together": joint_items(run, figures, top),
         "quality": quality_table(run.record.get("data", {}).get("genotypes", {})),
         "parameters": explained(run.summary["parameter"].to_list(), list(terms)),

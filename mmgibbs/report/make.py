@@ -14,6 +14,8 @@ from mmgibbs.report.render import missing_libraries
 if TYPE_CHECKING:
     import polars as pl
 
+FORMATS = ("pdf", "svg", "png")  # of pictures that are saved
+
 
 def report_after_run(directory: Path, say: Callable[[str], None], solutions: pl.DataFrame | None = None) -> Path | None:
     """Write report.html into the run folder; None, after saying why, where that cannot be done.
@@ -43,12 +45,7 @@ def make_report(
     """
     if top < 1:
         raise ConfigError(f"report: {option_name('top')}: found {top}, needed at least 1 animal to list for each trait")
-    missing = missing_libraries()
-    if missing:
-        raise ConfigError(
-            f"report: found no {' and no '.join(missing)}; needed: pip install {' '.join(missing)}, then "
-            f"mmgibbs report {shlex.join(map(str, runs))}"
-        )
+    check_libraries(f"report {shlex.join(map(str, runs))}")
     if len(runs) == 1:
         from mmgibbs.report.page import write_report
 
@@ -56,3 +53,14 @@ def make_report(
     from mmgibbs.report.compare import write_comparison
 
     return write_comparison(runs, output or "comparison.html", top)
+
+
+def check_libraries(command: str) -> None:
+    """ConfigError where what draws pages is not installed; command: what to repeat then, beginning with its name."""
+    missing = missing_libraries()
+    if missing:
+        name, _, _ = command.partition(" ")
+        raise ConfigError(
+            f"{name}: found no {' and no '.join(missing)}; needed: pip install {' '.join(missing)}, then "
+            f"mmgibbs {command}"
+        )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
+from scipy.cluster.hierarchy import leaves_list, linkage
 
 from mmgibbs.report.html_tables import Column, Number, Table, figure, known, number
 from mmgibbs.results.matrices import CovarianceMatrix, covariance_matrices
 from mmgibbs.results.tables import was_drawn
 
 MAX_COMPONENTS = 40  # of a matrix that is shown
+MIN_SORTED = 6  # components from which similar ones are moved together
 
 
 def correlation_tables(summary: pl.DataFrame) -> list[Table]:
@@ -20,6 +23,7 @@ def correlation_tables(summary: pl.DataFrame) -> list[Table]:
 
 
 def _table(matrix: CovarianceMatrix, drawn: bool) -> Table:
+    matrix = sorted_by_similarity(matrix)
     k = len(matrix.labels)
     columns = [Column(""), *(Column(label, "number") for label in matrix.labels)]
     rows = [[label, *(_cell(matrix, i, j) for j in range(k))] for i, label in enumerate(matrix.labels)]
@@ -29,6 +33,24 @@ def _table(matrix: CovarianceMatrix, drawn: bool) -> Table:
         "correlation, the deeper the further from 0: blue above 0, orange below."
     )
     return Table(f"Correlations: {matrix.name}", columns, rows, note)
+
+
+def sorted_by_similarity(matrix: CovarianceMatrix) -> CovarianceMatrix:
+    """With components of high correlation beside each other, where there are many and all correlations are known."""
+    k = len(matrix.labels)
+    if k < MIN_SORTED or not np.isfinite(matrix.correlations).all():
+        return matrix
+    distances = 1.0 - matrix.correlations[np.triu_indices(k, 1)]
+    order = leaves_list(linkage(np.maximum(distances, 0.0), "average", optimal_ordering=True))
+    both = np.ix_(order, order)
+    return CovarianceMatrix(
+        matrix.name,
+        tuple(matrix.labels[i] for i in order),
+        matrix.variances[order],
+        matrix.covariances[both],
+        matrix.correlations[both],
+        matrix.correlation_sds[both],
+    )
 
 
 def _cell(matrix: CovarianceMatrix, i: int, j: int) -> Number | None:

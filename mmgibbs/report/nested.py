@@ -72,6 +72,11 @@ _Place = tuple[str, str]  # term and component, as parameters name them
 
 def nested(small: Finished, large: Finished) -> Nested | NotNested | Unknown:
     """Return whether the first model is nested in the second one; data and fixed effects are those of both."""
+    for run in (small, large):
+        for name, section in run.record["analysis"]["variances"].items():
+            structure = section.get("structure") if isinstance(section, dict) else None
+            if isinstance(structure, dict):
+                return Unknown(f"the covariance matrix of {name} is {structure['kind']} in one of them")
     places = _embedding(small.record["analysis"], large.record["analysis"])
     if not isinstance(places, dict):
         return places

@@ -17,6 +17,7 @@ from mmgibbs.report.bounds import bounds
 from mmgibbs.report.breeding import breeding_values, unrelated_effect_rows
 from mmgibbs.report.curves import curves_of_variance
 from mmgibbs.report.decisions import decision_tables
+from mmgibbs.report.factors import factor_tables, is_of_factors
 from mmgibbs.report.findings import ESS, RHAT, attention, diagnosis, excess, remarks, warnings
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.fixed import fixed_effects, fixed_scale_words, fixed_title
@@ -72,10 +73,10 @@ def write_report(
     )
 
 
-def page(run: Finished, top: int = 20) -> dict:
-    """What the template shows."""
+def page(run: Finished, top: int = 20, figures: plots.Figures | None = None) -> dict:
+    """What the template shows; figures: what draws them, by default into the page."""
     run = replace(run, summary=lower_triangle(run.summary))
-    figures = plots.Figures()
+    figures = plots.Figures() if figures is None else figures
     breeding = breeding_values(run, figures, top)
     curves = [b["label"] for b in breeding if b["values"] == "coefficient"]
     called = {b["called"] for b in breeding if b["values"] == "coefficient"}
@@ -91,7 +92,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "facts": facts(run.record),
         "counted": run.record.get("variances_counted", {}),
         "parameters": parameter_tables(run),
-        "correlations": correlation_tables(run.summary),
+        "correlations": [*factor_tables(run.summary), *correlation_tables(run.summary)],
         "curves": curves_of_variance(run, figures),
         "estimated": run.summary["hpd_low"].count() > 0,
         "reml": run.record.get("method") == "reml",
@@ -355,6 +356,8 @@ def make_parameter_tables(summary: pl.DataFrame) -> list[Table]:
     groups: dict[str, list[dict]] = {"Heritabilities and shares of the phenotypic variance": [], "Correlations": []}
     for row in bound_as_0(summary).iter_rows(named=True):
         kind = str(row["parameter"]).partition("[")[0]
+        if is_of_factors(row["parameter"]):
+            continue
         if kind in ("h2", "ratio", "h2_observed"):
             caption = "Heritabilities and shares of the phenotypic variance"
         elif kind == "incidence":

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import fnmatch
 import io
-import reprlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mmgibbs.errors import ConfigError, nearest
+from mmgibbs.errors import ConfigError
 from mmgibbs.report.bounds import bounds
+from mmgibbs.report.patterns import match_names
 from mmgibbs.report.plots import density, thin_values, thinned
 
 COLOURS = ("#0072b2", "#c75000", "#00855f", "#a9518a", "#8a6d00", "#4b5fa8")  # of the report in a light theme
@@ -38,22 +37,7 @@ def chosen(draws: Mapping[str, np.ndarray], parameters: str | Sequence[str] | No
     if parameters is None:
         moving = [name for name, values in draws.items() if np.ptp(values) > 0]
         return sorted(moving, key=lambda name: not name.startswith("h2["))[:MOST]
-    names: list[str] = []
-    patterns = [parameters] if isinstance(parameters, str) else parameters
-    patterns = list(patterns) if isinstance(patterns, Iterable) else []
-    if not patterns or not all(isinstance(pattern, str) for pattern in patterns):
-        raise ConfigError(
-            f"parameters: found {reprlib.repr(parameters)}, needed the name of a parameter, a pattern such as 'h2[*]', "
-            "or a list of them"
-        )
-    for pattern in patterns:
-        literal = pattern.replace("[", "[[]") if not pattern.startswith("[[]") else pattern
-        matches = [name for name in draws if name == pattern or fnmatch.fnmatchcase(name, literal)]
-        if not matches:
-            known = nearest(pattern.replace("*", ""), draws, "the parameters are")
-            raise ConfigError(f"parameters: no parameter fits '{pattern}'; {known}")
-        names += [name for name in matches if name not in names]
-    return names
+    return match_names("parameters", "parameter", parameters, draws)
 
 
 def trace(draws: Mapping[str, np.ndarray], parameters: str | Sequence[str] | None = None) -> Picture:

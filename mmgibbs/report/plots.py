@@ -31,10 +31,10 @@ TRACE_POINTS = 300  # of one chain; longer chains are drawn by the lowest and hi
 # Colours that represent a variable of the style sheet, one each.
 INK, FAINT, GRID, BAND = "#010101", "#020202", "#030303", "#040404"
 SERIES = tuple(f"#0500{i:02x}" for i in range(1, 7))
-_VARIABLES = {INK: "--ink", FAINT: "--faint", GRID: "--grid", BAND: "--band"} | {
+VARIABLES = {INK: "--ink", FAINT: "--faint", GRID: "--grid", BAND: "--band"} | {
     c: f"--series-{i}" for i, c in enumerate(SERIES, 1)
 }
-_SETTINGS: dict[Any, Any] = {
+SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "mmgibbs",
     "font.size": 9,
@@ -57,7 +57,7 @@ _SETTINGS: dict[Any, Any] = {
     "lines.solid_capstyle": "round",
     "path.simplify": True,
 }
-_ONE_AT_A_TIME = threading.Lock()  # settings are those of the whole process
+ONE_AT_A_TIME = threading.Lock()  # settings are those of the whole process
 _LONG = re.compile(r"-?\d+\.\d{2,}")
 
 
@@ -78,7 +78,7 @@ class Figures:
         bottom: float = 0.22,
     ) -> str:
         """The SVG of what `paint(axes)` draws; left, bottom: shares of the size for the labels there."""
-        with _ONE_AT_A_TIME, matplotlib.rc_context(_SETTINGS):
+        with ONE_AT_A_TIME, matplotlib.rc_context(SETTINGS):
             figure = Figure(figsize=size)
             axes = figure.add_axes((left, bottom, 0.97 - left, 0.94 - bottom))
             axes.xaxis.set_major_locator(MaxNLocator(5))
@@ -129,7 +129,7 @@ def inline(svg: str, name: str, title: str, description: str) -> str:
         lambda a: _LONG.sub(lambda m: f"{float(m[0]):.1f}".removesuffix(".0"), a[0]),
         svg,
     )
-    for colour, variable in _VARIABLES.items():
+    for colour, variable in VARIABLES.items():
         svg = svg.replace(colour, f"var({variable})")
     svg = re.sub(r"\s*\n\s*", " ", svg)
     view = re.search(r'viewBox="[^"]*"', svg)
@@ -157,10 +157,15 @@ def thinned(draws: np.ndarray, most: int = TRACE_POINTS) -> tuple[np.ndarray, np
     return at + 1, draws[at]
 
 
+def chain_label(chain: int) -> str:
+    """What a chain is called where figures have a legend, and in their data; chain counts from 0."""
+    return f"chain {chain + 1}"
+
+
 def paint_trace(draws: np.ndarray) -> Painter:
     def paint(axes: Axes) -> None:
         for chain, values in enumerate(draws):
-            axes.plot(*thinned(values), color=SERIES[chain % len(SERIES)], linewidth=0.7)
+            axes.plot(*thinned(values), color=SERIES[chain % len(SERIES)], linewidth=0.7, label=chain_label(chain))
         axes.set_xlim(1, draws.shape[1])
         axes.margins(y=0.04)
 
@@ -195,6 +200,7 @@ def paint_ranks(shares: np.ndarray) -> Painter:
                 fill=True,
                 color=SERIES[chain % len(SERIES)],
                 linewidth=0,
+                label=chain_label(chain),
             )
             axes.axhline(base + 1 / bins, color=INK, linewidth=0.6, dashes=(4, 3))
         every = max(1, chains // 6)
@@ -222,7 +228,8 @@ def paint_autocorrelation(values: np.ndarray) -> Painter:
     def paint(axes: Axes) -> None:
         axes.axhline(0, color=FAINT, linewidth=0.6)
         for chain, row in enumerate(values):
-            axes.plot(np.arange(len(row)), row, color=SERIES[chain % len(SERIES)], linewidth=1.1)
+            colour = SERIES[chain % len(SERIES)]
+            axes.plot(np.arange(len(row)), row, color=colour, linewidth=1.1, label=chain_label(chain))
         axes.set_xlim(0, values.shape[1] - 1)
         axes.set_ylim(min(-0.2, values.min() - 0.05), 1.02)
 
@@ -273,8 +280,8 @@ def paint_density(
         if len(draws) > 1:
             for chain, values in enumerate(draws):
                 chain_density = density(thin_values(values, 500), 60, (x[0], x[-1]), bounds, width)
-                axes.plot(*chain_density, color=SERIES[chain % len(SERIES)], linewidth=0.7)
-        axes.plot(x, f, color=INK, linewidth=1.3)
+                axes.plot(*chain_density, color=SERIES[chain % len(SERIES)], linewidth=0.7, label=chain_label(chain))
+        axes.plot(x, f, color=INK, linewidth=1.3, label="all chains" if len(draws) > 1 else None)
         axes.axvline(mean, color=INK, linewidth=0.8, dashes=(4, 3))
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
@@ -344,7 +351,8 @@ def paint_categories(mean: float, sd: float, thresholds: Sequence[float]) -> Pai
         normal = lambda x: np.exp(-0.5 * ((x - mean) / sd) ** 2)
         for k, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
             x = np.linspace(low, high, 80)
-            axes.fill_between(x, normal(x), color=SERIES[k % len(SERIES)], alpha=0.55, linewidth=0)
+            colour = SERIES[k % len(SERIES)]
+            axes.fill_between(x, normal(x), color=colour, alpha=0.55, linewidth=0, label=f"category {k + 1}")
         x = np.linspace(ends[0], ends[1], 200)
         axes.plot(x, normal(x), color=INK, linewidth=1.2)
         for t in thresholds:

@@ -348,10 +348,25 @@ def _treated(variances: dict, name: str, estimated: bool = False) -> str:
     if variances.get("mode") == "fixed" or settings.get("fixed"):
         return "fixed at its given value"
     if estimated:
-        return "estimated by REML" + (", no covariances" if settings.get("structure") == "diagonal" else "")
-    return f"sampled, {prior_words(settings.get('prior'))}" + (
-        ", no covariances" if settings.get("structure") == "diagonal" else ""
-    )
+        return "estimated by REML" + structure_clause(settings.get("structure"))
+    structure, prior = settings.get("structure"), settings.get("prior")
+    if isinstance(structure, dict) and prior in (None, "flat"):
+        prior = {"half_t": {"df": 2}}
+    return f"sampled, {prior_words(prior)}{structure_clause(structure)}"
+
+
+def structure_clause(structure: str | dict | None) -> str:
+    """', factor-analytic with 2 factors'; nothing for a full matrix."""
+    if isinstance(structure, str) or structure is None:
+        return ", no covariances" if structure == "diagonal" else ""
+    kind, factors = structure["kind"], structure.get("factors") or 1
+    words = {
+        "factor_analytic": f"factor-analytic with {factors} factor{'' if factors == 1 else 's'}",
+        "compound_symmetry": "with one correlation (compound symmetry)",
+        "ar1": "with correlations that fall with the distance of components (AR1)",
+        "antedependence": "each component a regression on the one before it (ante-dependence)",
+    }[kind]
+    return f", {words}" + (", equal variances" if structure.get("variances") == "equal" else "")
 
 
 def _residual_treated(analysis: dict, estimated: bool = False) -> str:

@@ -165,9 +165,16 @@ class _Share(_Section):
     h2: str
 
 
+class _Structure(_Section):
+    kind: str
+    factors: int | None = None
+    variances: str = "free"
+    loading_sd: Number | None = None
+
+
 class _Variance(_Section):
     fixed: bool = False
-    structure: str = "full"
+    structure: str | _Structure = "full"
     prior: str | _Degrees | _HalfT | _Share | None = None
     by: str | None = None
 

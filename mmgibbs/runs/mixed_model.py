@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -27,8 +28,6 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.engines.direct.standard_errors import MONTE_CARLO, MOST_EQUATIONS, affordable_posterior_sd, posterior_sd
-from mmgibbs.engines.pcg.prediction_errors import MonteCarloPev, monte_carlo_pev, prior_diagonals
-from mmgibbs.engines.pcg.solver import PcgSolver, Solution
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
 from mmgibbs.errors import ModelError, Stopped
@@ -66,20 +65,21 @@ from mmgibbs.results.markers import (
 from mmgibbs.results.predictive import predicted_files, predicted_frame
 from mmgibbs.results.tables import LevelColumns, sd_column, solutions_frame, summary_frame
 from mmgibbs.runs.chains import Executor
-from mmgibbs.runs.mixed_model_chains import MixedModelFactory
 from mmgibbs.runs.place import RunFolder
 from mmgibbs.runs.problem import Clock, Sampled, Tables, sample
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import model_counts, model_record
-from mmgibbs.runs.reml import RemlWatch, correlations_by_name, estimates_table, matrices_by_name, stopped_words
-from mmgibbs.sampler.covariances import START_SCALES, starting_matrices
-from mmgibbs.sampler.interweave import reason_not_interweaved, terms_to_interweave
+from mmgibbs.runs.reml import RemlWatch, draws_by_name, estimates_table, stopped_words
 from mmgibbs.sampler.schedule import Schedule
 from pedigree.messages import split_messages
 
 WITHOUT_ERRORS = "prediction error variances and reliabilities, which were not computed yet"
 EARLY_FROM_EQUATIONS = 5_000  # solutions are written before their errors are computed, which take seconds from here
 SHARE_OF_DIAGONALS = 0.15  # of the speed of matrix products that the diagonal of H reaches
+
+if TYPE_CHECKING:
+    from mmgibbs.engines.pcg.prediction_errors import MonteCarloPev
+    from mmgibbs.engines.pcg.solver import PcgSolver, Solution
 
 
 @dataclass(frozen=True)
@@ -161,6 +161,8 @@ class MixedModelProblem:
             *of_decisions,
         ]
         console.say_all(before)
+        from mmgibbs.runs.mixed_model_chains import MixedModelFactory  # late: REML and BLUP make no chains
+
         factory = MixedModelFactory(model, self.equations, self.choice, self.schedule, self.analysis.sampler.seed)
         rule = None if folder.samples is not None else self._stopping_rule(console)
         sampled = sample(factory, folder, console, executor, rule, self._shown_shares, self._parameters_so_far)
@@ -192,6 +194,8 @@ class MixedModelProblem:
 
     def _facts(self, sampled: Sampled) -> dict:
         """For run.json."""
+        from mmgibbs.sampler.covariances import START_SCALES
+
         names, chains = [t.name for t in self.assembled.model.design.terms], sampled.results
         facts = {
             "method": "gibbs",
@@ -212,6 +216,8 @@ class MixedModelProblem:
 
     def _not_interweaved(self) -> dict[str, str | None]:
         """Term -> why it is left out."""
+        from mmgibbs.sampler.interweave import reason_not_interweaved
+
         model, wanted = self.assembled.model, self.analysis.sampler.interweave and self.choice.name != "marginal"
         out = [i for i in model.random_terms if wanted and i not in self.schedule.interweave]
         return {model.design.terms[i].name: reason_not_interweaved(model, i) for i in out}
@@ -250,6 +256,9 @@ class MixedModelProblem:
 
     def _blup(self, folder: RunFolder, console: Console, executor: Executor) -> PosteriorEstimates:
         """By PCG at the given variances; PEV by a selected inverse where the equations are few enough."""
+        from mmgibbs.engines.pcg.prediction_errors import prior_diagonals  # late: REML has no use for PCG
+        from mmgibbs.sampler.covariances import starting_matrices
+
         model, s, equations = self.assembled.model, self.analysis.sampler, self.equations
         G, R = [None if c is None else c.start for c in model.covariances], model.residual.start
         if equations.real != np.float64:
@@ -308,7 +317,8 @@ class MixedModelProblem:
         if not executor.max_local_calls:
             for iteration, log_likelihood in enumerate(fitted.facts["log_likelihoods"]):
                 console.say(f"REML: iteration {iteration}, log likelihood {log_likelihood:.4f}")
-        matrices = matrices_by_name([fitted.variances], bool(model.residual.classes)) | correlations_by_name(fitted)
+        place = fitted.elements.vector(fitted.variances)
+        matrices = draws_by_name(fitted, [place], bool(model.residual.classes))
         facts = {"method": "reml", "engine": "direct", **fitted.facts, **executor.facts}
         moments = PooledMoments.exact(fitted.solutions, fitted.sd)
         warnings = [*fitted.warnings, *(() if self.assembled.undetermined else fitted.undetermined_words)]
@@ -534,7 +544,11 @@ def with_trends(assembled: Assembled, prepared: Prepared) -> Assembled:
 def _checked_schedule(analysis: Analysis, assembled: Assembled, choice: EngineChoice, samples: int | None) -> Schedule:
     """ConfigError for targets of what is not sampled, DeviceError where it would not fit into memory."""
     s, solves = analysis.sampler, analysis.sampler.method != "gibbs"
-    interweave = () if solves or choice.name == "marginal" else terms_to_interweave(assembled.model, s.interweave)
+    interweave: tuple[int, ...] = ()
+    if not solves and choice.name != "marginal":
+        from mmgibbs.sampler.interweave import terms_to_interweave
+
+        interweave = terms_to_interweave(assembled.model, s.interweave)
     runs = s.burn_in, s.samples, s.thin, s.refresh_every, s.chains
     schedule = Schedule(*runs, interweave, samples or s.most_samples)
     if solves:
@@ -603,6 +617,8 @@ def errors_of_solutions(
         return sd, None, None
     if sampled is None:
         return None, sd, None
+    from mmgibbs.engines.pcg.prediction_errors import monte_carlo_pev
+
     solver = _solver(equations, G, R, threads, preconditioner)
     by_samples = monte_carlo_pev(solver, G, R, sampled.diagonals, sampled.samples, sampled.seed, tell, iterations)
     return by_samples.sd, sd, by_samples
@@ -611,6 +627,8 @@ def errors_of_solutions(
 def _solver(
     equations: StructuredEquations, G: Sequence[np.ndarray | None], R: np.ndarray, threads: int, preconditioner: str
 ) -> PcgSolver:
+    from mmgibbs.engines.pcg.solver import PcgSolver
+
     solver = PcgSolver(equations, Threads(threads), preconditioner)
     solver.set_variances(G, R)
     return solver

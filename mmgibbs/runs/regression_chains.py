@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from mmgibbs.regressions.arrays.base import Arrays
+from mmgibbs.regressions.device_chains import make_chains
 from mmgibbs.regressions.estimator import make_arrays
 from mmgibbs.regressions.loop import KEPT, SideBySideChains, prepared_sampler
 from mmgibbs.regressions.options import OptionsClass
@@ -57,7 +58,7 @@ class RegressionFactory(ChainFactory):
 
     def start(self, chain: int, state: dict[str, np.ndarray] | None) -> SideBySideChains:
         keys = Keys(self.seed, tuple(range(self.schedule.chains)))
-        return SideBySideChains(*self.prepared, keys, self.schedule.burn_in, self.schedule.thin, state)
+        return make_chains(*self.prepared, keys, self.schedule.burn_in, self.schedule.thin, state)
 
     def kept_draws(self, state: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
         (draws,) = super().kept_draws(state)

@@ -8,11 +8,17 @@ from contextlib import suppress
 import numpy as np
 
 from mmgibbs.build.assemble import Assembled
+from mmgibbs.likelihood.base import LikelihoodPoint
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.restricted import Point
 from mmgibbs.machine.speed import Tell, describe_duration, estimate_seconds
 from mmgibbs.posterior.diagnostics import COLUMNS
-from mmgibbs.posterior.parameters import RESIDUAL, NamedParameters, matrix_name, named_parameters, relationship_name
+from mmgibbs.posterior.parameters import (
+    RESIDUAL,
+    NamedParameters,
+    matrix_name,
+    named_parameters,
+    structure_name,
+)
 from mmgibbs.reml.boundary import FLOOR
 from mmgibbs.reml.estimate import Estimates
 from mmgibbs.runs.place import RESUMED, RunFolder
@@ -40,19 +46,17 @@ def estimates_table(estimates: Estimates, assembled: Assembled) -> dict[str, np.
     none: on the boundary a variance is FLOOR units, and what is proportional to it has FLOOR times the error of the
     others.
     """
-    named = _named(estimates, assembled, [estimates.variances])
+    named = _named(estimates, assembled, [estimates.elements.vector(estimates.variances)])
     J = _jacobian(estimates, assembled)
     reach = np.abs(J) @ estimates.elements.scale
     errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", J, estimates.covariance, J), 0.0))
     unknown = (
         np.abs((J * estimates.elements.scale) @ estimates.undetermined).max(axis=1, initial=0.0) > NO_ERROR * reach
     )
+    if estimates.at_bound is not None:  # what such a parameter moves by more than its error has none
+        unknown |= np.abs(J * estimates.elements.scale)[:, estimates.at_bound].max(axis=1, initial=0.0) > errors
     none = FLOOR if estimates.on_boundary else NO_ERROR
     errors = np.where(unknown | (errors <= none * reach), np.nan, errors)
-    errors_of_correlations = _correlation_errors(estimates, assembled)
-    errors = np.array(
-        [errors_of_correlations.get(name, error) for name, error in zip(named.draws, errors, strict=True)]
-    )
     held = np.array([name in named.fixed for name in named.draws])
     table = {name: np.full(len(held), np.nan) for name in COLUMNS}
     table["mean"] = np.array([float(draws[0, 0]) for draws in named.draws.values()])
@@ -68,43 +72,29 @@ def _jacobian(estimates: Estimates, assembled: Assembled) -> np.ndarray:
         for n in range(p):
             moved = vector.copy()
             moved[n] += sign * STEP * scale[n]
-            places.append(estimates.elements.variances(moved, estimates.variances))
+            places.append(moved)
     values = np.array([draws[0] for draws in _named(estimates, assembled, places).draws.values()])
     return (values[:, :p] - values[:, p:]) / (2 * STEP * scale)
 
 
-def _named(estimates: Estimates, assembled: Assembled, places: list[Variances]) -> NamedParameters:
-    classes = bool(assembled.model.residual.classes)
-    matrices = matrices_by_name(places, classes) | correlations_by_name(estimates, len(places))
-    return named_parameters(assembled.terms, matrices, assembled.residual)
+def _named(estimates: Estimates, assembled: Assembled, places: list[np.ndarray]) -> NamedParameters:
+    """Parameters at several vectors of what is estimated."""
+    draws = draws_by_name(estimates, places, bool(assembled.model.residual.classes))
+    return named_parameters(assembled.terms, draws, assembled.residual)
 
 
-def correlations_by_name(estimates: Estimates, n: int = 1) -> dict[str, np.ndarray]:
-    """(1, n, P) parameters of each relationship that was estimated, n times."""
-    found = estimates.correlations
-    terms = () if found is None else found.terms
-    return {
-        relationship_name(i): np.tile(found.values[[t == i for t in terms]], (1, n, 1))  # type: ignore[union-attr]
-        for i in dict.fromkeys(terms)
-    }
-
-
-def _correlation_errors(estimates: Estimates, assembled: Assembled) -> dict[str, float]:
-    """Name of an estimated parameter of a relationship -> its standard error, NaN where it has none."""
-    found = estimates.correlations
-    if found is None:
-        return {}
-    errors = np.sqrt(np.diag(found.covariance)).tolist()
-    names = [
-        f"{assembled.model.design.terms[i].name}.rho[{name}]" for i, name in zip(found.terms, found.names, strict=True)
-    ]
-    return dict(zip(names, errors, strict=True))
+def draws_by_name(estimates: Estimates, places: list[np.ndarray], classes: bool) -> dict[str, np.ndarray]:
+    """(1, places, ...) of each covariance matrix, and of the parameters of its structure where it has one."""
+    elements = estimates.elements
+    out = matrices_by_name([elements.variances(place, estimates.variances) for place in places], classes)
+    for term in elements.structure_parameters(places[0]):
+        out[structure_name(term)] = np.stack([elements.structure_parameters(place)[term] for place in places])[None]
+    return out
 
 
 # ------------------------------------------------------------------------------------------------ the iteration
 
 STATE = "reml"  # name of the checkpoint
-OPERATIONS_OF_ITERATION = 4.0  # of a factor and its selected inverse, in those of the factor
 
 
 class RemlWatch:
@@ -124,13 +114,13 @@ class RemlWatch:
     def ask_to_stop(self) -> None:
         self._is_asked_to_stop = True
 
-    def begin(self, equations: int, operations: float) -> None:
-        """Before the first iteration; operations: of one factor."""
+    def begin(self, description: str, operations: float, step: str) -> None:
+        """Before the first iteration; operations: of what the step is."""
         if self._tell is not None:
-            duration = describe_duration(estimate_seconds(OPERATIONS_OF_ITERATION * operations))
-            self._tell(f"REML: {equations:,} equations{duration}{' for an iteration' if duration else ''}")
+            duration = describe_duration(estimate_seconds(operations))
+            self._tell(f"REML: {description}{duration}{f' {step}' if duration else ''}")
 
-    def __call__(self, iteration: int, point: Point, distance: float) -> bool:
+    def __call__(self, iteration: int, point: LikelihoodPoint, distance: float) -> bool:
         """After each iteration: whether to stop."""
         number = self._before + iteration
         if self._tell is not None:

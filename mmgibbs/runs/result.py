@@ -16,6 +16,7 @@ import polars as pl
 from mmgibbs.errors import ConfigError
 from mmgibbs.results.reading import RunFiles, refuse_outside_storage
 from mmgibbs.results.relationships import describe_relationships
+from mmgibbs.runs.result_frame import ResultFrame
 from pedigree.tables import counted
 
 if TYPE_CHECKING:
@@ -57,6 +58,13 @@ class Result:
     decisions: pl.DataFrame | None = None  # the candidates for selection, where the analysis asks for them
     response: pl.DataFrame | None = None
     folder: object = field(default=None, repr=False, compare=False)  # keeps a temporary folder while this is in use
+
+    def __post_init__(self) -> None:
+        """Give the tables their own `to_pandas` and `to_latex`."""
+        for name in TABLES:
+            table = getattr(self, name)
+            if table is not None:
+                object.__setattr__(self, name, ResultFrame(table))
 
     def __repr__(self) -> str:
         """Describe the result in a few lines: the tables and run.json are longer than a screen."""
@@ -151,7 +159,7 @@ class Result:
         Raises
         ------
         ConfigError
-            There is no such table in this run.
+            There is no such table in this run, or pandas is not installed.
 
         Examples
         --------
@@ -159,13 +167,90 @@ class Result:
         >>> mmgibbs.open_run("runs/first").to_pandas("summary").shape[0]
         3
         """
-        import pandas
+        return self._table(table, "to_pandas").to_pandas()
 
-        frame = getattr(self, table, None) if table in TABLES else None
+    def _table(self, table: str, asked: str) -> ResultFrame:
+        """Return a table by its name; asked: what the message begins with."""
+        frame = getattr(self, table, None) if isinstance(table, str) and table in TABLES else None
         if frame is None:
             has = [name for name in TABLES if getattr(self, name) is not None]
-            raise ConfigError(f"to_pandas: found {reprlib.repr(table)}, needed a table of this run: {', '.join(has)}")
-        return pandas.DataFrame({column.name: column.to_numpy() for column in frame})
+            raise ConfigError(f"{asked}: found {reprlib.repr(table)}, needed a table of this run: {', '.join(has)}")
+        assert isinstance(frame, ResultFrame)
+        return frame
+
+    def to_latex(
+        self,
+        table: str = "summary",
+        columns: Sequence[str] | None = None,
+        *,
+        rows: str | Sequence[str] | None = None,
+        caption: str | None = None,
+        label: str | None = None,
+    ) -> str:
+        r"""Return a table in LaTeX, for `\usepackage{booktabs}`.
+
+        Parameters
+        ----------
+        table : {"summary", "solutions", "decisions", "response"}, default "summary"
+            The table.
+        columns : sequence of str or None, default None
+            Columns. None: of the summary the estimates with their errors and intervals, else all that have values.
+        rows : str, sequence of str, or None, default None
+            Names in the first column, or patterns such as "h2[*]". None: all rows.
+        caption : str or None, default None
+            Caption of a floating table. None: the `tabular` alone.
+        label : str or None, default None
+            Label of the floating table.
+
+        Returns
+        -------
+        str
+            A `tabular` environment, within a `table` if there is a caption or a label.
+
+        Raises
+        ------
+        ConfigError
+            There is no such table, column or row.
+
+        Examples
+        --------
+        >>> import mmgibbs
+        >>> text = mmgibbs.open_run("runs/first").to_latex(rows="h2[*]", columns=["parameter", "mean", "sd"])
+        >>> text.splitlines()[2]
+        'Parameter & Mean & SD \\\\'
+        """
+        return self._table(table, "to_latex").to_latex(columns, rows=rows, caption=caption, label=label)
+
+    def save_figures(
+        self,
+        output: str | Path | None = None,
+        format: str = "pdf",
+        only: str | Sequence[str] | None = None,
+    ) -> list[Path]:
+        """Write every picture of the report page as a file, with the data that it draws beside it as csv.
+
+        Parameters
+        ----------
+        output : path-like or None, default None
+            Folder to write to. None: `figures` in the folder of the run.
+        format : {"pdf", "svg", "png"}, default "pdf"
+            Format of the pictures.
+        only : str, sequence of str, or None, default None
+            Names of pictures, or patterns such as "trace-*". None: all pictures.
+
+        Returns
+        -------
+        list of pathlib.Path
+            The pictures. `figures.csv` in their folder has a caption for each.
+
+        Raises
+        ------
+        ConfigError
+            There is no such picture or format, the folder cannot be written, or that of the run is gone.
+        """
+        from mmgibbs.report.saved_figures import save_figures
+
+        return save_figures(self.directory, output, format, only)
 
     def breeding_values(self, term: str | None = None, trait: str | None = None) -> pl.DataFrame:
         """Return the solutions of the random effects with related levels, best first.

@@ -192,7 +192,8 @@ def reason_not_interweaved(model: MixedModel, i: int) -> str | None:
         active = term.active[: term.n_without_fixed_groups]
         if np.any(active.any(axis=1) != active.all(axis=1)):
             return "some effects of its levels are set to 0, which a change of scale would move"
-    elements = len(cholesky_prior(covariance).elements)
+    structured = covariance.structure is not None
+    elements = len(covariance.start) if structured else len(cholesky_prior(covariance).elements)
     if elements > MAX_NORMALS:
         return f"its covariance matrix has {elements} elements to propose at once, needed at most {MAX_NORMALS}"
     return None

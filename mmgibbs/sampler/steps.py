@@ -14,7 +14,6 @@ import numpy as np
 from mmgibbs.engines.base import Engine, HostState, Integrated
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.auxiliaries import Auxiliaries
-from mmgibbs.sampler.correlations import CorrelationsAndCovariance
 from mmgibbs.sampler.covariances import CovarianceMatrices, ResidualCovariance, TermCovariance, starting_matrices
 from mmgibbs.sampler.interweave import Interweaving
 from mmgibbs.sampler.liabilities import LiabilityStep
@@ -28,6 +27,7 @@ from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.observed_scale import ObservedValues
 from mmgibbs.sampler.predictive import PredictedRecords
 from mmgibbs.sampler.schedule import Schedule
+from mmgibbs.sampler.structured_covariance import StructuredCovariance, StructuredInterweaving
 from mmgibbs.sampler.trait_moments import TraitMomentsStep
 
 
@@ -49,6 +49,29 @@ class Step(Protocol):
     def state(self) -> dict[str, np.ndarray]: ...
 
     def restore(self, state: dict[str, np.ndarray]) -> None: ...
+
+
+def term_covariance(
+    model: MixedModel, term: int, engine: Engine, matrices: CovarianceMatrices, key: tuple[int, int]
+) -> TermCovariance | StructuredCovariance:
+    """The step that draws the covariance matrix of a random term."""
+    covariance = model.covariance(term)
+    is_structured = covariance.structure is not None and not covariance.fixed
+    return (StructuredCovariance if is_structured else TermCovariance)(model, term, engine, matrices, key)
+
+
+def interweaving(
+    model: MixedModel,
+    term: int,
+    engine: Engine,
+    matrices: CovarianceMatrices,
+    key: tuple[int, int],
+    covariance: TermCovariance | StructuredCovariance,
+) -> Step:
+    """The step that redraws the covariance matrix of a random term given its standardised effects."""
+    if isinstance(covariance, StructuredCovariance):
+        return StructuredInterweaving(covariance)
+    return Interweaving(model, term, engine, matrices, key)
 
 
 def gibbs_steps(
@@ -91,24 +114,15 @@ def gibbs_steps(
         known = collect_effects(markers)
         observed = [ObservedValues(o, of_trait[o.population.trait], engine, matrices, known) for o in model.observed]
         observed += [PredictedRecords(p, of_trait[p.trait], engine, matrices, key) for p in model.predicted]
+    covariances = {i: term_covariance(model, i, engine, matrices, key) for i in model.random_terms}
     return [
         *liabilities,
         Locations(engine, matrices, key, schedule.refresh_every),
         *markers,
-        *(_term_covariance(model, i, engine, matrices, key) for i in model.random_terms),
-        *(Interweaving(model, i, engine, matrices, key) for i in schedule.interweave),
+        *covariances.values(),
+        *(interweaving(model, i, engine, matrices, key, covariances[i]) for i in schedule.interweave),
         ResidualCovariance(model, engine, matrices, key),
         *(Auxiliaries(which, matrices, key) for which in model.scale_priors),
         *observed,
         *(TraitMomentsStep(of, engine, collect_effects(markers)) for of in model.moments),
     ]
-
-
-def _term_covariance(
-    model: MixedModel, term: int, engine: Engine, matrices: CovarianceMatrices, key: tuple[int, int]
-) -> TermCovariance:
-    """G of a random term, with the parameters of its relationship where it has some to estimate."""
-    if not model.design.terms[term].relationship.has_free_parameters:
-        return TermCovariance(model, term, engine, matrices, key)
-    assert isinstance(engine, HostState), "other engines refuse such a design"
-    return CorrelationsAndCovariance(model, term, engine, matrices, key)

@@ -30,29 +30,36 @@ def validate_by_blup(
         plan = replace(plan, replicates=REPLICATES)
     # as many threads as the folds will have; one where nothing is said: on shared cores a second one was slower
     threads = Threads(max(records.analysis.sampler.threads or 1, executor.max_local_calls))
-    whole = evaluate(records.analysis, prepared, threads)
-    of = f"{whole.design.n_records:,} records of {records.units} (column '{records.column}')"
-    say(f"whole data: {of}, {whole.design.n_equations:,} equations")
-    tables = ResultTables(records, whole.design)
+    whole_data = evaluate(records.analysis, prepared, threads)
+    of = f"{whole_data.design.n_records:,} records of {records.units} (column '{records.column}')"
+    say(f"whole data: {of}, {whole_data.design.n_equations:,} equations")
+    tables = ResultTables(records, whole_data.design)
     if split.folds:
-        for predicted in kfold.cross_validate(records, whole, split.folds, say, executor):
+        for predicted in kfold.cross_validate(records, whole_data, split.folds, say, executor):
             tables.add_predictor(predicted, split.folds)
         tables.add_folds(split.folds)
-        tables.notes.extend(records_alone(whole.design, split.folds))
+        tables.notes.extend(records_alone(whole_data.design, split.folds))
     if split.focal is not None:
-        _compare_partial_data(tables, whole, split.focal, plan, say, executor)
-    return tables.validation(plan, whole.assembled.model, None, executor.facts)
+        _compare_partial_data(tables, whole_data, split.focal, plan, say, executor)
+    return tables.validation(plan, whole_data.assembled.model, None, executor.facts)
 
 
 def _compare_partial_data(
-    tables: ResultTables, whole: Evaluation, focal: Focal, plan: Plan, say: Callable[[str], None], executor: Executor
+    tables: ResultTables,
+    whole_data: Evaluation,
+    focal: Focal,
+    plan: Plan,
+    say: Callable[[str], None],
+    executor: Executor,
 ) -> None:
     """The LR method."""
     n, units = int(focal.masked.sum()), tables.records.units
     say(f"LR: {n:,} of {focal.masked.size:,} records left out, {len(focal.animals):,} focal {units}")
-    levels, family = focal_levels(focal, whole.prepared), focal_families(focal, whole.prepared.pedigree)
+    levels, family = focal_levels(focal, whole_data.prepared), focal_families(focal, whole_data.prepared.pedigree)
     without = partial(evaluate_masked, tables.records, focal.masked, focal.what)
     assert plan.replicates is not None, "it was filled in"
-    replicates = plan.replicates if lr.can_simulate(whole) else 0
-    compared = lr.compare_evaluations(whole, without, focal.masked, levels, family, replicates, plan.seed, executor)
+    replicates = plan.replicates if lr.can_simulate(whole_data) else 0
+    compared = lr.compare_evaluations(
+        whole_data, without, focal.masked, levels, family, replicates, plan.seed, executor
+    )
     tables.add_comparisons(focal, family, compared, [focal.animals] * len(compared), replicates, FROM_MODEL)

@@ -72,7 +72,7 @@ def refuse_training(prepared: Prepared, masked: np.ndarray, what: str) -> None:
     """
     training = subset_records(prepared.design, np.flatnonzero(~masked))
     observed = training.patterns[training.pattern].any(axis=0)
-    for trait in (name for name, some in zip(training.traits, observed, strict=True) if not some):
+    for trait in (name for name, has_records in zip(training.traits, observed, strict=True) if not has_records):
         raise DataError(
             f"validate: {what} has every record of trait '{trait}'; needed records of every trait in the others: fewer "
             f"{option_name('folds')}, or another {option_name('by')}"
@@ -102,26 +102,26 @@ def refuse_training(prepared: Prepared, masked: np.ndarray, what: str) -> None:
 def _find_one_sided(training: Design, response: Response, term: Term) -> np.ndarray:
     """Levels of a flat class effect whose records are all on one side."""
     seen, down, up = response.one_sided_masks()
-    found = [np.empty(0, np.int64)]
+    rows = [np.empty(0, np.int64)]
     for e, effect in enumerate(term.effects):
-        own = (term.component_effect == e) & (term.component_trait == response.trait)
-        if effect.covariates is None and (flat(term) & own).any():
+        of_effect = (term.component_effect == e) & (term.component_trait == response.trait)
+        if effect.covariates is None and (flat(term) & of_effect).any():
             met = seen & (effect.level >= 0)
             level, n = effect.level[met], term.n_levels
             count, low, high = (np.bincount(level, weights, n) for weights in (None, down[met], up[met]))
-            found.append(np.flatnonzero((count > 0) & ((low == count) | (high == count))))
-    return np.concatenate(found)
+            rows.append(np.flatnonzero((count > 0) & ((low == count) | (high == count))))
+    return np.concatenate(rows)
 
 
 def _check_separation(training: Design, what: str) -> None:
     """DataError where flat effects separate the records that are left."""
     for response in training.responses:
         try:
-            found = find_separation(training, response)
+            separation = find_separation(training, response)
         except TooLarge:
             continue
-        if found is not None:
-            terms = list(dict.fromkeys(training.terms[i].name for i, _, _ in found.columns))
+        if separation is not None:
+            terms = list(dict.fromkeys(training.terms[i].name for i, _, _ in separation.columns))
             several, remedied = len(terms) > 1, next((t for t in terms if t != INTERCEPT), terms[0])
             raise DataError(
                 f"validate: {what}: without it, the flat {'effects' if several else 'effect'} {listed(terms)} "
@@ -156,11 +156,11 @@ class Draw:
 
     def slope(self, term: int, component: int) -> float:
         """Of a fixed regression with one level, on the user's scale."""
-        own = next((r for r in self.design.rescale if r.term == term and component in r.components), None)
-        if own is None:
+        rescaling = next((r for r in self.design.rescale if r.term == term and component in r.components), None)
+        if rescaling is None:
             return float(self.theta[term][0, component])
-        at = own.components.index(component)
-        return float(own.matrix[at] @ self.theta[term][0, list(own.components)])
+        at = rescaling.components.index(component)
+        return float(rescaling.matrix[at] @ self.theta[term][0, list(rescaling.components)])
 
 
 class Follower(Protocol):

@@ -75,12 +75,12 @@ def page(comparison: Comparison) -> dict:
         table = comparison.table.filter(method=method)
         if table.height:
             shown = fold_figures(comparison, figures) if method == "kfold" else []
-            own = {"figures": shown, "table": comparison_table(table)}
+            variables = {"figures": shown, "table": comparison_table(table)}
             z = [("z", "difference from the first analysis, in standard errors of the difference")]
             columns = z * bool(table["difference"].count()) + [OF_N[method]]
-            own["explained"] = explain_statistics(method, table["statistic"].to_list()) + columns
+            variables["explained"] = explain_statistics(method, table["statistic"].to_list()) + columns
             summary = " ".join([*excluded_sentence(comparison, method), summary])
-            sections.append({"id": method, "heading": heading, "summary": summary} | own)
+            sections.append({"id": method, "heading": heading, "summary": summary} | variables)
     return {
         "title": f"Validation of {len(comparison.names)} analyses",
         "subtitle": ", ".join(comparison.names),
@@ -105,23 +105,25 @@ def excluded_sentence(comparison: Comparison, method: str) -> list[str]:
 
 def models(comparison: Comparison) -> list[tuple[str, list[tuple[str, list[str]]]]]:
     """(names of the analyses, '' where all are meant; their equations): equations that are the same stand once."""
-    each = [equations(v.head) for v in comparison.validations]
-    distinct = [sums for i, sums in enumerate(each) if sums and sums not in each[:i]]
-    of = lambda sums: [name for name, own in zip(comparison.names, each, strict=True) if own == sums]
-    return [("" if len(of(sums)) == len(each) else listed(of(sums)), sums) for sums in distinct]
+    equations_of_each = [equations(v.head) for v in comparison.validations]
+    distinct = [sums for i, sums in enumerate(equations_of_each) if sums and sums not in equations_of_each[:i]]
+    of = lambda sums: [
+        name for name, sums_of_one in zip(comparison.names, equations_of_each, strict=True) if sums_of_one == sums
+    ]
+    return [("" if len(of(sums)) == len(equations_of_each) else listed(of(sums)), sums) for sums in distinct]
 
 
 def errors_of_lr(validations: Sequence[Validation]) -> list[tuple[str, str]]:
     """(statistics, and analyses where not all are meant; where their standard errors come from) of the LR method."""
-    found: dict[tuple[str, str], list[str]] = {}  # (statistics, source) -> analyses
+    analyses: dict[tuple[str, str], list[str]] = {}  # (statistics, source) -> analyses
     for validation in validations:
         known_ones = validation.table.filter(pl.col("se").is_not_null() & pl.col("se_from").is_not_null(), method="lr")
-        for (source,), own in known_ones.group_by(["se_from"], maintain_order=True):
-            statistics = listed(list(dict.fromkeys(NAMES.get(s, s).partition(",")[0] for s in own["statistic"])))
+        for (source,), rows in known_ones.group_by(["se_from"], maintain_order=True):
+            statistics = listed(list(dict.fromkeys(NAMES.get(s, s).partition(",")[0] for s in rows["statistic"])))
             text = validation.info.get("standard_errors", {}).get(source, str(source))
-            found.setdefault((statistics, text), []).append(validation.info["analysis"])
+            analyses.setdefault((statistics, text), []).append(validation.info["analysis"])
     of = lambda names: "" if len(names) == len(validations) else f", {listed(names)}"
-    return [(f"{statistics} of the LR method{of(names)}", text) for (statistics, text), names in found.items()]
+    return [(f"{statistics} of the LR method{of(names)}", text) for (statistics, text), names in analyses.items()]
 
 
 def comparison_table(table: pl.DataFrame) -> Table:
@@ -156,12 +158,12 @@ def fold_figures(comparison: Comparison, figures: plots.Figures) -> list[tuple[s
     """
     out = []
     chosen = comparison.by_fold.filter(pl.col("statistic").is_in(DRAWN))
-    for (trait, of, statistic), own in chosen.group_by(["trait", "of", "statistic"], maintain_order=True):
-        own = own.filter(~pl.col("fold").is_in(lacking_folds(own)))
-        if not own.height:
+    for (trait, of, statistic), rows in chosen.group_by(["trait", "of", "statistic"], maintain_order=True):
+        rows = rows.filter(~pl.col("fold").is_in(lacking_folds(rows)))
+        if not rows.height:
             continue
-        names = own["analysis"].unique(maintain_order=True).to_list()
-        values = np.array([own.filter(analysis=name)["value"].to_numpy() for name in names])
+        names = rows["analysis"].unique(maintain_order=True).to_list()
+        values = np.array([rows.filter(analysis=name)["value"].to_numpy() for name in names])
         means = ", ".join(f"{name} {figure(v)}" for name, v in zip(names, values.mean(axis=1), strict=True))
         what = NAMES.get(statistic, statistic)
         caption = f"{what[0].upper()}{what[1:]} of each fold, a line each, and their mean: {means}."

@@ -115,9 +115,9 @@ class BreedingValue:
             term, c = self.random
             free = active(design.terms[term], self.codes, c)
             if free.any():
-                kin, left = design.terms[term].relationship, any(m.epsilon for m in design.markers)
+                kin, has_residual = design.terms[term].relationship, any(m.epsilon for m in design.markers)
                 held = is_held(design.terms[term])
-                several = left and held.any()
+                several = has_residual and held.any()
                 spread = residual_spread(kin, held, self.codes, known) if several else kin.spread(self.codes)
                 out += spread * float(parameters[matrices[term]][:, c, c].mean())
         for j in self.markers:
@@ -141,12 +141,12 @@ def residual_spread(kin: Relationship, held: np.ndarray, codes: np.ndarray, know
     known: of sets of levels that were met before; this one is added.
     """
     assert isinstance(kin, Pedigree), "checked with the analysis"
-    own, known = np.unique(codes[~held[codes]]), {} if known is None else known
-    if own.size > MOST_SOLVED:
+    codes_met, known = np.unique(codes[~held[codes]]), {} if known is None else known
+    if codes_met.size > MOST_SOLVED:
         return np.nan
-    key = own.tobytes()
+    key = codes_met.tobytes()
     if key not in known:
-        expected = ConditionalExpectation(kin.relatives, np.flatnonzero(held), own)
+        expected = ConditionalExpectation(kin.relatives, np.flatnonzero(held), codes_met)
         known[key] = float(expected.unexplained().sum()), expected.total_unexplained()
     trace, total = known[key]
     return trace / codes.size - total / codes.size**2
@@ -220,12 +220,22 @@ def _totals(assembled: Assembled, prepared: Prepared, focal: Focal) -> list[Bree
         animals, places = _places(focal.animals, prepared.markers[total.markers[0]].animals)
         code_at = np.full(prepared.markers[total.markers[0]].animals.len(), -1)
         code_at[total.places] = total.codes
-        there = code_at[places] >= 0
-        animals, places = animals[there], places[there]
+        is_known = code_at[places] >= 0
+        animals, places = animals[is_known], places[is_known]
         name = "+".join([design.terms[total.term].name, *(design.markers[j].name for j in total.markers)])
-        random, own = (total.term, total.component), total.of_codes(code_at[places])
+        random, of_codes = (total.term, total.component), total.of_codes(code_at[places])
         out.append(
-            BreedingValue(name, TOTAL, trait, animals, random, own.codes, own.markers, own.places, own.regression)
+            BreedingValue(
+                name,
+                TOTAL,
+                trait,
+                animals,
+                random,
+                of_codes.codes,
+                of_codes.markers,
+                of_codes.places,
+                of_codes.regression,
+            )
         )
     return out
 
@@ -233,8 +243,8 @@ def _totals(assembled: Assembled, prepared: Prepared, focal: Focal) -> list[Bree
 def _places(wanted: pl.Series, ids: pl.Series) -> tuple[np.ndarray, np.ndarray]:
     """(numbers among the wanted ones, places among the ids) of those that are there."""
     code = lookup(wanted, ids)
-    there = np.flatnonzero(code.is_not_null().to_numpy())
-    return there, code.drop_nulls().to_numpy().astype(np.int64)
+    known_rows = np.flatnonzero(code.is_not_null().to_numpy())
+    return known_rows, code.drop_nulls().to_numpy().astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -321,8 +331,8 @@ def means_and_noise(moments: Moments) -> tuple[tuple[np.ndarray, float], float]:
     the mean of its squares less that of their common mean. 0 where it is unknown.
     """
     pooled = pool([moments])
-    each, common = pooled.mcse
-    noise = float((each**2).mean() - common[0, 0] ** 2)
+    mcse_of_each, common = pooled.mcse
+    noise = float((mcse_of_each**2).mean() - common[0, 0] ** 2)
     return (pooled.mean[0][:, 0], float(pooled.mean[1][0, 0])), max(noise, 0.0) if np.isfinite(noise) else 0.0
 
 
@@ -340,17 +350,17 @@ def _make_predictors(assembled: Assembled, design: Design, t: int, named: NamedP
     direct = direct_component(terms, random_components(terms, t)) if known else None
     h2 = heritability(named, design, t) if known and (direct is not None or markers) else None
     out, alone = [], (direct is not None) + len(markers) == 1
-    own = None
+    predictor = None
     if direct is not None:
         info = terms[direct[0]]
-        own = info.name, info.effects[info.effect_of_component[direct[1]]]
-        out.append(Predictor(t, *own, h2 if alone else None))
+        predictor = info.name, info.effects[info.effect_of_component[direct[1]]]
+        out.append(Predictor(t, *predictor, h2 if alone else None))
     out += [Predictor(t, design.markers[j].name, GEBV, h2 if alone else None, (j,)) for j in markers]
     if markers and not alone:
-        name = "+".join([*([] if own is None else [own[0]]), *(design.markers[j].name for j in markers)])
-        out.append(Predictor(t, name, TOTAL, h2, markers, own))
+        name = "+".join([*([] if predictor is None else [predictor[0]]), *(design.markers[j].name for j in markers)])
+        out.append(Predictor(t, name, TOTAL, h2, markers, predictor))
     random = sum(t in e.traits for term in design.terms if term.kind == "random" for e in term.effects)
-    if random > (own is not None) or not out:
+    if random > (predictor is not None) or not out:
         out.append(Predictor(t, EVERY_EFFECT, "", None, markers))
     return out
 
@@ -378,13 +388,13 @@ def stack_folds(
     )
 
 
-def noisy(found: Predicted, trait: str) -> list[str]:
+def noisy(predicted: Predicted, trait: str) -> list[str]:
     """A note where Monte Carlo error makes up much of what varies between predictions."""
-    variance = np.array([found.predicted[found.fold == k].var() for k in range(found.fold.max() + 1)])
-    share = float((found.noise / variance).mean()) if found.noise is not None and variance.all() else 0.0
+    variance = np.array([predicted.predicted[predicted.fold == k].var() for k in range(predicted.fold.max() + 1)])
+    share = float((predicted.noise / variance).mean()) if predicted.noise is not None and variance.all() else 0.0
     if share < NOTE_SHARE_OF_ERROR:
         return []
-    of = label(found.predictor.term, found.predictor.effect, trait)
+    of = label(predicted.predictor.term, predicted.predictor.effect, trait)
     return [
         f"cross-validation, {of}: Monte Carlo error makes up {100 * share:.0f} % of the variance of the predictions, "
         "which lowers predictive ability; needed more sampler.samples"
@@ -442,9 +452,9 @@ def not_predicted(
     lost = sum(f.not_predicted for f in of_folds)
     if not lost:
         return []
-    where = [fold.name for fold, found in zip(folds, of_folds, strict=True) if found.not_predicted]
-    empty = [fold.name for fold, found in zip(folds, of_folds, strict=True) if not found.records.size]
-    unknown = dict.fromkeys(level for found in of_folds for level in found.unknown)
+    where = [fold.name for fold, predictions in zip(folds, of_folds, strict=True) if predictions.not_predicted]
+    empty = [fold.name for fold, predictions in zip(folds, of_folds, strict=True) if not predictions.records.size]
+    unknown = dict.fromkeys(level for predictions in of_folds for level in predictions.unknown)
     named = [f"{prepared.design.terms[i].name} {quoted(str(prepared.levels[i].ids[q]))}" for i, q in unknown]
     levels = f" (no other record of {listed(named, 'or')})" if named else ""
     return [
@@ -456,7 +466,7 @@ def not_predicted(
 
 def incomplete_search_note(trait: str, folds: Sequence[Fold], of_folds: Sequence[FoldPredictions]) -> list[str]:
     """A note on the folds for which the search for flat fixed effects that depend on others was not finished."""
-    where = [fold.name for fold, found in zip(folds, of_folds, strict=True) if found.unfinished]
+    where = [fold.name for fold, predictions in zip(folds, of_folds, strict=True) if predictions.unfinished]
     if not where:
         return []
     return [
@@ -466,16 +476,16 @@ def incomplete_search_note(trait: str, folds: Sequence[Fold], of_folds: Sequence
     ]
 
 
-def not_in_all_folds(design: Design, folds: Sequence[Fold], found: Scored) -> list[str]:
+def not_in_all_folds(design: Design, folds: Sequence[Fold], scored: Scored) -> list[str]:
     """Notes on statistics that some folds lack, so that they are means over the others, and on those that are infinite.
 
     Without two tested records that differ nothing can be ordered, as in a fold with records of one category.
     """
-    names = [folds[k].name for k in np.unique(found.fold)]  # with a record that is predicted
-    response = next(r for r in design.responses if r.trait == found.trait)
-    trait, out = design.traits[found.trait], []
-    for name in found.by_fold[0] if found.by_fold else ():
-        values = np.array([of[name][0] for of in found.by_fold])
+    names = [folds[k].name for k in np.unique(scored.fold)]  # with a record that is predicted
+    response = next(r for r in design.responses if r.trait == scored.trait)
+    trait, out = design.traits[scored.trait], []
+    for name in scored.by_fold[0] if scored.by_fold else ():
+        values = np.array([of[name][0] for of in scored.by_fold])
         lacking = [fold for fold, value in zip(names, values, strict=True) if np.isnan(value)]
         infinite = [fold for fold, value in zip(names, values, strict=True) if np.isinf(value)]
         none = f"{_missing_statistic_reason(response, name)} in {listed(lacking)}"
@@ -514,15 +524,15 @@ def _observed(response: Response) -> np.ndarray:
             return np.where(response.lower == response.upper, response.lower, np.nan)
 
 
-def _statistics(response: Response, found: FoldPredictions) -> kfold.Statistics:
-    own = response.keep(found.records)
-    match own:
+def _statistics(response: Response, predictions: FoldPredictions) -> kfold.Statistics:
+    kept = response.keep(predictions.records)
+    match kept:
         case Categories():
-            return kfold.score_categories(found.probabilities, own.category.astype(int))
+            return kfold.score_categories(predictions.probabilities, kept.category.astype(int))
         case Count():
-            return kfold.score_counts(found.probabilities[:, 0], found.mean, own.count)
+            return kfold.score_counts(predictions.probabilities[:, 0], predictions.mean, kept.count)
         case Interval():
-            return kfold.score_intervals(found.mean, own.lower, own.upper)
+            return kfold.score_intervals(predictions.mean, kept.lower, kept.upper)
 
 
 class Predictions:

@@ -52,16 +52,16 @@ def drop_aliased(training: Design) -> tuple[Design, frozenset[int]]:
         parts = list(_parts(training, trait))
         if not parts:
             continue
-        names = [training.terms[part.term].name for part in parts]
+        names = [training.terms[subset.term].name for subset in parts]
         place = names.index(INTERCEPT) if INTERCEPT in names else None
-        effects = [part.columns for part in parts]
+        effects = [subset.columns for subset in parts]
         rank = independent_columns(effects, place)
         kept, finished = find_aliased(effects, rank) if rank.checked_apart else (rank.independent, True)
         unfinished |= set() if finished else {trait}
-        for part, keep in zip(parts, kept, strict=True):
-            own = np.ix_(np.arange(len(keep)), part.components)
-            changed[part.term] |= bool((active[part.term][own] & ~keep).any())
-            active[part.term][own] &= keep
+        for subset, keep in zip(parts, kept, strict=True):
+            index = np.ix_(np.arange(len(keep)), subset.components)
+            changed[subset.term] |= bool((active[subset.term][index] & ~keep).any())
+            active[subset.term][index] &= keep
     terms = zip(training.terms, active, changed, strict=True)
     of_rank = replace(training, terms=tuple(replace(t, active=a) if c else t for t, a, c in terms))
     return of_rank, frozenset(unfinished)
@@ -95,7 +95,7 @@ def find_aliased(effects: Sequence[Columns], rank: Rank) -> tuple[list[np.ndarra
             break
         keep[dependent] = False
     cuts = np.cumsum([k.size for k in independent])[:-1]
-    shaped = [own.reshape(k.shape) for own, k in zip(np.split(keep, cuts), independent, strict=True)]
+    shaped = [kept.reshape(k.shape) for kept, k in zip(np.split(keep, cuts), independent, strict=True)]
     return shaped, finished
 
 
@@ -124,28 +124,28 @@ def _normalise_columns(X: sparse.csc_array, together: np.ndarray) -> sparse.csc_
 
 def _component_representatives(X: sparse.csc_array, kept: np.ndarray, stays: np.ndarray) -> np.ndarray:
     """Columns of X, one of each connected part of those that depend on other columns that are kept."""
-    own = sparse.csc_array(X[:, kept])
+    columns = sparse.csc_array(X[:, kept])
     z = np.modf((kept + 1.0) * (1 + np.sqrt(5)) / 2)[0] - 0.5  # no pattern that levels may share
-    nothing = np.abs(z - _solved(own, own @ z))
+    nothing = np.abs(z - _solved(columns, columns @ z))
     dependent = np.flatnonzero(nothing > ELSEWHERE)
-    part = _parts_without_common_records(own[:, dependent])
+    subset = _parts_without_common_records(columns[:, dependent])
     may_go = np.flatnonzero(~stays[kept[dependent]])
     may_go = may_go[np.argsort(-nothing[dependent[may_go]], kind="stable")]
-    chosen = may_go[np.unique(part[may_go], return_index=True)[1]]
+    chosen = may_go[np.unique(subset[may_go], return_index=True)[1]]
     if not chosen.size:
         return chosen
-    return kept[dependent[chosen[_distances(own[:, dependent], part, chosen) <= ELSEWHERE]]]
+    return kept[dependent[chosen[_distances(columns[:, dependent], subset, chosen) <= ELSEWHERE]]]
 
 
-def _distances(X: sparse.csc_array, part: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+def _distances(X: sparse.csc_array, subset: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """Of each chosen column of X (n, p), one of a part, from the space of the others of its part, which meet no record
     of another part: one solve does for all."""
-    others, sum_of_chosen = np.delete(np.arange(X.shape[1]), chosen), X[:, chosen].sum(axis=1)
-    left = sum_of_chosen - X[:, others] @ _solved(sparse.csc_array(X[:, others]), sum_of_chosen)
-    of_record = np.zeros(X.shape[0], part.dtype)
+    remaining, sum_of_chosen = np.delete(np.arange(X.shape[1]), chosen), X[:, chosen].sum(axis=1)
+    residuals = sum_of_chosen - X[:, remaining] @ _solved(sparse.csc_array(X[:, remaining]), sum_of_chosen)
+    of_record = np.zeros(X.shape[0], subset.dtype)
     records, columns = X.nonzero()
-    of_record[records] = part[columns]
-    return np.sqrt(np.bincount(of_record, weights=left**2, minlength=len(X.indptr)))[part[chosen]]
+    of_record[records] = subset[columns]
+    return np.sqrt(np.bincount(of_record, weights=residuals**2, minlength=len(X.indptr)))[subset[chosen]]
 
 
 def _parts_without_common_records(X: sparse.csc_array) -> np.ndarray:
@@ -165,30 +165,30 @@ def unpredictable(training: Design, rows: Design, trait: int) -> np.ndarray:
     kept = _active_columns(training, rows, trait)
     of_wanted, of_given = _largest(wanted), _largest(given)
     lost = _exceeds(wanted, of_wanted, np.flatnonzero(~kept & (of_given == 0)))  # M = 0 there, as without a record
-    others = np.flatnonzero(~kept & (of_given > 0))
-    if not others.size:
+    dropped = np.flatnonzero(~kept & (of_given > 0))
+    if not dropped.size:
         return lost
     # one solve for all: x_D z = x_I M z for random weights z, in which errors do not cancel, and once more for others
     lengths = np.sqrt(given.power(2).sum(axis=0))[kept]  # covariates may be in any unit: columns of length 1 are solved
     to_one = sparse.diags_array(1 / np.where(lengths > 0, lengths, 1.0))
-    x, X, largest = wanted[:, kept] @ to_one, given[:, kept] @ to_one, np.maximum(of_wanted, of_given)[others]
+    x, X, largest = wanted[:, kept] @ to_one, given[:, kept] @ to_one, np.maximum(of_wanted, of_given)[dropped]
     rng = np.random.default_rng(1)
     for _ in range(2):
-        z = rng.uniform(0.5, 1.5, others.size) / largest
-        lost |= np.abs(wanted[:, others] @ z - x @ _solved(X, given[:, others] @ z)) > ELSEWHERE
+        z = rng.uniform(0.5, 1.5, dropped.size) / largest
+        lost |= np.abs(wanted[:, dropped] @ z - x @ _solved(X, given[:, dropped] @ z)) > ELSEWHERE
     return lost
 
 
 def levels_without_records(training: Design, rows: Design, trait: int) -> list[tuple[int, int]]:
     """(term, level) of the flat class effects that these rows meet and no record of the trait in training."""
-    observed, found = training.patterns[training.pattern][:, trait], []
+    observed, empty = training.patterns[training.pattern][:, trait], []
     for i, (ours, theirs) in enumerate(zip(rows.terms, training.terms, strict=True)):
         for e, effect in enumerate(ours.effects):
-            own = (ours.component_effect == e) & (ours.component_trait == trait) & flat(ours)
-            if own.any():
+            of_effect = (ours.component_effect == e) & (ours.component_trait == trait) & flat(ours)
+            if of_effect.any():
                 levels = np.setdiff1d(effect.level[effect.level >= 0], theirs.effects[e].level[observed])
-                found += [(i, int(level)) for level in levels]
-    return found
+                empty += [(i, int(level)) for level in levels]
+    return empty
 
 
 def records_alone(design: Design, folds: Sequence[Fold]) -> list[str]:
@@ -203,8 +203,8 @@ def records_alone(design: Design, folds: Sequence[Fold]) -> list[str]:
         alone = np.zeros(design.n_records, bool)
         for term in design.terms:
             for e, effect in enumerate(term.effects):
-                own = (term.component_effect == e) & (term.component_trait == trait) & flat(term)
-                if own.any() and effect.covariates is None:
+                of_effect = (term.component_effect == e) & (term.component_trait == trait) & flat(term)
+                if of_effect.any() and effect.covariates is None:
                     level = np.where(observed[:, trait], effect.level, -1)
                     alone |= (level >= 0) & (np.bincount(level[level >= 0], minlength=term.n_levels)[level] == 1)
         n = int(np.count_nonzero(alone & tested))
@@ -227,22 +227,22 @@ def _parts(design: Design, trait: int, of: Design | None = None) -> Iterator[Fla
     for i, term in enumerate(design.terms):
         active = _active(term if of is None else of.terms[i])
         for e, effect in enumerate(term.effects):
-            own = np.flatnonzero((term.component_effect == e) & (term.component_trait == trait))
-            free = flat(term)[own] if own.size else np.zeros(0, bool)
+            components = np.flatnonzero((term.component_effect == e) & (term.component_trait == trait))
+            free = flat(term)[components] if components.size else np.zeros(0, bool)
             if not free.any():
                 continue
             level = np.where(observed, effect.level, -1)
             z = np.ones((len(level), 1)) if effect.covariates is None else effect.covariates
-            z = np.where((active[:, own] & free)[level] & (level >= 0)[:, None], z, 0.0)
+            z = np.where((active[:, components] & free)[level] & (level >= 0)[:, None], z, 0.0)
             met = np.where((z != 0).any(axis=1), level, -1).astype(np.int32)
             columns = Columns(met, term.n_levels, None if effect.covariates is None else z)
-            yield FlatEquations(i, own[free], columns if free.all() else replace(columns, covariates=z[:, free]))
+            yield FlatEquations(i, components[free], columns if free.all() else replace(columns, covariates=z[:, free]))
 
 
 def _matrix(design: Design, of: Design, trait: int) -> sparse.csc_array:
     """(n, p) the columns of all flat equations of a trait, 0 where they are not in force in `of`."""
     parts = list(_parts(design, trait, of))
-    return _joined([part.columns for part in parts]) if parts else sparse.csc_array((design.n_records, 0))
+    return _joined([subset.columns for subset in parts]) if parts else sparse.csc_array((design.n_records, 0))
 
 
 def _joined(effects: Sequence[Columns]) -> sparse.csc_array:
@@ -261,7 +261,7 @@ def _joined(effects: Sequence[Columns]) -> sparse.csc_array:
 def _active_columns(training: Design, rows: Design, trait: int) -> np.ndarray:
     """(p,) bool of the columns of `_matrix`."""
     parts = _parts(rows, trait)
-    kept = [_active(training.terms[part.term])[:, part.components].ravel() for part in parts]
+    kept = [_active(training.terms[subset.term])[:, subset.components].ravel() for subset in parts]
     return np.concatenate(kept) if kept else np.zeros(0, bool)
 
 
@@ -272,8 +272,10 @@ def _largest(X: sparse.csc_array) -> np.ndarray:
 
 def _exceeds(X: sparse.csc_array, largest: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """(n,) bool: rows of X (n, p) with a value above ELSEWHERE times the largest (p,) in one of the columns."""
-    own, out = X[:, columns], np.zeros(X.shape[0], bool)
-    out[own.indices[np.abs(own.data) > ELSEWHERE * np.repeat(largest[columns], np.diff(own.indptr))]] = True
+    selected, out = X[:, columns], np.zeros(X.shape[0], bool)
+    out[selected.indices[np.abs(selected.data) > ELSEWHERE * np.repeat(largest[columns], np.diff(selected.indptr))]] = (
+        True
+    )
     return out
 
 

@@ -83,8 +83,8 @@ class Recorded:
         variances = self.analysis.variances
         if variances.residual.by is None:
             return variances
-        left = set(self.phenotypes.text(variances.residual.by, RESIDUAL_PATH).filter(seen))
-        classes = {name: spec for name, spec in variances.residual.classes.items() if name in left}
+        remaining_classes = set(self.phenotypes.text(variances.residual.by, RESIDUAL_PATH).filter(seen))
+        classes = {name: spec for name, spec in variances.residual.classes.items() if name in remaining_classes}
         residual = variances.residual.model_copy(update={"classes": classes})
         return variances.model_copy(update={"residual": residual})
 
@@ -182,11 +182,6 @@ def drop_unused(records: Recorded, prepared: Prepared) -> Recorded:
 
 def _fix_variances(analysis: Analysis) -> Analysis:
     """To be solved by BLUP; sampled at fixed variances where records have liabilities, or SNPs have effects."""
-    random = {
-        name: term.model_copy(update={"relationship": term.relationship.with_fixed_parameters()})
-        for name, term in analysis.model.random.items()
-    }
-    analysis = analysis.model_copy(update={"model": analysis.model.model_copy(update={"random": random})})
     if any(trait.type != "normal" for trait in analysis.traits) or analysis.model.markers:
         return analysis.model_copy(update={"variances": analysis.variances.model_copy(update={"mode": "fixed"})})
     blup = {"method": "blup", "tolerance": TOLERANCES["blup"], "pev_limit": 0}
@@ -231,12 +226,12 @@ def fitted(design: Design, theta: list[np.ndarray], chosen: Callable[[Term, Effe
         first = 0
         for effect in term.effects:
             traits, m = list(effect.traits), effect.n_regressors
-            own = slice(first, first + len(traits) * m)
-            first = own.stop
+            columns = slice(first, first + len(traits) * m)
+            first = columns.stop
             if chosen(term, effect):
                 met = np.flatnonzero(effect.level >= 0)
                 z = np.ones((met.size, 1)) if effect.covariates is None else effect.covariates[met]
-                coefficients = values[effect.level[met], own].reshape(met.size, len(traits), m, *out.shape[2:])
+                coefficients = values[effect.level[met], columns].reshape(met.size, len(traits), m, *out.shape[2:])
                 out[np.ix_(met, np.array(traits))] += np.einsum("rtm...,rm->rt...", coefficients, z)
     return out
 
@@ -246,17 +241,17 @@ def label(term: str, effect: str, trait: str) -> str:
     return f"{' '.join(p for p in (term, effect) if p)}, {trait}"
 
 
-def differing_held_groups(whole: Evaluation, partial: Evaluation, i: int) -> np.ndarray:
+def differing_held_groups(whole_data: Evaluation, partial: Evaluation, i: int) -> np.ndarray:
     """(k,) bool per component of term i of whole: its fixed unknown-parent groups at 0 are not those of the partial
     data.
     """
-    term = whole.design.terms[i]
-    other = next(t for t in partial.design.terms if t.name == term.name)
+    term = whole_data.design.terms[i]
+    partial_term = next(t for t in partial.design.terms if t.name == term.name)
     if not term.groups_fixed:
         return np.zeros(term.n_components, bool)
     return (
-        np.any(_held(term) != _held(other), axis=0)
-        if term.n_groups == other.n_groups
+        np.any(_held(term) != _held(partial_term), axis=0)
+        if term.n_groups == partial_term.n_groups
         else np.ones(term.n_components, bool)
     )
 
@@ -267,16 +262,16 @@ def _held(term: Term) -> np.ndarray:
     return ~active[term.n_levels - term.n_groups :]
 
 
-def random_solutions(partial: Evaluation, whole: Evaluation) -> list[np.ndarray]:
+def random_solutions(partial: Evaluation, whole_data: Evaluation) -> list[np.ndarray]:
     """Solutions from the partial data, by the levels of the whole data: 0 where an unrelated level has no record left.
 
     Fixed effects are left at 0. Raises DataError for an animal that left the pedigree with its records.
     """
-    out = [np.zeros((t.n_levels, t.n_components)) for t in whole.design.terms]
+    out = [np.zeros((t.n_levels, t.n_components)) for t in whole_data.design.terms]
     where = {t.name: i for i, t in enumerate(partial.design.terms)}
-    for i, term in enumerate(whole.design.terms):
+    for i, term in enumerate(whole_data.design.terms):
         if term.kind == "random":
-            j, ids = where[term.name], whole.prepared.levels[i].ids
+            j, ids = where[term.name], whole_data.prepared.levels[i].ids
             code = lookup(ids, partial.prepared.levels[j].ids)
             if term.relationship.related and code.null_count():
                 raise DataError(
@@ -284,8 +279,8 @@ def random_solutions(partial: Evaluation, whole: Evaluation) -> list[np.ndarray]
                     "records (data.add_missing_animals), and is not without them; needed a row of the pedigree for "
                     "every animal"
                 )
-            there = code.is_not_null().to_numpy()
-            out[i][there] = partial.theta[j][code.drop_nulls().to_numpy()]
+            is_known = code.is_not_null().to_numpy()
+            out[i][is_known] = partial.theta[j][code.drop_nulls().to_numpy()]
     return out
 
 

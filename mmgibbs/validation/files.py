@@ -28,9 +28,9 @@ def output_folder(directory: str | os.PathLike, overwrite: bool, folders: Sequen
     if folders:
         return _folder_of_folders(path, directory, overwrite, folders)
     _refuse_file(path, directory)
-    there = {p.name for p in path.iterdir()} - {WORK} if path.is_dir() else set()
-    if there - set(FILES) or (there and not overwrite):
-        remedy = "" if there - set(FILES) else f", or give {option('overwrite')}"
+    names = {p.name for p in path.iterdir()} - {WORK} if path.is_dir() else set()
+    if names - set(FILES) or (names and not overwrite):
+        remedy = "" if names - set(FILES) else f", or give {option('overwrite')}"
         what = "a validation" if remedy else "other files"
         raise ConfigError(f"{option_name('output')}: '{directory}' holds {what}; choose another one{remedy}")
     return path
@@ -38,8 +38,8 @@ def output_folder(directory: str | os.PathLike, overwrite: bool, folders: Sequen
 
 def _folder_of_folders(path: Path, directory: str | os.PathLike, overwrite: bool, folders: Sequence[str]) -> Path:
     _refuse_file(path, directory)
-    there = {p.name for p in path.iterdir()} - {WORK} if path.is_dir() else set()
-    if there & set(COMPARISON) and not overwrite:
+    names = {p.name for p in path.iterdir()} - {WORK} if path.is_dir() else set()
+    if names & set(COMPARISON) and not overwrite:
         raise ConfigError(
             f"{option_name('output')}: '{directory}' holds a comparison; choose another one, or give "
             f"{option('overwrite')}"

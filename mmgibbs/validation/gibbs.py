@@ -57,7 +57,7 @@ NOTE_SHARE_OF_ERROR = 0.05  # of the variance of p: from this share on Monte Car
 def compare_chains(
     design: Design,
     values: Sequence[BreedingValue],
-    whole: Sequence[FocalValue],
+    whole_data: Sequence[FocalValue],
     partial: Sequence[FocalValue],
     parameters: Mapping[str, np.ndarray],
     matrices: Mapping[int, str],
@@ -71,17 +71,17 @@ def compare_chains(
     """
     rng, out = np.random.default_rng([seed, 1]), []
     known: Left = {}
-    for value, w, p in zip(values, whole, partial, strict=True):
+    for value, w, p in zip(values, whole_data, partial, strict=True):
         variance = value.variance(design, parameters, matrices, known)
         sums = subtract_noise(family_sums(w.mean, p.mean, family[value.animals]), w.noise, p.noise)
-        found = {k: float(v) for k, v in lr_statistics(sums.sum(axis=0), variance).items()}
+        statistics = {k: float(v) for k, v in lr_statistics(sums.sum(axis=0), variance).items()}
         drawn, left_out = bootstrap(sums, variance, rng)
-        own = errors_of_contrasts(w, p)
-        sd = drawn | own
-        notes = [*_notes(found, sd, p, variance), *dropped_samples_notes(found, sd, left_out, own)]
+        errors = errors_of_contrasts(w, p)
+        sd = drawn | errors
+        notes = [*_notes(statistics, sd, p, variance), *dropped_samples_notes(statistics, sd, left_out, errors)]
         labelled = tuple(f"{value.label}: {note}" for note in notes)
         names = value.term, value.effect, value.trait
-        out.append(Compared(*names, w.mean, p.mean, found, sd, dict(EXPECTED), frozenset(EXPECTED), labelled))
+        out.append(Compared(*names, w.mean, p.mean, statistics, sd, dict(EXPECTED), frozenset(EXPECTED), labelled))
     return out
 
 
@@ -119,22 +119,22 @@ def error_of_mean(draws: np.ndarray) -> float:
     return float(means.std(ddof=1) / np.sqrt(batches))
 
 
-def _notes(found: Mapping[str, float], sd: Mapping[str, float], p: FocalValue, variance: float) -> list[str]:
+def _notes(statistics: Mapping[str, float], sd: Mapping[str, float], p: FocalValue, variance: float) -> list[str]:
     notes, of_p = [], float(p.mean.var())
-    if np.isnan(found["dispersion"]):
+    if np.isnan(statistics["dispersion"]):
         notes.append("breeding values from partial data vary by no more than their Monte Carlo error")
     notes += [
         f"no standard error of {name}: the draws do not vary less with all records than without some; needed more "
         "sampler.samples"
         for name in EXPECTED
-        if np.isnan(sd[name]) and np.isfinite(found[name])
+        if np.isnan(sd[name]) and np.isfinite(statistics[name])
     ]
     if np.isnan(variance):
         notes.append(
             "no accuracy: the relationships of the focal animals are not known (a file has their inverse alone, or "
             f"genotypes of more than {MOST_SOLVED:,} of them are predicted)"
         )
-    elif np.isnan(found["accuracy"]) and found["dispersion"] < 0:
+    elif np.isnan(statistics["accuracy"]) and statistics["dispersion"] < 0:
         notes.append("no accuracy: breeding values from whole and from partial data have a negative covariance")
     if of_p > 0 and p.noise > NOTE_SHARE_OF_ERROR * of_p:
         notes.append(
@@ -201,13 +201,13 @@ def validate_by_sampling(
     if focal is not None:
         refuse_training(prepared, focal.masked, focal.what)
     chains = _Chains(sampling, assembled, records, prepared, say, executor)
-    whole = _run_complete(sampling, split, values, executor)
+    whole_data = _run_complete(sampling, split, values, executor)
     tables = ResultTables(records, design, notes)
     if split.folds:
         tables.notes.extend(records_alone(design, split.folds))
-        _predict_folds(tables, chains, split.folds, whole)
-    if focal is not None and whole is not None:
-        _compare_partial_data(tables, chains, focal, values, whole, plan.seed)
+        _predict_folds(tables, chains, split.folds, whole_data)
+    if focal is not None and whole_data is not None:
+        _compare_partial_data(tables, chains, focal, values, whole_data, plan.seed)
     length = {"burn_in": s.burn_in, "samples": s.samples, "thin": s.thin, "seed": s.seed}
     return tables.validation(plan, assembled.model, length, executor.facts)
 
@@ -232,8 +232,8 @@ def _run_complete(
     design = sampling.model.design
     if chosen.focal is None and len(design.responses) == design.n_traits:
         return None
-    (found,) = executor.each(follow, (sampling, values), [(WHOLE, None, "")], ["whole data"])
-    return found
+    (followed,) = executor.each(follow, (sampling, values), [(WHOLE, None, "")], ["whole data"])
+    return followed
 
 
 def follow(
@@ -264,10 +264,10 @@ def predict_fold(
 # ------------------------------------------------------------ the two methods
 
 
-def _predict_folds(tables: ResultTables, chains: _Chains, folds: list[Fold], whole: Followed | None) -> None:
+def _predict_folds(tables: ResultTables, chains: _Chains, folds: list[Fold], whole_data: Followed | None) -> None:
     """Cross-validation: a chain without each fold."""
     design, assembled = chains.prepared.design, chains.assembled
-    wanted = [] if whole is None else draws.predictors(assembled, chains.prepared, named(assembled, whole))
+    wanted = [] if whole_data is None else draws.predictors(assembled, chains.prepared, named(assembled, whole_data))
     calls, names = list(enumerate(folds)), [f.name for f in folds]
     responses, predicted = [], []
     with closing(chains.executor.each(predict_fold, (chains.sampling, wanted), calls, names)) as of_folds:
@@ -276,7 +276,9 @@ def _predict_folds(tables: ResultTables, chains: _Chains, folds: list[Fold], who
             responses.append(of_responses)
             predicted.append(of_effects)
     traits = [design.traits[response.trait] for response in design.responses]
-    lost = [{trait: of.not_predicted for trait, of in zip(traits, found, strict=True)} for found in responses]
+    lost = [
+        {trait: of.not_predicted for trait, of in zip(traits, predictions, strict=True)} for predictions in responses
+    ]
     tables.add_folds(folds, lost)
     for i, (trait, response) in enumerate(zip(traits, design.responses, strict=True)):
         of_response = [of[i] for of in responses]
@@ -285,17 +287,17 @@ def _predict_folds(tables: ResultTables, chains: _Chains, folds: list[Fold], who
         tables.notes.extend(draws.not_predicted(chains.prepared, trait, folds, of_response))
         tables.notes.extend(draws.incomplete_search_note(trait, folds, of_response))
         tables.notes.extend(draws.not_in_all_folds(design, folds, scored))
-    if whole is not None:
-        y = draws.corrected(design, whole.effects)
+    if whole_data is not None:
+        y = draws.corrected(design, whole_data.effects)
         for i, predictor in enumerate(wanted):
             over_folds = draws.stack_folds(design, predictor, [of[i] for of in predicted], folds, y)
             tables.add_predictor(over_folds, folds)
             tables.notes.extend(draws.noisy(over_folds, design.traits[predictor.trait]))
 
 
-def named(assembled: Assembled, whole: Followed) -> NamedParameters:
+def named(assembled: Assembled, whole_data: Followed) -> NamedParameters:
     """Parameters of the chain of all records."""
-    draws = {name: values[None] for name, values in whole.parameters.items()}
+    draws = {name: values[None] for name, values in whole_data.parameters.items()}
     return named_parameters(assembled.terms, draws, assembled.residual, assembled.markers)
 
 
@@ -304,7 +306,7 @@ def _compare_partial_data(
     chains: _Chains,
     focal: Focal,
     values: list[BreedingValue],
-    whole: Followed,
+    whole_data: Followed,
     seed: int,
 ) -> None:
     """The LR method: a chain of the partial data beside that of the whole."""
@@ -315,7 +317,7 @@ def _compare_partial_data(
     family, model = focal_families(focal, chains.prepared.pedigree), chains.assembled.model
     matrices = {i: info.matrix for i, info in zip(model.random_terms, chains.assembled.terms, strict=True)}
     compared = compare_chains(
-        model.design, values, whole.values, partial.values, whole.parameters, matrices, family, seed
+        model.design, values, whole_data.values, partial.values, whole_data.parameters, matrices, family, seed
     )
     animals = [focal.animals.gather(value.animals) for value in values]
     tables.add_comparisons(focal, family, compared, animals, 0, FROM_DRAWS)

@@ -84,8 +84,8 @@ class Predictor:
     polygenic: tuple[str, str] | None = None  # term and effect beside those
 
     def chosen(self, term: Term, effect: Effect) -> bool:
-        own = (term.name, effect.name)
-        return (self.term == EVERY_EFFECT or own in ((self.term, self.effect), self.polygenic)) and (
+        name = (term.name, effect.name)
+        return (self.term == EVERY_EFFECT or name in ((self.term, self.effect), self.polygenic)) and (
             term.kind == "random"
         )
 
@@ -106,11 +106,11 @@ class Predicted:
 
     def fold_statistics(self) -> dict[str, np.ndarray]:
         """Statistic -> (folds,)."""
-        h2, found = self.predictor.heritability, []
+        h2, statistics = self.predictor.heritability, []
         for k in range(self.fold.max() + 1):
-            own, noise = self.fold == k, 0.0 if self.noise is None else float(self.noise[k])
-            found.append(fold_statistics(self.observed[own], self.predicted[own], h2, noise))
-        return {name: np.array([f[name] for f in found]) for name in found[0]}
+            in_fold, noise = self.fold == k, 0.0 if self.noise is None else float(self.noise[k])
+            statistics.append(fold_statistics(self.observed[in_fold], self.predicted[in_fold], h2, noise))
+        return {name: np.array([f[name] for f in statistics]) for name in statistics[0]}
 
 
 def fold_statistics(
@@ -145,33 +145,33 @@ def known_effects(design: Design, predictor: Predictor, fold: Fold) -> list[str]
     """Random effects on the trait that p leaves out, and of which the training records know the levels of the tested
     ones.
     """
-    observed, found = ~np.isnan(design.y), []
+    observed, known = ~np.isnan(design.y), []
     tested = fold.tested & observed[:, predictor.trait]
     for term in design.terms:
         for effect in term.effects:
             if term.kind != "random" or predictor.trait not in effect.traits or predictor.chosen(term, effect):
                 continue
             seen = [e.level[~fold.masked & observed[:, list(e.traits)].any(axis=1)] for e in term.effects]
-            own = effect.level[tested]
-            shared = np.isin(own[own >= 0], np.concatenate(seen))
-            if shared.any() or (own.max(initial=-1) >= 0 and term.relationship.related):
-                found.append(" ".join(p for p in (term.name, effect.name) if p))
+            levels = effect.level[tested]
+            shared = np.isin(levels[levels >= 0], np.concatenate(seen))
+            if shared.any() or (levels.max(initial=-1) >= 0 and term.relationship.related):
+                known.append(" ".join(p for p in (term.name, effect.name) if p))
     for j, m in enumerate(design.markers):
         if m.trait == predictor.trait and j not in predictor.markers and (m.animal[tested] >= 0).any():
-            found.append(m.name)
-    return found
+            known.append(m.name)
+    return known
 
 
 def expectations(
-    found: Predicted, design: Design, folds: Sequence[Fold]
+    predicted: Predicted, design: Design, folds: Sequence[Fold]
 ) -> tuple[dict[str, float], set[str], list[str]]:
     """(statistic -> what is expected of it, statistics that mean nothing, notes that say why)."""
-    p, observed, expected, void, notes = found.predictor, ~np.isnan(design.y), dict(EXPECTED), set(), []
-    if found.known:
+    p, observed, expected, void, notes = predicted.predictor, ~np.isnan(design.y), dict(EXPECTED), set(), []
+    if predicted.known:
         expected, void = {}, {"accuracy"}
         notes.append(
-            f"other records inform on {' and '.join(found.known)} of the records left out, which this prediction "
-            f"lacks: no accuracy, and no expectation of dispersion and bias; '{found.complete}' includes them"
+            f"other records inform on {' and '.join(predicted.known)} of the records left out, which this prediction "
+            f"lacks: no accuracy, and no expectation of dispersion and bias; '{predicted.complete}' includes them"
         )
     if not observed[:, p.trait].all():
         expected = {}
@@ -186,24 +186,24 @@ def expectations(
             "unknown-parent groups are fixed, and the prediction includes their errors: no accuracy, and no "
             "expectation of dispersion"
         )
-        if found.elsewhere:
+        if predicted.elsewhere:
             expected.pop("bias", None)
             note += "; different groups are set to 0 with and without a fold: no expectation of bias"
         notes.append(note)
-    notes += missing_statistics_notes(found, [fold.name for fold in folds])
+    notes += missing_statistics_notes(predicted, [fold.name for fold in folds])
     of = label(p.term, p.effect, design.traits[p.trait])
     return expected, void, [f"cross-validation, {of}: {note}" for note in notes]
 
 
-def missing_statistics_notes(found: Predicted, folds: Sequence[str]) -> list[str]:
+def missing_statistics_notes(predicted: Predicted, folds: Sequence[str]) -> list[str]:
     """Notes on folds (names) that lack a statistic, which is then empty: their predictions are all the same, or differ
     by Monte Carlo error alone, or their corrected records are all the same."""
     lacking: dict[str, list[str]] = {}  # what is said -> folds, each with its number of records
-    for k, statistics in enumerate(zip(*found.fold_statistics().values(), strict=True)):
+    for k, statistics in enumerate(zip(*predicted.fold_statistics().values(), strict=True)):
         if np.isfinite(statistics).all():
             continue
-        own = found.fold == k
-        p, y = found.predicted[own], found.observed[own]
+        in_fold = predicted.fold == k
+        p, y = predicted.predicted[in_fold], predicted.observed[in_fold]
         if all_same(p):
             said = (
                 "the predictions are all the same, so that predictive ability, accuracy and dispersion are empty; the "
@@ -217,15 +217,15 @@ def missing_statistics_notes(found: Predicted, folds: Sequence[str]) -> list[str
                 "the predictions differ by no more than Monte Carlo error, so that dispersion is empty; needed more "
                 "sampler.samples, or folds that leave in records of their relatives"
             )
-        lacking.setdefault(said, []).append(f"{folds[k]} ({counted(int(own.sum()), 'record')})")
+        lacking.setdefault(said, []).append(f"{folds[k]} ({counted(int(in_fold.sum()), 'record')})")
     return [f"in {listed(names)} {said}" for said, names in lacking.items()]
 
 
-def predictors(whole: Evaluation) -> list[Predictor]:
+def predictors(whole_data: Evaluation) -> list[Predictor]:
     """Trait by trait the direct effect, where there is one, and all random effects, where there are more."""
-    model, terms, design = whole.assembled.model, whole.assembled.terms, whole.design
+    model, terms, design = whole_data.assembled.model, whole_data.assembled.terms, whole_data.design
     starts = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
-    named = named_parameters(terms, starts, whole.assembled.residual)
+    named = named_parameters(terms, starts, whole_data.assembled.residual)
     components = {
         f"{t.name}.var[{c}]": (t, t.effects[e])
         for t in terms
@@ -251,31 +251,31 @@ def heritability(named: NamedParameters, design: Design, trait: int) -> float:
     name = design.traits[trait]
     if not design.residual_classes:
         return float(named.draws[f"h2[{name}]"].mean())
-    own = design.class_of_pattern[design.pattern[~np.isnan(design.y[:, trait])]]
-    share = np.bincount(own, minlength=len(design.residual_classes)) / own.size
-    each = [named.draws[f"h2[{name}|{of}]"].mean() for of in design.residual_classes]
-    return float(1.0 / np.sum(share / np.array(each)))
+    classes_met = design.class_of_pattern[design.pattern[~np.isnan(design.y[:, trait])]]
+    share = np.bincount(classes_met, minlength=len(design.residual_classes)) / classes_met.size
+    of_classes = [named.draws[f"h2[{name}|{of}]"].mean() for of in design.residual_classes]
+    return float(1.0 / np.sum(share / np.array(of_classes)))
 
 
 def cross_validate(
-    records: Recorded, whole: Evaluation, folds: Sequence[Fold], say: Callable[[str], None], executor: Executor
+    records: Recorded, whole_data: Evaluation, folds: Sequence[Fold], say: Callable[[str], None], executor: Executor
 ) -> list[Predicted]:
     """Evaluate without each fold, and gather what it predicts."""
-    design = whole.design
+    design = whole_data.design
     observed = ~np.isnan(design.y)
-    corrected = design.y - fitted(design, whole.theta, lambda term, effect: term.kind == "fixed")
-    found: list[tuple[Predictor, list[np.ndarray], list[np.ndarray], list[np.ndarray], list[bool]]] = [
-        (p, [], [], [], []) for p in predictors(whole)
+    corrected = design.y - fitted(design, whole_data.theta, lambda term, effect: term.kind == "fixed")
+    gathered: list[tuple[Predictor, list[np.ndarray], list[np.ndarray], list[np.ndarray], list[bool]]] = [
+        (p, [], [], [], []) for p in predictors(whole_data)
     ]
-    shared = (Portable(records), replace(whole, solver=None), [p for p, *_ in found])
+    shared = (Portable(records), replace(whole_data, solver=None), [p for p, *_ in gathered])
     predicted = executor.each(predictions_of_fold, shared, [(fold,) for fold in folds], [fold.name for fold in folds])
     with closing(predicted):
         for fold, of_fold in zip(folds, predicted, strict=True):
             say(f"{fold.name}: {np.count_nonzero(fold.masked):,} of {design.n_records:,} records left out")
-            for (predictor, at, y, p, elsewhere), (values, other_groups) in zip(found, of_fold, strict=True):
-                own = np.flatnonzero(fold.tested & observed[:, predictor.trait])
-                at.append(own)
-                y.append(corrected[own, predictor.trait])
+            for (predictor, at, y, p, elsewhere), (values, other_groups) in zip(gathered, of_fold, strict=True):
+                rows = np.flatnonzero(fold.tested & observed[:, predictor.trait])
+                at.append(rows)
+                y.append(corrected[rows, predictor.trait])
                 p.append(values)
                 elsewhere.append(other_groups)
     return [
@@ -288,29 +288,29 @@ def cross_validate(
             tuple(dict.fromkeys(name for fold in folds for name in known_effects(design, predictor, fold))),
             any(elsewhere),
         )
-        for predictor, at, y, p, elsewhere in found
+        for predictor, at, y, p, elsewhere in gathered
     ]
 
 
 def predictions_of_fold(
-    records: Portable, whole: Evaluation, wanted: list[Predictor], fold: Fold
+    records: Portable, whole_data: Evaluation, wanted: list[Predictor], fold: Fold
 ) -> list[tuple[np.ndarray, bool]]:
     """For each predictor (m,) its predictions of the tested records that have the trait, from those that are not
     masked, and whether other unknown-parent groups were set to 0 for them."""
-    with records.records() as there:
-        partial = evaluate_masked(there, fold.masked, fold.name)
-    theta, design, out = random_solutions(partial, whole), whole.design, []
+    with records.records() as copied:
+        partial = evaluate_masked(copied, fold.masked, fold.name)
+    theta, design, out = random_solutions(partial, whole_data), whole_data.design, []
     for p in wanted:
-        own = fold.tested & ~np.isnan(design.y[:, p.trait])
+        tested = fold.tested & ~np.isnan(design.y[:, p.trait])
         elsewhere = [
-            differing_held_groups(whole, partial, i)[
+            differing_held_groups(whole_data, partial, i)[
                 (term.component_effect == e) & (term.component_trait == p.trait)
             ].any()
             for i, term in enumerate(design.terms)
             for e, effect in enumerate(term.effects)
             if p.chosen(term, effect)
         ]
-        out.append((fitted(design, theta, p.chosen)[own, p.trait], any(elsewhere)))
+        out.append((fitted(design, theta, p.chosen)[tested, p.trait], any(elsewhere)))
     return out
 
 

@@ -86,10 +86,10 @@ class Compared:
     notes: tuple[str, ...] = ()
 
 
-def family_sums(whole: np.ndarray, partial: np.ndarray, family: np.ndarray) -> np.ndarray:
+def family_sums(of_whole: np.ndarray, partial: np.ndarray, family: np.ndarray) -> np.ndarray:
     """(families, 6): per family the sums of 1, w, p, w^2, p^2 and w p."""
     _, code = np.unique(family, return_inverse=True)
-    w, p = whole - whole.mean(), partial - whole.mean()
+    w, p = of_whole - of_whole.mean(), partial - of_whole.mean()
     return np.stack([np.bincount(code, v) for v in (np.ones(w.size), w, p, w * w, p * p, w * p)], axis=1)
 
 
@@ -115,18 +115,20 @@ def bootstrap(
     """
     m = len(sums)
     drawn = np.stack([np.bincount(rng.integers(m, size=m), minlength=m) @ sums for _ in range(BOOTSTRAPS)])
-    found = lr_statistics(drawn, genetic_variance)
-    sd = {k: _sd(v[np.isfinite(v)]) if m > 1 else np.nan for k, v in found.items()}
-    return sd, {k: int(np.count_nonzero(~np.isfinite(v))) if m > 1 else 0 for k, v in found.items()}
+    statistics = lr_statistics(drawn, genetic_variance)
+    sd = {k: _sd(v[np.isfinite(v)]) if m > 1 else np.nan for k, v in statistics.items()}
+    return sd, {k: int(np.count_nonzero(~np.isfinite(v))) if m > 1 else 0 for k, v in statistics.items()}
 
 
-def dropped_samples_notes(found: dict, sd: dict, left_out: dict[str, int], own: Collection[str] = ()) -> list[str]:
+def dropped_samples_notes(
+    statistics: dict, sd: dict, left_out: dict[str, int], with_errors: Collection[str] = ()
+) -> list[str]:
     """Notes on bootstrap samples that have no statistic; own: names whose standard errors are no bootstrap's."""
     return [
         f"{n} of {BOOTSTRAPS:,} bootstrap samples without {name}, left out of its standard error, which is then too "
         "small"
         for name, n in left_out.items()
-        if n and name not in own and np.isfinite(found[name]) and np.isfinite(sd[name])
+        if n and name not in with_errors and np.isfinite(statistics[name]) and np.isfinite(sd[name])
     ]
 
 
@@ -157,7 +159,7 @@ def posterior_variances(evaluation: Evaluation, term: int, contrasts: list[tuple
 
 
 def compare_evaluations(
-    whole: Evaluation,
+    whole_data: Evaluation,
     without: Callable[[Threads], Evaluation],
     masked: np.ndarray,
     focal: Mapping[int, np.ndarray],
@@ -172,32 +174,32 @@ def compare_evaluations(
     focal: term number -> (n,) level codes of the focal animals; family: (n,) their families. replicates: of the
     simulation; 0: bootstrap.
     """
-    contrasts = sum(len(EXPECTED) * whole.design.terms[i].n_components for i in focal)
+    contrasts = sum(len(EXPECTED) * whole_data.design.terms[i].n_components for i in focal)
     thetas: list[list[np.ndarray]] = []
 
     def checked(threads: Threads) -> Evaluation:
         """An animal that left the pedigree is named before anything else is made."""
-        one = without(threads)
-        thetas.append(random_solutions(one, whole))
-        return one
+        evaluation = without(threads)
+        thetas.append(random_solutions(evaluation, whole_data))
+        return evaluation
 
-    whole, partial = solve_whole_and_partial(replicates + contrasts, whole, checked)
+    whole_data, partial = solve_whole_and_partial(replicates + contrasts, whole_data, checked)
     (partial_theta,) = thetas
     out = []
     place = {t.name: i for i, t in enumerate(partial.design.terms)}
-    infos = {info.name: info for info in whole.assembled.terms}
-    simulated = simulated_moments(whole, partial, masked, focal, replicates, seed, executor) if replicates else {}
+    infos = {info.name: info for info in whole_data.assembled.terms}
+    simulated = simulated_moments(whole_data, partial, masked, focal, replicates, seed, executor) if replicates else {}
     rng = np.random.default_rng([seed, 1])
     for i, levels in focal.items():
-        term, info = whole.design.terms[i], infos[whole.design.terms[i].name]
-        G, spread = whole.variance(i), term.relationship.spread(levels)
-        w, p = whole.theta[i][levels], partial_theta[i][levels]
-        errors = {} if term.groups_fixed else model_errors(whole, partial, i, place[term.name], levels, p)
-        elsewhere = differing_held_groups(whole, partial, i)
+        term, info = whole_data.design.terms[i], infos[whole_data.design.terms[i].name]
+        G, spread = whole_data.variance(i), term.relationship.spread(levels)
+        w, p = whole_data.theta[i][levels], partial_theta[i][levels]
+        errors = {} if term.groups_fixed else model_errors(whole_data, partial, i, place[term.name], levels, p)
+        elsewhere = differing_held_groups(whole_data, partial, i)
         for c, component in enumerate(info.components):
-            trait = whole.design.traits[info.trait_of_component[c]]
+            trait = whole_data.design.traits[info.trait_of_component[c]]
             sums = family_sums(w[:, c], p[:, c], family)
-            found = {k: float(v) for k, v in lr_statistics(sums.sum(axis=0), spread * G[c, c]).items()}
+            statistics = {k: float(v) for k, v in lr_statistics(sums.sum(axis=0), spread * G[c, c]).items()}
             effect = component.removesuffix(trait).removesuffix(":")
             mean, sd, missing = simulated[i][c] if replicates else ({}, {}, {})
             left_out: dict[str, int] = {}
@@ -208,8 +210,8 @@ def compare_evaluations(
                 mean, sd = mean | void, sd | void
             else:
                 mean, sd = mean | EXPECTED, sd | {k: float(v[c]) for k, v in errors.items()}
-            notes = describe_problems(found, sd, errors, missing, replicates, term.groups_fixed, elsewhere[c])
-            notes += dropped_samples_notes(found, sd, left_out, errors)
+            notes = describe_problems(statistics, sd, errors, missing, replicates, term.groups_fixed, elsewhere[c])
+            notes += dropped_samples_notes(statistics, sd, left_out, errors)
             if term.groups_fixed:
                 notes.append(
                     "no accuracy: unknown-parent groups are fixed, so that there is no variance of breeding values"
@@ -218,40 +220,40 @@ def compare_evaluations(
                 notes.append(
                     "no accuracy: the file has the inverse of the relationships, not the relationships themselves"
                 )
-            elif np.isnan(found["accuracy"]) and found["dispersion"] < 0:
+            elif np.isnan(statistics["accuracy"]) and statistics["dispersion"] < 0:
                 notes.append("no accuracy: breeding values from whole and from partial data have a negative covariance")
             of = label(term.name, effect, trait)
-            labelled, own = tuple(f"{of}: {note}" for note in notes), frozenset(errors)
-            out.append(Compared(term.name, effect, trait, w[:, c], p[:, c], found, sd, mean, own, labelled))
+            labelled, names = tuple(f"{of}: {note}" for note in notes), frozenset(errors)
+            out.append(Compared(term.name, effect, trait, w[:, c], p[:, c], statistics, sd, mean, names, labelled))
     return out
 
 
 def solve_whole_and_partial(
-    columns: int, whole: Evaluation, without: Callable[[Threads], Evaluation]
+    columns: int, whole_data: Evaluation, without: Callable[[Threads], Evaluation]
 ) -> tuple[Evaluation, Evaluation]:
     """Both, ready for so many right-hand sides: side by side where there are threads for it. While one finds an order
     of elimination for the factors of both, the other solves without the records. Factors are made one after the other
     where memory has no room to make them together."""
-    at_once = whole.engine.threads
-    if not may_pay(whole.design, columns):
-        return whole, without(at_once)
-    found = [without(at_once)] if at_once.count == 1 else []
-    order = SharedElimination(whole.prepared)
+    at_once = whole_data.engine.threads
+    if not may_pay(whole_data.design, columns):
+        return whole_data, without(at_once)
+    prepared = [without(at_once)] if at_once.count == 1 else []
+    order = SharedElimination(whole_data.prepared)
     planned: list[PlannedFactor | None] = [None, None]
     made: list[DirectSolver | None] = [None, None]
 
     def plan_complete() -> None:
         try:
-            planned[0] = whole.planned(columns, order.find)
+            planned[0] = whole_data.planned(columns, order.find)
         finally:
             order.end()
 
     def plan_partial() -> None:
-        if not found:
-            found.append(without(ALONE))
-            found[0].engine.threads = at_once
-        one = found[0]
-        planned[1] = one.planned(columns, bind(order.follow, one.prepared))
+        if not prepared:
+            prepared.append(without(ALONE))
+            prepared[0].engine.threads = at_once
+        first = prepared[0]
+        planned[1] = first.planned(columns, bind(order.follow, first.prepared))
 
     def make(i: int) -> None:
         of, planned[i] = planned[i], None  # which has its own memory
@@ -261,11 +263,17 @@ def solve_whole_and_partial(
         at_once([plan_complete, plan_partial])
         threads = at_once if fit_together(*planned) else ALONE
         threads([bind(make, i) for i in range(2)])
-    return replace(whole, direct=made[0]), replace(found[0], direct=made[1])
+    return replace(whole_data, direct=made[0]), replace(prepared[0], direct=made[1])
 
 
 def describe_problems(
-    found: dict, sd: dict, errors: Collection[str], missing: dict, replicates: int, groups_fixed: bool, elsewhere: bool
+    statistics: dict,
+    sd: dict,
+    errors: Collection[str],
+    missing: dict,
+    replicates: int,
+    groups_fixed: bool,
+    elsewhere: bool,
 ) -> list[str]:
     """What must be known of the statistics of one component beside their numbers.
 
@@ -273,19 +281,19 @@ def describe_problems(
     without a statistic; elsewhere: other groups are set to 0 in the partial data.
     """
     notes = []
-    if np.isnan(found["dispersion"]):
+    if np.isnan(statistics["dispersion"]):
         notes.append("the partial breeding values of the focal animals do not vary")
     notes += [
         f"no standard error of {name}: its variance would be below 0, as the equations with and without the records "
         "are not of one model"
         for name in errors
-        if np.isnan(sd[name]) and np.isfinite(found[name])
+        if np.isnan(sd[name]) and np.isfinite(statistics[name])
     ]
     notes += [
         f"{n} of {replicates} simulated sets of records without {name}: expectation and standard error are those "
         "of the others"
         for name, n in missing.items()
-        if n > 0 and (n < replicates or np.isfinite(found[name]))
+        if n > 0 and (n < replicates or np.isfinite(statistics[name]))
     ]
     if groups_fixed and not replicates:
         notes.append(
@@ -301,7 +309,7 @@ def describe_problems(
 
 
 def simulated_moments(
-    whole: Evaluation,
+    whole_data: Evaluation,
     partial: Evaluation,
     masked: np.ndarray,
     focal: Mapping[int, np.ndarray],
@@ -312,25 +320,28 @@ def simulated_moments(
     """Term -> per component (mean, standard deviation, replicates without it) of each statistic over simulated
     records.
     """
-    blocks = divide_replicates(replicates, whole.design.n_equations)
+    blocks = divide_replicates(replicates, whole_data.design.n_equations)
     names = [f"block {b + 1} of {len(blocks)} of simulated records" for b, _ in blocks]
-    place = _choose_executor(whole, partial, replicates, executor)
+    place = _choose_executor(whole_data, partial, replicates, executor)
     if place.max_local_calls > 1:
-        whole, partial = whole.single_threaded(), partial.single_threaded()
-        draw_once(whole)
-    solved = list(place.each(simulated_sums, (whole, partial, masked, focal, seed), blocks, names))
+        whole_data, partial = whole_data.single_threaded(), partial.single_threaded()
+        draw_once(whole_data)
+    solved = list(place.each(simulated_sums, (whole_data, partial, masked, focal, seed), blocks, names))
     out = {}
     for i, levels in focal.items():
-        variances = whole.design.terms[i].relationship.spread(levels) * np.diag(whole.variance(i))
+        variances = whole_data.design.terms[i].relationship.spread(levels) * np.diag(whole_data.variance(i))
         sums = np.concatenate([block[i] for block in solved], axis=1)
-        out[i] = [moments_over_replicates(lr_statistics(own, v)) for own, v in zip(sums, variances, strict=True)]
+        out[i] = [
+            moments_over_replicates(lr_statistics(sums_of_component, v))
+            for sums_of_component, v in zip(sums, variances, strict=True)
+        ]
     return out
 
 
-def _choose_executor(whole: Evaluation, partial: Evaluation, replicates: int, executor: Executor) -> Executor:
+def _choose_executor(whole_data: Evaluation, partial: Evaluation, replicates: int, executor: Executor) -> Executor:
     """Who solves for simulated records: with both factors here, this process, unless other machines have so much to do
     that it pays to send them the factors."""
-    if whole.direct is None or partial.direct is None:
+    if whole_data.direct is None or partial.direct is None:
         return executor
     if isinstance(executor, LocalExecutor):
         return executor
@@ -351,7 +362,7 @@ def moments_over_replicates(statistics: dict[str, np.ndarray]) -> tuple[dict, di
 
 
 def model_errors(
-    whole: Evaluation, partial: Evaluation, i: int, j: int, levels: np.ndarray, p: np.ndarray
+    whole_data: Evaluation, partial: Evaluation, i: int, j: int, levels: np.ndarray, p: np.ndarray
 ) -> dict[str, np.ndarray]:
     """(k,) standard errors of bias and dispersion per component, given p (n, k); term i of whole is j of partial.
 
@@ -363,12 +374,12 @@ def model_errors(
     squares = (deviation**2).sum(axis=0)
     slope = np.divide(deviation, squares, out=np.full(p.shape, 1 / n), where=squares > 0)
     contrasts = [
-        (c, _scattered(values, levels, whole.theta[i]))
+        (c, _scattered(values, levels, whole_data.theta[i]))
         for values in (np.full((n, k), 1 / n), slope)
         for c, values in enumerate(values.T)
     ]
     of_partial = posterior_variances(partial, j, contrasts)
-    difference = of_partial - posterior_variances(whole, i, contrasts)
+    difference = of_partial - posterior_variances(whole_data, i, contrasts)
     wrong = difference < -ROUNDING_TOLERANCE * of_partial
     bias, dispersion = np.where(wrong, np.nan, np.sqrt(np.maximum(difference, 0.0))).reshape(2, k)
     return {"bias": bias, "dispersion": np.where(squares > 0, dispersion, np.nan)}
@@ -403,7 +414,7 @@ def divide_replicates(replicates: int, n_equations: int) -> list[tuple[int, int]
 
 
 def simulated_sums(
-    whole: Evaluation,
+    whole_data: Evaluation,
     partial: Evaluation,
     masked: np.ndarray,
     focal: Mapping[int, np.ndarray],
@@ -416,11 +427,11 @@ def simulated_sums(
 
     masked: (n,) records that the partial data lack. focal: term -> (f,) level codes.
     """
-    y = simulated_records(whole, m, np.random.default_rng([seed, 1 + block]))
-    of_whole, of_partial = _solutions(whole, y), _solutions(partial, y[~masked])
+    y = simulated_records(whole_data, m, np.random.default_rng([seed, 1 + block]))
+    of_whole, of_partial = _solutions(whole_data, y), _solutions(partial, y[~masked])
     sums = {}
     for term, levels in focal.items():
-        name = whole.design.terms[term].name
+        name = whole_data.design.terms[term].name
         w, p = of_whole[name][levels], of_partial[name][levels]
         moments = [np.full(w.shape[1:], len(levels)), *(v.sum(axis=0) for v in (w, p, w * w, p * p, w * p))]
         sums[term] = np.stack(moments, axis=-1)
@@ -439,15 +450,15 @@ def simulated_records(evaluation: Evaluation, m: int, rng: np.random.Generator) 
     """(n, T, m) records at the variances of an evaluation; traits that are not observed have values too."""
     design, model = evaluation.design, evaluation.assembled.model
     theta, with_fixed = [], has_fixed_groups(design)
-    for i, (term, found) in enumerate(zip(design.terms, evaluation.theta, strict=True)):
+    for i, (term, effects) in enumerate(zip(design.terms, evaluation.theta, strict=True)):
         if term.kind == "fixed":
-            theta.append(np.repeat(found[:, :, None], m, axis=2) if with_fixed else np.zeros((0, 0, m)))
+            theta.append(np.repeat(effects[:, :, None], m, axis=2) if with_fixed else np.zeros((0, 0, m)))
             continue
         z = rng.standard_normal((term.n_levels, term.n_components, m))
         u = np.einsum("ab,qbm->qam", np.linalg.cholesky(evaluation.variance(i)), z)
         if term.groups_fixed:
             first = term.n_levels - term.n_groups
-            u[first:] = found[first:, :, None]
+            u[first:] = effects[first:, :, None]
         theta.append(term.relationship.draw(u.reshape(len(u), -1)).reshape(u.shape))
     root, z = np.linalg.cholesky(model.residual.start), rng.standard_normal((*design.y.shape, m))
     if model.residual.classes:
@@ -466,9 +477,9 @@ def _solutions(evaluation: Evaluation, y: np.ndarray) -> dict[str, np.ndarray]:
     b = engine.weighted_sums(y[engine.equations.records.record])
     solved = engine.split(evaluation.solutions(b, SIMULATION_TOLERANCE))
     out = {}
-    for term, lists, found in zip(evaluation.design.terms, engine.equations.terms, solved, strict=True):
-        out[term.name] = np.empty(found.shape)
-        out[term.name][lists.code] = found
+    for term, lists, solution in zip(evaluation.design.terms, engine.equations.terms, solved, strict=True):
+        out[term.name] = np.empty(solution.shape)
+        out[term.name][lists.code] = solution
     return out
 
 
@@ -478,8 +489,8 @@ def _solutions(evaluation: Evaluation, y: np.ndarray) -> dict[str, np.ndarray]:
 class SharedElimination:
     """Found by the thread that plans the factor of the whole, waited for by the one that plans the other."""
 
-    def __init__(self, whole: Prepared):
-        self.whole = whole
+    def __init__(self, whole_data: Prepared):
+        self.whole = whole_data
         self._found: Future[list[np.ndarray] | None] = Future()
 
     def find(self, explicit: ExplicitEquations, pattern: scipy.sparse.csr_array) -> np.ndarray:

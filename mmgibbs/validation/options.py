@@ -59,9 +59,9 @@ def resolve_plan(plan: Plan) -> Plan:
     if plan.column is not None and plan.by != "column":
         _refuse("column", option("by", plan.by or "random"), option("by", "column"))
     if plan.by == "column" and (plan.column is None or plan.folds is not None):
-        found = f"no {option_name('column')}" if plan.column is None else option_name("folds")
+        got = f"no {option_name('column')}" if plan.column is None else option_name("folds")
         raise ConfigError(
-            f"validate: found {option('by', 'column')} with {found}, needed {option('column', 'NAME')} alone, whose "
+            f"validate: found {option('by', 'column')} with {got}, needed {option('column', 'NAME')} alone, whose "
             "values are the folds"
         )
     for method, options in OPTIONS.items():
@@ -78,8 +78,8 @@ def resolve_plan(plan: Plan) -> Plan:
     if plan.seed < 0:
         raise ConfigError(f"validate: found {option('seed', plan.seed)}, needed 0 or more")
     if plan.replicates is not None and (plan.replicates < 0 or plan.replicates == 1):
-        found = option("replicates", plan.replicates)
-        raise ConfigError(f"validate: found {found}, needed at least 2, or 0 for none")
+        got = option("replicates", plan.replicates)
+        raise ConfigError(f"validate: found {got}, needed at least 2, or 0 for none")
     return plan
 
 
@@ -88,9 +88,9 @@ def _checked(plan: Plan) -> Plan:
     if not isinstance(plan, Plan):
         raise ConfigError(f"validate: found plan={plan!r}, needed a Plan, such as Plan(method='kfold', folds=5)")
     checked: dict[str, Any] = {name: _word(name, getattr(plan, name), words) for name, words in WORDS.items()}
-    whole = {"folds": "a whole number of at least 2", "seed": "a whole number of 0 or more"}
-    whole["replicates"] = "a whole number of at least 2, or 0 for none"
-    checked |= {name: _read_integer(name, getattr(plan, name), needed) for name, needed in whole.items()}
+    limits = {"folds": "a whole number of at least 2", "seed": "a whole number of 0 or more"}
+    limits["replicates"] = "a whole number of at least 2, or 0 for none"
+    checked |= {name: _read_integer(name, getattr(plan, name), needed) for name, needed in limits.items()}
     for name in ("time", "column"):
         checked[name] = _text(name, getattr(plan, name), "the name of a column of the records")
     checked["focal"] = _text("focal", plan.focal, "the path of a file of ids")
@@ -150,14 +150,14 @@ RESIDUAL = "residual"
 
 def refuse_without_starts(analysis: Analysis) -> None:
     """ConfigError where a variance of a term or of the residuals has no start."""
-    for name, random in analysis.model.random.items():
-        if random.relationship.has_free_parameters and random.relationship.lacks_parameters:
-            wanted = ", ".join(f"{key}: R" for key in random.relationship.parameters)
-            raise ConfigError(f"model.random.{name}.relationship.rho: missing, needed {{{wanted}}} as estimated before")
     implied, missing = implied_variances(analysis.model), []
     for name, spec in (analysis.variances.terms | {RESIDUAL: analysis.variances.residual}).items():
-        own = getattr(spec, "classes", {})
-        if name not in implied and spec.start is None and not (own and all(c.start is not None for c in own.values())):
+        classes = getattr(spec, "classes", {})
+        if (
+            name not in implied
+            and spec.start is None
+            and not (classes and all(c.start is not None for c in classes.values()))
+        ):
             missing.append(name)
     if missing:
         raise ConfigError(
@@ -176,7 +176,7 @@ def starts_text(analysis: Analysis, names: Sequence[str]) -> str:
         known = [i for i, t in enumerate(analysis.traits) if t.type in UNIT_RESIDUAL and name == RESIDUAL]
         rows = f"  # rows and columns: {', '.join(labels)}" if len(labels) > 1 else ""
         lines.append(f"  {yaml.safe_dump(name, allow_unicode=True, width=1000).partition(chr(10))[0]}:{rows}")
-        lines.append(f"    start: {_start(len(labels), spec.structure == 'diagonal', known)}")
+        lines.append(f"    start: {_start(len(labels), spec.structure.kind == 'diagonal', known)}")
     return "\n".join(lines)
 
 

@@ -66,7 +66,7 @@ def page(validation: Validation) -> dict:
             summary = kfold_summary(info, table) if method == "kfold" else f"{lr_summary(info)} {PARTIAL_AND_WHOLE}"
             predictions = validation.predictions.filter(method=method)
             summary += lines_explained(predictions["effect"])
-            shown = [_figure(figures, part, x, y) for part in _parts(predictions)]
+            shown = [_figure(figures, rows, x, y) for rows in _parts(predictions)]
             sections.append(
                 {
                     "id": method,
@@ -177,13 +177,13 @@ def lines_explained(effects: pl.Series) -> str:
     return f" Solid line: {', or of probabilities '.join(lines)}; dashed: equality." if lines else ""
 
 
-def _figure(figures: plots.Figures, part: pl.DataFrame, x_label: str, y_label: str) -> tuple[str, str, str]:
+def _figure(figures: plots.Figures, rows: pl.DataFrame, x_label: str, y_label: str) -> tuple[str, str, str]:
     """(heading, svg, caption)."""
-    x, y = part["predicted"].to_numpy(), part["observed"].to_numpy()
-    name = label(*part.select("term", "effect", "trait").row(0))
-    if part["method"][0] == "kfold" and part["term"][0] == EVERY_EFFECT_AND_FIXED:
+    x, y = rows["predicted"].to_numpy(), rows["observed"].to_numpy()
+    name = label(*rows.select("term", "effect", "trait").row(0))
+    if rows["method"][0] == "kfold" and rows["term"][0] == EVERY_EFFECT_AND_FIXED:
         y_label = "record"  # counts and known times are predicted whole: nothing is taken off them
-    if part["effect"][0].startswith("P("):
+    if rows["effect"][0].startswith("P("):
         return calibration(figures, name, x, y)
     known_ones = np.isfinite(y)  # of censored records there is nothing to draw
     x, y = x[known_ones], y[known_ones]
@@ -196,7 +196,7 @@ def _figure(figures: plots.Figures, part: pl.DataFrame, x_label: str, y_label: s
         caption = f"Regression {figure(slope)}, correlation {number(correlation, 2)}, over all {len(x):,} points"
         drawn = len(x[:: every_drawn(len(x))])
         caption += f", of which {drawn:,} are drawn" if drawn < len(x) else ""
-        caption += "; the table has means over folds." if part["method"][0] == "kfold" else "."
+        caption += "; the table has means over folds." if rows["method"][0] == "kfold" else "."
     svg = figures.draw(
         paint_regression(x, y, slope), name, f"{y_label} against {x_label}. {caption}", x_label=x_label, size=plots.SIZE
     )
@@ -212,9 +212,9 @@ def calibration_curve(p: np.ndarray, y: np.ndarray) -> np.ndarray:
     order = np.argsort(p, kind="stable")
     groups = np.array_split(order, int(np.clip(len(p) // LEAST, 1, 10)))
     rows = []
-    for own in groups:
-        mean, half = p[own].mean(), 1.96 * np.sqrt((p[own] * (1 - p[own])).sum()) / own.size
-        rows.append((mean, y[own].mean(), max(0.0, mean - half), min(1.0, mean + half), own.size))
+    for group in groups:
+        mean, half = p[group].mean(), 1.96 * np.sqrt((p[group] * (1 - p[group])).sum()) / group.size
+        rows.append((mean, y[group].mean(), max(0.0, mean - half), min(1.0, mean + half), group.size))
     return np.array(rows)
 
 

@@ -139,8 +139,8 @@ class ResultTables:
         """Sizes of the folds. lost: for each fold trait -> records that cannot be predicted."""
         facts = [{"name": f.name, "left_out": int(f.masked.sum()), "predicted": int(f.tested.sum())} for f in folds]
         for of_fold, counts in zip(facts, lost, strict=False):
-            some = {trait: n for trait, n in counts.items() if n}
-            of_fold.update({"not_predicted": some} if some else {})
+            positive = {trait: n for trait, n in counts.items() if n}
+            of_fold.update({"not_predicted": positive} if positive else {})
         self.info["folds"] = facts
 
     def add_comparisons(
@@ -172,10 +172,10 @@ class ResultTables:
                 "few are too small"
             )
         of_others = FROM_SIMULATION if replicates else FROM_FAMILIES
-        for one, own_animals in zip(compared, animals, strict=True):
-            self.rows += lr_rows(one, of_model, of_others)
-            self.predictions.append(lr_predictions(one, own_animals))
-            self.notes.extend(one.notes)
+        for comparison, own_animals in zip(compared, animals, strict=True):
+            self.rows += lr_rows(comparison, of_model, of_others)
+            self.predictions.append(lr_predictions(comparison, own_animals))
+            self.notes.extend(comparison.notes)
 
     def validation(
         self, plan: Plan, model: MixedModel, sampled: Mapping[str, int] | None, facts: Mapping
@@ -220,12 +220,12 @@ def given_matrices(model: MixedModel) -> dict[str, Any]:
     return random | {"residual": residual}
 
 
-def fold_rows(found: kfold.Predicted, design: Design, folds: Sequence[Fold]) -> tuple[list[tuple], list[str]]:
+def fold_rows(predicted: kfold.Predicted, design: Design, folds: Sequence[Fold]) -> tuple[list[tuple], list[str]]:
     """(rows, notes)."""
-    p, n = found.predictor, len(found.record)
+    p, n = predicted.predictor, len(predicted.record)
     of, rows = ("kfold", p.term, p.effect, design.traits[p.trait]), []
-    expected, void, notes = kfold.expectations(found, design, folds)
-    for name, v in found.fold_statistics().items():
+    expected, void, notes = kfold.expectations(predicted, design, folds)
+    for name, v in predicted.fold_statistics().items():
         estimate, error = number(v.mean()), number(v.std(ddof=1) / np.sqrt(len(v)))
         if name in void:
             estimate = error = None
@@ -233,66 +233,68 @@ def fold_rows(found: kfold.Predicted, design: Design, folds: Sequence[Fold]) -> 
     return rows, notes
 
 
-def fold_predictions(found: kfold.Predicted, records: Recorded, design: Design, folds: Sequence[Fold]) -> pl.DataFrame:
-    names = pl.Series([f.name for f in folds]).gather(found.fold)
-    who = (records.animal.gather(found.record), records.phenotypes.rows[found.record])
-    trait = design.traits[found.predictor.trait]
-    return predictions_frame("kfold", found.predictor, trait, names, *who, found.predicted, found.observed)
+def fold_predictions(
+    predicted: kfold.Predicted, records: Recorded, design: Design, folds: Sequence[Fold]
+) -> pl.DataFrame:
+    names = pl.Series([f.name for f in folds]).gather(predicted.fold)
+    who = (records.animal.gather(predicted.record), records.phenotypes.rows[predicted.record])
+    trait = design.traits[predicted.predictor.trait]
+    return predictions_frame("kfold", predicted.predictor, trait, names, *who, predicted.predicted, predicted.observed)
 
 
-def scored_rows(found: draws.Scored, design: Design) -> list[tuple]:
+def scored_rows(scored: draws.Scored, design: Design) -> list[tuple]:
     """Of a trait that is not normal, over the folds that have the statistic; none where no fold predicts a record."""
-    rows, records = [], np.unique(found.fold, return_counts=True)[1]  # of the folds in by_fold
-    for name in found.by_fold[0] if found.by_fold else ():
-        has = np.array([not np.isnan(of[name][0]) for of in found.by_fold])
-        having = [of[name] for of, own in zip(found.by_fold, has, strict=True) if own]
+    rows, records = [], np.unique(scored.fold, return_counts=True)[1]  # of the folds in by_fold
+    for name in scored.by_fold[0] if scored.by_fold else ():
+        has = np.array([not np.isnan(of[name][0]) for of in scored.by_fold])
+        having = [of[name] for of, has_statistic in zip(scored.by_fold, has, strict=True) if has_statistic]
         estimates = np.array([estimate for estimate, _ in having])
         expected = [e for _, e in having if e is not None]
         with np.errstate(invalid="ignore"):  # of a log score that is infinite
             error = estimates.std(ddof=1) / np.sqrt(estimates.size) if estimates.size > 1 else np.nan
         mean = estimates.mean() if estimates.size else np.nan
         numbers = number(mean), number(error), float(np.mean(expected)) if expected else None
-        of_trait = ("kfold", kfold.EVERY_EFFECT_AND_FIXED, "", design.traits[found.trait])
+        of_trait = ("kfold", kfold.EVERY_EFFECT_AND_FIXED, "", design.traits[scored.trait])
         rows.append((*of_trait, name, *numbers, OVER_FOLDS, int(records[has].sum())))
     return rows
 
 
 def scored_predictions(
-    found: draws.Scored, design: Design, records: Recorded, folds: Sequence[Fold]
+    scored: draws.Scored, design: Design, records: Recorded, folds: Sequence[Fold]
 ) -> list[pl.DataFrame]:
     """Of each category its probability and 1 or 0; of two categories the higher one alone."""
-    names = pl.Series([f.name for f in folds]).gather(found.fold)
-    who = (records.animal.gather(found.records), records.phenotypes.rows[found.records])
-    response = next(r for r in design.responses if r.trait == found.trait)
-    trait, columns = design.traits[found.trait], []
+    names = pl.Series([f.name for f in folds]).gather(scored.fold)
+    who = (records.animal.gather(scored.records), records.phenotypes.rows[scored.records])
+    response = next(r for r in design.responses if r.trait == scored.trait)
+    trait, columns = design.traits[scored.trait], []
     if isinstance(response, Categories):
         first = 1 if len(response.labels) == 2 else 0
         for k, label in list(enumerate(response.labels))[first:]:
-            columns.append((f"P({label})", found.probabilities[:, k], (found.observed == k).astype(float)))
+            columns.append((f"P({label})", scored.probabilities[:, k], (scored.observed == k).astype(float)))
     else:
         what = "expected count" if isinstance(response, Count) else "liability"
-        columns.append((what, found.mean, found.observed))
-    of = lambda effect: kfold.Predictor(found.trait, kfold.EVERY_EFFECT_AND_FIXED, effect, None)
+        columns.append((what, scored.mean, scored.observed))
+    of = lambda effect: kfold.Predictor(scored.trait, kfold.EVERY_EFFECT_AND_FIXED, effect, None)
     return [predictions_frame("kfold", of(what), trait, names, *who, p, y) for what, p, y in columns]
 
 
-def lr_rows(found: lr.Compared, of_model: str, of_others: str) -> list[tuple]:
+def lr_rows(compared: lr.Compared, of_model: str, of_others: str) -> list[tuple]:
     """of_model: where the standard errors of `found.from_model` come from, of_others: the others."""
-    of = ("lr", found.term, found.effect, found.trait)
+    of = ("lr", compared.term, compared.effect, compared.trait)
     rows = []
-    for name, value in found.estimates.items():
-        error, expected = number(found.errors[name]), number(found.expected.get(name, np.nan))
-        source: str | None = of_model if name in found.from_model else of_others
+    for name, value in compared.estimates.items():
+        error, expected = number(compared.errors[name]), number(compared.expected.get(name, np.nan))
+        source: str | None = of_model if name in compared.from_model else of_others
         if error is None and name in lr.EXPECTED:
             source = None
-        rows.append((*of, name, number(value), error, expected, source, len(found.whole)))
+        rows.append((*of, name, number(value), error, expected, source, len(compared.whole)))
     return rows
 
 
-def lr_predictions(found: lr.Compared, animals: pl.Series) -> pl.DataFrame:
+def lr_predictions(compared: lr.Compared, animals: pl.Series) -> pl.DataFrame:
     """animals: those whose breeding values these are."""
     none = [None] * len(animals)
-    return predictions_frame("lr", found, found.trait, none, animals, none, found.partial, found.whole)
+    return predictions_frame("lr", compared, compared.trait, none, animals, none, compared.partial, compared.whole)
 
 
 # ------------------------------------------------------------ several analyses
@@ -324,15 +326,15 @@ class Comparison:
         return table_as_text(self.table.select(known), "estimate", "se")
 
 
-def compare_validations(found: Sequence[Validation]) -> Comparison:
+def compare_validations(validations: Sequence[Validation]) -> Comparison:
     """Side by side, in their order."""
-    names = [v.info["analysis"] for v in found]
-    folds, notes = _fold_frame(found, names)
+    names = [v.info["analysis"] for v in validations]
+    folds, notes = _fold_frame(validations, names)
     rows = _kfold_rows(folds, names) if folds.height else []
-    notes += _not_in_all_folds(folds, _folds_of_traits(found))
-    rows += _sort_statistics([row for v in found for row in _lr_rows(v)])
+    notes += _not_in_all_folds(folds, _folds_of_traits(validations))
+    rows += _sort_statistics([row for v in validations for row in _lr_rows(v)])
     table = pl.DataFrame(rows, schema=COMPARISON_SCHEMA, orient="row")
-    return Comparison(table, folds, names, notes, validations=list(found))
+    return Comparison(table, folds, names, notes, validations=list(validations))
 
 
 def complete(predictions: pl.DataFrame) -> pl.DataFrame:
@@ -345,55 +347,59 @@ def complete(predictions: pl.DataFrame) -> pl.DataFrame:
     return ranked.filter(pl.col("rank") == pl.col("rank").min().over("trait"))
 
 
-def _fold_frame(found: Sequence[Validation], names: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
+def _fold_frame(validations: Sequence[Validation], names: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
     """(frame by_fold of a Comparison, notes)."""
     # NaN: censored, so that statistics would be of other records and folds where another analysis knows the value
-    each = [complete(v.predictions.filter(method="kfold")).filter(pl.col("observed").is_finite()) for v in found]
+    predictions = [
+        complete(v.predictions.filter(method="kfold")).filter(pl.col("observed").is_finite()) for v in validations
+    ]
     notes, frames = [], []
-    shared = each[0].select("trait", "row").unique()
-    for frame in each[1:]:
+    shared = predictions[0].select("trait", "row").unique()
+    for frame in predictions[1:]:
         shared = shared.join(frame.select("trait", "row").unique(), on=["trait", "row"])
-    for name, frame in zip(names, each, strict=True):
-        own = frame.join(shared, on=["trait", "row"], how="semi", maintain_order="left")
+    for name, frame in zip(names, predictions, strict=True):
+        common = frame.join(shared, on=["trait", "row"], how="semi", maintain_order="left")
         lost = frame.select("trait", "row").unique().height - shared.height
         if lost:
             what = counted(lost, "predicted record")
             notes.append(f"{name}: not compared: {what} that another analysis does not predict or does not know")
-        for keys, part in own.group_by(["trait", "term", "effect", "fold"], maintain_order=True):
+        for keys, rows in common.group_by(["trait", "term", "effect", "fold"], maintain_order=True):
             effect = str(keys[2])
             of = effect if effect.startswith("P(") else ""  # a category has statistics of its own
-            frames += [(name, *keys, of, s, v, part.height) for s, v in fold_comparison(part).items()]
+            frames += [(name, *keys, of, s, v, rows.height) for s, v in fold_comparison(rows).items()]
     columns = ["analysis", "trait", "term", "effect", "fold", "of", "statistic", "value", "n"]
     types = dict.fromkeys(columns[:7], pl.String) | {"value": pl.Float64, "n": pl.Int64}
     return pl.DataFrame(frames, schema=types, orient="row"), notes
 
 
-def fold_comparison(part: pl.DataFrame) -> dict[str, float]:
+def fold_comparison(rows: pl.DataFrame) -> dict[str, float]:
     """Of the predictions of one fold, of known records."""
-    p, y = part["predicted"].to_numpy(), part["observed"].to_numpy()
+    p, y = rows["predicted"].to_numpy(), rows["observed"].to_numpy()
     if p.size < 2:
         return {}
     error = float(((p - y) ** 2).mean())
-    if str(part["effect"][0]).startswith("P("):
+    if str(rows["effect"][0]).startswith("P("):
         return {
             "auc": kfold.concordance(p, y, y),
             "brier": error,
             "dispersion": kfold.dispersion(p, y),
             "bias": float(p.mean() - y.mean()),
         }
-    found = fold_statistics(y, p, None)
-    return {"predictive_ability": float(found.pop("predictive_ability")), "error": error} | {
-        k: float(v) for k, v in found.items()
+    statistics = fold_statistics(y, p, None)
+    return {"predictive_ability": float(statistics.pop("predictive_ability")), "error": error} | {
+        k: float(v) for k, v in statistics.items()
     }
 
 
 def _kfold_rows(folds: pl.DataFrame, names: Sequence[str]) -> list[tuple]:
     rows = []
-    for (trait, _, statistic), own in folds.group_by(["trait", "of", "statistic"], maintain_order=True):
-        own = own.with_columns(value=pl.when(pl.col("fold").is_in(lacking_folds(own))).then(np.nan).otherwise("value"))
-        first = own.filter(analysis=names[0])
+    for (trait, _, statistic), of_statistic in folds.group_by(["trait", "of", "statistic"], maintain_order=True):
+        of_statistic = of_statistic.with_columns(
+            value=pl.when(pl.col("fold").is_in(lacking_folds(of_statistic))).then(np.nan).otherwise("value")
+        )
+        first = of_statistic.filter(analysis=names[0])
         for name in names:
-            mine = own.filter(analysis=name)
+            mine = of_statistic.filter(analysis=name)
             if not mine.height:
                 continue
             estimate, se = _mean_and_error(mine["value"].to_numpy())
@@ -410,17 +416,17 @@ def _kfold_rows(folds: pl.DataFrame, names: Sequence[str]) -> list[tuple]:
     return rows
 
 
-def lacking_folds(own: pl.DataFrame) -> list[str]:
+def lacking_folds(rows: pl.DataFrame) -> list[str]:
     """Folds without a statistic in some analysis; own: the rows of that statistic in Comparison.by_fold."""
-    return own.filter(pl.col("value").is_nan())["fold"].unique(maintain_order=True).to_list()
+    return rows.filter(pl.col("value").is_nan())["fold"].unique(maintain_order=True).to_list()
 
 
-def _folds_of_traits(found: Sequence[Validation]) -> dict[str, list[str]]:
+def _folds_of_traits(validations: Sequence[Validation]) -> dict[str, list[str]]:
     """trait -> the folds of which some analysis predicts a record of it."""
-    each = pl.concat([v.predictions.filter(method="kfold").select("trait", "fold") for v in found])
+    pairs = pl.concat([v.predictions.filter(method="kfold").select("trait", "fold") for v in validations])
     return {
-        str(trait): own["fold"].to_list()
-        for (trait,), own in each.unique(maintain_order=True).group_by("trait", maintain_order=True)
+        str(trait): rows["fold"].to_list()
+        for (trait,), rows in pairs.unique(maintain_order=True).group_by("trait", maintain_order=True)
     }
 
 
@@ -437,14 +443,14 @@ def _not_in_all_folds(folds: pl.DataFrame, every: dict[str, list[str]]) -> list[
                 f"{trait}: statistics are without {listed(left_out[trait])}: of a fold, fewer than 2 known records are "
                 "predicted by all analyses"
             )
-    for (trait, of, statistic), own in folds.group_by(["trait", "of", "statistic"], maintain_order=True):
-        lacking, n = lacking_folds(own), len(every[str(trait)])
+    for (trait, of, statistic), rows in folds.group_by(["trait", "of", "statistic"], maintain_order=True):
+        lacking, n = lacking_folds(rows), len(every[str(trait)])
         if lacking:
             without = left_out[str(trait)]
             what = f"{trait} {of}" if of else str(trait)
-            left = n - len(lacking) - len(without)
+            n_common = n - len(lacking) - len(without)
             notes.append(
-                f"{what}: {statistic} is {f'the mean over {left} of {n} folds' if left else 'empty'}: "
+                f"{what}: {statistic} is {f'the mean over {n_common} of {n} folds' if n_common else 'empty'}: "
                 f"records or predictions do not vary in {listed(lacking)}"
                 + (f"; {listed(without)} {agreeing(len(without), 'has')} fewer than 2 records" if without else "")
             )
@@ -468,11 +474,11 @@ def _sort_statistics(rows: list[tuple]) -> list[tuple]:
 _VALUE, _TRAIT, _STATISTIC = itemgetter(2, 3), itemgetter(4), itemgetter(5)  # of a row of COMPARISON_SCHEMA
 
 
-def _lr_rows(found: Validation) -> list[tuple]:
+def _lr_rows(validation: Validation) -> list[tuple]:
     columns = ["term", "effect", "trait", "statistic", "estimate", "se"]
     return [
-        ("lr", found.info["analysis"], *row, None, None, n)
-        for *row, n in found.table.filter(method="lr").select(*columns, "n").iter_rows()
+        ("lr", validation.info["analysis"], *row, None, None, n)
+        for *row, n in validation.table.filter(method="lr").select(*columns, "n").iter_rows()
     ]
 
 

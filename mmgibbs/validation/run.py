@@ -101,9 +101,9 @@ def open_executors(cluster: str | None, works: Sequence[Work], say: Callable[[st
     from mmgibbs.runs.cluster import ClusterExecutor, connect
     from mmgibbs.runs.cluster.workers import count_local_workers
 
-    here = count_local_workers(cluster)
-    if here and all(w.by_blup and not workers_pay(here, w.design.n_equations, w.evaluations) for w in works):
-        at_once = min(here, cores())
+    n_local = count_local_workers(cluster)
+    if n_local and all(w.by_blup and not workers_pay(n_local, w.design.n_equations, w.evaluations) for w in works):
+        at_once = min(n_local, cores())
         say(
             f"cluster {cluster}: {at_once} {'threads' if at_once > 1 else 'thread'} of this process, as starting "
             "workers would take longer than they save"
@@ -191,8 +191,8 @@ def examine(
     # what is asked for must fit the data before the first of many solutions
     chosen = choose(records, prepared, plan) if chosen is None else chosen
     method = validate_by_sampling if sampled(prepared.design, plan) else validate_by_blup
-    found = method(records, prepared, plan, chosen, say, executor)
-    return replace(found, head=describe_analysis(records.analysis, prepared))
+    outcome = method(records, prepared, plan, chosen, say, executor)
+    return replace(outcome, head=describe_analysis(records.analysis, prepared))
 
 
 # ------------------------------------------------------------ several analyses
@@ -248,15 +248,19 @@ def validate_several(
     base = widest_dataset(loaded)
     chosen = choose(base.records, base.prepared, base.plan)
 
-    works = [Work(a, one.prepared.design, one.plan, len(chosen.folds)) for a, one in zip(analyses, loaded, strict=True)]
+    works = [
+        Work(a, loaded_analysis.prepared.design, loaded_analysis.plan, len(chosen.folds))
+        for a, loaded_analysis in zip(analyses, loaded, strict=True)
+    ]
     with open_executors(cluster, works, console.say) as executors:
-        found = [
-            _examine(one, base, chosen, console.say, executor) for one, executor in zip(loaded, executors, strict=True)
+        validations = [
+            _examine(loaded_analysis, base, chosen, console.say, executor)
+            for loaded_analysis, executor in zip(loaded, executors, strict=True)
         ]
     escaped = any(analysis.output.escape_formulas for analysis in analyses)
-    for validation in found:
+    for validation in validations:
         write(validation, path / validation.info["analysis"], report, console.say, escaped)
-    comparison = compare_validations(found)
+    comparison = compare_validations(validations)
     write_comparison(comparison, path, report, console.say, escaped)
     return replace(comparison, directory=path)
 
@@ -279,22 +283,22 @@ def refuse_alike(analyses: Sequence[Analysis]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"validate: found {names.count(name)} analyses called '{name}', needed a name for each")
-    first, *others = analyses
-    for analysis in others:
+    first, *following = analyses
+    for analysis in following:
         if not _same_table(first.data.phenotypes, analysis.data.phenotypes):
-            one, other = (_called(a.data.phenotypes) for a in (analysis, first))
+            called, first_called = (_called(a.data.phenotypes) for a in (analysis, first))
             raise ConfigError(
-                f"validate: analysis '{analysis.name}' has the records of {one}, '{first.name}' those of {other}; "
-                "needed the same data.phenotypes, so that the same records are left out"
+                f"validate: analysis '{analysis.name}' has the records of {called}, '{first.name}' those of "
+                f"{first_called}; needed the same data.phenotypes, so that the same records are left out"
             )
 
 
-def _same_table(one: object, other: object) -> bool:
+def _same_table(a: object, b: object) -> bool:
     """One file, or frames of the same rows: what is left out is chosen by row."""
-    if isinstance(one, Path) or isinstance(other, Path):
-        return isinstance(one, Path) and isinstance(other, Path) and one == other
-    frame, another = as_polars(one), as_polars(other)
-    return one is other or (frame is not None and another is not None and frame.equals(another))
+    if isinstance(a, Path) or isinstance(b, Path):
+        return isinstance(a, Path) and isinstance(b, Path) and a == b
+    frame, another = as_polars(a), as_polars(b)
+    return a is b or (frame is not None and another is not None and frame.equals(another))
 
 
 def _called(table: object) -> str:
@@ -309,28 +313,30 @@ def _load(analysis: Analysis, plan: Plan) -> _Loaded:
 
 def widest_dataset(loaded: Sequence[_Loaded]) -> _Loaded:
     """One that uses every record that another uses, with a pedigree where there is one. ConfigError without."""
-    every = np.unique(np.concatenate([one.rows for one in loaded]))
-    wide = [one for one in loaded if one.rows.size == every.size]
+    every = np.unique(np.concatenate([analysis.rows for analysis in loaded]))
+    wide = [analysis for analysis in loaded if analysis.rows.size == every.size]
     if not wide:
-        sizes = ", ".join(f"'{one.records.analysis.name}' {one.rows.size:,}" for one in loaded)
+        sizes = ", ".join(f"'{analysis.records.analysis.name}' {analysis.rows.size:,}" for analysis in loaded)
         raise ConfigError(
             f"validate: no analysis uses all {every.size:,} records that one of them uses ({sizes}); needed one that "
             "does, so that the same records are left out"
         )
-    return next((one for one in wide if one.prepared.pedigree is not None), wide[0])
+    return next((analysis for analysis in wide if analysis.prepared.pedigree is not None), wide[0])
 
 
-def _examine(one: _Loaded, base: _Loaded, chosen: Split, say: Callable[[str], None], executor: Executor) -> Validation:
-    say(f"--- {one.records.analysis.name}")
-    own = restrict_split(chosen, base.rows, one.rows)
-    splits.check_folds(one.prepared.design, own.folds, one.plan.by)
-    return examine(one.records, one.plan, say, executor, own, one.prepared)
+def _examine(
+    analysis: _Loaded, base: _Loaded, chosen: Split, say: Callable[[str], None], executor: Executor
+) -> Validation:
+    say(f"--- {analysis.records.analysis.name}")
+    of_analysis = restrict_split(chosen, base.rows, analysis.rows)
+    splits.check_folds(analysis.prepared.design, of_analysis.folds, analysis.plan.by)
+    return examine(analysis.records, analysis.plan, say, executor, of_analysis, analysis.prepared)
 
 
-def restrict_split(chosen: Split, rows: np.ndarray, own: np.ndarray) -> Split:
+def restrict_split(chosen: Split, rows: np.ndarray, rows_of_analysis: np.ndarray) -> Split:
     """What is chosen among the records of `rows` (n,), for those of `own` (m,), which are some of them."""
     order = np.argsort(rows)
-    place = order[np.searchsorted(rows, own, sorter=order)]
+    place = order[np.searchsorted(rows, rows_of_analysis, sorter=order)]
     folds = [replace(f, masked=f.masked[place], tested=f.tested[place]) for f in chosen.folds]
     focal = None if chosen.focal is None else replace(chosen.focal, masked=chosen.focal.masked[place])
     return Split(folds, focal)
@@ -444,8 +450,8 @@ def validate(
     if isinstance(config, Sequence) and not config:
         raise ConfigError("validate: found no analysis, needed one or more")
     if isinstance(config, (str, os.PathLike, dict)) or not isinstance(config, Sequence) or len(config) == 1:
-        one: Any = config[0] if isinstance(config, Sequence) and not isinstance(config, str) else config
-        return validate_analysis(one, replace(options, variances=_single(variances)), overrides, **written)
+        first: Any = config[0] if isinstance(config, Sequence) and not isinstance(config, str) else config
+        return validate_analysis(first, replace(options, variances=_single(variances)), overrides, **written)
     return validate_several(config, options, overrides, variances=() if variances is None else variances, **written)
 
 

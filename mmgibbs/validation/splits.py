@@ -186,14 +186,14 @@ def choose_focal(
             f"validate: {what} have {share} of the {masked.size:,} records, of which the LR method leaves out some; "
             f"needed {list_alternatives(ways_that_work(year, records, listed is None))}"
         )
-    own = records.animal.filter(pl.Series(masked)).drop_nulls().unique(maintain_order=True)
-    animals = own if listed is None else listed
+    masked_animals = records.animal.filter(pl.Series(masked)).drop_nulls().unique(maintain_order=True)
+    animals = masked_animals if listed is None else listed
     if len(animals) < MIN_FOCAL_ANIMALS:
-        found = f"validate: found {len(animals)} focal {records.units}, needed at least {MIN_FOCAL_ANIMALS}"
+        problem = f"validate: found {len(animals)} focal {records.units}, needed at least {MIN_FOCAL_ANIMALS}"
         if listed is not None:
-            raise ConfigError(f"{found} in {file}")
+            raise ConfigError(f"{problem} in {file}")
         ways = list_alternatives(ways_that_work(year, records, True))
-        raise ConfigError(f"{found}: {what} are too few; needed {ways}")
+        raise ConfigError(f"{problem}: {what} are too few; needed {ways}")
     return Focal(animals, masked, what, cutoff, notes, file, lines)
 
 

@@ -92,8 +92,10 @@ def solution_text(info: Mapping[str, Any]) -> str:
 def models_words(heads: Sequence[Mapping[str, Any]], of_all: bool = False) -> str:
     """What the equations of these analyses are, above them; of_all: all of them have the same."""
     # a trait may be normal in one analysis and binary in another: each is named with the place of its analysis
-    each = [head.get("analysis", {}).get("traits", {}) for head in heads]
-    behind = underlying_words({f"{i} {name}": spec for i, traits in enumerate(each) for name, spec in traits.items()})
+    traits_of_each = [head.get("analysis", {}).get("traits", {}) for head in heads]
+    behind = underlying_words(
+        {f"{i} {name}": spec for i, traits in enumerate(traits_of_each) for name, spec in traits.items()}
+    )
     or_behind = f" (or {behind})" if behind else ""
     return f"Each record of a trait{or_behind} is the sum of these effects{', in all analyses' * of_all}:"
 
@@ -101,19 +103,23 @@ def models_words(heads: Sequence[Mapping[str, Any]], of_all: bool = False) -> st
 def relationships_words(heads: Sequence[dict[str, Any]]) -> str:
     """'Levels of genetic: related by the pedigree; of litter: independent levels.', of terms of which all analyses that
     have them say the same."""
-    found, short = [sentences(head) for head in heads], [sentences(head, short=True) for head in heads]
-    every = {term: {own[term] for own in found if term in own} for own in found for term in own}
-    same = {term: own[term] for own in short for term in own if len(every[term]) == 1}
+    sentences_of_each, short = [sentences(head) for head in heads], [sentences(head, short=True) for head in heads]
+    every = {
+        term: {by_term[term] for by_term in sentences_of_each if term in by_term}
+        for by_term in sentences_of_each
+        for term in by_term
+    }
+    same = {term: by_term[term] for by_term in short for term in by_term if len(every[term]) == 1}
     return f"Levels {'; '.join(f'of {term}: {said}' for term, said in same.items())}." if same else ""
 
 
 def sentences(head: Mapping[str, Any], short: bool = False) -> dict[str, str]:
     """Random term -> how its levels are related; short: of a relationship file the name without its path."""
     random = head.get("analysis", {}).get("model", {}).get("random") or {}
-    found = {term: kind["sentence"] for term, kind in describe_relationships(head).items()}
+    by_term = {term: kind["sentence"] for term, kind in describe_relationships(head).items()}
     if not short:
-        return found
-    return {term: related_words(said, str(random[term].get("relationship", ""))) for term, said in found.items()}
+        return by_term
+    return {term: related_words(said, str(random[term].get("relationship", ""))) for term, said in by_term.items()}
 
 
 def variance_table(variances: object, components: dict[str, list[str]]) -> Table | None:
@@ -133,8 +139,8 @@ def given_variances(variances: object, components: dict[str, list[str]]) -> list
     variances: {term: (k, k)}, of residuals by class {class: (k, k)}; components: {term: (k,) labels}.
     """
     rows: list[tuple[str, float]] = []
-    for term, own in variances.items() if isinstance(variances, dict) else ():
-        of_class = own if isinstance(own, dict) else {"": own}
+    for term, section in variances.items() if isinstance(variances, dict) else ():
+        of_class = section if isinstance(section, dict) else {"": section}
         for name, matrix in of_class.items():
             rows += _elements(term, np.asarray(matrix, float), components.get(term, []), f"|{name}" if name else "")
     return rows
@@ -144,9 +150,9 @@ def _elements(term: str, matrix: np.ndarray, labels: list[str], of_class: str) -
     """The diagonal, then what of the lower triangle is not 0."""
     k = len(matrix)
     names = labels if len(labels) == k else [str(i + 1) for i in range(k)]
-    found = [(f"{term}.var[{names[i]}{of_class}]", float(matrix[i, i])) for i in range(k)]
+    elements = [(f"{term}.var[{names[i]}{of_class}]", float(matrix[i, i])) for i in range(k)]
     below = [(i, j) for i in range(k) for j in range(i) if matrix[i, j] != 0]
-    return found + [(f"{term}.cov[{names[j]},{names[i]}{of_class}]", float(matrix[i, j])) for i, j in below]
+    return elements + [(f"{term}.cov[{names[j]},{names[i]}{of_class}]", float(matrix[i, j])) for i, j in below]
 
 
 # ------------------------------------------------------------ differences between analyses
@@ -169,10 +175,10 @@ def difference_table(validations: Sequence[Validation]) -> Table | None:
 
 
 def _describe(validations: Sequence[Validation]) -> list[tuple[str, ...]]:
-    found, short = [_facts(v) for v in validations], [_facts(v, short=True) for v in validations]
-    keys = list(dict.fromkeys(key for facts in found for key in facts))
-    of = lambda each, key: [facts.get(key, NONE) for facts in each]
-    rows = [(key, *_apart(of(short, key), of(found, key))) for key in keys]
+    facts_of_each, short = [_facts(v) for v in validations], [_facts(v, short=True) for v in validations]
+    keys = list(dict.fromkeys(key for facts in facts_of_each for key in facts))
+    of = lambda several, key: [facts.get(key, NONE) for facts in several]
+    rows = [(key, *_apart(of(short, key), of(facts_of_each, key))) for key in keys]
     return [row for row in rows if len(set(row[1:])) > 1 and not (NONE in row and row[0].startswith("number of"))]
 
 

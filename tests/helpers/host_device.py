@@ -1,4 +1,4 @@
-"""A device without a GPU: the structured engine's kernels compiled by g++, their grids run as plain loops.
+"""A device without a GPU: kernels compiled by g++, their grids run as plain loops.
 
 The same text, the same launches and the same arguments as on a GPU; only blocks and threads come one after another.
 """
@@ -21,20 +21,34 @@ GRID = """
 #define __shared__ static
 #define __launch_bounds__(...)
 struct Dimension { unsigned x; };
-static Dimension blockIdx, threadIdx, blockDim;
+static Dimension blockIdx, threadIdx, blockDim, gridDim;
 static bool backwards = false;
 static inline unsigned place(unsigned turn, unsigned n) { return backwards ? n - 1 - turn : turn; }
+#define BLOCKS for (unsigned block = 0; block < gridDim.x && (blockIdx.x = place(block, gridDim.x), true); ++block)
+#define BARRIER_OF_BLOCKS(arrived, target) (void)(arrived), (void)(target);
 #define PHASE for (unsigned turn = 0; turn < blockDim.x && (threadIdx.x = place(turn, blockDim.x), true); ++turn)
 #define BARRIER
 static inline void atomicMin(unsigned long long *at, unsigned long long value) { if (value < *at) *at = value; }
 
 template <class... Argument, size_t... I>
 void run(void (*kernel)(Argument...), unsigned blocks, unsigned threads, void **arguments, std::index_sequence<I...>) {
-    blockDim.x = threads;
+    blockDim.x = threads, gridDim.x = blocks;
     for (unsigned turn = 0; turn < blocks; ++turn) {
         blockIdx.x = place(turn, blocks);
         kernel(*(Argument *)arguments[I]...);
     }
+}
+
+template <class... Argument, size_t... I>
+void run_once(void (*kernel)(Argument...), void **arguments, std::index_sequence<I...>) {
+    kernel(*(Argument *)arguments[I]...);
+}
+
+// A cooperative launch, which runs its blocks itself.
+template <class... Argument>
+void run_together(void (*kernel)(Argument...), unsigned blocks, unsigned threads, void **arguments) {
+    blockDim.x = threads, gridDim.x = blocks;
+    run_once(kernel, arguments, std::index_sequence_for<Argument...>());
 }
 
 template <class... Argument>
@@ -48,7 +62,7 @@ def build(folder, name: str, text: str, kernels: list[str]) -> ctypes.CDLL:
     """The shared library of these kernels; kernel i is run by kernel_i(blocks, threads, addresses of its arguments)."""
     runners = 'extern "C" void run_backwards(bool value) { backwards = value; }\n' + "".join(
         f'extern "C" void kernel_{i}(unsigned blocks, unsigned threads, void **arguments)'
-        f"{{ run(&{kernel}, blocks, threads, arguments); }}\n"
+        f"{{ run{'_together' * ('all_rounds' in kernel)}(&{kernel}, blocks, threads, arguments); }}\n"
         for i, kernel in enumerate(kernels)
     )
     shim = (FOLDER / "host_shim.h").read_text(encoding="utf-8").replace("#pragma once\n", "")
@@ -68,11 +82,21 @@ class Buffer(np.ndarray):
     """Device memory; other arrays are structures, passed by value."""
 
 
+class HostEvent:
+    """A point in a stream, which has always been reached."""
+
+    def __init__(self, device):
+        self.device = device
+
+    def synchronize(self) -> None:
+        self.device.note("wait")
+
+
 class HostStream:
     """Work is done at once; while a graph is made, it is kept."""
 
-    def __init__(self):
-        self.entered, self.capturing = False, None
+    def __init__(self, device):
+        self.device, self.entered, self.capturing = device, False, None
 
     def __enter__(self):
         self.entered = True
@@ -82,6 +106,14 @@ class HostStream:
 
     def synchronize(self) -> None:
         assert self.capturing is None, "a graph may not wait"
+        self.device.note("wait")
+
+    def record(self) -> HostEvent:
+        assert self.capturing is None
+        return HostEvent(self.device)
+
+    def wait_event(self, event: HostEvent) -> None:
+        assert self.capturing is None
 
 
 class HostDevice:
@@ -93,16 +125,24 @@ class HostDevice:
         self.compiled, self.backwards = library, backwards
         self.launched: list[str] = []  # kernels in order
         self.free, self.graphs = 1 << 40, 0
+        self.nodes: list[int] = []  # of each graph that was launched
+        self.asked: list[str] = []  # what the host allocated, copied and waited for
+        self.queue: HostStream | None = None  # the first stream, on which kernels run
+
+    def note(self, what: str) -> None:
+        self.asked.append(what)
 
     def free_bytes(self) -> int:
         return self.free
 
     def stream(self) -> HostStream:
-        self.queue = HostStream()
-        return self.queue
+        stream = HostStream(self)
+        self.queue = self.queue or stream
+        return stream
 
     def zeros(self, shape, dtype, stream):
         assert stream.capturing is None, "a graph may not allocate"
+        self.note("allocate")
         return np.zeros(shape, dtype).view(Buffer)
 
     def fill(self, array, byte, stream) -> None:
@@ -118,17 +158,22 @@ class HostDevice:
     def upload(self, host, array, stream) -> None:
         assert host.size == array.size and host.dtype == array.dtype and host.flags.c_contiguous
         assert stream.capturing is None and type(array) is Buffer
+        self.note("upload")
         array.reshape(-1)[:] = host.reshape(-1)
 
     def download(self, array, host, stream) -> None:
         assert stream.capturing is None and type(array) is Buffer
+        self.note("download")
         host[:] = array
 
     def copy(self, source, target, stream) -> None:
         assert type(source) is type(target) is Buffer and source.dtype == target.dtype
         target[:] = source
 
-    def instances(self, source: str, names):
+    multiprocessors = 3
+
+    def instances(self, source: str, names, cooperative=False):
+        assert cooperative == any("all_rounds" in name for name in names)
         return {name: self._instance(name) for name in names}
 
     def _instance(self, name: str):
@@ -169,4 +214,10 @@ class HostDevice:
         work()
         stream.capturing = None
         self.graphs += 1
-        return lambda: [run() for run in kept]
+
+        def launch() -> None:
+            self.nodes.append(len(kept))
+            for run in kept:
+                run()
+
+        return launch

@@ -1,6 +1,8 @@
 """CUDA source through NVRTC, which needs no driver and no GPU."""
 
+import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import pytest
 
@@ -37,3 +39,26 @@ def compiled(
     code = read(output)
     nvrtc.nvrtcDestroyProgram(program)
     return code, said
+
+
+class Resources(NamedTuple):
+    """What a kernel takes on a device, as the compiler reports it."""
+
+    registers: int
+    spilled_bytes: int
+    shared_bytes: int
+
+
+def resources(text: str, architecture: str, expressions: Sequence[str]) -> dict[str, Resources]:
+    """Of each kernel, by the name of its function; warnings of the compiler are errors."""
+    _, said = compiled(text, architecture, "--std=c++17", "--ptxas-options=-v", expressions=expressions)
+    assert "warning" not in said, said
+    kernels = {}
+    for report in re.split(r"Compiling entry function", said)[1:]:
+        name = re.search(r"'_ZN7mmgibbs\d+([a-z_]+?)(?:I[LN]|E)", report)
+        registers, spilled = re.search(r"Used (\d+) registers", report), re.search(r"(\d+) bytes spill stores", report)
+        shared = re.search(r"(\d+) bytes smem", report)
+        assert name and registers, report
+        found = (int(match[1]) if match else 0 for match in (registers, spilled, shared))
+        kernels[name[1]] = Resources(*found)
+    return kernels

@@ -10,7 +10,7 @@ from reference.fake_device import FakeDevice
 
 from mmgibbs.engines.hybrid.device import SOURCE
 from mmgibbs.engines.hybrid.engine import HybridEngine
-from mmgibbs.engines.hybrid.kernels import PIECE, subtract_kronecker, subtract_rows
+from mmgibbs.engines.hybrid.kernels import PIECE, subtract_rows
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
@@ -98,66 +98,6 @@ def test_kernels_equal_numba_bit_for_bit(folder, kr, kc, real):
         stream=stream,
     )  # fmt: skip
     kernels.launch("subtract_long_rows", 2 * kr, long_row, ptr, kr, row_at, partial, r, r.shape[1], stream=stream)
-    stream.synchronize()
-    np.testing.assert_array_equal(r.view(np.uint64), expected.view(np.uint64))
-
-
-@pytest.mark.parametrize("real", [np.float32, np.float64])
-@pytest.mark.parametrize("kr, kc", [(1, 1), (4, 4), (1, 2)])
-def test_kronecker_kernels_equal_numba_bit_for_bit(folder, kr, kc, real):
-    rng = np.random.default_rng(kr * 10 + kc)
-    row, indptr, indices, values, row_at, column_at, x, r = a_part(rng, kr, kc, real)
-    kappa, matrix, expected = np.ascontiguousarray(values[:, 0, 0]), rng.standard_normal((kc, kr)), r.copy()
-    subtract_kronecker(row, indptr, indices, kappa, matrix, (), (), row_at, column_at, x, expected, 0, row.size)
-    device = FakeDevice(folder)
-    kernels, stream = (
-        device.kernels(SOURCE.read_text(), PIECE=PIECE, REAL="float" if real is np.float32 else "double"),
-        device.stream(),
-    )
-    widths = x, x.shape[1], r, r.shape[1]
-    kernels.launch(
-        "subtract_kronecker",
-        row.size * kr,
-        row,
-        indptr,
-        indices,
-        kappa,
-        matrix,
-        kr,
-        kc,
-        row_at,
-        column_at,
-        *widths,
-        stream=stream,
-    )
-    first, last, long_row, ptr = pieces_of(row, indptr)
-    partial = np.empty(first.size * kc)
-    kernels.launch(
-        "sum_kappa_pieces",
-        partial.size,
-        first,
-        last,
-        indices,
-        kappa,
-        kc,
-        column_at,
-        *widths[:2],
-        partial,
-        stream=stream,
-    )
-    kernels.launch(
-        "subtract_long_kronecker",
-        long_row.size * kr,
-        long_row,
-        ptr,
-        matrix,
-        kr,
-        kc,
-        row_at,
-        partial,
-        *widths[2:],
-        stream=stream,
-    )
     stream.synchronize()
     np.testing.assert_array_equal(r.view(np.uint64), expected.view(np.uint64))
 
@@ -259,7 +199,7 @@ def too_small_for(equations, folder) -> int:
     """Device memory that holds everything but the matrix, and two buffers."""
     device = FakeDevice(folder)
     engine = HybridEngine(equations, device=device)
-    return device.used - engine.row_blocks.bytes_off_diagonal + 2 * engine.updates._largest_values()
+    return device.used - engine.row_blocks.bytes_off_diagonal + 2 * engine.updates._largest_slice_bytes()
 
 
 @pytest.mark.parametrize("precision", ["double", "single"])
@@ -315,8 +255,8 @@ def test_a_buffer_holds_its_block_until_the_kernel_has_read_it(folder, monkeypat
         engine = HybridEngine(equations, device=FakeDevice(folder, 1, too_small_for(equations, folder)))
     updates, right = engine.updates, []
 
-    def launch(k, i, number, part):
-        there = [(a, b) for a, b in zip(part[:4], engine.row_blocks.parts[k, i][number][:4], strict=True)]
+    def launch(k, i, number, block_slice):
+        there = list(zip(block_slice.arrays, engine.row_blocks.slices[k, i][number].arrays, strict=True))
         updates.streams[k].queue(lambda: right.append(all(np.array_equal(a, b) for a, b in there)))
 
     monkeypatch.setattr(updates, "_launch", launch)

@@ -9,6 +9,7 @@ import pytest
 from helpers.monte_carlo import batches, compare
 from numba import njit
 from reference.hierarchical import grid_moments, hierarchical_logit
+from reference.hierarchical_lockstep import slice_steps
 from scipy import stats
 
 from mmgibbs.draws.purpose import REGRESSION_COEFFICIENT, REGRESSION_LATENT, REGRESSION_SLICE, stream
@@ -16,7 +17,6 @@ from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.hierarchical import kernels as slice_kernels
 from mmgibbs.regressions.hierarchical import polya_gamma as group_polya_gamma
 from mmgibbs.regressions.hierarchical.grouped import pack
-from mmgibbs.regressions.hierarchical.lockstep import slice_steps
 from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceOptions, HierarchicalSliceSampler, information
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
@@ -100,7 +100,7 @@ def lockstep(name, spoil=lambda u: u, sweeps=3, most_steps=3):
         here = density(kind, x)
         rise = lambda d, x=x, here=here: density(kind, x + d) - here
         uniforms = lambda k, drawn=drawn: spoil(drawn[:, :, :k].copy())
-        x = x + slice_steps(rise, np.full((1, N), width), most_steps, uniforms, np)[0]
+        x = x + slice_steps(rise, np.full((1, N), width), most_steps, uniforms)[0]
     return fits(x, cdf)
 
 
@@ -428,7 +428,7 @@ SPOILED = {
     "precision of the groups": spoiled_visit(lambda Q, mean: (0.8 * Q, mean)),
     "expectation of the groups": spoiled_visit(lambda Q, mean: (Q, 0.8 * mean)),
     "one group short": lambda sampler: setattr(sampler, "nu", sampler.nu - 2),
-    "prior of the population": lambda sampler: setattr(sampler, "l", 1.3 * sampler.l),
+    "prior of the population": lambda sampler: setattr(sampler, "eigenvalues", 1.3 * sampler.eigenvalues),
 }
 
 

@@ -39,10 +39,11 @@ PACKAGES = {
 }
 PACKAGES["build"] = set(PACKAGES) - {"errors", "report", "regressions", "reml"} | {"pedigree"}
 PACKAGES["runs"] = set(PACKAGES) - {"errors"} | {"pedigree"}
-for edge in ("validation", "exchange", "bench", "simulation", "draft", "comparison", "cli"):
+for edge in ("validation", "exchange", "bench", "simulation", "formula", "draft", "comparison", "cli"):
     PACKAGES[edge] = set(PACKAGES["runs"]) | {"runs"}
 OPEN = {"pedigree.kernels", "mmgibbs.options"}  # the decorator of compiled functions, options of commands
-PACKAGES["cli"] |= {"validation", "exchange", "bench", "simulation", "draft", "comparison"}
+PACKAGES["draft"] |= {"formula"}
+PACKAGES["cli"] |= {"validation", "exchange", "bench", "simulation", "formula", "draft", "comparison"}
 CHOLESKY_LIBRARIES = {"numpy", "scipy"}  # and its own kernels: it could be used alone
 SAMPLER_SEES = {"mmgibbs.engines.base"}
 REGRESSIONS_SEE = {"mmgibbs.sampler.loop", "mmgibbs.sampler.schedule"}
@@ -206,6 +207,7 @@ def test_the_source_tree_has_the_packages_of_the_table():
         "pedigree", "mmgibbs", "benchmarks", "configs", "data_samples", "docs", "tests",
         "pyproject.toml", "mkdocs.yml", "MANIFEST.in", "CITATION.cff",
         "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md",
+        "Dockerfile", ".dockerignore", "conda",
         ".ci", ".github", ".gitignore", ".git-blame-ignore-revs", ".pre-commit-config.yaml",
     }  # fmt: skip
 

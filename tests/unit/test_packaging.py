@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -20,6 +21,8 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
 PACKAGES = ("mmgibbs", "pedigree")
+RECIPE = ROOT / "conda" / "recipe.yaml"
+CONDA_NAMES = {"matplotlib": "matplotlib-base"}  # of packages that conda-forge calls otherwise
 
 
 def test_the_version_is_written_once():
@@ -44,6 +47,53 @@ def test_every_mention_of_the_version_is_the_same():
     if not found.exists() or not found.samefile(mmgibbs.__file__):
         pytest.skip("the mmgibbs that is installed is another one")
     assert installed.version == mmgibbs.__version__
+
+
+def test_the_version_has_release_notes():
+    """The workflow of a release publishes them with the files."""
+    notes = (ROOT / "docs" / "releases" / f"{mmgibbs.__version__}.md").read_text(encoding="utf-8")
+    assert notes.startswith(f"# Release notes: {mmgibbs.__version__}\n")
+    extras = set(re.findall(r"`mmgibbs\[(\w+)\]`", notes))
+    assert extras and extras <= set(PROJECT["optional-dependencies"])
+
+
+def test_the_module_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "mmgibbs", "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"mmgibbs {mmgibbs.__version__}\n")
+
+
+def test_the_conda_recipe_says_what_the_package_says():
+    recipe = yaml.safe_load(RECIPE.read_text(encoding="utf-8"))
+    assert recipe["context"] == {"name": PROJECT["name"], "version": mmgibbs.__version__}
+    python, *requirements = recipe["requirements"]["run"]
+    assert python.replace(" ", "") == f"python{PROJECT['requires-python']}"
+    needed = [re.fullmatch(r"([\w-]+)(.*)", text).groups() for text in PROJECT["dependencies"]]
+    assert requirements == [f"{CONDA_NAMES.get(name, name)} {bounds}" for name, bounds in needed]
+    commands = [f"{name} = {target}" for name, target in PROJECT["scripts"].items()]
+    assert recipe["build"]["python"]["entry_points"] == commands
+    assert recipe["about"]["license"] == PROJECT["license"] and recipe["about"]["summary"] == PROJECT["description"]
+
+
+def test_the_conda_recipe_is_rendered():
+    rattler_build = pytest.importorskip("rattler_build", reason="needs rattler-build: pip install py-rattler-build")
+    (variant,) = rattler_build.Stage0Recipe.from_file(str(RECIPE)).render()
+    rendered = variant.recipe.to_dict()
+    assert rendered["package"] == {"name": "mmgibbs", "version": mmgibbs.__version__}
+    assert rendered["build"]["noarch"] == "python" and "numba >=0.67" in rendered["requirements"]["run"]
+
+
+def test_the_image_has_what_its_build_needs():
+    """.dockerignore lets in what the Dockerfile installs: both packages, and the files that pyproject.toml names."""
+    done = subprocess.run(
+        [sys.executable, ROOT / ".ci" / "image", "--list"], capture_output=True, text=True, check=True
+    )
+    steps = done.stdout.splitlines()
+    assert sum(step.startswith("RUN ") for step in steps) == 2 and 'ENTRYPOINT ["mmgibbs"]' in steps
+    allowed = {
+        line[1:] for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines() if line[:1] == "!"
+    }
+    assert {*PACKAGES, "pyproject.toml", PROJECT["readme"], *PROJECT["license-files"]} <= allowed
+    assert all((ROOT / name).exists() for name in allowed)
 
 
 def test_the_citation_says_what_the_package_says():
@@ -123,3 +173,28 @@ def test_a_wheel_made_from_the_source_distribution_is_complete(tmp_path):
         files = {f for f in files if not f.endswith((".pyc", ".nbi", ".nbc"))}
         assert files <= inside and files <= unpacked
     assert {"configs/beef.yaml", "data_samples/beef/pedigree.csv", "tests/conftest.py", ".ci/run"} <= unpacked
+
+
+def run_script(*command):
+    """The output of a script of .ci; skip where no index has the packages that it installs."""
+    if shutil.which("bash") is None:
+        pytest.skip("needs bash")
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode and re.search(r"No matching distribution|Could not find a version|Connection", done.stderr):
+        pytest.skip("no package index")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_packages_are_accepted_and_run_in_an_empty_environment(tmp_path):
+    """`twine check --strict`, `pip check`, an analysis with its report."""
+    said = run_script(ROOT / ".ci" / "packages", tmp_path / "dist")
+    assert said.count("PASSED") == 2 and said.endswith("the wheel runs in an empty environment\n")
+    assert {path.suffix for path in (tmp_path / "dist").iterdir()} == {".whl", ".gz"}
+
+
+@pytest.mark.slow
+def test_the_steps_of_the_image_install_and_run_an_analysis():
+    said = run_script(sys.executable, ROOT / ".ci" / "image", "--steps")
+    assert f"mmgibbs {mmgibbs.__version__}" in said and said.endswith("the image runs an analysis\n")

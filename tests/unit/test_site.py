@@ -37,7 +37,7 @@ def page_at(path):
 
 def test_every_page_is_in_the_menu(pages):
     menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
-    listed = set(re.findall(r"[\w/-]+\.md", str(menu)))
+    listed = set(re.findall(r"[\w/.-]+\.md", str(menu)))
     docs = ROOT / "docs"
     assert listed == {p.relative_to(docs).as_posix() for p in docs.rglob("*.md")} | set(pages)
 

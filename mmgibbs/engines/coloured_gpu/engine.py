@@ -19,8 +19,7 @@ from mmgibbs.engines.augment import augmentation
 from mmgibbs.engines.base import refuse_singular, replaced_y
 from mmgibbs.engines.coloured.engine import refuse_other_partitions
 from mmgibbs.engines.coloured_gpu.moments import ResidentMoments
-from mmgibbs.engines.coloured_gpu.queue import GpuQueue
-from mmgibbs.engines.coloured_gpu.resident import Colour, Resident, struct
+from mmgibbs.engines.coloured_gpu.resident import Colour, Resident
 from mmgibbs.engines.coloured_gpu.sizes import (
     FOLDED,
     SUMS,
@@ -40,7 +39,8 @@ from mmgibbs.equations.base import precisions
 from mmgibbs.equations.scaling import Elements
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError
-from mmgibbs.machine.device import Argument, Device, DeviceArray
+from mmgibbs.machine.device import Argument, Device, DeviceArray, struct
+from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.model.design import Design
 from mmgibbs.model.residual import Blocks, ClassBlocks
 
@@ -65,7 +65,7 @@ class StructuredGpuEngine:
         if refused:
             raise DeviceError(f"device: gpu: the structured engine cannot be combined with {refused}")
         self.equations, self.joint, self.y = equations, np.int32(update == "level"), equations.records.y
-        self.queue = queue = GpuQueue(device)
+        self.queue = queue = GpuQueue(device, "use precision: single, engine: hybrid, or device: cpu")
         refuse_too_large(equations, queue)
         eq, T = equations, equations.design.n_traits
         text, names = model_kernels(eq)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmgibbs.engines.coloured_gpu.resident import struct
 from mmgibbs.engines.coloured_gpu.source import REAL, kernel
+from mmgibbs.machine.device import struct
 from mmgibbs.model.design import CentringShift
 
 if TYPE_CHECKING:

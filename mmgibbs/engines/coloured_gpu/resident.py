@@ -8,16 +8,15 @@ the order of every sum is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.draws.purpose import LOCATION, stream
-from mmgibbs.engines.coloured_gpu.queue import GpuQueue
 from mmgibbs.equations.structured import StructuredEquations, TermLists
 from mmgibbs.errors import DeviceError
-from mmgibbs.machine.device import DeviceArray, Shape
+from mmgibbs.machine.device import DeviceArray, Shape, struct
+from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.model.relationships.base import Lists
 
 PIECE = 2048  # entries of a list in one piece: 16 for each thread of a block
@@ -160,16 +159,6 @@ class Resident:
         )
         most = max(int(np.diff(ptr).max(initial=0)) for _, ptr in (visits, relatives))
         return Colour(np.uint32(first), np.uint32(last), long, levels.size, len(pieces), n_visits, most)
-
-
-def struct(**fields: Any) -> np.ndarray:
-    """(1,) a C structure: int is an address, a NumPy scalar or (k,) array has its own type."""
-    values = [np.uint64(v) if isinstance(v, int) else v for v in fields.values()]
-    dtype = np.dtype([(name, v.dtype, v.shape) for name, v in zip(fields, values, strict=True)], align=True)
-    out = np.zeros(1, dtype)
-    for name, value in zip(fields, values, strict=True):
-        out[name] = value
-    return out
 
 
 def positions(ptr: np.ndarray) -> np.ndarray:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmgibbs.engines.coloured_gpu.queue import GpuQueue
 from mmgibbs.engines.coloured_gpu.resident import LONG_VISITS
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError
+from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.model.design import Design
 
 STRANDS = 262_144  # of a sum over levels or records at most: a thread each

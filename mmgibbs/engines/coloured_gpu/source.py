@@ -30,7 +30,9 @@ def source(real: np.dtype, pattern: np.dtype) -> str:
     """The text of all kernels: `real` is the type of stored values, `pattern` (uint8, uint32) of pattern numbers."""
     small = np.dtype(pattern) == np.uint8
     types = f"typedef {REAL[np.dtype(real)]} REAL;\ntypedef unsigned {'char' if small else 'int'} PATTERN;\n"
-    return cuda_source("normal") + types + "".join((FOLDER / name).read_text(encoding="utf-8") for name in FILES)
+    return (
+        cuda_source("normal", "phases") + types + "".join((FOLDER / name).read_text(encoding="utf-8") for name in FILES)
+    )
 
 
 def kernel(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from mmgibbs.cholesky.factor import Factor
 from mmgibbs.engines.direct.original_scale import original_scale_rows
+from mmgibbs.equations.base import layout
 from mmgibbs.likelihood.coefficients import Coefficients, joined_coefficients
 from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
 from mmgibbs.machine.speed import Tell, describe_duration, estimate_seconds
@@ -86,16 +87,24 @@ def _inverted(
 
 
 def sd_of_factor(matrix: Coefficients, factor: Factor, selected: np.ndarray) -> list[np.ndarray]:
+    """`original_scale_sd` from a factor and its selected inverse."""
+    return original_scale_sd(matrix.design, matrix.diagonal(selected), factor.solve)
+
+
+def original_scale_sd(
+    design: Design, diagonal: np.ndarray, solve: Callable[[np.ndarray], np.ndarray]
+) -> list[np.ndarray]:
     """sqrt(diag(B C^-1 B')) per term, (q, k), where B undoes the scaling of covariates; 0 for components set to 0.
 
-    selected: the selected inverse of the factor. Rows of B that are not of the identity cost a solution each.
+    diagonal: (equations,) of C^-1; solve: b -> C^-1 b, (equations, m). Rows of B that are not of the identity cost a
+    solution each.
     """
-    design, layout = matrix.design, matrix.explicit.layout
-    active = [np.ascontiguousarray(a) for a in layout.split(layout.active)]
-    variance = np.zeros(layout.size)
-    variance[layout.active] = matrix.diagonal(selected)
+    places = layout(design)
+    active = [np.ascontiguousarray(a) for a in places.split(places.active)]
+    variance = np.zeros(places.size)
+    variance[places.active] = diagonal
     moved, B = original_scale_rows(design, active)
     for first in range(0, moved.size, COLUMNS):
-        rows = B[first : first + COLUMNS].toarray()[:, layout.active]
-        variance[moved[first : first + COLUMNS]] = np.sum(rows.T * factor.solve(np.ascontiguousarray(rows.T)), axis=0)
-    return [np.sqrt(v) for v in layout.split(variance)]
+        rows = B[first : first + COLUMNS].toarray()[:, places.active]
+        variance[moved[first : first + COLUMNS]] = np.sum(rows.T * solve(np.ascontiguousarray(rows.T)), axis=0)
+    return [np.sqrt(v) for v in places.split(variance)]

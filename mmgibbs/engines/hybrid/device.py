@@ -17,18 +17,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mmgibbs.engines.hybrid.kernels import PIECE
-from mmgibbs.equations.explicit.row_blocks import BlockSlice, Kronecker, RowBlocks
+from mmgibbs.equations.explicit.row_blocks import BlockSlice, RowBlocks
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Device, DeviceArray, DeviceMemoryError, Event
 
 SOURCE = Path(__file__).resolve().parents[1] / "kernels" / "row_blocks.cu"
-ALIGNED = 256  # bytes: where an array of a buffer may begin
+ALIGNMENT_BYTES = 256  # where an array of a buffer may begin
 
 
 class _LongRows(NamedTuple):
@@ -43,9 +45,7 @@ class _LongRows(NamedTuple):
 
 
 class DeviceUpdates:
-    """The `order.Queues` of a device. `renew` follows every change of the values or of b, `b` and `x` are pinned
-    arrays per block.
-    """
+    """The `order.Queues` of a device; b, x: pinned arrays per block. `renew` follows a change of the values or of b."""
 
     def __init__(self, blocks: RowBlocks, b: list[np.ndarray], x: list[np.ndarray], device: Device):
         self.device, self.blocks, self.b, self.x = device, blocks, b, x
@@ -57,7 +57,7 @@ class DeviceUpdates:
         self.streams = [device.stream() for _ in b]
         self._handing_over, self._copying = device.stream(), device.stream()
         self._ready: list[Event | None] = [None] * len(b)  # the event of the last copy of each x_i
-        self.r = [device.pinned(part.shape, np.float64) for part in b]
+        self.r = [device.pinned(rhs.shape, np.float64) for rhs in b]
         try:
             self._hold_vectors()
             self._hold_matrix()
@@ -66,43 +66,38 @@ class DeviceUpdates:
             raise DeviceError(
                 f"device: gpu: found {free / 1e9:.3g} GB of device memory free; the matrix needs "
                 f"{matrix / 1e9:.3g} GB, or two of its blocks at "
-                f"a time {2 * self._largest_values() / 1e9:.3g} GB, beside vectors; use partition: equal with more "
-                "blocks, precision: single, or device: cpu"
+                f"a time {2 * self._largest_slice_bytes() / 1e9:.3g} GB, beside vectors; use partition: equal with "
+                "more blocks, precision: single, or device: cpu"
             ) from None
 
     def _hold_vectors(self) -> None:
-        """Room for right-hand sides, solutions and partial sums, and for the matrices of Kronecker parts."""
-        empty = self.device.empty
-        self._r, self._b = ([empty(part.shape, np.float64) for part in self.b] for _ in range(2))
-        self._x: list[Any] = [empty(part.shape, self.real) for part in self.x]
-        self._long = {key: [self._long_rows(part) for part in parts] for key, parts in self.blocks.parts.items()}
-        self._partial = [self._room_for_pieces(k) for k in range(len(self.b))]
-        matrices = {
-            id(p.matrix): p.matrix for parts in self.blocks.parts.values() for p in parts if isinstance(p, Kronecker)
-        }
-        self._matrices = {key: (host, empty(host.shape, np.float64)) for key, host in matrices.items()}
+        """Allocate right-hand sides, solutions and partial sums."""
+        empty, slices = self.device.empty, self.blocks.slices
+        self._r, self._b = ([empty(rhs.shape, np.float64) for rhs in self.b] for _ in range(2))
+        self._x: list[Any] = [empty(x.shape, self.real) for x in self.x]
+        self._long = {key: [self._long_rows(block_slice) for block_slice in slices[key]] for key in slices}
+        self._partial = [self._allocate_partial_sums(k) for k in range(len(self.b))]
 
-    def _long_rows(self, part: BlockSlice | Kronecker) -> _LongRows | None:
+    def _long_rows(self, block_slice: BlockSlice) -> _LongRows | None:
         """Rows of more than PIECE elements, cut into pieces that are added up afterwards; None: there are none."""
-        length: np.ndarray = np.diff(part.indptr.view(np.int64))
+        length: np.ndarray = np.diff(block_slice.indptr.view(np.int64))
         rows = np.flatnonzero(length > PIECE)
         if rows.size == 0:
             return None
         counts: np.ndarray = -(-length[rows] // PIECE)
         ptr = np.concatenate([[0], np.cumsum(counts)])
-        first = part.indptr[rows].astype(np.int64).repeat(counts) + PIECE * (
-            np.arange(ptr[-1]) - ptr[:-1].repeat(counts)
-        )
-        last = np.minimum(first + PIECE, part.indptr[rows + 1].astype(np.int64).repeat(counts))
-        lists = (first.astype(np.uint64), last.astype(np.uint64), part.row[rows], ptr.astype(np.uint64))
+        begin, end = (block_slice.indptr[at].astype(np.int64).repeat(counts) for at in (rows, rows + 1))
+        first = begin + PIECE * (np.arange(ptr[-1]) - ptr[:-1].repeat(counts))
+        last = np.minimum(first + PIECE, end)
+        lists = (first.astype(np.uint64), last.astype(np.uint64), block_slice.row[rows], ptr.astype(np.uint64))
         return _LongRows(int(ptr[-1]), rows.size, *(self._copy_to_device(a) for a in lists))
 
-    def _room_for_pieces(self, k: int) -> DeviceArray:
+    def _allocate_partial_sums(self, k: int) -> DeviceArray:
         """One work space per target: its stream runs one kernel after another."""
         sizes = [
-            long.n_pieces * part.widths[isinstance(part, Kronecker)]
+            long.n_pieces * block_slice.widths[0]
             for i in self.blocks.sources(k)
-            for part, long in zip(self.blocks.parts[k, i], self._long[k, i], strict=True)
+            for block_slice, long in zip(self.blocks.slices[k, i], self._long[k, i], strict=True)
             if long is not None
         ]
         return self.device.empty(max(sizes, default=0), np.float64)
@@ -118,63 +113,51 @@ class DeviceUpdates:
 
     def _hold_matrix(self) -> None:
         """The whole matrix on the device where it fits, else two buffers through which it passes."""
-        self._resident: dict[tuple[int, int], list[BlockSlice | Kronecker]] | None
+        self._resident: dict[tuple[int, int], list[BlockSlice]] | None
         try:
-            self._resident = {
-                key: [self._allocate_values(part) for part in parts] for key, parts in self.blocks.parts.items()
-            }
+            slices = self.blocks.slices
+            self._resident = {key: [self._allocate_slice(block_slice) for block_slice in slices[key]] for key in slices}
         except DeviceMemoryError:
             self._resident = None
         if self._resident is None:  # outside `except`, which would keep the arrays made so far alive
             self._hold_buffers()
             return
-        for key, parts in self.blocks.parts.items():
-            for part, there in zip(parts, self._resident[key], strict=True):
-                fixed = 4 if isinstance(part, Kronecker) else 3
-                for host, array in zip(part[:4][:fixed], there[:4][:fixed], strict=True):
-                    self.device.upload(host, array, self._copying)
+        for host, device in self._resident_pairs():
+            for source, target in zip(host.arrays[:3], device.arrays[:3], strict=True):
+                self.device.upload(source, target, self._copying)
         self._copying.synchronize()
 
-    def _allocate_values(self, part: BlockSlice | Kronecker) -> BlockSlice | Kronecker:
-        """A part with arrays of its shapes, not filled yet."""
-        return self._with_arrays(part, [self.device.empty(a.shape, a.dtype) for a in part[:4]])
+    def _allocate_slice(self, block_slice: BlockSlice) -> BlockSlice:
+        """A slice with arrays of the same shapes on the device, not filled yet."""
+        return _replace_arrays(block_slice, [self.device.empty(a.shape, a.dtype) for a in block_slice.arrays])
 
-    def _with_arrays(self, part: BlockSlice | Kronecker, arrays: Sequence[Any]) -> BlockSlice | Kronecker:
-        """The part with its first four arrays, and its matrix, on the device."""
-        if isinstance(part, Kronecker):
-            row, indptr, indices, kappa = arrays
-            matrix: Any = self._matrices[id(part.matrix)][1]
-            return Kronecker(row, indptr, indices, kappa, matrix, part.row_component, part.column_component)
-        row, indptr, indices, values = arrays
-        return BlockSlice(row, indptr, indices, values, part.row_component, part.column_component)
+    def _resident_pairs(self) -> list[tuple[BlockSlice, BlockSlice]]:
+        """Each slice on the host and on the device; none where the matrix passes through buffers."""
+        resident, slices = self._resident or {}, self.blocks.slices
+        return [pair for key in resident for pair in zip(slices[key], resident[key], strict=True)]
 
-    def _largest_values(self) -> int:
-        """Bytes of the largest part."""
-        return max((_room(part) for parts in self.blocks.parts.values() for part in parts), default=0)
+    def _largest_slice_bytes(self) -> int:
+        every = chain.from_iterable(self.blocks.slices.values())
+        return max((sum(map(_aligned_bytes, block_slice.arrays)) for block_slice in every), default=0)
 
     def _hold_buffers(self) -> None:
-        """Two buffers of the size of the largest part, filled in turn."""
+        """Two buffers of the size of the largest slice, filled in turn."""
         self.device.release()
         free = self.device.free_bytes()
-        self._buffers = [self.device.empty(self._largest_values(), np.uint8) for _ in range(2)]
+        self._buffers = [self.device.empty(self._largest_slice_bytes(), np.uint8) for _ in range(2)]
         self._free: list[Event | None] = [None, None]  # the event after the last kernel that read the buffer
         self._next = 0
         self.notes.append(
             f"the matrix ({self.blocks.bytes_off_diagonal / 1e9:.3g} GB) does not fit on the device "
-            f"({free / 1e9:.3g} GB free): "
-            "its blocks are copied there in every sweep"
+            f"({free / 1e9:.3g} GB free): its blocks are copied there in every sweep"
         )
         warnings.warn(self.notes[-1], RuntimeWarning, stacklevel=5)
 
     def renew(self) -> None:
         """Take the values and b of the host; nothing may be running."""
-        for host, array in [*zip(self.b, self._b, strict=True), *self._matrices.values()]:
-            self.device.upload(host, array, self._copying)
-        if self._resident is not None:
-            for key, parts in self.blocks.parts.items():
-                for part, there in zip(parts, self._resident[key], strict=True):
-                    if isinstance(part, BlockSlice) and isinstance(there, BlockSlice):
-                        self.device.upload(part.values, there.values, self._copying)
+        values = [(host.values, device.values) for host, device in self._resident_pairs()]
+        for source, target in [*zip(self.b, self._b, strict=True), *values]:
+            self.device.upload(source, target, self._copying)
         self._copying.synchronize()
 
     # Queues
@@ -190,9 +173,9 @@ class DeviceUpdates:
         ready = self._ready[i]
         assert ready is not None, "x_i is handed over before it is subtracted"
         self.streams[k].wait_event(ready)
-        for number, part in enumerate(self.blocks.parts[k, i]):
+        for number, block_slice in enumerate(self.blocks.slices[k, i]):
             if self._resident is None:
-                self._subtract_from_buffer(k, i, number, part)
+                self._subtract_from_buffer(k, i, number, block_slice)
             else:
                 self._launch(k, i, number, self._resident[k, i][number])
 
@@ -210,116 +193,42 @@ class DeviceUpdates:
 
     # Kernels
 
-    def _launch(self, k: int, i: int, number: int, part: BlockSlice | Kronecker) -> None:
-        """r_k -= A_ki x_i for one part whose arrays are on the device."""
-        stream, (kr, kc), partial = self.streams[k], part.widths, self._partial[k]
+    def _launch(self, k: int, i: int, number: int, block_slice: BlockSlice) -> None:
+        """r_k -= A_ki x_i for one slice whose arrays are on the device."""
+        launch = partial(self.kernels.launch, stream=self.streams[k])
+        (kr, kc), (row_at, column_at) = block_slice.widths, block_slice.offset
+        row, indptr, indices, values = block_slice.arrays
         x, r = (self._x[i], self.x[i].shape[1]), (self._r[k], self.b[k].shape[1])
-        long = self._long[k, i][number]
-        row, indptr, indices, values = part[:4]
-        if isinstance(part, Kronecker):
-            matrix, row_at, column_at = part[4:]
-            self.kernels.launch(
-                "subtract_kronecker",
-                len(row) * kr,
-                row,
-                indptr,
-                indices,
-                values,
-                matrix,
-                kr,
-                kc,
-                row_at,
-                column_at,
-                *x,
-                *r,
-                stream=stream,
-            )
-            if long is not None:
-                pieces = long.piece_first, long.piece_last
-                self.kernels.launch(
-                    "sum_kappa_pieces",
-                    long.n_pieces * kc,
-                    *pieces,
-                    indices,
-                    values,
-                    kc,
-                    column_at,
-                    *x,
-                    partial,
-                    stream=stream,
-                )
-                self.kernels.launch(
-                    "subtract_long_kronecker",
-                    long.n_rows * kr,
-                    long.row,
-                    long.ptr,
-                    matrix,
-                    kr,
-                    kc,
-                    row_at,
-                    partial,
-                    *r,
-                    stream=stream,
-                )
-            return
-        row_at, column_at = part[4:]
-        self.kernels.launch(
-            "subtract_rows",
-            len(row) * kr,
-            row,
-            indptr,
-            indices,
-            values,
-            kr,
-            kc,
-            row_at,
-            column_at,
-            *x,
-            *r,
-            stream=stream,
-        )
+        launch("subtract_rows", len(row) * kr, row, indptr, indices, values, kr, kc, row_at, column_at, *x, *r)
+        long, sums = self._long[k, i][number], self._partial[k]
         if long is not None:
             pieces = long.piece_first, long.piece_last
-            self.kernels.launch(
-                "sum_pieces",
-                long.n_pieces * kr,
-                *pieces,
-                indices,
-                values,
-                kr,
-                kc,
-                column_at,
-                *x,
-                partial,
-                stream=stream,
-            )
-            self.kernels.launch(
-                "subtract_long_rows", long.n_rows * kr, long.row, long.ptr, kr, row_at, partial, *r, stream=stream
-            )
+            launch("sum_pieces", long.n_pieces * kr, *pieces, indices, values, kr, kc, column_at, *x, sums)
+            launch("subtract_long_rows", long.n_rows * kr, long.row, long.ptr, kr, row_at, sums, *r)
 
-    def _subtract_from_buffer(self, k: int, i: int, number: int, part: BlockSlice | Kronecker) -> None:
-        """Copy a part into the next free buffer, and subtract its product from there."""
+    def _subtract_from_buffer(self, k: int, i: int, number: int, block_slice: BlockSlice) -> None:
+        """Copy a slice into the next free buffer, and subtract its product from there."""
         slot = self._next
         self._next = 1 - slot
         free = self._free[slot]
         if free is not None:
             self._copying.wait_event(free)
-        arrays, at = [], 0
-        for host in part[:4]:
-            there = self._buffers[slot][at : at + host.nbytes].view(host.dtype).reshape(host.shape)
-            self.device.upload(host, there, self._copying)
-            arrays.append(there)
-            at += _aligned(host.nbytes)
+        arrays, begin = [], 0
+        for host in block_slice.arrays:
+            array = self._buffers[slot][begin : begin + host.nbytes].view(host.dtype).reshape(host.shape)
+            self.device.upload(host, array, self._copying)
+            arrays.append(array)
+            begin += _aligned_bytes(host)
         self.streams[k].wait_event(self._copying.record())
-        self._launch(k, i, number, self._with_arrays(part, arrays))
+        self._launch(k, i, number, _replace_arrays(block_slice, arrays))
         self._free[slot] = self.streams[k].record()
 
 
-def _aligned(size: int) -> int:
-    """Bytes up to the next multiple of ALIGNED."""
-    return -(-size // ALIGNED) * ALIGNED
+def _replace_arrays(block_slice: BlockSlice, arrays: Sequence[Any]) -> BlockSlice:
+    row, indptr, indices, values = arrays
+    return BlockSlice(row, indptr, indices, values, block_slice.offset)
 
 
-def _room(part: BlockSlice | Kronecker) -> int:
-    """Bytes of a part in a buffer."""
-    return sum(_aligned(a.nbytes) for a in part[:4])
+def _aligned_bytes(array: np.ndarray) -> int:
+    """Bytes of an array up to the next multiple of ALIGNMENT_BYTES."""
+    return -(-array.nbytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES

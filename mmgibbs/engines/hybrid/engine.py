@@ -68,8 +68,8 @@ class HybridEngine(HostState):
                 f"sampler.partition: found '{equations.partition.kind}', which draws the components of a level "
                 "separately and cannot be combined with update: level; needed update: site"
             )
-        there = device if not isinstance(device, str) else None if device == "cpu" else Device()
-        empty = np.empty if there is None else there.pinned
+        cuda = device if not isinstance(device, str) else None if device == "cpu" else Device()
+        empty = np.empty if cuda is None else cuda.pinned
         self.row_blocks = row_blocks(equations, empty)
         blocks = equations.partition.blocks
         shapes = [(b.last - b.first, b.last_component - b.first_component) for b in blocks]
@@ -78,11 +78,11 @@ class HybridEngine(HostState):
         self._factors = [np.empty((w * (w + 1) // 2, levels), equations.real) for levels, w in shapes]
         self._streams = [stream(LOCATION, i) for i in range(len(equations.terms))]
         self.updates: HostUpdates | DeviceUpdates
-        if there is None:
+        if cuda is None:
             self.updates = HostUpdates(self.row_blocks, self.b, self.x, threads)
         else:
-            self.updates = DeviceUpdates(self.row_blocks, self.b, self.x, there)
-        self.order = UpdateOrder(len(blocks), self.row_blocks.parts, self.updates)
+            self.updates = DeviceUpdates(self.row_blocks, self.b, self.x, cuda)
+        self.order = UpdateOrder(len(blocks), self.row_blocks.slices, self.updates)
         self._finalize = weakref.finalize(self, self.updates.stop)
         self._sweeps_at_these_variances, self._variances_move = 0, False
         self._primed, self._b_is_old = False, False
@@ -134,9 +134,7 @@ class HybridEngine(HostState):
                 b[:] = sums[block.first : block.last, block.first_component : block.last_component]
 
     def sweep(self, number: int, key: Key) -> None:
-        """One Gibbs sweep through the blocks of the partition;
-        `number` and key = (seed, chain) say which draws to use.
-        """
+        """Draw every block of the partition once; `number` and key = (seed, chain) say which draws to use."""
         if self._b_is_old:
             for term in range(len(self.equations.terms)):
                 self._set_right_hand_side(term)

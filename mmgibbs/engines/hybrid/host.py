@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mmgibbs.engines.coloured.unrolled import unroll
-from mmgibbs.engines.hybrid.kernels import subtract_kronecker, subtract_rows
-from mmgibbs.equations.explicit.row_blocks import BlockSlice, Kronecker, RowBlocks
+from mmgibbs.engines.hybrid.kernels import subtract_rows
+from mmgibbs.equations.explicit.row_blocks import RowBlocks
 
 SEGMENT = 1 << 15  # levels of a target block that one queue serves
 RESET = -1
-KERNELS: dict[type, Callable[..., None]] = {BlockSlice: subtract_rows, Kronecker: subtract_kronecker}
 
 
 @dataclass(eq=False)
@@ -28,9 +27,7 @@ class _Segment:
     target: int
     first: int  # levels first ... last - 1 of the target block
     last: int
-    calls: dict[
-        int, list[tuple[Callable[..., None], tuple]]
-    ]  # source -> (kernel, its arguments for these levels) per part
+    calls: dict[int, list[tuple]]  # source -> arguments of `subtract_rows` for these levels, per slice
     pending: deque[int] = field(default_factory=deque)
     busy: bool = False
 
@@ -40,19 +37,16 @@ class _Segment:
 
 
 class HostUpdates:
-    """The `order.Queues` of a machine's cores. `threads` counts the main thread:
-    with 1 it does all work itself, when it waits.
-    """
+    """The `order.Queues` of a machine's cores; one of `threads` is the main thread, which works while it waits."""
 
     def __init__(self, blocks: RowBlocks, b: list[np.ndarray], x: list[np.ndarray], threads: int):
         self.b, self.x, self.n_blocks = b, x, len(b)
-        self.r = [np.zeros(part.shape) for part in b]
+        self.r = [np.zeros(rhs.shape) for rhs in b]
         self.segments = [self._segments(blocks, k) for k in range(self.n_blocks)]
         self.threads = threads
         self.notes: list[str] = []
-        self.before_update: Callable[[int, int], None] | None = (
-            None  # (target, source or -1), called before each update; tests delay it
-        )
+        # (target, source or -1), called before each update; tests delay it
+        self.before_update: Callable[[int, int], None] | None = None
         self._changed = threading.Condition()
         self._workers: list[threading.Thread] = []
         self._current = 0  # the block that is sampled next: its updates come first
@@ -64,23 +58,13 @@ class HostUpdates:
         bounds = np.linspace(0, levels, max(1, -(-levels // SEGMENT)) + 1).astype(np.int64)
         segments = [_Segment(k, int(a), int(z), {}) for a, z in zip(bounds[:-1], bounds[1:], strict=True)]
         for i in blocks.sources(k):
-            for part in blocks.parts[k, i]:
-                sizes = [unroll(width, len(part.indices)) for width in part.widths]
-                *arrays, row_component, column_component = part
-                rows = np.searchsorted(part.row, bounds)
+            for block_slice in blocks.slices[k, i]:
+                sizes = [unroll(width, len(block_slice.indices)) for width in block_slice.widths]
+                fixed = (*block_slice.arrays, *sizes, *block_slice.offset, self.x[i], self.r[k])
+                rows = np.searchsorted(block_slice.row, bounds)
                 for segment, first, last in zip(segments, rows[:-1], rows[1:], strict=True):
                     if first < last:
-                        call = (
-                            *arrays,
-                            *sizes,
-                            row_component,
-                            column_component,
-                            self.x[i],
-                            self.r[k],
-                            int(first),
-                            int(last),
-                        )
-                        segment.calls.setdefault(i, []).append((KERNELS[type(part)], call))
+                        segment.calls.setdefault(i, []).append((*fixed, int(first), int(last)))
         return segments
 
     def renew(self) -> None:
@@ -89,9 +73,7 @@ class HostUpdates:
     # Queues
 
     def publish_effects(self, i: int) -> None:
-        """Nothing to do: updates read x_i where it was drawn, and all that read the last x_i are done when block i is
-        consumed.
-        """
+        """Do nothing: updates read x_i where it was drawn; those of the last x_i are done when block i is consumed."""
 
     def reset(self, k: int) -> None:
         self._queue(k, RESET)
@@ -185,8 +167,8 @@ class HostUpdates:
             levels = slice(segment.first, segment.last)
             self.r[segment.target][levels] = self.b[segment.target][levels]
             return
-        for kernel, arguments in segment.calls[source]:
-            kernel(*arguments)
+        for arguments in segment.calls[source]:
+            subtract_rows(*arguments)
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

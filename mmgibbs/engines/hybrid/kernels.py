@@ -24,12 +24,12 @@ ONE, TWO = np.uint64(1), np.uint64(2)
 
 @kernel
 def subtract_rows(row, indptr, indices, values, kr_, kc_, row_component, column_component, x, r, first, last):
-    """r -= A_ki x for the listed rows first ... last - 1 of one part (equations/explicit/row_blocks.py).
+    """r -= A_ki x for the listed rows first ... last - 1 of one slice (equations/explicit/row_blocks.py).
 
     row (rows,): the level of each row m, whose elements are indptr[m] ... indptr[m + 1] - 1 of indices (elements,), the
     levels of x, and of values (elements, column components, row components). r (levels, k) float64, x (levels, k);
-    row_component, column_component: where the part's components begin in them. kr_, kc_: tuples as long as the part has
-    row and column components, () for a loop of any length.
+    row_component, column_component: where the slice's components begin in them. kr_, kc_: tuples as long as the slice
+    has row and column components, () for a loop of any length.
     """
     kr = np.uint64(len(kr_) if len(kr_) > 0 else values.shape[2])
     kc = np.uint64(len(kc_) if len(kc_) > 0 else values.shape[1])
@@ -53,39 +53,6 @@ def subtract_rows(row, indptr, indices, values, kr_, kc_, row_component, column_
                 total[a] += piece[a]
         for a in range(kr):
             r[row[m], row_at + a] -= total[a]
-
-
-@kernel
-def subtract_kronecker(
-    row, indptr, indices, kappa, matrix, kr_, kc_, row_component, column_component, x, r, first, last
-):
-    """`subtract_rows` for a Kronecker part: r_l -= (sum_e kappa_e x_e) matrix.
-
-    kappa (elements,), matrix (column components, row components) of G^-1; all else as there.
-    """
-    kr = np.uint64(len(kr_) if len(kr_) > 0 else matrix.shape[1])
-    kc = np.uint64(len(kc_) if len(kc_) > 0 else matrix.shape[0])
-    piece = carray(stack(kc_, 1, 1), (kc,)) if len(kc_) > 0 else np.empty(kc)
-    total = carray(stack(kc_, 1, 1), (kc,)) if len(kc_) > 0 else np.empty(kc)
-    row_at, column_at = np.uint64(row_component), np.uint64(column_component)
-    end = np.uint64(indices.size - 1)
-    for m in range(np.uint64(first), np.uint64(last)):
-        for b in range(kc):
-            total[b] = 0.0
-        for start in range(indptr[m], indptr[m + ONE], np.uint64(PIECE)):
-            for b in range(kc):
-                piece[b] = 0.0
-            for e in range(start, min(start + np.uint64(PIECE), indptr[m + ONE])):
-                prefetch(x, indices[min(e + AHEAD, end)])
-                for b in range(kc):
-                    piece[b] += np.float64(kappa[e]) * np.float64(x[indices[e], column_at + b])
-            for b in range(kc):
-                total[b] += piece[b]
-        for a in range(kr):
-            s = 0.0
-            for b in range(kc):
-                s += total[b] * matrix[b, a]
-            r[row[m], row_at + a] -= s
 
 
 @kernel

@@ -24,23 +24,18 @@ class Queues(Protocol):
 
     def publish_effects(self, i: int) -> None:
         """x_i has new values: updates queued from now on read them."""
-        ...
 
     def reset(self, k: int) -> None:
         """Queue r_k = b_k."""
-        ...
 
     def subtract(self, k: int, i: int) -> None:
         """Queue r_k -= A_ki x_i."""
-        ...
 
     def wait(self, k: int) -> None:
         """Return when all that was queued for block k is done and r_k can be read here."""
-        ...
 
     def discard(self) -> None:
         """Forget what is queued; return when nothing runs."""
-        ...
 
 
 class UpdateOrder:

@@ -4,14 +4,7 @@
 // multiply-add it gives their doubles bit for bit. Before this text stand the draws and `typedef ... REAL` (stored
 // values) and `typedef ... PATTERN` (number of a missing pattern).
 //
-// Kernels are written in PHASEs, which the threads of a block pass one after another with a BARRIER between; nothing
-// but shared memory is kept from one phase to the next. A host that runs them one thread at a time redefines the two
-// words.
-
-#ifndef PHASE
-#define PHASE
-#define BARRIER __syncthreads();
-#endif
+// Kernels are written in PHASEs (draws/phases.cuh).
 
 namespace mmgibbs {
 

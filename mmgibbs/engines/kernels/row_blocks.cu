@@ -1,11 +1,10 @@
-// r_k -= A_ki x_i for one part of a row block (equations/explicit/row_blocks.py): the CUDA twin of row_kernels.subtract_rows and
-// subtract_kronecker, with the same sums in the same order, so with --fmad=false (NVRTC) or -ffp-contract=off (g++) the same bits.
+// r_k -= A_ki x_i for one slice of a row block (equations/explicit/row_blocks.py): the CUDA twin of subtract_rows in hybrid/kernels.py,
+// with the same sums in the same order, so with --fmad=false (NVRTC) or -ffp-contract=off (g++) the same bits.
 //
 //     row      (m)                the levels of block k that meet block i           r  (levels, r_width)  float64
 //     indptr   (m + 1)            elements of each of them                          x  (levels, x_width)  REAL
 //     indices  (elements)         levels of block i
 //     values   (elements, kc, kr) column component, row component                   REAL: float or double
-//     kappa    (elements) and matrix (kc, kr) float64, of a Kronecker part
 //
 // One thread per listed row and row component. Rows of more than PIECE elements are summed in pieces, then over their pieces.
 
@@ -28,7 +27,7 @@ __device__ inline double sum_columns(const u32 *indices, const REAL *values, con
     return sum;
 }
 
-// Row component a of the sum over elements first ... last - 1; x points to the part's first column component.
+// Row component a of the sum over elements first ... last - 1; x points to the slice's first column component.
 __device__ inline double sum_elements(const u32 *indices, const REAL *values, const REAL *x, u64 kr, u64 kc, u64 a, u64 x_width,
                                       u64 first, u64 last) {
     switch (kc) {
@@ -71,50 +70,4 @@ extern "C" __global__ void subtract_long_rows(u64 n, const u32 *long_row, const 
     double total = 0.0;
     for (u64 p = long_ptr[l]; p < long_ptr[l + 1]; ++p) total += partial[p * kr + a];
     r[long_row[l] * r_width + row_at + a] -= total;
-}
-
-__device__ inline double sum_kappa(const u32 *indices, const REAL *kappa, const REAL *x, u64 b, u64 x_width, u64 first, u64 last) {
-    double sum = 0.0;
-    for (u64 e = first; e < last; ++e) sum += (double)kappa[e] * (double)x[indices[e] * x_width + b];
-    return sum;
-}
-
-// r -= (sum of kappa x) matrix, rows of at most PIECE elements; n = m kr threads.
-extern "C" __global__ void subtract_kronecker(u64 n, const u32 *row, const u64 *indptr, const u32 *indices, const REAL *kappa,
-                                              const double *matrix, u64 kr, u64 kc, u64 row_at, u64 column_at, const REAL *x,
-                                              u64 x_width, double *r, u64 r_width) {
-    const u64 i = thread_number();
-    if (i >= n) return;
-    const u64 m = i / kr, a = i % kr, first = indptr[m], last = indptr[m + 1];
-    if (last - first > PIECE) return;
-    double sum = 0.0;
-    for (u64 b = 0; b < kc; ++b) {
-        const double total = 0.0 + sum_kappa(indices, kappa, x + column_at, b, x_width, first, last);
-        sum += total * matrix[b * kr + a];
-    }
-    r[row[m] * r_width + row_at + a] -= sum;
-}
-
-// n = pieces kc threads; partial (pieces, kc).
-extern "C" __global__ void sum_kappa_pieces(u64 n, const u64 *piece_first, const u64 *piece_last, const u32 *indices, const REAL *kappa,
-                                            u64 kc, u64 column_at, const REAL *x, u64 x_width, double *partial) {
-    const u64 i = thread_number();
-    if (i >= n) return;
-    const u64 p = i / kc, b = i % kc;
-    partial[i] = sum_kappa(indices, kappa, x + column_at, b, x_width, piece_first[p], piece_last[p]);
-}
-
-// n = long rows kr threads.
-extern "C" __global__ void subtract_long_kronecker(u64 n, const u32 *long_row, const u64 *long_ptr, const double *matrix, u64 kr, u64 kc,
-                                                   u64 row_at, const double *partial, double *r, u64 r_width) {
-    const u64 i = thread_number();
-    if (i >= n) return;
-    const u64 l = i / kr, a = i % kr;
-    double sum = 0.0;
-    for (u64 b = 0; b < kc; ++b) {
-        double total = 0.0;
-        for (u64 p = long_ptr[l]; p < long_ptr[l + 1]; ++p) total += partial[p * kc + b];
-        sum += total * matrix[b * kr + a];
-    }
-    r[long_row[l] * r_width + row_at + a] -= sum;
 }

@@ -57,7 +57,11 @@ class ExplicitEquations:
 
     def set_variances(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> None:
         """New coefficients on the stored unit blocks. G: one (k, k) per term, None for fixed terms; R: (T, T)."""
-        inverses, self.record_precision = precisions(self.design, G, R)
+        self.set_precisions(*precisions(self.design, G, R))
+
+    def set_precisions(self, inverses: Sequence[np.ndarray], record_precision: np.ndarray) -> None:
+        """The same of what `precisions` gives: (k, k) per term, and (patterns, T, T)."""
+        self.record_precision = record_precision
         old, self.values = self.values, {}
         for i, row in enumerate(self.scalar_effects):
             for j, column in enumerate(self.scalar_effects):

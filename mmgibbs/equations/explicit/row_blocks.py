@@ -2,13 +2,9 @@
 
     A_ki  for every pair of blocks k, i of a partition        (C theta = b, levels in sweep order)
 
-A_ki is a sum of parts of two kinds, each with one index for the components of two levels that it joins:
-
-    Part        what records add: a small dense matrix of components for each pair of levels
-    Kronecker   what relationships add: kappa for each pair of levels, times one matrix G^-1
-
-A pair of animals with four effects costs 2 words instead of 32. Only rows with elements are listed; levels are numbered
-from the first of their block. What couples the levels *within* a block (nothing in a colour block) is one square part,
+A_ki is a sum of slices, one for each pair of effects, with one index for the components of two levels that it joins: a
+small dense matrix of components for each pair of levels. Only rows with elements are listed; levels are numbered from
+the first of their block. What couples the levels *within* a block (nothing in a colour block) is one square matrix,
 `Coupling`; the k x k block of a level with itself belongs to the engine. `set_variances` rewrites values in place:
 patterns and places are found once.
 """
@@ -23,17 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mmgibbs.equations.base import precisions
-from mmgibbs.equations.explicit.block_values import (
-    NOWHERE,
-    PriorGroup,
-    RecordGroup,
-    Store,
-    groups,
-    kappa_in_place,
-    meet,
-    prior_matrix,
-    share,
-)
+from mmgibbs.equations.explicit.block_values import NOWHERE, Group, Selection, Store, groups, meet, share
 from mmgibbs.equations.explicit.unit_blocks import unit_blocks
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import StructuredEquations
@@ -51,29 +37,20 @@ class BlockSlice(NamedTuple):
     indptr: np.ndarray  # (m + 1,) uint64
     indices: np.ndarray  # (nnz,) uint32 level of block i
     values: np.ndarray  # (nnz, k_i, k_k) float64 or float32
-    row_component: int  # the first of its row components, counted from the first of block k
-    column_component: int
+    offset: tuple[int, int]  # where its row and column components begin, counted from the first of blocks k and i
 
     @property
     def widths(self) -> tuple[int, int]:
         """Row components, column components."""
         return self.values.shape[2], self.values.shape[1]
 
-
-class Kronecker(NamedTuple):
-    """Some components of A_ki: the element (e; b, a) is kappa[e] matrix[b, a]."""
-
-    row: np.ndarray
-    indptr: np.ndarray
-    indices: np.ndarray
-    kappa: np.ndarray  # (nnz,) float64 or float32
-    matrix: np.ndarray  # (k_i, k_k) float64
-    row_component: int
-    column_component: int
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        return self.row, self.indptr, self.indices, self.values
 
     @property
-    def widths(self) -> tuple[int, int]:
-        return self.matrix.shape[1], self.matrix.shape[0]
+    def bytes(self) -> int:
+        return sum(a.nbytes for a in self.arrays)
 
 
 class Coupling(NamedTuple):
@@ -84,24 +61,14 @@ class Coupling(NamedTuple):
     values: np.ndarray  # (nnz, k, k) column component, row component
 
 
-class _Matrix(NamedTuple):
-    """The matrix that several Kronecker parts share."""
-
-    term: int
-    rows: tuple[int, int]
-    columns: tuple[int, int]
-    matrix: np.ndarray
-
-
 @dataclass
 class RowBlocks:
     """A_ki of a partition, at the variances given last."""
 
     equations: StructuredEquations
-    parts: dict[tuple[int, int], tuple[BlockSlice | Kronecker, ...]]  # (k, i), k != i; absent: zero
+    slices: dict[tuple[int, int], tuple[BlockSlice, ...]]  # (k, i), k != i; absent: zero
     couplings: tuple[Coupling, ...]
     _stores: list[Store]
-    _matrices: list[_Matrix]
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -115,19 +82,17 @@ class RowBlocks:
     @property
     def bytes_off_diagonal(self) -> int:
         """Bytes of all A_ki, k != i."""
-        return sum(a.nbytes for parts in self.parts.values() for part in parts for a in part[:4])
+        return sum(block_slice.bytes for slices in self.slices.values() for block_slice in slices)
 
     def sources(self, k: int) -> list[int]:
         """The blocks i with A_ki other than 0, ascending."""
-        return sorted(i for target, i in self.parts if target == k)
+        return sorted(i for target, i in self.slices if target == k)
 
     def set_variances(
         self, G: Sequence[np.ndarray | None], R: np.ndarray, pool: ThreadPoolExecutor | None = None
     ) -> None:
         """Values at new variances; `pool` shares the work out, store by store."""
         inverses, by_pattern = precisions(self.equations.design, G, R)
-        for m in self._matrices:
-            m.matrix[:] = prior_matrix(inverses[m.term], m.rows, m.columns)
         write = lambda store: store.write(inverses, by_pattern)
         list((map if pool is None else pool.map)(write, self._stores))
 
@@ -135,7 +100,7 @@ class RowBlocks:
 def row_blocks(equations: StructuredEquations, empty: Callable[..., np.ndarray] = np.empty) -> RowBlocks:
     """The pattern of every A_ki of the equations' partition; `RowBlocks.set_variances` gives values.
 
-    empty(shape, dtype): where the arrays of the parts live, e.g. in pinned memory."""
+    empty(shape, dtype): where the arrays of the slices live, e.g. in pinned memory."""
     design, partition = equations.design, equations.partition
     build = _Builder(equations, empty)
     all_groups = groups(design, unit_blocks(design, equations.real))
@@ -143,25 +108,22 @@ def row_blocks(equations: StructuredEquations, empty: Callable[..., np.ndarray] 
     for k, block in enumerate(partition.blocks):
         inside = []
         for group in all_groups:
-            rows = (
-                meet(group.rows, (block.first_component, block.last_component))
-                if group.terms[0] == block.term
-                else None
-            )
-            if rows is None:
+            drawn = block.first_component, block.last_component
+            rows = meet(group.rows, drawn)
+            if group.terms[0] != block.term or rows is None:
                 continue
             for components, owner, local in _owners(equations, group.terms[1]):
                 columns = meet(components, group.columns)
                 if columns is None:
                     continue
-                build.build_off_diagonal(group, k, rows, columns, owner, local)
-                if group.terms[0] == group.terms[1] and components == (block.first_component, block.last_component):
-                    inside.append((group, rows, columns, owner, local))
+                selection = Selection(group, rows, columns, owner, local)
+                build.build_off_diagonal(k, selection)
+                if group.terms[1] == block.term and components == drawn:
+                    inside.append(selection)
         couplings.append(build.coupling(k, inside))
     build.stores.sort(key=lambda store: -store.values.size)  # the long ones first, so that threads end together
-    return RowBlocks(
-        equations, {key: tuple(p) for key, p in build.parts.items()}, tuple(couplings), build.stores, build.matrices
-    )
+    slices = {key: tuple(of_pair) for key, of_pair in build.slices.items()}
+    return RowBlocks(equations, slices, tuple(couplings), build.stores)
 
 
 def _owners(equations: StructuredEquations, term: int) -> Iterator[tuple[tuple[int, int], np.ndarray, np.ndarray]]:
@@ -178,29 +140,17 @@ def _owners(equations: StructuredEquations, term: int) -> Iterator[tuple[tuple[i
         yield components, owner, local
 
 
-# A group within a block: its rows, its columns, the block of each level and its number there.
-Inside = tuple[PriorGroup | RecordGroup, tuple[int, int], tuple[int, int], np.ndarray, np.ndarray]
-
-
 class _Builder:
-    """Collects the parts, block by block and group by group."""
+    """Collects the slices, block by block and group by group."""
 
     def __init__(self, equations: StructuredEquations, empty: Callable[..., np.ndarray]):
         self.equations, self.empty = equations, empty
-        self.parts: dict[tuple[int, int], list] = {}
+        self.slices: dict[tuple[int, int], list[BlockSlice]] = {}
         self.stores: list[Store] = []
-        self.matrices: list[_Matrix] = []
 
-    def build_off_diagonal(
-        self,
-        group: PriorGroup | RecordGroup,
-        k: int,
-        rows: tuple[int, int],
-        columns: tuple[int, int],
-        owner: np.ndarray,
-        local: np.ndarray,
-    ) -> None:
-        """The parts of one group in the rows of block k, one per source block: slices of the same arrays."""
+    def build_off_diagonal(self, k: int, selection: Selection) -> None:
+        """The slices of one group in the rows of block k, one per source block: of the same arrays."""
+        group, rows, columns, owner, local = selection
         blocks, order = self.equations.partition.blocks, self._rows(k)
         elements, listed = np.zeros(len(blocks), np.int64), np.zeros(len(blocks), np.int64)
         walked = _count(order, group.indptr, group.indices, owner, k, elements, listed)
@@ -216,42 +166,15 @@ class _Builder:
             order, group.indptr, group.indices, owner, local, k, first, first_row, first_ptr, place, indices, row,
             indptr,
         )  # fmt: skip
-        values, matrix = self._values(group, order, place, n, rows, columns)
+        values = self.empty((n, columns[1] - columns[0], rows[1] - rows[0]), self.equations.real)
+        self.stores.append(Store(values, (share(self.equations.design, selection, order, place, n),)))
         for i in np.flatnonzero(elements).tolist():
-            e, m, p = (
-                slice(first[i], first[i + 1]),
-                slice(first_row[i], first_row[i + 1]),
-                slice(first_ptr[i], first_ptr[i + 1]),
-            )
-            at = rows[0] - blocks[k].first_component, columns[0] - blocks[i].first_component
-            part = (
-                BlockSlice(row[m], indptr[p], indices[e], values[e], *at)
-                if matrix is None
-                else Kronecker(row[m], indptr[p], indices[e], values[e], matrix, *at)
-            )
-            self.parts.setdefault((k, i), []).append(part)
+            e, m, p = (slice(*a[i : i + 2]) for a in (first, first_row, first_ptr))
+            offset = rows[0] - blocks[k].first_component, columns[0] - blocks[i].first_component
+            block_slice = BlockSlice(row[m], indptr[p], indices[e], values[e], offset)
+            self.slices.setdefault((k, i), []).append(block_slice)
 
-    def _values(
-        self,
-        group: PriorGroup | RecordGroup,
-        order: np.ndarray,
-        place: np.ndarray,
-        n: int,
-        rows: tuple[int, int],
-        columns: tuple[int, int],
-    ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Values of the records' elements, and None; or kappa and the matrix of a prior group."""
-        widths = columns[1] - columns[0], rows[1] - rows[0]
-        if isinstance(group, PriorGroup):
-            kappa, matrix = self.empty(n, self.equations.real), self.empty(widths, np.float64)
-            kappa[:] = kappa_in_place(group, order, place, n)
-            self.matrices.append(_Matrix(group.terms[0], rows, columns, matrix))
-            return kappa, matrix
-        values = self.empty((n, *widths), self.equations.real)
-        self.stores.append(Store(values, (share(self.equations.design, group, order, place, n, rows, columns),)))
-        return values, None
-
-    def coupling(self, k: int, inside: Sequence[Inside]) -> Coupling:
+    def coupling(self, k: int, inside: Sequence[Selection]) -> Coupling:
         """What the groups `inside` put between different levels of block k: the union of their sparsities."""
         block, order = self.equations.partition.blocks[k], self._rows(k)
         walks = []
@@ -266,10 +189,10 @@ class _Builder:
         values = np.empty((union.size, width, width), self.equations.real)
         if union.size:
             shares = []
-            for (group, rows, columns, _, _), walk in zip(inside, walks, strict=True):
+            for selection, walk in zip(inside, walks, strict=True):
                 place = np.where(walk >= 0, np.searchsorted(union, walk), NOWHERE).astype(np.uint32)
-                at = rows[0] - block.first_component, columns[0] - block.first_component
-                shares.append(share(self.equations.design, group, order, place, union.size, rows, columns, at))
+                offset = selection.rows[0] - block.first_component, selection.columns[0] - block.first_component
+                shares.append(share(self.equations.design, selection, order, place, union.size, offset))
             self.stores.append(Store(values, tuple(shares)))
         return Coupling(indptr, (union % max(1, order.size)).astype(np.uint32), values)
 
@@ -278,7 +201,7 @@ class _Builder:
         return self.equations.partition.order[block.term][block.first : block.last]
 
 
-def _length(group: PriorGroup | RecordGroup, order: np.ndarray) -> int:
+def _length(group: Group, order: np.ndarray) -> int:
     """Elements of the rows `order`."""
     return int(np.diff(group.indptr.view(np.int64))[order].sum())
 

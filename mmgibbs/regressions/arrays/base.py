@@ -7,7 +7,7 @@ counter words are (sweep, i, stream, draw) and its key (seed, chain).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import ModuleType
@@ -39,6 +39,7 @@ class Arrays(Protocol):
 
     def asarray(self, values: Any, dtype: npt.DTypeLike | None = None) -> Array: ...
     def fetch(self, array: Array) -> np.ndarray: ...
+    def fetch_all(self, arrays: Mapping[str, Array]) -> dict[str, np.ndarray]: ...
     def wait(self) -> None: ...
     def at_once(self, calls: Iterable[Callable[[], None]]) -> None: ...
     def cholesky(self, A: Array, overwrite: bool = False) -> Array: ...
@@ -68,6 +69,10 @@ class Host:
 
     def fetch(self, array: Array) -> np.ndarray:
         return np.asarray(array)
+
+    def fetch_all(self, arrays: Mapping[str, Array]) -> dict[str, np.ndarray]:
+        """Several arrays by name."""
+        return {name: self.fetch(array) for name, array in arrays.items()}
 
     def wait(self) -> None:
         """Work that was queued is done: here it always is."""

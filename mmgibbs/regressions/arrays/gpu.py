@@ -5,7 +5,7 @@ The draws are those of the host, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -37,11 +37,27 @@ class Gpu:
         self._kernels = self._device.kernels(source())
         self._chains: dict[tuple[int, ...], Array] = {}  # the chains' numbers, on the device once
 
+    @property
+    def cuda(self) -> Device:
+        """The device, for samplers with kernels of their own."""
+        return self._device
+
     def asarray(self, values: Any, dtype: npt.DTypeLike | None = None) -> Array:
         return self.xp.asarray(values, dtype)
 
     def fetch(self, array: Array) -> np.ndarray:
         return self._device.fetch(array)
+
+    def fetch_all(self, arrays: Mapping[str, Array]) -> dict[str, np.ndarray]:
+        """Several arrays by name, those of a type as one: each fetch waits for the device."""
+        out: dict[str, np.ndarray] = {}
+        for dtype in {array.dtype for array in arrays.values()}:
+            alike = {name: array for name, array in arrays.items() if array.dtype == dtype}
+            values = self.fetch(self.xp.concatenate([array.reshape(-1) for array in alike.values()]))
+            ends = np.cumsum([array.size for array in alike.values()])
+            pieces = zip(alike.items(), np.split(values, ends[:-1]), strict=True)
+            out |= {name: piece.reshape(array.shape) for (name, array), piece in pieces}
+        return {name: out[name] for name in arrays}
 
     def wait(self) -> None:
         """Until the work that was queued is done."""
@@ -53,17 +69,16 @@ class Gpu:
             call()
 
     def cholesky(self, A: Array, overwrite: bool = False) -> Array:
-        """Lower factors L L' = A of (..., m, m); values that are not finite where one is not positive definite."""
-        return self.xp.linalg.cholesky(A)
+        """Lower factors L L' = A of (..., m, m); values that are not finite where one is not positive definite.
+
+        CuPy takes a stack of matrices, even of one, to potrfBatched, which is made for many small ones.
+        """
+        return self.xp.linalg.cholesky(_one_alone(A, 2)).reshape(A.shape)
 
     def solve_lower(self, L: Array, b: Array, transposed: bool = False) -> Array:
         """L^-1 b, or L'^-1 b, of (..., m, m) and (..., m)."""
-        flat = zip(
-            L.reshape(-1, *L.shape[-2:]), self.xp.broadcast_to(b, L.shape[:-1]).reshape(-1, L.shape[-1]), strict=True
-        )
-        return self.xp.stack([self._device.solve_triangular(factor, x, transposed) for factor, x in flat]).reshape(
-            L.shape[:-1]
-        )
+        x = self.xp.broadcast_to(b, L.shape[:-1])
+        return self._device.solve_triangular(_one_alone(L, 2), _one_alone(x, 1), transposed).reshape(x.shape)
 
     def log_ndtr(self, x: Array) -> Array:
         """log Phi(x)."""
@@ -108,3 +123,9 @@ class Gpu:
         arguments = shape[0], *parameters, sweep, stream, keys.seed, self._chains[keys.chains], out
         self._kernels.launch(kernel, len(keys) * shape[0], *arguments, stream=self._device.current_stream())
         return out[..., 0] if out.ndim == 3 and shape[1] == 1 else out
+
+
+def _one_alone(A: Array, dimensions: int) -> Array:
+    """A, or without its leading dimensions where they hold a single matrix (2) or vector (1)."""
+    single = A.shape[len(A.shape) - dimensions :]
+    return A.reshape(single) if A.size == np.prod(single) else A

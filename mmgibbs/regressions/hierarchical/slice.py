@@ -23,7 +23,6 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from mmgibbs.draws.inverse_wishart import NOTHING, inverse_wishart
 from mmgibbs.draws.purpose import (
     REGRESSION_COEFFICIENT,
     REGRESSION_HYPER,
@@ -33,8 +32,9 @@ from mmgibbs.draws.purpose import (
     stream,
 )
 from mmgibbs.errors import ConfigError, DataError, ModelError
+from mmgibbs.machine.device import Device
 from mmgibbs.machine.threads import equal_ranges
-from mmgibbs.regressions.arrays.base import Arrays
+from mmgibbs.regressions.arrays.base import Arrays, Host
 from mmgibbs.regressions.classes import read_classes
 from mmgibbs.regressions.containers import read_array, read_real
 from mmgibbs.regressions.description import (
@@ -49,7 +49,14 @@ from mmgibbs.regressions.description import (
 )
 from mmgibbs.regressions.hierarchical import kernels as slice_kernels
 from mmgibbs.regressions.hierarchical import polya_gamma as group_polya_gamma
+from mmgibbs.regressions.hierarchical.device import MAX_COEFFICIENTS, HierarchicalChains
 from mmgibbs.regressions.hierarchical.grouped import Groups, pack, read_group_predictors, read_groups, read_rows
+from mmgibbs.regressions.hierarchical.population import (
+    draw_group_covariance,
+    draw_population,
+    group_means,
+    invert_covariance,
+)
 from mmgibbs.regressions.multinomial.softmax_gradient import softmax
 from mmgibbs.regressions.options import option
 from mmgibbs.regressions.predictors import Predictors
@@ -60,7 +67,6 @@ SLICE, LATENT, COEFFICIENT = (
 )
 POPULATION, COVARIANCE, START = stream(REGRESSION_HYPER, 0), stream(REGRESSION_HYPER, 1), stream(REGRESSION_START, 0)
 RANGES_PER_THREAD = 4  # of groups: finer than threads, so that nobody waits long for the last
-MOST_COEFFICIENTS = 500  # of a group
 DRAWS_AT_A_TIME = 16  # in a prediction
 
 
@@ -166,16 +172,19 @@ class HierarchicalSliceSampler:
     q, d), Delta; covariance (C, d, d), V: on the scale of the standardised columns. M = K - 1 classes have
     coefficients; of two classes the second."""
 
+    has_kernels = True
+
     def __init__(self, data: RegressionData, options: HierarchicalSliceOptions, arrays: Arrays):
-        self.options, self.arrays, self.xp, self.predictors = options, arrays, arrays.xp, data.predictors
+        self.options, self.arrays, self.predictors = options, arrays, data.predictors
+        self.host = arrays if isinstance(arrays, Host) else Host()
         successes, trials, classes = read_response(data, options)
         codes, self.labels = read_groups(data.groups, data.predictors.n)
         Z, names = read_group_predictors(data.group_predictors, self.labels)
         self.M, self.D = successes.shape[1], data.predictors.p + 1
         self.d = d = self.M * self.D
-        if d > MOST_COEFFICIENTS:
+        if d > MAX_COEFFICIENTS:
             raise DataError(
-                f"predictors: found {d} coefficients in each group, needed at most {MOST_COEFFICIENTS}, for their "
+                f"predictors: found {d} coefficients in each group, needed at most {MAX_COEFFICIENTS}, for their "
                 "covariance matrix is sampled"
             )
         self.nu = d + 3.0 if options.covariance_df is None else options.covariance_df
@@ -190,13 +199,16 @@ class HierarchicalSliceSampler:
                 "logits only"
             )
         real = np.float32 if options.precision == "single" else np.float64
-        self.scale = (self.nu - d - 1) * options.covariance_mean * np.eye(d)
+        self.prior_scale = float((self.nu - d - 1) * options.covariance_mean)  # S is this times the identity
+        self.ridge = 1 / options.population_sd**2
         self.groups = pack(data.predictors, codes, successes, trials, real)
-        self.Z, (self.l, self.U) = arrays.asarray(Z), (arrays.asarray(a) for a in np.linalg.eigh(Z.T @ Z))
-        self.information = arrays.asarray(information(self.groups, options.family).reshape(len(self.labels), d))
-        self.visit: Visits = self._visits()
+        self.Z = np.ascontiguousarray(Z, np.float64)
+        self.eigenvalues, self.U = (np.ascontiguousarray(a) for a in np.linalg.eigh(Z.T @ Z))
+        self.W = np.ascontiguousarray((self.Z @ self.U).T)
+        self.information = information(self.groups, options.family).reshape(len(self.labels), d)
+        self.visit: Visits = HostVisits(self.groups, options, self.host)
         self.first_guess = first_guess(self.groups, options.family)
-        self.transform = arrays.asarray(original_scale(data.predictors, self.M))
+        self.transform = original_scale(data.predictors, self.M)
         self._name(classes, names)
 
     def _name(self, classes: list, names: list[str]) -> None:
@@ -223,60 +235,60 @@ class HierarchicalSliceSampler:
                 "beta": Parameter(("group", "predictor", *per_class), "coefficients of the group"),
             }
 
-    def _visits(self) -> Visits:
-        if self.arrays.device == "cpu":
-            return HostVisits(self.groups, self.options, self.arrays)
-        from mmgibbs.regressions.hierarchical.lockstep import LockstepVisits
-
-        return LockstepVisits(self.groups, self.options, self.arrays)
-
     def adapt_until(self, burn_in: int) -> None:
         """Nothing is learnt: widths follow from the data and V."""
 
     def start(self, keys: Keys) -> State:
         """Population at the data's overall level, groups scattered about it, V at its prior mean."""
-        xp, C, G = self.xp, len(keys), len(self.labels)
-        population = xp.zeros((C, self.Z.shape[1], self.d))
-        population[:, 0, self.D - 1 :: self.D] = xp.asarray(self.first_guess)
-        scatter = 0.5 * self.arrays.normals(keys, 0, START, G * self.d).reshape(C, G, self.d)
-        covariance = xp.asarray(np.tile(self.options.covariance_mean * np.eye(self.d), (C, 1, 1)))
+        C, G = len(keys), len(self.labels)
+        population = np.zeros((C, self.Z.shape[1], self.d))
+        population[:, 0, self.D - 1 :: self.D] = self.first_guess
+        scatter = 0.5 * self.host.normals(keys, 0, START, G * self.d).reshape(C, G, self.d)
+        covariance = np.tile(self.options.covariance_mean * np.eye(self.d), (C, 1, 1))
         return {"beta": self.Z @ population + scatter, "population": population, "covariance": covariance}
 
     def step(self, state: State, sweep: int, keys: Keys) -> State:
-        Q = self.xp.linalg.inv(state["covariance"])
-        beta = self.xp.array(state["beta"])
-        width = self.options.width / self.xp.sqrt(self.information + self.xp.diagonal(Q, axis1=1, axis2=2)[:, None])
-        self.visit(beta, Q, self.Z @ state["population"], width, sweep, keys)
-        population = self._draw_population(beta, Q, sweep, keys)
-        return {
-            "beta": beta,
-            "population": population,
-            "covariance": self._draw_covariance(beta, population, sweep, keys),
-        }
+        """Draw everything once on the host; LinAlgError where a matrix has no Cholesky factor."""
+        beta, d = np.array(state["beta"]), self.d
+        Q, means = np.empty((len(keys), d, d)), np.empty(beta.shape)
+        for c in range(len(keys)):
+            if not invert_covariance(state["covariance"][c], Q[c], np.empty((2, d, d))):
+                raise np.linalg.LinAlgError("the covariance of the coefficients is not positive definite")
+            group_means(self.Z, state["population"][c], means[c])
+        width = self.options.width / np.sqrt(self.information + np.diagonal(Q, axis1=1, axis2=2)[:, None])
+        self.visit(beta, Q, means, width, sweep, keys)
+        population, covariance = np.empty(state["population"].shape), np.empty(Q.shape)
+        draw = partial(self._draw_hyperparameters, beta, Q, population, covariance, sweep, keys)
+        self.host.at_once([partial(draw, c) for c in range(len(keys))])
+        if np.isnan(population).any():
+            raise np.linalg.LinAlgError("the precision of the population's coefficients is not positive definite")
+        return {"beta": beta, "population": population, "covariance": covariance}
 
-    def _draw_population(self, beta: Array, Q: Array, sweep: int, keys: Keys) -> Array:
-        """Delta given B and V, its rows rotated so that they are independent."""
-        xp, q = self.xp, self.Z.shape[1]
-        P = self.l[:, None, None] * Q[:, None] + xp.eye(self.d) / self.options.population_sd**2  # (C, 1 + q, d, d)
-        L = self.arrays.cholesky(P)
-        rhs = (self.U.T @ (self.Z.T @ beta)) @ Q
-        z = self.arrays.normals(keys, sweep, POPULATION, q * self.d).reshape(rhs.shape)
-        return self.U @ self.arrays.solve_lower(L, self.arrays.solve_lower(L, rhs) + z, transposed=True)
+    def _draw_hyperparameters(
+        self,
+        beta: np.ndarray,
+        Q: np.ndarray,
+        population: np.ndarray,
+        covariance: np.ndarray,
+        sweep: int,
+        keys: Keys,
+        c: int,
+    ) -> None:
+        """Delta and V of chain c, into population[c] and covariance[c]; nan where they cannot be drawn."""
+        key = keys.seed, keys.chains[c]
+        given = beta[c], Q[c], self.ridge, population[c], sweep, POPULATION
+        if not draw_population(self.W, self.eigenvalues, self.U, *given, *key):
+            population[c] = np.nan
+        prior = self.nu + len(self.labels), self.prior_scale
+        draw_group_covariance(self.Z, population[c], beta[c], *prior, covariance[c], sweep, COVARIANCE, *key)
 
-    def _draw_covariance(self, beta: Array, population: Array, sweep: int, keys: Keys) -> Array:
-        """V given B and Delta; d x d, so on the host whatever the device."""
-        away = beta - self.Z @ population
-        products = self.arrays.fetch(self.xp.swapaxes(away, 1, 2) @ away)
-        nu = self.nu + len(self.labels)
-        draws = [
-            inverse_wishart(nu, self.scale + products[c], NOTHING, sweep, 0, COVARIANCE, keys.seed, chain)
-            for c, chain in enumerate(keys.chains)
-        ]
-        return self.arrays.asarray(np.array(draws))
+    def on_device(self, device: Device, keys: Keys, burn_in: int, thin: int) -> HierarchicalChains:
+        """The same chains on a GPU, see protocol.DeviceSampler."""
+        return HierarchicalChains(self, device, keys, burn_in, thin)
 
     def log(self, state: State) -> dict:
-        T, C, per_class = self.transform, len(state["beta"]), (self.M,) if self.M > 1 else ()
-        by_class = lambda a: self.xp.moveaxis(a.reshape(*a.shape[:2], self.M, self.D), 2, 3)
+        T, C, per_class = self.transform, len(state["population"]), (self.M,) if self.M > 1 else ()
+        by_class = lambda a: np.moveaxis(a.reshape(*a.shape[:2], self.M, self.D), 2, 3)
         out = {
             "population": by_class(state["population"] @ T.T).reshape(C, -1, self.D, *per_class),
             "covariance": T @ state["covariance"] @ T.T,

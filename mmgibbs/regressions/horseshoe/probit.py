@@ -28,6 +28,7 @@ from scipy.special import ndtr, ndtri
 
 from mmgibbs.draws.purpose import REGRESSION_RESCALE, REGRESSION_START, stream
 from mmgibbs.errors import DataError
+from mmgibbs.machine.device import Device
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.regressions.arrays.base import Arrays, Host
@@ -41,6 +42,7 @@ from mmgibbs.regressions.description import (
     probability,
 )
 from mmgibbs.regressions.horseshoe.coefficients import CoefficientsByGram, CoefficientsByRowGram
+from mmgibbs.regressions.horseshoe.device import HorseshoeChains
 from mmgibbs.regressions.horseshoe.ellipse import Ellipse, expansion, probit_fit, separated
 from mmgibbs.regressions.horseshoe.prior import Horseshoe, RegularisedHorseshoe
 from mmgibbs.regressions.horseshoe.rows import GRAM_PIECES, ProbitRows
@@ -127,8 +129,10 @@ class HorseshoeProbitSampler:
         arrays: Arrays,
         name: str = "response",
     ):
-        self.X, self.options, self.arrays, self.n, self.p = X, options, arrays, X.n, X.p
+        self.X, self.options, self.n, self.p = X, options, X.n, X.p
         self.share = positive.mean()
+        self.has_kernels = self.p <= self.n and not self._is_collapsed()  # otherwise a GPU runs array operations
+        self.arrays = arrays = Host() if self.has_kernels and not isinstance(arrays, Host) else arrays
         if options.slab_scale is None:
             self.prior = Horseshoe(X.p, options.global_scale, arrays)
         else:
@@ -158,16 +162,25 @@ class HorseshoeProbitSampler:
                 "slab_scale, or classes that overlap"
             )
         self.rows, on_host = ProbitRows(X, positive, arrays, real), ProbitRows(X, positive, host, real)
+        self.gram = on_host.gram() if self.p <= self.n else np.empty((0, 0))
         self.coefficients = (
-            CoefficientsByGram(on_host.gram(), arrays) if self.p <= self.n else CoefficientsByRowGram(self.rows, arrays)
+            CoefficientsByGram(self.gram, arrays) if self.p <= self.n else CoefficientsByRowGram(self.rows, arrays)
         )
-        collapsed = o.collapsed
-        if collapsed is None:
-            collapsed = self.n * min(self.share, 1 - self.share) >= ROWS_FOR_COLLAPSED * (self.p + 1)
         self.ellipse = None
-        if collapsed and self.p <= self.n:
+        if self._is_collapsed():
             b = probit_fit(on_host).b
             self.ellipse = Ellipse(self.rows, b, *expansion(on_host, b), arrays)
+
+    def _is_collapsed(self) -> bool:
+        """Is there a further draw with z integrated out?"""
+        collapsed = self.options.collapsed
+        if collapsed is None:
+            collapsed = self.n * min(self.share, 1 - self.share) >= ROWS_FOR_COLLAPSED * (self.p + 1)
+        return bool(collapsed) and self.p <= self.n
+
+    def on_device(self, device: Device, keys: Keys, burn_in: int, thin: int) -> HorseshoeChains:
+        """Move the same chains to a GPU, see protocol.DeviceSampler."""
+        return HorseshoeChains(self, device, keys, burn_in, thin)
 
     def adapt_until(self, burn_in: int) -> None:
         """Nothing adapts."""

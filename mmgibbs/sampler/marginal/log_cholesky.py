@@ -72,9 +72,9 @@ class LogCholesky:
         e, out = self.elements, np.empty(len(self))
         for m, (place, k) in enumerate(zip(e.place, e.size, strict=True)):
             L = np.linalg.cholesky(psi[place : place + k * k].reshape(k, k))
-            own = slice(e.first[m], e.first[m + 1])
-            values = L[e.row[own], e.column[own]] / e.scale[own]
-            out[own] = np.where(e.row[own] == e.column[own], inverse_of_softplus(np.abs(values)), values)
+            elements = slice(e.first[m], e.first[m + 1])
+            values = L[e.row[elements], e.column[elements]] / e.scale[elements]
+            out[elements] = np.where(e.row[elements] == e.column[elements], inverse_of_softplus(np.abs(values)), values)
         return out
 
     def extrapolate(self, x: np.ndarray, sd: np.ndarray) -> LogCholesky:
@@ -101,12 +101,12 @@ class LogCholesky:
         out = np.where(e.row == e.column, e.exponent * slope / l_ii + logistic(-x), 0.0)
         for m, (place, k) in enumerate(zip(e.place, e.size, strict=True)):
             G, D = (a[place : place + k * k].reshape(k, k) for a in (psi, slopes))
-            own = slice(e.first[m], e.first[m + 1])
-            row, column = e.row[own], e.column[own]
+            elements = slice(e.first[m], e.first[m + 1])
+            row, column = e.row[elements], e.column[elements]
             L = np.zeros((k, k))
-            L[row, column] = np.where(row == column, l_ii[own], x[own] * e.scale[own])
+            L[row, column] = np.where(row == column, l_ii[elements], x[elements] * e.scale[elements])
             of_L = 2.0 * (D + self._prior_slope(m, G)) @ L
-            out[own] += of_L[row, column] * slope[own]
+            out[elements] += of_L[row, column] * slope[elements]
         return out
 
     def _prior_slope(self, m: int, G: np.ndarray) -> np.ndarray:

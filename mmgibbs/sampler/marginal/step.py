@@ -184,7 +184,7 @@ class MarginalVariances:
         if number <= JOINED[-1] * self.burn_in:
             x = self._x
             self._sums[1:] += np.concatenate([[1.0], x, np.outer(x, x).ravel()])
-        if self.burn_in >= FEWEST and number in [int(part * self.burn_in) for part in JOINED]:
+        if self.burn_in >= FEWEST and number in [int(share * self.burn_in) for share in JOINED]:
             self._take_shape(self._joined_with_draws())
             self._surrogate = self._learnt()
         if self.burn_in >= FEWEST and number == self.burn_in:
@@ -207,9 +207,9 @@ class MarginalVariances:
         share = accepted / (accepted + WORTH * p)
         mean = self._sums[2 : 2 + p] / n
         apart = mean - self._first.center
-        own = self._sums[2 + p :].reshape(p, p) / n - np.outer(mean, mean)
+        of_draws = self._sums[2 + p :].reshape(p, p) / n - np.outer(mean, mean)
         before = self._first.root @ self._first.root.T
-        covariance = share * own + (1 - share) * before + share * (1 - share) * np.outer(apart, apart)
+        covariance = share * of_draws + (1 - share) * before + share * (1 - share) * np.outer(apart, apart)
         return Shape(self._first.center + share * apart, np.linalg.cholesky(covariance))
 
     def _take_space(self, space: LogCholesky) -> None:
@@ -219,8 +219,8 @@ class MarginalVariances:
     def _take_shape(self, shape: Shape) -> None:
         """A shape, with a root of the conditional covariance of each block."""
         self.shape = shape
-        whole = np.linalg.inv(shape.root @ shape.root.T)
-        self._roots = [np.linalg.cholesky(np.linalg.inv(whole[np.ix_(b, b)])) for b in self.blocks]
+        precision = np.linalg.inv(shape.root @ shape.root.T)
+        self._roots = [np.linalg.cholesky(np.linalg.inv(precision[np.ix_(b, b)])) for b in self.blocks]
 
     # As every step
 
@@ -242,24 +242,29 @@ class MarginalVariances:
         return np.concatenate([*G, self.matrices.R.ravel()])
 
     def state(self) -> dict[str, np.ndarray]:
-        own = {"x": self._x, "scale": self.space.elements.scale, "main": self._main, "steps": self._log_steps}
-        own |= {"sums": self._sums, "jumps": self._jumps} | self.shape._asdict()
-        own |= {f"first_{name}": array for name, array in self._first._asdict().items()}
-        own["known"] = self._points
+        state = {"x": self._x, "scale": self.space.elements.scale, "main": self._main, "steps": self._log_steps}
+        state |= {"sums": self._sums, "jumps": self._jumps} | self.shape._asdict()
+        state |= {f"first_{name}": array for name, array in self._first._asdict().items()}
+        state["known"] = self._points
         if self._surrogate is not None:
-            own |= {f"surrogate_{name}": array for name, array in self._surrogate._asdict().items()}
-        return {PREFIX + name: array for name, array in own.items()}
+            state |= {f"surrogate_{name}": array for name, array in self._surrogate._asdict().items()}
+        return {PREFIX + name: array for name, array in state.items()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        own = {n.removeprefix(PREFIX): a.copy() for n, a in state.items() if n.startswith(PREFIX)}
-        self._take_space(self.space.with_scale(own["scale"]))
-        self._first = Shape(*(own[f"first_{name}"] for name in Shape._fields))
-        self._take_shape(Shape(*(own[name] for name in Shape._fields)))
-        self._log_steps, self._sums, self._jumps, self._main = own["steps"], own["sums"], own["jumps"], own["main"]
-        self._points, self._surrogate = own["known"], None
-        if "surrogate_points" in own:
-            self._surrogate = Surrogate(*(own[f"surrogate_{name}"] for name in Surrogate._fields))
-        self._start(own["x"])
+        arrays = {n.removeprefix(PREFIX): a.copy() for n, a in state.items() if n.startswith(PREFIX)}
+        self._take_space(self.space.with_scale(arrays["scale"]))
+        self._first = Shape(*(arrays[f"first_{name}"] for name in Shape._fields))
+        self._take_shape(Shape(*(arrays[name] for name in Shape._fields)))
+        self._log_steps, self._sums, self._jumps, self._main = (
+            arrays["steps"],
+            arrays["sums"],
+            arrays["jumps"],
+            arrays["main"],
+        )
+        self._points, self._surrogate = arrays["known"], None
+        if "surrogate_points" in arrays:
+            self._surrogate = Surrogate(*(arrays[f"surrogate_{name}"] for name in Surrogate._fields))
+        self._start(arrays["x"])
 
 
 def _parameters(model: MixedModel) -> dict[str, Parameter]:

@@ -66,13 +66,13 @@ def learn(shape: Shape, x: np.ndarray, values: np.ndarray) -> Surrogate | None:
     differences -= differences.mean()
     if not np.all(np.isfinite(differences)) or not np.any(np.abs(differences) > ALIKE):
         return None
-    points, best, found = np.ascontiguousarray(u.T), -np.inf, None
+    points, best, surrogate = np.ascontiguousarray(u.T), -np.inf, None
     for length in np.sqrt(p) * np.array(LENGTHS):
         weights = np.empty(len(u))
         log_likelihood = _interpolate(points, differences, length, NUGGET, weights)
         if log_likelihood > best:
-            best, found = log_likelihood, Surrogate(points, weights, np.array(length))
-    return found
+            best, surrogate = log_likelihood, Surrogate(points, weights, np.array(length))
+    return surrogate
 
 
 def along_surrogate(

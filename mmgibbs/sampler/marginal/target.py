@@ -56,8 +56,8 @@ class Target:
             value = self.at(x)[0]
             return (-value, -self.gradient(x)) if np.isfinite(value) else (UNLIKELY, np.zeros(x.size))
 
-        found = minimize(downhill, x, jac=True, method="BFGS", options={"gtol": NEAR, "maxiter": 40 + 10 * x.size})
-        return found.x if self.at(found.x)[0] >= self.at(x)[0] else x
+        minimum = minimize(downhill, x, jac=True, method="BFGS", options={"gtol": NEAR, "maxiter": 40 + 10 * x.size})
+        return minimum.x if self.at(minimum.x)[0] >= self.at(x)[0] else x
 
     def covariance(self, x: np.ndarray) -> np.ndarray:
         """(p, p) the inverse of minus the Hessian, by differences of gradients, its eigenvalues FLATTEST at least."""
@@ -66,8 +66,8 @@ class Target:
             step = np.zeros(x.size)
             step[i] = STEP
             sides = []
-            for there in (x + step, x - step):
-                sides.append(self.gradient(there) if np.isfinite(self.at(there)[0]) else np.zeros(x.size))
+            for point in (x + step, x - step):
+                sides.append(self.gradient(point) if np.isfinite(self.at(point)[0]) else np.zeros(x.size))
             H[i] = (sides[1] - sides[0]) / (2 * STEP)
         values, vectors = np.linalg.eigh((H + H.T) / 2)
         return (vectors / np.maximum(values, FLATTEST)) @ vectors.T

@@ -1,7 +1,7 @@
 """The step of a term of SNP effects on one trait (step.py), its prior a plugin (priors/).
 
-Where one variance v scales all effects, interweaving redraws (v, a) along the scale of z = a / sqrt(v), given the
-classes.
+Where a sampled number scales all effects (v, S, 1/lambda^2, tau^2), interweaving redraws it with the effects a and the
+variances v_j of single SNPs, given the classes, a_j / sqrt(v_j), and each v_j in units of that number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mmgibbs.genotypes.products import CHUNK
 from mmgibbs.model.markers import Markers
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
-from mmgibbs.sampler.interweave import cholesky_prior, draw_scaling
+from mmgibbs.sampler.interweave import draw_scaling
 from mmgibbs.sampler.markers.priors import make_prior
 from mmgibbs.sampler.markers.priors.base import Effects, MarkerPrior, Mixture, Site
 from mmgibbs.sampler.markers.priors.common import CommonVariance, uniforms
@@ -101,16 +101,18 @@ class MarkerEffects(MarkerStep):
         return total, 1.0
 
     def _interweave(self, number: int, sums: tuple[np.ndarray, np.ndarray]) -> dict[str, float]:
-        """(v, a) along the scale of a; whether its proposal was accepted (1, else 0)."""
-        s, d = sums
-        if self.prior.common is None:
+        """Draw the scale of the effects and of their variances; whether its proposal was accepted (1, else 0)."""
+        (s, d), scaling = sums, self.prior.scaling
+        if scaling is None:
             return {}
         if not self.a.any():
             return {self.fact: 0.0}
         scaled = self.g if self.left is None else self.g + self.left.epsilon(len(self.g))[0]
-        A, B = np.array([[scaled @ (d * scaled)]]), np.array([scaled @ s])
-        prior = cholesky_prior(self.prior.common)
-        M, accepted = draw_scaling(prior, A, B, self.covariance, number, self.site.term, self.key)
+        # The normal part of the prior is as a record more.
+        A = np.array([[scaled @ (d * scaled) + scaling.precision]])
+        B = np.array([scaled @ s - scaling.precision])
+        v = np.array([[scaling.v]])
+        M, accepted = draw_scaling(scaling.of_root, A, B, v, number, self.site.term, self.key)
         if accepted:
             c = abs(M[0, 0])
             self.prior.rescale(c * c)

@@ -241,7 +241,7 @@ def test_every_key():
     assert a.model.random["genetic"].effects["slope"].covariates == ("one", "age")
     assert a.model.random["herd_year"].relationship == File(file=str(Path.cwd().resolve() / "inverse.txt"))
     assert a.model.random["herd_year"].effects[""].level == "herd_year"
-    assert a.variances.residual.structure == "diagonal" and a.variances.terms["herd_year"].prior.scale == ((0.0,),)
+    assert a.variances.residual.structure.kind == "diagonal" and a.variances.terms["herd_year"].prior.scale == ((0.0,),)
     assert (
         a.sampler.checkpoint_every == Interval(10.0, "minutes")
         and a.sampler.threads == 2

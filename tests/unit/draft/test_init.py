@@ -241,7 +241,7 @@ def test_a_file_that_the_tables_refuse_is_an_error_of_the_command(tmp_path, monk
     """A class that has one level where the trait is known: `check` refuses the file, and init says what comes next."""
     import mmgibbs.draft.make as module
 
-    def write_refused(guess, path, new):
+    def write_refused(text, new):
         new.write_text("name: a\n")
         return "model.fixed.herd: wrong", module.GIBBS
 

@@ -1,14 +1,12 @@
 """The registry of engines: what it lists, what an engine says of itself, and that other lists agree with it."""
 
 import inspect
-from dataclasses import replace
 
 import pytest
 from helpers.small_analysis import ANALYSIS, refused, replaced, write_files
 from reference import models
 
 from mmgibbs.config.sampling import TOLERANCES, Sampler
-from mmgibbs.engines import choice
 from mmgibbs.engines.base import Engine
 from mmgibbs.engines.choice import ENGINES, EngineChoice, engine_class
 from mmgibbs.engines.serial import SerialEngine
@@ -17,7 +15,10 @@ from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ConfigError
 from mmgibbs.report import words
 
-CLASSES = [found for kind in ENGINES.values() for found in (kind.cpu, kind.gpu) if found is not None]
+DEVICES = [("cpu", name) for name in ENGINES] + [
+    ("gpu", name) for name, kind in ENGINES.items() if kind.gpu is not None
+]
+CLASSES = [engine_class(name, device) for device, name in DEVICES]
 OPERATIONS = [name for name, _ in inspect.getmembers(Engine, inspect.isfunction) if not name.startswith("_")]
 
 
@@ -33,10 +34,10 @@ def test_an_engine_has_every_operation_and_takes_its_options(engine):
 @pytest.mark.parametrize("name", ENGINES)
 def test_a_choice_builds_the_engine_of_that_name(name):
     design = models.example("bivariate_missing").design
-    kind = ENGINES[name].cpu.partitions[0]
+    kind = engine_class(name, "cpu").partitions[0]
     choice = EngineChoice(name, threads=2, tolerance=TOLERANCES["gibbs"])
     engine = choice.build(structured_equations(design, partition(design, kind)))
-    assert isinstance(engine, ENGINES[name].cpu) and engine.name == name
+    assert isinstance(engine, engine_class(name, "cpu")) and engine.name == name
     assert engine.refuses(design) is None
 
 
@@ -65,7 +66,7 @@ def test_what_an_engine_cannot_do_is_refused_before_anything_is_built(tmp_path, 
         def refuses(design):
             return f"records of {design.traits[0]}" if design.traits else None
 
-    monkeypatch.setitem(choice.ENGINES, "serial", replace(ENGINES["serial"], cpu=Choosy))
+    monkeypatch.setattr("mmgibbs.engines.serial.SerialEngine", Choosy)
     short = "chains: 2, burn_in: 2, samples: 6, thin: 1, engine: serial"
     write_files(
         tmp_path,

@@ -54,11 +54,11 @@ def run_on_a_device(folder, monkeypatch):
 def test_a_matrix_that_does_not_fit_is_streamed_and_said_to_be(tmp_path, monkeypatch):
     """The chains are those of a device with room; run.json says what happened, once for all chains."""
 
-    def refuse(self, part):
+    def refuse(self, block_slice):
         raise DeviceMemoryError
 
     plain = run_on_a_device(tmp_path / "roomy", monkeypatch)
-    monkeypatch.setattr(DeviceUpdates, "_allocate_values", refuse)
+    monkeypatch.setattr(DeviceUpdates, "_allocate_slice", refuse)
     with pytest.warns(RuntimeWarning, match="copied there in every sweep"):
         tight = run_on_a_device(tmp_path / "tight", monkeypatch)
     said = [sum("does not fit on the device" in note for note in run.record["notes"]) for run in (plain, tight)]

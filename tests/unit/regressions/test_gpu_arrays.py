@@ -24,7 +24,7 @@ class HostGpu:
     cupy = np
 
     def __init__(self, library):
-        self.compiled = library
+        self.compiled, self.fetched, self.solved = library, 0, []
 
     def kernels(self, text):
         return self
@@ -33,7 +33,13 @@ class HostGpu:
         return None
 
     def fetch(self, array):
+        self.fetched += 1
         return array
+
+    def solve_triangular(self, L, b, transposed):
+        self.solved.append(L.ndim)
+        A = np.swapaxes(L, -1, -2) if transposed else L
+        return np.linalg.solve(A, b[..., None])[..., 0]
 
     def launch(self, name, n, *arguments, stream):
         values = [np.array([a.ctypes.data if isinstance(a, np.ndarray) else a], np.uint64) for a in (n, *arguments)]
@@ -67,6 +73,33 @@ def test_draws_equal_those_of_the_host(gpu, name):
         here, there = (getattr(a, name)(KEYS, SWEEP, STREAM, *parameters) for a in (Host(1), gpu))
         assert here.shape == there.shape and here.dtype == there.dtype
         assert np.array_equal(here.view(np.uint64), there.view(np.uint64))
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (1, 6, 6), (3, 6, 6), (1, 1, 6, 6), (2, 2, 6, 6)])
+def test_matrices_are_solved_at_once_and_a_single_one_alone(gpu, shape, monkeypatch):
+    """What CuPy is given: two dimensions for one matrix, else all of them."""
+    A = np.random.default_rng(4).normal(size=(*shape[:-1], 9))
+    A = A @ np.swapaxes(A, -1, -2)
+    factored, right = [], np.linalg.cholesky
+    monkeypatch.setattr(np.linalg, "cholesky", lambda A: factored.append(A.ndim) or right(A))
+    gpu._device.solved.clear()
+    host, dimensions = Host(1), [2] if np.prod(shape[:-2], dtype=int) == 1 else [len(shape)]
+    L = gpu.cholesky(A)
+    assert factored == dimensions and L.shape == A.shape
+    for transposed in (False, True):
+        for b in (A[..., 0], np.arange(6.0)):
+            x = gpu.solve_lower(L, b, transposed)
+            np.testing.assert_allclose(x, host.solve_lower(L, b, transposed), rtol=1e-8, atol=1e-12)
+    assert gpu._device.solved == dimensions * 4
+
+
+def test_a_kept_draw_is_fetched_as_one_array(gpu):
+    values = {"a": np.arange(6.0).reshape(2, 3), "b": np.arange(2.0), "c": np.arange(8.0).reshape(2, 2, 2)}
+    gpu._device.fetched = 0
+    for name, array in gpu.fetch_all(values | {"n": np.arange(2)}).items():
+        np.testing.assert_array_equal(array, (values | {"n": np.arange(2)})[name])
+    assert gpu._device.fetched == 2  # one for each type
+    assert list(gpu.fetch_all(values)) == list(values) and gpu.fetch_all({}) == {}
 
 
 def test_chains_sweeps_and_streams_differ(gpu):

@@ -4,49 +4,21 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers.hierarchical_tables import KEYS, run, sampler, table
+from reference.hierarchical_lockstep import LockstepVisits
 
+from mmgibbs.draws.inverse_wishart import NOTHING, inverse_wishart
 from mmgibbs.draws.purpose import REGRESSION_SLICE, stream
 from mmgibbs.errors import ConfigError, DataError, ModelError
 from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.estimators import HierarchicalSlice
 from mmgibbs.regressions.hierarchical import kernels as slice_kernels
 from mmgibbs.regressions.hierarchical import likelihood as group_likelihood
+from mmgibbs.regressions.hierarchical import population
 from mmgibbs.regressions.hierarchical.grouped import pack, read_group_predictors, read_groups
-from mmgibbs.regressions.hierarchical.lockstep import LockstepVisits
-from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceOptions, HierarchicalSliceSampler, HostVisits
+from mmgibbs.regressions.hierarchical.slice import COVARIANCE, POPULATION, HostVisits
 from mmgibbs.regressions.predictors import read_predictors
-from mmgibbs.regressions.protocol import Keys, RegressionData
-
-KEYS = Keys(5, (0, 1))
-
-
-def table(rng, sizes=(1, 7, 40, 3, 19), p=2, response="binary", dtype=np.float64):
-    """Predictors, response and groups in random order."""
-    groups = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    X = rng.standard_normal((len(groups), p)) * 2 + 1
-    X = np.round(10 * X).astype(dtype) if np.dtype(dtype).kind in "iu" else X.astype(dtype)
-    kinds = {
-        "binary": lambda n: rng.integers(0, 2, n),
-        "three": lambda n: rng.integers(0, 3, n),
-        "counts": lambda n: rng.integers(0, 4, (n, 3)) + 1,
-        "poisson": lambda n: rng.poisson(2.0, n),
-    }
-    return X, kinds[response](len(groups)), groups
-
-
-def sampler(X, y, groups, z=None, standardise=True, threads=1, **options):
-    if "family" not in options and y.ndim == 1 and y.max() > 2:
-        options["family"] = "poisson"
-    data = RegressionData(read_predictors(X, standardise=standardise), y, "y", groups, z)
-    return HierarchicalSliceSampler(data, HierarchicalSliceOptions(**options), Host(threads))
-
-
-def run(model, sweeps=4, keys=KEYS):
-    state = model.start(keys)
-    for sweep in range(1, sweeps + 1):
-        state = model.step(state, sweep, keys)
-    return state
-
+from mmgibbs.regressions.protocol import Keys
 
 RESPONSES = ["binary", "three", "counts", "poisson"]
 WAYS = [(r, "slice") for r in RESPONSES] + [(r, "polya_gamma") for r in RESPONSES[:3]]
@@ -199,19 +171,58 @@ def test_no_two_draws_share_a_counter(method, monkeypatch):
 
     X, y, groups = table(np.random.default_rng(8), response="three")
     model = sampler(X, y, groups, np.arange(5.0), method=method)
-    recorder = model.arrays = Recorder()
+    recorder = model.host = Recorder()
     model.visit = LockstepVisits(model.groups, model.options, recorder)
 
-    def covariance(nu, S, now, sweep, first, stream, seed, chain):
-        recorder.sites.extend((sweep, first + i, stream) for i in range(len(S)))
-        return np.eye(len(S))
+    def population(W, eigenvalues, U, beta, Q, ridge, drawn, sweep, stream, seed, chain):
+        recorder.sites.extend((sweep, level, stream) for level in range(drawn.size))
+        drawn[:] = 0
+        return True
 
-    monkeypatch.setattr(hierarchical_slice, "inverse_wishart", covariance)
+    def covariance(Z, population, beta, nu, scale, drawn, sweep, stream, seed, chain):
+        recorder.sites.extend((sweep, row, stream) for row in range(len(drawn)))
+        drawn[:] = np.eye(len(drawn))
+
+    monkeypatch.setattr(hierarchical_slice, "draw_population", population)
+    monkeypatch.setattr(hierarchical_slice, "draw_group_covariance", covariance)
     keys = Keys(1, (0,))
     state = model.start(keys)
     for sweep in (1, 2):
         state = model.step(state, sweep, keys)
     assert len(set(recorder.sites)) == len(recorder.sites) > 100
+
+
+@pytest.mark.parametrize("n_groups", [3, 150])
+def test_population_and_covariance_are_those_of_dense_formulas(n_groups):
+    """Means and precisions by NumPy's linear algebra from the same normals, more groups than a piece."""
+    rng = np.random.default_rng(19)
+    X, y, groups = table(rng, (2,) * n_groups)
+    model = sampler(X, y, groups, rng.standard_normal((n_groups, 2)))
+    state, d, q = model.start(KEYS), model.d, model.Z.shape[1]
+    A = rng.standard_normal((d, 9))
+    V, beta = A @ A.T, state["beta"]
+    Q = np.empty((d, d))
+    assert population.invert_covariance(V, Q, np.empty((2, d, d)))
+    np.testing.assert_allclose(Q, np.linalg.inv(V), rtol=1e-10)
+    drawn = np.empty((q, d))
+    given = model.W, model.eigenvalues, model.U, beta[0], Q, model.ridge, drawn
+    assert population.draw_population(*given, 3, POPULATION, 5, 1)
+    P = np.kron(model.Z.T @ model.Z, Q) + np.eye(q * d) * model.ridge
+    z = Host(1).normals(Keys(5, (1,)), 3, POPULATION, q * d)[0].reshape(q, d)
+    rows = [
+        np.linalg.solve(np.linalg.cholesky(eigenvalue * Q + model.ridge * np.eye(d)).T, z[k])
+        for k, eigenvalue in enumerate(model.eigenvalues)
+    ]
+    mean = np.linalg.solve(P, (model.Z.T @ beta[0] @ Q).ravel()).reshape(q, d)
+    np.testing.assert_allclose(drawn, mean + model.U @ np.array(rows), rtol=1e-9, atol=1e-12)
+    covariance = np.empty((d, d))
+    nu = model.nu + n_groups
+    population.draw_group_covariance(model.Z, drawn, beta[0], nu, 1.5, covariance, 3, COVARIANCE, 5, 1)
+    away = beta[0] - model.Z @ drawn
+    expected = inverse_wishart(nu, 1.5 * np.eye(d) + away.T @ away, NOTHING, 3, 0, COVARIANCE, 5, 1)
+    np.testing.assert_allclose(covariance, expected, rtol=1e-10)
+    assert not population.invert_covariance(-V, Q, np.empty((2, d, d)))
+    assert not population.draw_population(*given[:4], -V, *given[5:], 3, POPULATION, 5, 1)
 
 
 @pytest.mark.parametrize("kept", ["float32", pytest.param("uint8", marks=pytest.mark.slow)])

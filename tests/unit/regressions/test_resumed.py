@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 import xarray
+import yaml
 
 from mmgibbs.cli import main
 from mmgibbs.regressions.estimator import make_arrays
@@ -19,6 +20,7 @@ from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
 from mmgibbs.regressions.registry import find_plugin, plugin_names
 from mmgibbs.runs.checkpoints import Checkpoints
+from mmgibbs.runs.fingerprint import settings
 
 RNG = np.random.default_rng(17)
 N, BURN_IN, SAMPLES = 60, 9, 13
@@ -134,6 +136,17 @@ def test_a_regression_that_is_stopped_goes_on(folder, monkeypatch, capsys):
         np.testing.assert_array_equal(draws(folder / "run")[name], values)
     record = json.loads((folder / "run" / "run.json").read_text())
     assert record["sweeps_per_chain"] == 60 and record["begun"] == "extended" and record["kept_draws_per_chain"] == 25
+
+
+def test_a_regression_continues_on_another_device_and_not_with_another_seed():
+    def settings_of(text):
+        return settings(yaml.safe_load(text))
+
+    on_a_gpu = ANALYSIS.replace("seed: 3,", "seed: 3, device: gpu,")
+    assert on_a_gpu != ANALYSIS and settings_of(on_a_gpu) == settings_of(ANALYSIS)
+    assert settings_of(on_a_gpu.replace("seed: 3", "seed: 4")) != settings_of(ANALYSIS)
+    mixed = {"sampler": {"device": "gpu"}}
+    assert settings(mixed) != settings({"sampler": {"device": "cpu"}})
 
 
 def test_a_checkpoint_that_cannot_be_written_is_told(folder, monkeypatch, capsys):

@@ -7,9 +7,9 @@ from helpers.finished_run import write_run
 from helpers.html_page import Page
 
 from mmgibbs.report import make
-from mmgibbs.report.matrices import correlation_tables
+from mmgibbs.report.matrices import correlation_tables, sorted_by_similarity
 from mmgibbs.report.terminal import MAX_COMPONENTS, matrices_as_text
-from mmgibbs.results.matrices import covariance_matrices
+from mmgibbs.results.matrices import CovarianceMatrix, covariance_matrices
 from mmgibbs.results.tables import SUMMARY_COLUMNS
 
 
@@ -87,3 +87,22 @@ def test_the_page_has_a_heat_map(tmp_path):
     assert "Correlations: genetic" in page.text and "Below the diagonal the correlation, above it its" in page.text
     write_run(tmp_path / "single")
     assert "Correlations: " not in make.make_report([tmp_path / "single"]).read_text()
+
+
+def test_similar_components_are_beside_each_other():
+    """Two groups of three, mixed in the summary: correlations .9 within, 0 between."""
+    labels = ["a1", "b1", "a2", "b2", "a3", "b3"]
+    group = np.array([label[0] for label in labels])
+    correlations = np.where(group[:, None] == group, 0.9, 0.0)
+    np.fill_diagonal(correlations, 1.0)
+    matrix = CovarianceMatrix("line", tuple(labels), np.ones(6), correlations, correlations, np.full((6, 6), 0.1))
+    ordered = sorted_by_similarity(matrix)
+    assert {ordered.labels[:3], ordered.labels[3:]} != {ordered.labels}
+    assert len({label[0] for label in ordered.labels[:3]}) == 1 and sorted(ordered.labels) == sorted(labels)
+    position = [ordered.labels.index(label) for label in labels]
+    np.testing.assert_array_equal(ordered.correlations[np.ix_(position, position)], correlations)
+
+
+def test_few_components_keep_their_order():
+    matrix = CovarianceMatrix("g", ("b", "a"), np.ones(2), np.eye(2), np.eye(2), np.zeros((2, 2)))
+    assert sorted_by_similarity(matrix) is matrix

@@ -1,6 +1,8 @@
 """`sampler.method: reml` from the analysis file to the run folder: what is written, what is refused."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import polars as pl
@@ -295,3 +297,18 @@ def test_every_kind_of_analysis_converges(tmp_path, name):
     assert result.summary["sd"].null_count() == 0
     random = result.solutions.filter(pl.col("pev").is_not_null())
     assert random.height and (random["pev"] > 0).all()
+
+
+def test_reml_imports_neither_sweeps_nor_chains(folder):
+    """A process that estimates variances by REML waits for no engine that samples, and for no sampler."""
+    script = """
+import sys
+from mmgibbs.cli import main
+assert main(["run", "analysis.yaml", "--quiet", "--no-report"]) == 0
+needless = ("mmgibbs.engines.coloured", "mmgibbs.engines.hybrid", "mmgibbs.engines.pcg", "mmgibbs.sampler.markers",
+            "mmgibbs.sampler.marginal", "mmgibbs.sampler.chain", "mmgibbs.regressions", "mmgibbs.report.plots",
+            "matplotlib")
+print(sorted(name for name in sys.modules if name.startswith(needless)))
+"""
+    outcome = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert outcome.stdout.strip() == "[]"

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import numpy as np
 
-from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.posterior.parameters import Parameter
+from mmgibbs.sampler.interweave import CholeskyPrior
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,41 @@ class Effects:
 
 
 @dataclass(frozen=True)
+class ScalePrior:
+    """Prior of the scale of all effects at once: a moves to c a, and every variance of effects to c^2 times itself.
+
+    Given the standardised effects, v the variance that is common to them,
+
+        log p(c) = exponent log|c| - scale / (2 c^2 v) - precision c^2 / 2 + constant,     c = 1 now
+    """
+
+    v: float
+    exponent: float
+    scale: float = 0.0
+    precision: float = 0.0
+
+    @property
+    def of_root(self) -> CholeskyPrior:
+        """Without the last term, which is that of a normal: the prior of the root of v."""
+        return CholeskyPrior(((0, 0),), np.array([self.exponent]), np.array([[self.scale]]))
+
+
+def inverse_chi_square_scale(v: float, df: float, scale: float) -> ScalePrior:
+    """Prior of the scale where v ~ scale / chi2(df): the density of v, times the derivative 2 c v of c^2 v."""
+    return ScalePrior(v, 1.0 - (df + 2), scale)
+
+
+def inverse_gamma_scale(v: float, shape: float, rate: float) -> ScalePrior:
+    """Prior of the scale where 1/v ~ Gamma(shape, rate)."""
+    return inverse_chi_square_scale(v, 2 * shape, 2 * rate)
+
+
+def gamma_scale(v: float, shape: float, rate: float) -> ScalePrior:
+    """Prior of the scale where v ~ Gamma(shape, rate)."""
+    return ScalePrior(v, 2 * shape - 1, precision=2 * rate * v)
+
+
+@dataclass(frozen=True)
 class Site:
     """Where the random numbers of a term come from."""
 
@@ -61,8 +96,8 @@ class MarkerPrior(Protocol):
         """Names and dimensions of `draws`."""
 
     @property
-    def common(self) -> CovarianceModel | None:
-        """Prior of the variance that scales all effects, where there is one that is sampled."""
+    def scaling(self) -> ScalePrior | None:
+        """Prior of the scale of all effects; None where it is not sampled."""
 
     def conditional(self) -> Normals | Mixture: ...
 
@@ -70,7 +105,7 @@ class MarkerPrior(Protocol):
         """Draw what the conditional depends on, given the effects."""
 
     def rescale(self, square: float) -> None:
-        """The common variance goes to `square` times itself, the effects with it."""
+        """Multiply the variance of each effect by `square`, as its scale is: the effects moved by the root."""
 
     @property
     def variance(self) -> float:

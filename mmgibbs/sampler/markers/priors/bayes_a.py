@@ -13,10 +13,9 @@ import numpy as np
 
 from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.purpose import MARKER_SHARES, stream
-from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.markers import MarkerPriorSpec
 from mmgibbs.posterior.parameters import Parameter
-from mmgibbs.sampler.markers.priors.base import Effects, Mixture, Normals, Site
+from mmgibbs.sampler.markers.priors.base import Effects, Mixture, Normals, ScalePrior, Site, gamma_scale
 from mmgibbs.sampler.markers.priors.common import Shares, chi_squares
 
 OF_SCALE = 1 << 16  # level of the draw of S, apart from those of pi
@@ -26,7 +25,6 @@ class OwnVariances:
     """BayesA. options: shape, rate of the gamma prior of S; shape None: S is fixed."""
 
     n_classes = 1
-    common: CovarianceModel | None = None
 
     def __init__(self, spec: MarkerPriorSpec, p: int, site: Site):
         self.df, self.S, self.site = spec.df, spec.scale, site
@@ -41,8 +39,13 @@ class OwnVariances:
     def variance(self) -> float:
         return float(self.v.mean())
 
+    @property
+    def scaling(self) -> ScalePrior | None:
+        return None if self.shape is None else gamma_scale(self.S, self.shape, self.rate)
+
     def rescale(self, square: float) -> None:
-        raise AssertionError("there is no variance common to all effects")
+        self.S *= square
+        self.v = self.v * square
 
     def update(self, effects: Effects, number: int) -> None:
         inside = effects.of_class > 0

@@ -11,7 +11,7 @@ from mmgibbs.model.covariance import CovarianceModel, full_block
 from mmgibbs.model.markers import MarkerPriorSpec
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import START_SCALES, draw_covariance
-from mmgibbs.sampler.markers.priors.base import Effects, Site
+from mmgibbs.sampler.markers.priors.base import Effects, ScalePrior, Site, inverse_chi_square_scale
 from pedigree.kernels import kernel
 
 
@@ -26,12 +26,18 @@ class CommonVariance:
         )
         self.v = start
         self.beside: tuple[float, int] = 0.0, 0  # squares, of so many, that share the variance with the effects
-        self.common = None if spec.fixed else self.model
         self.parameters: dict[str, Parameter] = {"variance": Parameter((), "variance of an effect")}
 
     @property
     def variance(self) -> float:
         return self.v
+
+    @property
+    def scaling(self) -> ScalePrior | None:
+        if self.model.fixed:
+            return None
+        df, scale = self.model.prior((0,))
+        return inverse_chi_square_scale(self.v, df, float(scale[0, 0]))
 
     def rescale(self, square: float) -> None:
         self.v *= square

@@ -14,10 +14,9 @@ import numpy as np
 from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.purpose import MARKER_LOCAL, MARKER_SHARES, stream
 from mmgibbs.draws.shrinkage import horseshoe_auxiliary_rate, horseshoe_rate
-from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.markers import MarkerPriorSpec
 from mmgibbs.posterior.parameters import Parameter
-from mmgibbs.sampler.markers.priors.base import Effects, Normals, Site
+from mmgibbs.sampler.markers.priors.base import Effects, Normals, ScalePrior, Site, inverse_gamma_scale
 from pedigree.kernels import kernel
 
 
@@ -25,7 +24,6 @@ class Horseshoe:
     """options: global_scale A. The start of the variance is tau^2."""
 
     n_classes = 1
-    common: CovarianceModel | None = None
 
     def __init__(self, spec: MarkerPriorSpec, p: int, site: Site):
         self.site, self.A2 = site, float(spec.options["global_scale"]) ** 2
@@ -40,8 +38,12 @@ class Horseshoe:
     def variance(self) -> float:
         return self.tau2
 
+    @property
+    def scaling(self) -> ScalePrior:
+        return inverse_gamma_scale(self.tau2, 0.5, 1 / self.xi)
+
     def rescale(self, square: float) -> None:
-        raise AssertionError("the horseshoe is not rescaled")
+        self.tau2 *= square
 
     def update(self, effects: Effects, number: int) -> None:
         squares, at = effects.a**2, stream(MARKER_LOCAL, self.site.term)

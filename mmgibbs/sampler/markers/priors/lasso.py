@@ -14,10 +14,9 @@ from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.inverse_gaussian import inverse_gaussian
 from mmgibbs.draws.purpose import MARKER_LOCAL, MARKER_SHARES, stream
 from mmgibbs.draws.shrinkage import lasso_means, lasso_rate
-from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.markers import MarkerPriorSpec
 from mmgibbs.posterior.parameters import Parameter
-from mmgibbs.sampler.markers.priors.base import Effects, Normals, Site
+from mmgibbs.sampler.markers.priors.base import Effects, Normals, ScalePrior, Site, inverse_gamma_scale
 from pedigree.kernels import kernel
 
 
@@ -25,7 +24,6 @@ class Lasso:
     """options: shape, rate of the gamma prior of lambda^2. The start of the variance is the mean of tau^2."""
 
     n_classes = 1
-    common: CovarianceModel | None = None
 
     def __init__(self, spec: MarkerPriorSpec, p: int, site: Site):
         self.site, self.shape, self.rate = site, spec.options["shape"], spec.options["rate"]
@@ -39,8 +37,13 @@ class Lasso:
     def variance(self) -> float:
         return 2 / self.lambda2
 
+    @property
+    def scaling(self) -> ScalePrior:
+        return inverse_gamma_scale(1 / self.lambda2, self.shape, self.rate)
+
     def rescale(self, square: float) -> None:
-        raise AssertionError("the lasso is not rescaled")
+        self.v = self.v * square
+        self.lambda2 /= square
 
     def update(self, effects: Effects, number: int) -> None:
         at = stream(MARKER_LOCAL, self.site.term)

@@ -1,0 +1,48 @@
+"""The structure of a covariance matrix, from its section of the analysis and the size of its traits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mmgibbs.build.priors import half_t_prior
+from mmgibbs.config.structures import Structure as Section
+from mmgibbs.config.variances import HalfT, HalfTScale, Variance
+from mmgibbs.errors import ModelError
+from mmgibbs.model.design import Design
+from mmgibbs.model.structures.antedependence import Antedependence
+from mmgibbs.model.structures.base import Structure
+from mmgibbs.model.structures.correlated import Autoregressive, CompoundSymmetry
+from mmgibbs.model.structures.factor_analytic import FactorAnalytic
+from mmgibbs.model.terms import Term
+
+
+def make_structure(
+    spec: Variance, term: Term, labels: Sequence[str], design: Design, phenotypic: np.ndarray
+) -> Structure | None:
+    """None for a full or diagonal matrix. phenotypic (T,): variance of each trait."""
+    section = spec.structure
+    if not section.is_structured:
+        return None
+    sd = np.sqrt(phenotypic[term.component_trait])
+    given = spec.prior if isinstance(spec.prior, HalfT) else HalfT(half_t=HalfTScale())
+    prior = half_t_prior(given, term.name, labels, list(term.component_trait), design, phenotypic)
+    structure = _of_kind(section, len(labels), prior.A, prior.nu, sd)
+    if isinstance(structure, FactorAnalytic) and term.n_prior_levels < structure.k + structure.factors:
+        raise ModelError(
+            f"variances.{term.name}.structure: expected at least {structure.k + structure.factors} levels of "
+            f"{term.name} for {structure.factors} factors of {structure.k} components, got {term.n_prior_levels}; "
+            "take fewer components, or structure: compound_symmetry"
+        )
+    return structure
+
+
+def _of_kind(section: Section, k: int, A: np.ndarray, nu: float, sd: np.ndarray) -> Structure:
+    equal = section.variances == "equal"
+    if section.kind == "factor_analytic":
+        size = sd if section.loading_sd is None else section.loading_sd * sd
+        return FactorAnalytic(k, section.factors or 1, equal, A, size, nu)
+    if section.kind == "antedependence":
+        return Antedependence(k, equal, A, sd, nu)
+    return (Autoregressive if section.kind == "ar1" else CompoundSymmetry)(k, equal, A, nu)

@@ -1,0 +1,85 @@
+"""The text of a drafted analysis: from a guess, or from a formula."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from mmgibbs.config.schema import MODELINE
+from mmgibbs.draft.guess import Guess
+from mmgibbs.draft.method import Method, method_lines
+from mmgibbs.draft.write import analysis_text, explain_guess, file_name, relative_path
+from mmgibbs.formula.model import translate_formula
+from mmgibbs.formula.text import write_analysis
+
+
+class DraftText(Protocol):
+    """Writes an analysis file with any method of estimation."""
+
+    def write(self, method: Method) -> str:
+        """Return the text of the file."""
+
+    def explain(self) -> list[str]:
+        """Say what was decided, a line each."""
+
+
+@dataclass(frozen=True)
+class TextOfGuess:
+    """What was guessed from the tables, to be written to `path`."""
+
+    guess: Guess
+    path: Path
+
+    def write(self, method: Method) -> str:
+        """Return the text of the file."""
+        return analysis_text(self.guess, self.path, method)
+
+    def explain(self) -> list[str]:
+        """Say what was guessed."""
+        return explain_guess(self.guess)
+
+
+@dataclass(frozen=True)
+class TextOfFormula:
+    """A formula with its tables, to be written to `path`."""
+
+    formula: str
+    family: str
+    phenotypes: Path
+    pedigree: Path | None
+    genotypes: Path | None
+    path: Path
+
+    @cached_property
+    def _translated(self) -> tuple[dict[str, Any], list[str]]:
+        name = file_name(self.path)
+        tables = (self.phenotypes, self.pedigree, self.genotypes)
+        return translate_formula(self.formula, *tables, family=self.family, name=name)
+
+    def write(self, method: Method) -> str:
+        """Return the text of the file; paths are relative to its folder."""
+        analysis, _ = self._translated
+        folder = self.path.parent
+        data = {key: relative_path(v, folder) if isinstance(v, Path) else v for key, v in analysis["data"].items()}
+        traits = analysis["traits"]
+        is_normal = isinstance(traits, list) or not any("type" in keys for keys in traits.values())
+        head = [
+            "Written by mmgibbs init from the formula",
+            f"  {' '.join(self.formula.split())}",
+            *self.explain(),
+            f"Next: mmgibbs run {shlex.quote(self.path.name)}",
+        ]
+        lines = [
+            write_analysis(analysis | {"data": data}, head).rstrip("\n"),
+            *method_lines(method, offers_reml=is_normal and self.genotypes is None),
+            f"output: {{directory: runs/{analysis['name']}}}  # relative to where the command runs",
+        ]
+        return MODELINE + "\n".join(lines) + "\n"
+
+    def explain(self) -> list[str]:
+        """Say what was decided where the formula does not say."""
+        _, notes = self._translated
+        return [f"note: {note}" for note in notes]

@@ -1,0 +1,61 @@
+"""Which form of the restricted likelihood takes less time: estimated by operations, before anything large is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mmgibbs.likelihood.base import Likelihood
+from mmgibbs.likelihood.coefficients import Blocks
+from mmgibbs.likelihood.restricted import OPERATIONS_OF_POINT, RestrictedLikelihood
+from mmgibbs.likelihood.spectral import OneRelationship, SpectralLikelihood, one_relationship
+from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
+from mmgibbs.model.design import Design
+
+POINTS = 8.0  # at which an iteration evaluates a likelihood
+SOLUTION = "a machine with more memory, or sampler.method: gibbs"
+
+
+def restricted_likelihood(
+    design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]
+) -> Likelihood:
+    """The quicker form; of_terms, of_residuals: components that may covary (see coefficients).
+
+    DeviceError where it does not fit into memory.
+    """
+    known = _that_fits(one_relationship(design))
+    if known is not None and known.operations < POINTS * OPERATIONS_OF_POINT * _least_operations(design):
+        spectral = _spectral(known)  # without the pattern of a dense factor, which takes long
+        if spectral is not None:
+            return spectral
+    sparse = RestrictedLikelihood(design, of_terms, of_residuals)
+    if known is not None and known.operations < POINTS * sparse.operations:
+        spectral = _spectral(known)
+        if spectral is not None:
+            return spectral
+    nonzeros = sparse.coefficients.symbolic.nonzeros
+    refuse_beyond_free(
+        sparse.bytes, f"a sparse factor of {design.n_equations:,} equations ({nonzeros:,} elements)", SOLUTION
+    )
+    return sparse
+
+
+def _least_operations(design: Design) -> float:
+    """Of a factor: of its dense blocks."""
+    of_blocks = (t.relationship.dense for t in design.terms)
+    sizes = (design.n_traits * block.levels.size for block in of_blocks if block is not None)
+    return sum(float(size) ** 3 / 3.0 for size in sizes)
+
+
+def _that_fits(known: OneRelationship | None) -> OneRelationship | None:
+    free = free_bytes()
+    return known if known is None or free is None or known.bytes <= free else None
+
+
+def _spectral(known: OneRelationship) -> SpectralLikelihood | None:
+    """None where fixed effects depend on each other: the sparse form says which."""
+    try:
+        return SpectralLikelihood(known)
+    except np.linalg.LinAlgError:
+        return None

@@ -1,0 +1,50 @@
+"""W, which says what each observation is the sum of, as a sparse matrix: fitted values and their transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import scipy
+
+from mmgibbs.model.design import Design
+
+
+class Incidence:
+    """W of a design: y = W theta + e, records and levels in model order."""
+
+    def __init__(self, design: Design):
+        sizes = [t.n_levels * t.n_components for t in design.terms]
+        self.shape = design.y.shape
+        entries = list(_list_entries(design))
+        rows, columns, values = (np.concatenate(arrays) for arrays in zip(*entries, strict=True))
+        order = np.argsort(rows, kind="stable")  # effects stay in their order, and sums their bits
+        ends = np.cumsum(np.bincount(rows, minlength=design.y.size))
+        shape = (design.y.size, sum(sizes))
+        self._W = scipy.sparse.csr_array((values[order], columns[order], np.append(0, ends)), shape=shape)
+        self._transposed = scipy.sparse.csr_array(self._W.T)
+
+    def fit(self, thetas: Sequence[np.ndarray]) -> np.ndarray:
+        """(n, T, m) W Theta; thetas: (q, k, m) per term."""
+        m = thetas[0].shape[2]
+        return (self._W @ np.concatenate([theta.reshape(-1, m) for theta in thetas])).reshape(*self.shape, m)
+
+    def add_up(self, u: np.ndarray) -> np.ndarray:
+        """(places, m) W'u; u (n, T, m)."""
+        return self._transposed @ u.reshape(-1, u.shape[2])
+
+
+def _list_entries(design: Design) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """(row, column, value) of W, one scalar effect after another; a record that meets a level twice has both."""
+    first, T = 0, design.n_traits
+    for term in design.terms:
+        k, component = term.n_components, 0
+        for effect in term.effects:
+            met = np.flatnonzero(effect.level >= 0)
+            place = first + effect.level[met].astype(np.int64) * k
+            for trait in effect.traits:
+                for a in range(effect.n_regressors):
+                    z = np.ones(met.size) if effect.covariates is None else effect.covariates[met, a].astype(float)
+                    yield met * T + trait, place + component, z
+                    component += 1
+        first += term.n_levels * k

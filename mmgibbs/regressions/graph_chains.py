@@ -1,0 +1,104 @@
+"""Chains of a regression on a GPU whose sweep is a graph of kernels: what they share, whatever the regression."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from mmgibbs.machine.arena import Arena
+from mmgibbs.machine.device import Device, Shape, struct
+from mmgibbs.machine.gpu_queue import GpuQueue
+from mmgibbs.machine.ring import Ring, count_slots
+from mmgibbs.regressions.protocol import Keys, State
+from mmgibbs.regressions.spd import SpdFactors
+
+C_TYPES = {"float64": "double", "float32": "float", "uint8": "unsigned char", "int8": "signed char"}
+RING_TEXT = (Path(__file__).resolve().parent / "cuda" / "ring.cuh").read_text(encoding="utf-8")
+Shapes = dict[str, tuple[int, ...]]
+
+
+class GraphChains(ABC):
+    """Chains in lockstep on a device, and the ring of their kept draws. See protocol.DeviceChains.
+
+    shapes: of the state, float64, by name; kept: the names whose draws `log` needs, in the order of a slot. `burn_in`
+    sweeps are thrown away, then every `thin`-th is kept. DeviceError where the device has too little memory.
+
+    Every kernel finds the number of its sweep in the buffer "sweep", (C,) uint32, which the last kernel of a sweep
+    raises; "chain", (C,) uint32, has the chains' numbers.
+    """
+
+    def __init__(
+        self,
+        device: Device | None,
+        keys: Keys,
+        burn_in: int,
+        thin: int,
+        shapes: Shapes,
+        kept: Sequence[str],
+        remedy: str,
+    ):
+        self.keys, self.burn_in, self.thin, self.shapes, self.kept = keys, burn_in, thin, shapes, kept
+        self.queue = GpuQueue(device, remedy)
+        sizes = [int(np.prod(shapes[name])) for name in kept]
+        places = np.concatenate([[0], np.cumsum(sizes)])
+        self.places = dict(zip(kept, places[:-1].tolist(), strict=True))
+        self.slot_values = int(places[-1])
+
+    def compile(self, text: str, names: Sequence[str], factors: SpdFactors | None = None) -> None:
+        """Compile the kernels of these names, and that of the factors, and keep them in `kernels`."""
+        self.kernels = self.queue.kernels(text, list(names))
+        if factors is not None:
+            name = [factors.kernel_name]
+            self.kernels |= self.queue.kernels(text, name, cooperative=factors.is_cooperative)
+
+    def allocate(self, constants: Mapping[str, np.ndarray], buffers: Mapping[str, tuple[Shape, npt.DTypeLike]]) -> None:
+        """Make the arena: data, state, ring and what else the kernels need."""
+        C = len(self.keys)
+        slots = (count_slots(8 * self.slot_values), self.slot_values)
+        state = {name: (shape, np.float64) for name, shape in self.shapes.items()}
+        every = {**state, **buffers, "slots": (slots, np.float64), "sweep": (C, np.uint32)}
+        self.arena = Arena(self.queue, {**constants, "chain": np.array(self.keys.chains, np.uint32)}, every)
+        self.slots = struct(
+            slots=self.arena.address("slots"),
+            slot_values=np.uint64(self.slot_values),
+            n_slots=np.uint32(slots[0]),
+            burn_in=np.uint32(self.burn_in),
+            thin=np.uint32(self.thin),
+        )
+        self.ring = Ring(self.queue, self.arena["slots"])
+
+    @abstractmethod
+    def launch_sweep(self) -> None:
+        """Launch the kernels of a sweep, the same with the same arguments every time."""
+
+    def prepare(self) -> None:  # noqa: B027  nothing where the state is all that a sweep reads
+        """Compute what the first sweep reads besides the state."""
+
+    def load(self, state: State, number: int) -> None:
+        """Take the state after sweep `number`, host arrays."""
+        for name in self.shapes:
+            self.queue.write(self.arena[name], np.ascontiguousarray(state[name], np.float64))
+        self.queue.write(self.arena["sweep"], np.full(len(self.keys), number + 1, np.uint32))
+        self.prepare()
+        self.ring = Ring(self.queue, self.arena["slots"], max(0, number - self.burn_in) // self.thin)
+
+    def sweep(self) -> None:
+        """Queue one sweep of all chains; nothing is waited for."""
+        self.queue.repeat("sweep", self.launch_sweep)
+
+    def fetch(self) -> State:
+        """Wait for the sweeps that were queued; the state after the last."""
+        return {name: self.queue.read(self.arena[name]) for name in self.shapes}
+
+    def take_kept(self) -> list[State]:
+        """Wait for the sweeps that were queued; the kept states that were not taken before."""
+        return [self._state_in(values) for values in self.ring.take()]
+
+    def _state_in(self, values: np.ndarray) -> State:
+        """The state in a slot of the ring."""
+        ends = {name: place + int(np.prod(self.shapes[name])) for name, place in self.places.items()}
+        return {n: values[place : ends[n]].reshape(self.shapes[n]) for n, place in self.places.items()}

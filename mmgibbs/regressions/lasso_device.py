@@ -1,0 +1,130 @@
+"""The Bayesian lasso on a GPU: three kernels and the factor (p <= n), or five and the factor, for all chains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mmgibbs.draws.purpose import (
+    REGRESSION_COEFFICIENT,
+    REGRESSION_GLOBAL_SCALE,
+    REGRESSION_LOCAL_SCALE,
+    REGRESSION_RESIDUAL,
+    stream,
+)
+from mmgibbs.draws.shrinkage import SMALLEST
+from mmgibbs.draws.source import cuda_source
+from mmgibbs.machine.device import Device, Shape, struct
+from mmgibbs.regressions.graph_chains import C_TYPES, RING_TEXT, GraphChains
+from mmgibbs.regressions.protocol import Keys
+from mmgibbs.regressions.spd import TILE, SpdFactors
+
+if TYPE_CHECKING:
+    from mmgibbs.regressions.lasso import LassoSampler
+
+TEXT = (Path(__file__).resolve().parent / "cuda" / "lasso.cu").read_text(encoding="utf-8")
+THREADS = 256  # of a block, as in the kernels
+MAX_BLOCKS = 4096  # of kernels whose threads take several elements
+BY_GRAM = ("fill_gram", "draw_by_gram", "draw_scales")
+BY_ROWS = ("scale_rows", "fill_row_gram", "draw_residuals", "draw_by_rows", "draw_scales")
+REMEDY = "use fewer chains or predictors, precision: single, or device: cpu"
+COEFFICIENTS, NOISE, INTERCEPT = (np.uint32(stream(REGRESSION_COEFFICIENT, k)) for k in (0, 1, 2))
+RESIDUAL, LOCAL, GLOBAL = (
+    np.uint32(stream(purpose, 0)) for purpose in (REGRESSION_RESIDUAL, REGRESSION_LOCAL_SCALE, REGRESSION_GLOBAL_SCALE)
+)
+
+
+def source(values: npt.DTypeLike, real: npt.DTypeLike) -> str:
+    """The text of all kernels: `values` is the type of the predictors, `real` that in which they are multiplied."""
+    types = f"typedef {C_TYPES[np.dtype(values).name]} VALUE;\ntypedef {C_TYPES[np.dtype(real).name]} REAL;\n"
+    constants = f"namespace mmgibbs {{\nconst double SMALLEST_COEFFICIENT = {SMALLEST!r};\n}}\n"
+    return cuda_source("gamma", "inverse_gaussian", "spd") + RING_TEXT + types + constants + TEXT
+
+
+class LassoChains(GraphChains):
+    """The chains of a `LassoSampler` on a device."""
+
+    def __init__(self, sampler: LassoSampler, device: Device | None, keys: Keys, burn_in: int, thin: int):
+        self.sampler, C, p = sampler, len(keys), sampler.p
+        single = dict.fromkeys(("sigma2", "lambda2", "alpha"), (C, 1))
+        kept = ("beta", "sigma2", "lambda2", "alpha")
+        super().__init__(device, keys, burn_in, thin, {"beta": (C, p), "tau2": (C, p), **single}, kept, REMEDY)
+        self.n = sampler.X.n if sampler.is_wide else 0  # rows of the matrices, where those are of rows
+        self.factors = SpdFactors(C, self.n, self.n + 2) if sampler.is_wide else SpdFactors(C, p, p + 1)
+        names = BY_ROWS if sampler.is_wide else BY_GRAM
+        text = source(sampler.X.values.dtype, sampler.real)
+        self.compile(text, [f"mmgibbs::{name}" for name in names], self.factors)
+        self.allocate(self._constants(), self._buffers())
+        at = self.arena.address
+        self.factors.place(at("matrices"), at("diagonals"), at("arrived"))
+        self._make_structure()
+
+    def _constants(self) -> dict[str, np.ndarray]:
+        names = ("values", "centre", "scale", "y", "root") if self.n else ("gram", "right")
+        constants = {name: getattr(self.sampler.fit, name) for name in names}
+        return {name: values for name, values in constants.items() if values is not None}
+
+    def _buffers(self) -> dict[str, tuple[Shape, npt.DTypeLike]]:
+        C, p = len(self.keys), self.sampler.p
+        buffers: dict[str, tuple[Shape, npt.DTypeLike]] = {
+            "residuals": ((C, self.n or p), np.float64),
+            "arrived": (1, np.uint32),
+        }
+        if self.n:
+            buffers["H"] = ((C, self.n, p), self.sampler.real)
+        return buffers | {name: (shape, np.float64) for name, shape in self.factors.shapes.items()}
+
+    def _make_structure(self) -> None:
+        """struct Lasso of cuda/lasso.cu, with the same fields in the same order."""
+        s, o = self.sampler, self.sampler.options
+        buffers = (
+            "gram", "right", "values", "centre", "scale", "root", "y", "H", "residuals", "beta", "tau2", "sigma2",
+            "lambda2", "alpha", "sweep", "chain", "arrived",
+        )  # fmt: skip
+        addresses: dict[str, Any] = {name: self.arena.address(name) if name in self.arena else 0 for name in buffers}
+        numbers = {
+            "y_square": getattr(s.fit, "y_square", 0.0),
+            "mean": s.mean,
+            "n_records": s.n,
+            "residual_shape": o.residual_shape + 0.5 * (s.n - 1),
+            "residual_scale": o.residual_scale,
+            "penalty_shape": o.penalty_shape + s.p,
+            "penalty_rate": o.penalty_rate,
+        }
+        self.struct = struct(
+            **addresses,
+            **{name: np.float64(value) for name, value in numbers.items()},
+            places=np.array([self.places[name] for name in self.kept], np.uint64),
+            seed=np.uint32(self.keys.seed),
+            n=np.int32(self.n),
+            p=np.int32(s.p),
+            is_penalty_sampled=np.int32(o.penalty is None),
+        )
+
+    def launch_sweep(self) -> None:
+        """See GraphChains."""
+        C, p, both = len(self.keys), self.sampler.p, (self.struct, self.factors.struct)
+        if self.n:
+            tiles = -(-self.n // TILE)
+            self._launch("scale_rows", _count_blocks(C * self.n * p), *both)
+            self._launch("fill_row_gram", C * tiles * (tiles + 1), *both, COEFFICIENTS, NOISE)
+        else:
+            self._launch("fill_gram", _count_blocks(C * p * (p + 1)), *both)
+        self.factors.launch(self.kernels, self.queue.device.multiprocessors)
+        if self.n:
+            self._launch("draw_residuals", C, *both, RESIDUAL)
+            self._launch("draw_by_rows", _count_blocks(C * p), *both, COEFFICIENTS)
+        else:
+            self._launch("draw_by_gram", C, *both, RESIDUAL, COEFFICIENTS)
+        self._launch("draw_scales", C, self.struct, self.slots, INTERCEPT, LOCAL, GLOBAL)
+
+    def _launch(self, name: str, blocks: int, *arguments: Any) -> None:
+        self.kernels[f"mmgibbs::{name}"](blocks, THREADS, *arguments)
+
+
+def _count_blocks(n_elements: int) -> int:
+    """Blocks of a kernel with a thread for each element, or for several."""
+    return min(-(-n_elements // THREADS), MAX_BLOCKS)

@@ -1,0 +1,71 @@
+"""Loadings, specific variances and explained shares of factor-analytic matrices, a table for each term."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from mmgibbs.report.html_tables import Column, Number, Table, figure, known, number
+from mmgibbs.results.tables import was_drawn
+
+_LOADING = re.compile(r"^(?P<term>.+)\.loading\[(?P<component>.+):(?P<factor>\d+)\]$", re.DOTALL)
+
+
+def is_of_factors(parameter: str) -> bool:
+    """Whether a parameter stands in these tables, and so not in those of other parameters."""
+    kind, _, rest = parameter.partition("[")
+    return bool(rest) and kind.endswith((".loading", ".specific", ".explained"))
+
+
+def factor_tables(summary: pl.DataFrame) -> list[Table]:
+    """In the order of the summary."""
+    values = {name: (mean, sd) for name, mean, sd in summary.select("parameter", "mean", "sd").iter_rows()}
+    sizes: dict[str, tuple[list[str], int]] = {}
+    for name in values:
+        match = _LOADING.match(name)
+        if match is not None:
+            components, factors = sizes.setdefault(match["term"], ([], 0))
+            if match["component"] not in components:
+                components.append(match["component"])
+            sizes[match["term"]] = components, max(factors, int(match["factor"]))
+    drawn = was_drawn(summary)
+    return [_table(term, components, factors, values, drawn) for term, (components, factors) in sizes.items()]
+
+
+def _table(
+    term: str, components: list[str], factors: int, values: dict[str, tuple[float | None, float | None]], drawn: bool
+) -> Table:
+    numbers = range(1, factors + 1)
+    columns = [
+        Column("component"),
+        *(Column(f"factor {j}", "number") for j in numbers),
+        Column("specific variance", "number"),
+        Column("explained, %", "number", "share of the variance of the component that the factors explain"),
+    ]
+    rows = [
+        [
+            label,
+            *(_with_error(*values[f"{term}.loading[{label}:{j}]"]) for j in numbers),
+            _with_error(*values[f"{term}.specific[{label}]"]),
+            _per_cent(values[f"{term}.explained[{label}]"][0]),
+        ]
+        for label in components
+    ]
+    rows.append(["all, %", *(_per_cent(values[f"{term}.explained[{j}]"][0]) for j in numbers), None, None])
+    error = "posterior standard deviation" if drawn else "standard error"
+    note = (
+        f"Each with its {error}. Factors are turned to principal axes: the first explains most of all variances "
+        "together, the second most of the rest. The last row has what each explains of their sum."
+    )
+    return Table(f"Factors: {term}", columns, rows, note)
+
+
+def _with_error(mean: float | None, sd: float | None) -> Number | None:
+    if not known(mean):
+        return None
+    return Number(figure(mean) + (f" ± {figure(sd)}" if known(sd) and sd > 0 else ""), mean)
+
+
+def _per_cent(share: float | None) -> Number | None:
+    return Number(number(100 * share, 1), 100 * share) if known(share) else None

@@ -1,0 +1,59 @@
+"""Factor-analytic REML of the multi-environment trial of Besag & Higdon (1999), table besag.met of agridat.
+
+Six counties, replicates within counties fixed, hybrids random and independent, residual variances by county. The log
+likelihood was also computed with dense matrices: -3767.0651 at the maximum, where the specific variances of C2 and C5
+are 0.
+"""
+
+import polars as pl
+import pytest
+from helpers.support import ROOT
+
+import mmgibbs
+
+FILE = ROOT.parent / "shared" / "data" / "agridat" / "besag.met.txt"
+pytestmark = pytest.mark.skipif(not FILE.exists(), reason="needs ../shared/data/agridat")
+
+
+@pytest.fixture(scope="module")
+def trial():
+    table = pl.read_csv(FILE, separator="\t", null_values="NA")
+    counties = sorted(table["county"].unique())
+    by_county = [pl.when(county=c).then("yield").alias(c) for c in counties]
+    return table.select("gen", "rep", *by_county), counties
+
+
+def fitted(trial, path, structure):
+    records, counties = trial
+    return mmgibbs.run(
+        {
+            "data": {"phenotypes": records},
+            "traits": counties,
+            "model": {"fixed": {"rep": {}}, "random": {"gen": {}}},
+            "variances": {"gen": {"structure": structure}, "residual": {"structure": "diagonal"}},
+            "sampler": {"method": "reml"},
+            "output": {"directory": str(path)},
+        },
+        progress=False,
+    )
+
+
+def test_one_factor(trial, tmp_path):
+    result = fitted(trial, tmp_path / "run", "factor_analytic")
+    assert result.info["converged"]
+    assert result.info["log_likelihood_without_2_pi"] == pytest.approx(-3767.0651, abs=5e-4)
+    notes = " ".join(result.info["notes"])
+    assert "specific[C2] is on the boundary" in notes and "specific[C5] is on the boundary" in notes
+    summary = dict(result.summary.select("parameter", "mean").iter_rows())
+    loadings = [summary[f"gen.loading[C{i}:1]"] for i in range(1, 7)]
+    assert loadings == pytest.approx([6.603, 6.676, 7.829, 5.340, 8.929, 3.499], abs=2e-3)
+    specific = [summary[f"gen.specific[C{i}]"] for i in (1, 3, 4, 6)]
+    assert specific == pytest.approx([6.293, 24.81, 1.46, 10.36], abs=0.02)
+
+
+def test_more_structure_has_a_lower_likelihood(trial, tmp_path):
+    full = fitted(trial, tmp_path / "full", "full").info["log_likelihood"]
+    two = fitted(trial, tmp_path / "two", {"kind": "factor_analytic", "factors": 2}).info["log_likelihood"]
+    one = fitted(trial, tmp_path / "one", "factor_analytic").info["log_likelihood"]
+    equal = fitted(trial, tmp_path / "equal", "compound_symmetry").info["log_likelihood"]
+    assert full + 1e-3 > two > one > equal

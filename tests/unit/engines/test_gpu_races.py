@@ -1,0 +1,34 @@
+"""No two threads of a block race in the sums of the structured engine's kernels, and a missing barrier is noticed."""
+
+import numpy as np
+import pytest
+from helpers.races import run_with_threads, without_barrier
+
+from mmgibbs.engines.coloured_gpu.source import source
+
+MAIN = """
+int main() {
+    static double scratch[4 * 1000], sums[4];
+    for (int i = 0; i < 4000; ++i) scratch[i] = i;
+    run([] { mmgibbs::fold_strands(scratch, 1000, sums); }, 4, 128);
+    for (double value : sums) printf("%.17g ", value);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def text():
+    return source(np.dtype(np.float32), np.dtype(np.uint8))
+
+
+def test_strands_are_folded_without_a_race(tmp_path, text):
+    outcome = run_with_threads(tmp_path, "complete", text, MAIN)
+    assert outcome.has_ended and outcome.races == 0
+    expected = np.arange(4000.0).reshape(4, 1000).sum(1)
+    np.testing.assert_array_equal(np.array(outcome.printed.split(), float), expected)
+
+
+def test_a_barrier_that_is_taken_out_is_noticed(tmp_path, text):
+    place = "fold_strands(const double *scratch, word32 strands, double *out) {"
+    outcome = run_with_threads(tmp_path, "without", without_barrier(text, place), MAIN)
+    assert outcome.races or not outcome.has_ended

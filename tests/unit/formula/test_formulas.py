@@ -1,0 +1,314 @@
+"""Formulas beside their analysis files, and what a formula cannot say."""
+
+import builtins
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+from helpers.support import ROOT
+
+import mmgibbs
+from mmgibbs.cli import main
+from mmgibbs.config import load_config
+from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.formula import grammar
+from mmgibbs.formula.columns import Columns, read_columns
+from mmgibbs.formula.grammar import parse_formula
+from mmgibbs.formula.model import translate_formula
+from mmgibbs.formula.sections import build_sections, choose_related
+from mmgibbs.formula.text import write_analysis
+from mmgibbs.runs.model import MixedModel
+
+pytest.importorskip("formulaic", reason="needs formulaic: pip install formulaic")
+
+TABLE = yaml.safe_load((Path(__file__).parent / "formulas.yaml").read_text(encoding="utf-8"))
+NUMBERS = ("y", "y2", "score", "cases", "months", "year", "age", "temp", "a.b")
+CLASSES = ("ill", "sex", "herd", "animal", "sire", "line", "site", "rep", "my col", "residual")
+COLUMNS = Columns(NUMBERS + CLASSES, frozenset(NUMBERS), frozenset({"year"}))
+RELATED = re.compile(r"\| (animal|sire)\)|pedigree\(|single_step\(")
+SHEEP = ROOT / "data_samples" / "sheep"
+
+
+def sections_of(text, **settings):
+    parsed = parse_formula(text)
+    pedigree = "pedigree.csv" if RELATED.search(text) else None
+    _, _, related = choose_related(parsed, settings.pop("pedigree", pedigree), settings.pop("genotypes", None))
+    return build_sections(parsed, COLUMNS, related=related, **settings)
+
+
+def analysis_of(sections):
+    data = {"phenotypes": "records.csv", "pedigree": "pedigree.csv", "genotypes": "geno.bed"}
+    traits = sections.traits if any(sections.traits.values()) else list(sections.traits)
+    return {"name": "formula", "data": data, "traits": traits, "model": sections.model}
+
+
+@pytest.mark.parametrize("written", TABLE)
+def test_a_formula_and_its_analysis_file(written):
+    text, _, family = written.partition("  [")
+    sections = sections_of(text, family=family.removesuffix("]") or "normal")
+    expected = {"traits": ["y"], "fixed": {}} | TABLE[written]
+    made = analysis_of(sections)
+    assert {"traits": made["traits"]} | made["model"] == expected
+    loaded = load_config(made)
+    assert loaded.as_file() == load_config(yaml.safe_load(write_analysis(made))).as_file()
+
+
+def test_the_table_is_long():
+    assert len(TABLE) >= 60
+
+
+REFUSED = {
+    "y": "there is no '~'",
+    "~ sex": "out of place",
+    "y ~ sex ~ age": "several '~'",
+    "y ~": "lacks a term on one side",
+    "y ~ sex +": "lacks a term on one side",
+    "y ~ sex herd": "Missing operator between 'sex' and 'herd'",
+    "y ~ (1 | animal": "a parenthesis has no partner",
+    "y ~ poly(age": "it ends before this is closed by )",
+    "y ~ sex | herd": "out of place",
+    "y ~ (1 | a | b)": "out of place",
+    "y ~ .": "Unknown operator '.'",
+    "y ~ sex$age": "Unknown operator '$'",
+    "y ~ sx": "no column 'sx'; did you mean 'sex'",
+    "yy ~ sex": "no column 'yy'",
+    "y ~ (1 | anmal)": "no column 'anmal'; did you mean 'animal'",
+    "5 ~ sex": "the response is a number",
+    "y ~ 2*age": "2 is no effect",
+    "y ~ 'sex'": "is no effect",
+    "log(y) ~ sex": "make a column of log(y) in the table",
+    "cens(y, months) ~ sex": "type: censored, lower: COLUMN, upper: COLUMN",
+    "cbind() ~ sex": "expected columns",
+    "cbind(y, y) ~ sex": "the trait y stands twice",
+    "y*y2 ~ sex": "'*' before '~' cannot be read",
+    "y ~ s(age)": "smooth curves cannot be said; expected poly(COLUMN, 3)",
+    "y ~ log(age)": "make a column of its values in the table",
+    "y ~ age + factor(age)": "age is in it twice",
+    "y ~ age + poly(age, 2)": "age is in it twice",
+    "y ~ I(age**2)": "without the lower ones; add age",
+    "y ~ age + I(age**3)": "add I(age**2)",
+    "y ~ I(age + 1)": "I(age + 1) cannot be said",
+    "y ~ {age + 1}": "age + 1 cannot be said",
+    "y ~ poly(age, 2.5)": "expected poly(age, 2)",
+    "y ~ poly(age, 99)": "expected poly(age, 2)",
+    "y ~ poly(age)": "expected poly(age, 2)",
+    "y ~ legendre(age, 2, 1)": "expected legendre(age, 2) or legendre(age, 2, 1, 6)",
+    "y ~ C(sex, Treatment('f'))": "fixed: {COLUMN: {reference: LEVEL}}",
+    "y ~ sex:I(age**2)": "expected poly(age, 2) in it",
+    "y ~ poly(age, 2):temp": "a curve can be combined with classes",
+    "y ~ factor(age):age": "has the column age twice",
+    "y ~ sex:(1 | animal)": "expected + before and after it",
+    "y ~ sex:1": "0 and 1 cannot be combined by ':'",
+    "y ~ (sex + age)**age": "to a power of 1 to 6",
+    "y ~ sex - herd": "'-' removes herd, which stands nowhere before it",
+    "y ~ sex - (1 | animal)": "leave it out",
+    "y ~ (1 | sex + herd)": "write a term in parentheses for each",
+    "y ~ (0 | animal)": "has no coefficient",
+    "y ~ (1 | animal) + (1 | animal)": "repeats the intercept of (1 | animal)",
+    "y ~ (1 | animal) + (age | animal)": "expected (0 + ... | animal)",
+    "y ~ (sex | line)": "(1 | line) + (1 | line:sex)",
+    "y ~ (age + temp | line)": "covariates: [one, age, temp]",
+    "y ~ (age | line:site)": "make one column of line and site",
+    "y ~ (I(age**2) | line)": "expected poly(COLUMN, 2)",
+    "y ~ (0 + poly(age, 2) | line)": "expected 1 in place of 0",
+    "y ~ (poly(age, 2) || line)": "expected | in place of ||",
+    "y ~ (sex:age | line)": "an interaction before the bar",
+    "y ~ (1 | gr(animal, cov=A))": "with the pedigree given beside the formula",
+    "y ~ (1 | mm(sire, line))": "needs the analysis file",
+    "y ~ (1 | log(age))": "one of iid, pedigree, genomic",
+    "y ~ (1 | pedigree(line):site)": "combinations of columns are independent",
+    "y ~ offset(age)": "expected offset(log(COLUMN))",
+    "y ~ offset(log(months))": "expected family='poisson'",
+    "y ~ trait:sex": "no column 'trait'",
+}
+
+
+@pytest.mark.parametrize("text", list(REFUSED))
+def test_what_a_formula_cannot_say_is_refused_with_advice(text):
+    with pytest.raises(ConfigError, match=re.escape(REFUSED[text])) as error:
+        sections_of(text)
+    assert text.split("~")[0].strip() in str(error.value), "the message has the formula"
+
+
+@pytest.mark.parametrize("text", ["", "  ", None, 3, ["y ~ x"], "y ~ " + "x + " * 9000 + "x"])
+def test_what_is_no_formula_is_refused(text):
+    with pytest.raises(ConfigError, match="formula: expected"):
+        parse_formula(text)
+
+
+def test_advice_of_refusals_is_followed():
+    """The YAML that messages give is understood."""
+    for text in ("y ~ (age + temp | line)", "log(months) ~ sex"):
+        with pytest.raises(ConfigError) as error:
+            sections_of(text)
+        advice = re.search(r"((?:random|traits): \{.*\})", str(error.value))[1]
+        made = analysis_of(sections_of("y ~ sex"))
+        section = yaml.safe_load(advice)
+        made |= section if "traits" in section else {"model": made["model"] | section}
+        load_config(made)
+
+
+def test_families():
+    assert sections_of("cbind(y, cases) ~ sex", family={"cases": "poisson"}).traits == {
+        "y": {},
+        "cases": {"type": "count"},
+    }
+    assert sections_of("ill[yes] ~ sex", family="Bernoulli").traits == {"ill": {"type": "binary", "positive": "yes"}}
+    with pytest.raises(ConfigError, match="expected normal, gaussian, binary, .* got 'gamma'"):
+        sections_of("y ~ sex", family="gamma")
+    with pytest.raises(ConfigError, match="there is no trait 'z'"):
+        sections_of("y ~ sex", family={"z": "normal"})
+    with pytest.raises(ConfigError, match="cannot be combined with the family count"):
+        sections_of("ill[yes] ~ sex", family="count")
+
+
+def test_which_level_the_tables_are_of():
+    related = lambda text, *tables: choose_related(parse_formula(text), *tables)[2]
+    assert related("y ~ (1 | animal) + (1 | herd)", "p", None) == {"animal": "pedigree"}
+    assert related("y ~ (1 | animal) + (1 | herd)", None, "g") == {"animal": "genomic"}
+    assert related("y ~ (1 | animal) + (1 | herd)", "p", "g") == {"animal": "single_step"}
+    assert related("y ~ (1 | sire) + (1 | herd)", "p", None) == {"sire": "pedigree"}
+    assert related("y ~ (1 | line)", "p", {"file": "geno.bed", "quality": {}}) == {"line": "single_step"}
+    assert related("y ~ (1 | animal) + (1 | dam)", {"animal": "p", "dam": "p"}, None) == dict.fromkeys(
+        ("animal", "dam"), "pedigree"
+    )
+    assert related("y ~ (1 | pedigree(line)) + (1 | site)", "p", None) == {}
+    with pytest.raises(ConfigError, match="which level is it of"):
+        related("y ~ (1 | line) + (1 | site)", "p", None)
+    with pytest.raises(ConfigError, match="which level is it of"):
+        related("y ~ sex", "p", None)
+    with pytest.raises(ConfigError, match=r"there is no \(1 \| lin\); did you mean 'line'"):
+        related("y ~ (1 | line)", {"lin": "p"}, None)
+    with pytest.raises(ConfigError, match="expected one table for all levels"):
+        related("y ~ (1 | line) + (1 | sire)", {"line": "p", "sire": "q"}, None)
+
+
+def test_columns_of_numbers_are_covariates(tmp_path):
+    (tmp_path / "r.csv").write_text(
+        "id,herd,age,sex,empty\n" + "".join(f"a{i},{i % 3},{i / 7:.2f},f,NA\n" for i in range(30))
+    )
+    found = read_columns(tmp_path / "r.csv")
+    assert (found.numbers, found.codes) == ({"herd", "age"}, {"herd"})
+    frame = pl.DataFrame({"code": ["1", "2"], "n": [1, 2], "flag": [True, False]})
+    assert read_columns(frame).numbers == {"n"}, "text and truth values of a frame are classes"
+    pandas = pytest.importorskip("pandas")
+    assert read_columns(pandas.DataFrame({"code": ["1", "2"], "n": [1.5, None]})).numbers == {"n"}
+    with pytest.raises(ConfigError, match="expected the path of a table or a data frame, got int"):
+        read_columns(3)
+    with pytest.raises(DataError, match=r"none\.csv"):
+        read_columns(tmp_path / "none.csv")
+
+
+def test_codes_that_become_covariates_are_named():
+    assert sections_of("y ~ year").notes == [
+        "year has few whole numbers and is a covariate; factor(year) makes it a class"
+    ]
+    assert sections_of("y ~ factor(year) + age + (1 | year)").notes == []
+    assert "Legendre" in sections_of("y ~ (age | animal)").notes[0]
+
+
+@pytest.fixture(scope="module")
+def model():
+    records, pedigree = (
+        pl.read_csv(SHEEP / name, infer_schema_length=None) for name in ("shearings.csv", "pedigree.csv")
+    )
+    return mmgibbs.model(
+        "fleece_weight ~ flock_year + poly(age, 2) + flock:shearing_day + (1 | animal) + (1 | iid(animal))",
+        records.rename({"animal": "ewe"}).with_columns(animal="ewe"),
+        pedigree={"animal": pedigree},
+        name="fleece",
+    )
+
+
+def test_a_fit_is_that_of_the_analysis(model):
+    result = model.fit(method="reml", progress=False)
+    same = mmgibbs.run(
+        {
+            "name": "fleece",
+            "data": model.analysis["data"],
+            "traits": ["fleece_weight"],
+            "model": {
+                "fixed": {
+                    "flock_year": {},
+                    "age": {"kind": "covariate", "degree": 2},
+                    "flock:shearing_day": {"covariates": ["shearing_day"]},
+                },
+                "random": {
+                    "animal": {"relationship": "pedigree"},
+                    "permanent_environment": {"level": "animal"},
+                },
+            },
+            "sampler": {"method": "reml", "seed": 1},
+        },
+        directory=result.directory.parent / "same",
+        progress=False,
+    )
+    assert same.summary.equals(result.summary) and result.summary.height >= 4
+    assert model.check()["data"]["records"]["used"] == 2519
+
+
+def test_a_model_prints_its_analysis_file(model):
+    text = str(model)
+    assert "phenotypes: (a data frame of 2,519 rows)" in text
+    assert yaml.safe_load(text)["model"] == model.analysis["model"]
+    assert repr(model).startswith("Model('fleece_weight ~ ")
+    assert "<pre" in model._repr_html_() and "flock:shearing_day" in model._repr_html_()
+    with pytest.raises(ConfigError, match="fixed is said by the formula"):
+        model.fit(fixed=["sex"])
+
+
+def test_the_package_of_the_model_can_be_called():
+    import mmgibbs.model.labels  # from here on `mmgibbs.model` is the package
+
+    records = SHEEP / "shearings.csv"
+    assert isinstance(mmgibbs.model("fleece_weight ~ 1", records), mmgibbs.Model)
+
+
+def test_a_formula_without_a_keyword_is_explained():
+    with pytest.raises(ConfigError, match=re.escape("mmgibbs.model('mass ~ year + sex*age', records, pedigree)")):
+        MixedModel("mass ~ year + sex*age")
+    with pytest.raises(ConfigError, match=r"BayesianLasso: expected keywords \(.*\), got 3 without one"):
+        mmgibbs.BayesianLasso(3)
+
+
+def test_without_formulaic_the_message_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(grammar, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r'pip install "mmgibbs\[formula\]"'):
+        parse_formula("y ~ x")
+
+
+def test_nothing_is_evaluated(monkeypatch):
+    monkeypatch.setattr(builtins, "eval", lambda *_: pytest.fail("evaluated"))
+    with pytest.raises(ConfigError):
+        sections_of("y ~ __import__('os').system('true')")
+
+
+def test_init_writes_the_file_of_a_formula(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    tables = [str(SHEEP / "shearings.csv"), "--pedigree", str(SHEEP / "pedigree.csv")]
+    formula = "fleece_weight ~ flock_year + age + (1 | animal) + (1 | iid(animal))"
+    assert main(["init", *tables, "--formula", formula]) == 0
+    said = capsys.readouterr().out
+    assert "factor(age) makes it a class" in said and "next: read it, then mmgibbs run analysis.yaml" in said
+    text = (tmp_path / "analysis.yaml").read_text()
+    assert f"#   {formula}" in text and "permanent_environment: {level: animal}" in text
+    analysis = load_config(tmp_path / "analysis.yaml")
+    assert analysis.data.pedigree == SHEEP / "pedigree.csv" and list(analysis.model.random) == [
+        "animal",
+        "permanent_environment",
+    ]
+    assert main(["init", *tables, "--formula", formula]) == 2 and "exists" in capsys.readouterr().err
+    for extra, message in (
+        (["--formula", "fleece ~ age + (1 | animal)"], "no column 'fleece'; did you mean 'fleece_weight'"),
+        (["--formula", formula, "--traits", "body_weight"], "--traits cannot be combined with --formula"),
+        (["--family", "binary"], "--family belongs to --formula"),
+    ):
+        assert main(["init", *tables, *extra, "--output", "other.yaml"]) == 2
+        assert message in capsys.readouterr().err and not Path("other.yaml").exists()
+
+
+def test_translation_keeps_weights_and_names():
+    analysis, _ = translate_formula("fleece_weight ~ 1", SHEEP / "shearings.csv", weights="staples", name="w")
+    assert (analysis["name"], analysis["data"]["weights"]) == ("w", "staples")

@@ -1,0 +1,179 @@
+"""The hierarchical model's kernels without a GPU: run by g++ they draw the host's chain, bit for bit with slice steps;
+a sweep is three kernels of one graph, and the host neither allocates nor copies nor waits in it.
+"""
+
+import numpy as np
+import pytest
+from helpers.hierarchical_tables import KEYS, sampler, table
+from helpers.host_device import HostDevice, build
+
+from benchmarks.regressions import seconds_on_device
+from mmgibbs.errors import DeviceError, ModelError
+from mmgibbs.regressions import graph_chains
+from mmgibbs.regressions.arrays.base import Host
+from mmgibbs.regressions.device_chains import ChainsOnDevice
+from mmgibbs.regressions.hierarchical.device import POLYA_GAMMA_GROUPS, SLICE_GROUPS, kernel_names, source
+from mmgibbs.regressions.loop import SideBySideChains
+from mmgibbs.regressions.protocol import Keys
+
+OF_POPULATION = kernel_names("logit", "slice")[1:]
+NAMES = {
+    "slice": [*SLICE_GROUPS.values(), *OF_POPULATION],
+    "polya_gamma": [POLYA_GAMMA_GROUPS, *OF_POPULATION],
+}
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """Kernels of a model's method and type of predictors, each compiled once."""
+    folder, built = tmp_path_factory.mktemp("hierarchical"), {}
+
+    def of_model(model):
+        method, dtype = model.options.method, model.groups.columns.dtype
+        name = f"{method}_{dtype.name}"
+        if name not in built:
+            built[name] = build(folder, name, source(dtype, method), NAMES[method])
+        return built[name]
+
+    return of_model
+
+
+def on_device(library, model, keys=KEYS, burn_in=0, thin=1, state=None, backwards=False):
+    device = HostDevice(library(model), backwards)
+    return ChainsOnDevice(model, device, keys, burn_in, thin, state), device
+
+
+def assert_same_result(one, other):
+    for kept, expected in ((one.draws, other.draws), (one.statistics, other.statistics)):
+        assert kept.keys() == expected.keys()
+        for name, values in expected.items():
+            np.testing.assert_array_equal(kept[name], values, err_msg=name)
+
+
+CASES = {
+    "labels": {},
+    "labels of three classes": {"response": "three"},
+    "counts of three classes": {"response": "counts"},
+    "Poisson counts": {"response": "poisson", "family": "poisson"},
+    "whole numbers": {"dtype": np.uint8},
+    "a long group, many groups": {"sizes": (700, *[3, 1, 5] * 45)},
+    "many coefficients": {"p": 17, "response": "three", "sizes": (4, 9)},
+}
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_slice_steps_draw_the_chain_of_the_host(library, name, backwards):
+    """Bit for bit, with group predictors, whatever the order of blocks and threads."""
+    case = dict(CASES[name])
+    family = case.pop("family", "logit")
+    if backwards and name.startswith(("many", "a long")):
+        pytest.skip("the order of threads is tried on the short cases")
+    rng = np.random.default_rng(21)
+    X, y, groups = table(rng, **case)
+    z = rng.standard_normal((groups.max() + 1, 1))
+    host, device = (sampler(X, y, groups, z, family=family) for _ in range(2))
+    expected, chains = (
+        SideBySideChains(host, Host(1), KEYS, 1),
+        on_device(library, device, burn_in=1, backwards=backwards)[0],
+    )
+    for run in (expected, chains):
+        run.advance(4)
+    assert_same_result(chains.result(), expected.result())
+    for what, values in expected.state().items():
+        if what.startswith("state."):
+            np.testing.assert_array_equal(chains.state()[what], values, err_msg=what)
+
+
+@pytest.mark.parametrize("response", ["binary", "three", "counts"])
+def test_polya_gamma_steps_draw_the_chain_of_the_host_up_to_rounding(library, response):
+    X, y, groups = table(np.random.default_rng(22), response=response)
+    host, device = (sampler(X, y, groups, method="polya_gamma") for _ in range(2))
+    expected, chains = SideBySideChains(host, Host(1), KEYS, 0), on_device(library, device)[0]
+    for run in (expected, chains):
+        run.advance(6)
+    for name, values in expected.result().draws.items():
+        np.testing.assert_allclose(chains.result().draws[name], values, rtol=1e-7, atol=1e-9, err_msg=name)
+
+
+def test_chains_in_lockstep_are_single_chains(library):
+    X, y, groups = table(np.random.default_rng(23))
+    model = sampler(X, y, groups)
+    together, _ = on_device(library, model, Keys(5, (0, 1, 7)))
+    together.advance(3)
+    for c, chain in enumerate((0, 1, 7)):
+        alone, _ = on_device(library, model, Keys(5, (chain,)))
+        alone.advance(3)
+        for name, values in alone.result().draws.items():
+            np.testing.assert_array_equal(together.result().draws[name][c], values[0])
+
+
+@pytest.mark.parametrize("save_groups", [True, False])
+def test_a_run_goes_on_from_host_to_device_and_back(library, save_groups):
+    """Checkpoints are the same; so are the draws, thinned."""
+    X, y, groups = table(np.random.default_rng(24))
+    model = sampler(X, y, groups, save_groups=save_groups)
+    whole = SideBySideChains(model, Host(1), KEYS, 3, 2)
+    whole.advance(16)
+    first = SideBySideChains(model, Host(1), KEYS, 3, 2)
+    first.advance(6)
+    second, _ = on_device(library, model, burn_in=3, thin=2, state=first.state())
+    second.advance(11)
+    assert second.state().keys() == first.state().keys()
+    third = SideBySideChains(model, Host(1), KEYS, 3, 2, second.state())
+    third.advance(16)
+    assert_same_result(third.result(), whole.result())
+
+
+def test_a_sweep_is_a_graph_of_three_kernels_and_the_host_waits_only_for_full_rings(library, monkeypatch):
+    monkeypatch.setattr(graph_chains, "count_slots", lambda slot_bytes: 8)
+    X, y, groups = table(np.random.default_rng(25))
+    model = sampler(X, y, groups)
+    chains, device = on_device(library, model, burn_in=5)
+    chains.advance(1)  # kernels are loaded
+    device.asked.clear()
+    for _ in range(4):
+        chains._sweep(0)
+    assert device.asked == [] and device.nodes == [3] * 4 and device.graphs == 1
+    for _ in range(12):  # three halves of a ring: sent, and looked at when the next half is full
+        chains._sweep(0)
+        chains._keep({})
+    assert device.asked == ["download", "download", "wait", "download", "wait"]
+    chains.number = 17
+    draws, expected = chains.result().draws, SideBySideChains(model, Host(1), KEYS, 5)
+    expected.advance(17)
+    for name, values in expected.result().draws.items():
+        np.testing.assert_array_equal(draws[name], values)
+
+
+def test_the_benchmark_times_sweeps_that_keep_nothing(library):
+    X, y, groups = table(np.random.default_rng(28))
+    model = sampler(X, y, groups)
+    device = HostDevice(library(model))
+    assert seconds_on_device(model, device, 2, n_sweeps=3) > 0
+    assert device.nodes == [3] * 5
+
+
+def test_too_little_memory_is_said_with_the_number_of_bytes(library):
+    X, y, groups = table(np.random.default_rng(26))
+    model = sampler(X, y, groups)
+    device = HostDevice(library(model))
+    device.free = 10_000
+    with pytest.raises(
+        DeviceError, match=r"needs \d+,\d+ bytes of device memory, and 10,000 are free; use precision: single"
+    ):
+        ChainsOnDevice(model, device, KEYS, 0)
+    assert device.asked == []
+
+
+def test_a_chain_whose_covariance_is_lost_stands_still_and_ends_with_the_reason(library):
+    X, y, groups = table(np.random.default_rng(27))
+    model = sampler(X, y, groups)
+    state = SideBySideChains(model, Host(1), KEYS, 0).state()
+    state["state.covariance"][1] = -np.eye(model.d)
+    chains, _ = on_device(library, model, state=state)
+    with pytest.raises(ModelError, match="no longer finite"):
+        chains.advance(2)
+    np.testing.assert_array_equal(chains.current["beta"][1], state["state.beta"][1])
+    with pytest.raises(ModelError, match="no Cholesky factor"):
+        SideBySideChains(model, Host(1), KEYS, 0, 1, state).advance(2)

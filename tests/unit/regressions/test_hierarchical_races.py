@@ -1,0 +1,101 @@
+"""No two threads of a block of the hierarchical model's kernels race, and a barrier that is taken out is noticed; what
+the kernels take of a device, as its compiler says.
+"""
+
+import numpy as np
+import pytest
+from helpers.nvrtc import ARCHITECTURES, resources
+from helpers.races import run_with_threads, without_barrier
+
+from mmgibbs.regressions.hierarchical.device import POLYA_GAMMA_GROUPS, SLICE_GROUPS, source
+from mmgibbs.regressions.hierarchical.population import GROUPS_OF_A_PIECE
+
+MAIN = """
+using namespace mmgibbs;
+
+int main() {
+    const int G = 2, D = 2, M = 2, d = D * M, n = 20, q = 1, C = 1, rows = G * n;
+    static float X[rows * D];
+    static long long ptr[G + 1] = {0, n, rows};
+    static double centre[D], factor[D] = {1, 1}, trials[rows], cross[G * d], reach[G * D], fifth[G * D];
+    static double information[G * d], scratch[1000];
+    static double Z[G * q] = {1, 1}, W[q * G] = {1, 1}, U[1] = {1}, eigenvalues[1] = {2};
+    static double beta[G * d], population[d], covariance[d * d], Q[d * d], of_rows[d], away[G * d];
+    static double slots[2 * (d + d * d + G * d)];
+    static word32 sweep[C] = {3}, chain[C] = {1};
+    for (int i = 0; i < rows * D; ++i) X[i] = (float)(i * 7 % 13) / 6 - 1;
+    for (int i = 0; i < rows; ++i) trials[i] = 1 + i % 2;
+    for (int i = 0; i < G * D; ++i) reach[i] = 1, fifth[i] = 60000;
+    for (int i = 0; i < G * d; ++i) cross[i] = 5 * (i % 3 - 1), information[i] = 9, beta[i] = .1 * i;
+    for (int i = 0; i < d; ++i) covariance[i * d + i] = 1;
+    Groups g = {X, ptr, centre, factor, trials, cross, reach, fifth, information, scratch, 1000, 2.5, G, n, D, M, 10};
+    Hyperprior prior = {Z, W, U, eigenvalues, d + 5.0, 2.0, 0.01, q};
+    Chains chains = {beta, population, covariance, Q, of_rows, away, 0, sweep, chain, d, d + d * d, 7, d};
+    Ring ring = {slots, d + d * d + G * d, 2, 0, 1};
+    run([=] { invert_covariances(chains, q); }, C, 8);
+    VISIT
+    run([=] { draw_rows(g, prior, chains, 11); }, C * q, 8);
+    run([=] { draw_hyperparameters(g, prior, chains, ring, 12); }, C, 8);
+    for (double value : slots) printf("%.17g ", value);
+}
+"""
+VISITS = {
+    "slice": "run([=] { slice_groups<false>(g, prior, chains, ring, C * G, 5); }, C, 8);",
+    "polya_gamma": "run([=] { polya_gamma_groups(g, prior, chains, ring, C * G, 5, 6); }, C, 8);",
+}
+NEEDED = {  # barriers of each text by what stands before them
+    "slice": [
+        "sums[2][threadIdx.x] = s3, sums[3][threadIdx.x] = s4;",
+        "v.beta[c] += s.d;",
+        "sums[threadIdx.x] = total;",
+        "A[i * k + j] /= root;",
+    ],
+    "polya_gamma": ["pull[r] = omega[r] * log_sum - 0.5 * t;", "P[at] = v.Q[(k * D + i) * d + k * D + j] + total;"],
+}
+
+
+def text_of(method):
+    """The kernels, with a piece for each group, so that threads add what others summed."""
+    text, constant = source(np.float32, method), "GROUPS_OF_A_PIECE = "
+    assert constant in text
+    return text.replace(f"{constant}{GROUPS_OF_A_PIECE};", f"{constant}1;")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("races")
+    return folder, {
+        method: run_with_threads(folder, method, text_of(method), MAIN.replace("VISIT", visit))
+        for method, visit in VISITS.items()
+    }
+
+
+@pytest.mark.parametrize("method", VISITS)
+def test_threads_of_a_block_do_not_race(whole, method):
+    outcome = whole[1][method]
+    assert outcome.has_ended and outcome.races == 0
+    values = np.array(outcome.printed.split(), float)
+    assert np.isfinite(values).all() and np.count_nonzero(values) == len(values) / 2  # one of two slots
+
+
+@pytest.mark.parametrize(
+    ("method", "place"), [(method, place) for method, places in NEEDED.items() for place in places]
+)
+def test_a_barrier_that_is_taken_out_is_noticed(whole, method, place):
+    folder, outcomes = whole
+    text = without_barrier(text_of(method), place)
+    outcome = run_with_threads(folder, "without", text, MAIN.replace("VISIT", VISITS[method]))
+    assert not outcome.has_ended or outcome.races or outcome.printed != outcomes[method].printed
+
+
+# Bytes that may be spilled: around the call of a Polya-Gamma draw, which the compiler keeps as a function.
+SPILLED_BYTES = {"polya_gamma_groups": 80}
+SHARED_BYTES = 48 * 1024  # that a block may take without being asked for
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_kernels_fit_on_a_device(architecture):
+    for method, visits in (("slice", list(SLICE_GROUPS.values())), ("polya_gamma", [POLYA_GAMMA_GROUPS])):
+        for name, taken in resources(source(np.float32, method), architecture, visits).items():
+            assert taken.spilled_bytes <= SPILLED_BYTES.get(name, 0), name
+            assert taken.shared_bytes <= SHARED_BYTES and taken.registers <= 128, name

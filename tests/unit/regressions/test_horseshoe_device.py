@@ -1,0 +1,170 @@
+"""The horseshoe's kernels without a GPU: the chain of the host up to rounding, its latent variables bit for bit."""
+
+import numpy as np
+import pytest
+from helpers.host_device import HostDevice, build
+from helpers.nvrtc import ARCHITECTURES, resources
+from helpers.races import run_with_threads, without_barrier
+
+from mmgibbs.regressions.arrays.base import Host
+from mmgibbs.regressions.arrays.gpu import Gpu
+from mmgibbs.regressions.device_chains import ChainsOnDevice, make_chains
+from mmgibbs.regressions.horseshoe.device import NAMES, source
+from mmgibbs.regressions.horseshoe.probit import HorseshoeProbitModel, HorseshoeProbitOptions
+from mmgibbs.regressions.loop import SideBySideChains
+from mmgibbs.regressions.predictors import read_predictors
+from mmgibbs.regressions.protocol import Keys, RegressionData
+from mmgibbs.regressions.spd import ONE_ROUND
+
+KERNELS = [*(f"mmgibbs::{name}" for name in NAMES), ONE_ROUND]
+KEYS = Keys(3, (0, 4))
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """The kernels for types of predictors and products, each compiled once."""
+    folder, built = tmp_path_factory.mktemp("horseshoe"), {}
+
+    def of_model(model):
+        types = model.X.values.dtype, np.dtype(model.rows.real)
+        name = "_".join(dtype.name for dtype in types)
+        if name not in built:
+            built[name] = build(folder, name, source(*types), KERNELS)
+        return built[name]
+
+    return of_model
+
+
+def sampler(n, p, dtype=np.float64, **options):
+    rng = np.random.default_rng(n)
+    X = rng.integers(0, 3, (n, p)).astype(dtype) if dtype == np.uint8 else rng.normal(2, 1, (n, p)).astype(dtype)
+    y = (X[:, 0] + rng.normal(0, 2, n) > 2).astype(int)
+    options = {"collapsed": False} | options
+    data = RegressionData(read_predictors(X, standardise=True), y)
+    return HorseshoeProbitModel.prepare(data, HorseshoeProbitOptions(**options), Host(1))
+
+
+def on_device(library, model, keys=KEYS, burn_in=0, thin=1, state=None, backwards=False):
+    device = HostDevice(library(model), backwards)
+    return ChainsOnDevice(model, device, keys, burn_in, thin, state), device
+
+
+CASES = {
+    "plain": (dict(n=50, p=4), 1e-8),
+    "two panels, several pieces": (dict(n=300, p=70), 1e-6),
+    "a slab": (dict(n=60, p=5, slab_scale=2.0), 1e-8),
+    "no expansion, a flat intercept, a small global scale": (
+        dict(n=60, p=5, slab_scale=1.0, expansion=False, intercept_prior_sd=None, global_scale=0.1),
+        1e-8,
+    ),
+    "whole numbers, single precision": (dict(n=150, p=66, dtype=np.uint8, precision="single"), 2e-3),
+}
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_the_chain_of_the_host_up_to_rounding(library, name, backwards):
+    case, tolerance = CASES[name]
+    model = sampler(**case)
+    expected = SideBySideChains(model, Host(1), KEYS, 0)
+    chains, _ = on_device(library, model, backwards=backwards)
+    for run in (expected, chains):
+        run.advance(3)
+    for what, values in expected.result().draws.items():
+        np.testing.assert_allclose(chains.result().draws[what], values, rtol=tolerance, atol=tolerance, err_msg=what)
+    found = chains.state()
+    for what, values in expected.state().items():
+        if what.startswith("state."):
+            np.testing.assert_allclose(found[what], values, rtol=100 * tolerance, atol=tolerance, err_msg=what)
+
+
+def test_chains_are_their_own_and_continue_from_the_host(library):
+    model = sampler(50, 4, slab_scale=2.0)
+    together, _ = on_device(library, model)
+    together.advance(5)
+    alone, _ = on_device(library, model, Keys(3, (4,)))
+    alone.advance(2)
+    again, _ = on_device(library, model, Keys(3, (4,)), state=alone.state())
+    again.advance(5)
+    for name, values in again.result().draws.items():
+        np.testing.assert_array_equal(together.result().draws[name][1:], values, err_msg=name)
+
+
+def test_a_sweep_is_one_graph_of_five_kernels_and_asks_for_nothing(library):
+    chains, device = on_device(library, sampler(50, 4), burn_in=100)
+    chains.advance(1)
+    device.asked.clear()
+    for _ in range(3):
+        chains._sweep(0)
+    assert device.asked == [] and device.nodes == [5] * 3
+
+
+def test_models_without_kernels_run_as_array_operations(library):
+    """n < p, and a collapsed draw."""
+    for model in (sampler(20, 30), sampler(50, 4, collapsed=True)):
+        assert not model.has_kernels
+    model = sampler(50, 4)
+    gpu = Gpu.__new__(Gpu)
+    gpu._device = HostDevice(library(model))
+    assert type(make_chains(model, gpu, KEYS, 0)) is ChainsOnDevice
+    model.has_kernels = False
+    assert type(make_chains(model, Host(1), KEYS, 0)) is SideBySideChains
+
+
+MAIN = """
+using namespace mmgibbs;
+
+int main() {
+    const int n = 70, p = 5, m = p + 1, pieces = 2;
+    static double values[n * p], gram[m * m], centre[p], scale[p], sums[pieces * (p + 2)], square[1], both[m], beta[p];
+    static double intercept[1], local[p], local_auxiliary[p], global[1] = {1}, global_auxiliary[1] = {1}, slab[1] = {1};
+    static double A[(m + 1) * m], diagonals[PANEL * PANEL], slots[2 * (p + 3)];
+    static unsigned char positive[n];
+    static word32 sweep[1] = {3}, chain[1] = {1};
+    static unsigned arrived[1];
+    for (int i = 0; i < n * p; ++i) values[i] = (i * 7 % 13) / 6.0 - 1;
+    for (int i = 0; i < n; ++i) positive[i] = i * 5 % 3 == 0;
+    for (int j = 0; j < p; ++j) scale[j] = 1, local[j] = 1 + j, local_auxiliary[j] = 1, beta[j] = .1 * j;
+    for (int j = 0; j < m; ++j) gram[j * m + j] = n;
+    Horseshoe s = {values, positive, gram, centre, scale, sums, square, both, beta, intercept, local, local_auxiliary,
+                   global, global_auxiliary, slab, sweep, chain, arrived, 1e-6, 1, 4, 4,
+                   {0, p, p + 1, p + 2}, 7, n, p, 1, 64, pieces, 1, 1};
+    Spd spd = {A, diagonals, m, m + 1, 1};
+    Ring ring = {slots, p + 3, 2, 0, 1};
+    Streams streams = {1, 2, 3, 4, 7, 8, 9, 10};
+    run([=] { draw_latent(s, streams); }, pieces, HORSESHOE_THREADS);
+    run([=] { fill_precision(s, spd); }, 1, 8);
+    run([=] { one_round(spd, 0); }, 1, 8);
+    run([=] { draw_coefficients(s, spd, streams); }, 1, 8);
+    run([=] { draw_shrinkage(s, ring, streams); }, 1, 8);
+    for (double value : slots) printf("%.17g ", value);
+}
+"""
+NEEDED = [
+    "parts[part][i] += (double)total;",
+    "z[i] = i < count ? sign * truncated_normal_positive(",
+    "sums[threadIdx.x] = scaled, squares[threadIdx.x] = square;",
+    "for (int j = (int)threadIdx.x; j < density.p; j += (int)blockDim.x) sum += density.term(j, now);",
+]
+
+
+def test_threads_of_a_block_do_not_race_and_a_barrier_that_is_taken_out_is_noticed(tmp_path):
+    text = source(np.float64, np.float64)
+    complete = run_with_threads(tmp_path, "complete", text, MAIN)
+    assert complete.has_ended and complete.races == 0
+    values = np.array(complete.printed.split(), float)
+    assert np.isfinite(values).all() and np.count_nonzero(values) == len(values) / 2  # one of two slots
+    for place in NEEDED:
+        outcome = run_with_threads(tmp_path, "without", without_barrier(text, place), MAIN)
+        assert not outcome.has_ended or outcome.races or outcome.printed != complete.printed, place
+
+
+# Bytes that may be spilled: around calls of draws, which the compiler keeps as functions.
+SPILLED_BYTES = {"draw_latent": 80, "draw_coefficients": 80, "draw_shrinkage": 80}
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_kernels_fit_on_a_device(architecture):
+    for name, taken in resources(source(np.uint8, np.float32), architecture, [ONE_ROUND]).items():
+        assert taken.spilled_bytes <= SPILLED_BYTES.get(name, 0), name
+        assert taken.shared_bytes <= 48 * 1024 and taken.registers <= 128, name

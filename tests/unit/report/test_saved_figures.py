@@ -1,0 +1,155 @@
+"""Pictures of the page as files, each with the data that it draws, and tables in LaTeX and pandas."""
+
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.finished_run import write_run
+
+from mmgibbs.cli import main
+from mmgibbs.errors import ConfigError
+from mmgibbs.report import pictures, plots, saved_figures
+from mmgibbs.report.finished import read_finished
+from mmgibbs.report.page import page
+from mmgibbs.report.saved_figures import PendingFigure, draw_figure, file_name, light_palette, save_figures
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return write_run(tmp_path_factory.mktemp("figures") / "calves")
+
+
+@pytest.fixture(scope="module")
+def saved(run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved")
+    return folder, save_figures(run, folder, "svg", only=["trace-of-h2-*", "genetic-trend-direct-birth"])
+
+
+class Titles(plots.Figures):
+    """Keeps the titles of a page."""
+
+    def __init__(self):
+        super().__init__()
+        self.titles = []
+
+    def draw(self, paint, title, *arguments, **settings):
+        self.titles.append(title)
+        return ""
+
+
+def test_every_picture_of_the_page_has_its_file_and_data(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(saved_figures.Figure, "savefig", lambda self, path, **_: path.write_bytes(b"drawn"))
+    paths = save_figures(run, tmp_path)
+    titles = Titles()
+    page(read_finished(run), figures=titles)
+    index = pl.read_csv(tmp_path / "figures.csv")
+    assert index["title"].to_list() == titles.titles and len(paths) == 4 * 4 + 3 * 3
+    assert {p.name for p in tmp_path.iterdir()} == {"figures.csv", *index["file"], *index["data"]}
+    assert all(pl.read_csv(tmp_path / name).height for name in index["data"])
+    assert index.filter(title="Genetic trend, direct, birth")["caption"][0].startswith("Mean breeding value")
+
+
+def test_data_are_those_of_the_run(run, saved):
+    folder, _ = saved
+    table = pl.read_csv(folder / "trace-of-h2-birth.csv")
+    draws = read_finished(run).draws["h2[birth]"]
+    assert table["series"].unique(maintain_order=True).to_list() == ["chain 1", "chain 2", "chain 3"]
+    chain = table.filter(series="chain 2")
+    np.testing.assert_allclose(chain["y"], draws[1][chain["x"].cast(pl.Int64).to_numpy() - 1], rtol=1e-12)
+    trend = pl.read_csv(folder / "genetic-trend-direct-birth.csv")
+    assert trend["series"].unique(maintain_order=True).to_list()[:2] == ["band", "line"]
+    assert trend.filter(series="line")["x"].to_list() == list(range(2000, 2008))
+    band, line = trend.filter(series="band"), trend.filter(series="line")
+    assert (band["low"] <= line["y"]).all() and (line["y"] <= band["high"]).all()
+
+
+def test_a_picture_has_the_colours_of_the_page_its_title_and_a_legend(saved):
+    folder, paths = saved
+    assert [path.name for path in paths] == [
+        "trace-of-h2-weaning.svg",
+        "trace-of-h2-birth.svg",
+        "genetic-trend-direct-birth.svg",
+    ]
+    text = (folder / "trace-of-h2-birth.svg").read_text()
+    assert "Trace of h2[birth]" in text and "chain 3" in text and "kept draw" in text
+    assert not any(colour in text for colour in plots.VARIABLES), "a stand-in colour is left"
+    assert all(colour in text for colour in pictures.COLOURS[:3])
+    assert "chain" not in (folder / "genetic-trend-direct-birth.svg").read_text()
+
+
+def test_equal_runs_give_equal_files(run, saved, tmp_path):
+    folder, _ = saved
+    for path in save_figures(run, tmp_path, "svg", "genetic-trend-direct-birth"):
+        assert path.read_bytes() == (folder / path.name).read_bytes()
+
+
+def test_colours_are_those_of_the_style_sheet():
+    palette = light_palette()
+    assert [palette[colour] for colour in plots.SERIES] == list(pictures.COLOURS)
+    assert (palette[plots.INK], palette[plots.BAND]) == (pictures.INK, pictures.BAND)
+
+
+def draw(paint):
+    figure, data = draw_figure(PendingFigure(paint, "a title with $ and \\alpha", "", "x", plots.SIZE))
+    figure.canvas.draw()
+    return data
+
+
+def test_every_form_is_recorded():
+    values = np.array([0.2, 0.5, 0.9])
+    bars = draw(plots.paint_histogram(np.arange(30.0)))
+    assert bars.columns == ["series", "x", "x_end", "y"] and bars.filter(series="bars")["y"].sum() == 30
+    assert bars.filter(series="vertical line")["x"].to_list() == [0.0]
+    shares = np.full((2, 20), 0.05)
+    assert draw(plots.paint_ranks(shares)).filter(series="chain 2")["y"].to_list() == pytest.approx([0.05] * 20)
+    matrix = draw(plots.paint_heat_map(np.arange(4.0).reshape(2, 2), 0, 3))
+    assert matrix.rows() == [("matrix", 1, 1, 0), ("matrix", 2, 1, 1), ("matrix", 1, 2, 2), ("matrix", 2, 2, 3)]
+    classes = draw(plots.paint_categories(0.5, 1.0, [0.0, 1.0]))
+    assert {"category 1", "category 2", "category 3"} <= set(classes["series"])
+    table = np.array([[0.1], [0.2]])
+    observed = draw(plots.paint_observed(table, table, table - 0.1, table + 0.1))
+    assert observed.filter(series="intervals")["high"].to_list() == pytest.approx([0.2, 0.3])
+    genome = draw(plots.paint_along_genome(np.arange(3.0), values, np.array([0, 0, 1]), [(0.0, "1"), (2.0, "2")]))
+    assert genome.filter(series="points 2")["y"].to_list() == [0.9]
+    cloud = draw(plots.paint_cloud(values, values))
+    assert cloud.filter(series="points").height == 3 and "horizontal line" in cloud["series"]
+
+
+def test_names_of_files():
+    assert file_name("Trace of h2[weight]", ()) == "trace-of-h2-weight"
+    assert file_name("Trace of h2[weight]", ["trace-of-h2-weight"]) == "trace-of-h2-weight-2"
+    assert file_name("Größe/../x", ()) == "größe-x" and file_name("[]", ()) == "figure"
+    assert len(file_name("a" * 1000, ())) == saved_figures.MAX_NAME_CHARACTERS
+
+
+def test_the_command_says_what_it_wrote(run, tmp_path, capsys):
+    folder = tmp_path / "new" / "folder"
+    assert main(["figures", str(run), "--format", "png", "--only", "trace-of-h2-b*", "--output", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert f"wrote {folder / 'trace-of-h2-birth.png'}" in said and "figures.csv" in said
+    assert (folder / "trace-of-h2-birth.png").read_bytes()[:4] == b"\x89PNG"
+    assert sorted(p.name for p in folder.parent.iterdir()) == ["folder"], "nothing is left beside it"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"only": "trace-of-h2-brith"}, "no picture fits 'trace-of-h2-brith'; did you mean 'trace-of-h2-birth'"),
+        ({"only": 3}, "expected the name of a picture"),
+        ({"only": []}, "expected the name of a picture"),
+        ({"format": "jpg"}, "expected pdf, svg or png, got 'jpg'"),
+    ],
+)
+def test_what_cannot_be_saved_is_refused(run, tmp_path, settings, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        save_figures(run, tmp_path / "f", **settings)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_named(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"cannot write .*file"):
+        save_figures(run, tmp_path / "file", only="trace-of-h2-birth")
+    with pytest.raises(ConfigError, match="no-run"):
+        save_figures(tmp_path / "no-run")
