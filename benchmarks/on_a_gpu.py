@@ -7,7 +7,7 @@ Per system: seconds per sample of the structured engine with fixed and with samp
 (the device is waited for after each), with --kernels those of each kernel of a sweep, and the structured engine of the
 CPU on as many threads. With --classic the whole table of the benchmark engines (small alone: explicit matrices).
 With --regressions seconds of a sweep, and of those regressions that have kernels of their own (hierarchical, lasso,
-horseshoe) the seconds that arithmetic predicted, before a GPU had measured any.
+horseshoe, multinomial by Polya-Gamma variables) the seconds that arithmetic predicted, before a GPU had measured any.
 Needs what the solver core needs and CuPy, no more. With --wait-for the systems are prepared at once and timed once that
 file is there: so that tests can use the wait.
 """

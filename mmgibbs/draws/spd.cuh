@@ -102,9 +102,12 @@ struct Spd {
     }
 };
 
+// Shared memory of block_solve_panels.
+const int SOLVE_VALUES = (PANEL + 1) * PANEL;
+
 // x becomes L'^-1 x for a factor of Spd, by one block: x in global memory, panels from the last.
-__device__ inline void block_solve_panels(const Spd &spd, int c, double *x) {
-    __shared__ double diagonal[PANEL * PANEL], of_panel[PANEL];
+__device__ inline void block_solve_panels(const Spd &spd, int c, double *x, double *shared) {
+    double *diagonal = shared, *of_panel = shared + PANEL * PANEL;
     const double *L = spd.A + (size_t)c * spd.n_rows * spd.m;
     for (int panel = spd.panels() - 1; panel >= 0; --panel) {
         const int first = panel * PANEL, width = spd.m - first < PANEL ? spd.m - first : PANEL;

@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(HORSESHOE_THREADS) fill_precision(Horseshoe s,
 
 // (b, a) = L'^-1 (g L^-1 W'z + normals), g^2 ~ Gamma(n / 2, rate (z'z - |L^-1 W'z|^2) / 2), or 1.
 __global__ void __launch_bounds__(HORSESHOE_THREADS) draw_coefficients(Horseshoe s, Spd spd, Streams streams) {
-    __shared__ double sums[HORSESHOE_THREADS], factor;
+    __shared__ double sums[HORSESHOE_THREADS], factor, shared[SOLVE_VALUES];
     const int c = (int)blockIdx.x;
     const word32 sweep = s.sweep[c], chain = s.chain[c];
     const double *half = spd.A + ((size_t)c * spd.n_rows + spd.m) * spd.m;
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(HORSESHOE_THREADS) draw_coefficients(Horseshoe
             both[j] = factor * half[j] + normal(sweep, (word32)j, streams.coefficients, 0, s.seed, chain);
     }
     BARRIER
-    block_solve_panels(spd, c, both);
+    block_solve_panels(spd, c, both, shared);
     PHASE {
         for (int j = (int)threadIdx.x; j < s.p; j += (int)blockDim.x) s.beta[(size_t)c * s.p + j] = both[j];
         if (threadIdx.x == 0) s.intercept[c] = both[s.p];

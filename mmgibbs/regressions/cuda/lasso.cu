@@ -151,7 +151,7 @@ __device__ __forceinline__ void draw_residual_variance(const Lasso &s, const Spd
 
 // beta = T L'^-1 (L^-1 T Z'y + sigma z): a block a chain.
 __global__ void __launch_bounds__(LASSO_THREADS) draw_by_gram(Lasso s, Spd spd, word32 residual, word32 coefficients) {
-    __shared__ double sums[LASSO_THREADS];
+    __shared__ double sums[LASSO_THREADS], shared[SOLVE_VALUES];
     const int c = (int)blockIdx.x;
     const double *half = spd.A + ((size_t)c * spd.n_rows + spd.m) * spd.m;
     double *x = s.residuals + (size_t)c * s.p;
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(LASSO_THREADS) draw_by_gram(Lasso s, Spd spd, 
             x[j] = half[j] + sqrt(s.sigma2[c]) * normal(s.sweep[c], (word32)j, coefficients, 0, s.seed, s.chain[c]);
     }
     BARRIER
-    block_solve_panels(spd, c, x);
+    block_solve_panels(spd, c, x, shared);
     PHASE {
         for (int j = (int)threadIdx.x; j < s.p; j += (int)blockDim.x)
             s.beta[(size_t)c * s.p + j] = sqrt(s.tau2[(size_t)c * s.p + j]) * x[j];
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(LASSO_THREADS) draw_by_gram(Lasso s, Spd spd, 
 
 // sigma2, and M^-1 (y - v), v = sigma (H z + w): a block a chain.
 __global__ void __launch_bounds__(LASSO_THREADS) draw_residuals(Lasso s, Spd spd, word32 residual) {
-    __shared__ double sums[LASSO_THREADS];
+    __shared__ double sums[LASSO_THREADS], shared[SOLVE_VALUES];
     const int c = (int)blockIdx.x;
     const double *half = spd.A + ((size_t)c * spd.n_rows + spd.m) * spd.m, *of_noise = half + spd.m;
     double *x = s.residuals + (size_t)c * s.n;
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(LASSO_THREADS) draw_residuals(Lasso s, Spd spd
         for (int i = (int)threadIdx.x; i < s.n; i += (int)blockDim.x) x[i] = half[i] - sqrt(s.sigma2[c]) * of_noise[i];
     }
     BARRIER
-    block_solve_panels(spd, c, x);
+    block_solve_panels(spd, c, x, shared);
 }
 
 // beta = tau (sigma z + H' M^-1 (y - v)): a thread a coefficient.

@@ -65,7 +65,7 @@ class HorseshoeChains(GraphChains):
         shapes |= dict.fromkeys(("intercept", "global", "global_auxiliary", "slab", "tries"), (C,))
         super().__init__(device, keys, burn_in, thin, shapes, ("beta", "intercept", "global", "slab"), REMEDY)
         self.factors = SpdFactors(C, p + 1, p + 2)
-        self.rows_of_piece = ROWS * max(4, -(-sampler.n // (ROWS * MAX_PIECES)))
+        self.rows_of_piece = ROWS * -(-sampler.n // (ROWS * MAX_PIECES))
         self.n_pieces = -(-sampler.n // self.rows_of_piece)
         text = source(sampler.X.values.dtype, sampler.rows.real)
         self.compile(text, [f"mmgibbs::{name}" for name in NAMES], self.factors)

@@ -23,11 +23,13 @@ import numpy.typing as npt
 
 from mmgibbs.draws.purpose import REGRESSION_COEFFICIENT, REGRESSION_LATENT, stream
 from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.machine.device import Device
 from mmgibbs.machine.threads import blas_threads
-from mmgibbs.regressions.arrays.base import Arrays, added
+from mmgibbs.regressions.arrays.base import Arrays, Host, added
 from mmgibbs.regressions.classes import read_classes
 from mmgibbs.regressions.description import Columns, Description
 from mmgibbs.regressions.multinomial.description import multinomial_description
+from mmgibbs.regressions.multinomial.device import MAX_COLUMNS, MultinomialChains
 from mmgibbs.regressions.multinomial.kernels import category_weights
 from mmgibbs.regressions.multinomial.separation import refuse_improper
 from mmgibbs.regressions.multinomial.softmax_gradient import averaged_softmax
@@ -98,6 +100,8 @@ class MultinomialPGSampler:
                 "intercept: found false with centred predictors, whose means it absorbs; needed true, or "
                 "standardise: false"
             )
+        self.has_kernels = X.p + o.intercept <= MAX_COLUMNS  # otherwise a GPU runs array operations
+        arrays = Host() if self.has_kernels and not isinstance(arrays, Host) else arrays
         self.arrays, self.X, self.options, self.K = arrays, X, o, len(classes)
         mean, P = read_prior(o, self.K - 1, X.p)
         refuse_improper(X, response, np.abs(P).sum(2) == 0, data.response_name, classes)
@@ -134,6 +138,10 @@ class MultinomialPGSampler:
                 )
                 beta[:, j] = a.solve_lower(L, half, transposed=True)
         return {"beta": beta}
+
+    def on_device(self, device: Device, keys: Keys, burn_in: int, thin: int) -> MultinomialChains:
+        """Move the same chains to a GPU, see protocol.DeviceSampler."""
+        return MultinomialChains(self, device, keys, burn_in, thin)
 
     def log(self, state: State) -> dict:
         asarray, p = self.arrays.asarray, self.X.p

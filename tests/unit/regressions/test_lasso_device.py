@@ -147,13 +147,13 @@ using namespace mmgibbs;
 
 int main() {
     const int m = 70, n_rows = 71;
-    static double A[n_rows * m], diagonals[2 * PANEL * PANEL], x[m];
+    static double A[n_rows * m], diagonals[2 * PANEL * PANEL], x[m], shared[SOLVE_VALUES];
     for (int i = 0; i < n_rows; ++i)
         for (int j = 0; j < m; ++j) A[i * m + j] = i == j ? 99 : (i * 7 + j * 3) % 5 - 2;
     Spd spd = {A, diagonals, m, n_rows, 1};
     for (int r = 0; r < 3; ++r) run([=] { one_round(spd, r); }, r == 1 ? 1 : 2, 8);
     for (int i = 0; i < m; ++i) x[i] = A[m * m + i];
-    run([=] { block_solve_panels(spd, 0, x); }, 1, 8);
+    run([=] { block_solve_panels(spd, 0, x, shared); }, 1, 8);
     for (double value : x) printf("%.17g ", value);
 }
 """

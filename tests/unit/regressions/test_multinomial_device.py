@@ -1,0 +1,153 @@
+"""The multinomial logit's kernels without a GPU: the chain of the host up to rounding."""
+
+import numpy as np
+import pytest
+from helpers.host_device import HostDevice, build
+from helpers.nvrtc import ARCHITECTURES, resources
+from helpers.races import run_with_threads, without_barrier
+
+from mmgibbs.regressions.arrays.base import Host
+from mmgibbs.regressions.device_chains import ChainsOnDevice
+from mmgibbs.regressions.loop import SideBySideChains
+from mmgibbs.regressions.multinomial.device import MAX_COLUMNS, NAMES, source
+from mmgibbs.regressions.multinomial.polya_gamma import MultinomialPGModel, MultinomialPGOptions
+from mmgibbs.regressions.predictors import read_predictors
+from mmgibbs.regressions.protocol import Keys, RegressionData
+from mmgibbs.regressions.spd import ONE_ROUND
+
+KERNELS = [*(f"mmgibbs::{name}" for name in NAMES), ONE_ROUND]
+KEYS = Keys(3, (0, 4))
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """The kernels for types of predictors and products, each compiled once."""
+    folder, built = tmp_path_factory.mktemp("multinomial"), {}
+
+    def of_model(model):
+        types = model.X.values.dtype, np.dtype(model.rows.real)
+        name = "_".join(dtype.name for dtype in types)
+        if name not in built:
+            built[name] = build(folder, name, source(*types), KERNELS)
+        return built[name]
+
+    return of_model
+
+
+def sampler(n, p, n_classes=3, dtype=np.float64, are_counts=False, standardise=True, **options):
+    rng = np.random.default_rng(n)
+    X = rng.integers(0, 3, (n, p)).astype(dtype) if dtype == np.uint8 else rng.normal(2, 1, (n, p)).astype(dtype)
+    y = rng.integers(0, 4, (n, n_classes)) if are_counts else rng.integers(0, n_classes, n)
+    data = RegressionData(read_predictors(X, standardise=standardise), y)
+    return MultinomialPGModel.prepare(data, MultinomialPGOptions(**options), Host(1))
+
+
+def on_device(library, model, keys=KEYS, burn_in=0, thin=1, state=None, backwards=False):
+    device = HostDevice(library(model), backwards)
+    return ChainsOnDevice(model, device, keys, burn_in, thin, state), device
+
+
+CASES = {
+    "three classes, several pieces": (dict(n=300, p=4), 1e-9),
+    "two classes, no intercept": (dict(n=50, p=4, n_classes=2, intercept=False, standardise=False), 1e-9),
+    "counts, a prior": (dict(n=40, p=3, n_classes=4, are_counts=True, prior_mean=0.5, intercept_precision=2.0), 1e-9),
+    "two panels": (dict(n=40, p=70), 1e-8),
+    "whole numbers, single precision": (dict(n=70, p=5, dtype=np.uint8, precision="single"), 2e-3),
+}
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_the_chain_of_the_host_up_to_rounding(library, name, backwards):
+    case, tolerance = CASES[name]
+    model = sampler(**case)
+    expected = SideBySideChains(model, Host(1), KEYS, 1)
+    chains, _ = on_device(library, model, burn_in=1, backwards=backwards)
+    for run in (expected, chains):
+        run.advance(4)
+    for what, values in expected.result().draws.items():
+        np.testing.assert_allclose(chains.result().draws[what], values, rtol=tolerance, atol=tolerance, err_msg=what)
+
+
+def test_chains_are_their_own_and_continue_from_the_host(library):
+    model = sampler(300, 4)
+    together, _ = on_device(library, model)
+    together.advance(4)
+    alone, _ = on_device(library, model, Keys(3, (4,)))
+    alone.advance(2)
+    again, _ = on_device(library, model, Keys(3, (4,)), state=alone.state())
+    again.advance(4)
+    for name, values in again.result().draws.items():
+        np.testing.assert_array_equal(together.result().draws[name][1:], values, err_msg=name)
+
+
+@pytest.mark.parametrize("p, nodes", [(4, 6), (70, 12)])
+def test_a_sweep_is_one_graph_and_asks_for_nothing(library, p, nodes):
+    """Three kernels for each of two categories, and three rounds where the factor has two panels."""
+    chains, device = on_device(library, sampler(40, p), burn_in=100)
+    chains.advance(1)
+    device.asked.clear()
+    for _ in range(3):
+        chains._sweep(0)
+    assert device.asked == [] and device.nodes == [nodes] * 3
+
+
+def test_wide_tables_run_as_array_operations():
+    assert sampler(150, MAX_COLUMNS - 1).has_kernels and not sampler(150, MAX_COLUMNS).has_kernels
+
+
+MAIN = """
+using namespace mmgibbs;
+
+int main() {
+    const int n = 70, p = 3, d = 4, categories = 2, pieces = 2;
+    static double values[n * p], centre[p], scale[p], precision[categories * d * d], shift[categories * d];
+    static double logits[categories * n], sums[pieces * (d + 1) * d], solved[d], beta[categories * d];
+    static double A[(d + 1) * d], diagonals[PANEL * PANEL], slots[2 * categories * d];
+    static int successes[n * categories];
+    static word32 sweep[1] = {3}, chain[1] = {1};
+    static unsigned arrived[1];
+    for (int i = 0; i < n * p; ++i) values[i] = (i * 7 % 13) / 6.0 - 1;
+    for (int i = 0; i < n; ++i) successes[2 * i + i % 2] = i * 5 % 3 > 0;
+    for (int j = 0; j < p; ++j) scale[j] = 1;
+    for (int j = 0; j < categories * d; ++j) precision[j * d + j % d] = 1, beta[j] = .1 * j;
+    Multinomial s = {values, successes, 0, centre, scale, precision, shift, logits, sums, solved, beta, sweep, chain,
+                     arrived, 1, 2, 7, n, p, d, categories, 1, 64, pieces};
+    Spd spd = {A, diagonals, d, d + 1, 1};
+    Ring ring = {slots, categories * d, 2, 0, 1};
+    for (int j = 0; j < categories; ++j) {
+        run([=] { draw_weights(s, j); }, pieces, MULTINOMIAL_THREADS);
+        run([=] { fill_curvature(s, spd, j); }, 1, 8);
+        run([=] { draw_category(s, spd, ring, j); }, 1, 8);
+    }
+    for (double value : slots) printf("%.17g ", value);
+}
+"""
+NEEDED = [
+    "z[i * stride + a] = value;",
+    "parts[part][i] = total;",
+    "+ omega[i] * offset;",
+    "if (b <= a + 1) add_four_products(s, z, omega, right, count, a, b, sums);",
+]
+
+
+def test_threads_of_a_block_do_not_race_and_a_barrier_that_is_taken_out_is_noticed(tmp_path):
+    text = source(np.float64, np.float64)
+    complete = run_with_threads(tmp_path, "complete", text, MAIN)
+    assert complete.has_ended and complete.races == 0
+    values = np.array(complete.printed.split(), float)
+    assert np.isfinite(values).all() and np.count_nonzero(values) == len(values) / 2  # one of two slots
+    for place in NEEDED:
+        outcome = run_with_threads(tmp_path, "without", without_barrier(text, place), MAIN)
+        assert not outcome.has_ended or outcome.races or outcome.printed != complete.printed, place
+
+
+# Bytes that may be spilled: around calls of functions that the compiler keeps.
+SPILLED_BYTES = {"draw_weights": 80, "draw_category": 80}
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_kernels_fit_on_a_device(architecture):
+    for name, taken in resources(source(np.uint8, np.float64), architecture, [ONE_ROUND]).items():
+        assert taken.spilled_bytes <= SPILLED_BYTES.get(name, 0), name
+        assert taken.shared_bytes <= 48 * 1024 and taken.registers <= 128, name
