@@ -2,16 +2,24 @@
 a sweep is three kernels of one graph, and the host neither allocates nor copies nor waits in it.
 """
 
+import json
+import warnings
+
 import numpy as np
+import polars as pl
 import pytest
+import xarray
 from helpers.hierarchical_tables import KEYS, sampler, table
 from helpers.host_device import HostDevice, build
 
 from benchmarks.regressions import seconds_on_device
+from mmgibbs.cli import main
 from mmgibbs.errors import DeviceError, ModelError
 from mmgibbs.regressions import graph_chains
+from mmgibbs.regressions.arrays import gpu
 from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.device_chains import ChainsOnDevice
+from mmgibbs.regressions.estimators import HierarchicalSlice
 from mmgibbs.regressions.hierarchical.device import POLYA_GAMMA_GROUPS, SLICE_GROUPS, kernel_names, source
 from mmgibbs.regressions.loop import SideBySideChains
 from mmgibbs.regressions.protocol import Keys
@@ -152,6 +160,56 @@ def test_the_benchmark_times_sweeps_that_keep_nothing(library):
     device = HostDevice(library(model))
     assert seconds_on_device(model, device, 2, n_sweeps=3) > 0
     assert device.nodes == [3] * 5
+
+
+class HostGpuDevice(HostDevice):
+    """What `arrays.gpu.Gpu` asks of a device besides, for models that are no array operations."""
+
+    cupy = np
+
+    def kernels(self, text):
+        return None
+
+
+@pytest.fixture
+def device_of_this_host(library, monkeypatch):
+    """`device: gpu` finds a device whose kernels g++ compiled."""
+    compiled = library(sampler(*table(np.random.default_rng(0))))
+    monkeypatch.setattr(gpu, "Device", lambda: HostGpuDevice(compiled))
+
+
+def test_an_estimator_draws_the_same_on_either_device(device_of_this_host):
+    X, y, groups = table(np.random.default_rng(29), (30, 30, 30))
+    settings = {"chains": 2, "burn_in": 3, "samples": 80, "seed": 3}
+    with warnings.catch_warnings(action="ignore"):  # of few effective draws
+        host, device = (HierarchicalSlice(device=name, **settings).fit(X, y, groups) for name in ("cpu", "gpu"))
+    for name in host.posterior:
+        np.testing.assert_array_equal(device.posterior[name], host.posterior[name], err_msg=name)
+
+
+ANALYSIS = """\
+name: groups
+data: {phenotypes: table.csv}
+model: {plugin: hierarchical_slice, response: y, predictors: [x0, x1], groups: g}
+sampler: {chains: 2, burn_in: 3, samples: 9, thin: 1, seed: 3, threads: 1}
+output: {directory: run}
+"""
+
+
+def test_a_run_says_its_device_and_continues_on_the_other(device_of_this_host, tmp_path, monkeypatch):
+    X, y, groups = table(np.random.default_rng(30), (30, 30, 30))
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"y": np.where(y, "yes", "no"), "g": groups, "x0": X[:, 0], "x1": X[:, 1]}).write_csv("table.csv")
+    (tmp_path / "a.yaml").write_text(ANALYSIS)
+    arguments = ["run", "a.yaml", "--quiet", "--no-report"]
+    assert main([*arguments, "--set=sampler.device=gpu"]) == 0
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["device"] == "gpu"
+    assert main([*arguments, "--extend=6"]) == 0 and main([*arguments, "--output=cpu", "--set=sampler.samples=15"]) == 0
+    draws = [
+        xarray.open_datatree(f"{run}/draws.nc", engine="h5netcdf")["posterior"].to_dataset() for run in ("run", "cpu")
+    ]
+    for name in draws[1]:
+        np.testing.assert_array_equal(draws[0][name], draws[1][name], err_msg=name)
 
 
 def test_too_little_memory_is_said_with_the_number_of_bytes(library):
