@@ -11,12 +11,18 @@ import numpy as np
 Tell = Callable[[str], None]
 SPARSE_SHARE = 0.2  # of the speed of matrix products that sparse factors and solutions reach
 SILENT_BELOW_SECONDS = 5.0
+MIN_OPERATIONS = 1e8  # for which the speed of products is measured
 SECONDS_BETWEEN_LINES = 60.0
 _SIDE, _PRODUCTS = 384, 3
 
 
 def estimate_seconds(operations: float, share: float = SPARSE_SHARE) -> float:
-    """Return about how many seconds so many multiplications and additions take at a share of the speed of products."""
+    """Return about how many seconds so many multiplications and additions take at a share of the speed of products.
+
+    0 of fewer than MIN_OPERATIONS: they take less than the measurement of the speed.
+    """
+    if operations < MIN_OPERATIONS:
+        return 0.0
     return operations / (share * _products_per_second())
 
 

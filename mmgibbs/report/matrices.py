@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import polars as pl
-from scipy.cluster.hierarchy import leaves_list, linkage
 
 from mmgibbs.report.html_tables import Column, Number, Table, figure, known, number
 from mmgibbs.results.matrices import CovarianceMatrix, covariance_matrices
@@ -41,6 +40,8 @@ def sorted_by_similarity(matrix: CovarianceMatrix) -> CovarianceMatrix:
     if k < MIN_SORTED or not np.isfinite(matrix.correlations).all():
         return matrix
     distances = 1.0 - matrix.correlations[np.triu_indices(k, 1)]
+    from scipy.cluster.hierarchy import leaves_list, linkage  # late: a tenth of a second of every page
+
     order = leaves_list(linkage(np.maximum(distances, 0.0), "average", optimal_ordering=True))
     both = np.ix_(order, order)
     return CovarianceMatrix(

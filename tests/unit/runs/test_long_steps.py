@@ -69,6 +69,7 @@ def test_operations_take_time_in_proportion():
         and speed.estimate_seconds(1e12) > 0
     )
     assert speed.estimate_seconds(1e12, 0.1) == pytest.approx(2 * speed.estimate_seconds(1e12, 0.2))
+    assert speed.estimate_seconds(speed.MIN_OPERATIONS / 2) == 0.0 < speed.estimate_seconds(2 * speed.MIN_OPERATIONS)
 
 
 def test_a_line_a_minute(monkeypatch):

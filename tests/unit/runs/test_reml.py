@@ -307,8 +307,19 @@ from mmgibbs.cli import main
 assert main(["run", "analysis.yaml", "--quiet", "--no-report"]) == 0
 needless = ("mmgibbs.engines.coloured", "mmgibbs.engines.hybrid", "mmgibbs.engines.pcg", "mmgibbs.sampler.markers",
             "mmgibbs.sampler.marginal", "mmgibbs.sampler.chain", "mmgibbs.regressions", "mmgibbs.report.plots",
-            "matplotlib")
+            "matplotlib", "scipy.cluster")
 print(sorted(name for name in sys.modules if name.startswith(needless)))
+"""
+    outcome = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert outcome.stdout.strip() == "[]"
+
+
+def test_a_page_without_large_matrices_waits_for_no_clustering(folder):
+    script = """
+import sys
+from mmgibbs.cli import main
+assert main(["run", "analysis.yaml", "--quiet"]) == 0
+print([name for name in sys.modules if name.startswith("scipy.cluster")])
 """
     outcome = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert outcome.stdout.strip() == "[]"
