@@ -81,6 +81,24 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
     device = "gpu" if gpu else "cpu"
     engine = engine_class(comparison.name, device)
     refused = engine.refuses(model.design)
+    correlated = _estimated_relationships(model)
+    structured = [
+        model.design.terms[i].name
+        for i in model.random_terms
+        if model.covariance(i).structure is not None
+        and not model.covariance(i).fixed
+        and model.design.terms[i].relationship.has_free_parameters
+    ]
+    if structured:
+        raise ConfigError(
+            f"variances.{structured[0]}.structure: cannot be combined with correlations of its relationship that are "
+            "estimated; needed structure: full or diagonal, or known correlations (rho, and fixed: true)"
+        )
+    if correlated and sampler.method == "gibbs" and comparison.name != "serial":
+        raise ConfigError(
+            f"sampler.engine: found {comparison.name}, which cannot be combined with correlations that are estimated "
+            f"({correlated}); needed serial or auto, or known correlations (rho, and fixed: true)"
+        )
     if refused:
         raise ConfigError(f"sampler: engine {comparison.name} with device {device} cannot be combined with {refused}")
     if comparison.name == "marginal" and structured_term(model) is not None:
@@ -112,6 +130,12 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
     return ChosenEngine(choice, kind, comparison.why, comparison.estimates)
 
 
+def _estimated_relationships(model: MixedModel) -> str:
+    """'model.random.field': terms whose relationships have parameters to estimate; '' without such."""
+    terms = [t for t in model.design.terms if t.relationship.has_free_parameters]
+    return ", ".join(f"model.random.{term.name}" for term in terms)
+
+
 def joined_components(model: MixedModel) -> Joined:
     """Components that may covary, of terms and of residuals."""
     of_terms = tuple(None if c is None else c.blocks for c in model.covariances)
@@ -140,6 +164,9 @@ def _continued(name: str) -> Compared:
 def _compared(sampler: Sampler, model: MixedModel) -> Compared:
     if sampler.method != "gibbs" or sampler.device == "gpu":
         return _engine_by_size(sampler, model)
+    correlated = _estimated_relationships(model)
+    if correlated:
+        return Compared("serial", f"auto: correlations are estimated ({correlated})", {})
     design = model.design
     refused = marginal_obstacle(sampler, model)
     if refused and design.n_equations >= LARGE:

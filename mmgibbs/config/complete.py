@@ -16,6 +16,7 @@ from mmgibbs.config.fields import Rows
 from mmgibbs.config.interactions import check_relationship, complete_fixed, complete_level
 from mmgibbs.config.markers import MarkerEffects
 from mmgibbs.config.messages import Problems
+from mmgibbs.config.relationships import AnyRelationship
 from mmgibbs.config.rules import BETWEEN_SECTIONS, OF_VARIANCES, broken
 from mmgibbs.config.sampling import MARKER_DRAWS, TOLERANCES
 from mmgibbs.config.tables import Data
@@ -196,15 +197,14 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
         place = ("model", "random", term)
         effects = {
             e: effect.model_copy(
-                update={
-                    "level": complete_level(term, effect, (*place, "effects", e), problems),
-                    "traits": effect_traits(effect, *place, "effects", e),
-                }
+                update=complete_level(term, effect, r.relationship, (*place, "effects", e), problems)
+                | {"traits": effect_traits(effect, *place, "effects", e)}
             )
             for e, effect in r.effects.items()
         }
         check_relationship(r, place, problems)
         relationship = r.relationship.with_paths(lambda path: absolute(path, folder))
+        relationship = _with_known_parameters(relationship, analysis, place, problems)
         random[term] = r.model_copy(update={"relationship": relationship, "effects": effects})
         labels = component_names(random[term])
         twice = next((label for i, label in enumerate(labels) if label in labels[:i]), None)
@@ -218,6 +218,20 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
         for name, section in _complete_markers(analysis, names, random, problems).items()
     }
     return model.model_copy(update={"fixed": fixed, "random": random, "markers": markers})
+
+
+def _with_known_parameters(
+    relationship: AnyRelationship, analysis: Analysis, place: tuple[str, ...], problems: Problems
+) -> AnyRelationship:
+    """Hold the parameters of a relationship where nothing is estimated; they must then be given."""
+    blup = analysis.sampler.method == "blup"
+    if not relationship.has_free_parameters or not (blup or analysis.variances.mode == "fixed"):
+        return relationship
+    if relationship.lacks_parameters:
+        why = "sampler.method: blup" if blup else "variances.mode: fixed"
+        wanted = ", ".join(f"{name}: R" for name in relationship.parameters)
+        problems.add((*place, "relationship", "rho"), f"missing, needed {{{wanted}}} for {why}")
+    return relationship.with_fixed_parameters()
 
 
 def _complete_markers(
@@ -418,8 +432,9 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
         classes[name] = section.model_copy(update={key: getattr(finished, key) for key in ("start", "fixed", "prior")})
     residual = residual.model_copy(update={"classes": classes})
     matrices: list[Variance | ResidualClass] = [residual, *classes.values(), *terms.values()]
-    mode = "fixed" if all(v.fixed for v in matrices) else "sample"
-    if mode == "fixed" and analysis.sampler.method == "reml":
+    is_free = any(random.relationship.has_free_parameters for random in model.random.values())
+    mode = "fixed" if all(v.fixed for v in matrices) and not is_free else "sample"
+    if all(v.fixed for v in matrices) and analysis.sampler.method == "reml":
         problems.add(
             ("sampler", "method"), "found reml, but every variance is fixed; needed blup, or variances to estimate"
         )

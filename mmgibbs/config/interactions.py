@@ -15,6 +15,7 @@ from mmgibbs.config.text import is_nothing, show
 if TYPE_CHECKING:
     from mmgibbs.config.analysis import Analysis
     from mmgibbs.config.effects import Fixed, Random, RandomEffect
+    from mmgibbs.config.relationships import Relationship
 
 BETWEEN_COLUMNS = ":"
 OF_AN_INTERACTION = "interaction"  # the key
@@ -111,12 +112,10 @@ def _find_covariates(
     return covariates
 
 
-def _refuse_other_values(
-    effect: Fixed | RandomEffect, derived: Mapping[str, Any], place: tuple[str, ...], problems: Problems
-) -> None:
-    """A completed file writes these keys; a user's that say something else would be dropped."""
+def _refuse_other_values(effect: Fixed, derived: Mapping[str, Any], place: tuple[str, ...], problems: Problems) -> None:
+    """Add a problem for keys of one column that say something else; a completed file writes them as they are."""
     columns = ", ".join(effect.interaction or ())
-    for key in ("column", "by", "level"):
+    for key in ("column", "by"):
         given = getattr(effect, key, None)
         if given and key in derived and given != derived[key]:
             problems.add(
@@ -129,13 +128,23 @@ def _count_covariates(covariates: tuple[str, ...]) -> str:
     return f"found the covariates {', '.join(covariates)}" if covariates else "found an interaction of classes"
 
 
-def complete_level(term: str, effect: RandomEffect, place: tuple[str, ...], problems: Problems) -> str:
-    """Name the column of the levels of a random effect."""
-    if not effect.interaction:
-        return effect.level or term
-    level = join_columns(effect.interaction)
-    _refuse_other_values(effect, {"level": level}, place, problems)
-    return level
+def complete_level(
+    term: str, effect: RandomEffect, relationship: Relationship, place: tuple[str, ...], problems: Problems
+) -> dict[str, Any]:
+    """Say the column of the levels of a random effect, and the columns that it is made of."""
+    columns = relationship.level_columns or effect.interaction
+    if not columns:
+        return {"level": effect.level or term}
+    level = join_columns(columns)
+    of_kind = f"relationship {relationship.name}, whose levels are those of {level}"
+    if relationship.level_columns and effect.interaction not in (None, columns):
+        problems.add((*place, OF_AN_INTERACTION), f"cannot be combined with {of_kind}")
+    elif effect.level not in ("", level):
+        other = of_kind if relationship.level_columns else f"an interaction of {', '.join(columns)}"
+        problems.add(
+            (*place, "level"), f"found {show(effect.level)}, which cannot be combined with {other}; needed one of them"
+        )
+    return {"level": level, "interaction": columns if len(columns) > 1 else None}
 
 
 def check_relationship(random: Random, place: tuple[str, ...], problems: Problems) -> None:

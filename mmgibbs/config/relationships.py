@@ -16,13 +16,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from mmgibbs.config.fields import (
+    NUMBER,
     WHOLE,
     AlsoTakes,
+    Boolean,
     Choice,
     Column,
     Count,
     FilePath,
     Fraction,
+    Name,
     NotNegative,
     Positive,
     Schema,
@@ -47,6 +50,7 @@ class Relationship(Section):
     related: ClassVar[bool] = True  # levels are not independent
     of_pedigree: ClassVar[bool] = False  # levels are the animals of data.pedigree
     of_genotypes: ClassVar[bool] = False  # made of data.genotypes
+    needs_keys: ClassVar[bool] = False  # its name alone says too little
 
     @property
     def needs_pedigree(self) -> bool:
@@ -82,6 +86,29 @@ class Relationship(Section):
 
     def with_paths(self, change: Callable[[Path], Path]) -> Self:
         """Itself with change(path) for every path."""
+        return self
+
+    @property
+    def level_columns(self) -> tuple[str, ...]:
+        """Columns of the records that make its levels; (): the effects say theirs."""
+        return ()
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters that it is estimated with, such as correlations."""
+        return ()
+
+    @property
+    def lacks_parameters(self) -> bool:
+        """It has parameters, and the file gives no values of them."""
+        return False
+
+    @property
+    def has_free_parameters(self) -> bool:
+        return False
+
+    def with_fixed_parameters(self) -> Self:
+        """Itself, its parameters held at the values of the file."""
         return self
 
     def as_file(self) -> str | dict:
@@ -137,6 +164,94 @@ class File(Relationship):
 
     def as_file(self) -> str:
         return str(self.file)
+
+
+Correlation = Annotated[float, Field(ge=-0.995, le=0.995), NUMBER]
+_CORRELATIONS = Expected("a correlation from -0.995 to 0.995, or a mapping such as {row: 0.4, column: 0.6}")
+Correlations = Annotated[
+    Annotated[Correlation, Tag("number")]
+    | Annotated[dict[Name, Correlation], Field(min_length=1), _CORRELATIONS, Tag("each")],
+    Discriminator(lambda value: "each" if isinstance(value, dict) else "number"),
+]
+
+
+class Autoregression(Relationship):
+    """First-order autoregression (AR1): plots of a field in rows and columns, or records in time.
+
+    The levels are the plots, or the times, of each level of `within`; the effect needs no `level`.
+    """
+
+    row: Column | None = None
+    """Column of the rows of the field, whole numbers: neighbouring rows are correlated."""
+
+    column: Column | None = None
+    """Column of the columns of the field, whole numbers: neighbouring columns are correlated."""
+
+    time: Column | None = None
+    """Column of times: records d steps apart are correlated by rho^d."""
+
+    within: Column | None = None
+    """Column of the trials, or of the animals: their levels are independent of each other. Default: all records are of
+    one."""
+
+    step: Positive | None = None
+    """Length of a step of `time`, which rho is the correlation over. Default: the smallest distance of two times."""
+
+    rho: Correlations | None = None
+    """Correlation of neighbours, where the estimates begin, or (`fixed`) their value: a number, or {row: R, column: C}.
+    Default: 0.5."""
+
+    fixed: Boolean = False
+    """The correlations are known and stay at `rho`."""
+
+    name = "ar1"
+    related = False
+    needs_keys = True
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(key for key in ("row", "column", "time") if getattr(self, key) is not None)
+
+    @property
+    def level_columns(self) -> tuple[str, ...]:
+        columns = (self.within, self.row, self.column, self.time)
+        return tuple(column for column in columns if column is not None)
+
+    @property
+    def lacks_parameters(self) -> bool:
+        return self.rho is None
+
+    @property
+    def has_free_parameters(self) -> bool:
+        return not self.fixed
+
+    def with_fixed_parameters(self) -> Self:
+        return self.model_copy(update={"fixed": True})
+
+    def starts(self) -> tuple[float, ...]:
+        """Correlation of each direction, in the order of `parameters`."""
+        if isinstance(self.rho, dict):
+            return tuple(self.rho.get(key, 0.5) for key in self.parameters)
+        return (0.5 if self.rho is None else self.rho,) * len(self.parameters)
+
+    def check(self, problems: Problems) -> None:
+        if not self.parameters:
+            problems.add((), "found no direction, needed row, column or both, or time: the columns that have them")
+        if self.time is not None and len(self.parameters) > 1:
+            problems.add(("time",), "cannot be combined with row or column; needed two terms")
+        if self.step is not None and self.time is None:
+            problems.add(("step",), "found without time, which it belongs to")
+        if len(set(self.level_columns)) < len(self.level_columns):
+            problems.add((), "found one column twice, needed a column each for row, column, time and within")
+        for key in self.rho if isinstance(self.rho, dict) else ():
+            if key not in self.parameters:
+                problems.add(("rho", key), f"found without {key}: COLUMN, needed {' and '.join(self.parameters)}")
+        if isinstance(self.rho, dict) and self.fixed:
+            for key in self.parameters:
+                if key not in self.rho:
+                    problems.add(("rho", key), "missing, needed the known correlation (fixed: true)")
+        if self.fixed and self.rho is None:
+            problems.add(("rho",), "missing, needed the known correlation (fixed: true)")
 
 
 _BASE = Expected("genotyped, recorded, half, base or the path of a file such as frequencies.txt")
@@ -313,12 +428,16 @@ class SingleStep(Genomic):
 
 
 KINDS: dict[str, type[Relationship]] = {
-    kind.name: kind for kind in (Identity, Pedigree, File, Genomic, Dominance, SingleStep)
+    kind.name: kind for kind in (Identity, Pedigree, Autoregression, File, Genomic, Dominance, SingleStep)
 }
 
 
 # Kinds that need no key.
-WORDS = [name for name, kind in KINDS.items() if not any(f.is_required() for f in kind.model_fields.values())]
+WORDS = [
+    name
+    for name, kind in KINDS.items()
+    if not kind.needs_keys and not any(f.is_required() for f in kind.model_fields.values())
+]
 
 
 def read_relationship(value: object) -> object:
@@ -328,7 +447,7 @@ def read_relationship(value: object) -> object:
     if isinstance(value, dict):
         _check_kind(value.get("kind"))
         return value
-    if value in WORDS:
+    if value in WORDS or (isinstance(value, str) and value in KINDS and KINDS[value].needs_keys):
         return {"kind": str(value)}
     if not isinstance(value, str) or not any(mark in value for mark in "./\\"):
         raise unexpected(value, f"{', '.join(WORDS)} or the path of a file such as inverse.txt")

@@ -303,6 +303,11 @@ class RandomTerms:
         code[animals] = of_animals[0]
         return ids, [code[column] for column in columns]
 
+    def observed_traits(self, traits: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
+        """Trait of these effects -> (n,) bool: the record observes it."""
+        names = {name for of_effect in traits for name in of_effect}
+        return {t.name: self.observed[:, i] for i, t in enumerate(self.analysis.traits) if t.name in names}
+
     def texts(self, ids: pl.Series | np.ndarray) -> pl.Series:
         """Ids of levels, also of those that were taken from the pedigree as codes."""
         if isinstance(ids, pl.Series):

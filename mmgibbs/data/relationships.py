@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config.relationships import (
+    Autoregression,
     Dominance,
     File,
     Genomic,
@@ -23,6 +24,7 @@ from mmgibbs.config.relationships import (
     Relationship,
     SingleStep,
 )
+from mmgibbs.data.autoregression import build_autoregression
 from mmgibbs.data.genomic_relationships import build_genomic_matrix, single_step
 from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.relationship_file import not_inverted, read_relationship
@@ -153,9 +155,19 @@ def _build_file(builder: RandomTerms, name: str, spec: Relationship, columns: Se
     return Read(relationship, LevelLabels(ids, np.arange(len(ids))), levels)
 
 
+def _build_autoregression(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
+    assert isinstance(spec, Autoregression)
+    levels = [builder.texts(column).is_not_null().to_numpy() for column in columns]
+    traits = [e.traits for e in builder.analysis.model.random[name].effects.values()]
+    found = build_autoregression(builder.phenotypes, name, spec, levels)
+    builder.warnings += found.find_repeated(builder.phenotypes, name, builder.observed_traits(traits))
+    return Read(found.relationship, LevelLabels(found.ids, np.arange(len(found.ids))), found.levels)
+
+
 READERS: dict[type[Relationship], Reader] = {
     Identity: _independent,
     Pedigree: _build_pedigree,
+    Autoregression: _build_autoregression,
     File: _build_file,
     Genomic: _build_genomic,
     Dominance: _build_genomic,

@@ -46,6 +46,7 @@ REGRESSION_START = 28  # starting values
 MARGINAL = 29  # variances of the mixed model with the location effects integrated out
 PREDICTION_ERROR = 30  # prediction errors at known variances
 STRUCTURE = 31  # parameters of structured covariance matrices: seeds of a generator
+CORRELATION = 32  # parameters of relationships, such as correlations of neighbouring plots
 
 MAX_TERM = (1 << 24) - 1
 _WORD = 1 << 32

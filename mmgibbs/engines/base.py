@@ -48,6 +48,7 @@ from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.partition import KINDS
 from mmgibbs.equations.records import subtract_matvec
 from mmgibbs.equations.relationships import quadratic_form
+from mmgibbs.equations.renewable import RenewableLists
 from mmgibbs.equations.scaling import Elements, Scaling
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
@@ -307,6 +308,23 @@ class HostState(ABC):
             return of_lists
         later = self.later_tiles(term) if isinstance(dense, DenseLevels) else None
         return of_lists + dense_quadratic_form(dense, self.theta[term], self.threads, later)
+
+    def renew_relationship(self, term: int, parameters: np.ndarray) -> None:
+        """Let the sweeps read K^-1 of a term at other values of its parameters."""
+        self._renewable(term).renew(parameters)
+
+    def sum_products(self, term: int) -> np.ndarray:
+        """(M, k, k) Theta' M_m Theta of the fixed matrices that K^-1 of a term is made of."""
+        return self._renewable(term).sum_products(self.theta[term])
+
+    def _renewable(self, term: int) -> RenewableLists:
+        if term not in self._renewable_lists:
+            self._renewable_lists[term] = RenewableLists(self.equations, term)
+        return self._renewable_lists[term]
+
+    @cached_property
+    def _renewable_lists(self) -> dict[int, RenewableLists]:
+        return {}
 
     def later_tiles(self, term: int) -> LaterTiles:
         """What sweeps and quadratic forms of a dense block share."""

@@ -77,9 +77,10 @@ class EngineChoice:
     def build(self, equations: StructuredEquations) -> Engine:
         engine = engine_class(self.name, self.device)
         options: dict[str, Any] = {option: getattr(self, option) for option in engine.options}
-        built = engine(equations, **options)
         from mmgibbs.engines.base import HostState
+        from mmgibbs.equations.renewable import copy_renewable_lists
 
+        built = engine(copy_renewable_lists(equations), **options)
         if self.share_effects and isinstance(built, HostState):
             built.threads_of_effects = built.threads
         return built

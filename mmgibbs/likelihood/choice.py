@@ -24,7 +24,8 @@ def restricted_likelihood(
 
     DeviceError where it does not fit into memory.
     """
-    known = _that_fits(one_relationship(design))
+    has_parameters = any(term.relationship.has_free_parameters for term in design.terms)  # K changes
+    known = None if has_parameters else _that_fits(one_relationship(design))
     if known is not None and known.operations < POINTS * OPERATIONS_OF_POINT * _least_operations(design):
         spectral = _spectral(known)  # without the pattern of a dense factor, which takes long
         if spectral is not None:

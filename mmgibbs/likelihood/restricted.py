@@ -177,7 +177,11 @@ class Point:
 
     def average_information(self, places: Sequence[Place]) -> np.ndarray:
         """(p, p) 1/2 F' P F of some elements, with F'PG = F'R^-1 G - (W'R^-1 F)' C^-1 (W'R^-1 G)."""
-        F, p = self.working_variates(places), len(places)
+        return self.project(self.working_variates(places))
+
+    def project(self, F: np.ndarray) -> np.ndarray:
+        """(p, p) 1/2 F' P F of working variates (n, T, p)."""
+        p = F.shape[2]
         b = self._weighted_sums(F)
         total = 0.25 * (F.reshape(-1, p).T @ self._weigh(F).reshape(-1, p) - b.T @ self.solve_equations(b))
         return total + total.T

@@ -4,6 +4,7 @@ Names (a contract, with TERM a random term and a, b components written `effect:t
 no name):
 
     TERM.var[a]          TERM.cov[a,b]          residual.var[trait]    residual.cov[trait,trait]
+    TERM.rho[row]        TERM.rho[column]       TERM.rho[time]         correlations of neighbours (relationship: ar1)
     h2[trait]            TERM.corr[a,b]         residual.corr[trait,trait]
     ratio[TERM:trait]    ratio[TERM.effect:trait] where TERM has several effects
     threshold[trait:low|high]    incidence[trait:category]    h2_observed[trait:category]    (observed_scale.py)
@@ -68,6 +69,11 @@ def structure_name(term: int) -> str:
     return f"structure.{term}"
 
 
+def relationship_name(term: int) -> str:
+    """What the draws (..., P) of the parameters of the relationship of a random term are called."""
+    return f"rho.{term}"
+
+
 def marker_name(term: str, what: str) -> str:
     """What a quantity of a term of SNP effects is called among the draws, and in a checkpoint."""
     return f"markers.{term}.{what}"
@@ -129,6 +135,10 @@ class TermInfo:
     matrix: str = ""  # what the draws of its covariance matrix are called
     structure: Structure | None = None  # of its covariance matrix
     of_structure: str = ""  # what the draws of its parameters are called
+    parameters: tuple[str, ...] = ()  # of its relationship
+    parameter_values: tuple[float, ...] = ()  # where they begin, or are held
+    parameters_fixed: bool = True
+    relationship: str = ""  # what the draws of these parameters are called
 
     def may_covary(self, a: int, b: int) -> bool:
         return self.blocks is None or any(a in block and b in block for block in self.blocks)
@@ -284,6 +294,10 @@ def term_info(
         matrix=matrix_name(index),
         structure=structure,
         of_structure=structure_name(index),
+        parameters=term.relationship.parameters,
+        parameter_values=tuple(term.relationship.parameter_values.tolist()),
+        parameters_fixed=term.relationship.parameters_fixed,
+        relationship=relationship_name(index),
     )
 
 
@@ -306,6 +320,9 @@ def named_parameters(
         named = _variances_and_covariances(info, G, ending)
         draws.update(named)
         fixed.update(named if info.fixed else ())
+        of_relationship = _parameters_of_relationship(info, G, matrices)
+        draws.update(of_relationship)
+        fixed.update(of_relationship if info.parameters_fixed else ())
     for of_markers in markers:
         draws.update(of_markers.named(matrices))
     of_traits = [m for m in markers if isinstance(m, MarkerInfo)]
@@ -328,7 +345,7 @@ def named_parameters(
         draws.update(share.ratios)
         if share.ending and share.fixed:
             fixed.update((*share.heritability, *share.ratios))
-    if all(info.fixed for _, info, _ in every) and not markers:
+    if all(info.fixed and info.parameters_fixed for _, info, _ in every) and not markers:
         fixed.update(draws)
     for (ending, _, _), unit in zip(residuals, residual.unit, strict=True):
         fixed.update(f"residual.var[{residual.traits[t]}{ending}]" for t in unit)
@@ -357,6 +374,15 @@ def _variances_and_covariances(info: TermInfo, G: np.ndarray, ending: str) -> di
     for a, b in _covarying_pairs(info):
         out[f"{info.name}.cov[{info.components[a]},{info.components[b]}{ending}]"] = G[..., a, b]
     return out
+
+
+def _parameters_of_relationship(
+    info: TermInfo, G: np.ndarray, matrices: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Draws of the parameters of a relationship; those that were not drawn are held."""
+    held = np.broadcast_to(np.array(info.parameter_values), (*G.shape[:-2], len(info.parameters)))
+    values = matrices.get(info.relationship, held)
+    return {f"{info.name}.rho[{name}]": values[..., p] for p, name in enumerate(info.parameters)}
 
 
 def _correlations(info: TermInfo, G: np.ndarray, ending: str) -> dict[str, np.ndarray]:

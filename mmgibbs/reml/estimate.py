@@ -19,6 +19,7 @@ from mmgibbs.model.labels import parameter_labels
 from mmgibbs.model.residual import ResidualModel
 from mmgibbs.model.structures.unstructured import Unstructured
 from mmgibbs.reml.boundary import Closed
+from mmgibbs.reml.correlations import CorrelationEstimates, has_correlations, maximise_with_correlations
 from mmgibbs.reml.elements import Elements, MatrixBlock, free_elements, starting_variances
 from mmgibbs.reml.finer_units import maximise_in_fitting_units
 from mmgibbs.reml.information import Criteria
@@ -59,6 +60,7 @@ class Estimates:
     warnings: tuple[str, ...]  # of estimates that are not as good as asked
     undetermined_words: tuple[str, ...]  # of `undetermined`
     at_bound: np.ndarray | None = None  # (p,) bool: parameters of structures at their bounds
+    correlations: CorrelationEstimates | None = None  # parameters of relationships, where there are some
 
 
 def estimate(
@@ -87,22 +89,36 @@ def estimate(
     elements = free_elements(design, covariances, residual, model_units(likelihood))
     start = starting_variances(covariances, residual) if start is None else start
     if any(c is not None and c.structure is not None and not c.fixed for c in covariances):
+        if has_correlations(likelihood):
+            raise ModelError(
+                "sampler.method: reml: found a structure of a covariance matrix (variances.*.structure) beside "
+                "correlations of relationship ar1 that are estimated; needed one of them, or known correlations (rho, "
+                "and fixed: true)"
+            )
         parameters = structured_elements(elements, covariances, start)
         reached = maximise_structured(likelihood, parameters, start, tolerance, max_iterations, watch)
         return _structured_estimates(reached, likelihood, design, tolerance, max_iterations)
-    maximum, elements = maximise_in_fitting_units(likelihood, elements, start, tolerance, max_iterations, watch)
+    correlations: CorrelationEstimates | None = None
+    if has_correlations(likelihood):
+        maximum, elements, correlations = maximise_with_correlations(
+            likelihood, elements, start, tolerance, max_iterations, watch
+        )
+    else:
+        maximum, elements = maximise_in_fitting_units(likelihood, elements, start, tolerance, max_iterations, watch)
     missed: list[str] = []
     if not maximum.converged and not maximum.stopped:
         missed = [_not_converged(maximum, elements, design, tolerance, max_iterations)]
     point, about = maximum.point, maximum.quadratic
     scale = elements.scale
     sd = original_scale_sd(design, point.inverse_diagonal, point.solve_equations)
-    parameters = about.open.shape[1]
+    parameters, covariance = about.open.shape[1], about.covariance
+    if correlations is not None:
+        parameters, covariance = parameters + correlations.n_estimated, covariance + correlations.of_variances
     criteria = Criteria(point.log_likelihood, parameters, likelihood.freedom)
     return Estimates(
         point.variances,
         elements,
-        about.covariance * scale[:, None] * scale,
+        covariance * scale[:, None] * scale,
         about.undetermined,
         bool(about.closed),
         criteria,
@@ -110,8 +126,13 @@ def estimate(
         sd,
         _facts(maximum, criteria, likelihood),
         tuple(boundary_words(elements, c, design) for c in about.closed),
-        (*missed, *(_rounded_words(maximum, tolerance) if maximum.converged else ())),
+        (
+            *missed,
+            *(_rounded_words(maximum, tolerance) if maximum.converged else ()),
+            *(() if correlations is None else correlations.words),
+        ),
         tuple(undetermined_words(maximum, elements, design)) if maximum.converged else (),
+        correlations=correlations,
     )
 
 

@@ -26,11 +26,16 @@ def gradient(point: LikelihoodPoint, elements: Elements) -> np.ndarray:
 
 def average_information(point: LikelihoodPoint, elements: Elements) -> np.ndarray:
     """(p, p) of the free elements."""
+    return point.average_information(element_places(elements))
+
+
+def element_places(elements: Elements) -> list[Place]:
+    """Where each free element is."""
     places = []
     for number, i, j in elements.elements:
         block = elements.blocks[number]
         places.append(Place(block.term, block.residual_class, block.components[i], block.components[j]))
-    return point.average_information(places)
+    return places
 
 
 def degrees_of_freedom(likelihood: Likelihood, block: MatrixBlock) -> int:

@@ -17,6 +17,7 @@ from mmgibbs.posterior.parameters import (
     NamedParameters,
     matrix_name,
     named_parameters,
+    relationship_name,
     structure_name,
 )
 from mmgibbs.reml.boundary import FLOOR
@@ -57,6 +58,10 @@ def estimates_table(estimates: Estimates, assembled: Assembled) -> dict[str, np.
         unknown |= np.abs(J * estimates.elements.scale)[:, estimates.at_bound].max(axis=1, initial=0.0) > errors
     none = FLOOR if estimates.on_boundary else NO_ERROR
     errors = np.where(unknown | (errors <= none * reach), np.nan, errors)
+    errors_of_correlations = _correlation_errors(estimates, assembled)
+    errors = np.array(
+        [errors_of_correlations.get(name, error) for name, error in zip(named.draws, errors, strict=True)]
+    )
     held = np.array([name in named.fixed for name in named.draws])
     table = {name: np.full(len(held), np.nan) for name in COLUMNS}
     table["mean"] = np.array([float(draws[0, 0]) for draws in named.draws.values()])
@@ -84,12 +89,34 @@ def _named(estimates: Estimates, assembled: Assembled, places: list[np.ndarray])
 
 
 def draws_by_name(estimates: Estimates, places: list[np.ndarray], classes: bool) -> dict[str, np.ndarray]:
-    """(1, places, ...) of each covariance matrix, and of the parameters of its structure where it has one."""
+    """(1, places, ...) of each covariance matrix, and of the parameters of its structure and relationship."""
     elements = estimates.elements
     out = matrices_by_name([elements.variances(place, estimates.variances) for place in places], classes)
     for term in elements.structure_parameters(places[0]):
         out[structure_name(term)] = np.stack([elements.structure_parameters(place)[term] for place in places])[None]
-    return out
+    return out | correlations_by_name(estimates, len(places))
+
+
+def correlations_by_name(estimates: Estimates, n: int = 1) -> dict[str, np.ndarray]:
+    """(1, n, P) parameters of each relationship that was estimated, n times."""
+    found = estimates.correlations
+    terms = () if found is None else found.terms
+    return {
+        relationship_name(i): np.tile(found.values[[t == i for t in terms]], (1, n, 1))  # type: ignore[union-attr]
+        for i in dict.fromkeys(terms)
+    }
+
+
+def _correlation_errors(estimates: Estimates, assembled: Assembled) -> dict[str, float]:
+    """Name of an estimated parameter of a relationship -> its standard error, NaN where it has none."""
+    found = estimates.correlations
+    if found is None:
+        return {}
+    errors = np.sqrt(np.diag(found.covariance)).tolist()
+    names = [
+        f"{assembled.model.design.terms[i].name}.rho[{name}]" for i, name in zip(found.terms, found.names, strict=True)
+    ]
+    return dict(zip(names, errors, strict=True))
 
 
 # ------------------------------------------------------------------------------------------------ the iteration

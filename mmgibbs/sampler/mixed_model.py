@@ -75,8 +75,9 @@ class MixedModel:
 
     @property
     def all_fixed(self) -> bool:
-        """No variance is sampled."""
-        return self.residual.fixed and all(c is None or c.fixed for c in self.covariances)
+        """No variance is sampled, nor a parameter of a relationship."""
+        free = any(term.relationship.has_free_parameters for term in self.design.terms)
+        return self.residual.fixed and all(c is None or c.fixed for c in self.covariances) and not free
 
     @property
     def scale_priors(self) -> list[MatrixUnderScalePrior]:

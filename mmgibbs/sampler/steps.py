@@ -14,6 +14,7 @@ import numpy as np
 from mmgibbs.engines.base import Engine, HostState, Integrated
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.auxiliaries import Auxiliaries
+from mmgibbs.sampler.correlations import CorrelationsAndCovariance
 from mmgibbs.sampler.covariances import CovarianceMatrices, ResidualCovariance, TermCovariance, starting_matrices
 from mmgibbs.sampler.interweave import Interweaving
 from mmgibbs.sampler.liabilities import LiabilityStep
@@ -57,6 +58,9 @@ def term_covariance(
     """The step that draws the covariance matrix of a random term."""
     covariance = model.covariance(term)
     is_structured = covariance.structure is not None and not covariance.fixed
+    if model.design.terms[term].relationship.has_free_parameters:
+        assert isinstance(engine, HostState) and not is_structured, "refused where the engine was chosen"
+        return CorrelationsAndCovariance(model, term, engine, matrices, key)
     return (StructuredCovariance if is_structured else TermCovariance)(model, term, engine, matrices, key)
 
 

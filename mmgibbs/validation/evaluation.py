@@ -182,6 +182,11 @@ def drop_unused(records: Recorded, prepared: Prepared) -> Recorded:
 
 def _fix_variances(analysis: Analysis) -> Analysis:
     """To be solved by BLUP; sampled at fixed variances where records have liabilities, or SNPs have effects."""
+    random = {
+        name: term.model_copy(update={"relationship": term.relationship.with_fixed_parameters()})
+        for name, term in analysis.model.random.items()
+    }
+    analysis = analysis.model_copy(update={"model": analysis.model.model_copy(update={"random": random})})
     if any(trait.type != "normal" for trait in analysis.traits) or analysis.model.markers:
         return analysis.model_copy(update={"variances": analysis.variances.model_copy(update={"mode": "fixed"})})
     blup = {"method": "blup", "tolerance": TOLERANCES["blup"], "pev_limit": 0}

@@ -150,6 +150,10 @@ RESIDUAL = "residual"
 
 def refuse_without_starts(analysis: Analysis) -> None:
     """ConfigError where a variance of a term or of the residuals has no start."""
+    for name, random in analysis.model.random.items():
+        if random.relationship.has_free_parameters and random.relationship.lacks_parameters:
+            wanted = ", ".join(f"{key}: R" for key in random.relationship.parameters)
+            raise ConfigError(f"model.random.{name}.relationship.rho: missing, needed {{{wanted}}} as estimated before")
     implied, missing = implied_variances(analysis.model), []
     for name, spec in (analysis.variances.terms | {RESIDUAL: analysis.variances.residual}).items():
         classes = getattr(spec, "classes", {})

@@ -13,6 +13,9 @@ built; K^-1 = B' B is known by
     draw           values of covariance K from independent normals, for simulated records
     times          products with K, for what the variances say of the records
 
+K may have parameters of its own, such as correlations of neighbours. Its pattern stays, and its coefficients are
+renewed: K^-1 = sum_m f_m(parameters) M_m with matrices M_m that do not change (see `parameters`).
+
 The lists are a NamedTuple whose class brings its kernels (see `Lists`); several kinds may share one class of lists.
 """
 
@@ -20,11 +23,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from mmgibbs.model.relationships.core import CoreBlock
 
 UNKNOWN = np.uint32(0xFFFFFFFF)  # no such level
@@ -79,6 +84,15 @@ class DenseBlock:
         return self.values.size * min(real, self.values.itemsize)
 
 
+class Weights(NamedTuple):
+    """f(parameters) of the fixed matrices and log|K^-1|, with their derivatives by each of P parameters."""
+
+    values: np.ndarray  # (M,)
+    derivatives: np.ndarray  # (P, M)
+    log_determinant: float
+    log_determinant_derivatives: np.ndarray  # (P,)
+
+
 OF_EACH_KIND = "a kind of relationship has to bring this itself"
 
 
@@ -87,7 +101,7 @@ class Relationship:
 
     words: ClassVar[str]  # in run.json and what `mmgibbs check` prints: 'pedigree'
     symbol: ClassVar[str] = "K"  # in the model that the report writes: I, A, K
-    related: ClassVar[bool] = True  # some levels are related; False: K = I
+    related: ClassVar[bool] = True  # levels are individuals, some of which are relatives: effects are breeding values
     of_pedigree: ClassVar[bool] = False  # levels are the animals of the pedigree, then any unknown-parent groups
     known_diagonal: ClassVar[bool] = True  # K's diagonal is known (1 + F with a pedigree), and so is reliability
     can_draw: ClassVar[bool] = True  # `draw` works: K is known by more than its inverse
@@ -146,6 +160,47 @@ class Relationship:
     def facts(self) -> dict[str, Any]:
         """Plain numbers and words for run.json, beside what every kind says."""
         return {}
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """(P,) names of the parameters of K; () where it has none.
+
+        A kind that has some brings all of what follows, and REML and the sampler estimate them.
+        """
+        return ()
+
+    @property
+    def parameter_values(self) -> np.ndarray:
+        """(P,) at which the coefficients of K^-1 are."""
+        return np.zeros(0)
+
+    @property
+    def parameter_bounds(self) -> np.ndarray:
+        """(P, 2) smallest and largest value of each, within -1 and 1: a uniform prior, and estimates by atanh."""
+        return np.zeros((0, 2))
+
+    @property
+    def parameters_fixed(self) -> bool:
+        """They are given, not estimated."""
+        return True
+
+    @property
+    def has_free_parameters(self) -> bool:
+        """They are estimated."""
+        return bool(self.parameters) and not self.parameters_fixed
+
+    @property
+    def fixed_matrices(self) -> csr_array:
+        """(nnz, M) the elements of the M_m in the order of those of `inverse_csr`."""
+        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
+
+    def weigh(self, parameters: np.ndarray) -> Weights:
+        """f_m and log|K^-1| at other values of the parameters, with their derivatives."""
+        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
+
+    def renewed(self, parameters: np.ndarray) -> Self:
+        """The same K at other values of the parameters: same pattern, new coefficients."""
+        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
     def lists(self, order: np.ndarray, real: np.dtype) -> Lists:
         """The kernels' view. order: (q,) model-order level at each sweep position; real: dtype of stored values."""

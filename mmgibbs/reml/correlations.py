@@ -1,0 +1,289 @@
+"""REML of the parameters of relationships, such as the correlations of neighbouring plots, beside the variances.
+
+The variances are maximised at fixed correlations, and the profile that is left rises by Newton steps in z = atanh(rho),
+
+    z <- z + (I_zz - I_zv I_vv^-1 I_vz)^-1 g_z
+
+with I the average information of both (reml/information.py) and g_z the derivatives at the maximum of the variances.
+The variances follow a step by -I_vv^-1 I_vz dz, so that one or two iterations find their new maximum. Steps that do not
+rise are halved, and what the slopes at successive points say of the curvature is learnt (BFGS). The likelihood may have
+no slope in rho where the variance of the term is 0; other starts are tried then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+
+from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.base import Likelihood
+from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.renewable import RenewableRelationship
+from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
+from mmgibbs.reml.boundary import stays_inside
+from mmgibbs.reml.elements import Elements
+from mmgibbs.reml.finer_units import maximise_in_fitting_units
+from mmgibbs.reml.information import element_places
+from mmgibbs.reml.maximise import ROUNDING, Maximum, Watch, maximise
+
+MAX_HALVINGS = 10
+MAX_STEP = 1.0  # in z: from a correlation of 0 to one of .76
+OTHER_STARTS = (-0.5, 0.2, 0.9)
+MAX_OTHER_STARTS = 9
+MIN_INFORMATION = 1e-8  # of z, below which the data say nothing
+
+
+@dataclass(frozen=True)
+class CorrelationEstimates:
+    """Parameters of relationships, and how their errors add to those of the variances."""
+
+    terms: tuple[int, ...]  # (P,) random term of each
+    names: tuple[str, ...]  # (P,)
+    values: np.ndarray  # (P,)
+    covariance: np.ndarray  # (P, P); NaN of what is at a bound, and of what the data do not determine
+    of_variances: np.ndarray  # (p, p) what their errors add to the covariance of the scaled elements
+    words: tuple[str, ...]  # of those without a standard error
+
+    @property
+    def n_estimated(self) -> int:
+        return int(np.count_nonzero(np.isfinite(np.diag(self.covariance))))
+
+
+def has_correlations(likelihood: Likelihood) -> bool:
+    """Some relationship has parameters to estimate."""
+    return any(likelihood.design.terms[i].relationship.has_free_parameters for i in likelihood.random)
+
+
+def maximise_with_correlations(
+    likelihood: Likelihood,
+    elements: Elements,
+    start: Variances,
+    tolerance: float,
+    max_iterations: int,
+    watch: Watch | None = None,
+) -> tuple[Maximum, Elements, CorrelationEstimates]:
+    """Return the maximum over variances and correlations, the elements in its units, and the correlations."""
+    assert isinstance(likelihood, RestrictedLikelihood), "the form of every relationship that has parameters"
+    return _Profile(likelihood, elements, tolerance, max_iterations, watch).maximise(start)
+
+
+class _Profile:
+    """The likelihood of the correlations, the variances at their maximum."""
+
+    def __init__(
+        self,
+        likelihood: RestrictedLikelihood,
+        elements: Elements,
+        tolerance: float,
+        max_iterations: int,
+        watch: Watch | None,
+    ):
+        self.likelihood, self.elements, self.tolerance, self.watch = likelihood, elements, tolerance, watch
+        self.max_iterations = self.remaining = max_iterations
+        terms = likelihood.design.terms
+        free = [i for i in likelihood.random if terms[i].relationship.has_free_parameters]
+        self.kinds = [RenewableRelationship(likelihood, i) for i in free]
+        sizes = [len(kind.parameters) for kind in self.kinds]
+        self.cuts = np.cumsum(sizes)[:-1]
+        bounds = np.concatenate([kind.kind.parameter_bounds for kind in self.kinds])
+        self.low, self.high = np.arctanh(bounds).T
+        self.history: list[float] = []
+        self.em_steps = 0
+
+    # -------------------------------------------------------------------------------------------- the variances
+
+    def renew(self, z: np.ndarray) -> None:
+        for kind, rho in zip(self.kinds, np.split(np.tanh(z), self.cuts), strict=True):
+            kind.renew(rho)
+
+    def fit(self, z: np.ndarray, start: Variances) -> Maximum:
+        """The maximum over the variances at these correlations."""
+        self.renew(z)
+        watch = self.watch
+        before = self.max_iterations - self.remaining
+        shifted: Watch | None = None
+        if watch is not None:
+            shifted = lambda iteration, point, distance: watch(before + iteration, point, distance)
+        found = maximise(self.likelihood, self.elements, start, self.tolerance, max(self.remaining, 0), shifted)
+        return self._count(found)
+
+    def _count(self, found: Maximum) -> Maximum:
+        self.remaining -= max(found.iterations, 1)
+        self.history += found.log_likelihoods
+        self.em_steps += found.em_steps
+        return found
+
+    # -------------------------------------------------------------------------------------------- the correlations
+
+    def maximise(self, start: Variances) -> tuple[Maximum, Elements, CorrelationEstimates]:
+        z = np.clip(np.arctanh(np.concatenate([k.parameters for k in self.kinds])), self.low, self.high)
+        self.renew(z)
+        found, self.elements = maximise_in_fitting_units(
+            self.likelihood, self.elements, start, self.tolerance, self.max_iterations, self.watch
+        )
+        self._count(found)
+        if not found.stopped:
+            z, found = self._other_starts(z, found)
+        hessian: _Secant | None = None
+        while True:
+            about = self._about(z, found)
+            hessian = _Secant(z, about.gradient, about.inverse) if hessian is None else hessian.at(z, about)
+            distance = float(np.sqrt(max(about.gradient @ about.step, 0.0)))
+            # the distance in all directions: the one of the variances belongs to fixed correlations
+            found = replace(found, distance=float(np.hypot(distance, found.distance)))
+            converged = found.converged and distance <= self.tolerance
+            if converged or found.stopped or self.remaining <= 0:
+                break
+            following = self._climb(z, found, about, hessian.inverse @ about.gradient)
+            if following is None and hessian.is_learnt:
+                hessian = None
+                following = self._climb(z, found, about, about.step)
+            if following is None:
+                converged = distance <= 1e-3
+                self.renew(z)
+                break
+            z, found = following
+        found = replace(
+            found,
+            converged=converged,
+            iterations=self.max_iterations - self.remaining,
+            log_likelihoods=tuple(self.history),
+            em_steps=self.em_steps,
+        )
+        return found, self.elements, self._estimates(z, about)
+
+    def _other_starts(self, z: np.ndarray, found: Maximum) -> tuple[np.ndarray, Maximum]:
+        """The best of several correlations, where the variance of the term is 0 at the first."""
+        of_terms = {kind.term for kind in self.kinds}
+        if not any(self.elements.blocks[c.block].term in of_terms for c in found.quadratic.closed):
+            return z, found
+        best = z, found
+        for rho in list(product(OTHER_STARTS, repeat=z.size))[:MAX_OTHER_STARTS]:
+            other = np.clip(np.arctanh(rho), self.low, self.high)
+            try:
+                again = self.fit(other, self._inside(found))
+            except ModelError:
+                continue
+            if again.point.log_likelihood > best[1].point.log_likelihood:
+                best = other, again
+            if again.stopped or self.remaining <= 0:
+                break
+        self.renew(best[0])
+        return best[0], replace(best[1], point=self.likelihood.at(best[1].point.variances))
+
+    def _inside(self, found: Maximum) -> Variances:
+        """Variances away from the boundary: half a unit each."""
+        at = found.point.variances
+        vector, scale = self.elements.vector(at), self.elements.scale
+        moved = [
+            max(v, 0.5 * s) if i == j else v
+            for v, s, (_, i, j) in zip(vector, scale, self.elements.elements, strict=True)
+        ]
+        return self.elements.variances(np.array(moved), at)
+
+    def _about(self, z: np.ndarray, found: Maximum) -> _Slope:
+        point, about = found.point, found.quadratic
+        assert isinstance(point, Point), "of such a likelihood"
+        rho = np.tanh(z)
+        gradient = np.concatenate([kind.gradient(point) for kind in self.kinds]) * (1 - rho**2)
+        p = len(self.elements)
+        of_variances = point.working_variates(element_places(self.elements)) * self.elements.scale
+        of_correlations = np.concatenate([k.working_variates(point) for k in self.kinds], axis=2) * (1 - rho**2)
+        information = point.project(np.concatenate([of_variances, of_correlations], axis=2))
+        cross = information[p:, :p] @ about.open  # (P, m)
+        follows = -about.inverse @ cross.T  # (m, P): of the variances, by a step in z
+        profile = information[p:, p:] + cross @ follows
+        shut = ((z >= self.high) & (gradient > 0)) | ((z <= self.low) & (gradient < 0))
+        known = np.diag(profile) > MIN_INFORMATION
+        free = np.flatnonzero(~shut & known)
+        inverse = np.zeros_like(profile)
+        inverse[np.ix_(free, free)] = np.linalg.pinv(profile[np.ix_(free, free)], rcond=1e-10, hermitian=True)
+        return _Slope(np.where(shut, 0.0, gradient), inverse, about.open @ follows, shut, known)
+
+    def _climb(
+        self, z: np.ndarray, found: Maximum, about: _Slope, step: np.ndarray
+    ) -> tuple[np.ndarray, Maximum] | None:
+        """The first of shorter and shorter steps that rises; None where none does."""
+        step = step * min(1.0, MAX_STEP / max(float(np.abs(step).max(initial=0.0)), 1e-300))
+        before, at = found.point.log_likelihood, found.point.variances
+        rounding = ROUNDING * max(1.0, abs(before))
+        # the last steps promise a rise that rounding hides: they may be taken where nothing falls
+        needed = rounding if about.gradient @ about.step > 2 * rounding else -rounding
+        vector = self.elements.vector(at)
+        for halving in range(MAX_HALVINGS):
+            moved = np.clip(z + step / 2**halving, self.low, self.high)
+            start = at
+            followed = vector + (about.follows @ (moved - z)) * self.elements.scale
+            if stays_inside(self.elements, followed, at):
+                start = self.elements.variances(followed, at)
+            try:
+                again = self.fit(moved, start)
+            except ModelError:
+                continue
+            if again.stopped or again.point.log_likelihood > before + needed:
+                return moved, again
+            if self.remaining <= 0:
+                break
+        return None
+
+    def _estimates(self, z: np.ndarray, about: _Slope) -> CorrelationEstimates:
+        rho = np.tanh(z)
+        covariance = about.inverse * np.outer(1 - rho**2, 1 - rho**2)
+        without = about.shut | ~about.known
+        covariance[without] = covariance[:, without] = np.nan
+        terms = tuple(kind.term for kind in self.kinds for _ in kind.parameters)
+        names = tuple(name for kind in self.kinds for name in kind.kind.parameters)
+        design = self.likelihood.design
+        words = []
+        for n in np.flatnonzero(without):
+            name = f"{design.terms[terms[n]].name}.rho[{names[n]}]"
+            if about.shut[n]:
+                words.append(
+                    f"{name}: the correlation is at its bound, {rho[n]:.3f}: the likelihood rises beyond it, as where "
+                    "a trend over the whole field or time is no autoregression; it has no standard error; needed a "
+                    "fixed effect for this trend, such as a covariate or class of rows or columns"
+                )
+            else:
+                words.append(
+                    f"{name}: the data say nothing of this correlation, as where the variance of its term is 0: the "
+                    "estimate comes from its start alone and has no standard error; needed a model without the term"
+                )
+        of_variances = about.follows @ about.inverse @ about.follows.T
+        return CorrelationEstimates(terms, names, rho, covariance, of_variances, tuple(words))
+
+
+@dataclass(frozen=True)
+class _Slope:
+    """The profile about correlations z."""
+
+    gradient: np.ndarray  # (P,) 0 at a bound that the likelihood rises beyond
+    inverse: np.ndarray  # (P, P) of the information of z; 0 of what does not move
+    follows: np.ndarray  # (p, P) how the scaled elements follow z
+    shut: np.ndarray  # (P,) at such a bound
+    known: np.ndarray  # (P,) the data say something of it
+
+    @property
+    def step(self) -> np.ndarray:
+        return self.inverse @ self.gradient
+
+
+@dataclass(frozen=True)
+class _Secant:
+    """The inverse of the information of z, corrected by the slopes at successive points (BFGS)."""
+
+    z: np.ndarray  # (P,)
+    gradient: np.ndarray  # (P,)
+    inverse: np.ndarray  # (P, P)
+    is_learnt: bool = False
+
+    def at(self, z: np.ndarray, about: _Slope) -> _Secant:
+        """The same at the next point; anew where a correlation has come to a bound, or the slopes bend upwards."""
+        step, fall = z - self.z, self.gradient - about.gradient
+        curvature = float(step @ fall)
+        if about.shut.any() or not about.known.all() or curvature <= 1e-12 * float(step @ step):
+            return _Secant(z, about.gradient, about.inverse)
+        left = np.eye(z.size) - np.outer(step, fall) / curvature
+        inverse = left @ self.inverse @ left.T + np.outer(step, step) / curvature
+        return _Secant(z, about.gradient, inverse, True)

@@ -1,0 +1,128 @@
+"""Parameters rho of a relationship K and G of its term, drawn together: rho with G integrated out, then G given rho.
+
+With S(rho) = Theta' K^-1(rho) Theta, q levels, k components and G ~ IW(nu_b, S_b) in each block,
+
+    p(rho | Theta)  is proportional to  p(rho) |K(rho)|^(-k/2) prod_b |S_b + S(rho)_bb|^(-(nu_b + q)/2)
+
+or, where G is fixed, to p(rho) |K|^(-k/2) exp(-tr(G^-1 S(rho))/2); p(rho) is uniform between the bounds. S(rho) is a
+combination of fixed sums (equations/renewable.py), so a value of rho costs the same for any number of levels. Each
+parameter is drawn in turn by slice sampling (Neal 2003) within its bounds. G is then drawn independently
+of what it was: rho was drawn as if it were not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mmgibbs.draws.philox import draw_word, uniform_pair
+from mmgibbs.draws.purpose import CORRELATION, stream
+from mmgibbs.engines.base import HostState
+from mmgibbs.model.covariance import CovarianceModel
+from mmgibbs.model.relationships.base import Weights
+from mmgibbs.posterior.parameters import Parameter, relationship_name
+from mmgibbs.sampler.covariances import CovarianceMatrices, TermCovariance, draw_covariance
+from mmgibbs.sampler.mixed_model import MixedModel
+
+# Chains start apart, in z = atanh(rho).
+START_STEPS = (0.0, 0.5, -0.5, 0.25, -0.25)
+
+
+class CorrelationsAndCovariance(TermCovariance):
+    """rho and G of one random term."""
+
+    engine: HostState
+
+    def __init__(
+        self, model: MixedModel, term: int, engine: HostState, matrices: CovarianceMatrices, key: tuple[int, int]
+    ):
+        super().__init__(model, term, engine, matrices, key)
+        self.kind = model.design.terms[term].relationship
+        self.name_of_rho = relationship_name(term)
+        dimension = f"{self.name_of_rho}_parameter"
+        self.parameters = self.parameters | {
+            self.name_of_rho: Parameter((dimension,), "parameters of the relationship of the levels of a term")
+        }
+        low, high = self.kind.parameter_bounds.T
+        step = START_STEPS[key[1] % len(START_STEPS)]
+        self._take(np.clip(np.tanh(np.arctanh(self.kind.parameter_values) + step), low, high))
+
+    def _take(self, rho: np.ndarray) -> None:
+        """The lists of the engine are those of these parameters."""
+        self.rho = rho
+        self.engine.renew_relationship(self.term, rho)
+
+    def __call__(self, number: int) -> None:
+        prior = self.matrices.priors.get(self.name, self.covariance)
+        sums = self.engine.sum_products(self.term)
+        density = _Density(self.kind.weigh, sums, prior, self.n_levels, self.matrices[self.name])
+        site = number, stream(CORRELATION, self.term)
+        self._take(slice_parameters(density, self.rho, self.kind.parameter_bounds, *site, self.key))
+        if not self.covariance.fixed:
+            products = density.products(self.rho)
+            self.matrices[self.name] = draw_covariance(prior, products, self.n_levels, number, self.term, self.key)
+
+    def draws(self) -> dict[str, np.ndarray]:
+        return super().draws() | {self.name_of_rho: self.rho}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        super().restore(state)
+        self._take(state[self.name_of_rho].copy())
+
+
+class _Density:
+    """log p(rho | Theta) up to a constant."""
+
+    def __init__(
+        self,
+        weigh: Callable[[np.ndarray], Weights],
+        sums: np.ndarray,
+        prior: CovarianceModel,
+        n_levels: int,
+        G: np.ndarray,
+    ):
+        self.weigh, self.sums, self.prior, self.n_levels = weigh, sums, prior, n_levels
+        self.inverse = np.linalg.inv(G) if prior.fixed else None
+
+    def products(self, rho: np.ndarray) -> np.ndarray:
+        """(k, k) S(rho)."""
+        return np.einsum("m,mab->ab", self.weigh(rho).values, self.sums)
+
+    def __call__(self, rho: np.ndarray) -> float:
+        weights = self.weigh(rho)
+        S = np.einsum("m,mab->ab", weights.values, self.sums)
+        out = 0.5 * len(S) * weights.log_determinant
+        if self.inverse is not None:
+            return float(out - 0.5 * np.sum(self.inverse * S))
+        for block in self.prior.blocks:
+            nu, scale = self.prior.prior(block)
+            sign, log_determinant = np.linalg.slogdet(scale + S[np.ix_(block, block)])
+            if sign <= 0:
+                return -np.inf
+            out -= 0.5 * (nu + self.n_levels) * log_determinant
+        return float(out)
+
+
+def slice_parameters(
+    density: Callable[[np.ndarray], float],
+    rho: np.ndarray,
+    bounds: np.ndarray,
+    number: int,
+    stream_: int,
+    key: tuple[int, int],
+) -> np.ndarray:
+    """One draw of each parameter in turn, by slices that shrink from its bounds."""
+    for p in range(rho.size):
+        low, high = bounds[p]
+        u, _ = uniform_pair(number, p, stream_, draw_word(0, 0), *key)
+        height, attempt, candidate = density(rho) + np.log(u), 1, rho.copy()
+        while True:
+            v, _ = uniform_pair(number, p, stream_, draw_word(0, attempt), *key)
+            candidate[p] = low + v * (high - low)
+            if density(candidate) >= height:
+                break
+            low, high = (candidate[p], high) if candidate[p] < rho[p] else (low, candidate[p])
+            attempt += 1
+        rho = candidate
+    return rho

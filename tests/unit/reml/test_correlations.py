@@ -1,0 +1,199 @@
+"""REML of correlations of plots and times: the likelihood in plain dense form, its maximum, and standard errors."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import optimize
+
+import mmgibbs
+from mmgibbs.build.assemble import assemble
+from mmgibbs.config import load_config
+from mmgibbs.data.prepare import prepare
+from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.renewable import RenewableRelationship
+from mmgibbs.likelihood.restricted import RestrictedLikelihood
+
+FIELD = {"kind": "ar1", "row": "row", "column": "column", "within": "trial"}
+
+
+def simulate(seed=5, missing=3):
+    """Two trials of 8 x 7 and 5 x 6 plots, some without a record, entries fixed, a nugget."""
+    rng, rows = np.random.default_rng(seed), []
+    for trial, (R, C) in {"A": (8, 7), "B": (5, 6)}.items():
+        K = np.kron(
+            0.7 ** np.abs(np.subtract.outer(*[np.arange(R)] * 2)), 0.4 ** np.abs(np.subtract.outer(*[np.arange(C)] * 2))
+        )
+        trend = np.linalg.cholesky(4.0 * K) @ rng.normal(size=R * C)
+        rows += [
+            (trial, r + 1, c + 3, f"e{rng.integers(4)}", 20 + trend[r * C + c] + rng.normal())
+            for r in range(R)
+            for c in range(C)
+        ]
+    frame = pl.DataFrame(rows, schema=["trial", "row", "column", "entry", "y"], orient="row")
+    return frame.filter(~pl.Series(rng.permutation(frame.height) < missing))
+
+
+def analysis(records, relationship=FIELD, directory="run", method="reml", **variances):
+    return {
+        "data": {"phenotypes": records},
+        "traits": ["y"],
+        "model": {"fixed": {"entry": {}}, "random": {"field": {"relationship": relationship}}},
+        "variances": variances,
+        "sampler": {"method": method},
+        "output": {"directory": str(directory)},
+    }
+
+
+def log_likelihood(records, psi):
+    """Of (field variance, residual variance, rho_row, rho_column), in plain dense form."""
+    vf, ve, rr, rc = psi
+    site, row, column = (records[c].to_numpy() for c in ("trial", "row", "column"))
+    lag = lambda rho, x: (
+        np.where((rho < 0) & (np.abs(np.subtract.outer(x, x)) % 2 == 1), -1.0, 1.0)
+        * np.abs(rho) ** np.abs(np.subtract.outer(x, x))
+    )
+    V = vf * lag(rr, row) * lag(rc, column) * (site[:, None] == site) + ve * np.eye(len(site))
+    entry = records["entry"].to_numpy()
+    X = (entry[:, None] == np.unique(entry)).astype(float)
+    y, inverse = records["y"].to_numpy(), np.linalg.inv(V)
+    C = X.T @ inverse @ X
+    P = inverse - inverse @ X @ np.linalg.solve(C, X.T @ inverse)
+    determinants = np.linalg.slogdet(V)[1] + np.linalg.slogdet(C)[1]
+    return -0.5 * (determinants + y @ P @ y + (len(y) - X.shape[1]) * np.log(2 * np.pi))
+
+
+@pytest.fixture(scope="module")
+def records():
+    return simulate()
+
+
+@pytest.fixture(scope="module")
+def run(records, tmp_path_factory):
+    return mmgibbs.run(analysis(records, directory=tmp_path_factory.mktemp("field") / "run"))
+
+
+NAMES = ["field.var[y]", "residual.var[y]", "field.rho[row]", "field.rho[column]"]
+
+
+def estimates(run, names=NAMES):
+    table = {row["parameter"]: (row["mean"], row["sd"]) for row in run.summary.iter_rows(named=True)}
+    return np.array([table[name] for name in names]).T
+
+
+def test_the_estimates_are_the_maximum_of_the_dense_likelihood(records, run):
+    found, _ = estimates(run)
+    best = optimize.minimize(
+        lambda psi: -log_likelihood(records, psi),
+        found,
+        method="Nelder-Mead",
+        options={"xatol": 1e-7, "fatol": 1e-10, "maxiter": 4000},
+    )
+    np.testing.assert_allclose(found, best.x, rtol=2e-4, atol=2e-4)
+    assert run.info["log_likelihood"] == pytest.approx(-best.fun, abs=1e-7)
+    assert run.info["estimated_elements"] == 4
+
+
+def test_standard_errors_are_near_those_of_the_observed_information(records, run):
+    """The average information is another estimate of the same: agreement within a third."""
+    found, errors = estimates(run)
+    step = 1e-3 * np.maximum(np.abs(found), 0.1)
+
+    def at(i, j, a, b):
+        psi = found.copy()
+        psi[i] += a * step[i]
+        psi[j] += b * step[j]
+        return log_likelihood(records, psi)
+
+    H = np.array(
+        [
+            [
+                (at(i, j, 1, 1) - at(i, j, 1, -1) - at(i, j, -1, 1) + at(i, j, -1, -1)) / (4 * step[i] * step[j])
+                for j in range(4)
+            ]
+            for i in range(4)
+        ]
+    )
+    np.testing.assert_allclose(errors, np.sqrt(np.diag(np.linalg.inv(-H))), rtol=0.33)
+
+
+def likelihood_of(records, relationship=FIELD):
+    config = load_config(analysis(records, relationship))
+    prepared = prepare(config)
+    model = assemble(config, prepared).model
+    blocks = [None if c is None else c.blocks for c in model.covariances]
+    return RestrictedLikelihood(prepared.design, blocks, [m.blocks for m in model.residual.matrices])
+
+
+@pytest.mark.parametrize("rho", [(0.6, 0.1), (-0.4, 0.9)])
+def test_a_renewed_likelihood_and_its_slope_are_those_of_the_dense_form(records, rho):
+    likelihood = likelihood_of(records)
+    kind = RenewableRelationship(likelihood, 1)
+    kind.renew(np.array([0.2, 0.3]))  # and back: nothing of it may stay
+    kind.renew(np.array(rho))
+    point = likelihood.at(Variances([None, np.array([[3.0]])], np.array([[[1.5]]])))
+    psi = np.array([3.0, 1.5, *rho])
+    assert point.log_likelihood == pytest.approx(log_likelihood(records, psi), abs=1e-8)
+    slopes = []
+    for p in (2, 3):
+        up, down = psi.copy(), psi.copy()
+        up[p] += 1e-5
+        down[p] -= 1e-5
+        slopes.append((log_likelihood(records, up) - log_likelihood(records, down)) / 2e-5)
+    np.testing.assert_allclose(kind.gradient(point), slopes, rtol=1e-5, atol=1e-6)
+
+
+def test_what_a_whole_field_has_in_common_ends_at_the_bound_with_a_warning(records, tmp_path):
+    lifted = records.with_columns(y=pl.col("y") + 1000.0 * (pl.col("trial") == "A"))
+    run = mmgibbs.run(analysis(lifted, directory=tmp_path / "run"))
+    found, errors = estimates(run, ["field.rho[row]"])
+    assert found == pytest.approx([0.995], abs=1e-9)
+    assert errors[0] is None or np.isnan(errors[0])
+    assert any("field.rho[row]: the correlation is at its bound" in warning for warning in run.info["warnings"])
+
+
+def test_known_correlations_stay_and_need_values(records, tmp_path):
+    known = FIELD | {"rho": {"row": 0.7, "column": 0.4}, "fixed": True}
+    run = mmgibbs.run(analysis(records, known, tmp_path / "run"))
+    found, errors = estimates(run)
+    np.testing.assert_array_equal(found[2:], [0.7, 0.4])
+    np.testing.assert_array_equal(errors[2:], 0.0)
+    best = optimize.minimize(lambda v: -log_likelihood(records, [*v, 0.7, 0.4]), found[:2], method="Nelder-Mead")
+    np.testing.assert_allclose(found[:2], best.x, rtol=1e-3)
+    variances = {"field": found[0], "residual": found[1]}
+    blup = mmgibbs.run(analysis(records, known, tmp_path / "blup", "blup", **variances))
+    a, b = (r.solutions.filter(term="field")["mean"].to_numpy() for r in (run, blup))
+    np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
+
+
+def test_repeated_records_in_time_are_correlated_by_their_distance(tmp_path):
+    """Oracle: the dense likelihood of an animal effect, an AR1 in time within animals, and a nugget."""
+    rng, rows = np.random.default_rng(7), []
+    for a in range(25):
+        days = np.sort(rng.choice(np.arange(0, 12), rng.integers(3, 7), replace=False))
+        K = 0.8 ** np.abs(np.subtract.outer(days, days))
+        u = np.linalg.cholesky(2.0 * K) @ rng.normal(size=days.size) + rng.normal()
+        rows += [(f"a{a}", int(d), 10 + v + 0.5 * rng.normal()) for d, v in zip(days, u, strict=True)]
+    records = pl.DataFrame(rows, schema=["animal", "day", "y"], orient="row")
+    relationship = {"kind": "ar1", "time": "day", "within": "animal"}
+    run = mmgibbs.run(
+        analysis(records, relationship, tmp_path / "run")
+        | {"model": {"random": {"animal": {}, "field": {"relationship": relationship}}}}
+    )
+    found, _ = estimates(run, ["animal.var[y]", "field.var[y]", "residual.var[y]", "field.rho[time]"])
+    animal, day, y = records["animal"].to_numpy(), records["day"].to_numpy(), records["y"].to_numpy()
+    same = animal[:, None] == animal
+
+    def minus(psi):
+        va, vt, ve, rho = psi
+        if min(va, vt, ve) <= 0 or not 0 < rho < 1:
+            return 1e10
+        V = va * same + vt * same * rho ** np.abs(np.subtract.outer(day, day)) + ve * np.eye(len(y))
+        inverse, one = np.linalg.inv(V), np.ones(len(y))
+        c = one @ inverse @ one
+        P = inverse - np.outer(inverse @ one, one @ inverse) / c
+        return 0.5 * (np.linalg.slogdet(V)[1] + np.log(c) + y @ P @ y + (len(y) - 1) * np.log(2 * np.pi))
+
+    assert run.info["log_likelihood"] == pytest.approx(-minus(found), abs=1e-6)
+    for p in range(4):  # no step of a hundredth rises
+        step = np.eye(4)[p] * 1e-2 * found
+        assert minus(found) < min(minus(found + step), minus(found - step))
