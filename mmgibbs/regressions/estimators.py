@@ -107,6 +107,7 @@ class BayesianLasso(Regression):
 
     plugin = Lasso
 
+    # Many parameters: options that users give by name, as in scikit-learn.
     def __init__(
         self,
         *,
@@ -243,6 +244,7 @@ class HorseshoeProbit(Classifier):
     plugin = HorseshoeProbitModel
     several_classes: ClassVar[bool] = False
 
+    # Many parameters: options that users give by name, as in scikit-learn.
     def __init__(
         self,
         *,
@@ -351,6 +353,7 @@ class MultinomialHMC(Classifier):
 
     plugin = MultinomialHMCModel
 
+    # Many parameters: options that users give by name, as in scikit-learn.
     def __init__(
         self,
         *,
@@ -493,6 +496,7 @@ class HierarchicalSlice(Classifier):
     family: str
     save_groups: bool
 
+    # Many parameters: options that users give by name, as in scikit-learn.
     def __init__(
         self,
         *,
@@ -740,6 +744,7 @@ class MultinomialPG(Classifier):
 
     plugin = MultinomialPGModel
 
+    # Many parameters: options that users give by name, as in scikit-learn.
     def __init__(
         self,
         *,

@@ -124,6 +124,7 @@ class MixedModel(Keywords):
     sampler: Mapping[str, Any] | None
     output: Mapping[str, Any] | None
 
+    # Many parameters: options that users give by name, as in scikit-learn.
     def __init__(
         self,
         *,

@@ -71,6 +71,7 @@ class Simulation:
         return pl.read_csv(self.directory / name, schema_overrides=types, infer_schema_length=None, glob=False)
 
 
+# Many parameters: options that users give by name, as in scikit-learn.
 def simulate(
     directory: str | os.PathLike,
     *,

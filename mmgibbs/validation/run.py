@@ -345,6 +345,7 @@ def restrict_split(chosen: Split, rows: np.ndarray, rows_of_analysis: np.ndarray
 # ------------------------------------------------------------ the function of Python and of the command
 
 
+# Many parameters: options that users give by name, as in scikit-learn.
 def validate(
     config: str | os.PathLike | dict | Sequence[str | os.PathLike | dict],
     overrides: Sequence[str] = (),
