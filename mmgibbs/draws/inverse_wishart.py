@@ -28,9 +28,9 @@ def inverse_wishart(
     G^-1 = L^-T T T' L^-1 is Wishart(nu, S^-1), so G = A A' with A = L T^-T: triangular solves only, no inverse of a
     draw. now (k, k): the G of before, whose T the elements of the new one are over-relaxed from; or NOTHING.
     """
-    G, work = np.zeros(S.shape), np.zeros((4, *S.shape))
-    draw_inverse_wishart(nu, S, now, G, work, number, first_row, stream, seed, chain)
-    return G
+    zeros = np.zeros((5, *S.shape))
+    draw_inverse_wishart(nu, S, now, zeros[0], zeros[1:], number, first_row, stream, seed, chain)
+    return zeros[0]
 
 
 @kernel(fastmath=False)

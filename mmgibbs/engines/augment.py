@@ -17,41 +17,43 @@ from mmgibbs.equations.structured import Records
 from mmgibbs.model.residual import Blocks, ClassBlocks, stack_classes
 from pedigree.kernels import kernel
 
+AUGMENT_STREAM = stream(AUGMENT, 0)
 # (fill, noise) of `augmentation`, or None where no trait is missing; class of each pattern; number of classes
 # -> (classes, T, T)
 Sums = Callable[[tuple[np.ndarray, np.ndarray] | None, np.ndarray, int], np.ndarray]
 
 
-def residual_products(
-    records: Records,
-    patterns: np.ndarray,
-    e: np.ndarray,
-    R: np.ndarray,
-    blocks: Blocks | ClassBlocks,
-    number: int,
-    key: tuple[int, int],
-    counts: list[np.ndarray] | None = None,
-    sums: Sums | None = None,
-) -> tuple[np.ndarray, np.ndarray | list[np.ndarray]]:
-    """sum_r w_r e_r e_r' (T, T) with missing residuals augmented, and the records (n_blocks,) behind each block.
+class ResidualSums:
+    """sum_r w_r e_r e_r' with missing residuals augmented, for one division of the traits into blocks.
 
-    Where the residuals have classes, each has its own sum over its own records: (classes, T, T), and a count per block
-    of each. A record counts for a block if it observes one of the block's traits; other records say nothing about it.
-    counts: `count_records_per_block`, where they have been counted. sums: another way to the sums.
+    Where the residuals have classes, each has its own sum over its own records. A record counts for a block if it
+    observes one of the block's traits; other records say nothing about it.
     """
-    by_class = expand_classes(blocks, len(patterns))
-    if sums is None:
-        fill, noise = augmentation(R, patterns, by_class)
-        total = _residual_products(
-            records, e, fill, noise, patterns.all(axis=1), by_class.class_of_pattern, len(by_class.of_class), number,
-            stream(AUGMENT, 0), key[0], key[1],
-        )  # fmt: skip
-    else:
-        missing = None if patterns.all() else augmentation(R, patterns, by_class)
-        total = sums(missing, by_class.class_of_pattern, len(by_class.of_class))
-    if counts is None:
-        counts = count_records_per_block(np.bincount(records.pattern, minlength=len(patterns)), patterns, by_class)
-    return (total, counts) if by_class is blocks else (total[0], counts[0])
+
+    def __init__(self, records: Records, patterns: np.ndarray, blocks: Blocks | ClassBlocks):
+        self.records, self.patterns, self.blocks = records, patterns, blocks
+        self.by_class = expand_classes(blocks, len(patterns))
+        self.has_classes = self.by_class is blocks
+        self.complete = patterns.all(axis=1)
+        self.is_complete = bool(self.complete.all())
+        per_pattern = np.bincount(records.pattern, minlength=len(patterns))
+        self.counts = count_records_per_block(per_pattern, patterns, self.by_class)  # (n_blocks,) of each class
+        self.nothing = np.zeros((2, len(patterns), 0, 0))  # in place of what augments
+
+    def __call__(
+        self, e: np.ndarray, R: np.ndarray, number: int, key: tuple[int, int], sums: Sums | None = None
+    ) -> tuple[np.ndarray, np.ndarray | list[np.ndarray]]:
+        """(T, T), or (classes, T, T), and the records behind each block; sums: another way to the sums."""
+        missing = None if self.is_complete else augmentation(R, self.patterns, self.by_class)
+        class_of_pattern, n_classes = self.by_class.class_of_pattern, len(self.by_class.of_class)
+        if sums is None:
+            fill, noise = self.nothing if missing is None else missing
+            total = np.zeros((n_classes, *R.shape[-2:]))
+            data = self.records, e, fill, noise, self.complete, class_of_pattern
+            _sum_residuals(*data, total, number, AUGMENT_STREAM, key[0], key[1])
+        else:
+            total = sums(missing, class_of_pattern, n_classes)
+        return (total, self.counts) if self.has_classes else (total[0], self.counts[0])
 
 
 def expand_classes(blocks: Blocks | ClassBlocks, n_patterns: int) -> ClassBlocks:
@@ -145,13 +147,15 @@ def _given_observed(R, traits, o, n, A, L, fill, noise):
 
 
 @kernel
-def _residual_products(records, e, fill, noise, complete, class_of_pattern, n_classes, number, stream, seed, chain):
-    n, T = e.shape
-    total, f, z = np.zeros((n_classes, T, T)), np.empty(T), np.empty(T)
+def _sum_residuals(records, e, fill, noise, complete, class_of_pattern, total, number, stream, seed, chain):
+    """Into total (classes, T, T), which comes as zeros; fill and noise (patterns, T, T), or (patterns, 0, 0) where
+    no trait is missing."""
+    n, T, n_classes = e.shape[0], e.shape[1], total.shape[0]
+    f, z = np.empty(T), np.empty(T)
     needed = np.zeros((fill.shape[0], T), np.uint8)
     for p in range(fill.shape[0]):
-        for t in range(T):
-            for u in range(T):
+        for t in range(fill.shape[2]):
+            for u in range(fill.shape[1]):
                 if noise[p, u, t] != 0.0:
                     needed[p, t] = 1
     for r in range(np.uint64(n)):
@@ -176,4 +180,3 @@ def _residual_products(records, e, fill, noise, complete, class_of_pattern, n_cl
         for t in range(T):
             for u in range(t):
                 total[c, u, t] = total[c, t, u]
-    return total

@@ -39,11 +39,11 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from mmgibbs.engines.augment import Sums, count_records_per_block, expand_classes, residual_products
+from mmgibbs.engines.augment import ResidualSums, Sums
 from mmgibbs.engines.dense_products import LaterTiles, dense_quadratic_form
 from mmgibbs.engines.liabilities import Liabilities
 from mmgibbs.engines.markers import gather, scatter, weight_by_pattern
-from mmgibbs.equations.base import precisions
+from mmgibbs.equations.base import invert_residual, invert_terms
 from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.partition import KINDS
 from mmgibbs.equations.records import subtract_matvec
@@ -150,8 +150,9 @@ class HostState(ABC):
         self.offsets = [np.zeros(len(self.y), self.real) for _ in equations.design.markers]
         self._e: np.ndarray | None = None
         self._scaling: Scaling = Scaling(equations)
-        self._counted: tuple[Blocks | ClassBlocks, list[np.ndarray]] | None = None
+        self._sums: ResidualSums | None = None
         self._later: dict[int, LaterTiles] = {}
+        self._key_of_R: bytes | None = None  # of the R that `Rinv` is the inverse of
 
     @staticmethod
     def refuses(design: Design) -> str | None:
@@ -248,16 +249,25 @@ class HostState(ABC):
     def scale_trait(self, trait: int, g: float) -> None:
         """y, e and theta of one trait times g."""
         y, e = self._writable_y(), self.e
-        for i, term in enumerate(self.equations.design.terms):
-            of_trait = term.component_trait == trait
-            if of_trait.any():
-                theta = self.theta[i]
-                theta[:, of_trait] *= g
-                self.put_theta(i, theta)
+        for i, components in self._components[trait]:
+            theta = self.theta[i]
+            for component in components:
+                theta[:, component] *= g
+            self.put_theta(i, theta)
         y[:, trait] *= g
         e[:, trait] *= g
         self.take_y(y)
         self._e = e
+
+    @cached_property
+    def _components(self) -> list[list[tuple[int, list[int]]]]:
+        """Of each trait: the terms that have components of it, and these."""
+        design = self.equations.design
+        of_traits: list[dict[int, list[int]]] = [{} for _ in design.traits]
+        for i, term in enumerate(design.terms):
+            for component, trait in enumerate(term.component_trait.tolist()):
+                of_traits[trait].setdefault(i, []).append(component)
+        return [list(of_trait.items()) for of_trait in of_traits]
 
     def sums_of_animals(self, markers: int, n: int) -> np.ndarray:
         """(n,) float64: sum over the records of each animal of a term of SNP effects of w_r (R_p^-1 e_r)_t."""
@@ -298,8 +308,12 @@ class HostState(ABC):
 
         ModelError where one cannot be inverted.
         """
-        self.R = np.array(R, dtype=float)
-        self.Ginv, self.Rinv = precisions(self.equations.design, G, self.R)
+        residual = np.asarray(R, dtype=float)
+        key = residual.tobytes()
+        if key != self._key_of_R:  # the inverses of one that stays are not made anew in every sweep
+            self.R, self.Rinv = residual.copy(), invert_residual(self.equations.design, residual)
+            self._key_of_R = key
+        self.Ginv = invert_terms(self.equations.design, G)
 
     def quadratic_form(self, term: int) -> np.ndarray:
         """Theta' K^-1 Theta, (k, k)."""
@@ -343,24 +357,10 @@ class HostState(ABC):
     ) -> tuple[np.ndarray, np.ndarray | list[np.ndarray]]:
         """sum_r w_r e_r e_r' (T, T), or one for each class (classes, T, T), missing residuals augmented, and the
         records behind each block (augment.py)."""
-        eq = self.equations
-        data = eq.records, eq.design.patterns, self.e, self.R
-        return residual_products(
-            *data, blocks, number, key, self._records_per_block(blocks), self._sums_of_residuals(number, key)
-        )
-
-    def _records_per_block(self, blocks: Blocks | ClassBlocks) -> list[np.ndarray]:
-        """The records behind each block, counted once."""
-        if self._counted is None or self._counted[0] is not blocks:
-            patterns = self.equations.design.patterns
-            counts = count_records_per_block(self.records_per_pattern, patterns, expand_classes(blocks, len(patterns)))
-            self._counted = blocks, counts
-        return self._counted[1]
-
-    @cached_property
-    def records_per_pattern(self) -> np.ndarray:
-        """(patterns,) records of each missing pattern."""
-        return np.bincount(self.equations.records.pattern, minlength=len(self.equations.design.patterns))
+        known = self._sums
+        if known is None or known.blocks is not blocks:
+            known = self._sums = ResidualSums(self.equations.records, self.equations.design.patterns, blocks)
+        return known(self.e, self.R, number, key, self._sums_of_residuals(number, key))
 
     def _sums_of_residuals(self, number: int, key: Key) -> Sums | None:
         """A faster way to the sums than augment.py has, where an engine knows one."""
@@ -443,22 +443,19 @@ class SweepEngine(HostState):
     """An engine whose sweep is a list of block sweeps. Theta per term and e in the equations' precision."""
 
     keeps_residuals = True
+    theta: list[np.ndarray] = []  # an attribute: it is asked for several times a sweep
 
     def __init__(self, equations: StructuredEquations, sweeps: Iterable[BlockSweep]):
         super().__init__(equations)
         self.sweeps = list(sweeps)
         shapes = [(t.n_levels + 1, t.n_components) for t in equations.design.terms]
         self.rows = [np.zeros(shape, self.real) for shape in shapes]  # the last row, 0, represents unknown parents
-        self._theta = [rows[:-1] for rows in self.rows]
+        self.theta = [rows[:-1] for rows in self.rows]
         self.start()
 
-    @property
-    def theta(self) -> list[np.ndarray]:
-        return self._theta
-
     def put_theta(self, term: int, theta: np.ndarray) -> None:
-        if theta is not self._theta[term]:
-            self._theta[term][:] = theta
+        if theta is not self.theta[term]:
+            self.theta[term][:] = theta
 
     def set_variances(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> None:
         super().set_variances(G, R)

@@ -55,6 +55,8 @@ class Liabilities:
         self.records, self.threads = records, threads
         n = len(records.pattern)
         self._chunks = [(at, min(at + CHUNK, n)) for at in range(0, n, CHUNK)]
+        self._streams = [stream(LIABILITY, r.trait) for r in responses]
+        self._conditionals: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}  # trait -> Rinv, and of it (B, s)
 
     def draw(
         self,
@@ -72,7 +74,7 @@ class Liabilities:
         a = sum_r w Q_tt e_t^2, b = sum_r w e_t sum_{o != t} Q_to e_o; of others (0, 0).
         """
         r = self.responses[response]
-        site, given = (number, stream(LIABILITY, r.trait), *key), (r.trait, y, e, *conditional_residuals(Rinv, r.trait))
+        site, given = (number, self._streams[response], *key), (r.trait, y, e, *self._conditional(Rinv, r.trait))
         match r:
             case Categories():
                 of = draw_categories, (self.records, r.category, cuts, *given)
@@ -81,8 +83,18 @@ class Liabilities:
             case Count():
                 of = draw_log_rates, (self.records, r.count, r.exposure, *given)
         kernel, arguments = of
-        sums = self._run_chunks(lambda first, last: kernel(*arguments, first, last, *site))
-        return (sum(a for a, _ in sums), sum(b for _, b in sums)) if isinstance(r, Categories) else (0.0, 0.0)
+        if len(self._chunks) == 1:
+            return kernel(*arguments, *self._chunks[0], *site) or (0.0, 0.0)  # None but of categories
+        pieces = self._run_chunks(lambda first, last: kernel(*arguments, first, last, *site))
+        return (sum(a for a, _ in pieces), sum(b for _, b in pieces)) if isinstance(r, Categories) else (0.0, 0.0)
+
+    def _conditional(self, Rinv: np.ndarray, trait: int) -> tuple[np.ndarray, np.ndarray]:
+        """`conditional_residuals`, once for each Rinv."""
+        known, B, s = self._conditionals.get(trait, (None, Rinv, Rinv))
+        if known is not Rinv:
+            B, s = conditional_residuals(Rinv, trait)
+            self._conditionals[trait] = Rinv, B, s
+        return B, s
 
     def log_ratio(
         self, response: int, cuts: np.ndarray, proposed: np.ndarray, y: np.ndarray, e: np.ndarray, Rinv: np.ndarray
@@ -90,7 +102,7 @@ class Liabilities:
         """log p(categories | proposed) - log p(categories | cuts), liabilities integrated out."""
         r = self.responses[response]
         assert isinstance(r, Categories), "cuts are of categories"
-        arguments = self.records, r.category, cuts, proposed, r.trait, y, e, *conditional_residuals(Rinv, r.trait)
+        arguments = self.records, r.category, cuts, proposed, r.trait, y, e, *self._conditional(Rinv, r.trait)
         return sum(self._run_chunks(lambda first, last: log_ratio_of_cuts(*arguments, first, last)))
 
     def log_ratio_of_scale(
@@ -108,7 +120,7 @@ class Liabilities:
         """
         r = self.responses[response]
         assert isinstance(r, Categories), "the residual variance of others is drawn given their liabilities"
-        arguments = self.records, r.category, cuts, s, in_class, r.trait, y, e, *conditional_residuals(Rinv, r.trait)
+        arguments = self.records, r.category, cuts, s, in_class, r.trait, y, e, *self._conditional(Rinv, r.trait)
         return sum(self._run_chunks(lambda first, last: log_ratio_of_residual_scale(*arguments, first, last)))
 
     def _run_chunks(self, kernel: Callable[[int, int], object]) -> list:

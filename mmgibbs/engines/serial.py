@@ -86,7 +86,10 @@ class LevelSweep:
 
     def __call__(self, state: SweepEngine, number: int, key: Key) -> None:
         site = Site(number, self.stream, *key)
-        self.threads([partial(self.sweep_range, state, first, last, site) for first, last in self.ranges])
+        if len(self.ranges) == 1:
+            self.sweep_range(state, *self.ranges[0], site)
+        else:
+            self.threads([partial(self.sweep_range, state, first, last, site) for first, last in self.ranges])
 
     def sweep_range(self, state: SweepEngine, first: int, last: int, site: Site) -> None:
         """Draw the levels first ... last - 1 (sweep positions)."""

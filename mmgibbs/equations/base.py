@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from math import isfinite
 
 import numpy as np
 
@@ -61,22 +61,31 @@ def precisions(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray) ->
 
     All of them exactly symmetric, so that C is. ModelError where a matrix has no inverse to compute with.
     """
-    inverses = []
-    for term, g in zip(design.terms, G, strict=True):
-        k = term.n_components
-        if term.kind == "random":
-            g = np.asarray(g, np.float64)
-            inverses.append(_inverse(partial(_scalar_inverse, g), term.name, g))
-        else:
-            flat = np.zeros((k, k))
-            inverses.append(flat if term.prior_precision is None else np.asarray(term.prior_precision, np.float64))
+    return invert_terms(design, G), invert_residual(design, R)
+
+
+def invert_terms(design: Design, G: Sequence[np.ndarray | None]) -> list[np.ndarray]:
+    """G^-1 of random terms, the prior precision of fixed ones, 0 where flat."""
+    return [
+        term.fixed_precision if g is None else _inverse_of_term(np.asarray(g, np.float64), term.name)
+        for term, g in zip(design.terms, G, strict=True)
+    ]
+
+
+def invert_residual(design: Design, R: np.ndarray) -> np.ndarray:
+    """(patterns, T, T) R_P^-1, zero-padded; R: (T, T), or (classes, T, T)."""
+    R = np.asarray(R, np.float64)
+    if R.size == 1 and design.patterns.size == 1 and R.flat[0] > 0 and isfinite(1 / R.flat[0]):
+        return np.array([[[1 / R.flat[0] if design.patterns[0, 0] else 0.0]]])
     of_patterns = design.patterns, design.class_of_pattern
-    return inverses, _inverse(lambda: inverse_by_pattern(stack_classes(R), *of_patterns), "residual", R)
+    return _inverse(lambda: inverse_by_pattern(stack_classes(R), *of_patterns), "residual", R)
 
 
-def _scalar_inverse(g: np.ndarray) -> np.ndarray:
-    """The same number for one component, without a call of LAPACK in every sweep."""
-    return 1 / g if g.size == 1 and g[0, 0] != 0 else np.linalg.inv(g)
+def _inverse_of_term(g: np.ndarray, name: str) -> np.ndarray:
+    """G^-1; of one component without a call of LAPACK in every sweep."""
+    if g.size == 1 and g[0, 0] != 0 and isfinite(1 / g[0, 0]):
+        return 1 / g
+    return _inverse(lambda: np.linalg.inv(g), name, g)
 
 
 def _inverse(compute: Callable[[], np.ndarray], name: str, matrix: np.ndarray) -> np.ndarray:

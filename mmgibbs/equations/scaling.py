@@ -46,16 +46,20 @@ class Scaling:
         self.equations = equations
         self._levels: dict[int, np.ndarray] = {}
         self._parents_first: dict[int, np.ndarray] = {}
-        self._plans: dict[tuple, Plan] = {}
+        self._plans: dict[tuple[int, Elements], Plan] = {}
+        self._groups_fixed = [term.groups_fixed for term in equations.design.terms]
+        self._identities = [np.eye(term.n_components) for term in equations.design.terms]
 
     def products(
         self, term: int, elements: Elements, theta: np.ndarray, e: np.ndarray, Rinv: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """H (p, p) and s (p,) for the elements ((c, j), ...) of M, at M = I: one pass over the records."""
-        if (term, elements) not in self._plans:
-            self._plans[term, elements] = self._plan(term, elements)
-        plan = self._plans[term, elements]
-        H, s = np.zeros((len(elements), len(elements))), np.zeros(len(elements))
+        plan = self._plans.get((term, elements))
+        if plan is None:
+            plan = self._plans[term, elements] = self._plan(term, elements)
+        p = len(elements)
+        zeros = np.zeros((p + 1, p))
+        H, s = zeros[:p], zeros[p]
         normal_equations(plan, *self._sums(term, plan, theta, e, Rinv), Rinv, H, s)
         return H, s
 
@@ -64,11 +68,14 @@ class Scaling:
     ) -> tuple[np.ndarray, np.ndarray]:
         """(patterns, m, m) sums of w x x', the lower triangle, and (patterns, m, T) sums of w x e'."""
         lists, levels = self.equations.terms[term], self.record_levels(term)
-        unrolled = ((0,) * plan.effect.size, (0,) * e.shape[1])
-        if theta.shape[0] < UNROLL_FROM or plan.effect.size > UNROLL_TO or e.shape[1] > UNROLL_TO:
+        (n_patterns, T, _), m = Rinv.shape, plan.effect.size
+        unrolled = ((0,) * m, (0,) * T)
+        if theta.shape[0] < UNROLL_FROM or m > UNROLL_TO or T > UNROLL_TO:
             unrolled = (), ()
-        at = self._deviations(term, theta)
-        return scaling_sums(self.equations.records, levels, lists.covariates, plan, *unrolled, at, e, len(Rinv))
+        xx, xe = np.zeros((n_patterns, m, m)), np.zeros((n_patterns, m, T))
+        deviations = self._deviations(term, theta) if self._groups_fixed[term] else theta
+        scaling_sums(self.equations.records, levels, lists.covariates, plan, *unrolled, deviations, e, xx, xe)
+        return xx, xe
 
     def _plan(self, term: int, elements: Elements) -> Plan:
         """Elements that share a regressor and a component of theta share their z theta: these are the `places`."""
@@ -81,15 +88,15 @@ class Scaling:
 
     def transform(self, term: int, M: np.ndarray, theta: np.ndarray, e: np.ndarray) -> None:
         """theta_l <- M theta_l (with fixed groups: deviations from their mean) and e <- y - W theta, both in place."""
-        move_levels(
-            self.equations.terms[term], np.asarray(M, float) - np.eye(len(M)), self._deviations(term, theta), theta, e
-        )
+        change = M - self._identities[term]
+        deviations = self._deviations(term, theta) if self._groups_fixed[term] else theta
+        move_levels(self.equations.terms[term], change, deviations, theta, e)
 
     def _deviations(self, term: int, theta: np.ndarray) -> np.ndarray:
         """(q, k) what M multiplies: Theta itself, or Theta - Q g with fixed groups (0 in their own rows)."""
-        t = self.equations.design.terms[term]
-        if not t.groups_fixed:
+        if not self._groups_fixed[term]:
             return theta
+        t = self.equations.design.terms[term]
         if term not in self._parents_first:
             self._parents_first[term] = np.argsort(self.equations.terms[term].code)
         return t.relationship.deviations(self.equations.relationships[term], self._parents_first[term], theta)
@@ -108,15 +115,16 @@ class Scaling:
 
 
 @kernel
-def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, n_patterns):
-    """Sums of w x x' (patterns, m, m), the lower triangle, and of w x e' (patterns, m, T).
+def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, xx, xe):
+    """Sums of w x x' (patterns, m, m), the lower triangle, and of w x e' (patterns, m, T), into xx and xe, which come
+    as zeros.
 
     m_ and T_: tuples whose length is the number of places and of traits, for loops that the compiler unrolls; () for a
     general loop.
     """
     m = len(m_) if len(m_) > 0 else plan.effect.size
     T = len(T_) if len(T_) > 0 else e.shape[1]
-    xx, xe, x = np.zeros((n_patterns, m, m)), np.zeros((n_patterns, m, T)), np.empty(m)
+    x = np.empty(m)
     plain = covariates.shape[0] == 0
     weighted = records.weight.size > 0
     for r in range(np.uint64(e.shape[0])):
@@ -136,7 +144,6 @@ def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, n_patt
                 xx[pattern, a, b] += wx * x[b]
             for t in range(T):
                 xe[pattern, a, t] += wx * np.float64(e[r, t])
-    return xx, xe
 
 
 @kernel

@@ -111,7 +111,11 @@ class Threads:
         self._pool = ThreadPoolExecutor(count - 1) if count > 1 else None
 
     def __call__(self, calls: Iterable[Callable[[], None]]) -> None:
-        run_at_once(self._pool, self.count, calls)
+        if self._pool is None:
+            for call in calls:
+                call()
+        else:
+            run_at_once(self._pool, self.count, calls)
 
     def together(self, kernel: Callable[..., None], *arguments: Any) -> None:
         """kernel(arrived, me, *arguments) on every thread at once, me its number: they wait for each other within

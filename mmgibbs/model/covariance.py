@@ -10,7 +10,8 @@ IW of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class CovarianceModel:
     scale_prior: ScalePrior | None = None  # in place of df and scale
     structure: Structure | None = None  # G is a function of fewer parameters, which have priors of their own
 
-    @property
+    @cached_property
     def size_of_block(self) -> np.ndarray:
         """(k,) of the block that each component is in."""
         size = np.zeros(len(self.start), int)
@@ -47,7 +48,7 @@ class CovarianceModel:
         if self.scale_prior is None:
             return self
         df, scale = self.scale_prior.inverse_wishart(a)
-        return replace(self, df=df, scale=scale, df_beyond_size=True, scale_prior=None)
+        return CovarianceModel(self.start, self.fixed, self.blocks, df, scale, self.name, True, self.unit)
 
     @property
     def flat(self) -> bool:
@@ -59,7 +60,13 @@ class CovarianceModel:
         if self.df is None:
             return -(k + 1.0), np.zeros((k, k))
         nu = float(self.df) + (k if self.df_beyond_size else 0)
-        return nu, np.asarray(self.scale)[np.ix_(block, block)]
+        assert self.scale is not None, "it comes with df"
+        return nu, self.scale if k == len(self.start) else np.asarray(self.scale)[np.ix_(block, block)]
+
+    @cached_property
+    def block_priors(self) -> tuple[tuple[float, np.ndarray], ...]:
+        """nu and S of each block."""
+        return tuple(self.prior(block) for block in self.blocks)
 
 
 def full_block(k: int) -> tuple[tuple[int, ...], ...]:

@@ -12,6 +12,7 @@ Terms are in terms.py, their relationship matrices in relationships/.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -84,7 +85,7 @@ class Design:
     def n_traits(self) -> int:
         return self.y.shape[1]
 
-    @property
+    @cached_property
     def class_of_pattern(self) -> np.ndarray:
         """(n_patterns,) int64 residual class of each row of `patterns`."""
         return np.zeros(len(self.patterns), np.int64) if self.pattern_class is None else self.pattern_class

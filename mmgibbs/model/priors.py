@@ -54,7 +54,7 @@ class HalfT:
 
     def conditional(self, G: np.ndarray, size: np.ndarray) -> Conditional:
         """size (k,): of the block of each component."""
-        return Conditional(0.5 * (self.nu + size), self.nu * np.diag(np.linalg.inv(G)) + 1 / self.A**2, True)
+        return Conditional(0.5 * (self.nu + size), self.nu * np.linalg.inv(G).diagonal() + 1 / self.A**2, True)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class UniformHeritability:
         return 2.0, float(2 * a[component])
 
     def conditional(self, G: np.ndarray, size: np.ndarray) -> Conditional:
-        return Conditional(2.0 * size, 1 + 1 / np.diag(G), False)
+        return Conditional(2.0 * size, 1 + 1 / G.diagonal(), False)
 
 
 ScalePrior = HalfT | UniformHeritability

@@ -21,6 +21,7 @@ trait and regressor of each component.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -46,24 +47,24 @@ class Effect:
 
 @dataclass(frozen=True)
 class Levels:
-    """Incidence: each effect brings one of q levels per record."""
+    """Incidence: each effect brings one of q levels per record. Its arrays are made once, and not changed."""
 
     effects: tuple[Effect, ...]
     n_levels: int  # q, unknown-parent groups included
 
-    @property
+    @cached_property
     def component_effect(self) -> np.ndarray:
         """(k,) int64: the effect of each component."""
         return np.array(
             [i for i, e in enumerate(self.effects) for _ in e.traits for _ in range(e.n_regressors)], np.int64
         )
 
-    @property
+    @cached_property
     def component_trait(self) -> np.ndarray:
         """(k,) int64: t(c)."""
         return np.array([t for e in self.effects for t in e.traits for _ in range(e.n_regressors)], np.int64)
 
-    @property
+    @cached_property
     def component_regressor(self) -> np.ndarray:
         """(k,) int64: a(c)."""
         first = np.cumsum([0] + [e.n_regressors for e in self.effects])
@@ -72,16 +73,16 @@ class Levels:
             np.int64,
         )
 
-    @property
+    @cached_property
     def regressor_effect(self) -> np.ndarray:
         """(m,) int64: the effect that each regressor belongs to."""
         return np.array([i for i, e in enumerate(self.effects) for _ in range(e.n_regressors)], np.int64)
 
-    @property
+    @cached_property
     def n_components(self) -> int:
         return sum(len(e.traits) * e.n_regressors for e in self.effects)
 
-    @property
+    @cached_property
     def n_regressors(self) -> int:
         return sum(e.n_regressors for e in self.effects)
 
@@ -139,6 +140,12 @@ class Term:
     def prior_precision(self) -> np.ndarray | None:
         """(k, k) of a fixed term; None where it is flat, and of a random term."""
         return self.prior.precision
+
+    @cached_property
+    def fixed_precision(self) -> np.ndarray:
+        """(k, k) float64 of a fixed term, 0 where it is flat."""
+        k, precision = self.n_components, self.prior_precision
+        return np.zeros((k, k)) if precision is None else np.asarray(precision, np.float64)
 
     @property
     def effects(self) -> tuple[Effect, ...]:

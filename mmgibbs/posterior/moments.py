@@ -85,6 +85,7 @@ class Moments:
 
     def __init__(self, shapes: Sequence[tuple[int, ...]], n_draws: int, n_batches: int):
         self.shapes = tuple(tuple(int(d) for d in shape) for shape in shapes)
+        self._shapes = list(self.shapes)
         self.batch_length = batch_length(n_draws, n_batches)
         self.n_draws = 0  # draws added so far
         self._first = np.cumsum([0] + [int(np.prod(shape, dtype=np.int64)) for shape in self.shapes])
@@ -103,7 +104,7 @@ class Moments:
 
     def add(self, arrays: Sequence[np.ndarray]) -> None:
         """One draw: a float64 or float32 array per term, in the order of `shapes`; the arrays are not kept."""
-        if len(arrays) != len(self.shapes) or any(a.shape != s for a, s in zip(arrays, self.shapes, strict=False)):
+        if [a.shape for a in arrays] != self._shapes:
             raise ValueError(f"a draw has shapes {[a.shape for a in arrays]}, needed {list(self.shapes)}")
         self.n_draws += 1
         in_batch = (self.n_draws - 1) % self.batch_length + 1

@@ -87,18 +87,15 @@ class Population:
         """(rows,) eta as the sampler has it, without exposure; theta: (q, k) per term."""
         eta = np.zeros(len(self.weight))
         for contribution in self.fixed:
-            eta += np.einsum(
-                "nm,nm->n",
-                theta[contribution.term][contribution.level][:, contribution.components],
-                contribution.values,
-            )
+            effects = theta[contribution.term][contribution.level][:, contribution.components]
+            eta += _sum_products("nm,nm->n", effects, contribution.values)
         return eta
 
     def variance(self, matrices: dict[str, np.ndarray], residual: np.ndarray) -> np.ndarray:
         """(rows,) V; residual (classes,): R_tt."""
         V = residual[self.residual_class].astype(float)
         for name, products in self.products:
-            V = V + np.einsum("pab,ab->p", products, matrices[name])
+            V = V + _sum_products("pab,ab->p", products, matrices[name])
         return V[self.profile]
 
     def without(self, matrix: str, component: int) -> Population:
@@ -136,6 +133,13 @@ class ObservedScale:
         return self.direct is not None or self.genomic_heritability
 
 
+def _sum_products(subscripts: str, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """np.einsum over all dimensions but the first; of one product each without the call, which takes longer."""
+    if first.size == len(first):
+        return first.reshape(-1) * second.reshape(-1)
+    return np.einsum(subscripts, first, second)
+
+
 def category_moments(
     eta: np.ndarray, V: np.ndarray, cuts: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -145,7 +149,7 @@ def category_moments(
     edge = np.zeros(1)
     below = np.concatenate([edge, scipy.special.ndtr(z) @ weight, edge + 1])
     density = np.concatenate([edge, (np.exp(-0.5 * z * z) / sd) @ weight / np.sqrt(2 * np.pi), edge])
-    return np.diff(below), -np.diff(density)
+    return below[1:] - below[:-1], density[:-1] - density[1:]
 
 
 def count_moments(eta: np.ndarray, V: np.ndarray, weight: np.ndarray) -> tuple[float, float]:

@@ -20,20 +20,18 @@ class Auxiliaries:
         assert of.covariance.scale_prior is not None
         self.of, self.matrices, self.key = of, matrices, key
         self.prior = of.covariance.scale_prior
-        self._take(self.prior.start())
-
-    def _take(self, a: np.ndarray) -> None:
-        """The auxiliary scales of the prior (k,), from which the covariance matrix is drawn next."""
-        self.matrices.take_auxiliaries(self.of.name, self.of.covariance, a)
+        self.site = stream(AUXILIARY, of.term)
+        matrices.take_auxiliaries(of.name, self.prior.start())
 
     def __call__(self, number: int) -> None:
         of_class = self.of.residual_class
         matrix = self.matrices[self.of.name] if of_class is None else self.matrices.R[of_class]
         c = self.prior.conditional(matrix, self.of.covariance.size_of_block)
-        site, k = stream(AUXILIARY, self.of.term), len(c.rate)
+        k = len(c.rate)
         first = 0 if of_class is None else of_class * k
-        draws = np.array([gamma(c.shape[i], number, first + i, site, 0, *self.key) for i in range(k)]) / c.rate
-        self._take(1 / draws if c.inverse else draws)
+        draws = np.array([gamma(shape, number, first + i, self.site, 0, *self.key) for i, shape in enumerate(c.shape)])
+        draws /= c.rate
+        self.matrices.take_auxiliaries(self.of.name, 1 / draws if c.inverse else draws)
 
     def draws(self) -> dict[str, np.ndarray]:
         return {}
@@ -42,4 +40,4 @@ class Auxiliaries:
         return {f"auxiliary.{self.of.name}": self.matrices.auxiliaries[self.of.name]}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        self._take(state[f"auxiliary.{self.of.name}"].copy())
+        self.matrices.take_auxiliaries(self.of.name, state[f"auxiliary.{self.of.name}"].copy())

@@ -14,7 +14,7 @@ from mmgibbs.sampler.loop import ResumableChain
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.recorder import MOMENTS, Recorder
 from mmgibbs.sampler.schedule import Schedule
-from mmgibbs.sampler.steps import gibbs_steps
+from mmgibbs.sampler.steps import OfKeptSweeps, gibbs_steps
 
 RECORD = "record."  # of the recorder's names in a checkpoint
 DRAWS = f"{RECORD}draws."  # of those that are kept draws
@@ -38,17 +38,21 @@ class Chain(ResumableChain):
         super().__init__(schedule)
         self.engine, self.key = engine, key
         self.steps = gibbs_steps(model, engine, schedule, key)  # of a sweep, in their order
+        self._of_every_sweep = [step for step in self.steps if not isinstance(step, OfKeptSweeps)]
+        self._of_kept_sweeps = [step for step in self.steps if isinstance(step, OfKeptSweeps)]
         self._record = Recorder(model, schedule, engine, self.steps)
         if state is not None:
             self._restore(state)
 
     def _sweep(self, number: int) -> dict[str, float]:
         facts: dict[str, float] = {"sweep": number}
-        for step in self.steps:
+        for step in self._of_every_sweep:
             facts |= step(number) or {}
         return facts
 
     def _keep(self, facts: Mapping[str, float]) -> None:
+        for step in self._of_kept_sweeps:
+            step(self.number)
         self._record(facts)
 
     def draws(self) -> dict[str, np.ndarray]:

@@ -30,16 +30,16 @@ APART = 20  # sweeps from one draw that is independent of the matrix so far to t
 class CovarianceMatrices:
     """The matrices of one chain as they are now, by name: what its steps share.
 
-    `changed`: a matrix is not the one that the engine took last. `priors`: the inverse Wisharts that represent scale
-    priors now, by the name of the matrix, given the `auxiliaries` of it (auxiliaries.py).
+    `changed`: names of those that the engine has not taken yet. `auxiliaries`: of the scale priors of matrices
+    (auxiliaries.py), by the name of the matrix.
     """
 
     def __init__(self, G: Sequence[np.ndarray | None], R: np.ndarray):
-        self.priors: dict[str, CovarianceModel] = {}
+        self._priors: dict[str, CovarianceModel | None] = {}  # given the auxiliaries, where they have been asked for
         self.auxiliaries: dict[str, np.ndarray] = {}
-        self._terms = len(G)
+        self._names = [matrix_name(i) for i in range(len(G))]
         self._now = {matrix_name(i): g for i, g in enumerate(G) if g is not None} | {RESIDUAL: R}
-        self.changed = True
+        self.changed = set(self._now)
 
     def items(self) -> ItemsView[str, np.ndarray]:
         return self._now.items()
@@ -48,26 +48,37 @@ class CovarianceMatrices:
         return self._now[name]
 
     def __setitem__(self, name: str, matrix: np.ndarray) -> None:
-        self._now[name], self.changed = matrix, True
+        self._now[name] = matrix
+        self.changed |= {name}
 
     @property
     def G(self) -> list[np.ndarray | None]:
         """One (k, k) per term, None for fixed ones."""
-        return [self._now.get(matrix_name(i)) for i in range(self._terms)]
+        return list(map(self._now.get, self._names))
 
     @property
     def R(self) -> np.ndarray:
         return self._now[RESIDUAL]
 
-    def take_auxiliaries(self, name: str, covariance: CovarianceModel, a: np.ndarray) -> None:
+    def take_auxiliaries(self, name: str, a: np.ndarray) -> None:
         """The auxiliary variables of the scale prior of one matrix are a (k,) now."""
-        self.auxiliaries[name], self.priors[name] = a, covariance.given(a)
+        self.auxiliaries[name] = a
+        self._priors[name] = None
+
+    def prior(self, name: str, covariance: CovarianceModel) -> CovarianceModel:
+        """The prior of one matrix: where it is a scale prior the inverse Wishart given its auxiliary variables."""
+        if name not in self.auxiliaries:
+            return covariance
+        prior = self._priors[name]
+        if prior is None:
+            prior = self._priors[name] = covariance.given(self.auxiliaries[name])
+        return prior
 
     def give(self, engine: Engine) -> None:
         """The engine takes G and R, unless it has them."""
         if self.changed:
-            self.changed = False
-            engine.set_variances(self.G, self.R)
+            self.changed.clear()
+            engine.set_variances(self.G, self._now[RESIDUAL])
 
 
 def starting_matrices(model: MixedModel, chain: int) -> CovarianceMatrices:
@@ -97,15 +108,17 @@ class TermCovariance:
         self.term, self.engine, self.matrices, self.key = term, engine, matrices, key
         self.covariance, self.name = model.covariance(term), matrix_name(term)
         self.n_levels = model.design.terms[term].n_prior_levels
+        self.is_sampled = not self.covariance.fixed
         name = model.design.terms[term].name
-        self.implied = any(m.left is not None and m.left.term == name for m in model.design.markers)  # by another step
+        if any(m.left is not None and m.left.term == name for m in model.design.markers):  # implied by another step
+            self.is_sampled = False
         component = f"{name}_component"
         self.parameters = {self.name: Parameter((component, component), "covariance matrix of the effects of a level")}
 
     def __call__(self, number: int) -> None:
-        if not self.covariance.fixed and not self.implied:
+        if self.is_sampled:
             products = self.engine.quadratic_form(self.term)
-            prior = self.matrices.priors.get(self.name, self.covariance)
+            prior = self.matrices.prior(self.name, self.covariance)
             self.matrices[self.name] = draw_covariance(
                 prior, products, self.n_levels, number, self.term, self.key, current=self.matrices[self.name]
             )
@@ -126,6 +139,7 @@ class ResidualCovariance:
     def __init__(self, model: MixedModel, engine: Engine, matrices: CovarianceMatrices, key: tuple[int, int]):
         self.engine, self.matrices, self.key = engine, matrices, key
         self.residual, self.n_terms = model.residual, len(model.design.terms)
+        self.is_sampled = not model.residual.fixed
         of_class = tuple(m.blocks for m in model.residual.matrices)
         classes = model.residual.classes
         self.blocks = ClassBlocks(of_class, model.design.class_of_pattern) if classes else of_class[0]
@@ -133,7 +147,7 @@ class ResidualCovariance:
         self.parameters = {RESIDUAL: Parameter(dims, "covariance matrix of the residuals of a record")}
 
     def __call__(self, number: int) -> None:
-        if self.residual.fixed:
+        if not self.is_sampled:
             return
         products, n = self.engine.residual_products(number, self.key, self.blocks)
         if not self.residual.classes:
@@ -149,7 +163,7 @@ class ResidualCovariance:
         """One draw of R_c. Its blocks are keyed by c T + trait: the first class draws as one for all would."""
         first, now = c * len(products), self.matrices[RESIDUAL]
         name = class_matrix_name(c) if self.residual.classes else RESIDUAL
-        model = self.matrices.priors.get(name, self.residual.matrices[c])
+        model = self.matrices.prior(name, self.residual.matrices[c])
         so_far = now[c] if self.residual.classes else now
         return draw_covariance(model, products, n, number, self.n_terms, self.key, first, so_far)
 
@@ -163,7 +177,7 @@ class ResidualCovariance:
         self.matrices[RESIDUAL] = state[RESIDUAL].copy()
 
 
-def independent(number: int) -> bool:
+def is_independent(number: int) -> bool:
     """Whether the matrices of a sweep are drawn whatever they were before: the first APART, then each APARTth."""
     return number <= APART or number % APART == 0
 
@@ -183,20 +197,25 @@ def draw_covariance(
     far, from which the draw is over-relaxed (but see `independent`) and several correlations of `model.unit` move on;
     None: independent of it.
     """
-    out = np.zeros_like(products)
-    for b, block in enumerate(model.blocks):
-        index = ... if block == tuple(range(len(products))) else np.ix_(block, block)
-        nu, S = model.prior(block)
-        count = n[b] if isinstance(n, np.ndarray) else n
-        W, site = S + products[index], (number, first + block[0], stream(VARIANCE, term))
-        unit = tuple(i for i, c in enumerate(block) if c in model.unit)
-        if unit:
-            so_far = np.eye(len(block)) if current is None else current[index]
-            out[index] = draw_with_unit_diagonal(nu + count, W, unit, so_far, *site, key)
-        else:
-            now = NOTHING if current is None or independent(number) else np.ascontiguousarray(current[index])
-            out[index] = inverse_wishart(nu + count, W, now, *site, key[0], key[1])
-    if not np.isfinite(out).all():
+    of_term = stream(VARIANCE, term)
+    if len(model.blocks) == 1 and not model.unit:
+        nu, S = model.prior(model.blocks[0])
+        now = NOTHING if current is None or is_independent(number) else np.ascontiguousarray(current)
+        count = n[0] if isinstance(n, np.ndarray) else n
+        out = inverse_wishart(nu + count, S + products, now, number, first, of_term, key[0], key[1])
+    else:
+        out, counts = np.zeros_like(products), n if isinstance(n, np.ndarray) else [n] * len(model.blocks)
+        for block, (nu, S), count in zip(model.blocks, model.block_priors, counts, strict=True):
+            index = np.ix_(block, block)
+            W, site = S + products[index], (number, first + block[0], of_term)
+            unit = tuple(i for i, c in enumerate(block) if c in model.unit)
+            if unit:
+                so_far = np.eye(len(block)) if current is None else current[index]
+                out[index] = draw_with_unit_diagonal(nu + count, W, unit, so_far, *site, key)
+            else:
+                now = NOTHING if current is None or is_independent(number) else np.ascontiguousarray(current[index])
+                out[index] = inverse_wishart(nu + count, W, now, *site, key[0], key[1])
+    if not np.logical_and.reduce(np.isfinite(out), axis=None):
         raise ModelError(
             f"variances.{model.name or '*'}: no covariance matrix can be drawn at sweep {number} of chain "
             f"{key[1] + 1}: the sum of squares and "

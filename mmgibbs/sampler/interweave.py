@@ -17,8 +17,7 @@ M, which is I to begin with (equations/scaling.py); as L is fixed, it is the sam
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,19 +34,20 @@ from mmgibbs.sampler.mixed_model import MixedModel
 from pedigree.kernels import kernel
 
 
-@dataclass(frozen=True)
-class CholeskyPrior:
-    """L of one matrix: its elements, and log p(G) + log Jacobian = exponents . log|l_ii| - tr(S G^-1) / 2."""
+class CholeskyPrior(NamedTuple):
+    """L of one matrix: its elements (c, j), j <= c, both in one block of G, and
 
-    elements: tuple[tuple[int, int], ...]  # (c, j), j <= c, both in one block of G
+    log p(G) + log Jacobian = exponents . log|l_ii| - tr(S G^-1) / 2
+    """
+
+    row: np.ndarray  # (elements,) int64 c
+    column: np.ndarray  # (elements,) int64 j
     exponents: np.ndarray  # (k,)
     S: np.ndarray  # (k, k), 0 outside the blocks
 
-    @cached_property
-    def places(self) -> tuple[np.ndarray, np.ndarray]:
-        """(elements,) int64 c and j of each."""
-        row, column = np.array(self.elements, np.int64).T
-        return row.copy(), column.copy()
+    @property
+    def elements(self) -> tuple[tuple[int, int], ...]:
+        return tuple(zip(self.row.tolist(), self.column.tolist(), strict=True))
 
 
 def cholesky_prior(covariance: CovarianceModel) -> CholeskyPrior:
@@ -57,7 +57,8 @@ def cholesky_prior(covariance: CovarianceModel) -> CholeskyPrior:
     for block in covariance.blocks:
         nu, S[np.ix_(block, block)] = covariance.prior(block)
         exponents[list(block)] -= nu + len(block) + 1  # |G|^(-(nu + k + 1)/2), |G| = prod l_ii^2
-    return CholeskyPrior(tuple(sorted((c, j) for b in covariance.blocks for c in b for j in b if j <= c)), exponents, S)
+    row, column = np.array(sorted((c, j) for b in covariance.blocks for c in b for j in b if j <= c), np.int64).T
+    return CholeskyPrior(row.copy(), column.copy(), exponents, S)
 
 
 def jacobian_exponents(blocks: Sequence[tuple[int, ...]]) -> np.ndarray:
@@ -80,24 +81,30 @@ class Interweaving:
         self, model: MixedModel, term: int, engine: Engine, matrices: CovarianceMatrices, key: tuple[int, int]
     ):
         self.term, self.engine, self.matrices, self.key = term, engine, matrices, key
-        self.fixed_prior = cholesky_prior(model.covariance(term))
+        self.covariance, self.name = model.covariance(term), matrix_name(term)
+        of_scale_prior = self.covariance.scale_prior
+        start = self.covariance if of_scale_prior is None else self.covariance.given(of_scale_prior.start())
+        self._prior = cholesky_prior(start)
+        self.elements = self._prior.elements
         self.fact = f"interweaving_acceptance[{model.design.terms[term].name}]"
 
     @property
     def prior(self) -> CholeskyPrior:
-        """That of now, where auxiliary variables move it."""
-        given = self.matrices.priors.get(matrix_name(self.term))
-        return self.fixed_prior if given is None else cholesky_prior(given)
+        """That of now: auxiliary variables move its S, which is diagonal."""
+        given = self.matrices.prior(self.name, self.covariance)
+        if given is self.covariance or given.scale is None:
+            return self._prior
+        return CholeskyPrior(self._prior.row, self._prior.column, self._prior.exponents, given.scale)
 
     def __call__(self, number: int) -> dict[str, float]:
-        G = self.matrices[matrix_name(self.term)]
+        G = self.matrices[self.name]
         prior = self.prior
-        H, s = self.engine.scaling_products(self.term, prior.elements)
+        H, s = self.engine.scaling_products(self.term, self.elements)
         M, accepted = draw_scaling(prior, H, s, G, number, self.term, self.key)
         if accepted:
             self.engine.transform_term(self.term, M)
             moved = M @ G @ M.T
-            self.matrices[matrix_name(self.term)] = (moved + moved.T) / 2
+            self.matrices[self.name] = (moved + moved.T) / 2
         return {self.fact: float(accepted)}
 
     def draws(self) -> dict[str, np.ndarray]:
@@ -118,29 +125,23 @@ def draw_scaling(
     H (p, p), s (p,): the records' normal equations for the elements of M, at M = I. Where they are singular (fewer
     records than elements) L stays: whether they are depends on v and y alone, so that is a valid step too.
     """
-    k, p = len(G), len(H)
-    M, factor, vectors, room = np.zeros((k, k)), np.zeros((p, p)), np.zeros((2, p)), np.zeros((3, k, k))
-    moved = _draw_scaling(
-        H, s, G, *prior.places, prior.exponents, prior.S, M, factor, vectors, room, number, stream(INTERWEAVE, term),
-        *key,
-    )  # fmt: skip
-    return (M, True) if moved else (np.eye(k), False)
+    M = np.zeros(G.shape)
+    moved = _draw_scaling(H, s, G, prior, M, number, stream(INTERWEAVE, term), *key)
+    return (M, True) if moved else (np.eye(len(G)), False)
 
 
 @kernel
-def _draw_scaling(
-    H, s, G, row, column, exponents, S, proposal, factor, vectors, room, number, stream, seed, chain
-):  # fmt: skip
-    """Whether L moves, by M = `proposal` (k, k). factor (p, p), vectors (2, p) and room (3, k, k) are written over; all
-    four come as zeros."""
+def _draw_scaling(H, s, G, prior, proposal, number, stream, seed, chain):
+    """Whether L moves, by M = `proposal` (k, k), which comes as zeros."""
     k, p = G.shape[0], H.shape[0]
-    L, moved_L, X = room[0], room[1], room[2]
+    row, column, exponents, S = prior.row, prior.column, prior.exponents, prior.S
+    factor, at, shift = np.zeros((p, p)), np.zeros(p), np.zeros(p)
+    L, moved_L, X = np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, k))
     if not (cholesky(H, factor, SINGULAR) and cholesky(G, L, SINGULAR)):
         return False
     now = _log_factors(L, exponents, S, X)
     number, stream, seed, chain = np.uint64(number), np.uint64(stream), np.uint64(seed), np.uint64(chain)
     # The Gaussian part is factor' (M - I) ~ N(at, I), at = factor^-1 s; it is 0 now.
-    at, shift = vectors[0], vectors[1]
     for a in range(p):
         for b in range(a):
             at[a] -= factor[a, b] * at[b]

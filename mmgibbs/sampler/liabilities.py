@@ -35,7 +35,7 @@ from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import LIABILITY_SCALE, THRESHOLD, stream
 from mmgibbs.engines.base import HostState
 from mmgibbs.model.response import Categories
-from mmgibbs.posterior.parameters import Parameter, matrix_name, threshold_name
+from mmgibbs.posterior.parameters import RESIDUAL, Parameter, matrix_name, threshold_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.residual_scales import ResidualScale
@@ -72,7 +72,20 @@ class LiabilityStep:
         self.name = threshold_name(self.trait)
         self.fact = f"threshold_acceptance[{model.design.traits[self.trait]}]"
         unit_in = [self.trait in m.unit for m in model.residual.matrices]
-        self.moving = [i for i in model.random_terms if self._moves_along(i)]
+        self.moving = {i: (matrix_name(i), model.covariance(i)) for i in model.random_terms if self._moves_along(i)}
+        of_trait = {i: term.component_trait == self.trait for i, term in enumerate(model.design.terms)}
+        self.components = {i: np.flatnonzero(mask).tolist() for i, mask in of_trait.items() if mask.any()}
+        staying = [i for i in self.components if i not in self.moving]
+        self.power = float(self.n_records + self.n_gaps)  # what M is whatever the draws are
+        self.power += sum(self._count_active(i) for i in staying)
+        # terms whose prior is not flat: where their precision joins components of the trait, and these with others
+        is_flat = lambda i: model.covariances[i] is None and model.design.terms[i].prior_precision is None
+        self.with_prior = [
+            (i, np.ix_(of_trait[i], of_trait[i]), None if of_trait[i].all() else np.ix_(of_trait[i], ~of_trait[i]))
+            for i in self.components
+            if not is_flat(i)
+        ]
+        self.scale_stream = stream(LIABILITY_SCALE, response)
         self.residual_scales = [
             ResidualScale(model, response, c, engine, matrices, key, burn_in)
             for c, covariance in enumerate(model.residual.matrices)
@@ -83,7 +96,8 @@ class LiabilityStep:
             self.parameters = {self.name: Parameter((f"{self.name}_gap",), "thresholds t_2 ... t_{K-1}; t_1 is 0")}
 
     def __call__(self, number: int) -> dict[str, float]:
-        self.matrices.give(self.engine)
+        if RESIDUAL in self.matrices.changed:  # liabilities depend on R alone
+            self.matrices.give(self.engine)
         facts = {self.fact: self._draw_thresholds(number)} if self.n_gaps else {}
         for scale in self.residual_scales:
             facts |= scale(number, self.cuts)
@@ -125,7 +139,7 @@ class LiabilityStep:
     def _draw_scale(self, number: int, a: float, b: float) -> None:
         """a and b: what the residuals add to those of the density."""
         M, a, b = self.scale_density(a, b)
-        g = draw_scale(M, a, b, (number, self.trait, stream(LIABILITY_SCALE, self.response)), self.key)
+        g = draw_scale(M, a, b, (number, self.trait, self.scale_stream), self.key)
         self.engine.scale_trait(self.trait, g)
         self.cuts[2:-1] *= g
         for i in self.moving:
@@ -133,48 +147,52 @@ class LiabilityStep:
 
     def _scale_matrix(self, term: int, g: float) -> None:
         """Rows and columns of the trait in G of a term, and the auxiliaries of its prior."""
-        name, covariance = matrix_name(term), self.model.covariance(term)
+        name, covariance = self.moving[term]
         G = self.matrices[name].copy()
-        for component in np.flatnonzero(self.model.design.terms[term].component_trait == self.trait):
+        for component in self.components[term]:
             G[component, :] *= g
             G[:, component] *= g
             if covariance.scale_prior is not None:
-                moved = covariance.scale_prior.scaled(self.matrices.auxiliaries[name], int(component), g)
-                self.matrices.take_auxiliaries(name, covariance, moved)
+                moved = covariance.scale_prior.scaled(self.matrices.auxiliaries[name], component, g)
+                self.matrices.take_auxiliaries(name, moved)
         self.matrices[name] = G
+
+    def _count_active(self, term: int) -> int:
+        """Effects on the trait that are not set to 0."""
+        active, components = self.model.design.terms[term].active, self.components[term]
+        if active is None:
+            return self.model.design.terms[term].n_levels * len(components)
+        return int(np.count_nonzero(active[:, components]))
 
     def scale_density(self, a: float, b: float) -> tuple[float, float, float]:
         """M, a and b of the scale g (see above), given what the residuals add."""
-        M = float(self.n_records + self.n_gaps)
-        for i, term in enumerate(self.model.design.terms):
-            own = term.component_trait == self.trait
-            if not own.any():
-                continue
+        M = self.power
+        for i, joined, crossed in self.with_prior:
             if i in self.moving:
-                power, square = self._moving_prior(i, own)
+                power, square = self._moving_prior(i)
                 M, a = M + power, a + square
                 continue
-            active = np.ones((term.n_levels, own.size), bool) if term.active is None else term.active
-            M += np.count_nonzero(active[:, own])
-            G = self.matrices.G[i]
+            G, P = self.matrices.G[i], self.model.design.terms[i].prior_precision
             if G is not None:
                 P, S = np.linalg.inv(G), self.engine.quadratic_form(i)
-            elif term.prior_precision is not None:
-                P, S = term.prior_precision, self.engine.sums_of_products(i)
             else:
-                continue
-            a += np.sum(P[np.ix_(own, own)] * S[np.ix_(own, own)])
-            b += np.sum(P[np.ix_(own, ~own)] * S[np.ix_(own, ~own)])
+                S = self.engine.sums_of_products(i)
+            assert P is not None, "flat terms are left out"
+            a += np.add.reduce(P[joined] * S[joined], axis=None)
+            b += 0.0 if crossed is None else np.add.reduce(P[crossed] * S[crossed], axis=None)
         return M, float(a), float(b)
 
-    def _moving_prior(self, term: int, own: np.ndarray) -> tuple[float, float]:
+    def _moving_prior(self, term: int) -> tuple[float, float]:
         """(M, a) of the prior of a matrix that moves along: p(G) and the Jacobian are g^M exp(-a g^2 / 2)."""
-        covariance, components = self.model.covariance(term), np.flatnonzero(own)
+        (name, covariance), components = self.moving[term], self.components[term]
         if covariance.scale_prior is None:  # flat in each block: nu = -(k + 1)
             return float(np.sum(covariance.size_of_block[components] + 1)), 0.0
-        auxiliaries = self.matrices.auxiliaries[matrix_name(term)]
-        each = [covariance.scale_prior.of_scale(auxiliaries, int(c)) for c in components]
-        return sum(M for M, _ in each), sum(a for _, a in each)
+        auxiliaries = self.matrices.auxiliaries[name]
+        M, a = 0.0, 0.0
+        for component in components:
+            power, square = covariance.scale_prior.of_scale(auxiliaries, component)
+            M, a = M + power, a + square
+        return M, a
 
     def draws(self) -> dict[str, np.ndarray]:
         return {self.name: self.cuts[2:-1]} if self.n_gaps else {}

@@ -69,7 +69,7 @@ class ResidualScale:
 
     def _log_prior_ratio(self, log_s: float) -> float:
         """Log prior of R of the class, the standard deviation of the trait times s, less that of R as it is."""
-        prior = self.matrices.priors.get(class_matrix_name(self.of_class), self.covariance)
+        prior = self.matrices.prior(class_matrix_name(self.of_class), self.covariance)
         return log_prior_ratio(prior, self.matrices.R[self.of_class], self.trait, log_s)
 
     def state(self) -> dict[str, np.ndarray]:

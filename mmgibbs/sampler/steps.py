@@ -78,6 +78,9 @@ def interweaving(
     return Interweaving(model, term, engine, matrices, key)
 
 
+OfKeptSweeps = ObservedValues | PredictedRecords | TraitMomentsStep  # on which no other step depends
+
+
 def gibbs_steps(
     model: MixedModel,
     engine: Engine,

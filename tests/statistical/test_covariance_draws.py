@@ -158,7 +158,7 @@ def test_no_value_holds_a_chain(sweep, monkeypatch):
         return not np.array_equal(matrix, far) and np.linalg.norm(n * matrix - S) < 0.2 * np.linalg.norm(S)
 
     assert moved()
-    monkeypatch.setattr(covariances, "independent", lambda number: False)
+    monkeypatch.setattr(covariances, "is_independent", lambda number: False)
     assert not moved()
 
 

@@ -229,8 +229,7 @@ def within_the_bound(step):
         for name, matrix in before[1].items():
             step.matrices[name] = matrix
         for name, value in auxiliaries.items():
-            term = int(name.rpartition(".")[2])
-            step.matrices.take_auxiliaries(name, step.model.covariance(term), value)
+            step.matrices.take_auxiliaries(name, value)
         for term, values in enumerate(theta):
             engine.put_theta(term, values)
         engine.take_y(y)
@@ -288,8 +287,8 @@ def jacobian_forgotten(steps):
     """G and its auxiliary variable scaled by g^2 each, and no g^4 in the density of g."""
     of_moving = steps[0]._moving_prior
 
-    def spoiled(term, own):
-        power, square = of_moving(term, own)
+    def spoiled(term):
+        power, square = of_moving(term)
         return power - 4, square
 
     steps[0]._moving_prior = spoiled

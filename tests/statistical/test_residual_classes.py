@@ -96,7 +96,8 @@ def all_products_to_one_class(engine):
 def missing_residuals_of_the_other_class(engine):
     def spoiled(number, key, blocks):
         eq = engine.equations
-        return augment.residual_products(eq.records, eq.design.patterns, engine.e, engine.R[::-1], blocks, number, key)
+        sums = augment.ResidualSums(eq.records, eq.design.patterns, blocks)
+        return sums(engine.e, engine.R[::-1], number, key)
 
     engine.residual_products = spoiled
 

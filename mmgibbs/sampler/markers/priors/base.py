@@ -57,7 +57,8 @@ class ScalePrior:
     @property
     def of_root(self) -> CholeskyPrior:
         """Without the last term, which is that of a normal: the prior of the root of v."""
-        return CholeskyPrior(((0, 0),), np.array([self.exponent]), np.array([[self.scale]]))
+        place = np.zeros(1, np.int64)
+        return CholeskyPrior(place, place, np.array([self.exponent]), np.array([[self.scale]]))
 
 
 def inverse_chi_square_scale(v: float, df: float, scale: float) -> ScalePrior:

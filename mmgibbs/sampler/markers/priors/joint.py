@@ -89,7 +89,8 @@ class JointPrior:
             return cholesky_prior(self.model)
         T = len(self.G)
         nu, S = self.model.prior(tuple(range(T)))
-        return CholeskyPrior(tuple((t, t) for t in range(T)), np.full(T, T - (nu + T + 1)), S)
+        places = np.arange(T, dtype=np.int64)
+        return CholeskyPrior(places, places, np.full(T, T - (nu + T + 1)), S)
 
     @property
     def mean_variances(self) -> np.ndarray:
