@@ -115,7 +115,7 @@ def gibbs_steps(
         for j, own in enumerate(model.design.markers):
             if own.first:
                 kind = MarkerEffects if own.joint is None else JointMarkerEffects
-                markers.append(kind(model, j, engine, matrices, key, schedule.refresh_every))
+                markers.append(kind(model, j, engine, matrices, key, schedule))
     if model.design.responses:
         assert isinstance(engine, HostState), "other engines refuse such a design"
         known = collect_effects(markers)

@@ -34,6 +34,7 @@ LAMBDA = (4.0, 0.5)  # shape and rate of lambda^2
 GLOBAL = 0.3  # scale of the horseshoe
 CLASSES = {"bayes_b": (0.0, 1.0), "bayes_c": (0.0, 1.0), "bayes_r": (0.0, 0.1, 1.0)}
 COUNTS = (2.0, 1.5, 1.0)
+LONG_STEP = 3.0  # of a share: wrong ratios are seen where many proposals are refused
 KINDS = ("rr", "bayes_a", "bayes_b", "bayes_c", "bayes_r", "lasso", "horseshoe")
 
 
@@ -71,6 +72,8 @@ def chain(kind, samples, change=lambda step: None, seed=9):
     engine = SerialEngine(structured_equations(of.design, partition(of.design)))
     steps = gibbs_steps(of, engine, Schedule(0, samples), (seed, 0))
     step = next(s for s in steps if isinstance(s, effects.MarkerEffects))
+    if step.share_moves is not None:
+        step.share_moves.log_steps[:] = np.log(LONG_STEP)
     change(step)
     out = []
     for number in range(1, samples + 101):
@@ -165,4 +168,16 @@ def without_prior(step):
 @pytest.mark.parametrize("kind", ["bayes_a", "lasso", "horseshoe"])
 def test_a_wrong_scale_is_seen(kind):
     comparison = held_to_quadrature(kind, 6000, change=without_prior)
+    assert not comparison.agrees, comparison
+
+
+@pytest.mark.parametrize("kind", sorted(CLASSES))
+def test_wrong_steps_of_shares_are_seen(kind):
+    """Proposals judged without their prior; the weights are held to plain loops in unit/sampler/test_share_moves.py."""
+
+    def change(step):
+        decide = step.share_moves.decide
+        step.share_moves.decide = lambda proposal, *rest: decide(replace(proposal, log_prior_ratio=0.0), *rest)
+
+    comparison = held_to_quadrature(kind, 6000, change=change)
     assert not comparison.agrees, comparison

@@ -21,12 +21,12 @@ def choose(weight, u, chances):
     for k in range(K):
         weight[k] = exp(weight[k] - top)
         total += weight[k]
-    left, chosen = u * total, K - 1
+    remaining, chosen = u * total, K - 1
     for k in range(K):
         chances[k] = weight[k] / total
     for k in range(K - 1):
-        left -= weight[k]
-        if left < 0.0:
+        remaining -= weight[k]
+        if remaining < 0.0:
             chosen = k
             break
     return chosen

@@ -16,12 +16,17 @@ from mmgibbs.model.markers import Markers
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.interweave import draw_scaling
+from mmgibbs.sampler.markers.arguments import Animals, Classes, Products
 from mmgibbs.sampler.markers.priors import make_prior
 from mmgibbs.sampler.markers.priors.base import Effects, MarkerPrior, Mixture, Site
 from mmgibbs.sampler.markers.priors.common import CommonVariance, uniforms
+from mmgibbs.sampler.markers.share_moves import Proposal, ShareMoves
 from mmgibbs.sampler.markers.step import MarkerStep
-from mmgibbs.sampler.markers.sweep import Block, gram_blocks, sharing, sweep_mixture, sweep_normal
+from mmgibbs.sampler.markers.sweep import Block, gram_blocks, make_block, sharing, sweep_mixture, sweep_normal
 from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.schedule import Schedule
+
+NO_CLASSES = Classes(np.empty((0, 1)), np.empty(0))  # nothing to compare a prior with
 
 
 class MarkerEffects(MarkerStep):
@@ -37,9 +42,9 @@ class MarkerEffects(MarkerStep):
         engine: HostState,
         matrices: CovarianceMatrices,
         key: tuple[int, int],
-        refresh_every: int,
+        schedule: Schedule,
     ):
-        super().__init__(model, number, engine, matrices, key, refresh_every)
+        super().__init__(model, number, engine, matrices, key, schedule)
         m, p, n = self.markers, self.markers.n_snps, self.chunks * CHUNK
         self.prior = make_prior(m.prior, p, self.site)
         self.weights = engine.weights_of_animals(number, n)
@@ -48,6 +53,7 @@ class MarkerEffects(MarkerStep):
         self.a, self.classes, self.g = np.zeros(p), np.ones(p, np.int8), np.zeros(n)
         self._z, self._u = np.empty((2, p)), np.empty(p)
         self._start(m.key, (m.trait,), self.prior.n_classes)
+        self.share_moves, self.share_fact = self._share_moves(), f"share_acceptance[{self.name}]"
         trait = model.design.traits[m.trait]
         of_prior = {marker_name(m.key, name): what for name, what in self.prior.parameters.items()}
         variance = Parameter((), f"variance of the genomic breeding values of {trait} among genotyped animals")
@@ -61,44 +67,91 @@ class MarkerEffects(MarkerStep):
     def covariance(self) -> np.ndarray:
         return np.array([[self.prior.variance]])
 
+    def _share_moves(self) -> ShareMoves | None:
+        """Those of the prior, if its shares are sampled."""
+        prior = self.prior
+        if prior.shares is None or prior.shares.counts is None or self.residual_polygenic is not None:
+            return None
+        return ShareMoves(prior.shares, prior.class_factors, self.site, self.schedule.burn_in)
+
     def _draw_effects(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """s and d (animals,) after the effects have moved."""
         m, engine = self.markers, self.engine
         Q = engine.Rinv[:, m.trait, m.trait]
         s = engine.sums_of_animals(self.number, len(self.g)).astype(engine.real)
         d = (Q @ self.weights).astype(engine.real)
-        gram, precision = self._gram(Q)
+        products, animals = self._products(Q), Animals(d, s, self.g)
         fill_pairs(self._z, self.site.level, m.n_snps, number, stream(MARKER, self.number), 0, *self.key)
         conditional = self.prior.conditional()
-        packed = m.genotypes.array, self.values, self.chunks, gram
-        moving = Block(gram.shape[1], len(s), s.dtype).arrays, *packed, precision, d, s, self.g, self.a
+        block = make_block(products.gram.shape[1], len(s), s.dtype)
         if isinstance(conditional, Mixture):
             uniforms(self._u, number, self.site.level, stream(MARKER_CLASS, self.number), *self.key)
-            classes = self.classes, conditional.variance, conditional.log_share
-            sharing(engine.threads_of_effects, self.chunks).together(
-                sweep_mixture, *moving, *classes, self._z[0], self._u, self.chances
-            )
+            proposal = self.share_moves and self.share_moves.propose(number, self.prior.scaling)
+            if proposal:
+                self._move_shares(block, products, animals, conditional, proposal, number)
+            else:
+                self._sweep_classes(block, products, animals, conditional)
         else:
             sharing(engine.threads_of_effects, self.chunks).together(
-                sweep_normal, *moving, conditional.variance, self._z[0]
+                sweep_normal, block, self.packed, products, animals, self.a, conditional.variance, self._z[0]
             )
         return s, d
 
+    def _sweep_classes(
+        self,
+        block: Block,
+        products: Products,
+        animals: Animals,
+        conditional: Mixture,
+        compared: Mixture | None = None,
+        is_backward: bool = False,
+    ) -> None:
+        """Draw class and effect of every SNP; with their probabilities, unless the prior is compared with another."""
+        prior = Classes(conditional.variance, conditional.log_share)
+        chances, against = self.chances, NO_CLASSES
+        if compared is not None:
+            chances, against = np.empty_like(chances), Classes(compared.variance, compared.log_share)
+        sharing(self.engine.threads_of_effects, self.chunks).together(
+            sweep_mixture, block, self.packed, products, animals, self.a, self.classes, prior, against, is_backward,
+            self._z[0], self._u, chances,
+        )  # fmt: skip
+
+    def _move_shares(
+        self,
+        block: Block,
+        products: Products,
+        animals: Animals,
+        conditional: Mixture,
+        proposal: Proposal,
+        number: int,
+    ) -> None:
+        """Draw shares and scale with all effects, or leave everything as it is (share_moves.py)."""
+        assert self.share_moves is not None and self.prior.shares is not None
+        moving = self.a, self.classes, animals.s, animals.g
+        before = [array.copy() for array in moving]
+        self._sweep_classes(block, products, animals, proposal.changed(conditional), conditional, proposal.is_backward)
+        if self.share_moves.decide(proposal, float(block.log_ratio[0]), number):
+            self.prior.shares.pi = proposal.pi
+            self.prior.rescale(proposal.square)
+        else:
+            for array, values in zip(moving, before, strict=True):
+                array[:] = values
+
     def _update_prior(self, number: int) -> None:
-        if self.left is not None:
+        if self.residual_polygenic is not None:
             assert isinstance(self.prior, CommonVariance), "checked with the analysis"
-            squares, n = self.left.squares()
+            squares, n = self.residual_polygenic.squares()
             self.prior.beside = float(squares[0, 0]), n
         self.prior.update(Effects(self.a, self.classes), number)
 
-    def _gram(self, Q: np.ndarray) -> tuple[np.ndarray, float]:
+    def _products(self, Q: np.ndarray) -> Products:
         """The blocks X_b' D X_b as a matrix and a factor, so that one pattern of records needs no sum."""
         if len(self.grams) == 1:
-            return self.grams[0], float(Q[self.patterns[0]])
+            return Products(self.grams[0], float(Q[self.patterns[0]]))
         total = np.zeros_like(self.grams[0])
         for q, gram in zip(Q[self.patterns], self.grams, strict=True):
             total += np.float32(q) * gram
-        return total, 1.0
+        return Products(total, 1.0)
 
     def _interweave(self, number: int, sums: tuple[np.ndarray, np.ndarray]) -> dict[str, float]:
         """Draw the scale of the effects and of their variances; whether its proposal was accepted (1, else 0)."""
@@ -107,7 +160,7 @@ class MarkerEffects(MarkerStep):
             return {}
         if not self.a.any():
             return {self.fact: 0.0}
-        scaled = self.g if self.left is None else self.g + self.left.epsilon(len(self.g))[0]
+        scaled = self.g if self.residual_polygenic is None else self.g + self.residual_polygenic.epsilon(len(self.g))[0]
         # The normal part of the prior is as a record more.
         A = np.array([[scaled @ (d * scaled) + scaling.precision]])
         B = np.array([scaled @ s - scaling.precision])
@@ -118,17 +171,32 @@ class MarkerEffects(MarkerStep):
             self.prior.rescale(c * c)
             self.a *= M[0, 0]
             self.g *= M[0, 0]
-            if self.left is not None:
-                self.left.transform(M)
+            if self.residual_polygenic is not None:
+                self.residual_polygenic.transform(M)
         return {self.fact: float(accepted)}
 
+    def _sweep(self, number: int) -> dict[str, float]:
+        facts = super()._sweep(number)
+        return facts if self.share_moves is None else facts | {self.share_fact: self.share_moves.accepted}
+
+    def state(self) -> dict[str, np.ndarray]:
+        moves = {} if self.share_moves is None else self.share_moves.state()
+        return super().state() | {marker_name(self.name, f"share_moves.{name}"): value for name, value in moves.items()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        super().restore(state)
+        if self.share_moves is not None:
+            start = marker_name(self.name, "share_moves.")
+            moves = {name.removeprefix(start): value for name, value in state.items() if name.startswith(start)}
+            self.share_moves.restore(moves)
+
     def draws(self) -> dict[str, np.ndarray]:
-        own = {marker_name(self.markers.key, name): value for name, value in self.prior.draws().items()}
-        found = {
-            "genetic_variance": self.breeding_values()[: self.markers.n_genotyped].var(),
-            MEAN_VARIANCE: self._mean_variance(),
+        variances = {
+            "genetic_variance": np.array(self.breeding_values()[: self.markers.n_genotyped].var()),
+            MEAN_VARIANCE: np.array(self._mean_variance()),
         }
-        return own | {marker_name(self.markers.key, name): np.array(value) for name, value in found.items()}
+        of_term = self.prior.draws() | variances
+        return {marker_name(self.markers.key, name): value for name, value in of_term.items()}
 
     def _mean_variance(self) -> float:
         """Of the prior of an effect, over the SNPs and their classes."""
@@ -141,5 +209,5 @@ class MarkerEffects(MarkerStep):
 def starting_draws(markers: Markers) -> dict[str, np.ndarray]:
     """(1, 1, ...) of each quantity of a term that is logged: what a chain starts from."""
     prior = make_prior(markers.prior, markers.n_snps, Site(0, markers.number.astype(np.uint64), (0, 0)))
-    found = prior.draws() | {"genetic_variance": np.array(0.0)}
-    return {marker_name(markers.key, name): np.asarray(value)[None, None] for name, value in found.items()}
+    draws = prior.draws() | {"genetic_variance": np.array(0.0)}
+    return {marker_name(markers.key, name): np.asarray(value)[None, None] for name, value in draws.items()}

@@ -20,13 +20,15 @@ from mmgibbs.model.markers import JointPriorSpec, Markers
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.interweave import draw_scaling
-from mmgibbs.sampler.markers.joint_sweep import Block, sweep_single_sites, sweep_states
+from mmgibbs.sampler.markers.arguments import Animals, Products, SingleSites, States
+from mmgibbs.sampler.markers.joint_sweep import make_block, sweep_single_sites, sweep_states
 from mmgibbs.sampler.markers.priors.base import Site
 from mmgibbs.sampler.markers.priors.common import uniforms
 from mmgibbs.sampler.markers.priors.joint import JointPrior
 from mmgibbs.sampler.markers.step import MarkerStep
 from mmgibbs.sampler.markers.sweep import gram_blocks, sharing
 from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.schedule import Schedule
 
 
 class EffectsOnTrait:
@@ -70,9 +72,9 @@ class JointMarkerEffects(MarkerStep):
         engine: HostState,
         matrices: CovarianceMatrices,
         key: tuple[int, int],
-        refresh_every: int,
+        schedule: Schedule,
     ):
-        super().__init__(model, number, engine, matrices, key, refresh_every)
+        super().__init__(model, number, engine, matrices, key, schedule)
         m = self.markers
         assert m.joint is not None and m.first, "one step for all traits of the term"
         spec, p, self.T, n = m.joint, m.n_snps, len(m.joint.traits), self.chunks * CHUNK
@@ -105,8 +107,8 @@ class JointMarkerEffects(MarkerStep):
             of_all["pi"] = Parameter(("marker_class",), "share of the SNPs in each state")
             of_all["in_class"] = Parameter(("marker_class",), "SNPs in each state")
         out = {marker_name(self.markers.joint_key, name): what for name, what in of_all.items()}
-        for own, trait in zip(self.on_traits, traits, strict=True):
-            key = own.markers.key
+        for effects, trait in zip(self.on_traits, traits, strict=True):
+            key = effects.markers.key
             out[marker_name(key, "variance")] = Parameter((), f"variance of an effect on {trait}")
             what = f"variance of the genomic breeding values of {trait} among genotyped animals"
             out[marker_name(key, "genetic_variance")] = Parameter((), what)
@@ -115,34 +117,29 @@ class JointMarkerEffects(MarkerStep):
 
     def _draw_effects(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """s (T, animals) after the effects have moved, and Q (patterns, T, T)."""
-        m, engine, prior, n = self.markers, self.engine, self.prior, self.g.shape[1]
+        engine, prior, n = self.engine, self.prior, self.g.shape[1]
         traits = list(prior.spec.traits)
         Q = np.ascontiguousarray(engine.Rinv[self.patterns][:, traits][:, :, traits])
         s = np.stack([engine.sums_of_animals(self.number + t, n) for t in range(self.T)]).astype(engine.real)
         D = np.einsum("pto,pn->ton", Q, self.weights).astype(engine.real)
         z = self._normals(0, number)
-        of_block, together = (
-            Block(self.T, self.grams.shape[2], n, s.dtype).arrays,
-            sharing(engine.threads_of_effects, self.chunks).together,
-        )
-        packed = m.genotypes.array, self.values, self.chunks, self.grams
-        data = of_block, *packed, Q, D, s, self.g, self.a, self.classes
+        block = make_block(self.T, self.grams.shape[2], n, s.dtype)
+        together = sharing(engine.threads_of_effects, self.chunks).together
+        data = block, self.packed, Products(self.grams, Q), Animals(D, s, self.g), self.a, self.classes
         if prior.spec.one_by_one:
-            inverse, of_states = np.linalg.inv(prior.G), prior.left_out()
+            sites = SingleSites(np.linalg.inv(prior.G), *prior.left_out(), prior.log_pi)
             u = np.ascontiguousarray(np.transpose([self._uniforms(t, number) for t in range(self.T)]))
-            moving = inverse, *of_states, prior.log_pi, z, self._normals(1, number), u
-            together(sweep_single_sites, *data, *moving, self.inside, self.chances)
+            normals = z, self._normals(1, number)
+            together(sweep_single_sites, *data, sites, *normals, u, self.inside, self.chances)
         else:
-            precision, log_weight = prior.state_precisions()
-            u = self._uniforms(0, number)
-            states = prior.traits, prior.n_traits, precision, log_weight
-            together(sweep_states, *data, *states, z, u, self.chances)
+            states = States(prior.traits, prior.n_traits, *prior.state_precisions())
+            together(sweep_states, *data, states, z, self._uniforms(0, number), self.chances)
             self.inside = self.chances @ prior.spec.states.astype(np.float32)
         return s, Q
 
     def _update_prior(self, number: int) -> None:
-        if self.left is not None:
-            self.prior.beside = self.left.squares()
+        if self.residual_polygenic is not None:
+            self.prior.beside = self.residual_polygenic.squares()
         self.prior.update(self.a, self.classes, self._normals(2, number), number)
 
     def _normals(self, which: int, number: int) -> np.ndarray:
@@ -166,8 +163,8 @@ class JointMarkerEffects(MarkerStep):
         (s, Q), scaling, g = sums, self.prior.scaling, self.g
         if scaling is None:
             return {}
-        if self.left is not None:
-            g = g + self.left.epsilon(g.shape[1])
+        if self.residual_polygenic is not None:
+            g = g + self.residual_polygenic.epsilon(g.shape[1])
         row, column = np.array(scaling.elements).T
         products = np.stack([(g * w) @ g.T for w in self.weights])  # sum over animals of w g g', by pattern
         each = Q[:, row[:, None], row] * products[:, column[:, None], column]
@@ -178,27 +175,27 @@ class JointMarkerEffects(MarkerStep):
             self.prior.G = (moved + moved.T) / 2
             self.a[:] = self.a @ M.T
             self.g = M @ self.g
-            if self.left is not None:
-                self.left.transform(M)
+            if self.residual_polygenic is not None:
+                self.residual_polygenic.transform(M)
         return {self.fact: float(accepted)}
 
     def draws(self) -> dict[str, np.ndarray]:
         genotyped = self.breeding_values()[:, : self.markers.n_genotyped]
-        own = self.prior.draws() | {"genetic_covariance": np.cov(genotyped, bias=True)}
-        out = {marker_name(self.markers.joint_key, name): value for name, value in own.items()}
-        of_trait = np.diag(self.prior.G), np.diag(own["genetic_covariance"]), self.prior.mean_variances
-        for of, *values in zip(self.on_traits, *of_trait, strict=True):
+        of_term = self.prior.draws() | {"genetic_covariance": np.cov(genotyped, bias=True)}
+        out = {marker_name(self.markers.joint_key, name): value for name, value in of_term.items()}
+        of_trait = np.diag(self.prior.G), np.diag(of_term["genetic_covariance"]), self.prior.mean_variances
+        for effects, *values in zip(self.on_traits, *of_trait, strict=True):
             for name, value in zip(("variance", "genetic_variance", MEAN_VARIANCE), values, strict=True):
-                out[marker_name(of.markers.key, name)] = np.array(value)
+                out[marker_name(effects.markers.key, name)] = np.array(value)
         return out
 
 
 def joint_starting_draws(markers: Markers, spec: JointPriorSpec) -> dict[str, np.ndarray]:
     """(1, 1, ...) of each quantity of all traits of a term that is logged: what a chain starts from."""
     prior = JointPrior(spec, Site(0, markers.number.astype(np.uint64), (0, 0)))
-    found: dict[str, np.ndarray] = prior.draws() | {"genetic_covariance": np.zeros_like(prior.G)}
-    out = {marker_name(markers.joint_key, name): value[None, None] for name, value in found.items()}
+    draws: dict[str, np.ndarray] = prior.draws() | {"genetic_covariance": np.zeros_like(prior.G)}
+    out = {marker_name(markers.joint_key, name): value[None, None] for name, value in draws.items()}
     for t, variance in zip(spec.traits, np.diag(prior.G), strict=True):
-        own = {"variance": float(variance), "genetic_variance": 0.0}
-        out |= {marker_name(f"{markers.name}.{t}", name): np.full((1, 1), value) for name, value in own.items()}
+        of_trait = {"variance": float(variance), "genetic_variance": 0.0}
+        out |= {marker_name(f"{markers.name}.{t}", name): np.full((1, 1), value) for name, value in of_trait.items()}
     return out

@@ -26,6 +26,7 @@ given the state of the other traits, and b_t ~ N(r / c, 1 / c) by the outcome (C
 from __future__ import annotations
 
 from math import exp, log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,87 +37,85 @@ from mmgibbs.sampler.markers.choose import choose
 from pedigree.kernels import kernel
 
 
-class Block:
+class Block(NamedTuple):
     """What the threads of a sweep share of the block at hand."""
 
-    def __init__(self, traits: int, size: int, animals: int, real: np.dtype):
-        self.r, self.changes, self.moved = np.empty((traits, size)), np.empty((traits, size)), np.empty(animals, real)
+    r: np.ndarray  # (T, b) right-hand sides
+    changes: np.ndarray  # (T, b) of the effects
+    moved: np.ndarray  # (animals,) X Delta of a trait
 
-    @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        return self.r, self.changes, self.moved
+
+def make_block(traits: int, size: int, animals: int, real: np.dtype) -> Block:
+    """Room for blocks of `size` SNPs."""
+    return Block(np.empty((traits, size)), np.empty((traits, size)), np.empty(animals, real))
 
 
 @kernel
-def sweep_states(
-    arrived, me, of_block,
-    genotypes, values, chunks, grams, Q, D, s, g, a, state, traits, n_traits, precision, log_weight, z, u, chances
-):  # fmt: skip
-    """State and effects of every SNP, all traits at once; s, g, a, state (p,) and chances in place.
+def sweep_states(arrived, me, block, genotypes, products, animals, a, state, prior, z, u, chances):
+    """State and effects of every SNP, all traits at once; s, g, a (p, T), state (p,) and chances (p, K) in place.
 
-    genotypes, values: of a store (genotypes/products.py), whose first `chunks` chunks are the animals with records.
-    grams (P, blocks, b, b), Q (P, T, T), D (T, T, n), s and g (T, n), a and z (p, T), u (p,), chances (p, K).
-    traits (K, T): those of each state first, n_traits (K,) of them; precision (K, T, T): B_k^-1 in their order;
-    log_weight (K,): log pi_k - log|B_k| / 2. arrived, me: as of machine/barrier.py; of_block: the arrays of a Block.
+    z (p, T) standard normals, u (p,) uniforms; prior: `States`. arrived, me: as of machine/barrier.py.
     """
+    grams, Q = products
+    traits, n_traits, precision, log_weight = prior
     p, T = a.shape
     K, size, threads = log_weight.size, grams.shape[2], arrived.shape[0] - 1
-    r, changes, moved = of_block
+    r, changes, moved = block
     weight, C, q, new = np.empty(K), np.empty((T, T)), np.empty(T), np.empty(T)
     A, L, half = np.empty((T, T)), np.zeros((K, T, T)), np.empty((K, T))
-    for block in range(grams.shape[1]):
-        first = block * size
+    for number in range(grams.shape[1]):
+        first = number * size
         b = min(size, p - first)
-        _start_block(genotypes, values, chunks, s, first, b, r, me, threads)
+        _start_block(genotypes, animals.s, first, b, r, me, threads)
         if not meet(arrived, me):
             return
         for j in range(b if me == 0 else 0):
             i = first + j
-            _equations(grams, Q, block, j, r, a[i], C, q)
+            _equations(grams, Q, number, j, r, a[i], C, q)
             for k in range(K):
                 weight[k] = log_weight[k] + _log_evidence(C, q, traits[k], n_traits[k], precision[k], A, L[k], half[k])
             chosen = choose(weight, u[i], chances[i])
             state[i] = chosen
             _draw_effects(traits[chosen], n_traits[chosen], L[chosen], half[chosen], z[i], new)
-            _change(grams, Q, block, j, b, a[i], new, changes, r)
+            _change(grams, Q, number, j, b, a[i], new, changes, r)
         if not meet(arrived, me):
             return
-        _move_animals(genotypes, values, first, changes[:, :b], chunks, D, s, g, moved, me, threads)
+        _move_animals(genotypes, first, changes[:, :b], animals, moved, me, threads)
         if not meet(arrived, me):
             return
 
 
 @kernel
 def sweep_single_sites(
-    arrived, me, of_block,
-    genotypes, values, chunks, grams, Q, D, s, g, a, state, inverse, given, noise, log_pi, z, z_out, u, inside, chances
-):  # fmt: skip
+    arrived, me, block, genotypes, products, animals, a, state, prior, z, z_outside, u, inside, chances
+):
     """State and effects of every SNP, one trait at a time; states are those of `model.markers.states_of_traits`.
 
-    inverse (T, T): G^-1; given and noise (K, T, T): the effects that state k leaves out are given_k a + noise_k z_out,
-    z and z_out (p, T) standard normals; log_pi (K,); u (p, T); inside (p, T) and chances (p, K) are filled: the
-    probability of each trait given the others, and that of each state, the mean over the traits. The first arguments,
-    up to state (arrived, me, of_block, genotypes, values, chunks, grams, Q, D, s, g, a), as of `sweep_states`.
+    prior: `SingleSites`; z and z_outside (p, T) standard normals, the latter of the effects that states leave out;
+    u (p, T). inside (p, T) and chances (p, K) are filled: the probability of each trait given the others, and that of
+    each state, the mean over the traits. The first arguments, up to state, as of `sweep_states`.
     """
+    grams, Q = products
+    inverse, given, noise, log_pi = prior
     p, T = a.shape
     size, threads = grams.shape[2], arrived.shape[0] - 1
-    r, changes, moved = of_block
+    r, changes, moved = block
     C, q = np.empty((T, T)), np.empty(T)
     new, all_effects = np.empty(T), np.empty(T)
-    for block in range(grams.shape[1]):
-        first = block * size
+    for number in range(grams.shape[1]):
+        first = number * size
         b = min(size, p - first)
-        _start_block(genotypes, values, chunks, s, first, b, r, me, threads)
+        _start_block(genotypes, animals.s, first, b, r, me, threads)
         if not meet(arrived, me):
             return
         for j in range(b if me == 0 else 0):
             i, now = first + j, state[first + j]
-            _equations(grams, Q, block, j, r, a[i], C, q)
+            _equations(grams, Q, number, j, r, a[i], C, q)
             for t in range(T):
                 new[t] = a[i, t]
                 all_effects[t] = a[i, t]
                 for o in range(T):
-                    all_effects[t] += given[now, t, o] * a[i, o] + noise[now, t, o] * z_out[i, o]
+                    all_effects[t] += given[now, t, o] * a[i, o] + noise[now, t, o] * z_outside[i, o]
             chances[i, :] = 0.0
             for t in range(T):
                 r0, r1 = 0.0, q[t]
@@ -140,22 +139,22 @@ def sweep_single_sites(
                     now, new[t] = out, 0.0
                     all_effects[t] = r0 / c0 + z[i, t] / sqrt(c0)
             state[i] = now
-            _change(grams, Q, block, j, b, a[i], new, changes, r)
+            _change(grams, Q, number, j, b, a[i], new, changes, r)
         if not meet(arrived, me):
             return
-        _move_animals(genotypes, values, first, changes[:, :b], chunks, D, s, g, moved, me, threads)
+        _move_animals(genotypes, first, changes[:, :b], animals, moved, me, threads)
         if not meet(arrived, me):
             return
 
 
 @kernel
-def _start_block(genotypes, values, chunks, s, first, b, r, me, threads):
+def _start_block(genotypes, s, first, b, r, me, threads):
     """r of the SNPs of this thread."""
     begin, stop = share(b, me, threads, DOTS)
     rows = np.arange(first + begin, first + stop)
     r[:, begin:stop] = 0.0
     for t in range(r.shape[0]):
-        dot_rows(genotypes, rows, values, s[t], 0, chunks, r[t, begin:stop])
+        dot_rows(genotypes.array, rows, genotypes.values, s[t], 0, genotypes.chunks, r[t, begin:stop])
 
 
 @kernel
@@ -202,12 +201,12 @@ def _draw_effects(traits, n, L, half, z, new):
 @kernel
 def _change(grams, Q, block, j, b, a, new, changes, r):
     """The effects of SNP j are `new`; the right-hand sides of the SNPs after it follow."""
-    T, some = a.size, False
+    T, is_changed = a.size, False
     for t in range(T):
         changes[t, j] = new[t] - a[t]
         a[t] = new[t]
-        some = some or changes[t, j] != 0.0
-    if not some:
+        is_changed = is_changed or changes[t, j] != 0.0
+    if not is_changed:
         return
     for P in range(grams.shape[0]):
         for t in range(T):
@@ -215,18 +214,19 @@ def _change(grams, Q, block, j, b, a, new, changes, r):
             for o in range(T):
                 step += Q[P, t, o] * changes[o, j]
             if step != 0.0:
-                for other in range(j + 1, b):
-                    r[t, other] -= grams[P, block, j, other] * step
+                for snp in range(j + 1, b):
+                    r[t, snp] -= grams[P, block, j, snp] * step
 
 
 @kernel
-def _move_animals(genotypes, values, first, changes, chunks, D, s, g, moved, me, threads):
-    """s -= D X Delta and g += X Delta for the effects that changed, of the animals of this thread; moved (n,): room for
-    X Delta of a trait."""
+def _move_animals(genotypes, first, changes, animals, moved, me, threads):
+    """s -= D X Delta and g += X Delta for the effects that changed, of the animals of this thread; moved (n,) is
+    written over."""
     T, b = changes.shape
+    D, s, g = animals
     chosen, by = np.empty(b, np.int64), np.empty(b)
-    begin, stop = share(chunks, me, threads)
-    animals = range(np.uint64(begin * CHUNK), np.uint64(stop * CHUNK))
+    begin, stop = share(genotypes.chunks, me, threads)
+    places = range(np.uint64(begin * CHUNK), np.uint64(stop * CHUNK))
     for t in range(T):
         n = 0
         for j in range(b):
@@ -235,11 +235,11 @@ def _move_animals(genotypes, values, first, changes, chunks, D, s, g, moved, me,
                 n += 1
         if n == 0:
             continue
-        for i in animals:
+        for i in places:
             moved[i] = 0.0
-        add_rows(genotypes, chosen[:n], values, by[:n], begin, stop, moved)
-        for i in animals:
+        add_rows(genotypes.array, chosen[:n], genotypes.values, by[:n], begin, stop, moved)
+        for i in places:
             g[t, i] += moved[i]
         for o in range(T):
-            for i in animals:
+            for i in places:
                 s[o, i] -= D[o, t, i] * moved[i]

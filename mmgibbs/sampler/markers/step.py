@@ -1,13 +1,14 @@
 """One sweep of a term of SNP effects, on one trait or on several with a prior in common.
 
 1. Effects given everything else, SNP by SNP (sweep.py, joint_sweep.py), in animal space.
+   Every second sweep is the proposal of a step of the shares of the classes, where they are sampled (share_moves.py).
 2. What the prior depends on, given the effects (priors/).
 3. Interweaving (Yu & Meng 2011): the scale of all effects is redrawn given the standardised effects, so that the
    records see it. Given the effects it moves by about sqrt(2/p) of itself in a sweep, which is slow where thousands of
    SNPs share little information; this move is as fast as the data allow, and costs O(animals).
 4. Records: e follows the breeding values g = X a of each trait.
 
-Every `refresh_every` sweeps g is X a anew; the largest drift so far is a fact of the sweep.
+Every `schedule.refresh_every` sweeps g is X a anew; the largest drift so far is a fact of the sweep.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ from mmgibbs.genotypes.products import CHUNK, add_rows
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.posterior.parameters import marker_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
+from mmgibbs.sampler.markers.arguments import Genotypes
 from mmgibbs.sampler.markers.implied import ImpliedVariance
 from mmgibbs.sampler.markers.priors.base import Site
-from mmgibbs.sampler.markers.sweep import room
+from mmgibbs.sampler.markers.sweep import recorded_chunks
 from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.schedule import Schedule
 
 
 class HasState(Protocol):
@@ -57,14 +60,15 @@ class MarkerStep(ABC):
         engine: HostState,
         matrices: CovarianceMatrices,
         key: tuple[int, int],
-        refresh_every: int,
+        schedule: Schedule,
     ):
         self.markers = m = model.design.markers[number]
         self.model, self.number, self.engine, self.matrices = model, number, engine, matrices
-        self.key, self.refresh_every = key, refresh_every
+        self.key, self.schedule = key, schedule
         self.site = Site(len(model.design.terms) + 1 + number, m.number.astype(np.uint64), key)
         self.values = m.genotypes.values(m.centre, m.scale, m.mean)
-        self.chunks = room(m.genotypes, m.n_recorded)
+        self.chunks = recorded_chunks(m.genotypes, m.n_recorded)
+        self.packed = Genotypes(m.genotypes.array, self.values, self.chunks)
         self.largest_drift = 0.0
         self._values: np.ndarray | None = None  # breeding values of this sweep, once they are asked for
 
@@ -74,10 +78,10 @@ class MarkerStep(ABC):
         self.name, self.fact, self.drift = name, f"interweaving_acceptance[{name}]", f"marker_drift[{name}]"
         self.chances = np.zeros((p, n_classes), np.float32)
         self.chances[:, -1] = 1.0
-        self.left = None
+        self.residual_polygenic = None
         if m.left is not None:
-            self.left = ImpliedVariance(self.model, m, m.left, self.engine, self.matrices, traits)
-            self.left.give(self.covariance)
+            self.residual_polygenic = ImpliedVariance(self.model, m, m.left, self.engine, self.matrices, traits)
+            self.residual_polygenic.give(self.covariance)
 
     @property
     @abstractmethod
@@ -107,9 +111,9 @@ class MarkerStep(ABC):
         sums = self._draw_effects(number)
         self._update_prior(number)
         facts = self._interweave(number, sums)
-        if self.left is not None:
-            self.left.give(self.covariance)
-        if number % self.refresh_every == 0:
+        if self.residual_polygenic is not None:
+            self.residual_polygenic.give(self.covariance)
+        if number % self.schedule.refresh_every == 0:
             self.largest_drift = max(self.largest_drift, self._refresh())
         facts[self.drift] = self.largest_drift
         for t, values in enumerate(self.g.reshape(-1, self.g.shape[-1])):

@@ -18,13 +18,16 @@ updating right-hand sides by block is that of Calus (2014, Genet. Sel. Evol. 46:
 
 Bytes a genotype: a quarter for the dot products, and again for the SNPs that change.
 
+Where a sweep is the proposal of a Metropolis step (share_moves.py), it may go backward.
+
 Several threads share the SNPs of a block in X_b' s, and the animals in D X_b Delta; the draws between are one thread's.
 Each sum is made whole by one of them, in the order of one thread alone: the draws do not depend on how many there are.
 """
 
 from __future__ import annotations
 
-from math import log, sqrt
+from math import exp, log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -56,131 +59,144 @@ def gram_blocks(store: Store, values: np.ndarray, weight: np.ndarray, size: int 
     return out
 
 
-class Block:
+class Block(NamedTuple):
     """What the threads of a sweep share of the block at hand."""
 
-    def __init__(self, size: int, animals: int, real: np.dtype):
-        self.r, self.changes, self.rows = np.empty(size), np.empty(size), np.empty(size, np.int64)
-        self.n_changed, self.moved = np.zeros(1, np.int64), np.empty(animals, real)
+    r: np.ndarray  # (b,) right-hand sides
+    changes: np.ndarray  # (b,) of the effects at `rows`
+    rows: np.ndarray
+    n_changed: np.ndarray  # (1,)
+    moved: np.ndarray  # (animals,) X Delta
+    log_ratio: np.ndarray  # (1,) of the sums of weights under two priors, over the SNPs so far
 
-    @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        return self.r, self.changes, self.rows, self.n_changed, self.moved
+
+def make_block(size: int, animals: int, real: np.dtype) -> Block:
+    """Room for blocks of `size` SNPs."""
+    vectors = np.empty(size), np.empty(size), np.empty(size, np.int64)
+    return Block(*vectors, np.zeros(1, np.int64), np.empty(animals, real), np.zeros(1))
 
 
 @kernel
-def _right_hand_sides(genotypes, first, b, values, s, chunks, r, me, threads):
+def _right_hand_sides(genotypes, first, b, s, r, me, threads):
     """r (b,) of SNPs first .. first + b - 1: those of this thread."""
     begin, stop = share(b, me, threads, DOTS)
     rows = np.arange(first + begin, first + stop)
     r[begin:stop] = 0.0
-    dot_rows(genotypes, rows, values, s, 0, chunks, r[begin:stop])
+    dot_rows(genotypes.array, rows, genotypes.values, s, 0, genotypes.chunks, r[begin:stop])
 
 
 @kernel
-def _move_animals(genotypes, rows, values, changes, chunks, d, s, g, moved, me, threads):
-    """s -= D X Delta and g += X Delta for the rows that changed, of the animals of this thread; moved: its room."""
+def _move_animals(genotypes, rows, changes, animals, moved, me, threads):
+    """s -= D X Delta and g += X Delta for the rows that changed, of the animals of this thread; moved is written
+    over."""
     if rows.size == 0:
         return
-    begin, stop = share(chunks, me, threads)
+    d, s, g = animals
+    begin, stop = share(genotypes.chunks, me, threads)
     first, last = np.uint64(begin * CHUNK), np.uint64(stop * CHUNK)  # unsigned: these loops then run in lanes
     for i in range(first, last):
         moved[i] = 0.0
-    add_rows(genotypes, rows, values, changes, begin, stop, moved)
+    add_rows(genotypes.array, rows, genotypes.values, changes, begin, stop, moved)
     for i in range(first, last):
         s[i] -= d[i] * moved[i]
         g[i] += moved[i]
 
 
 @kernel(forceinline=True)
-def _follow(r, gram, precision, j, b, change):
-    """The right-hand sides of the SNPs after j."""
+def _update_right_hand_sides(r, gram, precision, j, begin, stop, change):
+    """r of the SNPs begin .. stop - 1 after the effect of SNP j moved by `change`."""
     step = precision * change
-    for other in range(j + 1, b):
-        r[other] -= gram[j, other] * step
+    for snp in range(begin, stop):
+        r[snp] -= gram[j, snp] * step
 
 
 @kernel
-def sweep_normal(arrived, me, of_block, genotypes, values, chunks, gram, precision, d, s, g, a, v, z):
+def sweep_normal(arrived, me, block, genotypes, products, animals, a, v, z):
     """Every a_j from its normal, v (p,) its prior variance, z (p,) standard normals; s, g and a (p,) move in place.
 
-    genotypes, values: of a store (genotypes/products.py), whose first `chunks` chunks are the animals with records.
-    gram (blocks, b, b): times `precision` it is X_b' D X_b. d, s and g (128 chunks,). arrived (threads + 1, ..) and
-    me: as of machine/barrier.py; of_block: the arrays of a Block.
+    arrived (threads + 1, ..) and me: as of machine/barrier.py.
     """
-    r, changes, rows, _, moved = of_block
+    gram, precision = products
     p, size, threads = a.size, gram.shape[1], arrived.shape[0] - 1
-    for block in range(gram.shape[0]):
-        first = block * size
+    for number in range(gram.shape[0]):
+        first = number * size
         b = min(size, p - first)
-        _right_hand_sides(genotypes, first, b, values, s, chunks, r, me, threads)
+        _right_hand_sides(genotypes, first, b, animals.s, block.r, me, threads)
         if not meet(arrived, me):
             return
         if me == 0:
-            _draw_normals(r, gram[block], precision, first, b, a, v, z, changes, rows)
+            _draw_normals(block, gram[number], precision, first, b, a, v, z)
         if not meet(arrived, me):
             return
-        _move_animals(genotypes, rows[:b], values, changes[:b], chunks, d, s, g, moved, me, threads)
+        _move_animals(genotypes, block.rows[:b], block.changes[:b], animals, block.moved, me, threads)
         if not meet(arrived, me):
             return
 
 
 @kernel
-def _draw_normals(r, gram, precision, first, b, a, v, z, changes, rows):
+def _draw_normals(block, gram, precision, first, b, a, v, z):
+    r, changes = block.r, block.changes
     for j in range(b):
-        rows[j] = first + j
+        block.rows[j] = first + j
         C = precision * gram[j, j]
         P = C + 1.0 / v[first + j]
         new = (r[j] + C * a[first + j]) / P + z[first + j] / sqrt(P)
         changes[j] = new - a[first + j]
         a[first + j] = new
-        _follow(r, gram, precision, j, b, changes[j])
+        _update_right_hand_sides(r, gram, precision, j, j + 1, b, changes[j])
 
 
 @kernel
 def sweep_mixture(
-    arrived, me, of_block, genotypes, values, chunks, gram, precision, d, s, g, a, of_class, v, log_pi, z, u, chances
+    arrived, me, block, genotypes, products, animals, a, of_class, prior, compared, backward, z, u, chances
 ):
-    """Class and effect of every SNP; v (K, p) or (K, 1) variances by class, that of class 0 is 0.
+    """Class and effect of every SNP under `prior`, from the last SNP to the first where it goes backward.
 
-    log_pi (K,); z and u (p,) a normal and a uniform for each SNP; of_class (p,) int8 and chances (p, K) float32 are
-    filled: the probability of each class given all else. arrived, me, of_block, genotypes, values, chunks, gram,
-    precision, d, s, g and a as of `sweep_normal`.
+    z and u (p,) a normal and a uniform for each SNP; of_class (p,) int8 and chances (p, K) float32 are filled: the
+    probability of each class given all else. arrived, me, block, genotypes, products, animals and a as of
+    `sweep_normal`. compared: another prior, or one of no classes. block.log_ratio: sum over the SNPs of
+    log(sum of the weights under prior / sum under compared), where it has classes.
     """
-    r, changes, rows, n_changed, moved = of_block
-    p, size, threads = a.size, gram.shape[1], arrived.shape[0] - 1
-    weight = np.empty(log_pi.size)
-    for block in range(gram.shape[0]):
-        first = block * size
+    gram, precision = products
+    p, size, threads, n_blocks = a.size, gram.shape[1], arrived.shape[0] - 1, gram.shape[0]
+    weight = np.empty(prior.log_share.size)
+    for turn in range(n_blocks):
+        number = n_blocks - 1 - turn if backward else turn
+        first = number * size
         b = min(size, p - first)
-        _right_hand_sides(genotypes, first, b, values, s, chunks, r, me, threads)
+        _right_hand_sides(genotypes, first, b, animals.s, block.r, me, threads)
         if not meet(arrived, me):
             return
         if me == 0:
-            drawn = a, of_class, v, log_pi, z, u, chances, weight
-            n_changed[0] = _draw_classes(r, gram[block], precision, first, b, drawn, changes, rows)
+            drawn = a, of_class, z, u, chances, weight
+            block.n_changed[0] = _draw_classes(
+                block, gram[number], precision, first, b, drawn, prior, compared, backward
+            )
         if not meet(arrived, me):
             return
-        n = n_changed[0]
-        _move_animals(genotypes, rows[:n], values, changes[:n], chunks, d, s, g, moved, me, threads)
+        n = block.n_changed[0]
+        _move_animals(genotypes, block.rows[:n], block.changes[:n], animals, block.moved, me, threads)
         if not meet(arrived, me):
             return
 
 
 @kernel
-def _draw_classes(r, gram, precision, first, b, drawn, changes, rows):
+def _draw_classes(block, gram, precision, first, b, drawn, prior, compared, backward):
     """How many effects of the block have changed."""
-    a, of_class, v, log_pi, z, u, chances, weight = drawn
-    n_changed, K = 0, log_pi.size
-    for j in range(b):
+    a, of_class, z, u, chances, weight = drawn
+    r, v, n_changed = block.r, prior.variance, 0
+    for turn in range(b):
+        j = b - 1 - turn if backward else turn
         i = first + j
         C = precision * gram[j, j]
         q = r[j] + C * a[i]
-        for k in range(K):
-            variance = v[k, i if v.shape[1] > 1 else 0]
-            weight[k] = log_pi[k]
-            if variance > 0.0:
-                weight[k] += 0.5 * (q * q / (C + 1.0 / variance) - log(1.0 + C * variance))
+        if compared.log_share.size > 0:
+            _log_weights(C, q, i, compared, weight)
+            block.log_ratio[0] -= _log_sum(weight)
+            _log_weights(C, q, i, prior, weight)
+            block.log_ratio[0] += _log_sum(weight)
+        else:
+            _log_weights(C, q, i, prior, weight)
         chosen = choose(weight, u[i], chances[i])
         of_class[i] = chosen
         variance, new = v[chosen, i if v.shape[1] > 1 else 0], 0.0
@@ -190,10 +206,33 @@ def _draw_classes(r, gram, precision, first, b, drawn, changes, rows):
         change = new - a[i]
         if change != 0.0:
             a[i] = new
-            rows[n_changed], changes[n_changed] = i, change
+            block.rows[n_changed], block.changes[n_changed] = i, change
             n_changed += 1
-            _follow(r, gram, precision, j, b, change)
+            begin, stop = (0, j) if backward else (j + 1, b)
+            _update_right_hand_sides(r, gram, precision, j, begin, stop, change)
     return n_changed
+
+
+@kernel(forceinline=True)
+def _log_weights(C, q, i, classes, weight):
+    """weight (K,): log of P(class k) of SNP i, its effect integrated out, less the same for every class."""
+    v = classes.variance
+    for k in range(weight.size):
+        variance = v[k, i if v.shape[1] > 1 else 0]
+        weight[k] = classes.log_share[k]
+        if variance > 0.0:
+            weight[k] += 0.5 * (q * q / (C + 1.0 / variance) - log(1.0 + C * variance))
+
+
+@kernel(forceinline=True)
+def _log_sum(weight):
+    """log sum_k exp(weight_k)."""
+    top, total = -np.inf, 0.0
+    for k in range(weight.size):
+        top = max(top, weight[k])
+    for k in range(weight.size):
+        total += exp(weight[k] - top)
+    return top + log(total)
 
 
 def sharing(threads: Threads, chunks: int) -> Threads:
@@ -201,6 +240,6 @@ def sharing(threads: Threads, chunks: int) -> Threads:
     return threads if chunks >= SHARED else ALONE
 
 
-def room(store: Store, n_recorded: int) -> int:
-    """Chunks of animals that hold those with records."""
+def recorded_chunks(store: Store, n_recorded: int) -> int:
+    """Number of the chunks of animals that hold those with records."""
     return min(-(-n_recorded // CHUNK), store.n_chunks)

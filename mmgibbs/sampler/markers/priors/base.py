@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.interweave import CholeskyPrior
+
+if TYPE_CHECKING:
+    from mmgibbs.sampler.markers.priors.common import Shares
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,11 @@ class ScalePrior:
         place = np.zeros(1, np.int64)
         return CholeskyPrior(place, place, np.array([self.exponent]), np.array([[self.scale]]))
 
+    def log_ratio(self, square: float) -> float:
+        """log p(c) - log p(1) as densities of log c, c^2 = square."""
+        log_scale, normal = 0.5 * self.scale / self.v * (1 / square - 1), 0.5 * self.precision * (square - 1)
+        return float(0.5 * (self.exponent + 1) * np.log(square) - log_scale - normal)
+
 
 def inverse_chi_square_scale(v: float, df: float, scale: float) -> ScalePrior:
     """Prior of the scale where v ~ scale / chi2(df): the density of v, times the derivative 2 c v of c^2 v."""
@@ -99,6 +107,14 @@ class MarkerPrior(Protocol):
     @property
     def scaling(self) -> ScalePrior | None:
         """Prior of the scale of all effects; None where it is not sampled."""
+
+    @property
+    def shares(self) -> Shares | None:
+        """Shares of the classes; None where there are none, or no others may move them."""
+
+    @property
+    def class_factors(self) -> np.ndarray:
+        """(K,) variances of the classes in units of what `scaling` scales."""
 
     def conditional(self) -> Normals | Mixture: ...
 

@@ -25,6 +25,8 @@ class OwnVariances:
     """BayesA. options: shape, rate of the gamma prior of S; shape None: S is fixed."""
 
     n_classes = 1
+    shares: Shares | None = None
+    class_factors = np.ones(1)
 
     def __init__(self, spec: MarkerPriorSpec, p: int, site: Site):
         self.df, self.S, self.site = spec.df, spec.scale, site
@@ -71,6 +73,8 @@ class OwnVariancesOrZero(OwnVariances):
     """BayesB. options besides: pi (2,) start, counts (2,) of its beta prior or None."""
 
     n_classes = 2
+    class_factors = np.array([0.0, 1.0])
+    shares: Shares
 
     def __init__(self, spec: MarkerPriorSpec, p: int, site: Site):
         super().__init__(spec, p, site)

@@ -19,20 +19,22 @@ from mmgibbs.sampler.markers.priors.common import CommonVariance, Shares
 class Classes(CommonVariance):
     """options: classes (K,) factors gamma, the first 0; pi (K,) start; counts (K,) of the Dirichlet prior, or None."""
 
+    shares: Shares
+
     def __init__(self, spec: MarkerPriorSpec, p: int, site: Site):
         super().__init__(spec, p, site)
-        self.factor = np.array(spec.options["classes"], float)
-        assert self.factor[0] == 0 and np.all(self.factor[1:] > 0)
+        self.class_factors = np.array(spec.options["classes"], float)
+        assert self.class_factors[0] == 0 and np.all(self.class_factors[1:] > 0)
         self.shares = Shares(spec, site)
-        self.n_classes = len(self.factor)
+        self.n_classes = len(self.class_factors)
         self.parameters |= self.shares.parameters
 
     def conditional(self) -> Mixture:
-        return Mixture((self.factor * self.v)[:, None], self.shares.log)
+        return Mixture((self.class_factors * self.v)[:, None], self.shares.log)
 
     def update(self, effects: Effects, number: int) -> None:
         inside = effects.of_class > 0
-        squares = effects.a[inside] ** 2 / self.factor[effects.of_class[inside]]
+        squares = effects.a[inside] ** 2 / self.class_factors[effects.of_class[inside]]
         self.draw_variance(float(squares.sum()), int(inside.sum()), number)
         self.shares.draw(effects, number)
 

@@ -18,6 +18,9 @@ from pedigree.kernels import kernel
 class CommonVariance:
     """v ~ nu S / chi2(nu), and v | a ~ (sum_j a_j^2 / factor_j + nu S) / chi2(nu + n), n effects that are not 0."""
 
+    shares: Shares | None = None
+    class_factors = np.ones(1)
+
     def __init__(self, spec: MarkerPriorSpec, p: int, site: Site):
         self.site, self.p = site, p
         start = spec.start if spec.fixed else spec.start * START_SCALES[site.key[1] % len(START_SCALES)]
@@ -45,9 +48,9 @@ class CommonVariance:
     def draw_variance(self, squares: float, n: int, number: int) -> None:
         """squares: the sum of a_j^2 / factor_j over n effects that are not 0."""
         if not self.model.fixed:
-            more, of = self.beside
+            more, count = self.beside
             site = number, self.site.term, self.site.key
-            drawn = draw_covariance(self.model, np.array([[squares + more]]), n + of, *site)
+            drawn = draw_covariance(self.model, np.array([[squares + more]]), n + count, *site)
             self.v = float(drawn[0, 0])
 
     def draws(self) -> dict[str, np.ndarray]:

@@ -17,6 +17,7 @@ from mmgibbs.draws.shrinkage import horseshoe_auxiliary_rate, horseshoe_rate
 from mmgibbs.model.markers import MarkerPriorSpec
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.markers.priors.base import Effects, Normals, ScalePrior, Site, inverse_gamma_scale
+from mmgibbs.sampler.markers.priors.common import Shares
 from pedigree.kernels import kernel
 
 
@@ -24,6 +25,8 @@ class Horseshoe:
     """options: global_scale A. The start of the variance is tau^2."""
 
     n_classes = 1
+    shares: Shares | None = None
+    class_factors = np.ones(1)
 
     def __init__(self, spec: MarkerPriorSpec, p: int, site: Site):
         self.site, self.A2 = site, float(spec.options["global_scale"]) ** 2

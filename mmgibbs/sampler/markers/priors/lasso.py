@@ -17,6 +17,7 @@ from mmgibbs.draws.shrinkage import lasso_means, lasso_rate
 from mmgibbs.model.markers import MarkerPriorSpec
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.markers.priors.base import Effects, Normals, ScalePrior, Site, inverse_gamma_scale
+from mmgibbs.sampler.markers.priors.common import Shares
 from pedigree.kernels import kernel
 
 
@@ -24,6 +25,8 @@ class Lasso:
     """options: shape, rate of the gamma prior of lambda^2. The start of the variance is the mean of tau^2."""
 
     n_classes = 1
+    shares: Shares | None = None
+    class_factors = np.ones(1)
 
     def __init__(self, spec: MarkerPriorSpec, p: int, site: Site):
         self.site, self.shape, self.rate = site, spec.options["shape"], spec.options["rate"]

@@ -1,0 +1,68 @@
+"""What the kernels of SNP effects take together."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Genotypes(NamedTuple):
+    """Genotypes as they are stored (genotypes/products.py), of which the first `chunks` chunks are of animals with
+    records."""
+
+    array: np.ndarray
+    values: np.ndarray  # (p, 4) float32
+    chunks: int
+
+
+class Products(NamedTuple):
+    """X_b' D X_b of each block of b SNPs: `precision` times `gram`.
+
+    gram (blocks, b, b) float32 and a number; on T traits (P, blocks, b, b) by missing pattern, precision (P, T, T).
+    """
+
+    gram: np.ndarray
+    precision: float | np.ndarray
+
+
+class Animals(NamedTuple):
+    """Sums over the records of each animal, and its breeding value: s and g move with the effects.
+
+    (n,) each; on T traits d (T, T, n), s and g (T, n).
+    """
+
+    d: np.ndarray
+    s: np.ndarray
+    g: np.ndarray
+
+
+class Classes(NamedTuple):
+    """A mixture of K normals: variance (K, p), or (K, 1), is 0 in class 0; log_share (K,)."""
+
+    variance: np.ndarray
+    log_share: np.ndarray
+
+
+class States(NamedTuple):
+    """States of a SNP on T traits: traits (K, T), those of the state first; n_traits (K,) of them.
+
+    precision (K, T, T): B_k^-1 in the order of the traits; log_weight (K,): log pi_k - log|B_k| / 2.
+    """
+
+    traits: np.ndarray
+    n_traits: np.ndarray
+    precision: np.ndarray
+    log_weight: np.ndarray
+
+
+class SingleSites(NamedTuple):
+    """The same, one trait at a time: inverse (T, T) is G^-1, log_share (K,).
+
+    The effects that state k leaves out are given_k a + noise_k z: given and noise (K, T, T).
+    """
+
+    inverse: np.ndarray
+    given: np.ndarray
+    noise: np.ndarray
+    log_share: np.ndarray
