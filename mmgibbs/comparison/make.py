@@ -18,6 +18,7 @@ from mmgibbs.errors import ConfigError, option_name
 from mmgibbs.machine.files import replaced_files
 from mmgibbs.report.likelihood_ratio import LikelihoodRatio, likelihood_ratio
 from mmgibbs.report.make import make_report
+from mmgibbs.report.notebook import text_as_html
 from mmgibbs.results.csv_files import write_csv
 
 FILES = ("comparison.txt", "comparison.csv", "levels.csv", "parameters.csv")
@@ -41,6 +42,9 @@ class Comparison:
 
     def __repr__(self) -> str:
         return self.text
+
+    def _repr_html_(self) -> str:
+        return text_as_html(self.text)
 
 
 def compare(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -246,6 +247,15 @@ class Regression(Keywords):
         """
         self._needs_fit()
         return summary_table(named_draws(self._run.draws, self._parameters, self._sampler_coords))
+
+    def _repr_html_(self) -> str:
+        from mmgibbs.regressions.notebook import MAX_ROWS, as_html
+
+        if not hasattr(self, "_run"):
+            return as_html(repr(self), None)
+        named = named_draws(self._run.draws, self._parameters, self._sampler_coords)
+        first = dict(islice(named.items(), MAX_ROWS))
+        return as_html(repr(self), summary_table(first), len(named))
 
     def _warn_of_row_order(self, X: object, **beside: object) -> None:
         """Warn where an index of pandas says that rows belong together in another way than by position."""

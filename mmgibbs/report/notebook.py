@@ -20,6 +20,11 @@ OF_GIVEN = ("parameter", "value")  # of BLUP, whose variances are given
 ALERT = ' style="color:#c75000;font-weight:600"'
 
 
+def text_as_html(text: str) -> str:
+    """Text in columns, as it is."""
+    return f'<pre style="white-space:pre-wrap">{escape(text)}</pre>'
+
+
 def as_html(summary: pl.DataFrame, record: Mapping, directory: Path) -> str:
     """HTML without style sheets or scripts, so that it looks right in every notebook, light or dark."""
     facts = " &middot; ".join(escape(text) for text in (str(record.get("name", "")), *_facts(record)) if text)

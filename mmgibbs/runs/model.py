@@ -300,9 +300,9 @@ class MixedModel(Keywords):
         return self.result_
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from mmgibbs.report.notebook import text_as_html
 
-        shown = f'<pre style="white-space:pre-wrap">{escape(repr(self))}</pre>'
+        shown = text_as_html(repr(self))
         return shown + self.result_._repr_html_() if hasattr(self, "result_") else shown
 
 

@@ -34,6 +34,7 @@ from mmgibbs.model.design import Design
 from mmgibbs.model.labels import parameter_labels
 from mmgibbs.model.response import Categories, Count
 from mmgibbs.report.html_tables import listed
+from mmgibbs.report.notebook import text_as_html
 from mmgibbs.runs.record import common_record, described_relationship, versions
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.validation import draws, kfold, lr
@@ -76,6 +77,9 @@ class Validation:
     info: dict
     directory: Path | None = None
     head: dict[str, Any] = field(default_factory=dict)  # of the page, see describe_analysis
+
+    def _repr_html_(self) -> str:
+        return text_as_html(self.as_text())
 
     def as_text(self) -> str:
         """The table for people to read."""
@@ -317,6 +321,9 @@ class Comparison:
     notes: list[str]
     directory: Path | None = None
     validations: list[Validation] = field(default_factory=list)  # that are compared, for the page
+
+    def _repr_html_(self) -> str:
+        return text_as_html(self.as_text())
 
     def as_text(self) -> str:
         """The table for people to read."""
