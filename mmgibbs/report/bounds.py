@@ -19,7 +19,7 @@ def bounds(name: str, draws: np.ndarray) -> tuple[float | None, float | None]:
     kind, _, inside = name.removesuffix("]").partition("[")
     kind = kind.rpartition(".")[2]
     lowest, highest = draws.min(), draws.max()
-    if kind.endswith("corr"):
+    if kind.endswith("corr") or kind == "rho":
         return _kept(-1.0, 1.0, lowest, highest)
     if kind in SHARES:
         return _kept(0.0, 1.0, lowest, highest)

@@ -20,6 +20,7 @@ ABOVE, BOTH, CLOSE = np.array([0.2, 0.4]), np.array([-0.2, 0.4]), np.array([0.9,
         ("ratio[genetic.maternal:birth]", CLOSE, (0.0, None)),  # a negative covariance takes it above 1
         ("SNPS.pi[birth:none]", ABOVE, (0.0, 1.0)),
         ("genetic.corr[a,b]", BOTH, (-1.0, 1.0)),
+        ("field.rho[row]", ABOVE, (-1.0, 1.0)),
         ("SNPS.effect_corr[a,b]", ABOVE, (-1.0, 1.0)),
         ("genetic.cov[a,b]", ABOVE, (None, None)),
         ("beta[snp_1]", ABOVE, (None, None)),
