@@ -33,7 +33,7 @@ def chain(trait, engine):
             "name": "calls",
             "data": {"phenotypes": records, "pedigree": pl.DataFrame({"id": ids, "sire": sire, "dam": dam})},
             "traits": {"y": trait},
-            "model": {"fixed": {"sex": {}}, "random": {"animal": {"relationship": "pedigree"}}},
+            "model": {"fixed": {} if trait else {"sex": {}}, "random": {"animal": {"relationship": "pedigree"}}},
         }
     )
     model = assemble(analysis, prepare(analysis)).model
