@@ -54,12 +54,12 @@ class CorrelationsAndCovariance(TermCovariance):
         self.engine.renew_relationship(self.term, rho)
 
     def __call__(self, number: int) -> None:
-        prior = self.matrices.priors.get(self.name, self.covariance)
+        prior = self.matrices.prior(self.name, self.covariance)
         sums = self.engine.sum_products(self.term)
         density = _Density(self.kind.weigh, sums, prior, self.n_levels, self.matrices[self.name])
         site = number, stream(CORRELATION, self.term)
         self._take(slice_parameters(density, self.rho, self.kind.parameter_bounds, *site, self.key))
-        if not self.covariance.fixed:
+        if self.is_sampled:
             products = density.products(self.rho)
             self.matrices[self.name] = draw_covariance(prior, products, self.n_levels, number, self.term, self.key)
 

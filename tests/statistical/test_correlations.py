@@ -60,10 +60,8 @@ def exact():
     return means, np.array([np.sum(p * (x - m) ** 2) for x, m in zip(axes, means, strict=True)])
 
 
-def draws(monkeypatch=None, spoilt=None):
-    """(DRAWS, 3) of one chain."""
-    if spoilt is not None:
-        monkeypatch.setattr(steps, "CorrelationsAndCovariance", spoilt.CorrelationsAndCovariance)
+@cache
+def problem():
     config = load_config(
         {
             "data": {"phenotypes": records()},
@@ -75,8 +73,20 @@ def draws(monkeypatch=None, spoilt=None):
     )
     prepared = prepare(config)
     model = assemble(config, prepared).model
-    equations = structured_equations(model.design, partition(model.design))
-    chain = Chain(model, EngineChoice("serial").build(equations), Schedule(BURN_IN, DRAWS), (17, 0))
+    return model, structured_equations(model.design, partition(model.design))
+
+
+def start_chain(state=None):
+    """Start one chain on equations that all chains of this file share, or continue it."""
+    model, equations = problem()
+    return Chain(model, EngineChoice("serial").build(equations), Schedule(BURN_IN, DRAWS), (17, 0), state)
+
+
+def draws(monkeypatch=None, spoilt=None):
+    """(DRAWS, 3) of one chain."""
+    if spoilt is not None:
+        monkeypatch.setattr(steps, "CorrelationsAndCovariance", spoilt.CorrelationsAndCovariance)
+    chain = start_chain()
     chain.advance(BURN_IN + DRAWS, lambda _: False)
     kept = chain.result().draws
     G, R = np.asarray(kept["G.1"]).reshape(-1), np.asarray(kept["R"]).reshape(-1)
@@ -111,3 +121,15 @@ def test_correlation_and_variances_have_their_exact_posterior():
 def test_a_wrong_conditional_is_found(monkeypatch, right, wrong):
     result = judge(draws(monkeypatch, mutant(correlations, right, wrong, compiled=False)))
     assert not result.agrees, result
+
+
+def test_a_chain_that_is_continued_draws_the_same_bits():
+    whole, first = start_chain(), start_chain()
+    whole.advance(60, lambda _: False)
+    first.advance(30, lambda _: False)
+    state = {name: np.array(array) for name, array in first.state().items()}
+    first.advance(60, lambda _: False)  # its lists are its own: what it does next is nothing to the other
+    rest = start_chain(state)
+    rest.advance(60, lambda _: False)
+    for name, array in whole.draws().items():
+        np.testing.assert_array_equal(rest.draws()[name], array)
