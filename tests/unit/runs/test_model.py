@@ -341,7 +341,7 @@ def test_what_cannot_be_drawn_is_said(model):
     assert model.result_.plot_breeding_values(top=np.int64(2)).axes
     for parameters in (3, [3], [], {}):
         for plot in (model.result_.plot_trace, model.result_.plot_posterior):
-            with pytest.raises(ConfigError, match="parameters: found .*, needed the name of a parameter, a pattern"):
+            with pytest.raises(ConfigError, match="parameters: expected the name of a parameter, a pattern .*, got "):
                 plot(parameters)
     for given in ({"term": 3}, {"trait": ["yearling_weight"]}):
         with pytest.raises(ConfigError, match="(term|trait): found .*, needed the name of one (term|trait), or None"):
