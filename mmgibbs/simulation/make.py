@@ -16,6 +16,7 @@ from mmgibbs.errors import ConfigError, nearest, option, option_name
 from mmgibbs.simulation import arguments, calving, disease, files, genome_options, longevity, mastitis
 from mmgibbs.simulation.genotypes import FILES as OF_GENOTYPES
 from mmgibbs.simulation.simulate import FILES, YEARS, check_directory, simulate_beef, write_beef
+from pedigree.tables import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -209,7 +210,7 @@ def _weights(
     command += genome_options.as_written(options)
     target = write_beef(beef, Path(directory), command, overwrite)
     n_herds = int(beef.herd.max()) + 1
-    text = f"{beef.n_animals:,} animals in {n_herds:,} herds, {beef.n_records:,} of them with records"
+    text = f"{beef.n_animals:,} animals in {counted(n_herds, 'herd')}, {beef.n_records:,} of them with records"
     return target, text, FILES if genome is None else FILES + OF_GENOTYPES
 
 
@@ -231,7 +232,7 @@ def _other_traits(
         command += f" --{name} {shlex.quote(_as_option(value))}"
     target = files.write(simulated, Path(directory), command, overwrite)
     n_herds = int(simulated.herd.herd.max()) + 1
-    text = f"{simulated.herd.n_animals:,} animals in {n_herds:,} herds, {simulated.animal.size:,} records"
+    text = f"{simulated.herd.n_animals:,} animals in {counted(n_herds, 'herd')}, {simulated.animal.size:,} records"
     return target, text, files.FILES
 
 

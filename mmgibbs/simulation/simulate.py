@@ -224,6 +224,7 @@ def _weighed(
     """(r, 3) bool: which weights of a calf are taken."""
     weighed = np.empty((sex.size, 3), bool)
     herds = rng.random(n_herds) < HERD_WEIGHS_AT_BIRTH
+    herds[0] |= not herds.any()  # otherwise a trait would have no record
     weighed[:, 0] = herds[herd] & (rng.random(sex.size) < WEIGHED_AT_BIRTH)
     weighed[:, 1] = rng.random(sex.size) < WEIGHED_AT_WEANING
     # Kept by weaning weight plus as much chance: the standardised sum is N(0, 2).

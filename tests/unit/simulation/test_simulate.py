@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
 from mmgibbs.simulation import command, simulate
 from mmgibbs.simulation.simulate import GENETIC, RESIDUAL, beef_design, simulate_beef, write_beef
@@ -257,3 +258,13 @@ def test_a_file_in_the_way(tmp_path):
     (tmp_path / "beef").write_text("")
     with pytest.raises(ConfigError, match="is a file"):
         command.main(arguments(tmp_path / "beef", "--overwrite"))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_every_trait_of_a_single_herd_has_records(tmp_path, capsys, seed):
+    """Some herds do not weigh at birth; one always does, and the analysis that is written can be run."""
+    assert main(["simulate", str(tmp_path / "beef"), "--animals", "500", "--seed", str(seed)]) == 0
+    assert "in 1 herd," in capsys.readouterr().out
+    records = pl.read_csv(tmp_path / "beef" / "phenotypes.csv")
+    assert all(records[trait].drop_nulls().len() > 50 for trait in ("birth_weight", "weaning_weight"))
+    assert main(["check", str(tmp_path / "beef" / "analysis.yaml")]) == 0
