@@ -208,7 +208,7 @@ def test_frames_with_a_name_twice_or_names_that_are_no_text():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_options_are_keywords(name):
-    with pytest.raises(TypeError, match="positional"):
+    with pytest.raises(ConfigError, match="expected keywords .*, got 1.0 without one"):
         getattr(mmgibbs, name)(1.0)
 
 
