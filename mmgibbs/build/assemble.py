@@ -15,7 +15,7 @@ from mmgibbs.build.predictive import predicted_classes
 from mmgibbs.build.priors import covariance_model, make_prior, refuse_flat, warn_of_few_levels
 from mmgibbs.build.residual import residual_model
 from mmgibbs.build.separation import refuse_separation
-from mmgibbs.build.structures import make_structure
+from mmgibbs.build.structures import make_structure, variances_alone
 from mmgibbs.build.trait_moments import trait_moments
 from mmgibbs.config import Analysis
 from mmgibbs.config.variances import Variance
@@ -101,7 +101,7 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
                 f"trait '{design.traits[t]}' does not vary, so that its residual variance has no posterior; "
                 "needed a proper prior (variances.residual.prior) or fixed variances"
             )
-    undetermined = check_variances(design, covariances, residual, sampled)
+    undetermined = check_variances(design, [variances_alone(c) for c in covariances], residual, sampled)
     notes += undetermined
     saved = saved_levels(analysis.output.save_levels, prepared)
     joined, fixed = tuple(m.blocks for m in residual.matrices), tuple(m.fixed for m in residual.matrices)

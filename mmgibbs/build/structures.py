@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +11,9 @@ from mmgibbs.build.priors import half_t_prior
 from mmgibbs.config.structures import Structure as Section
 from mmgibbs.config.variances import HalfT, HalfTScale, Variance
 from mmgibbs.errors import ModelError
+from mmgibbs.model.covariance import CovarianceModel, diagonal_blocks
 from mmgibbs.model.design import Design
+from mmgibbs.model.priors import HalfT as HalfTPrior
 from mmgibbs.model.structures.antedependence import Antedependence
 from mmgibbs.model.structures.base import Structure
 from mmgibbs.model.structures.correlated import Autoregressive, CompoundSymmetry
@@ -46,3 +49,15 @@ def _of_kind(section: Section, k: int, A: np.ndarray, nu: float, sd: np.ndarray)
     if section.kind == "antedependence":
         return Antedependence(k, equal, A, sd, nu)
     return (Autoregressive if section.kind == "ar1" else CompoundSymmetry)(k, equal, A, nu)
+
+
+def variances_alone(covariance: CovarianceModel | None) -> CovarianceModel | None:
+    """A matrix with a structure as its variances: what the records must tell of it, as two components without a level
+    in common are related through the parameters that they share with others."""
+    if covariance is None or covariance.structure is None:
+        return covariance
+    structure = covariance.structure
+    prior = HalfTPrior(structure.nu, structure.sd_scale)
+    return replace(
+        covariance, blocks=diagonal_blocks(len(covariance.start)), structure=None, df=None, scale_prior=prior
+    )

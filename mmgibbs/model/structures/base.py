@@ -26,6 +26,13 @@ class Structure(Protocol):
     def k(self) -> int: ...
 
     @property
+    def sd_scale(self) -> np.ndarray:
+        """(k,) scale of the half-t prior of each standard deviation, with `nu` degrees of freedom."""
+
+    @property
+    def nu(self) -> float: ...
+
+    @property
     def free(self) -> np.ndarray:
         """(p,) bool: the parameters that REML moves; the others are redundant there and stay at 0."""
 

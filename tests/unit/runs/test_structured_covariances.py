@@ -256,3 +256,14 @@ def test_likelihood_ratios_of_structures_are_not_claimed(records, tmp_path):
     two = run(records, tmp_path / "two", "full", method="reml")
     found = nested(read_finished(one.directory), read_finished(two.directory))
     assert isinstance(found, Unknown) and "ar1" in found.why
+
+
+def test_components_without_a_level_in_common_are_no_reason_to_warn(records, tmp_path):
+    """Lines of a and d are others; with one factor their covariance follows from those with b and c."""
+    halves = pl.col("line").str.slice(1).cast(pl.Int64) < LINES // 2
+    apart = records.filter((pl.col("a").is_null() | halves) & (pl.col("d").is_null() | ~halves))
+    full = run(apart, tmp_path / "full", "full", method="reml")
+    assert any("covariance of line (a with d)" in warning for warning in full.info["warnings"])
+    result = run(apart, tmp_path / "run", "factor_analytic", method="reml")
+    assert result.info["warnings"] == [] and result.info["converged"]
+    assert result.summary.filter(parameter="line.cov[a,d]")["sd"][0] > 0
