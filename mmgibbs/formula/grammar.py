@@ -11,6 +11,7 @@ formulaic reads the text (tokens, precedence, a syntax tree); the operators and 
 from __future__ import annotations
 
 import ast
+import keyword
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,17 @@ if TYPE_CHECKING:
 
 _SYMBOL = re.compile(r"\|\||\*\*|in\b|.")  # of a run of operators; formulaic writes %in% as in
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
+# Words of Python that are columns or functions in other programs (class, lambda, as.factor) have HIDDEN before them
+# while a formula is read; in is an operator.
+HIDDEN = "_word_"
+_WORDS = re.compile(rf"\b({'|'.join(sorted(set(keyword.kwlist) - {'in', 'True', 'False', 'None'}))})\b")
+_ADVICE = {  # behind a message of formulaic that has one of these
+    "'|' is out of place": "expected a random term in parentheses with one bar, such as (1 | animal)",
+    "'||' is out of place": "expected a random term in parentheses with one bar, such as (age || animal)",
+    "'.'": "expected the names of the columns: a dot for all others cannot be read",
+    "'$'": "expected the name of the column alone",
+    "Unknown operator": "expected columns with + - * / : and ^ between them",
+}
 MAX_POWER = 6  # of a sum, (a + b)**power
 MAX_CHARACTERS = 10_000  # of a formula
 
@@ -112,14 +124,13 @@ def _read_tree(text: str) -> Token | ASTNode:
     from mmgibbs.formula.operators import make_parser
 
     try:
-        tree = make_parser().get_ast(text, context={})
+        tree = make_parser().get_ast(_WORDS.sub(rf"{HIDDEN}\1", text), context={})
     except FormulaicError as error:
-        said, _, place = _ANSI.sub("", str(error)).partition("\n\n")
+        said, _, place = _show(_ANSI.sub("", str(error))).partition("\n\n")
         at = re.search("⧛(.*?)⧚", place, re.DOTALL)
-        refuse(
-            text,
-            _reword(said).rstrip(".") + (f", at '{at[1]}'" if at else ""),
-        )
+        reworded = _reword(said).rstrip(".")
+        advice = next((f"; {advice}" for part, advice in _ADVICE.items() if part in reworded), "")
+        refuse(text, reworded + (f", at '{at[1]}'" if at else "") + advice)
     except (SyntaxError, ValueError, RecursionError) as error:
         refuse(
             text, f"a call in it cannot be read ({str(error).splitlines()[0] if str(error) else type(error).__name__})"
@@ -127,6 +138,11 @@ def _read_tree(text: str) -> Token | ASTNode:
     if tree is None:
         refuse(text, "it is empty")
     return tree
+
+
+def _show(text: str) -> str:
+    """Text as the user has written it."""
+    return text.replace(HIDDEN, "")
 
 
 def _reword(said: str) -> str:
@@ -213,36 +229,36 @@ class _Reader:
         """The column or the call of a token; None of a number or a text."""
         kind = node.kind.value
         if kind == "name":
-            return Factor(node.token, node.token)
+            return Factor(_show(node.token), _show(node.token))
         if kind != "python":
             return None
         quoted: dict[str, str] = {}
 
         def hide(found: re.Match[str]) -> str:
             name = f"_quoted_{len(quoted)}"
-            quoted[name] = found[1]
+            quoted[name] = _show(found[1])
             return name
 
         source = re.sub("`([^`]*)`", hide, node.token)
         try:
             tree = ast.parse(source, mode="eval").body
         except SyntaxError:
-            refuse(self.text, f"{node.token} cannot be read")
-        return self.as_factor(tree, node.token, quoted)
+            refuse(self.text, f"{_show(node.token)} cannot be read")
+        return self.as_factor(tree, _show(node.token), quoted)
 
     def as_factor(self, tree: ast.expr, text: str, quoted: dict[str, str]) -> Factor:
         """A call, a column, or y[level], as a Factor."""
         if isinstance(tree, ast.Name):
-            return Factor(quoted.get(tree.id, tree.id), text)
+            return Factor(quoted.get(tree.id, _show(tree.id)), text)
         if isinstance(tree, ast.Attribute):  # a column with a dot in its name, within a call
-            return Factor(ast.unparse(tree), text)
+            return Factor(_show(ast.unparse(tree)), text)
         if isinstance(tree, ast.Subscript):
             column = self.as_factor(tree.value, text, quoted)
             return Factor("[", text, (column, self.as_value(tree.slice, text, quoted)), is_call=True)
         if isinstance(tree, ast.Call) and isinstance(tree.func, (ast.Name, ast.Attribute)):
             arguments = tuple(self.as_value(part, text, quoted) for part in tree.args)
             keywords = tuple((part.arg or "", self.as_value(part.value, text, quoted)) for part in tree.keywords)
-            return Factor(ast.unparse(tree.func), text, arguments, keywords, is_call=True)
+            return Factor(_show(ast.unparse(tree.func)), text, arguments, keywords, is_call=True)
         if isinstance(tree, ast.BinOp) and isinstance(tree.op, (ast.Pow, ast.BitXor)):
             parts = (self.as_value(tree.left, text, quoted), self.as_value(tree.right, text, quoted))
             return Factor("**", text, parts, is_call=True)
@@ -251,10 +267,11 @@ class _Reader:
     def as_value(self, tree: ast.expr, text: str, quoted: dict[str, str]) -> Any:
         """An argument of a call: a number, a text, a list of these, or a Factor."""
         try:
-            return ast.literal_eval(tree)
+            value = ast.literal_eval(tree)
         except ValueError:
             part = ast.unparse(tree)
-            return self.as_factor(tree, quoted.get(part, part), quoted)
+            return self.as_factor(tree, quoted.get(part, _show(part)), quoted)
+        return _show(value) if isinstance(value, str) else value
 
     def as_sum(self, term: Term) -> Sum:
         return Sum({frozenset(factor.text for factor in term): term})

@@ -27,8 +27,13 @@ def translate_formula(
 ) -> tuple[dict[str, Any], list[str]]:
     """(analysis, notes) of a formula: the sections of the analysis file, and what was decided for the user."""
     parsed = parse_formula(formula)
-    table, of_genotypes, related = choose_related(parsed, pedigree, genotypes)
-    sections = build_sections(parsed, read_columns(data), family, related)
+    columns = read_columns(data)
+    try:
+        table, of_genotypes, related = choose_related(parsed, pedigree, genotypes)
+    except ConfigError:
+        build_sections(parsed, columns, family, {"": "pedigree"})  # a mistake in an effect is the better message
+        raise
+    sections = build_sections(parsed, columns, family, related)
     tables = {"phenotypes": data, "pedigree": table, "genotypes": of_genotypes, "weights": weights}
     analysis: dict[str, Any] = {
         "name": name,
@@ -145,7 +150,7 @@ class Model:
         dict
             As of `mmgibbs.check`.
         """
-        return self._mixed_model({}).check(*self._tables())
+        return self._mixed_model({}).check(*self._tables(), genotypes=self.analysis["data"].get("genotypes"))
 
     def fit(
         self,

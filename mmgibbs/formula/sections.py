@@ -20,7 +20,7 @@ TYPES = {
     "ordinal": "ordinal", "cumulative": "ordinal", "threshold": "ordinal",
     "count": "count", "poisson": "count",
 }  # fmt: skip
-CLASS_CALLS = ("factor", "C", "as.factor")
+CLASS_CALLS = ("factor", "C", "as.factor", "as.character")
 RELATIONSHIPS = ("iid", "pedigree", "genomic", "dominance", "single_step")  # calls around the level of a random term
 MAX_DEGREE = 20
 
@@ -263,6 +263,11 @@ class _Builder:
         """What to write in place of a call that is not known."""
         if factor.name in ("s", "te", "ti", "t2", "bs", "ns", "cr"):
             return f"{factor.text}: smooth curves cannot be said; expected poly(COLUMN, 3) or legendre(COLUMN, 4)"
+        if factor.name == "weights":
+            return (
+                f"{factor.text} cannot be said; expected the column beside the formula, in the analysis file: "
+                "data: {weights: COLUMN}"
+            )
         known = "factor(x), poly(x, 2), legendre(x, 2), I(x**2) and offset(log(x))"
         return (
             f"{factor.text} cannot be said; expected a column or one of {known}. For another function make a column of "
@@ -371,7 +376,7 @@ class _Builder:
 
     def check_level(self, name: str) -> str:
         """A column of levels; dams and sires may be in the pedigree alone."""
-        is_parent = any("".join(c for c in name.lower() if c.isalnum()) in RECOGNISED[role] for role in ("sire", "dam"))
+        is_parent = any(_has_role(name, role) for role in ("sire", "dam"))
         return name if is_parent and self.has_pedigree() else self.check_column(name)
 
     def has_pedigree(self) -> bool:
@@ -474,6 +479,11 @@ class _Builder:
         return next(candidate for candidate in candidates if candidate not in taken)
 
 
+def _has_role(name: str, role: str) -> bool:
+    """A column that is named for animals (id), sires or dams."""
+    return "".join(c for c in name.lower() if c.isalnum()) in RECOGNISED[role]
+
+
 def choose_related(formula: ParsedFormula, pedigree: Any, genotypes: Any) -> tuple[Any, Any, dict[str, str]]:
     """(table of the pedigree, genotypes, level -> relationship) of what is given beside a formula.
 
@@ -517,10 +527,11 @@ def _split_by_level(
 
 def _guess_level(formula: ParsedFormula, what: str, names: list[str]) -> str:
     for role in ("id", "sire"):
-        found = [name for name in names if "".join(c for c in name.lower() if c.isalnum()) in RECOGNISED[role]]
-        if len(found) == 1:
-            return found[0]
-    if len(names) == 1:
+        of_role = [name for name in names if _has_role(name, role)]
+        if len(of_role) == 1:
+            return of_role[0]
+    combined = {f.name for group in formula.right.groups if len(group.level) > 1 for f in group.level}
+    if len(names) == 1 and not any(_has_role(name, "id") for name in combined):
         return names[0]
     raise problem(
         formula.text,

@@ -68,10 +68,17 @@ REFUSED = {
     "y ~ sex herd": "Missing operator between 'sex' and 'herd'",
     "y ~ (1 | animal": "a parenthesis has no partner",
     "y ~ poly(age": "it ends before this is closed by )",
-    "y ~ sex | herd": "out of place",
-    "y ~ (1 | a | b)": "out of place",
-    "y ~ .": "Unknown operator '.'",
-    "y ~ sex$age": "Unknown operator '$'",
+    "y ~ sex | herd": "out of place, at '|'; expected a random term in parentheses",
+    "y ~ sex + 1 | animal": "out of place, at '|'; expected a random term in parentheses",
+    "y ~ (1 | a | b)": "expected a random term in parentheses with one bar",
+    "y ~ .": "expected the names of the columns",
+    "y ~ . - age": "expected the names of the columns",
+    "y ~ sex$age": "expected the name of the column alone",
+    "y > 3 ~ sex": "expected columns with + - * / : and ^ between them",
+    "y ~ class": "no column 'class'",
+    "y ~ factor(class)": "no column 'class'",
+    "y ~ as.numeric(sex)": "as.numeric(sex) cannot be said",
+    "y ~ weights(age)": "data: {weights: COLUMN}",
     "y ~ sx": "no column 'sx'; did you mean 'sex'",
     "yy ~ sex": "no column 'yy'",
     "y ~ (1 | anmal)": "no column 'anmal'; did you mean 'animal'",
@@ -177,12 +184,41 @@ def test_which_level_the_tables_are_of():
     assert related("y ~ (1 | pedigree(line)) + (1 | site)", "p", None) == {}
     with pytest.raises(ConfigError, match="which level is it of"):
         related("y ~ (1 | line) + (1 | site)", "p", None)
-    with pytest.raises(ConfigError, match="which level is it of"):
-        related("y ~ sex", "p", None)
+    assert related("y ~ (1 | line/site)", "p", None) == {"line": "pedigree"}
+    for formula in ("y ~ sex", "y ~ (1 | herd/animal)", "y ~ (1 | herd) + (1 | animal:herd)"):
+        with pytest.raises(ConfigError, match="which level is it of"):
+            related(formula, "p", None)
     with pytest.raises(ConfigError, match=r"there is no \(1 \| lin\); did you mean 'line'"):
         related("y ~ (1 | line)", {"lin": "p"}, None)
     with pytest.raises(ConfigError, match="expected one table for all levels"):
         related("y ~ (1 | line) + (1 | sire)", {"line": "p", "sire": "q"}, None)
+
+
+@pytest.mark.parametrize("effects", ["s(age)", "vm(animal)", "(1 | vm(animal))", "flok + (1 | flock) + (1 | dam)"])
+def test_a_mistake_in_an_effect_comes_before_a_pedigree_without_a_level(effects):
+    with pytest.raises(ConfigError, match="cannot be said|no column 'flok'"):
+        mmgibbs.model(f"fleece_weight ~ {effects}", SHEEP / "shearings.csv", pedigree=SHEEP / "pedigree.csv")
+
+
+def test_words_of_python_are_names_of_columns():
+    records = pl.DataFrame({"y": [1.0, 2.0], "class": ["a", "b"], "lambda": [1.0, 2.5], "is": ["f", "m"]})
+    formula = "y ~ factor(class) + poly(lambda, 2) + `is`:class + as.factor(`is`) + (1 | class)"
+    model = mmgibbs.model(formula, records).analysis["model"]
+    assert model["fixed"] == {
+        "class": {}, "lambda": {"kind": "covariate", "degree": 2}, "is": {}, "is:class": {},
+    }  # fmt: skip
+    assert model["random"] == {"class_random": {"level": "class"}}
+    answers = pl.DataFrame({"ill": ["class", "not"]})
+    assert mmgibbs.model("ill['class'] ~ 1", answers).analysis["traits"]["ill"]["positive"] == "class"
+    assert mmgibbs.model("ill[not] ~ 1", answers).analysis["traits"]["ill"]["positive"] == "not"
+
+
+def test_a_check_has_the_genotypes():
+    folder = ROOT / "data_samples" / "genomic"
+    records = pl.read_csv(folder / "phenotypes.csv", infer_schema_length=None)
+    trait = next(name for name in records.columns if records.schema[name].is_float())
+    model = mmgibbs.model(f"{trait} ~ (1 | animal)", records, genotypes=folder / "genotypes.bed")
+    assert model.check()["data"]["observations"][trait] > 0
 
 
 def test_columns_of_numbers_are_covariates(tmp_path):
