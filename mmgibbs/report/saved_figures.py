@@ -36,6 +36,7 @@ from mmgibbs.report.patterns import match_names
 
 FOLDER = "figures"  # in the run folder
 INDEX = "figures.csv"  # of the folder: what each file shows
+INDEX_COLUMNS = ("file", "data", "title", "caption")
 PNG_DOTS_PER_INCH = 300
 TITLE_INCHES, LEGEND_INCHES = 0.3, 0.8  # added to the drawing
 MAX_NAME_CHARACTERS = 120  # of a file
@@ -193,16 +194,25 @@ def save_figures(
     """
     if format not in FORMATS:
         raise ConfigError(f"figures: format: expected {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, got {format!r}")
+    if output is not None and (not isinstance(output, (str, os.PathLike)) or not str(output)):
+        raise ConfigError(f"figures: expected the path of a folder to write to, got {output!r}")
     run = read_finished(directory)
     folder = Path(output) if output is not None else run.directory / FOLDER
-    work = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    place = folder.resolve()  # which has a name, as '.' has not
+    work = place.with_name(f".{place.name}.{secrets.token_hex(4)}") if place.name else place / secrets.token_hex(4)
     try:
+        index = _rows_of_others(folder / INDEX)
         work.mkdir(parents=True)
         figures = SavedFigures(work, format)
         page(run, figures=figures)
         figures.save(only)
-        rows = [(f"{f.name}.{format}", f"{f.name}.csv", f.title, f.caption) for f in figures.saved]
-        pl.DataFrame(rows, schema=["file", "data", "title", "caption"], orient="row").write_csv(work / INDEX)
+        rows = pl.DataFrame(
+            [(f"{f.name}.{format}", f"{f.name}.csv", f.title, f.caption) for f in figures.saved],
+            schema=dict.fromkeys(INDEX_COLUMNS, pl.String),
+            orient="row",
+        )
+        kept = index.join(rows, on="file", how="anti", maintain_order="left")
+        pl.concat([rows, kept]).write_csv(work / INDEX)
         folder.mkdir(parents=True, exist_ok=True)
         for path in sorted(work.iterdir()):
             os.replace(path, folder / path.name)
@@ -211,6 +221,22 @@ def save_figures(
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return [folder / f"{figure.name}.{format}" for figure in figures.saved]
+
+
+def _rows_of_others(path: Path) -> pl.DataFrame:
+    """The rows of an index that is there, of pictures that are there. ConfigError: another table of that name."""
+    if not path.exists():
+        return pl.DataFrame(schema=dict.fromkeys(INDEX_COLUMNS, pl.String))
+    try:
+        index = pl.read_csv(path, infer_schema=False)
+    except pl.exceptions.PolarsError:
+        index = pl.DataFrame()
+    if tuple(index.columns) != INDEX_COLUMNS:
+        raise ConfigError(
+            f"figures: '{path}' is not an index of pictures, which has the columns {', '.join(INDEX_COLUMNS)}; "
+            "expected another folder, or that file renamed"
+        )
+    return index.filter(pl.Series([(path.parent / name).exists() for name in index["file"]], dtype=pl.Boolean))
 
 
 def file_name(title: str, taken: Container[str]) -> str:

@@ -139,12 +139,38 @@ def test_the_command_says_what_it_wrote(run, tmp_path, capsys):
         ({"only": 3}, "expected the name of a picture"),
         ({"only": []}, "expected the name of a picture"),
         ({"format": "jpg"}, "expected pdf, svg or png, got 'jpg'"),
+        ({"output": ""}, "expected the path of a folder to write to, got ''"),
+        ({"output": 3}, "expected the path of a folder to write to, got 3"),
     ],
 )
 def test_what_cannot_be_saved_is_refused(run, tmp_path, settings, message):
     with pytest.raises(ConfigError, match=re.escape(message)):
-        save_figures(run, tmp_path / "f", **settings)
+        save_figures(run, **({"output": tmp_path / "f"} | settings))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_may_be_that_of_the_shell(run, tmp_path, monkeypatch):
+    (tmp_path / "paper").mkdir()
+    monkeypatch.chdir(tmp_path / "paper")
+    assert [str(path) for path in save_figures(run, ".", "svg", "trace-of-h2-birth")] == ["trace-of-h2-birth.svg"]
+    assert [path.name for path in tmp_path.iterdir()] == ["paper"]
+
+
+def test_the_index_keeps_pictures_that_are_there_already(run, tmp_path):
+    save_figures(run, tmp_path, "svg", ["trace-of-h2-birth", "trace-of-h2-weaning"])
+    save_figures(run, tmp_path, "png", "trace-of-h2-birth")
+    (tmp_path / "trace-of-h2-weaning.svg").unlink()
+    save_figures(run, tmp_path, "svg", "trace-of-h2-birth")
+    index = pl.read_csv(tmp_path / "figures.csv")
+    assert index["file"].to_list() == ["trace-of-h2-birth.svg", "trace-of-h2-birth.png"]
+
+
+@pytest.mark.parametrize("text", ["mine,too\n1,2\n", "", "a,b\n1,2,3\n"])
+def test_a_table_of_the_user_is_not_replaced(run, tmp_path, text):
+    (tmp_path / "figures.csv").write_text(text)
+    with pytest.raises(ConfigError, match="is not an index of pictures"):
+        save_figures(run, tmp_path, "svg", "trace-of-h2-birth")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("figures.csv", text)]
 
 
 def test_a_folder_that_cannot_be_written_is_named(run, tmp_path):
