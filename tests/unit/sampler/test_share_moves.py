@@ -29,7 +29,9 @@ def test_a_shifted_share():
     np.testing.assert_allclose(shifted_shares(moved, 1, -0.7), pi)
 
 
-@pytest.mark.parametrize(("pi", "step"), [([1.0, 0.0], 0.5), ([0.5, 0.5, 0.0], 0.5), ([0.5, 0.5], 800.0)])
+@pytest.mark.parametrize(
+    ("pi", "step"), [([1.0, 0.0], 0.5), ([0.5, 0.5, 0.0], 0.5), ([0.5, 0.5], 800.0), ([0.5, 0.5], -800.0)]
+)
 def test_shares_of_zero_do_not_move(pi, step):
     assert shifted_shares(np.array(pi), 1, step) is None
 
