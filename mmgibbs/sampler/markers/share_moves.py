@@ -40,7 +40,7 @@ from mmgibbs.sampler.markers.priors.common import Shares
 SWEEPS_BETWEEN = 2  # from one proposal to the next
 START_STEP = 0.4  # of logit(pi_k), root of the mean square
 TARGET = 0.7  # acceptance that the steps aim at
-MAX_STEP = 700.0  # of a logit, whose exponential is finite
+MAX_LOGIT = 700.0  # of which the exponential is finite
 ACCEPT = 1  # draw of the uniforms, apart from those of the normal
 
 
@@ -113,7 +113,7 @@ class ShareMoves:
 
 def shifted_shares(pi: np.ndarray, k: int, step: float) -> np.ndarray | None:
     """Shares with logit(pi_k) + step, the others in the same proportions; None where one is 0 or all of them."""
-    if not 0.0 < pi[k] < 1.0 or step < -MAX_STEP:
+    if not 0.0 < pi[k] < 1.0 or log((1.0 - pi[k]) / pi[k]) - step > MAX_LOGIT:
         return None
     share = 1.0 / (1.0 + (1.0 - pi[k]) / pi[k] * exp(-step))
     moved = pi * ((1.0 - share) / (1.0 - pi[k]))

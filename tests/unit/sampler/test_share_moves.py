@@ -40,7 +40,8 @@ def test_a_shifted_share():
 
 
 @pytest.mark.parametrize(
-    ("pi", "step"), [([1.0, 0.0], 0.5), ([0.5, 0.5, 0.0], 0.5), ([0.5, 0.5], 800.0), ([0.5, 0.5], -800.0)]
+    ("pi", "step"),
+    [([1.0, 0.0], 0.5), ([0.5, 0.5, 0.0], 0.5), ([0.5, 0.5], 800.0), ([0.5, 0.5], -800.0), ([0.99, 0.01], -709.0)],
 )
 def test_shares_of_zero_do_not_move(pi, step):
     assert shifted_shares(np.array(pi), 1, step) is None
