@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.formula.columns import read_columns
 from mmgibbs.formula.grammar import parse_formula
 from mmgibbs.formula.sections import build_sections, choose_related
@@ -14,6 +15,8 @@ from mmgibbs.formula.text import write_analysis
 
 if TYPE_CHECKING:
     from mmgibbs.runs.result import Result
+
+SAID_BY_FORMULA = frozenset({"traits", "fixed", "random", "intercept", "weights", "name"})  # keywords of MixedModel
 
 
 def translate_formula(
@@ -203,9 +206,13 @@ class Model:
     def _mixed_model(self, keywords: Mapping[str, Any]) -> Any:
         from mmgibbs.runs.model import MixedModel
 
-        said = {"traits", "fixed", "random", "intercept", "weights", "name"} & set(keywords)
+        said = SAID_BY_FORMULA & set(keywords)
         if said:
             raise ConfigError(f"fit: {sorted(said)[0]} is said by the formula; expected it there alone")
+        known = [name for name in signature(MixedModel).parameters if name not in SAID_BY_FORMULA]
+        for name in keywords:
+            if name not in known:
+                raise ConfigError(f"fit: there is no keyword '{name}'; {nearest(name, known, 'the keywords are')}")
         sections = self.analysis["model"]
         return MixedModel(
             traits=self.analysis["traits"],

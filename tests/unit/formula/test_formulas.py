@@ -221,6 +221,14 @@ def test_a_check_has_the_genotypes():
     assert model.check()["data"]["observations"][trait] > 0
 
 
+def test_a_keyword_of_a_fit_that_is_not_there_is_named():
+    model = mmgibbs.model("y ~ 1", pl.DataFrame({"y": [1.0, 2.0]}))
+    with pytest.raises(ConfigError, match="fit: there is no keyword 'mehod'; did you mean 'method'"):
+        model.fit(mehod="reml")
+    with pytest.raises(ConfigError, match="fixed is said by the formula"):
+        model.fit(fixed={})
+
+
 def test_columns_of_numbers_are_covariates(tmp_path):
     (tmp_path / "r.csv").write_text(
         "id,herd,age,sex,empty\n" + "".join(f"a{i},{i % 3},{i / 7:.2f},f,NA\n" for i in range(30))
