@@ -57,10 +57,18 @@ def make_report(
 
 def check_libraries(command: str) -> None:
     """ConfigError where what draws pages is not installed; command: what to repeat then, beginning with its name."""
+    name, _, _ = command.partition(" ")
+    _refuse_without_libraries(name, f", then mmgibbs {command}")
+
+
+def check_libraries_of_method(name: str) -> None:
+    """ConfigError where what a method of a result draws with is not installed."""
+    _refuse_without_libraries(name, "")
+
+
+def _refuse_without_libraries(name: str, next_step: str) -> None:
     missing = missing_libraries()
     if missing:
-        name, _, _ = command.partition(" ")
         raise ConfigError(
-            f"{name}: found no {' and no '.join(missing)}; needed: pip install {' '.join(missing)}, then "
-            f"mmgibbs {command}"
+            f"{name}: found no {' and no '.join(missing)}; needed: pip install {' '.join(missing)}{next_step}"
         )

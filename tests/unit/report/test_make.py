@@ -6,6 +6,7 @@ import pytest
 from helpers.finished_run import write_run
 from helpers.html_page import Page
 
+from mmgibbs import open_run
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
 from mmgibbs.report import make, plots, render
@@ -29,6 +30,16 @@ def test_missing_libraries_are_told_and_the_run_stays(run, monkeypatch, capsys):
     )
     assert main(["report", str(run)]) == 2
     assert "found no matplotlib_of_the_future" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("method", ["save_figures", "plot_trace", "plot_posterior", "plot_breeding_values"])
+def test_a_result_without_the_libraries_says_what_to_install(run, monkeypatch, method):
+    monkeypatch.setattr(render, "LIBRARIES", ("matplotlib_of_the_future",))
+    draw = getattr(open_run(run), method)
+    with pytest.raises(
+        ConfigError, match=f"^{method}: found no matplotlib_of_the_future; needed: pip install [a-z_]+$"
+    ):
+        draw()
 
 
 def test_a_page_that_fails_costs_no_run(run, monkeypatch):
