@@ -27,7 +27,7 @@ _SYMBOL = re.compile(r"\|\||\*\*|in\b|.")  # of a run of operators; formulaic wr
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 # Words of Python that are columns or functions in other programs (class, lambda, as.factor) have HIDDEN before them
 # while a formula is read; in is an operator.
-HIDDEN = "_word_"
+HIDDEN = "_ʭ_"  # which no column begins with
 _WORDS = re.compile(rf"\b({'|'.join(sorted(set(keyword.kwlist) - {'in', 'True', 'False', 'None'}))})\b")
 _ADVICE = {  # behind a message of formulaic that has one of these
     "'|' is out of place": "expected a random term in parentheses with one bar, such as (1 | animal)",

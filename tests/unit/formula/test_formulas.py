@@ -201,7 +201,10 @@ def test_a_mistake_in_an_effect_comes_before_a_pedigree_without_a_level(effects)
 
 
 def test_words_of_python_are_names_of_columns():
-    records = pl.DataFrame({"y": [1.0, 2.0], "class": ["a", "b"], "lambda": [1.0, 2.5], "is": ["f", "m"]})
+    records = pl.DataFrame(
+        {"y": [1.0, 2.0], "class": ["a", "b"], "lambda": [1.0, 2.5], "is": ["f", "m"], "_word_x": [1, 2]}
+    )
+    assert "_word_x" in mmgibbs.model("y ~ _word_x", records).analysis["model"]["fixed"]
     formula = "y ~ factor(class) + poly(lambda, 2) + `is`:class + as.factor(`is`) + (1 | class)"
     model = mmgibbs.model(formula, records).analysis["model"]
     assert model["fixed"] == {
