@@ -228,7 +228,7 @@ def _rows_of_others(path: Path) -> pl.DataFrame:
     if not path.exists():
         return pl.DataFrame(schema=dict.fromkeys(INDEX_COLUMNS, pl.String))
     try:
-        index = pl.read_csv(path, infer_schema=False)
+        index = pl.read_csv(path, infer_schema=False, glob=False)
     except pl.exceptions.PolarsError:
         index = pl.DataFrame()
     if tuple(index.columns) != INDEX_COLUMNS:

@@ -157,11 +157,13 @@ def test_the_folder_may_be_that_of_the_shell(run, tmp_path, monkeypatch):
 
 
 def test_the_index_keeps_pictures_that_are_there_already(run, tmp_path):
-    save_figures(run, tmp_path, "svg", ["trace-of-h2-birth", "trace-of-h2-weaning"])
-    save_figures(run, tmp_path, "png", "trace-of-h2-birth")
-    (tmp_path / "trace-of-h2-weaning.svg").unlink()
-    save_figures(run, tmp_path, "svg", "trace-of-h2-birth")
-    index = pl.read_csv(tmp_path / "figures.csv")
+    """The name of the folder is no pattern."""
+    folder = tmp_path / "y[1]"
+    save_figures(run, folder, "svg", ["trace-of-h2-birth", "trace-of-h2-weaning"])
+    save_figures(run, folder, "png", "trace-of-h2-birth")
+    (folder / "trace-of-h2-weaning.svg").unlink()
+    save_figures(run, folder, "svg", "trace-of-h2-birth")
+    index = pl.read_csv(folder / "figures.csv", glob=False)
     assert index["file"].to_list() == ["trace-of-h2-birth.svg", "trace-of-h2-birth.png"]
 
 
