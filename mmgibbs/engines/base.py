@@ -115,11 +115,11 @@ class Integrated(Protocol):
 
     psi: G of each random term, row by row, one after another, then R of each class."""
 
-    def at(self, psi: np.ndarray) -> float:
+    def evaluate(self, psi: np.ndarray) -> float:
         """Up to a constant; -inf where a matrix is not positive definite."""
 
     def keep(self) -> None:
-        """The psi of the last call of `at` is the one of the chain."""
+        """The psi of the last call of `evaluate` is the one of the chain."""
 
     def gradient(self, kept: bool = False) -> tuple[list[np.ndarray], np.ndarray]:
         """D with d log p = tr(D dG) of each random term, and (classes, T, T) of R: at the last psi, or the kept one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -56,7 +57,7 @@ class LikelihoodPoint(Protocol):
         """(p, p) 1/2 F' P F of p elements, F = (dV/dpsi) P y the working variates."""
 
 
-class Likelihood:
+class Likelihood(ABC):
     """log p(y | psi) of a design with normal traits, whichever form computes it."""
 
     def __init__(self, design: Design):
@@ -90,9 +91,12 @@ class Likelihood:
         """Sum of the log weights of the observations."""
         return float(self.design.patterns.sum(axis=1)[self.design.pattern] @ np.log(self.design.weight))
 
-    def at(self, variances: Variances) -> LikelihoodPoint:
-        """ModelError where a matrix is not positive definite, or equations cannot be solved there."""
-        raise NotImplementedError
+    @abstractmethod
+    def evaluate(self, variances: Variances) -> LikelihoodPoint:
+        """The point at some variances.
+
+        ModelError where a matrix is not positive definite, or equations cannot be solved there.
+        """
 
     def mean_diagonal(self, i: int) -> float:
         """Of K of a random term, near 1 in a pedigree; of some levels where it is known by its inverse alone."""
@@ -101,30 +105,31 @@ class Likelihood:
             return 1.0 if relationship.diagonal is None else float(np.mean(relationship.diagonal[:n]))
         return self._mean_unknown_diagonal(i)
 
+    @abstractmethod
     def _mean_unknown_diagonal(self, i: int) -> float:
-        raise NotImplementedError
+        """Of K of a random term that is known by its inverse alone."""
 
     @property
+    @abstractmethod
     def description(self) -> str:
         """What is worked on, for the user."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def step(self) -> str:
         """What `operations` are for, after a duration: 'for an iteration'."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def bytes(self) -> int:
         """That are needed while it is evaluated."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def operations(self) -> float:
         """Multiplications with additions of what takes longest: a point with its derivatives, or a diagonalisation."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def facts(self) -> dict[str, Any]:
         """For run.json."""
-        raise NotImplementedError

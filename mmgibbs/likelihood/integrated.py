@@ -55,8 +55,8 @@ class Work(NamedTuple):
 class IntegratedLikelihood:
     """Of a design with normal traits. psi: G of each random term, row by row, one after another; then R of each class.
 
-    coefficients: its pattern, by columns. Two psi are known at a time: the one that `at` was called with last, and the
-    one that was `kept`.
+    coefficients: its pattern, by columns. Two psi are known at a time: the one that `evaluate` was called with last,
+    and the one that was `kept`.
     """
 
     def __init__(self, coefficients: Coefficients):
@@ -90,7 +90,7 @@ class IntegratedLikelihood:
         self.of_b: Lists = list_right_hand_side(self.coefficients, self.matrices, y)
         self.of_squares = square_records(self.design, y)
 
-    def at(self, psi: np.ndarray) -> float:
+    def evaluate(self, psi: np.ndarray) -> float:
         """log p(y | psi) up to a constant; -inf where a matrix is not positive definite, or digits are lost."""
         sums = self.of_C, self.of_b, self.of_squares
         return float(_evaluate(psi, self.matrices.sizes, sums, self.columns, self.last))
@@ -98,7 +98,7 @@ class IntegratedLikelihood:
     def _centre(self, y: np.ndarray) -> None:
         """Take y less what the flat fixed effects fit where every variance is that of the trait."""
         design, layout = self.design, self.coefficients.explicit.layout
-        if not np.isfinite(self.at(_variances_of_traits(design, self.matrices.random, y))):
+        if not np.isfinite(self.evaluate(_variances_of_traits(design, self.matrices.random, y))):
             return
         theta, flat = self._solved(np.zeros(self.centre.size)), self._flat()
         places = self.columns.step[flat]
@@ -115,7 +115,7 @@ class IntegratedLikelihood:
         return np.flatnonzero(flat[self.coefficients.explicit.layout.active])
 
     def keep(self) -> None:
-        """The psi of the last call of `at` is the one that draws are made at."""
+        """The psi of the last call of `evaluate` is the one that draws are made at."""
         self.last, self.kept = self.kept, self.last
 
     def draw(self, z: np.ndarray) -> np.ndarray:

@@ -87,7 +87,7 @@ class RestrictedLikelihood(Likelihood):
         known = self.coefficients.symbolic
         return {"likelihood": "sparse", "factor_nonzeros": known.nonzeros, "factor_operations": known.flops}
 
-    def at(self, variances: Variances) -> Point:
+    def evaluate(self, variances: Variances) -> Point:
         """ModelError where C is not positive definite there."""
         return Point(self, variances)
 

@@ -255,7 +255,7 @@ class SpectralLikelihood(Likelihood):
         H[np.ix_(self.meeting, self.meeting)] = K[np.ix_(self.place, self.place)] * z[:, None] * z
         return H, diagonal
 
-    def at(self, variances: Variances) -> SpectralPoint:
+    def evaluate(self, variances: Variances) -> SpectralPoint:
         return SpectralPoint(self, variances)
 
     def _mean_unknown_diagonal(self, i: int) -> float:

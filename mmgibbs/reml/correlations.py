@@ -171,7 +171,7 @@ class _Profile:
             if again.stopped or self.remaining <= 0:
                 break
         self.renew(best[0])
-        return best[0], replace(best[1], point=self.likelihood.at(best[1].point.variances))
+        return best[0], replace(best[1], point=self.likelihood.evaluate(best[1].point.variances))
 
     def _inside(self, found: Maximum) -> Variances:
         """Variances away from the boundary: half a unit each."""

@@ -119,7 +119,7 @@ def _start(likelihood: Likelihood, elements: Elements, finer: Elements, maximum:
             matrix = raise_to_floor(small.scaled(inside)) * small.scale[:, None] * small.scale
             block.whole(lower)[np.ix_(block.components, block.components)] = matrix
     try:
-        is_higher = likelihood.at(lower).log_likelihood > maximum.point.log_likelihood
+        is_higher = likelihood.evaluate(lower).log_likelihood > maximum.point.log_likelihood
     except ModelError:
         return at
     return lower if is_higher else at

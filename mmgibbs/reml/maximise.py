@@ -68,7 +68,7 @@ def maximise(
     watch: Watch | None = None,
 ) -> Maximum:
     """From `start`, its eigenvalues raised to FLOOR; ModelError where C is not positive definite there."""
-    point = likelihood.at(raised(elements, elements.variances(elements.vector(start), start)))
+    point = likelihood.evaluate(raised(elements, elements.variances(elements.vector(start), start)))
     history, em_steps, stopped = [point.log_likelihood], 0, False
     for iteration in range(max_iterations + 1):
         about = quadratic(point, elements)
@@ -139,7 +139,7 @@ def _em(likelihood: Likelihood, elements: Elements, point: LikelihoodPoint) -> L
 
 def _tried(likelihood: Likelihood, variances: Variances) -> LikelihoodPoint | None:
     try:
-        return likelihood.at(variances)
+        return likelihood.evaluate(variances)
     except ModelError:
         return None
 

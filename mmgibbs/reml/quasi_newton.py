@@ -44,7 +44,7 @@ class _Followed:
             matrix = raise_to_floor(B @ B.T) * block.scale[:, None] * block.scale
             block.whole(moved)[np.ix_(block.components, block.components)] = matrix
         try:
-            point = self.likelihood.at(moved)
+            point = self.likelihood.evaluate(moved)
         except ModelError:
             return OUTSIDE, np.zeros(x.size)
         if point.log_likelihood > self.best.log_likelihood:

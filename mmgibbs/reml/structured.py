@@ -155,7 +155,7 @@ def maximise_structured(
 ) -> StructuredMaximum:
     """ModelError where C is not positive definite at the start."""
     phi, damping, stopped = parameters.phi, FIRST_DAMPING, False
-    point = likelihood.at(parameters.variances(phi, start))
+    point = likelihood.evaluate(parameters.variances(phi, start))
     history = [point.log_likelihood]
     for iteration in range(max_iterations + 1):
         about = _about(point, parameters, phi)
@@ -256,7 +256,7 @@ def _root_of_diagonal(information: np.ndarray) -> np.ndarray:
 def _tried(likelihood: Likelihood, variances: Variances, before: LikelihoodPoint) -> LikelihoodPoint | None:
     """The point there, if the likelihood is higher."""
     try:
-        point = likelihood.at(variances)
+        point = likelihood.evaluate(variances)
     except ModelError:
         return None
     rounding = ROUNDING * max(1.0, abs(before.log_likelihood))

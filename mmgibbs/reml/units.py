@@ -66,7 +66,7 @@ def _given_fixed_effects(likelihood: Likelihood) -> np.ndarray:
         G[i] = np.diag(NONE * start[0][design.terms[i].component_trait] / _sizes(likelihood, i))
     R = np.repeat(np.diag(start[1:].mean(axis=0))[None], n_classes, axis=0)
     try:
-        e = likelihood.at(Variances(G, R)).residuals
+        e = likelihood.evaluate(Variances(G, R)).residuals
     except ModelError:
         return np.zeros_like(raw)
     of_residuals = _mean_squares_of_records(likelihood, e) * likelihood.n_observations / likelihood.freedom

@@ -19,8 +19,8 @@ from mmgibbs.sampler.schedule import Schedule
 class WithoutLogG(Target):
     """q log|G| of the last random term is forgotten."""
 
-    def at(self, x):
-        value, psi = super().at(x)
+    def evaluate(self, x):
+        value, psi = super().evaluate(x)
         sizes, levels = self.likelihood.matrices.sizes, self.likelihood.matrices.levels
         at, k = int((sizes[:-1] ** 2).sum()), int(sizes[-1])
         return value + 0.5 * levels[-1] * np.linalg.slogdet(psi[at : at + k * k].reshape(k, k))[1], psi
@@ -29,8 +29,8 @@ class WithoutLogG(Target):
 class WrongSign(Target):
     """+ rhs' C^-1 rhs in place of -."""
 
-    def at(self, x):
-        value, psi = super().at(x)
+    def evaluate(self, x):
+        value, psi = super().evaluate(x)
         last = self.likelihood.last
         with np.errstate(over="ignore"):  # it grows without end where a variance is near 0
             return value - float(np.sum(last.w**2 * last.reciprocal)), psi

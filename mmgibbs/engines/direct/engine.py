@@ -68,7 +68,7 @@ class MarginalEngine(HostState):
     def set_variances(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> None:
         super().set_variances(G, R)
         matrices = [np.asarray(g, float).ravel() for g in G if g is not None]
-        if not np.isfinite(self.integrated.at(np.concatenate([*matrices, stack_classes(self.R).ravel()]))):
+        if not np.isfinite(self.integrated.evaluate(np.concatenate([*matrices, stack_classes(self.R).ravel()]))):
             raise ModelError("the mixed-model equations are not positive definite at these variances")
         self.integrated.keep()
 

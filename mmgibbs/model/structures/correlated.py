@@ -8,6 +8,7 @@ rho is uniform over its range, standard deviations are half-t.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -20,7 +21,7 @@ MAX_AR1 = 0.995  # at 1 the matrix is singular
 
 
 @dataclass(frozen=True)
-class Correlated:
+class Correlated(ABC):
     """phi = (log sd of each component or of all, x), rho = low + (high - low) / (1 + exp(-x))."""
 
     kind: ClassVar[str]
@@ -39,12 +40,13 @@ class Correlated:
         return np.ones(self.n_sd + 1, bool)
 
     @property
+    @abstractmethod
     def bounds(self) -> tuple[float, float]:
-        raise NotImplementedError
+        """Smallest and largest rho."""
 
+    @abstractmethod
     def correlations(self, rho: float) -> tuple[np.ndarray, np.ndarray]:
         """C(rho) and dC/drho, (k, k) each."""
-        raise NotImplementedError
 
     def rho(self, phi: np.ndarray) -> np.ndarray:
         """Of draws (..., p)."""

@@ -108,7 +108,7 @@ class MarginalVariances:
     def _start(self, x: np.ndarray) -> None:
         """Begin at x; ModelError where there is no likelihood."""
         self._x = x
-        self._value, self._psi = self.target.at(x)
+        self._value, self._psi = self.target.evaluate(x)
         self._slope = None
         if not np.isfinite(self._value):
             raise ModelError(
@@ -151,7 +151,7 @@ class MarginalVariances:
                 self._slope = self.target.gradient(x, kept=True)
             step = float(np.exp(self._log_steps[1]))
             proposed, log_ratio = along_gradient(x, self._slope, self.shape, step, number, self.key)
-        value, psi = self.target.at(proposed)
+        value, psi = self.target.evaluate(proposed)
         slope = None
         if kind == GRADIENT and np.isfinite(value):
             slope = self.target.gradient(proposed)

@@ -35,12 +35,12 @@ class Target:
     space: LogCholesky
     likelihood: Integrated
 
-    def at(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+    def evaluate(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """(log p(x | y), psi); -inf where matrices cannot be inverted in float64."""
         psi, prior = self.space.psi(x)
         if not (np.isfinite(prior) and np.all(np.isfinite(psi))):
             return -np.inf, psi
-        return self.likelihood.at(psi) + prior, psi
+        return self.likelihood.evaluate(psi) + prior, psi
 
     def gradient(self, x: np.ndarray, kept: bool = False) -> np.ndarray:
         """(p,) at x, the last point that was asked for; or the one that was kept."""
@@ -53,11 +53,11 @@ class Target:
 
         def downhill(x: np.ndarray) -> tuple[float, np.ndarray]:
             """Minus log density and gradient, for a minimiser; a large number where there is no likelihood."""
-            value = self.at(x)[0]
+            value = self.evaluate(x)[0]
             return (-value, -self.gradient(x)) if np.isfinite(value) else (UNLIKELY, np.zeros(x.size))
 
         minimum = minimize(downhill, x, jac=True, method="BFGS", options={"gtol": NEAR, "maxiter": 40 + 10 * x.size})
-        return minimum.x if self.at(minimum.x)[0] >= self.at(x)[0] else x
+        return minimum.x if self.evaluate(minimum.x)[0] >= self.evaluate(x)[0] else x
 
     def covariance(self, x: np.ndarray) -> np.ndarray:
         """(p, p) the inverse of minus the Hessian, by differences of gradients, its eigenvalues FLATTEST at least."""
@@ -67,7 +67,7 @@ class Target:
             step[i] = STEP
             sides = []
             for point in (x + step, x - step):
-                sides.append(self.gradient(point) if np.isfinite(self.at(point)[0]) else np.zeros(x.size))
+                sides.append(self.gradient(point) if np.isfinite(self.evaluate(point)[0]) else np.zeros(x.size))
             H[i] = (sides[1] - sides[0]) / (2 * STEP)
         values, vectors = np.linalg.eigh((H + H.T) / 2)
         return (vectors / np.maximum(values, FLATTEST)) @ vectors.T
@@ -92,7 +92,7 @@ class Target:
             z = normals(OF_SHAPE, number, (0, 0), p, pair)
             for u in (z, -z):
                 x = shape.x(u)
-                if np.isfinite(self.at(x)[0]):
+                if np.isfinite(self.evaluate(x)[0]):
                     g = shape.root.T @ self.gradient(x)
                     slope, curvature, points = slope + g, curvature - np.outer(u, g), points + 1
         if points == 0:

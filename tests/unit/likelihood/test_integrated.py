@@ -35,8 +35,8 @@ def test_value_and_derivatives(name):
     likelihood, _, start = likelihood_of(example)
     differences = []
     for variances in (start, elsewhere(start)):
-        point = likelihood.at(variances)
-        differences.append(own.at(psi_of(variances)) - point.log_likelihood)
+        point = likelihood.evaluate(variances)
+        differences.append(own.evaluate(psi_of(variances)) - point.log_likelihood)
         G, R = own.gradient()
         for found, i in zip(G, own.matrices.random, strict=True):
             np.testing.assert_allclose(found, point.derivatives.G[i], rtol=1e-8, atol=1e-9)
@@ -49,7 +49,7 @@ def test_draws_have_mean_and_covariance_of_theta(name):
     """theta is linear in its normals z: their images give the covariance matrix exactly."""
     example = models.example(name)
     own, truth = integrated(example), dense.build(example.design, example.G, example.R)
-    own.at(psi_of(likelihood_of(example)[2]))
+    own.evaluate(psi_of(likelihood_of(example)[2]))
     own.keep()
     n = example.design.n_equations
     mean = own.draw(np.zeros(n))
@@ -62,10 +62,10 @@ def test_draws_are_made_at_the_psi_that_was_kept():
     example = models.example("direct_maternal")
     own, start = integrated(example), likelihood_of(example)[2]
     z = np.linspace(-1, 1, example.design.n_equations)
-    own.at(psi_of(start))
+    own.evaluate(psi_of(start))
     own.keep()
     kept = own.draw(z)
-    own.at(psi_of(elsewhere(start)))
+    own.evaluate(psi_of(elsewhere(start)))
     np.testing.assert_array_equal(own.draw(z), kept)
     own.keep()
     assert np.abs(own.draw(z) - kept).max() > 0.1
@@ -77,8 +77,8 @@ def test_no_likelihood_where_a_matrix_is_not_positive_definite():
     for broken in (0, -1):
         psi = start.copy()
         psi[broken] = -1.0
-        assert own.at(psi) == -np.inf
-    assert np.isfinite(own.at(start))
+        assert own.evaluate(psi) == -np.inf
+    assert np.isfinite(own.evaluate(start))
 
 
 def furthest(source=module):
@@ -98,7 +98,7 @@ def furthest(source=module):
     for R in example.R[0, 0] * 10.0 ** -np.arange(0, 40, 0.25):
         variance = d * VA + R
         exact = -0.5 * (np.log(variance) + contrasts**2 / variance).sum()
-        found = own.at(np.array([VA, R]))
+        found = own.evaluate(np.array([VA, R]))
         if base is None:
             base = found - exact
         if np.isfinite(found):
@@ -120,7 +120,7 @@ def jump(source):
     config = load_config(ROOT / "configs" / "first.yaml")
     model = assemble(config, prepare(config)).model
     own = source.IntegratedLikelihood(coefficients(model.design, *joined_components(model), columns_alone=True))
-    values = np.array([own.at(np.array([400.0, 400.0 * 10.0**-k])) for k in np.arange(7, 40, 0.05)])
+    values = np.array([own.evaluate(np.array([400.0, 400.0 * 10.0**-k])) for k in np.arange(7, 40, 0.05)])
     return np.abs(values[np.isfinite(values)] - values[0]).max()
 
 
@@ -155,5 +155,5 @@ def assert_wrong(source):
     example = models.example("direct_maternal")
     own = integrated(example, source)
     likelihood, _, start = likelihood_of(example)
-    values = [own.at(psi_of(v)) - likelihood.at(v).log_likelihood for v in (start, elsewhere(start))]
+    values = [own.evaluate(psi_of(v)) - likelihood.evaluate(v).log_likelihood for v in (start, elsewhere(start))]
     assert abs(values[0] - values[1]) > 0.1

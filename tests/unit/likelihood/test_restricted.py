@@ -71,7 +71,7 @@ def test_against_dense_formulas(name):
     likelihood, _, start = likelihood_of(example)
     without = likelihood.freedom * np.log(2 * np.pi) / 2
     for variances in (start, elsewhere(start)):
-        found = likelihood.at(variances).log_likelihood + without
+        found = likelihood.evaluate(variances).log_likelihood + without
         np.testing.assert_allclose(found, dense_value(example, variances), rtol=1e-11)
 
 
@@ -87,7 +87,7 @@ def test_against_the_density_of_error_contrasts():
     contrasts, covariance = A.T @ design.y[:, 0], A.T @ V @ A
     density = -0.5 * (np.linalg.slogdet(2 * np.pi * covariance)[1] + contrasts @ np.linalg.solve(covariance, contrasts))
     expected = density - 0.5 * np.linalg.slogdet(X.T @ X)[1]
-    np.testing.assert_allclose(likelihood.at(start).log_likelihood, expected, rtol=1e-12)
+    np.testing.assert_allclose(likelihood.evaluate(start).log_likelihood, expected, rtol=1e-12)
 
 
 def differences(likelihood, elements, start):
@@ -96,7 +96,7 @@ def differences(likelihood, elements, start):
     for n, unit in enumerate(elements.scale):
         step = np.zeros(len(elements))
         step[n] = 2e-5 * unit
-        up, down = (likelihood.at(elements.variances(at + s * step, start)).log_likelihood for s in (1, -1))
+        up, down = (likelihood.evaluate(elements.variances(at + s * step, start)).log_likelihood for s in (1, -1))
         out.append((up - down) / 4e-5)
     return np.array(out)
 
@@ -104,7 +104,7 @@ def differences(likelihood, elements, start):
 @pytest.mark.parametrize("name", [*models.NAMES, CLASSES])
 def test_gradient_against_differences(name):
     likelihood, elements, start = likelihood_of(example_of(name))
-    found = gradient(likelihood.at(start), elements) * elements.scale
+    found = gradient(likelihood.evaluate(start), elements) * elements.scale
     np.testing.assert_allclose(found, differences(likelihood, elements, start), rtol=2e-6, atol=2e-6)
 
 
@@ -140,7 +140,7 @@ def test_average_information_against_dense_formulas(name):
         up, down = (covariance(elements.variances(elements.vector(start) + s * step, start))[0] for s in (1, -1))
         F.append((up - down) @ P @ y / (2e-3 * unit))
     expected = 0.5 * np.array(F) @ P @ np.array(F).T
-    found = average_information(likelihood.at(start), elements)
+    found = average_information(likelihood.evaluate(start), elements)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
 
 
@@ -154,7 +154,7 @@ MUTANTS = {
 def test_a_likelihood_without_a_term_is_found_wrong(right, wrong):
     example = models.example("direct_maternal")
     likelihood, elements, start = likelihood_of(example, mutant(module, right, wrong))
-    values = [likelihood.at(v).log_likelihood - dense_value(example, v) for v in (start, elsewhere(start))]
+    values = [likelihood.evaluate(v).log_likelihood - dense_value(example, v) for v in (start, elsewhere(start))]
     assert abs(values[0] - values[1]) > 0.1
-    found = gradient(likelihood.at(start), elements) * elements.scale
+    found = gradient(likelihood.evaluate(start), elements) * elements.scale
     assert np.abs(found - differences(likelihood, elements, start)).max() > 0.1

@@ -95,7 +95,7 @@ def test_both_forms_agree(case):
         elements_of(example, spectral).scale, elements.scale, rtol=0.1 if "user" in case else 1e-3
     )
     for variances in (start, elsewhere(start)):
-        a, b = sparse.at(variances), spectral.at(variances)
+        a, b = sparse.evaluate(variances), spectral.evaluate(variances)
         np.testing.assert_allclose(b.log_likelihood, a.log_likelihood, rtol=1e-11)
         np.testing.assert_allclose(gradient(b, elements), gradient(a, elements), rtol=1e-8, atol=1e-9)
         information = average_information(a, elements)
@@ -119,11 +119,13 @@ def test_errors_on_the_users_scale(case):
     sparse, spectral, start = both_forms(example)
     of_sparse, of_spectral = (
         original_scale_sd(example.design, point.inverse_diagonal, point.solve_equations)
-        for point in (sparse.at(start), spectral.at(start))
+        for point in (sparse.evaluate(start), spectral.evaluate(start))
     )
     for a, b in zip(of_sparse, of_spectral, strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-8)
-    assert of_sparse[1][0, 0] != pytest.approx(np.sqrt(sparse.at(start).inverse_diagonal[3 * example.design.n_traits]))
+    assert of_sparse[1][0, 0] != pytest.approx(
+        np.sqrt(sparse.evaluate(start).inverse_diagonal[3 * example.design.n_traits])
+    )
 
 
 @pytest.mark.parametrize("case", ["genomic, 1", "genomic, 2", "user's inverse, 2"])
@@ -152,7 +154,7 @@ MUTANTS = {
 @pytest.mark.parametrize("right, wrong", MUTANTS.values(), ids=MUTANTS)
 def test_a_wrong_likelihood_is_seen(right, wrong):
     sparse, spectral, start = both_forms(example_of("genomic, 2"), mutant(module, right, wrong))
-    assert abs(spectral.at(start).log_likelihood - sparse.at(start).log_likelihood) > 1e-3
+    assert abs(spectral.evaluate(start).log_likelihood - sparse.evaluate(start).log_likelihood) > 1e-3
 
 
 def test_a_wrong_gradient_is_seen():
@@ -161,7 +163,7 @@ def test_a_wrong_gradient_is_seen():
         example, mutant(module, "for d in (values, np.", "for d in (values + 1.0, np.")
     )
     elements = elements_of(example, sparse)
-    difference = gradient(spectral.at(start), elements) - gradient(sparse.at(start), elements)
+    difference = gradient(spectral.evaluate(start), elements) - gradient(sparse.evaluate(start), elements)
     assert np.abs(difference).max() > 1e-3
 
 
@@ -204,6 +206,6 @@ def test_a_matrix_without_an_inverse_is_named():
     singular = Variances([None, None, np.ones((2, 2))], np.eye(2)[None])
     for likelihood in both_forms(example)[:2]:
         with pytest.raises(ModelError, match=r"variances\.line: expected a positive definite covariance matrix"):
-            likelihood.at(singular)
+            likelihood.evaluate(singular)
         with pytest.raises(ModelError, match=r"variances\.residual: .* is not above 1e-12 of its variance"):
-            likelihood.at(Variances([None, None, np.eye(2)], np.ones((1, 2, 2))))
+            likelihood.evaluate(Variances([None, None, np.eye(2)], np.ones((1, 2, 2))))

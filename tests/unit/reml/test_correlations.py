@@ -130,7 +130,7 @@ def test_a_renewed_likelihood_and_its_slope_are_those_of_the_dense_form(records,
     kind = RenewableRelationship(likelihood, 1)
     kind.renew(np.array([0.2, 0.3]))  # and back: nothing of it may stay
     kind.renew(np.array(rho))
-    point = likelihood.at(Variances([None, np.array([[3.0]])], np.array([[[1.5]]])))
+    point = likelihood.evaluate(Variances([None, np.array([[3.0]])], np.array([[[1.5]]])))
     psi = np.array([3.0, 1.5, *rho])
     assert point.log_likelihood == pytest.approx(log_likelihood(records, psi), abs=1e-8)
     slopes = []

@@ -35,7 +35,7 @@ def test_no_neighbour_is_higher(name):
             B = vectors * np.sqrt(values) + 0.02 * rng.standard_normal((k, k))
             near = (B @ B.T + 1e-5 * np.eye(k)) * block.scale[:, None] * block.scale
             block.whole(moved)[np.ix_(block.components, block.components)] = near
-        assert likelihood.at(moved).log_likelihood < found.point.log_likelihood + 1e-6
+        assert likelihood.evaluate(moved).log_likelihood < found.point.log_likelihood + 1e-6
 
 
 @pytest.mark.parametrize("name", FLAT)

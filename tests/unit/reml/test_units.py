@@ -83,7 +83,7 @@ def test_without_a_factor_the_units_are_those_of_the_starts(monkeypatch):
     def refused(at):
         raise ModelError("C has no factor")
 
-    monkeypatch.setattr(likelihood, "at", refused)
+    monkeypatch.setattr(likelihood, "evaluate", refused)
     units = model_units(likelihood)
     assert (units.R == 0).all() and (units.G[1] == 0).all()
 

@@ -123,7 +123,7 @@ def test_density_against_dense_formulas(prior, linear):
     target = Target(space, engine_of(model).integrated)
     rng = np.random.default_rng(5)
     points = [start + 0.4 * rng.standard_normal(len(space)) for _ in range(4)]
-    differences = [target.at(x)[0] - dense_log_density(model, space, x) for x in points]
+    differences = [target.evaluate(x)[0] - dense_log_density(model, space, x) for x in points]
     assert np.ptp(differences) < 1e-4
 
 
@@ -148,10 +148,10 @@ def test_gradient_against_differences(prior, linear):
     space, start = spaces_of(model, linear)
     target = Target(space, engine_of(model).integrated)
     x = start + 0.3 * np.random.default_rng(6).standard_normal(len(space))
-    target.at(x)
+    target.evaluate(x)
     found = target.gradient(x)
     for i, step in enumerate(1e-5 * np.eye(x.size)):
-        expected = (target.at(x + step)[0] - target.at(x - step)[0]) / 2e-5
+        expected = (target.evaluate(x + step)[0] - target.evaluate(x - step)[0]) / 2e-5
         assert found[i] == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 
@@ -165,7 +165,7 @@ def test_x_and_back():
 class NoData:
     """A likelihood that says nothing: the posterior is the prior."""
 
-    def at(self, psi):
+    def evaluate(self, psi):
         return 0.0
 
     def keep(self):
