@@ -14,9 +14,9 @@ import numpy as np
 
 from mmgibbs.bench.steps import timed_steps
 from mmgibbs.engines.base import Engine
-from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
-from mmgibbs.model.design import Design
-from mmgibbs.model.residual import ResidualModel
+from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
+from mmgibbs.models.design import Design
+from mmgibbs.models.residual import ResidualModel
 from mmgibbs.posterior.diagnostics import diagnose
 from mmgibbs.posterior.parameters import matrix_name
 from mmgibbs.sampler.chain import sample_chain

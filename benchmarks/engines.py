@@ -27,7 +27,7 @@ from mmgibbs.equations.structured import StructuredEquations, structured_equatio
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Device
 from mmgibbs.machine.memory import free_bytes, peak_bytes
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.simulation.simulate import Beef, beef_design, simulate_beef
 

@@ -29,7 +29,7 @@ from mmgibbs.cholesky.supernodes import analyse_supernodes
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.likelihood.coefficients import coefficients
-from mmgibbs.model.covariance import CovarianceModel
+from mmgibbs.models.covariance import CovarianceModel
 
 
 def equations(name: str, folder: Path) -> csr_array:

@@ -16,7 +16,7 @@ from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Device
 from mmgibbs.machine.gpu_queue import GpuQueue
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 
 COPIED = 1 << 30  # bytes of the copy that the bandwidth is measured by, memory permitting
 NOT_MEASURED = "not measured"

@@ -94,10 +94,10 @@ def sheep():
 
 def low_heritability(n_animals=6000, h2=0.05):
     """One record per animal of the last two thirds, ten herds, 100 founders, h2 = 0.05."""
-    from mmgibbs.model.covariance import CovarianceModel, full_block
-    from mmgibbs.model.design import Design
-    from mmgibbs.model.relationships.pedigree import Pedigree
-    from mmgibbs.model.terms import Effect, Levels, Related, Term
+    from mmgibbs.models.covariance import CovarianceModel, full_block
+    from mmgibbs.models.design import Design
+    from mmgibbs.models.relationships.pedigree import Pedigree
+    from mmgibbs.models.terms import Effect, Levels, Related, Term
     from mmgibbs.sampler.mixed_model import MixedModel
     from pedigree.inbreeding import inbreeding
     from pedigree.relationship import mendelian_variance, relatives

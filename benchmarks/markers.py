@@ -18,11 +18,11 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.genotypes.store import PackedGenotypes, Store
 from mmgibbs.machine.memory import peak_bytes
-from mmgibbs.model.covariance import CovarianceModel, full_block
-from mmgibbs.model.design import Design
-from mmgibbs.model.markers import MarkerPriorSpec, Markers
-from mmgibbs.model.residual import ResidualModel
-from mmgibbs.model.terms import Effect, Flat, Levels, Term
+from mmgibbs.models.covariance import CovarianceModel, full_block
+from mmgibbs.models.design import Design
+from mmgibbs.models.markers import MarkerPriorSpec, Markers
+from mmgibbs.models.residual import ResidualModel
+from mmgibbs.models.terms import Effect, Flat, Levels, Term
 from mmgibbs.sampler.markers.effects import MarkerEffects
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule

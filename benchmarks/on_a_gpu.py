@@ -114,7 +114,7 @@ def sweep_on(engine, key: tuple[int, int]) -> None:
 
 def steps_of(engine, design, key: tuple[int, int]) -> dict:
     """What the device does in a sweep with sampled variances."""
-    from mmgibbs.model.covariance import blocks_recorded_together
+    from mmgibbs.models.covariance import blocks_recorded_together
 
     genetic = next(i for i, t in enumerate(design.terms) if t.name == "genetic")
     k = design.terms[genetic].n_components

@@ -39,7 +39,7 @@ from mmgibbs.equations.partition import level_colours, partition  # noqa: E402
 from mmgibbs.equations.structured import structured_equations  # noqa: E402
 from mmgibbs.errors import ModelError  # noqa: E402
 from mmgibbs.machine.threads import Threads  # noqa: E402
-from mmgibbs.model.design import Design  # noqa: E402
+from mmgibbs.models.design import Design  # noqa: E402
 
 Vector = np.ndarray
 

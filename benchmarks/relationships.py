@@ -5,7 +5,7 @@ blended with 5 % of I. With --animals, single-step beside the pedigree alone: th
 whose youngest animals have such genotypes, G blended with 5 % of A22. The bound of bytes reads one half of the inverse,
 once.
 
-With --core, the inverse by a core of so many animals as products (model/relationships/core.py): PCG alone, as no sweep
+With --core, the inverse by a core of so many animals as products (models/relationships/core.py): PCG alone, as no sweep
 can read it. --formed forms it.
 """
 
@@ -31,14 +31,14 @@ from mmgibbs.genotypes.relationship import cross_products, scaled_1, vanraden_1
 from mmgibbs.genotypes.store import Store
 from mmgibbs.machine.memory import peak_bytes
 from mmgibbs.machine.threads import Threads
-from mmgibbs.model.design import Design
-from mmgibbs.model.relationships.base import DenseBlock, Relationship
-from mmgibbs.model.relationships.core import CoreBlock, CoreParts, parts_of_core
-from mmgibbs.model.relationships.genomic import Genomic
-from mmgibbs.model.relationships.inverse import invert
-from mmgibbs.model.relationships.pedigree import Pedigree
-from mmgibbs.model.relationships.single_step import SingleStep
-from mmgibbs.model.terms import Effect, Flat, Levels, Related, Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.relationships.base import DenseBlock, Relationship
+from mmgibbs.models.relationships.core import CoreBlock, CoreParts, parts_of_core
+from mmgibbs.models.relationships.genomic import Genomic
+from mmgibbs.models.relationships.inverse import invert
+from mmgibbs.models.relationships.pedigree import Pedigree
+from mmgibbs.models.relationships.single_step import SingleStep
+from mmgibbs.models.terms import Effect, Flat, Levels, Related, Term
 from mmgibbs.simulation.simulate import beef_design, simulate_beef
 from pedigree.partitioned import SubsetInverse, inverse_among
 from pedigree.relationship import Relatives, a_among

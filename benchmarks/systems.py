@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from mmgibbs.machine.memory import peak_bytes
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 
 ROOT = Path(__file__).resolve().parents[1]
 

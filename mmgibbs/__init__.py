@@ -35,6 +35,7 @@ __all__ = [
     "compare",
     "init",
     "load_config",
+    "model",
     "open_run",
     "predict",
     "run",
@@ -51,6 +52,7 @@ _HOME = {
     "HorseshoeProbit": "mmgibbs.regressions.estimators",
     "MixedModel": "mmgibbs.runs.model",
     "Model": "mmgibbs.formula.model",
+    "model": "mmgibbs.formula.model",
     "Result": "mmgibbs.runs.result",
     "run": "mmgibbs.runs.run",
     "open_run": "mmgibbs.runs.run",
@@ -67,8 +69,6 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "model":  # the package, which can be called, where nothing has imported it yet
-        return import_module("mmgibbs.model")
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'mmgibbs' has no attribute '{name}'")

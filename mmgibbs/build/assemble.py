@@ -21,17 +21,17 @@ from mmgibbs.config import Analysis
 from mmgibbs.config.variances import Variance
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ModelError
-from mmgibbs.model.covariance import (
+from mmgibbs.models.covariance import (
     CovarianceModel,
     check_posterior_exists,
     diagonal_blocks,
     full_block,
 )
-from mmgibbs.model.design import Design
-from mmgibbs.model.labels import component_labels, state_labels
-from mmgibbs.model.markers import Markers
-from mmgibbs.model.response import Categories
-from mmgibbs.model.terms import Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.labels import component_labels, state_labels
+from mmgibbs.models.markers import Markers
+from mmgibbs.models.response import Categories
+from mmgibbs.models.terms import Term
 from mmgibbs.posterior.parameters import (
     JointMarkerInfo,
     MarkerInfo,

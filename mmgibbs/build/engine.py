@@ -31,8 +31,8 @@ from mmgibbs.engines.costs import LISTED, SWEEPS, FactorCost, dense_levels, fact
 from mmgibbs.errors import ConfigError
 from mmgibbs.machine.device import import_cupy
 from mmgibbs.machine.threads import cores
-from mmgibbs.model.covariance import CovarianceModel
-from mmgibbs.model.terms import Term
+from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.terms import Term
 from mmgibbs.sampler.mixed_model import MixedModel
 
 if TYPE_CHECKING:

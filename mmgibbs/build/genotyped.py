@@ -12,7 +12,7 @@ import polars as pl
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.genotypes.components import principal_components
 from mmgibbs.genotypes.relationship import Additive, products
-from mmgibbs.model.relationships.pedigree import Pedigree
+from mmgibbs.models.relationships.pedigree import Pedigree
 from mmgibbs.results.genotyped import genotyped_files
 from pedigree.relationship import a_among
 

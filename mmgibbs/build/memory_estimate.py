@@ -9,8 +9,8 @@ from mmgibbs.config import Analysis
 from mmgibbs.equations.structured import estimated_bytes
 from mmgibbs.errors import option_name
 from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
-from mmgibbs.model.design import Design
-from mmgibbs.model.markers import Markers
+from mmgibbs.models.design import Design
+from mmgibbs.models.markers import Markers
 from mmgibbs.sampler.memory import MOMENTS, bytes_of_results, bytes_per_chain
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule

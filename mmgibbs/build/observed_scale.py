@@ -14,9 +14,9 @@ from mmgibbs.data.genotypes.imputed import MOST_SOLVED
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError
-from mmgibbs.model.design import Design
-from mmgibbs.model.response import Categories, Count, Response
-from mmgibbs.model.terms import Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.response import Categories, Count, Response
+from mmgibbs.models.terms import Term
 from mmgibbs.posterior.observed_scale import (
     MOST,
     FixedContribution,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 from mmgibbs.results.tables import LevelColumns
 
 if TYPE_CHECKING:

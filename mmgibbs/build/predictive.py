@@ -10,8 +10,8 @@ from mmgibbs.build.observed_scale import evenly
 from mmgibbs.build.residual import reference_class
 from mmgibbs.data.fixed import INTERCEPT
 from mmgibbs.data.prepared import Prepared
-from mmgibbs.model.design import Design
-from mmgibbs.model.response import Categories, Count
+from mmgibbs.models.design import Design
+from mmgibbs.models.response import Categories, Count
 from mmgibbs.posterior.observed_scale import ObservedScale
 from mmgibbs.posterior.parameters import liability_name, predicted_name, threshold_name
 from mmgibbs.posterior.predictive import PredictedClasses

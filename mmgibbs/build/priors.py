@@ -14,10 +14,10 @@ import numpy as np
 from mmgibbs.config.variances import HalfT as HalfTSection
 from mmgibbs.config.variances import Prior, UniformHeritability, Variance
 from mmgibbs.errors import ConfigError, ModelError
-from mmgibbs.model import priors
-from mmgibbs.model.covariance import CovarianceModel
-from mmgibbs.model.design import Design
-from mmgibbs.model.terms import Term
+from mmgibbs.models import priors
+from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.design import Design
+from mmgibbs.models.terms import Term
 
 MOST_FLAT = 1.25  # times the mean square that a flat prior may add to before it is said
 WIDE = 1e3  # scale of a half-t by default, in phenotypic standard deviations, of traits whose scale the data know

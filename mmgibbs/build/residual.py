@@ -14,10 +14,10 @@ import numpy as np
 from mmgibbs.build.priors import covariance_model, make_prior, unit_traits
 from mmgibbs.config.variances import ResidualVariance, Variance
 from mmgibbs.errors import ConfigError, ModelError
-from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, check_posterior_exists
-from mmgibbs.model.design import Design
-from mmgibbs.model.residual import ResidualModel
-from mmgibbs.model.response import Categories
+from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, check_posterior_exists
+from mmgibbs.models.design import Design
+from mmgibbs.models.residual import ResidualModel
+from mmgibbs.models.response import Categories
 
 
 def residual_model(

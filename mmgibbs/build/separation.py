@@ -22,9 +22,9 @@ from scipy.sparse import coo_array, csr_array
 
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import DataError
-from mmgibbs.model.design import Design
-from mmgibbs.model.response import Categories, Response
-from mmgibbs.model.terms import Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.response import Categories, Response
+from mmgibbs.models.terms import Term
 from mmgibbs.posterior.separation import BROKEN, separating_direction, simplest
 from pedigree.tables import quoted
 

@@ -11,14 +11,14 @@ from mmgibbs.build.priors import half_t_prior
 from mmgibbs.config.structures import Structure as Section
 from mmgibbs.config.variances import HalfT, HalfTScale, Variance
 from mmgibbs.errors import ModelError
-from mmgibbs.model.covariance import CovarianceModel, diagonal_blocks
-from mmgibbs.model.design import Design
-from mmgibbs.model.priors import HalfT as HalfTPrior
-from mmgibbs.model.structures.antedependence import Antedependence
-from mmgibbs.model.structures.base import Structure
-from mmgibbs.model.structures.correlated import Autoregressive, CompoundSymmetry
-from mmgibbs.model.structures.factor_analytic import FactorAnalytic
-from mmgibbs.model.terms import Term
+from mmgibbs.models.covariance import CovarianceModel, diagonal_blocks
+from mmgibbs.models.design import Design
+from mmgibbs.models.priors import HalfT as HalfTPrior
+from mmgibbs.models.structures.antedependence import Antedependence
+from mmgibbs.models.structures.base import Structure
+from mmgibbs.models.structures.correlated import Autoregressive, CompoundSymmetry
+from mmgibbs.models.structures.factor_analytic import FactorAnalytic
+from mmgibbs.models.terms import Term
 
 
 def make_structure(

@@ -10,8 +10,8 @@ from mmgibbs.build.assemble import Assembled
 from mmgibbs.config import Sampler
 from mmgibbs.config.sampling import Stop
 from mmgibbs.errors import ConfigError, nearest
-from mmgibbs.model.labels import component_labels
-from mmgibbs.model.response import Categories
+from mmgibbs.models.labels import component_labels
+from mmgibbs.models.response import Categories
 from mmgibbs.posterior.moments import pool
 from mmgibbs.posterior.parameters import named_parameters, threshold_name
 from mmgibbs.posterior.result import ChainResult, stacked_draws

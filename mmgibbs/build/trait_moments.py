@@ -8,7 +8,7 @@ import numpy as np
 
 from mmgibbs.build.observed_scale import evenly, population_of_trait
 from mmgibbs.data.prepared import Prepared
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 from mmgibbs.posterior.parameters import TermInfo, trait_moments_name
 from mmgibbs.posterior.trait_moments import TraitMoments
 

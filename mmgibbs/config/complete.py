@@ -38,7 +38,7 @@ from mmgibbs.config.variances import (
     Variances,
 )
 from mmgibbs.errors import nearest
-from mmgibbs.model.labels import find_name_clash
+from mmgibbs.models.labels import find_name_clash
 
 OfVariance = TypeVar("OfVariance", bound=Variance)
 RESERVED = ("mode", "residual", "intercept")  # they have a meaning of their own beside the names of terms

@@ -38,7 +38,7 @@ from mmgibbs.config.rules import OF_A_MIXED_MODEL, OF_A_REGRESSION
 from mmgibbs.config.text import as_yaml_value
 from mmgibbs.config.traits import Trait
 from mmgibbs.errors import nearest
-from mmgibbs.model.labels import component_label
+from mmgibbs.models.labels import component_label
 
 Degree = Annotated[int, Field(ge=0, le=20), WHOLE]
 Interaction = Annotated[Some[Column], AfterValidator(check_interaction), Expected("the names of two or more columns")]

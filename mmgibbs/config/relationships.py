@@ -4,7 +4,7 @@
     relationship: inverse.txt                    a file, {kind: file, file: inverse.txt}
     relationship: {kind: pedigree, ...}          a kind with keys of its own
 
-A new kind is a class here and a line in KINDS; data/relationships.py makes the matrix, model/relationships holds it.
+A new kind is a class here and a line in KINDS; data/relationships.py makes the matrix, models/relationships holds it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plots and times of the records as the levels of an autoregression (model/relationships/ar1.py).
+"""Plots and times of the records as the levels of an autoregression (models/relationships/ar1.py).
 
 A field has all plots of the rectangle that the records of a trial span, also those without a record. In time the levels
 are the distinct times of each level of `within`.
@@ -16,7 +16,7 @@ from mmgibbs.config.relationships import Autoregression
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.errors import DataError
-from mmgibbs.model.relationships.ar1 import Field, FirstOrder, Lattice, TimeSeries
+from mmgibbs.models.relationships.ar1 import Field, FirstOrder, Lattice, TimeSeries
 from pedigree.tables import counted, format_number, quoted
 
 MAX_PLOTS_PER_RECORD = 50  # beyond them rows and columns are hardly those of a field

@@ -23,8 +23,8 @@ from mmgibbs.data.covariates import Basis
 from mmgibbs.data.natural_order import natural_order
 from mmgibbs.data.rank import Columns, Rank, independent_columns
 from mmgibbs.errors import ModelError
-from mmgibbs.model.design import CentringShift, Rescale
-from mmgibbs.model.terms import Effect, Flat, Levels, Normal, Term
+from mmgibbs.models.design import CentringShift, Rescale
+from mmgibbs.models.terms import Effect, Flat, Levels, Normal, Term
 
 INTERCEPT = "intercept"
 

@@ -29,13 +29,13 @@ from mmgibbs.genotypes.relationship import (
     scaled_2,
 )
 from mmgibbs.genotypes.store import PackedGenotypes, Store
-from mmgibbs.model.relationships import genomic
-from mmgibbs.model.relationships import single_step as of_single_step
-from mmgibbs.model.relationships.base import DenseBlock
-from mmgibbs.model.relationships.core import core_size, inverse_by_core
-from mmgibbs.model.relationships.inverse import Inverted, identical_pairs, invert
-from mmgibbs.model.relationships.metafounders import Metafounders
-from mmgibbs.model.relationships.pedigree import Pedigree as AMatrix
+from mmgibbs.models.relationships import genomic
+from mmgibbs.models.relationships import single_step as of_single_step
+from mmgibbs.models.relationships.base import DenseBlock
+from mmgibbs.models.relationships.core import core_size, inverse_by_core
+from mmgibbs.models.relationships.inverse import Inverted, identical_pairs, invert
+from mmgibbs.models.relationships.metafounders import Metafounders
+from mmgibbs.models.relationships.pedigree import Pedigree as AMatrix
 from pedigree.messages import ResultWarning
 from pedigree.read import Pedigree
 from pedigree.tables import counted, quoted

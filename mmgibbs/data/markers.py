@@ -19,7 +19,7 @@ from mmgibbs.data.phenotypes import SHOWN, Phenotypes
 from mmgibbs.data.traits import Records
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.genotypes.store import Store
-from mmgibbs.model.markers import JointPriorSpec, MarkerPriorSpec, Markers, ResidualPolygenicVariance, states_of_traits
+from mmgibbs.models.markers import JointPriorSpec, MarkerPriorSpec, Markers, ResidualPolygenicVariance, states_of_traits
 from pedigree.tables import counted
 
 if TYPE_CHECKING:

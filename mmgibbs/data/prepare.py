@@ -48,11 +48,11 @@ from mmgibbs.data.self_explained import refuse_traits_as_effects, warn_of_copies
 from mmgibbs.data.similar_levels import warn_of_similar_levels
 from mmgibbs.data.traits import Records, missing_patterns, observing, read_records
 from mmgibbs.errors import DataError
-from mmgibbs.model.design import Design
-from mmgibbs.model.labels import component_labels
-from mmgibbs.model.markers import Markers
-from mmgibbs.model.residual import fold_classes
-from mmgibbs.model.terms import Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.labels import component_labels
+from mmgibbs.models.markers import Markers
+from mmgibbs.models.residual import fold_classes
+from mmgibbs.models.terms import Term
 from pedigree.groups import groups_by_age
 from pedigree.messages import ResultWarning, split_messages
 from pedigree.parents import are_unlike

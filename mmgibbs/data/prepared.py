@@ -13,7 +13,7 @@ from mmgibbs.data.births import birth_years
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
 from mmgibbs.data.markers import MarkerLabels
 from mmgibbs.errors import ConfigError, nearest
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 from pedigree.read import Pedigree
 
 

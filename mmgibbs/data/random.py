@@ -24,7 +24,7 @@ from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.relationships import READERS, Kin
 from mmgibbs.data.traits import observing
 from mmgibbs.errors import DataError
-from mmgibbs.model.terms import Effect, Levels, Related, Term
+from mmgibbs.models.terms import Effect, Levels, Related, Term
 from pedigree.read import Pedigree
 from pedigree.spelling import normal_forms
 from pedigree.tables import agreeing, counted, format_number, quoted

@@ -11,7 +11,7 @@ from scipy import sparse
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.phenotypes import clean_ids, read_any, refuse_rows, refuse_type
 from mmgibbs.errors import DataError
-from mmgibbs.model.relationships.user_inverse import SparseInverse
+from mmgibbs.models.relationships.user_inverse import SparseInverse
 from pedigree.messages import ResultWarning
 from pedigree.tables import quoted
 

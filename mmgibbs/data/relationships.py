@@ -30,9 +30,9 @@ from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.relationship_file import not_inverted, read_relationship
 from mmgibbs.data.relationships_by_core import genomic_by_core, products_suffice, single_step_by_core
 from mmgibbs.errors import DataError
-from mmgibbs.model.relationships import base, groups, identity, selfing
-from mmgibbs.model.relationships.metafounders import metafounders
-from mmgibbs.model.relationships.pedigree import Pedigree as AMatrix
+from mmgibbs.models.relationships import base, groups, identity, selfing
+from mmgibbs.models.relationships.metafounders import metafounders
+from mmgibbs.models.relationships.pedigree import Pedigree as AMatrix
 from pedigree.inbreeding import inbreeding
 from pedigree.metafounders import metafounder_relatives
 from pedigree.relationship import relatives

@@ -2,7 +2,7 @@
 and sampling by engine pcg.
 
 The same relationships as of genomic_relationships.py, to rounding: blended, of single-step tuned, and inverted by the
-core (model/relationships/core.py). Of G and A22 only the columns of the core, the diagonal and the sum of all elements
+core (models/relationships/core.py). Of G and A22 only the columns of the core, the diagonal and the sum of all elements
 are made, which is all that blending, tuning and the inverse need.
 """
 
@@ -36,12 +36,12 @@ from mmgibbs.data.genomic_relationships import (
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.relationship import Additive, WithChosen, cross_products, products
-from mmgibbs.model.relationships import genomic
-from mmgibbs.model.relationships import single_step as of_single_step
-from mmgibbs.model.relationships.core import CoreBlock, CoreParts, parts_of_core
-from mmgibbs.model.relationships.inverse import Inverted
-from mmgibbs.model.relationships.metafounders import Metafounders
-from mmgibbs.model.relationships.pedigree import Pedigree as AMatrix
+from mmgibbs.models.relationships import genomic
+from mmgibbs.models.relationships import single_step as of_single_step
+from mmgibbs.models.relationships.core import CoreBlock, CoreParts, parts_of_core
+from mmgibbs.models.relationships.inverse import Inverted
+from mmgibbs.models.relationships.metafounders import Metafounders
+from mmgibbs.models.relationships.pedigree import Pedigree as AMatrix
 from pedigree.partitioned import SubsetInverse
 from pedigree.read import Pedigree
 from pedigree.relationship import Relatives, a_among, a_times_relatives

@@ -8,7 +8,7 @@ import numpy as np
 
 from mmgibbs.config import Analysis
 from mmgibbs.data.random import ANIMAL_COLUMNS
-from mmgibbs.model.terms import Term
+from mmgibbs.models.terms import Term
 from pedigree.tables import quoted
 
 _MANY = 10  # animals with several records, and one in so many, from which they are no accident

@@ -17,7 +17,7 @@ from mmgibbs.data.fixed import ClassEffect, Effects
 from mmgibbs.data.phenotypes import Phenotypes
 from mmgibbs.data.traits import Records
 from mmgibbs.errors import DataError
-from mmgibbs.model.response import Categories, Count, Interval
+from mmgibbs.models.response import Categories, Count, Interval
 from pedigree.tables import counted, quoted
 
 _UNEXPLAINED = 1e-4  # share of the sum of squares, of what is a linear function but for rounding

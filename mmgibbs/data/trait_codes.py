@@ -11,7 +11,7 @@ from mmgibbs.config.text import as_number
 from mmgibbs.data.missing_codes import MissingCodes, find_missing_codes, find_score_codes
 from mmgibbs.data.phenotypes import Phenotypes
 from mmgibbs.data.responses import drop_infinite_bounds
-from mmgibbs.model.response import Categories, Response
+from mmgibbs.models.response import Categories, Response
 
 
 def warn_of_trait_codes(

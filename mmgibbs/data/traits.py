@@ -12,7 +12,7 @@ from mmgibbs.data.dropped_records import find_dropped
 from mmgibbs.data.phenotypes import MOST, SHOWN, Phenotypes, refuse_rows
 from mmgibbs.data.responses import no_records_error, read_response, response_columns
 from mmgibbs.data.trait_codes import warn_of_trait_codes
-from mmgibbs.model.response import Response
+from mmgibbs.models.response import Response
 from pedigree.messages import ResultWarning
 from pedigree.tables import format_number
 

@@ -14,7 +14,7 @@ from mmgibbs.draws.normal import normal
 from mmgibbs.draws.purpose import AUGMENT, stream
 from mmgibbs.draws.small_matrices import cholesky
 from mmgibbs.equations.structured import Records
-from mmgibbs.model.residual import Blocks, ClassBlocks, stack_classes
+from mmgibbs.models.residual import Blocks, ClassBlocks, stack_classes
 from pedigree.kernels import kernel
 
 AUGMENT_STREAM = stream(AUGMENT, 0)

@@ -53,9 +53,9 @@ from mmgibbs.equations.scaling import Elements, Scaling
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import ALONE, Threads
-from mmgibbs.model.design import Design
-from mmgibbs.model.labels import component_labels
-from mmgibbs.model.residual import Blocks, ClassBlocks
+from mmgibbs.models.design import Design
+from mmgibbs.models.labels import component_labels
+from mmgibbs.models.residual import Blocks, ClassBlocks
 
 Key = tuple[int, int]  # (seed, chain)
 

@@ -15,7 +15,7 @@ import numpy as np
 from mmgibbs.equations.nonzeros import count_nonzeros
 from mmgibbs.equations.partition import count_blocks_by_colour
 from mmgibbs.likelihood.coefficients import Blocks, eliminated
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 
 
 @dataclass(frozen=True)

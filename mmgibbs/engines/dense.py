@@ -38,7 +38,7 @@ from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.barrier import meet, share
 from mmgibbs.machine.threads import ALONE, Threads
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 from pedigree.kernels import kernel
 
 ONE = np.uint64(1)

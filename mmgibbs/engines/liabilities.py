@@ -27,8 +27,8 @@ from mmgibbs.draws.purpose import LIABILITY, stream
 from mmgibbs.draws.truncated_normal import fill_truncated, truncated_normal, truncated_work_arrays
 from mmgibbs.equations.structured import Records
 from mmgibbs.machine.threads import ALONE, Threads
-from mmgibbs.model.design import Design
-from mmgibbs.model.response import Categories, Count, Interval, Response
+from mmgibbs.models.design import Design
+from mmgibbs.models.response import Categories, Count, Interval, Response
 from pedigree.kernels import kernel
 
 CHUNK = 1 << 15  # records behind one partial sum

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 from pedigree.kernels import kernel
 
 

@@ -16,8 +16,8 @@ from math import isfinite
 import numpy as np
 
 from mmgibbs.errors import ModelError
-from mmgibbs.model.design import Design, inverse_by_pattern
-from mmgibbs.model.residual import stack_classes
+from mmgibbs.models.design import Design, inverse_by_pattern
+from mmgibbs.models.residual import stack_classes
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Products with the block of K^-1 that a core of the genotyped animals makes (model/relationships/core.py).
+"""Products with the block of K^-1 that a core of the genotyped animals makes (models/relationships/core.py).
 
 With x_c and x_n of the core and the other animals, one pass over the rows of P gives what both get:
 

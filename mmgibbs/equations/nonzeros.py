@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mmgibbs.equations.partition import Partition, joined_pairs
-from mmgibbs.model.design import Design
-from mmgibbs.model.terms import Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.terms import Term
 
 
 def count_nonzeros(design: Design, partition: Partition | None = None) -> tuple[int, int]:

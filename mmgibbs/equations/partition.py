@@ -23,8 +23,8 @@ import numpy as np
 
 from mmgibbs.equations.reading_order import reading_orders
 from mmgibbs.errors import ModelError
-from mmgibbs.model.design import Design
-from mmgibbs.model.terms import Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.terms import Term
 from pedigree.kernels import kernel
 
 KINDS = ("term", "effect", "equal", "colour")

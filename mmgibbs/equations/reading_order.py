@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 from pedigree.kernels import kernel
 
 HERD = 8192  # animals in a herd, at most: 28 bytes each of rows and residuals (k = 4, T = 3, single precision)

@@ -4,7 +4,7 @@
     times_row(K, l, Theta, out)        out = sum_m kappa_lm theta_m           (m = l included)
     quadratic(K, Theta, out)           out = Theta' K^-1 Theta
 
-`K` are the lists of a relationship (model/relationships), levels in sweep order; their class brings the bodies. A
+`K` are the lists of a relationship (models/relationships), levels in sweep order; their class brings the bodies. A
 kernel that takes `K` is compiled once for each such class, so it holds no `if pedigree`.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import overload
 
-from mmgibbs.model.relationships.base import Lists
+from mmgibbs.models.relationships.base import Lists
 from pedigree.kernels import kernel
 
 # The bodies below are compiled by Numba; the plain names exist to be overloaded.

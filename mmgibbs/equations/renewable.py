@@ -1,7 +1,7 @@
 """Lists of relationships whose parameters are sampled: new coefficients are written into the lists that sweeps read.
 
-K^-1 = sum_m f_m(parameters) M_m (model/relationships/base.py), so Theta' K^-1 Theta is a sum of Theta' M_m Theta, which
-one pass gives for all values of the parameters.
+K^-1 = sum_m f_m(parameters) M_m (models/relationships/base.py), so Theta' K^-1 Theta is a sum of Theta' M_m Theta,
+which one pass gives for all values of the parameters.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.model.relationships.user_inverse import SparseInverse, SparseLists
+from mmgibbs.models.relationships.user_inverse import SparseInverse, SparseLists
 
 
 def copy_renewable_lists(equations: StructuredEquations) -> StructuredEquations:

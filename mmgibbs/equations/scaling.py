@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.model.relationships.base import UNKNOWN
+from mmgibbs.models.relationships.base import UNKNOWN
 from pedigree.kernels import kernel
 
 UNROLL_FROM = 2000  # levels of a term from which compiling the pass for its very size (a second or two) pays

@@ -24,9 +24,9 @@ from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.partition import Partition
 from mmgibbs.equations.reading_order import positions, term_of_most_levels
-from mmgibbs.model.design import Design
-from mmgibbs.model.relationships.base import DenseBlock, Lists
-from mmgibbs.model.terms import Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.relationships.base import DenseBlock, Lists
+from mmgibbs.models.terms import Term
 from pedigree.kernels import kernel
 
 

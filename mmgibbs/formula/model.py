@@ -55,7 +55,7 @@ def _short_traits(traits: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]
 class Model:
     """A mixed model as a formula, in the grammar of lme4 and bambi, with its data.
 
-    `print(model)` shows the analysis file that says the same. `mmgibbs.model(...)` makes the same object.
+    `print(model)` shows the analysis file that says the same; `mmgibbs.model` makes one.
 
     Parameters
     ----------
@@ -223,3 +223,52 @@ class Model:
             name=self.analysis["name"],
             **keywords,
         )
+
+
+def model(
+    formula: str,
+    data: Any,
+    pedigree: Any = None,
+    genotypes: Any = None,
+    *,
+    family: str | Mapping[str, str] = "normal",
+    weights: str | None = None,
+    name: str = "model",
+) -> Model:
+    """Make a mixed model from a formula, in the grammar of lme4 and bambi, and its data.
+
+    Parameters
+    ----------
+    formula : str
+        `traits ~ effects`, as `Model` explains.
+    data : path-like or data frame
+        Table of records.
+    pedigree : path-like, data frame or mapping, default None
+        Table of the pedigree.
+    genotypes : path-like or mapping, default None
+        File of genotypes.
+    family : str or mapping, default "normal"
+        Type of the traits.
+    weights : str or None, default None
+        Column of the weights of the records.
+    name : str, default "model"
+        Name of the run.
+
+    Returns
+    -------
+    Model
+        The model, which `fit` fits.
+
+    Raises
+    ------
+    ConfigError
+        As of `Model`.
+
+    Examples
+    --------
+    >>> import mmgibbs
+    >>> records = "data_samples/sheep/shearings.csv"
+    >>> mmgibbs.model("fleece_weight ~ flock_year + age", records).analysis["model"]
+    {'fixed': {'flock_year': {}, 'age': {'kind': 'covariate'}}}
+    """
+    return Model(formula, data, pedigree, genotypes, family=family, weights=weights, name=name)

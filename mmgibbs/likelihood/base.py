@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from mmgibbs.likelihood.matrices import CovarianceMatrices, Variances, covariance_matrices
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 
 
 class Place(NamedTuple):

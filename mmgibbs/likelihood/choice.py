@@ -11,7 +11,7 @@ from mmgibbs.likelihood.coefficients import Blocks
 from mmgibbs.likelihood.restricted import OPERATIONS_OF_POINT, RestrictedLikelihood
 from mmgibbs.likelihood.spectral import OneRelationship, SpectralLikelihood, one_relationship
 from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 
 POINTS = 8.0  # at which an iteration evaluates a likelihood
 SOLUTION = "a machine with more memory, or sampler.method: gibbs"

@@ -23,9 +23,9 @@ from mmgibbs.equations.explicit.csr import ExplicitEquations, explicit_equations
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import blas_threads
-from mmgibbs.model.covariance import full_block
-from mmgibbs.model.design import Design
-from mmgibbs.model.labels import component_labels
+from mmgibbs.models.covariance import full_block
+from mmgibbs.models.design import Design
+from mmgibbs.models.labels import component_labels
 from pedigree.kernels import kernel
 
 Blocks = Sequence[tuple[int, ...]]  # components that may covary

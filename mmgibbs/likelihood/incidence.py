@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import scipy
 
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 
 
 class Incidence:

@@ -34,7 +34,7 @@ from mmgibbs.likelihood.coefficients import Coefficients
 from mmgibbs.likelihood.incidence import Incidence
 from mmgibbs.likelihood.lists import Lists, list_C, list_right_hand_side, square_records
 from mmgibbs.likelihood.matrices import covariance_matrices, invert_matrices
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 from pedigree.kernels import kernel
 
 EPSILON = np.finfo(np.float64).eps

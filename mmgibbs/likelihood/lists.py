@@ -16,8 +16,8 @@ import numpy as np
 
 from mmgibbs.likelihood.coefficients import Coefficients
 from mmgibbs.likelihood.matrices import CovarianceMatrices
-from mmgibbs.model.design import Design
-from mmgibbs.model.terms import Effect
+from mmgibbs.models.design import Design
+from mmgibbs.models.terms import Effect
 
 
 class Lists(NamedTuple):

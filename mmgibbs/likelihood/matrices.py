@@ -20,8 +20,8 @@ import numpy as np
 
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.errors import ModelError
-from mmgibbs.model.design import Design
-from mmgibbs.model.terms import Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.terms import Term
 from pedigree.kernels import kernel
 
 

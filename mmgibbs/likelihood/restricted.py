@@ -28,7 +28,7 @@ from mmgibbs.likelihood.base import Likelihood, Place
 from mmgibbs.likelihood.coefficients import Blocks, Coefficients, coefficients, factorise_inverse
 from mmgibbs.likelihood.incidence import Incidence
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 
 LEVELS_LOOKED_AT = 32  # whose diagonal element of K is solved for, where it is not known
 

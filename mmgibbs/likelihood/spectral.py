@@ -40,8 +40,8 @@ from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.base import Likelihood, Place
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.machine.threads import blas_threads
-from mmgibbs.model.design import Design
-from mmgibbs.model.terms import Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.terms import Term
 
 # Measured on one core with 1,814 animals: a diagonalisation takes as long as 27 n^3 / 3 operations of a sparse factor,
 # products with a dense K as 3 of them.

@@ -13,7 +13,7 @@ no name):
     SNPS.pi[state]    SNPS.in_class[state]
     TERM.rho    TERM.regression[b,a]    TERM.innovation[a]
     TERM.loading[a:factor]    TERM.specific[a]    TERM.explained[a]
-    TERM.explained[factor]    (model/structures)
+    TERM.explained[factor]    (models/structures)
     mean[trait]    fixed_var[trait]    cv_a[trait]    i_a[trait]    (trait_moments.py, where they were asked for)
 
 with SNPS a term of SNP effects: var, cov and corr are those of the genomic breeding values among the genotyped animals,
@@ -47,9 +47,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmgibbs.model.labels import parameter_labels
-from mmgibbs.model.structures.base import Structure
-from mmgibbs.model.terms import Term
+from mmgibbs.models.labels import parameter_labels
+from mmgibbs.models.structures.base import Structure
+from mmgibbs.models.terms import Term
 
 if TYPE_CHECKING:
     from mmgibbs.posterior.trait_moments import TraitMoments
@@ -276,7 +276,7 @@ def term_info(
     index: int = 0,
     structure: Structure | None = None,
 ) -> TermInfo:
-    """TermInfo of a random `mmgibbs.model.terms.Term`; coefficients of random regressions are numbered:
+    """TermInfo of a random `mmgibbs.models.terms.Term`; coefficients of random regressions are numbered:
     'rr.0:yield'. index: of the term in the design.
     """
     return TermInfo(

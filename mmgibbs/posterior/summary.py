@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mmgibbs.errors import ModelError
-from mmgibbs.model.labels import find_name_clash, stored_dimensions, stored_name
+from mmgibbs.models.labels import find_name_clash, stored_dimensions, stored_name
 from mmgibbs.posterior.diagnostics import COLUMNS, diagnose
 from mmgibbs.posterior.draws_file import Group, Variable, write_groups
 

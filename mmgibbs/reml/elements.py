@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.model.covariance import CovarianceModel
-from mmgibbs.model.design import Design
-from mmgibbs.model.residual import ResidualModel
+from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.design import Design
+from mmgibbs.models.residual import ResidualModel
 
 
 class Units(NamedTuple):

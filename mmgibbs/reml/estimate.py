@@ -13,11 +13,11 @@ from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.base import Likelihood, LikelihoodPoint
 from mmgibbs.likelihood.choice import restricted_likelihood
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.model.covariance import CovarianceModel
-from mmgibbs.model.design import Design
-from mmgibbs.model.labels import parameter_labels
-from mmgibbs.model.residual import ResidualModel
-from mmgibbs.model.structures.unstructured import Unstructured
+from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.design import Design
+from mmgibbs.models.labels import parameter_labels
+from mmgibbs.models.residual import ResidualModel
+from mmgibbs.models.structures.unstructured import Unstructured
 from mmgibbs.reml.boundary import Closed
 from mmgibbs.reml.correlations import CorrelationEstimates, has_correlations, maximise_with_correlations
 from mmgibbs.reml.elements import Elements, MatrixBlock, free_elements, starting_variances

@@ -20,9 +20,9 @@ import numpy as np
 from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.base import Likelihood, LikelihoodPoint
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.model.covariance import CovarianceModel
-from mmgibbs.model.structures.base import Structure, fit
-from mmgibbs.model.structures.unstructured import Unstructured
+from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.structures.base import Structure, fit
+from mmgibbs.models.structures.unstructured import Unstructured
 from mmgibbs.reml.elements import Elements
 from mmgibbs.reml.information import average_information, gradient
 from mmgibbs.reml.maximise import Watch

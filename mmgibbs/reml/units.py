@@ -21,7 +21,7 @@ import numpy as np
 from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.base import Likelihood, LikelihoodPoint
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.model.terms import Effect
+from mmgibbs.models.terms import Effect
 from mmgibbs.reml.elements import Units
 
 NONE = 1e-5  # variances of random effects in which they take up little, relative to those of the records

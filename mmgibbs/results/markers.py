@@ -20,8 +20,8 @@ import polars as pl
 
 from mmgibbs.data.markers import MarkerLabels
 from mmgibbs.data.prepared import Prepared
-from mmgibbs.model.labels import state_labels
-from mmgibbs.model.markers import Markers
+from mmgibbs.models.labels import state_labels
+from mmgibbs.models.markers import Markers
 from mmgibbs.posterior.moments import PooledMoments
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, marker_name
 from mmgibbs.posterior.thinned import KeptDraws

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mmgibbs.model.relationships.base import Relationship
-from mmgibbs.model.relationships.identity import Identity
-from mmgibbs.model.relationships.pedigree import Pedigree
-from mmgibbs.model.relationships.user_inverse import SparseInverse
+from mmgibbs.models.relationships.base import Relationship
+from mmgibbs.models.relationships.identity import Identity
+from mmgibbs.models.relationships.pedigree import Pedigree
+from mmgibbs.models.relationships.user_inverse import SparseInverse
 
 
 def described(kind: Relationship | type[Relationship]) -> dict[str, Any]:

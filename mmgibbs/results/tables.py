@@ -18,9 +18,9 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.data.prepared import LevelLabels, Prepared
-from mmgibbs.model.design import Design
-from mmgibbs.model.labels import numbered
-from mmgibbs.model.terms import Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.labels import numbered
+from mmgibbs.models.terms import Term
 from mmgibbs.posterior.moments import PooledMoments
 from mmgibbs.results.reliability import reliabilities
 

@@ -34,8 +34,8 @@ from mmgibbs.errors import ModelError, Stopped
 from mmgibbs.machine.signals import StopSignals
 from mmgibbs.machine.speed import Lines, Tell, describe_duration, estimate_seconds
 from mmgibbs.machine.threads import Threads, cores
-from mmgibbs.model.labels import component_labels
-from mmgibbs.model.markers import Markers
+from mmgibbs.models.labels import component_labels
+from mmgibbs.models.markers import Markers
 from mmgibbs.posterior.decisions import Decided
 from mmgibbs.posterior.moments import LONG_ENOUGH, PooledMoments, pool
 from mmgibbs.posterior.parameters import named_parameters

@@ -15,8 +15,8 @@ import numpy as np
 
 from mmgibbs.equations.nonzeros import count_nonzeros
 from mmgibbs.equations.partition import partition
-from mmgibbs.model.labels import state_labels
-from mmgibbs.model.response import Categories, Count, Interval, Response
+from mmgibbs.models.labels import state_labels
+from mmgibbs.models.response import Categories, Count, Interval, Response
 from mmgibbs.results.relationships import described
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from mmgibbs.config import Analysis
     from mmgibbs.data.prepared import Prepared
     from mmgibbs.equations.structured import StructuredEquations
-    from mmgibbs.model.design import Design
-    from mmgibbs.model.markers import JointPriorSpec
-    from mmgibbs.model.terms import Term
+    from mmgibbs.models.design import Design
+    from mmgibbs.models.markers import JointPriorSpec
+    from mmgibbs.models.terms import Term
     from mmgibbs.posterior.parameters import NamedParameters
 
 COUNT_NONZEROS_UP_TO = 3_000_000  # records; beyond, counting costs more than it tells

@@ -1,4 +1,4 @@
-"""The auxiliary variables of a scale prior (model/priors.py) given its covariance matrix."""
+"""The auxiliary variables of a scale prior (models/priors.py) given its covariance matrix."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ import numpy as np
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import CORRELATION, stream
 from mmgibbs.engines.base import HostState
-from mmgibbs.model.covariance import CovarianceModel
-from mmgibbs.model.relationships.base import Weights
+from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.relationships.base import Weights
 from mmgibbs.posterior.parameters import Parameter, relationship_name
 from mmgibbs.sampler.covariances import CovarianceMatrices, TermCovariance, draw_covariance
 from mmgibbs.sampler.mixed_model import MixedModel

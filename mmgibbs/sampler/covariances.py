@@ -1,4 +1,4 @@
-"""The steps that draw covariance matrices, each given everything else (see model/covariance.py): over-relaxed from the
+"""The steps that draw covariance matrices, each given everything else (see models/covariance.py): over-relaxed from the
 matrix so far, and independent of it in the first sweeps and now and then.
 
 The Metropolis step of an over-relaxed chi-square refuses nearly every move of a variance that lies some ten times below
@@ -16,8 +16,8 @@ from mmgibbs.draws.inverse_wishart import NOTHING, inverse_wishart
 from mmgibbs.draws.purpose import VARIANCE, stream
 from mmgibbs.engines.base import Engine
 from mmgibbs.errors import ModelError
-from mmgibbs.model.covariance import CovarianceModel
-from mmgibbs.model.residual import ClassBlocks
+from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.residual import ClassBlocks
 from mmgibbs.posterior.parameters import RESIDUAL, Parameter, class_matrix_name, matrix_name
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.unit_diagonals import draw_with_unit_diagonal

@@ -27,7 +27,7 @@ from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import INTERWEAVE, stream
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.engines.base import Engine
-from mmgibbs.model.covariance import CovarianceModel
+from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.posterior.parameters import Parameter, matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel

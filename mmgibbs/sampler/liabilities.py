@@ -16,7 +16,7 @@
    and a term adds, for each of its components of the trait,
 
        G moves along (row and column times g)       its prior and the Jacobian: flat M += k + 1; a scale prior with its
-                                                    auxiliary variable as it says (model/priors.py)
+                                                    auxiliary variable as it says (models/priors.py)
        G stays, or a normal prior of precision P    M += equations in force,   a += P_tt S_tt,   b += P_to S_ot
        flat fixed effects                           M += equations in force
 
@@ -34,7 +34,7 @@ from mmgibbs.draws.normal import normal
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import LIABILITY_SCALE, THRESHOLD, stream
 from mmgibbs.engines.base import HostState
-from mmgibbs.model.response import Categories
+from mmgibbs.models.response import Categories
 from mmgibbs.posterior.parameters import RESIDUAL, Parameter, matrix_name, threshold_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmgibbs.model.covariance import CovarianceModel
-from mmgibbs.model.design import Design
-from mmgibbs.model.residual import ResidualModel
+from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.design import Design
+from mmgibbs.models.residual import ResidualModel
 from mmgibbs.posterior.averages import LevelAverages
 from mmgibbs.posterior.decisions import Decisions
 from mmgibbs.posterior.observed_scale import ObservedScale

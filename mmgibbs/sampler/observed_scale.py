@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mmgibbs.engines.base import HostState
-from mmgibbs.model.residual import stack_classes
+from mmgibbs.models.residual import stack_classes
 from mmgibbs.posterior.observed_scale import OF_GENOMIC, OF_LIABILITY, ObservedScale, Population, observed_values
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices

@@ -6,7 +6,7 @@ import numpy as np
 
 from mmgibbs.draws.purpose import PREDICTED
 from mmgibbs.engines.base import HostState
-from mmgibbs.model.residual import stack_classes
+from mmgibbs.models.residual import stack_classes
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.posterior.predictive import PredictedClasses
 from mmgibbs.sampler.covariances import CovarianceMatrices

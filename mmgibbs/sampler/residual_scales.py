@@ -18,7 +18,7 @@ from mmgibbs.draws.normal import normal
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import RESIDUAL_SCALE, stream
 from mmgibbs.engines.base import HostState
-from mmgibbs.model.covariance import CovarianceModel
+from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.posterior.parameters import RESIDUAL, class_matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel

@@ -1,4 +1,4 @@
-"""G | theta of a random term whose covariance matrix has a structure (model/structures).
+"""G | theta of a random term whose covariance matrix has a structure (models/structures).
 
 Everything that theta says of G is S = Theta' K^-1 Theta (k, k) and the number q of levels:
 
@@ -26,8 +26,8 @@ from mmgibbs.draws.over_relaxation import NOISE, TOWARDS_MEAN
 from mmgibbs.draws.purpose import INTERWEAVE, STRUCTURE
 from mmgibbs.engines.base import Engine
 from mmgibbs.errors import ModelError
-from mmgibbs.model.structures.base import Structure, fit
-from mmgibbs.model.structures.factor_analytic import FactorAnalytic
+from mmgibbs.models.structures.base import Structure, fit
+from mmgibbs.models.structures.factor_analytic import FactorAnalytic
 from mmgibbs.posterior.parameters import Parameter, matrix_name, structure_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel

@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from mmgibbs.errors import ConfigError, option
-from mmgibbs.model.design import Design
-from mmgibbs.model.relationships.identity import Identity
-from mmgibbs.model.relationships.pedigree import Pedigree
-from mmgibbs.model.terms import Effect, Flat, Levels, Related, Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.relationships.identity import Identity
+from mmgibbs.models.relationships.pedigree import Pedigree
+from mmgibbs.models.terms import Effect, Flat, Levels, Related, Term
 from mmgibbs.simulation import arguments
 from mmgibbs.simulation.genome import Genome
 from mmgibbs.simulation.genotypes import (

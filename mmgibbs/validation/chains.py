@@ -21,9 +21,9 @@ from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ConfigError, DataError, option_name
-from mmgibbs.model.design import Design
-from mmgibbs.model.response import Categories, Response
-from mmgibbs.model.terms import Effect, Levels, Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.response import Categories, Response
+from mmgibbs.models.terms import Effect, Levels, Term
 from mmgibbs.report.html_tables import listed
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.markers.followed import collect_effects

@@ -34,13 +34,13 @@ from mmgibbs.build.totals import make_total
 from mmgibbs.data.genotypes.imputed import MOST_SOLVED
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
-from mmgibbs.model.design import Design
-from mmgibbs.model.markers import Markers
-from mmgibbs.model.relationships.base import Relationship
-from mmgibbs.model.relationships.pedigree import Pedigree
-from mmgibbs.model.residual import stack_classes
-from mmgibbs.model.response import Categories, Count, Interval, Response
-from mmgibbs.model.terms import Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.markers import Markers
+from mmgibbs.models.relationships.base import Relationship
+from mmgibbs.models.relationships.pedigree import Pedigree
+from mmgibbs.models.residual import stack_classes
+from mmgibbs.models.response import Categories, Count, Interval, Response
+from mmgibbs.models.terms import Term
 from mmgibbs.posterior.moments import Moments, batches_per_chain, pool
 from mmgibbs.posterior.parameters import (
     MEAN_VARIANCE,

@@ -23,8 +23,8 @@ from scipy.sparse.linalg import lsmr
 from mmgibbs.build.separation import flat
 from mmgibbs.data.fixed import INTERCEPT
 from mmgibbs.data.rank import Columns, Rank, columns_independent_of_class, independent_columns
-from mmgibbs.model.design import Design
-from mmgibbs.model.terms import Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.terms import Term
 from mmgibbs.validation.splits import Fold
 from pedigree.tables import counted
 

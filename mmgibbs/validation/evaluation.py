@@ -34,8 +34,8 @@ from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ConfigError, DataError, ModelError
 from mmgibbs.likelihood.coefficients import Order
 from mmgibbs.machine.threads import ALONE, Threads
-from mmgibbs.model.design import Design
-from mmgibbs.model.terms import Effect, Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.terms import Effect, Term
 from mmgibbs.validation.options import refuse_without_starts
 from pedigree.tables import quoted
 

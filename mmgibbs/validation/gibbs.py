@@ -35,7 +35,7 @@ from mmgibbs.config import Analysis
 from mmgibbs.data.genotypes.imputed import MOST_SOLVED
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError, option, option_name
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 from mmgibbs.posterior.parameters import NamedParameters, named_parameters
 from mmgibbs.runs.chains import Executor
 from mmgibbs.sampler.interweave import terms_to_interweave

@@ -47,8 +47,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mmgibbs.model.design import Design
-from mmgibbs.model.terms import Effect, Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.terms import Effect, Term
 from mmgibbs.posterior.parameters import NamedParameters, named_parameters
 from mmgibbs.report.html_tables import listed
 from mmgibbs.runs.chains import Executor

@@ -56,7 +56,7 @@ from mmgibbs.engines.direct.solver import DirectSolver, PlannedFactor, fit_toget
 from mmgibbs.engines.pcg.solver import column_products
 from mmgibbs.equations.explicit.csr import ExplicitEquations
 from mmgibbs.machine.threads import ALONE, Threads, blas_threads
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation.evaluation import Evaluation, differing_held_groups, fitted, label, random_solutions

@@ -30,9 +30,9 @@ import polars as pl
 from mmgibbs.config.analysis import Analysis
 from mmgibbs.data.fixed import INTERCEPT
 from mmgibbs.data.prepared import Prepared
-from mmgibbs.model.design import Design
-from mmgibbs.model.labels import parameter_labels
-from mmgibbs.model.response import Categories, Count
+from mmgibbs.models.design import Design
+from mmgibbs.models.labels import parameter_labels
+from mmgibbs.models.response import Categories, Count
 from mmgibbs.report.html_tables import listed
 from mmgibbs.report.notebook import text_as_html
 from mmgibbs.runs.record import common_record, described_relationship, versions

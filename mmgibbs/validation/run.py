@@ -25,7 +25,7 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.machine.threads import cores
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.runs.progress import Console

@@ -13,7 +13,7 @@ import polars as pl
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError, DataError, option, option_name
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 from mmgibbs.validation.evaluation import Recorded
 from mmgibbs.validation.options import Plan, check_number
 from pedigree.read import Pedigree

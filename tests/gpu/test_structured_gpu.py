@@ -12,7 +12,7 @@ from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
-from mmgibbs.model.covariance import blocks_recorded_together
+from mmgibbs.models.covariance import blocks_recorded_together
 from mmgibbs.posterior.moments import Moments
 from mmgibbs.sampler.chain import sample_chain
 from mmgibbs.sampler.schedule import Schedule

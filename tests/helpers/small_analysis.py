@@ -15,7 +15,7 @@ import polars as pl
 from mmgibbs.cli import main
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 from mmgibbs.results.folder import LOCK
 
 PEDIGREE = """\

@@ -32,7 +32,7 @@ def mixed_model(design, G, R, priors: Mapping[int | str, tuple | None] | None = 
     priors: term number (or 'residual') -> (df, scale), None for the flat prior; matrices that are not named in it are
     fixed. saved: names of terms whose draws are kept.
     """
-    from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
+    from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
     from mmgibbs.sampler.mixed_model import MixedModel
 
     def covariance(name, start, blocks):
@@ -93,13 +93,13 @@ def copies(design, n: int):
     """
     from scipy.sparse import block_diag, csr_array
 
-    from mmgibbs.model.relationships.base import DenseBlock
-    from mmgibbs.model.relationships.genomic import Genomic
-    from mmgibbs.model.relationships.identity import Identity
-    from mmgibbs.model.relationships.pedigree import Pedigree
-    from mmgibbs.model.relationships.single_step import SingleStep
-    from mmgibbs.model.relationships.user_inverse import SparseInverse
-    from mmgibbs.model.terms import Levels, Related
+    from mmgibbs.models.relationships.base import DenseBlock
+    from mmgibbs.models.relationships.genomic import Genomic
+    from mmgibbs.models.relationships.identity import Identity
+    from mmgibbs.models.relationships.pedigree import Pedigree
+    from mmgibbs.models.relationships.single_step import SingleStep
+    from mmgibbs.models.relationships.user_inverse import SparseInverse
+    from mmgibbs.models.terms import Levels, Related
     from pedigree.relationship import relatives
 
     def dense(block, q):

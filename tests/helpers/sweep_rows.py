@@ -21,7 +21,7 @@ from mmgibbs.equations.explicit.unit_blocks import UnitBlock, unit_blocks
 from mmgibbs.equations.partition import Block, Partition
 from mmgibbs.equations.records import compute_term_rhs
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 from pedigree.kernels import kernel
 
 HELD = np.uint32(0xFFFFFFFF)  # no row: set to 0

@@ -14,8 +14,8 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import Threads
-from mmgibbs.model.relationships.identity import Identity
-from mmgibbs.model.terms import Effect
+from mmgibbs.models.relationships.identity import Identity
+from mmgibbs.models.terms import Effect
 
 NOT_ABSORBED = (  # by models, as none of their terms can be
     "three_traits_maternal",  # five components

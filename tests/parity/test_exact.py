@@ -17,9 +17,9 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import Threads
-from mmgibbs.model.relationships import pedigree, user_inverse
-from mmgibbs.model.relationships.user_inverse import SparseInverse
-from mmgibbs.model.terms import Related
+from mmgibbs.models.relationships import pedigree, user_inverse
+from mmgibbs.models.relationships.user_inverse import SparseInverse
+from mmgibbs.models.terms import Related
 
 KEY = (11, 2)
 # Missing traits, maternal effects, random regression, a user's relationship; weights in all but the third

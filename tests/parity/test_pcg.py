@@ -12,7 +12,7 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import Threads
-from mmgibbs.model.relationships.base import UNKNOWN
+from mmgibbs.models.relationships.base import UNKNOWN
 
 
 def pcg(example, kind="term"):

@@ -18,8 +18,8 @@ from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
-from mmgibbs.model.residual import ClassBlocks, ResidualModel, fold_classes
+from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
+from mmgibbs.models.residual import ClassBlocks, ResidualModel, fold_classes
 from mmgibbs.sampler.chain import Chain, sample_chain
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.mixed_model import MixedModel

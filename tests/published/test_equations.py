@@ -10,9 +10,9 @@ from reference import dense, models
 from scipy.sparse.linalg import splu
 
 from mmgibbs.equations.explicit.csr import explicit_equations
-from mmgibbs.model.design import Design
-from mmgibbs.model.relationships.pedigree import Pedigree
-from mmgibbs.model.terms import Effect
+from mmgibbs.models.design import Design
+from mmgibbs.models.relationships.pedigree import Pedigree
+from mmgibbs.models.terms import Effect
 from pedigree.inbreeding import inbreeding
 from pedigree.relationship import relatives
 

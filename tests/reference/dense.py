@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from reference import tabular
 
-from mmgibbs.model.relationships.genomic import Genomic
+from mmgibbs.models.relationships.genomic import Genomic
 
 
 def relationship_inverse(term) -> np.ndarray:

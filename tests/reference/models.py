@@ -16,17 +16,17 @@ import numpy as np
 from reference import dense, tabular
 from scipy.linalg import block_diag
 
-from mmgibbs.model.design import Design
-from mmgibbs.model.relationships.base import DenseBlock
-from mmgibbs.model.relationships.genomic import Genomic
-from mmgibbs.model.relationships.groups import GroupedPedigree
-from mmgibbs.model.relationships.identity import Identity
-from mmgibbs.model.relationships.metafounders import metafounders
-from mmgibbs.model.relationships.pedigree import Pedigree
-from mmgibbs.model.relationships.selfing import SelfedPedigree
-from mmgibbs.model.relationships.single_step import SingleStep
-from mmgibbs.model.relationships.user_inverse import SparseInverse
-from mmgibbs.model.terms import Effect, Flat, Levels, Normal, Related, Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.relationships.base import DenseBlock
+from mmgibbs.models.relationships.genomic import Genomic
+from mmgibbs.models.relationships.groups import GroupedPedigree
+from mmgibbs.models.relationships.identity import Identity
+from mmgibbs.models.relationships.metafounders import metafounders
+from mmgibbs.models.relationships.pedigree import Pedigree
+from mmgibbs.models.relationships.selfing import SelfedPedigree
+from mmgibbs.models.relationships.single_step import SingleStep
+from mmgibbs.models.relationships.user_inverse import SparseInverse
+from mmgibbs.models.terms import Effect, Flat, Levels, Normal, Related, Term
 from pedigree.metafounders import metafounder_relatives
 from pedigree.relationship import relatives
 from pedigree.selfing import selfed_relatives

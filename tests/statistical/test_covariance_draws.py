@@ -14,7 +14,7 @@ from mmgibbs.draws.over_relaxation import OVER_RELAXED
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.model.covariance import CovarianceModel, full_block
+from mmgibbs.models.covariance import CovarianceModel, full_block
 from mmgibbs.sampler import covariances
 from mmgibbs.sampler.covariances import APART, draw_covariance
 

@@ -16,9 +16,9 @@ from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.scaling import Scaling
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.model.covariance import CovarianceModel, full_block
-from mmgibbs.model.relationships.identity import Identity
-from mmgibbs.model.terms import Effect
+from mmgibbs.models.covariance import CovarianceModel, full_block
+from mmgibbs.models.relationships.identity import Identity
+from mmgibbs.models.terms import Effect
 from mmgibbs.sampler import interweave
 from mmgibbs.sampler.covariances import TermCovariance, starting_matrices
 from mmgibbs.sampler.interweave import terms_to_interweave

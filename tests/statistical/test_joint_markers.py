@@ -17,8 +17,8 @@ from statistical.test_markers import markers_of
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.model.covariance import CovarianceModel, full_block
-from mmgibbs.model.markers import JointPriorSpec, MarkerPriorSpec, states_of_traits
+from mmgibbs.models.covariance import CovarianceModel, full_block
+from mmgibbs.models.markers import JointPriorSpec, MarkerPriorSpec, states_of_traits
 from mmgibbs.sampler.markers import joint
 from mmgibbs.sampler.markers.sweep import gram_blocks
 from mmgibbs.sampler.mixed_model import MixedModel

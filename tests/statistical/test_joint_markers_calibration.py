@@ -16,8 +16,8 @@ from statistical.test_markers_calibration import calibrated
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.model.covariance import CovarianceModel, full_block
-from mmgibbs.model.markers import JointPriorSpec
+from mmgibbs.models.covariance import CovarianceModel, full_block
+from mmgibbs.models.markers import JointPriorSpec
 from mmgibbs.sampler.markers import joint
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule

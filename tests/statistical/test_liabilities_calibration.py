@@ -16,10 +16,10 @@ from scipy.stats import invwishart
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.model import priors
-from mmgibbs.model.covariance import CovarianceModel, full_block
-from mmgibbs.model.residual import ResidualModel, fold_classes
-from mmgibbs.model.response import Categories, Count, Interval
+from mmgibbs.models import priors
+from mmgibbs.models.covariance import CovarianceModel, full_block
+from mmgibbs.models.residual import ResidualModel, fold_classes
+from mmgibbs.models.response import Categories, Count, Interval
 from mmgibbs.sampler import liabilities
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule

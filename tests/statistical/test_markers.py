@@ -17,8 +17,8 @@ from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.genotypes.store import FixedGenotypes, store_genotypes
-from mmgibbs.model.covariance import CovarianceModel, full_block
-from mmgibbs.model.markers import MarkerPriorSpec, Markers
+from mmgibbs.models.covariance import CovarianceModel, full_block
+from mmgibbs.models.markers import MarkerPriorSpec, Markers
 from mmgibbs.sampler.markers import effects
 from mmgibbs.sampler.markers.sweep import gram_blocks
 from mmgibbs.sampler.mixed_model import MixedModel

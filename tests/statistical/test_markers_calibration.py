@@ -15,8 +15,8 @@ from statistical.test_markers import markers_of
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.model.covariance import CovarianceModel, full_block
-from mmgibbs.model.markers import MarkerPriorSpec
+from mmgibbs.models.covariance import CovarianceModel, full_block
+from mmgibbs.models.markers import MarkerPriorSpec
 from mmgibbs.sampler.markers import effects
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule

@@ -15,9 +15,9 @@ from reference import dense, models
 from scipy import special
 
 from mmgibbs.engines import augment
-from mmgibbs.model.covariance import CovarianceModel, full_block
-from mmgibbs.model.relationships.identity import Identity
-from mmgibbs.model.residual import ResidualModel, fold_classes
+from mmgibbs.models.covariance import CovarianceModel, full_block
+from mmgibbs.models.relationships.identity import Identity
+from mmgibbs.models.residual import ResidualModel, fold_classes
 from mmgibbs.sampler.mixed_model import MixedModel
 
 DF = 12.0

@@ -17,10 +17,10 @@ from scipy.stats import invwishart
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.model.covariance import CovarianceModel, full_block
-from mmgibbs.model.relationships.identity import Identity
-from mmgibbs.model.residual import ResidualModel, fold_classes
-from mmgibbs.model.response import Categories
+from mmgibbs.models.covariance import CovarianceModel, full_block
+from mmgibbs.models.relationships.identity import Identity
+from mmgibbs.models.residual import ResidualModel, fold_classes
+from mmgibbs.models.response import Categories
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.residual_scales import log_prior_ratio, scaled
 from mmgibbs.sampler.schedule import Schedule

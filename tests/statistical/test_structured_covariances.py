@@ -12,9 +12,9 @@ from helpers.mutants import mutant
 from helpers.selection import first
 from scipy import stats
 
-from mmgibbs.model.structures import factor_analytic
-from mmgibbs.model.structures.antedependence import PRIOR_RATIO, Antedependence
-from mmgibbs.model.structures.correlated import Autoregressive, CompoundSymmetry
+from mmgibbs.models.structures import factor_analytic
+from mmgibbs.models.structures.antedependence import PRIOR_RATIO, Antedependence
+from mmgibbs.models.structures.correlated import Autoregressive, CompoundSymmetry
 from mmgibbs.sampler import structured_covariance
 
 K, Q, NU = 3, 6, 5.0

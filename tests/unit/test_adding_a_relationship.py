@@ -17,7 +17,7 @@ IMPORTS = {  # which the page tells in words
     "mmgibbs/config/relationships.py": ("    WHOLE,\n", "    NUMBER,\n    WHOLE,\n"),
     "mmgibbs/data/relationships.py": (
         "from mmgibbs.config.relationships import (\n",
-        "from mmgibbs.model.relationships import autoregressive\nfrom mmgibbs.config.relationships import (\n"
+        "from mmgibbs.models.relationships import autoregressive\nfrom mmgibbs.config.relationships import (\n"
         "    Autoregressive,\n",
     ),
 }
@@ -36,7 +36,7 @@ SCRIPT = """
 
     import numpy as np
     import mmgibbs
-    from mmgibbs.model.relationships.autoregressive import Autoregressive
+    from mmgibbs.models.relationships.autoregressive import Autoregressive
     from scipy.sparse import csr_array
 
     for q in (1, 2, 5):

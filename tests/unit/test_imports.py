@@ -16,25 +16,25 @@ PACKAGES = {
     "machine": {"pedigree"},  # where kernels are kept
     "draws": {"machine"},
     "genotypes": {"machine"},
-    "config": {"model"},  # of the model, the names of components alone: see CONFIG_SEES
-    "model": {"genotypes", "pedigree"},
-    "equations": {"machine", "model", "pedigree"},
+    "config": {"models"},  # of the models, the names of components alone: see CONFIG_SEES
+    "models": {"genotypes", "pedigree"},
+    "equations": {"machine", "models", "pedigree"},
     "cholesky": set(),
-    "likelihood": {"cholesky", "equations", "draws", "machine", "model"},
-    "engines": {"cholesky", "likelihood", "equations", "model", "draws", "machine"},
-    "posterior": {"model"},
+    "likelihood": {"cholesky", "equations", "draws", "machine", "models"},
+    "engines": {"cholesky", "likelihood", "equations", "models", "draws", "machine"},
+    "posterior": {"models"},
     "sampler": {
         "engines",
         "genotypes",
         "machine",
-        "model",
+        "models",
         "draws",
         "posterior",
     },  # of the engines, their contract alone: see SAMPLER_SEES
     "regressions": {"draws", "machine", "posterior", "sampler"},  # of the sampler, the loop alone: see REGRESSIONS_SEE
-    "data": {"config", "genotypes", "model", "pedigree"},
-    "reml": {"cholesky", "likelihood", "engines", "model", "machine"},
-    "results": {"posterior", "data", "model", "machine", "pedigree"},
+    "data": {"config", "genotypes", "models", "pedigree"},
+    "reml": {"cholesky", "likelihood", "engines", "models", "machine"},
+    "results": {"posterior", "data", "models", "machine", "pedigree"},
     "report": {"results", "data"},
 }
 PACKAGES["build"] = set(PACKAGES) - {"errors", "report", "regressions", "reml"} | {"pedigree"}
@@ -47,13 +47,13 @@ PACKAGES["cli"] |= {"validation", "exchange", "bench", "simulation", "formula", 
 CHOLESKY_LIBRARIES = {"numpy", "scipy"}  # and its own kernels: it could be used alone
 SAMPLER_SEES = {"mmgibbs.engines.base"}
 REGRESSIONS_SEE = {"mmgibbs.sampler.loop", "mmgibbs.sampler.schedule"}
-CONFIG_SEES = {"mmgibbs.model.labels"}
+CONFIG_SEES = {"mmgibbs.models.labels"}
 # Upward or sideways, but inside a function: (module, what it imports) and why.
 LAZY: dict[tuple[str, str], str] = {}
 CORE = (
     "errors",
     "machine",
-    "model",
+    "models",
     "draws",
     "genotypes",
     "equations",
@@ -87,7 +87,7 @@ def imports_of(source: str, module: str) -> list[Import]:
                 found.extend(Import(module, alias.name, child.lineno, lazy) for alias in child.names)
             elif isinstance(child, ast.ImportFrom):
                 assert child.level == 0, f"{module} line {child.lineno}: imports are absolute"
-                # `from mmgibbs import design` imports the module mmgibbs.model.design
+                # `from mmgibbs import design` imports the module mmgibbs.design
                 names = (
                     [f"{child.module}.{a.name}" for a in child.names]
                     if child.module in ("mmgibbs", "pedigree")
@@ -141,8 +141,8 @@ def violations(imports: list[Import]) -> list[str]:
             wrong.append(f"{where} (sampler sees of the engines their contract alone)")
         if own == "regressions" and other == "sampler" and i.name not in REGRESSIONS_SEE:
             wrong.append(f"{where} (regressions see of the sampler the loop over sweeps alone)")
-        if own == "config" and other == "model" and i.name not in CONFIG_SEES:
-            wrong.append(f"{where} (config sees of the model the names of components alone)")
+        if own == "config" and other == "models" and i.name not in CONFIG_SEES:
+            wrong.append(f"{where} (config sees of the models the names of components alone)")
         if library in ("benchmarks", "tests"):
             wrong.append(f"{where} (the packages that are installed may not need {library})")
         if library in ("cupy", "cupyx") and i.module != "mmgibbs.machine.device":
@@ -159,10 +159,10 @@ def test_imports_go_down_only():
     [
         ("mmgibbs.engines.serial", "from mmgibbs.data import prepare"),
         ("mmgibbs.engines.serial", "def f():\n    from mmgibbs.config import load_config"),
-        ("mmgibbs.config.effects", "from mmgibbs.model.design import Term"),
+        ("mmgibbs.config.effects", "from mmgibbs.models.design import Term"),
         ("mmgibbs.posterior.summary", "import mmgibbs.equations.base"),
         ("mmgibbs.posterior.summary", "def f():\n    import polars"),
-        ("mmgibbs.draws.normal", "from mmgibbs import model"),
+        ("mmgibbs.draws.normal", "from mmgibbs import models"),
         ("mmgibbs.sampler.chain", "import joblib"),
         ("mmgibbs.regressions.lasso", "from mmgibbs.sampler.chain import Chain"),
         ("mmgibbs.engines.base", "import cupy"),
@@ -196,9 +196,7 @@ def test_the_packages_have_no_loop():
 def test_the_source_tree_has_the_packages_of_the_table():
     loose = {p.stem for p in (ROOT / "mmgibbs").glob("*.py")}
     assert loose == {"__init__", "__main__", "cli", "errors", "options"}
-    packages = {
-        p.stem for p in (ROOT / "mmgibbs").iterdir() if (p.is_dir() or p.suffix == ".py") and not p.name.startswith("_")
-    }
+    packages = {p.stem for p in (ROOT / "mmgibbs").glob("[!_]*") if p.suffix == ".py" or any(p.rglob("*.py"))}
     packages -= {name.removeprefix("mmgibbs.") for name in OPEN}
     assert packages <= set(PACKAGES), f"packages without a place in the order: {sorted(packages - set(PACKAGES))}"
     ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text().split()]
@@ -230,16 +228,16 @@ WITHOUT_INPUT_LIBRARIES = """
             importlib.import_module(name)
 
     import numpy as np
-    from mmgibbs.model.design import Design
-    from mmgibbs.model.relationships.pedigree import Pedigree
-    from mmgibbs.model.terms import Effect, Levels, Related, Term
+    from mmgibbs.models.design import Design
+    from mmgibbs.models.relationships.pedigree import Pedigree
+    from mmgibbs.models.terms import Effect, Levels, Related, Term
     from mmgibbs.engines.serial import SerialEngine
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
     from mmgibbs.sampler.chain import sample_chain
     from mmgibbs.sampler.mixed_model import MixedModel
     from mmgibbs.sampler.schedule import Schedule
-    from mmgibbs.model.covariance import CovarianceModel
+    from mmgibbs.models.covariance import CovarianceModel
     from pedigree.inbreeding import inbreeding
     from pedigree.relationship import relatives
 

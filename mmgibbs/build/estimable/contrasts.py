@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from mmgibbs.model.design import Design
-from mmgibbs.model.terms import Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.terms import Term
 
 MAX_DENSE = 1e9  # n f^2 up to which X is orthonormalised as a dense matrix: tenths of a second
 MAX_ELEMENTS = 1e8  # elements of X times contrasts up to which X is projected out at all: about a minute

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mmgibbs.model.design import Design
-from mmgibbs.model.terms import Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.terms import Term
 
 RECORDS_OF_EACH = 4  # that are taken of a level
 SEEDS = 6  # records that the part grows from, beside one of each missing pattern

@@ -17,11 +17,11 @@ import numpy as np
 
 from mmgibbs.build.estimable.contrasts import Contrasts, build_incidence
 from mmgibbs.build.estimable.matrices import Block
-from mmgibbs.model.design import Design
-from mmgibbs.model.markers import Markers
-from mmgibbs.model.relationships.base import solve_inverse
-from mmgibbs.model.relationships.identity import Identity
-from mmgibbs.model.terms import Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.markers import Markers
+from mmgibbs.models.relationships.base import solve_inverse
+from mmgibbs.models.relationships.identity import Identity
+from mmgibbs.models.terms import Term
 
 COLUMNS = 16  # contrasts that a relationship matrix is multiplied by at once
 SNPS = 1024  # decoded at once

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mmgibbs.model.covariance import CovarianceModel
-from mmgibbs.model.design import Design
-from mmgibbs.model.labels import parameter_labels
-from mmgibbs.model.markers import Markers
-from mmgibbs.model.residual import ResidualModel
+from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.design import Design
+from mmgibbs.models.labels import parameter_labels
+from mmgibbs.models.markers import Markers
+from mmgibbs.models.residual import ResidualModel
 
 
 @dataclass(frozen=True)

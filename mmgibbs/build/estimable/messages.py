@@ -9,8 +9,8 @@ import numpy as np
 from mmgibbs.build.estimable.forms import Element
 from mmgibbs.build.estimable.matrices import Block
 from mmgibbs.build.estimable.posterior import Growth
-from mmgibbs.model.design import Design
-from mmgibbs.model.relationships.identity import Identity
+from mmgibbs.models.design import Design
+from mmgibbs.models.relationships.identity import Identity
 
 MAX_LINES = 3  # of priors without a posterior
 MAX_LABELS = 6  # of one matrix that a message lists

@@ -24,7 +24,7 @@ import numpy as np
 from mmgibbs.build.estimable.contrasts import Contrasts
 from mmgibbs.build.estimable.forms import Form, Forms
 from mmgibbs.build.estimable.matrices import Block
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 
 MAX_BLOCKS_IN_ALL_SETS = 6  # beyond, sets of two and of all
 RANK = 1e-10  # eigenvalue in units of the variance itself, and of the largest

@@ -26,9 +26,9 @@ from mmgibbs.build.estimable.posterior import (
 )
 from mmgibbs.build.estimable.undetermined import find_undetermined
 from mmgibbs.errors import ModelError
-from mmgibbs.model.covariance import CovarianceModel
-from mmgibbs.model.design import Design
-from mmgibbs.model.residual import ResidualModel
+from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.design import Design
+from mmgibbs.models.residual import ResidualModel
 
 SIZES = (500, 1500)  # records of the parts that are looked at first
 CONTRASTS = (16, 64)  # of each trait, at least and at most

@@ -28,7 +28,7 @@ from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.relationships import Kin
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import GenotypeSource, RealGenotypes, Store, dosages, store_genotypes
-from mmgibbs.model.terms import Term
+from mmgibbs.models.terms import Term
 from pedigree.expected import ConditionalExpectation
 from pedigree.tables import counted
 

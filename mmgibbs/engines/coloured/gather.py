@@ -21,8 +21,8 @@ from numba.extending import overload
 from mmgibbs.equations.relationships import times_row
 from mmgibbs.equations.structured import TermLists
 from mmgibbs.machine.intrinsics import add_multiple, prefetch, set_multiple, stack_array
-from mmgibbs.model.relationships.base import UNKNOWN, Lists
-from mmgibbs.model.relationships.pedigree import PedigreeLists
+from mmgibbs.models.relationships.base import UNKNOWN, Lists
+from mmgibbs.models.relationships.pedigree import PedigreeLists
 from pedigree.kernels import kernel
 
 LANES = 128  # levels side by side: what is done once per group costs little, and the group's numbers stay in the cache

@@ -24,9 +24,9 @@ from mmgibbs.engines.coloured.record_rows import padded_width
 from mmgibbs.equations.structured import Records
 from mmgibbs.machine.intrinsics import add_multiple, positions_on_stack, prefetch, set_multiple, stack, stack_array
 from mmgibbs.machine.threads import Threads
-from mmgibbs.model.relationships.base import Lists
-from mmgibbs.model.relationships.identity import IdentityLists
-from mmgibbs.model.relationships.pedigree import PedigreeLists
+from mmgibbs.models.relationships.base import Lists
+from mmgibbs.models.relationships.identity import IdentityLists
+from mmgibbs.models.relationships.pedigree import PedigreeLists
 from pedigree.kernels import kernel
 
 AHEAD = np.uint64(24)  # levels ahead for which memory is asked

@@ -41,8 +41,8 @@ from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Argument, Device, DeviceArray, struct
 from mmgibbs.machine.gpu_queue import GpuQueue
-from mmgibbs.model.design import Design
-from mmgibbs.model.residual import Blocks, ClassBlocks
+from mmgibbs.models.design import Design
+from mmgibbs.models.residual import Blocks, ClassBlocks
 
 THREADS = 128  # per block, as in structured.cu
 FEW_PIECES = 16  # that a thread adds while a block of threads would still share them out

@@ -12,7 +12,7 @@ import numpy as np
 
 from mmgibbs.engines.coloured_gpu.source import REAL, kernel
 from mmgibbs.machine.device import struct
-from mmgibbs.model.design import CentringShift
+from mmgibbs.models.design import CentringShift
 
 if TYPE_CHECKING:
     from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine

@@ -17,7 +17,7 @@ from mmgibbs.equations.structured import StructuredEquations, TermLists
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import DeviceArray, Shape, struct
 from mmgibbs.machine.gpu_queue import GpuQueue
-from mmgibbs.model.relationships.base import Lists
+from mmgibbs.models.relationships.base import Lists
 
 PIECE = 2048  # entries of a list in one piece: 16 for each thread of a block
 LONG_VISITS = 32  # a thread that reads a list alone waits up to a microsecond for each entry

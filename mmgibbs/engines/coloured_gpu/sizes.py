@@ -8,7 +8,7 @@ from mmgibbs.engines.coloured_gpu.resident import LONG_VISITS
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine.gpu_queue import GpuQueue
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 
 STRANDS = 262_144  # of a sum over levels or records at most: a thread each
 SUMS = 1 << 23  # of all strands of sums that are made together: 64 MB

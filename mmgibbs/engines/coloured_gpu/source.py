@@ -13,7 +13,7 @@ import numpy as np
 
 from mmgibbs.draws.source import cuda_source
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.model.relationships.base import Lists
+from mmgibbs.models.relationships.base import Lists
 
 FOLDER = Path(__file__).resolve().parents[1] / "kernels"
 FILES = ("level.cu", "structured.cu", "moves.cu", "products.cu")

@@ -20,9 +20,9 @@ from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.coefficients import Blocks, coefficients
 from mmgibbs.likelihood.integrated import IntegratedLikelihood
 from mmgibbs.machine.memory import refuse_beyond_free
-from mmgibbs.model.covariance import full_block
-from mmgibbs.model.design import Design
-from mmgibbs.model.residual import stack_classes
+from mmgibbs.models.covariance import full_block
+from mmgibbs.models.design import Design
+from mmgibbs.models.residual import stack_classes
 
 Joined = tuple[tuple[Blocks | None, ...], tuple[Blocks, ...]]  # components that may covary, of terms and of residuals
 

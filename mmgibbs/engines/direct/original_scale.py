@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy
 
-from mmgibbs.model.design import CentringShift, Design
+from mmgibbs.models.design import CentringShift, Design
 
 
 def original_scale_rows(design: Design, active: list[np.ndarray]) -> tuple[np.ndarray, scipy.sparse.csr_array]:

@@ -20,7 +20,7 @@ from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.coefficients import Coefficients, Order, joined_coefficients
 from mmgibbs.machine.memory import free_bytes
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 
 ITERATED = 1.8e-6  # seconds of PCG for a column of an equation
 ORDERED = 1.0e-5  # seconds to make and to order the pattern of an equation

@@ -12,7 +12,7 @@ from mmgibbs.equations.base import layout
 from mmgibbs.likelihood.coefficients import Coefficients, joined_coefficients
 from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
 from mmgibbs.machine.speed import Tell, describe_duration, estimate_seconds
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 
 COLUMNS = 64  # right-hand sides at once
 MOST_EQUATIONS = 1_000_000  # of which the pattern of a factor is looked for, where nobody says how many

@@ -34,7 +34,7 @@ from mmgibbs.equations.records import compute_term_rhs
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.device import Device
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 
 
 class HybridEngine(HostState):

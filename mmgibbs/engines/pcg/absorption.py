@@ -28,8 +28,8 @@ from mmgibbs.engines.pcg.rows import AHEAD, RowProduct, fit_in_rows, sum_of_leve
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.intrinsics import add_multiple, prefetch, set_multiple, stack
 from mmgibbs.machine.threads import Threads
-from mmgibbs.model.relationships.base import UNKNOWN
-from mmgibbs.model.relationships.pedigree import PedigreeLists
+from mmgibbs.models.relationships.base import UNKNOWN
+from mmgibbs.models.relationships.pedigree import PedigreeLists
 from pedigree.kernels import kernel
 
 ASKED = 16  # progeny whose memory is asked for: more would drive out what is needed first

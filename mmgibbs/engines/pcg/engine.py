@@ -28,8 +28,8 @@ from mmgibbs.engines.pcg.solver import Columns, PcgSolver
 from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.threads import blas_threads
-from mmgibbs.model.design import Design
-from mmgibbs.model.residual import stack_classes
+from mmgibbs.models.design import Design
+from mmgibbs.models.residual import stack_classes
 from pedigree.kernels import kernel
 
 DRAWS_AT_ONCE = 8  # right-hand sides that share a pass; beyond that the vectors outgrow the caches again

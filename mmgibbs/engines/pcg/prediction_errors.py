@@ -46,10 +46,10 @@ from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.core import CoreLevels
 from mmgibbs.machine.speed import Lines, Tell, describe_duration
 from mmgibbs.machine.threads import blas_threads
-from mmgibbs.model.design import Design
-from mmgibbs.model.relationships.core import CoreBlock
-from mmgibbs.model.relationships.pedigree import Pedigree
-from mmgibbs.model.terms import Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.relationships.core import CoreBlock
+from mmgibbs.models.relationships.pedigree import Pedigree
+from mmgibbs.models.terms import Term
 
 SHARE_OF_ITERATIONS = 0.6  # of those that a solution to its last digits takes, with what is drawn
 TOLERANCE = 1e-4  # of delta, in posterior standard deviations: far below what any number of draws sees

@@ -21,8 +21,8 @@ from mmgibbs.equations.scaling import Scaling
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.intrinsics import add_multiple, prefetch, set_multiple, stack
 from mmgibbs.machine.threads import SHARES_PER_THREAD, Threads, equal_ranges
-from mmgibbs.model.relationships.identity import IdentityLists
-from mmgibbs.model.relationships.pedigree import PedigreeLists
+from mmgibbs.models.relationships.identity import IdentityLists
+from mmgibbs.models.relationships.pedigree import PedigreeLists
 from pedigree.kernels import kernel
 
 AHEAD = np.uint64(24)  # visits, or levels, ahead for which memory is asked

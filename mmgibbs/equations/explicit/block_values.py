@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock
-from mmgibbs.model.design import Design
-from mmgibbs.model.terms import Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.terms import Term
 from pedigree.kernels import kernel
 
 NOWHERE = np.uint32(0xFFFFFFFF)  # place of an element that is stored elsewhere

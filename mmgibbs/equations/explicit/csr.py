@@ -19,7 +19,7 @@ import numpy as np
 
 from mmgibbs.equations.base import Layout, layout, precisions
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock, unit_blocks
-from mmgibbs.model.design import Design
+from mmgibbs.models.design import Design
 from pedigree.kernels import kernel
 
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmgibbs.model.design import Design
-from mmgibbs.model.terms import Effect, Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.terms import Effect, Term
 from pedigree.kernels import kernel
 
 _NONE = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)

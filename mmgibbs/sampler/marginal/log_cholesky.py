@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmgibbs.model.covariance import CovarianceModel
-from mmgibbs.model.priors import HalfT, UniformHeritability
+from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.priors import HalfT, UniformHeritability
 from mmgibbs.sampler.interweave import jacobian_exponents
 from mmgibbs.sampler.mixed_model import MixedModel
 from pedigree.kernels import kernel

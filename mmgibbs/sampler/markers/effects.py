@@ -12,7 +12,7 @@ from mmgibbs.draws.normal import fill_pairs
 from mmgibbs.draws.purpose import MARKER, MARKER_CLASS, stream
 from mmgibbs.engines.base import HostState
 from mmgibbs.genotypes.products import CHUNK
-from mmgibbs.model.markers import Markers
+from mmgibbs.models.markers import Markers
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.interweave import draw_scaling

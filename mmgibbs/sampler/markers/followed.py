@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mmgibbs.model.markers import Markers
+from mmgibbs.models.markers import Markers
 from mmgibbs.posterior.moments import Moments, MomentsOfLocations
 from mmgibbs.posterior.thinned import ThinnedDraws
 from mmgibbs.sampler.markers.effects import MarkerEffects

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mmgibbs.engines.base import HostState
-from mmgibbs.model.markers import Markers, ResidualPolygenicVariance
+from mmgibbs.models.markers import Markers, ResidualPolygenicVariance
 from mmgibbs.posterior.parameters import matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel

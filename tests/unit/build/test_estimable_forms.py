@@ -16,8 +16,8 @@ from mmgibbs.build.estimable.matrices import list_estimated_blocks
 from mmgibbs.build.estimable.undetermined import find_undetermined
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
-from mmgibbs.model.covariance import CovarianceModel, full_block
-from mmgibbs.model.residual import ResidualModel
+from mmgibbs.models.covariance import CovarianceModel, full_block
+from mmgibbs.models.residual import ResidualModel
 
 
 def problem(name, is_doubled=False):

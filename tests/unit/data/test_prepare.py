@@ -12,8 +12,8 @@ from reference import dense
 
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, DataError
-from mmgibbs.model.relationships.identity import Identity
-from mmgibbs.model.relationships.user_inverse import SparseInverse
+from mmgibbs.models.relationships.identity import Identity
+from mmgibbs.models.relationships.user_inverse import SparseInverse
 
 PEDIGREE = """id,sire,dam
 calf1,bull,cow

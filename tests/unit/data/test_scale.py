@@ -11,7 +11,7 @@ from reference import dense
 
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ModelError
-from mmgibbs.model.terms import Flat, Normal
+from mmgibbs.models.terms import Flat, Normal
 
 BOTH = ("a", "b")
 

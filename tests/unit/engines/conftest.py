@@ -6,8 +6,8 @@ from helpers.host_device import build
 from reference import models
 
 from mmgibbs.engines.coloured_gpu.source import kernels, source
-from mmgibbs.model.relationships.identity import IdentityLists
-from mmgibbs.model.relationships.pedigree import PedigreeLists
+from mmgibbs.models.relationships.identity import IdentityLists
+from mmgibbs.models.relationships.pedigree import PedigreeLists
 
 REAL = {"double": np.dtype(np.float64), "single": np.dtype(np.float32)}
 

@@ -16,11 +16,11 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import Threads
-from mmgibbs.model.design import Design
-from mmgibbs.model.relationships.base import DenseBlock
-from mmgibbs.model.relationships.core import CoreBlock, parts_of_core
-from mmgibbs.model.relationships.single_step import SingleStep
-from mmgibbs.model.terms import Effect, Levels, Related, Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.relationships.base import DenseBlock
+from mmgibbs.models.relationships.core import CoreBlock, parts_of_core
+from mmgibbs.models.relationships.single_step import SingleStep
+from mmgibbs.models.terms import Effect, Levels, Related, Term
 from pedigree.partitioned import SubsetInverse, inverse_among
 from pedigree.relationship import relatives
 

@@ -5,9 +5,9 @@ import pytest
 from helpers.nvrtc import ARCHITECTURES, compiled
 
 from mmgibbs.engines.coloured_gpu.source import kernels, source
-from mmgibbs.model.relationships.identity import IdentityLists
-from mmgibbs.model.relationships.pedigree import PedigreeLists
-from mmgibbs.model.relationships.user_inverse import SparseLists
+from mmgibbs.models.relationships.identity import IdentityLists
+from mmgibbs.models.relationships.pedigree import PedigreeLists
+from mmgibbs.models.relationships.user_inverse import SparseLists
 
 
 def machine_code(specialisations, n_traits: int, real, pattern, architecture: str, output: str = "CUBIN") -> bytes:

@@ -24,8 +24,8 @@ from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError, ModelError
-from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
-from mmgibbs.model.design import CentringShift, Rescale
+from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
+from mmgibbs.models.design import CentringShift, Rescale
 from mmgibbs.posterior.moments import Moments
 from mmgibbs.sampler.chain import Chain, sample_chain
 from mmgibbs.sampler.mixed_model import MixedModel

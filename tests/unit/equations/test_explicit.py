@@ -8,9 +8,9 @@ from helpers.explicit_matrix import right_hand_side, scalar_block, sparse_matrix
 from reference import dense, models
 
 from mmgibbs.equations.explicit.csr import explicit_equations
-from mmgibbs.model.design import Design
-from mmgibbs.model.relationships.identity import Identity
-from mmgibbs.model.terms import Effect, Flat, Levels, Related, Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.relationships.identity import Identity
+from mmgibbs.models.terms import Effect, Flat, Levels, Related, Term
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 SINGLE = {"rtol": 1e-5, "atol": 1e-5}

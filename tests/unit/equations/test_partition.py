@@ -8,7 +8,7 @@ from mmgibbs.equations import partition as partition_module
 from mmgibbs.equations.nonzeros import count_nonzeros
 from mmgibbs.equations.partition import KINDS, count_blocks_by_colour, level_colours, partition
 from mmgibbs.errors import ModelError
-from mmgibbs.model.terms import Effect
+from mmgibbs.models.terms import Effect
 
 
 @pytest.mark.parametrize("name", models.NAMES)

@@ -12,9 +12,9 @@ from mmgibbs.equations import reading_order
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.reading_order import join, positions, reading_orders
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.model.relationships.groups import GroupedPedigree
-from mmgibbs.model.relationships.pedigree import Pedigree
-from mmgibbs.model.terms import Flat, Levels, Related
+from mmgibbs.models.relationships.groups import GroupedPedigree
+from mmgibbs.models.relationships.pedigree import Pedigree
+from mmgibbs.models.terms import Flat, Levels, Related
 from mmgibbs.simulation.simulate import beef_design, simulate_beef
 from pedigree.relationship import relatives
 

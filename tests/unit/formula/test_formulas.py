@@ -1,6 +1,7 @@
 """Formulas beside their analysis files, and what a formula cannot say."""
 
 import builtins
+import inspect
 import re
 from pathlib import Path
 
@@ -306,11 +307,13 @@ def test_a_model_prints_its_analysis_file(model):
         model.fit(fixed=["sex"])
 
 
-def test_the_package_of_the_model_can_be_called():
-    import mmgibbs.model.labels  # from here on `mmgibbs.model` is the package
-
-    records = SHEEP / "shearings.csv"
-    assert isinstance(mmgibbs.model("fleece_weight ~ 1", records), mmgibbs.Model)
+def test_the_function_makes_the_model_of_its_arguments():
+    arguments = ("fleece_weight ~ age + (1 | animal)", SHEEP / "shearings.csv", SHEEP / "pedigree.csv")
+    keywords = {"family": "gaussian", "weights": "fleece_weight", "name": "fleece"}
+    model = mmgibbs.model(*arguments, **keywords)
+    assert isinstance(model, mmgibbs.Model)
+    assert model.analysis == mmgibbs.Model(*arguments, **keywords).analysis
+    assert inspect.signature(mmgibbs.model).parameters == inspect.signature(mmgibbs.Model).parameters
 
 
 def test_a_formula_without_a_keyword_is_explained():

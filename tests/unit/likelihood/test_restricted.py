@@ -9,8 +9,8 @@ from reference import dense, models
 
 import mmgibbs.likelihood.restricted as module
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
-from mmgibbs.model.residual import ResidualModel, fold_classes
+from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
+from mmgibbs.models.residual import ResidualModel, fold_classes
 from mmgibbs.reml.elements import free_elements, starting_variances
 from mmgibbs.reml.information import average_information, gradient
 from mmgibbs.reml.units import model_units

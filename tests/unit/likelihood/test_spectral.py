@@ -14,8 +14,8 @@ from mmgibbs.engines.direct.standard_errors import original_scale_sd
 from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.restricted import RestrictedLikelihood
-from mmgibbs.model.design import CentringShift, Rescale
-from mmgibbs.model.relationships.genomic import Genomic
+from mmgibbs.models.design import CentringShift, Rescale
+from mmgibbs.models.relationships.genomic import Genomic
 from mmgibbs.reml.elements import free_elements
 from mmgibbs.reml.estimate import estimate
 from mmgibbs.reml.information import average_information, gradient

@@ -282,7 +282,7 @@ def test_kernels_and_all_that_they_import_count(tmp_path):
 def test_the_program_has_its_kernels_among_them():
     sources = set(sources_of_kernels(ROOT))
     assert {
-        "mmgibbs.draws.philox", "mmgibbs.model.design", "pedigree.relationship", "mmgibbs.machine.threads",
+        "mmgibbs.draws.philox", "mmgibbs.models.design", "pedigree.relationship", "mmgibbs.machine.threads",
     } <= sources  # fmt: skip
     assert not {"mmgibbs.cli", "mmgibbs.config.load", "mmgibbs.report.page"} & sources
 

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from reference import models, tabular
 
-from mmgibbs.model.relationships.selfing import SelfedPedigree
+from mmgibbs.models.relationships.selfing import SelfedPedigree
 from pedigree.errors import PedigreeError
 from pedigree.inbreeding import inbreeding, inbreeding_with_selfing
 from pedigree.read import read_pedigree

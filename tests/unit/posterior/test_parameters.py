@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mmgibbs.model.relationships.identity import Identity
-from mmgibbs.model.relationships.pedigree import Pedigree
-from mmgibbs.model.terms import Effect, Levels, Related, Term
+from mmgibbs.models.relationships.identity import Identity
+from mmgibbs.models.relationships.pedigree import Pedigree
+from mmgibbs.models.terms import Effect, Levels, Related, Term
 from mmgibbs.posterior.parameters import ResidualInfo, TermInfo, matrix_name, named_parameters, term_info
 from pedigree.relationship import relatives
 

@@ -10,7 +10,7 @@ from unit.likelihood.test_restricted import CLASSES, example_of, likelihood_of, 
 
 import mmgibbs.reml.units as module
 from mmgibbs.errors import ModelError
-from mmgibbs.model.terms import Related
+from mmgibbs.models.terms import Related
 from mmgibbs.reml.elements import free_elements, starting_variances
 from mmgibbs.reml.units import model_units
 

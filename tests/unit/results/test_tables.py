@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 
 from mmgibbs.data.prepared import LevelLabels
-from mmgibbs.model.design import Design
-from mmgibbs.model.relationships.groups import GroupedPedigree
-from mmgibbs.model.relationships.identity import Identity
-from mmgibbs.model.relationships.pedigree import Pedigree
-from mmgibbs.model.relationships.user_inverse import SparseInverse
-from mmgibbs.model.terms import Effect, Flat, Levels, Related, Term
+from mmgibbs.models.design import Design
+from mmgibbs.models.relationships.groups import GroupedPedigree
+from mmgibbs.models.relationships.identity import Identity
+from mmgibbs.models.relationships.pedigree import Pedigree
+from mmgibbs.models.relationships.user_inverse import SparseInverse
+from mmgibbs.models.terms import Effect, Flat, Levels, Related, Term
 from mmgibbs.posterior.moments import PooledMoments
 from mmgibbs.posterior.summary import summary_table
 from mmgibbs.results.tables import SOLUTION_COLUMNS, SUMMARY_COLUMNS, solutions_frame, summary_frame

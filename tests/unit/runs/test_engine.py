@@ -22,7 +22,7 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.engines import costs
 from mmgibbs.errors import DeviceError
 from mmgibbs.likelihood.integrated import IntegratedLikelihood
-from mmgibbs.model.covariance import diagonal_blocks
+from mmgibbs.models.covariance import diagonal_blocks
 from mmgibbs.runs.mixed_model_chains import MixedModelFactory
 from mmgibbs.sampler.memory import bytes_of_results, bytes_per_chain
 from mmgibbs.sampler.schedule import Schedule

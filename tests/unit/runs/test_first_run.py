@@ -17,8 +17,8 @@ from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.machine.compiling import compiling_message
-from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
-from mmgibbs.model.residual import ResidualModel
+from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
+from mmgibbs.models.residual import ResidualModel
 from mmgibbs.runs import first_run
 from mmgibbs.runs.mixed_model_chains import MixedModelFactory
 from mmgibbs.runs.progress import Console

@@ -18,9 +18,9 @@ from mmgibbs.data.relationships_by_core import products_suffice
 from mmgibbs.engines.pcg import solver
 from mmgibbs.errors import DataError, ModelError
 from mmgibbs.machine.threads import blas_threads
-from mmgibbs.model.relationships import core
-from mmgibbs.model.relationships.base import DenseBlock
-from mmgibbs.model.relationships.core import CoreBlock
+from mmgibbs.models.relationships import core
+from mmgibbs.models.relationships.base import DenseBlock
+from mmgibbs.models.relationships.core import CoreBlock
 
 N, SNPS, GENOTYPED = 90, 200, 60
 TWO = [[2.0, 0.3], [0.3, 1.0]]

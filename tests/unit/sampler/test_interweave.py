@@ -13,8 +13,8 @@ from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.model.covariance import CovarianceModel, diagonal_blocks, full_block
-from mmgibbs.model.markers import JointPriorSpec
+from mmgibbs.models.covariance import CovarianceModel, diagonal_blocks, full_block
+from mmgibbs.models.markers import JointPriorSpec
 from mmgibbs.sampler import interweave
 from mmgibbs.sampler.chain import sample_chain
 from mmgibbs.sampler.covariances import CovarianceMatrices

@@ -16,8 +16,8 @@ from mmgibbs.engines.direct.engine import MarginalEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
-from mmgibbs.model.covariance import CovarianceModel, diagonal_blocks, full_block
-from mmgibbs.model.priors import HalfT, UniformHeritability
+from mmgibbs.models.covariance import CovarianceModel, diagonal_blocks, full_block
+from mmgibbs.models.priors import HalfT, UniformHeritability
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.covariances import starting_matrices
 from mmgibbs.sampler.marginal.moves import AUTOREGRESSION, GRADIENT, INDEPENDENCE, SURROGATE, WALK, Shape, log_t

@@ -15,7 +15,7 @@ from reference.dense import build
 from mmgibbs.config import load_config
 from mmgibbs.engines.direct import solver
 from mmgibbs.machine.threads import Threads
-from mmgibbs.model.relationships.groups import GroupedPedigree
+from mmgibbs.models.relationships.groups import GroupedPedigree
 from mmgibbs.validation import lr
 from mmgibbs.validation.evaluation import evaluate, evaluate_masked, random_solutions, read_recorded
 from mmgibbs.validation.lr import SharedElimination, divide_replicates, simulated_sums

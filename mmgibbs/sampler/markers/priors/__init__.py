@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 
 from mmgibbs.errors import ModelError, nearest
-from mmgibbs.model.markers import MarkerPriorSpec
+from mmgibbs.models.markers import MarkerPriorSpec
 from mmgibbs.sampler.markers.priors.base import MarkerPrior, Site
 from mmgibbs.sampler.markers.priors.bayes_a import OwnVariances, OwnVariancesOrZero
 from mmgibbs.sampler.markers.priors.bayes_r import Classes

@@ -13,7 +13,7 @@ import numpy as np
 
 from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.purpose import MARKER_SHARES, stream
-from mmgibbs.model.markers import MarkerPriorSpec
+from mmgibbs.models.markers import MarkerPriorSpec
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.markers.priors.base import Effects, Mixture, Normals, ScalePrior, Site, gamma_scale
 from mmgibbs.sampler.markers.priors.common import Shares, chi_squares

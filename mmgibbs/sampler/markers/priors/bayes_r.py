@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmgibbs.model.markers import MarkerPriorSpec
+from mmgibbs.models.markers import MarkerPriorSpec
 from mmgibbs.sampler.markers.priors.base import Effects, Mixture, Site
 from mmgibbs.sampler.markers.priors.common import CommonVariance, Shares
 

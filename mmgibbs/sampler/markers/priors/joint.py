@@ -11,8 +11,8 @@ import numpy as np
 
 from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.purpose import MARKER_SHARES, stream
-from mmgibbs.model.covariance import CovarianceModel, full_block
-from mmgibbs.model.markers import JointPriorSpec
+from mmgibbs.models.covariance import CovarianceModel, full_block
+from mmgibbs.models.markers import JointPriorSpec
 from mmgibbs.sampler.covariances import START_SCALES, draw_covariance
 from mmgibbs.sampler.interweave import CholeskyPrior, cholesky_prior
 from mmgibbs.sampler.markers.priors.base import Site

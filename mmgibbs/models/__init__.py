@@ -1,0 +1,1 @@
+"""What is sampled, as plain data: design, terms, covariance matrices."""

@@ -1,0 +1,120 @@
+"""Full conditionals of the covariance matrices: inverse Wishart, and scaled inverse chi-square as its k = 1 case.
+
+    G | .  ~ IW(nu + q, S + Theta' K^-1 Theta)              R | .  ~ IW(nu + n, S + sum_r w_r e_r e_r')
+
+IW(nu, S) has density proportional to |G|^(-(nu+k+1)/2) exp(-tr(S G^-1)/2) and mean S/(nu-k-1). The flat prior is nu =
+-(k+1), S = 0. The sums of squares and products come from an engine, missing residuals augmented (engines/augment.py).
+Where components may not covary (`structure: diagonal`, traits never recorded together) each block of the matrix has an
+IW of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mmgibbs.errors import ModelError
+from mmgibbs.models.priors import ScalePrior
+from mmgibbs.models.structures.base import Structure
+
+
+@dataclass(frozen=True)
+class CovarianceModel:
+    """A covariance matrix of the model: where it starts, whether it moves, its prior and the blocks that may covary."""
+
+    start: np.ndarray  # (k, k)
+    fixed: bool
+    blocks: tuple[tuple[int, ...], ...]  # a partition of 0 ... k - 1
+    df: float | None = None  # nu; None: flat, -(k_b + 1) in each block
+    scale: np.ndarray | None = None  # S (k, k)
+    name: str = ""  # of its term, or 'residual', for messages
+    df_beyond_size: bool = False  # nu is df plus the size of each block, as given by a scale prior
+    unit: tuple[int, ...] = ()  # components whose variance is 1 by convention: traits in categories
+    scale_prior: ScalePrior | None = None  # in place of df and scale
+    structure: Structure | None = None  # G is a function of fewer parameters, which have priors of their own
+
+    @cached_property
+    def size_of_block(self) -> np.ndarray:
+        """(k,) of the block that each component is in."""
+        size = np.zeros(len(self.start), int)
+        for block in self.blocks:
+            size[list(block)] = len(block)
+        return size
+
+    def given(self, a: np.ndarray) -> CovarianceModel:
+        """The model given the auxiliary variables of its scale prior: an inverse Wishart."""
+        if self.scale_prior is None:
+            return self
+        df, scale = self.scale_prior.inverse_wishart(a)
+        return CovarianceModel(self.start, self.fixed, self.blocks, df, scale, self.name, True, self.unit)
+
+    @property
+    def flat(self) -> bool:
+        return self.df is None and self.scale_prior is None and self.structure is None
+
+    def prior(self, block: tuple[int, ...]) -> tuple[float, np.ndarray]:
+        """nu and S of one block."""
+        k = len(block)
+        if self.df is None:
+            return -(k + 1.0), np.zeros((k, k))
+        nu = float(self.df) + (k if self.df_beyond_size else 0)
+        assert self.scale is not None, "it comes with df"
+        return nu, self.scale if k == len(self.start) else np.asarray(self.scale)[np.ix_(block, block)]
+
+    @cached_property
+    def block_priors(self) -> tuple[tuple[float, np.ndarray], ...]:
+        """nu and S of each block."""
+        return tuple(self.prior(block) for block in self.blocks)
+
+
+def full_block(k: int) -> tuple[tuple[int, ...], ...]:
+    return (tuple(range(k)),)
+
+
+def diagonal_blocks(k: int) -> tuple[tuple[int, ...], ...]:
+    return tuple((i,) for i in range(k))
+
+
+def blocks_recorded_together(patterns: np.ndarray, structure: str = "full") -> tuple[tuple[int, ...], ...]:
+    """Traits in one block are joined by records that observe both;
+    residuals of traits never recorded together cannot covary.
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    T = patterns.shape[1]
+    if structure == "diagonal":
+        return diagonal_blocks(T)
+    together = patterns.astype(np.int64).T @ patterns.astype(np.int64) > 0
+    _, label = connected_components(together, directed=False)
+    return tuple(tuple(int(t) for t in np.flatnonzero(label == b)) for b in sorted(set(label), key=list(label).index))
+
+
+def check_posterior_exists(
+    name: str, model: CovarianceModel, n: dict[tuple[int, ...], int] | int, what: str = "levels"
+) -> list[str]:
+    """Refuse a conditional from which nothing can be drawn; return a warning where its mean does not exist.
+
+    `n` counts levels or records.
+    """
+    notes: list[str] = []
+    if model.fixed or model.scale_prior is not None or model.structure is not None:  # which is proper
+        return notes
+    for block in model.blocks:
+        k, count = len(block), n if isinstance(n, int) else n[block]
+        nu, _ = model.prior(block)
+        problem = (
+            f"prior df {nu:g} plus {count} {what if count != 1 else what[:-1]} gives {nu + count:g} degrees of freedom"
+        )
+        if nu + count <= k - 1:
+            raise ModelError(
+                f"variances.{name}: the posterior does not exist: {problem}, "
+                f"needed more than {k - 1} for a {k} x {k} matrix; give a prior with df above {k - 1 - count}, or "
+                "fix it"
+            )
+        if nu + count <= k + 1:
+            notes.append(
+                f"variances.{name}: the posterior mean may not exist: {problem}, a mean needs more than {k + 1}"
+            )
+    return notes

@@ -1,0 +1,137 @@
+"""Compound symmetry and AR1: G = D C(rho) D, D the standard deviations, which are free or equal.
+
+    compound_symmetry    C_ij = rho,           -1/(k - 1) < rho < 1
+    ar1                  C_ij = rho^|i - j|,   |rho| < 0.995
+
+rho is uniform over its range, standard deviations are half-t.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mmgibbs.models.structures.base import SMALLEST_SHARE, log_half_t
+
+MAX_AR1 = 0.995  # at 1 the matrix is singular
+
+
+@dataclass(frozen=True)
+class Correlated(ABC):
+    """phi = (log sd of each component or of all, x), rho = low + (high - low) / (1 + exp(-x))."""
+
+    kind: ClassVar[str]
+
+    k: int
+    equal: bool
+    sd_scale: np.ndarray  # (k,) scale of the half-t prior of each standard deviation
+    nu: float = 2.0
+
+    @property
+    def n_sd(self) -> int:
+        return 1 if self.equal else self.k
+
+    @property
+    def free(self) -> np.ndarray:
+        return np.ones(self.n_sd + 1, bool)
+
+    @property
+    @abstractmethod
+    def bounds(self) -> tuple[float, float]:
+        """Smallest and largest rho."""
+
+    @abstractmethod
+    def correlations(self, rho: float) -> tuple[np.ndarray, np.ndarray]:
+        """C(rho) and dC/drho, (k, k) each."""
+
+    def rho(self, phi: np.ndarray) -> np.ndarray:
+        """Of draws (..., p)."""
+        low, high = self.bounds
+        return low + (high - low) / (1 + np.exp(-phi[..., -1]))
+
+    def _sd(self, phi: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(np.exp(phi[: self.n_sd]), self.k)
+
+    def matrix(self, phi: np.ndarray) -> np.ndarray:
+        sd = self._sd(phi)
+        return self.correlations(float(self.rho(phi)))[0] * sd[:, None] * sd
+
+    def derivatives(self, phi: np.ndarray) -> np.ndarray:
+        sd, rho = self._sd(phi), float(self.rho(phi))
+        C, slope = self.correlations(rho)
+        G = C * sd[:, None] * sd
+        out = np.zeros((self.n_sd + 1, self.k, self.k))
+        for i in range(self.k):
+            j = 0 if self.equal else i
+            out[j, i] += G[i]
+            out[j, :, i] += G[:, i]
+        low, high = self.bounds
+        out[-1] = slope * sd[:, None] * sd * (rho - low) * (high - rho) / (high - low)
+        return out
+
+    def start(self, C: np.ndarray) -> np.ndarray:
+        sd = np.sqrt(np.diag(C))
+        correlations = C / sd[:, None] / sd
+        neighbours = np.diag(correlations, 1).mean() if self.k > 1 else 0.0
+        low, high = self.bounds
+        share = np.clip((neighbours - low) / (high - low), 0.05, 0.95)
+        log_sd = [np.log(sd).mean()] if self.equal else np.log(sd)
+        return np.array([*log_sd, np.log(share / (1 - share))])
+
+    def rescaled(self, phi: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        return phi + np.append(np.log(scale[: self.n_sd]), 0.0)
+
+    def log_jacobian(self, scale: np.ndarray) -> float:
+        """Of x -> x, log sd -> log sd + log scale."""
+        return -float(np.sum(np.log(scale[: self.n_sd])))
+
+    def log_prior(self, phi: np.ndarray) -> float:
+        x = abs(phi[-1])
+        of_rho = -x - 2 * np.log1p(np.exp(-x))  # of x where rho is uniform
+        return log_half_t(phi[: self.n_sd], self.nu, self.sd_scale[: self.n_sd]) + float(of_rho)
+
+    def units(self, sd: np.ndarray) -> np.ndarray:
+        return np.ones(self.n_sd + 1)
+
+    def bounded_names(self, labels: tuple[str, ...]) -> Sequence[str]:
+        return [*(f"var[{label}]" for label in labels[: self.n_sd]), ""]
+
+    def lower_bounds(self, sd: np.ndarray) -> np.ndarray:
+        return np.append(np.log(SMALLEST_SHARE * sd[: self.n_sd]), -np.inf)
+
+    def named(self, phi: np.ndarray, labels: tuple[str, ...]) -> Mapping[str, np.ndarray]:
+        return {"rho": self.rho(phi)}
+
+
+@dataclass(frozen=True)
+class CompoundSymmetry(Correlated):
+    """All pairs of components have the same correlation."""
+
+    kind: ClassVar[str] = "compound_symmetry"
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return (-1 / (self.k - 1), 1.0)
+
+    def correlations(self, rho: float) -> tuple[np.ndarray, np.ndarray]:
+        off_diagonal = 1.0 - np.eye(self.k)
+        return np.eye(self.k) + rho * off_diagonal, off_diagonal
+
+
+@dataclass(frozen=True)
+class Autoregressive(Correlated):
+    """Correlations fall with the distance in the order of the components."""
+
+    kind: ClassVar[str] = "ar1"
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return (-MAX_AR1, MAX_AR1)
+
+    def correlations(self, rho: float) -> tuple[np.ndarray, np.ndarray]:
+        lag = np.abs(np.subtract.outer(np.arange(self.k), np.arange(self.k)))
+        return rho**lag, lag * rho ** np.maximum(lag - 1, 0)

@@ -1,0 +1,206 @@
+"""Terms: how records meet levels (the incidence), and what is known of the levels' effects beforehand (the prior).
+
+A *term* holds q levels with k components each, Theta (q x k), and adds W_ri theta_i,l(r) to record r. Its incidence is
+`Levels`: effects, each of which brings one level per record and either the constant 1 or m covariates; the pairs
+(effect, covariate) are the *regressors*, numbered effect by effect. Components run effect by effect, then trait by
+trait, then coefficient by coefficient, so component c has a trait t(c) and a regressor a(c), and
+
+    W_ri[t, c] = z_r,a(c)   where t = t(c),   else 0.
+
+Its prior is one of
+
+    Flat            fixed effects: precision 0
+    Normal(P)       fixed effects: precision I (x) P, never sampled
+    Related(K)      random effects: Theta ~ MN(0, K (x) G), precision K^-1 (x) G^-1; G is a parameter, whose own model
+                    is models/covariance.py
+
+Another incidence (the columns of genotypes) offers what `Levels` does: n_levels, n_components, n_regressors and the
+trait and regressor of each component.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from mmgibbs.models.relationships.base import Relationship
+from mmgibbs.models.relationships.identity import Identity
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One way in which records meet the levels of a term: 'direct' through the animal, 'maternal' through its dam."""
+
+    name: str  # '' where the term has one unnamed effect
+    level: np.ndarray  # (n,) int32 level of each record; -1: the record does not meet this effect
+    traits: tuple[int, ...]  # the traits that it acts on
+    covariates: np.ndarray | None = None  # (n, m) float64; None: the constant 1 (m = 1)
+    coefficients: tuple[str, ...] = ("",)  # (m,) label of each covariate, as reported
+
+    @property
+    def n_regressors(self) -> int:
+        return 1 if self.covariates is None else self.covariates.shape[1]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Incidence: each effect brings one of q levels per record. Its arrays are made once, and not changed."""
+
+    effects: tuple[Effect, ...]
+    n_levels: int  # q, unknown-parent groups included
+
+    @cached_property
+    def component_effect(self) -> np.ndarray:
+        """(k,) int64: the effect of each component."""
+        return np.array(
+            [i for i, e in enumerate(self.effects) for _ in e.traits for _ in range(e.n_regressors)], np.int64
+        )
+
+    @cached_property
+    def component_trait(self) -> np.ndarray:
+        """(k,) int64: t(c)."""
+        return np.array([t for e in self.effects for t in e.traits for _ in range(e.n_regressors)], np.int64)
+
+    @cached_property
+    def component_regressor(self) -> np.ndarray:
+        """(k,) int64: a(c)."""
+        first = np.cumsum([0] + [e.n_regressors for e in self.effects])
+        return np.array(
+            [first[i] + j for i, e in enumerate(self.effects) for _ in e.traits for j in range(e.n_regressors)],
+            np.int64,
+        )
+
+    @cached_property
+    def regressor_effect(self) -> np.ndarray:
+        """(m,) int64: the effect that each regressor belongs to."""
+        return np.array([i for i, e in enumerate(self.effects) for _ in range(e.n_regressors)], np.int64)
+
+    @cached_property
+    def n_components(self) -> int:
+        return sum(len(e.traits) * e.n_regressors for e in self.effects)
+
+    @cached_property
+    def n_regressors(self) -> int:
+        return sum(e.n_regressors for e in self.effects)
+
+
+@dataclass(frozen=True)
+class Flat:
+    """A fixed term: precision 0."""
+
+    kind: ClassVar[str] = "fixed"
+    precision: ClassVar[None] = None
+
+
+@dataclass(frozen=True)
+class Normal:
+    """A fixed term whose levels are N(0, P^-1) each."""
+
+    precision: np.ndarray  # P, (k, k); zero rows and columns: flat for that component
+
+    kind: ClassVar[str] = "fixed"
+
+
+@dataclass(frozen=True)
+class Related:
+    """A random term: its effects share one covariance matrix G, its levels the relationship matrix K."""
+
+    relationship: Relationship
+
+    kind: ClassVar[str] = "random"
+    precision: ClassVar[None] = None
+
+
+@dataclass(frozen=True)
+class Term:
+    """A fixed effect, or the random effects that share one covariance matrix: Incidence x Prior."""
+
+    name: str
+    incidence: Levels
+    prior: Flat | Normal | Related = Flat()
+    active: np.ndarray | None = None  # (q, k) bool; False: set to 0 (dropped, or without records); None: all active
+
+    def __post_init__(self) -> None:
+        assert self.relationship.n_levels == self.n_levels, f"{self.name}: K is of another size than Theta"
+
+    @property
+    def kind(self) -> str:
+        """'fixed' or 'random'."""
+        return self.prior.kind
+
+    @property
+    def relationship(self) -> Relationship:
+        """K; of fixed effects the identity, as their levels are independent."""
+        return self.prior.relationship if isinstance(self.prior, Related) else Identity(self.n_levels)
+
+    @property
+    def prior_precision(self) -> np.ndarray | None:
+        """(k, k) of a fixed term; None where it is flat, and of a random term."""
+        return self.prior.precision
+
+    @cached_property
+    def fixed_precision(self) -> np.ndarray:
+        """(k, k) float64 of a fixed term, 0 where it is flat."""
+        k, precision = self.n_components, self.prior_precision
+        return np.zeros((k, k)) if precision is None else np.asarray(precision, np.float64)
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        return self.incidence.effects
+
+    @property
+    def n_levels(self) -> int:
+        return self.incidence.n_levels
+
+    @property
+    def component_effect(self) -> np.ndarray:
+        return self.incidence.component_effect
+
+    @property
+    def component_trait(self) -> np.ndarray:
+        return self.incidence.component_trait
+
+    @property
+    def component_regressor(self) -> np.ndarray:
+        return self.incidence.component_regressor
+
+    @property
+    def regressor_effect(self) -> np.ndarray:
+        return self.incidence.regressor_effect
+
+    @property
+    def n_components(self) -> int:
+        return self.incidence.n_components
+
+    @property
+    def n_regressors(self) -> int:
+        return self.incidence.n_regressors
+
+    @property
+    def n_groups(self) -> int:
+        """The last n_groups levels are unknown-parent groups."""
+        return self.relationship.n_groups
+
+    @property
+    def groups_fixed(self) -> bool:
+        return self.relationship.groups_fixed
+
+    @property
+    def n_equations(self) -> int:
+        """Equations in force: components set to 0 are not counted."""
+        return self.n_levels * self.n_components if self.active is None else int(np.count_nonzero(self.active))
+
+    @property
+    def n_prior_levels(self) -> int:
+        """Levels that count as degrees of freedom of an inverse-Wishart: fixed unknown-parent groups never do, nor do
+        levels that are set to 0."""
+        n = self.n_without_fixed_groups
+        return n if self.active is None else int(np.count_nonzero(self.active[:n].any(axis=1)))
+
+    @property
+    def n_without_fixed_groups(self) -> int:
+        """The levels that stand before fixed unknown-parent groups: all where there are none."""
+        return self.n_levels - (self.n_groups if self.groups_fixed else 0)
