@@ -1,108 +1,48 @@
-"""A mixed model from its analysis: tables -> design -> equations -> chains, or BLUP -> tables of what was found."""
+"""A mixed model that is ready to be solved: by Gibbs sampling, as BLUP, or by REML."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import combinations
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
-from mmgibbs.build.assemble import Assembled, assemble
-from mmgibbs.build.decisions import candidate_ids, decision_facts, decision_notes, read_decisions, short_batches
-from mmgibbs.build.engine import ChosenEngine, choose_engine
-from mmgibbs.build.genotyped import files_of_genotyped
+from mmgibbs.build.assemble import Assembled
+from mmgibbs.build.decisions import decision_facts, decision_notes, short_batches
+from mmgibbs.build.engine import ChosenEngine
 from mmgibbs.build.level_names import name_levels
-from mmgibbs.build.memory_estimate import refuse_sampling_beyond_memory, refuse_solving_beyond_memory
-from mmgibbs.build.observed_scale import read_probabilities
-from mmgibbs.build.pev_samples import PevSamples, error_columns, shares_of_variance, words_of_samples
+from mmgibbs.build.pev_samples import PevSamples, shares_of_variance, words_of_samples
 from mmgibbs.build.predictive import extreme_levels, liability_facts
-from mmgibbs.build.targets import StoppingRule, check_targets, stopping_rule
-from mmgibbs.build.totals import totals_frame, with_totals
-from mmgibbs.build.trends import birth_year_averages
-from mmgibbs.build.windows import files_of_windows
+from mmgibbs.build.targets import StoppingRule, stopping_rule
 from mmgibbs.config import Analysis
-from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.engines.choice import EngineChoice
-from mmgibbs.engines.direct.standard_errors import MONTE_CARLO, MOST_EQUATIONS, affordable_posterior_sd, posterior_sd
-from mmgibbs.equations.partition import partition
+from mmgibbs.engines.direct.standard_errors import MONTE_CARLO, MOST_EQUATIONS
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
 from mmgibbs.errors import ModelError, Stopped
 from mmgibbs.machine.signals import StopSignals
-from mmgibbs.machine.speed import Lines, Tell, describe_duration, estimate_seconds
-from mmgibbs.machine.threads import Threads, cores
-from mmgibbs.models.labels import component_labels
-from mmgibbs.models.markers import Markers
+from mmgibbs.machine.speed import describe_duration, estimate_seconds
+from mmgibbs.machine.threads import cores
 from mmgibbs.posterior.decisions import Decided
 from mmgibbs.posterior.moments import LONG_ENOUGH, PooledMoments, pool
 from mmgibbs.posterior.parameters import named_parameters
-from mmgibbs.posterior.probabilities import Probabilities
-from mmgibbs.posterior.result import (
-    ChainResult,
-    pooled,
-    pooled_by_prefix,
-    posterior_mean,
-    sample_stats,
-    stacked_draws,
-)
-from mmgibbs.posterior.summary import LevelDraws, summary_table
-from mmgibbs.posterior.thinned import KeptDraws
-from mmgibbs.reml.estimate import Estimates, estimate
-from mmgibbs.results.animals import animals_file
-from mmgibbs.results.decisions import candidates_frame, decision_files, response_frame
-from mmgibbs.results.marker_draws import marker_draws_file
-from mmgibbs.results.markers import (
-    breeding_values_frame,
-    markers_file,
-    prior_variances,
-    second_moments,
-    shared_moments,
-    variance_of_missing,
-)
-from mmgibbs.results.predictive import predicted_files, predicted_frame
-from mmgibbs.results.tables import LevelColumns, sd_column, solutions_frame, summary_frame
+from mmgibbs.posterior.result import ChainResult, pooled, pooled_by_prefix, sample_stats, stacked_draws
+from mmgibbs.reml.estimate import estimate
+from mmgibbs.runs.blup import errors_of_solutions, solve_equations
 from mmgibbs.runs.chains import Executor
+from mmgibbs.runs.estimates import PosteriorEstimates
+from mmgibbs.runs.mixed_model_tables import MixedModelTables
 from mmgibbs.runs.place import RunFolder
-from mmgibbs.runs.problem import Clock, Sampled, Tables, sample
+from mmgibbs.runs.problem import Sampled, Tables, sample
 from mmgibbs.runs.progress import Console
-from mmgibbs.runs.record import model_counts, model_record
-from mmgibbs.runs.reml import RemlWatch, draws_by_name, estimates_table, stopped_words
+from mmgibbs.runs.record import model_record
+from mmgibbs.runs.reml import RemlWatch, draws_by_name, stopped_words
 from mmgibbs.sampler.schedule import Schedule
 from pedigree.messages import split_messages
 
 WITHOUT_ERRORS = "prediction error variances and reliabilities, which were not computed yet"
 EARLY_FROM_EQUATIONS = 5_000  # solutions are written before their errors are computed, which take seconds from here
 SHARE_OF_DIAGONALS = 0.15  # of the speed of matrix products that the diagonal of H reaches
-
-if TYPE_CHECKING:
-    from mmgibbs.engines.pcg.prediction_errors import MonteCarloPev
-    from mmgibbs.engines.pcg.solver import PcgSolver, Solution
-
-
-@dataclass(frozen=True)
-class PosteriorEstimates:
-    """Posterior moments of every level, and the draws of the covariance matrices."""
-
-    moments: PooledMoments
-    draws: dict[str, np.ndarray]  # covariance matrices by name, (chains, draws, ...)
-    facts: dict  # for run.json
-    levels: dict[str, np.ndarray] = field(default_factory=dict)  # (chains, draws, levels, k) of chosen levels
-    averages: dict[str, np.ndarray] = field(default_factory=dict)  # (chains, draws, birth years, k)
-    markers: dict[str, PooledMoments] = field(default_factory=dict)  # of effects, breeding values, chances of classes
-    states: dict[str, PooledMoments] = field(default_factory=dict)  # of SNPs over several traits
-    totals: dict[str, PooledMoments] = field(default_factory=dict)  # number of the trait -> of total breeding values
-    effects: dict[str, KeptDraws] = field(default_factory=dict)  # some draws of SNP effects
-    slopes: dict[str, KeptDraws] = field(default_factory=dict)  # number of the trait -> of J, of the same draws
-    statistics: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (chains, draws), for /sample_stats
-    probabilities: dict[str, PooledMoments] = field(default_factory=dict)  # trait -> of every level
-    decided: Decided | None = None
-    estimates: Estimates | None = None  # by REML
-    pev: MonteCarloPev | None = None  # by Monte Carlo, of BLUP
-    notes: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -336,98 +276,10 @@ class MixedModelProblem:
         console.say_all(fitted.notes)
         return result
 
-    # What was found, as tables
+    # Results
 
     def tables(self, estimates: PosteriorEstimates) -> Tables:
-        terms, matrices = self.assembled.terms, estimates.draws
-        parameters = named_parameters(terms, matrices, self.assembled.residual, self.assembled.markers)
-        means = {t.name: posterior_mean(matrices[t.matrix]) for t in terms}
-        candidates, response = self._decision_tables(estimates)
-        design = self.prepared.design
-        breeding_values = [
-            breeding_values_frame(m, labels, estimates.markers[m.key], matrices, design.traits).with_columns(
-                pl.Series(name, values) for name, values in self._genomic_probabilities(estimates, j).items()
-            )
-            for j, (m, labels) in enumerate(zip(design.markers, self.prepared.markers, strict=True))
-        ]
-        more = self._probability_columns(estimates) if estimates.pev is None else error_columns(estimates.pev)
-        solutions = solutions_frame(self.prepared, estimates.moments, means, more)
-        return Tables(
-            summary=summary_frame(
-                summary_table(parameters.draws, parameters.fixed)
-                if estimates.estimates is None
-                else estimates_table(estimates.estimates, self.assembled)
-            ),
-            solutions=pl.concat([solutions, *breeding_values, *self._totals(estimates)], how="diagonal"),
-            decisions=candidates,
-            response=response,
-            draws={
-                "parameters": parameters.draws,
-                "levels": self._level_draws(estimates),
-                "sample_stats": estimates.statistics,
-                "attributes": {"analysis": self.analysis.name},
-            },
-            files=markers_file(self.prepared, estimates.markers, estimates.states)
-            | marker_draws_file(self.prepared, estimates.effects, matrices, estimates.slopes)
-            | files_of_windows(
-                self.prepared, estimates.effects, estimates.markers, self.analysis.output.escape_formulas
-            )
-            | files_of_genotyped(self.prepared)
-            | animals_file(self.prepared.pedigree)
-            | decision_files(candidates, response, self.analysis.output.csv, self.analysis.output.escape_formulas)
-            | predicted_files(self._predicted(estimates), self.analysis.output.escape_formulas),
-        )
-
-    def _totals(self, estimates: PosteriorEstimates) -> list[pl.DataFrame]:
-        design, terms = (
-            self.prepared.design,
-            dict(zip(self.assembled.model.random_terms, self.assembled.terms, strict=True)),
-        )
-        frames = []
-        for total in self.assembled.model.totals:
-            G = posterior_mean(estimates.draws[terms[total.term].matrix])
-            genomic = [prior_variances(design.markers[j], estimates.draws) for j in total.markers]
-            variance = float(G[total.component, total.component])
-            missing = self._variance_of_missing([design.markers[j] for j in total.markers], estimates)
-            frame = totals_frame(total, self.prepared, estimates.totals[str(total.trait)], variance, genomic, missing)
-            for p in self.assembled.model.probabilities:
-                if p.total is not None and p.total.trait == total.trait:
-                    frame = frame.with_columns(
-                        pl.Series(name, v) for name, v in _probability_moments(p, estimates).items()
-                    )
-            frames.append(frame)
-        return frames
-
-    def _variance_of_missing(self, markers: Sequence[Markers], estimates: PosteriorEstimates) -> np.ndarray:
-        """(animals of the store,) of the sum over terms of SNP effects on one trait."""
-        out = sum(variance_of_missing(m, second_moments(estimates.markers[m.key])) for m in markers)
-        for first, second in combinations(markers, 2):
-            out = out + 2 * variance_of_missing(
-                first, shared_moments(first, second, estimates.markers, estimates.effects)
-            )
-        return np.asarray(out)
-
-    def _predicted(self, estimates: PosteriorEstimates) -> pl.DataFrame | None:
-        classes = self.assembled.model.predicted
-        if not classes:
-            return None
-        return predicted_frame(classes, [estimates.draws[of.draws] for of in classes], self.prepared.design.traits)
-
-    def _probability_columns(self, estimates: PosteriorEstimates) -> dict[tuple[int, int], LevelColumns]:
-        """(term, component) -> its columns."""
-        asked = self.assembled.model.probabilities
-        return {
-            (p.term, p.component): _probability_moments(p, estimates)
-            for p in asked
-            if p.term is not None and p.total is None
-        }
-
-    def _genomic_probabilities(self, estimates: PosteriorEstimates, term: int) -> LevelColumns:
-        """The same for the animals of a term of SNP effects, where it is their first own effect."""
-        marker_probabilities = [
-            p for p in self.assembled.model.probabilities if p.term is None and p.markers[0] == term
-        ]
-        return _probability_moments(marker_probabilities[0], estimates) if marker_probabilities else {}
+        return MixedModelTables(self.analysis, self.prepared, self.assembled).build(estimates)
 
     def record(self, estimates: PosteriorEstimates, seconds: dict[str, float]) -> dict:
         parameters = named_parameters(
@@ -449,115 +301,6 @@ class MixedModelProblem:
         extreme = [vars(levels) for levels in extreme_levels(self.prepared)]
         return of_run | ({"liabilities": liabilities, "extreme_levels": extreme} if liabilities else {})
 
-    def _decision_tables(self, estimates: PosteriorEstimates) -> tuple[pl.DataFrame, pl.DataFrame] | tuple[None, None]:
-        asked, section = self.assembled.model.decisions, self.analysis.decisions
-        if estimates.decided is None or asked is None or section is None:
-            return None, None
-        top = section.top
-        names = list(estimates.facts["decisions"]["criteria"])
-        candidates = candidates_frame(estimates.decided, names, candidate_ids(asked, self.prepared), top)
-        return candidates, response_frame(estimates.decided, names, top, asked.selected, asked.codes.size)
-
-    def _level_draws(self, estimates: PosteriorEstimates) -> dict[str, LevelDraws]:
-        design, model, out = self.prepared.design, self.assembled.model, {}
-        for name, draws in estimates.levels.items():
-            index = next(i for i, t in enumerate(design.terms) if t.name == name)
-            ids = self.prepared.levels[index].ids.gather(model.saved[name]).to_list()
-            out[name] = LevelDraws(draws, ids, component_labels(design.terms[index], design.traits))
-        components = {info.name: info.components for info in self.assembled.terms}
-        for name, draws in estimates.averages.items():
-            out[f"trend[{name}]"] = LevelDraws(draws, model.averaged[name].labels, components[name])
-        return out
-
-
-def _probability_moments(asked: Probabilities, estimates: PosteriorEstimates) -> dict[str, np.ndarray]:
-    """Means and standard deviations of the probabilities of one trait."""
-    pooled = estimates.probabilities[asked.trait]
-    means, deviations = pooled.mean[0].T, pooled.sd[0].T
-    return dict(zip(asked.columns, means, strict=True)) | dict(
-        zip(map(sd_column, asked.columns), deviations, strict=True)
-    )
-
-
-def read_mixed_model(
-    analysis: Analysis, samples: int | None, console: Console, clock: Clock, begun_with: str | None = None
-) -> MixedModelProblem:
-    """Tables -> design -> equations.
-
-    samples: sweeps after burn-in to go to, where that is not for the analysis to say. begun_with: see choose_engine.
-    """
-    prepared = prepare(
-        analysis,
-        lambda stage, operations=0.0: console.say(f"reading: {stage}{describe_duration(estimate_seconds(operations))}"),
-    )
-    assembled = with_totals(with_trends(_assembled(analysis, prepared), prepared), prepared)
-    clock.lap("data")
-    console.say_all((*prepared.design.notes, *assembled.notes))
-    chosen = choose_engine(analysis.sampler, assembled.model, begun_with)
-    schedule = _checked_schedule(analysis, assembled, chosen.engine, samples)
-    order = partition(prepared.design, chosen.partition)
-    equations = structured_equations(prepared.design, order, analysis.sampler.precision)
-    clock.lap("equations")
-    console.say(
-        f"{equations.n_equations:,} equations, {prepared.design.n_records:,} records, {equations.bytes / 1e6:,.1f} MB"
-    )
-    if analysis.sampler.method == "gibbs":
-        console.say(f"engine {chosen.engine.name} ({chosen.why})")
-    return MixedModelProblem(analysis, prepared, assembled, equations, chosen, schedule)
-
-
-def mixed_model_counts(analysis: Analysis) -> dict:
-    """What `mmgibbs check` prints of a mixed model; nothing is sampled."""
-    prepared = prepare(analysis)
-    assembled = _assembled(analysis, prepared)
-    chosen = choose_engine(analysis.sampler, assembled.model)
-    _checked_schedule(analysis, assembled, chosen.engine, None)
-    counts = model_counts(analysis, prepared, assembled)
-    if analysis.sampler.method == "gibbs":
-        counts |= {"engine": chosen.engine.name, "engine_chosen_because": chosen.why}
-    warned, notes = split_messages(decision_notes(analysis, prepared, assembled.model.decisions))
-    return counts | {"notes": [*counts["notes"], *notes], "warnings": [*counts["warnings"], *warned]}
-
-
-def _assembled(analysis: Analysis, prepared: Prepared) -> Assembled:
-    """The ranks of the candidates are counted in every draw, and probabilities of categories are averaged."""
-    assembled = assemble(analysis, prepared)
-    asked = analysis.output.probabilities
-    probabilities = read_probabilities(asked, prepared, assembled.terms, assembled.model.observed)
-    decisions = read_decisions(analysis, prepared, assembled)
-    return replace(assembled, model=replace(assembled.model, decisions=decisions, probabilities=probabilities))
-
-
-def with_trends(assembled: Assembled, prepared: Prepared) -> Assembled:
-    """The mean of each birth year is kept in every draw of the terms whose levels are the animals of the pedigree."""
-    years = birth_year_averages(prepared.birth_years)
-    names = [t.name for t in prepared.design.terms]
-    is_complete = lambda name: prepared.levels[names.index(name)].diagonal is None  # no animal is set to 0
-    averaged = {
-        info.name: years
-        for info in assembled.terms
-        if years is not None and info.of_pedigree and is_complete(info.name)
-    }
-    return replace(assembled, model=replace(assembled.model, averaged=averaged))
-
-
-def _checked_schedule(analysis: Analysis, assembled: Assembled, choice: EngineChoice, samples: int | None) -> Schedule:
-    """ConfigError for targets of what is not sampled, DeviceError where it would not fit into memory."""
-    s, solves = analysis.sampler, analysis.sampler.method != "gibbs"
-    interweave: tuple[int, ...] = ()
-    if not solves and choice.name != "marginal":
-        from mmgibbs.sampler.interweave import terms_to_interweave
-
-        interweave = terms_to_interweave(assembled.model, s.interweave)
-    runs = s.burn_in, s.samples, s.thin, s.refresh_every, s.chains
-    schedule = Schedule(*runs, interweave, samples or s.most_samples)
-    if solves:
-        refuse_solving_beyond_memory(analysis, assembled)
-    else:
-        check_targets(s.stop, assembled)
-        refuse_sampling_beyond_memory(analysis, assembled, schedule, choice.bytes)
-    return schedule
-
 
 def _notes(chains: list[ChainResult], decided: Decided | None) -> list[str]:
     """What the chains say of themselves."""
@@ -570,65 +313,3 @@ def _notes(chains: list[ChainResult], decided: Decided | None) -> list[str]:
             "(sampler.samples, sampler.thin)"
         )
     return notes
-
-
-def solve_equations(
-    equations: StructuredEquations,
-    G: Sequence[np.ndarray | None],
-    R: np.ndarray,
-    tolerance: float,
-    threads: int = 1,
-    preconditioner: str = "auto",
-    tell: Tell | None = None,
-) -> Solution:
-    """BLUE and BLUP by PCG; tell: called before it begins, and once a minute."""
-    if tell is not None:
-        tell(f"PCG: solving {equations.n_equations:,} equations, 50 to 500 iterations as a rule")
-    solver, lines = _solver(equations, G, R, threads, preconditioner), Lines(tell)
-    said = lambda n: lines.show(lambda seconds: f"PCG: iteration {n:,}, {seconds / n:.2g} s for each")
-    return solver.solve(tolerance, callback=said)
-
-
-def errors_of_solutions(
-    equations: StructuredEquations,
-    G: Sequence[np.ndarray | None],
-    R: np.ndarray,
-    pev_limit: int | None,
-    threads: int = 1,
-    sampled: PevSamples | None = None,
-    preconditioner: str = "auto",
-    tell: Tell | None = None,
-    iterations: int = 0,
-) -> tuple[list[np.ndarray] | None, str | None, MonteCarloPev | None]:
-    """(posterior SD of every level, on the original scale, or None, why it is not computed, and what samples say of
-    it).
-
-    It is not computed above `pev_limit` equations, or where that is None where it is estimated to take too long. tell:
-    called before each step that may take long; iterations: that the solution took."""
-    n = equations.n_equations
-    used = equations.bytes + 8 * 8 * sum(t.n_levels * t.n_components for t in equations.design.terms)
-    if pev_limit is None:
-        sd = affordable_posterior_sd(equations.design, G, R, used, tell)
-    elif n > pev_limit:
-        sd = f"{n:,} equations are above sampler.pev_limit {pev_limit:,}"
-    else:
-        sd = posterior_sd(equations.design, G, R, used, tell)
-    if not isinstance(sd, str):
-        return sd, None, None
-    if sampled is None:
-        return None, sd, None
-    from mmgibbs.engines.pcg.prediction_errors import monte_carlo_pev
-
-    solver = _solver(equations, G, R, threads, preconditioner)
-    by_samples = monte_carlo_pev(solver, G, R, sampled.diagonals, sampled.samples, sampled.seed, tell, iterations)
-    return by_samples.sd, sd, by_samples
-
-
-def _solver(
-    equations: StructuredEquations, G: Sequence[np.ndarray | None], R: np.ndarray, threads: int, preconditioner: str
-) -> PcgSolver:
-    from mmgibbs.engines.pcg.solver import PcgSolver
-
-    solver = PcgSolver(equations, Threads(threads), preconditioner)
-    solver.set_variances(G, R)
-    return solver

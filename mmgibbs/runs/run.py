@@ -138,7 +138,7 @@ def read_problem(folder: RunFolder, console: Console, clock: Clock) -> Problem:
         from mmgibbs.runs.regression import read_regression_problem  # a mixed model does not wait for the plugins
 
         return read_regression_problem(analysis, folder.samples, console, clock)
-    from mmgibbs.runs.mixed_model import read_mixed_model
+    from mmgibbs.runs.mixed_model_input import read_mixed_model
 
     problem = read_mixed_model(analysis, folder.samples, console, clock, folder.begun_with)
     folder.engine = problem.choice.name
@@ -268,6 +268,6 @@ def check(config: str | os.PathLike | dict, overrides: Sequence[str] = ()) -> di
         from mmgibbs.runs.regression import regression_counts
 
         return regression_counts(analysis)
-    from mmgibbs.runs.mixed_model import mixed_model_counts
+    from mmgibbs.runs.mixed_model_input import mixed_model_counts
 
     return mixed_model_counts(analysis)

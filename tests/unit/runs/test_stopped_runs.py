@@ -16,7 +16,7 @@ from helpers.support import ROOT
 from reference import models
 
 import mmgibbs.machine.memory
-import mmgibbs.runs.mixed_model
+import mmgibbs.runs.mixed_model_input
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import estimated_bytes, structured_equations
 from mmgibbs.errors import DeviceError
@@ -153,7 +153,7 @@ def test_a_run_that_is_stopped_leaves_no_process_behind(folder, scratch, how):
 def test_what_does_not_fit_is_refused_before_it_is_built(folder, monkeypatch, changed, what):
     monkeypatch.setattr(mmgibbs.machine.memory, "free_bytes", lambda: 1000)
     monkeypatch.setattr(
-        mmgibbs.runs.mixed_model, "structured_equations", lambda *_: pytest.fail("the equations were built")
+        mmgibbs.runs.mixed_model_input, "structured_equations", lambda *_: pytest.fail("the equations were built")
     )
     write_files(folder, changed)
     message = refused(folder)

@@ -1,0 +1,80 @@
+"""BLUP at given variances: solutions by PCG, and the errors of them by a selected inverse or by samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mmgibbs.build.pev_samples import PevSamples
+from mmgibbs.engines.direct.standard_errors import affordable_posterior_sd, posterior_sd
+from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.machine.speed import Lines, Tell
+from mmgibbs.machine.threads import Threads
+
+if TYPE_CHECKING:
+    from mmgibbs.engines.pcg.prediction_errors import MonteCarloPev
+    from mmgibbs.engines.pcg.solver import PcgSolver, Solution
+
+
+def solve_equations(
+    equations: StructuredEquations,
+    G: Sequence[np.ndarray | None],
+    R: np.ndarray,
+    tolerance: float,
+    threads: int = 1,
+    preconditioner: str = "auto",
+    tell: Tell | None = None,
+) -> Solution:
+    """BLUE and BLUP by PCG; tell: called before it begins, and once a minute."""
+    if tell is not None:
+        tell(f"PCG: solving {equations.n_equations:,} equations, 50 to 500 iterations as a rule")
+    solver, lines = _solver(equations, G, R, threads, preconditioner), Lines(tell)
+    said = lambda n: lines.show(lambda seconds: f"PCG: iteration {n:,}, {seconds / n:.2g} s for each")
+    return solver.solve(tolerance, callback=said)
+
+
+def errors_of_solutions(
+    equations: StructuredEquations,
+    G: Sequence[np.ndarray | None],
+    R: np.ndarray,
+    pev_limit: int | None,
+    threads: int = 1,
+    sampled: PevSamples | None = None,
+    preconditioner: str = "auto",
+    tell: Tell | None = None,
+    iterations: int = 0,
+) -> tuple[list[np.ndarray] | None, str | None, MonteCarloPev | None]:
+    """(posterior SD of every level, on the original scale, or None, why it is not computed, and what samples say of
+    it).
+
+    It is not computed above `pev_limit` equations, or where that is None where it is estimated to take too long. tell:
+    called before each step that may take long; iterations: that the solution took."""
+    n = equations.n_equations
+    used = equations.bytes + 8 * 8 * sum(t.n_levels * t.n_components for t in equations.design.terms)
+    if pev_limit is None:
+        sd = affordable_posterior_sd(equations.design, G, R, used, tell)
+    elif n > pev_limit:
+        sd = f"{n:,} equations are above sampler.pev_limit {pev_limit:,}"
+    else:
+        sd = posterior_sd(equations.design, G, R, used, tell)
+    if not isinstance(sd, str):
+        return sd, None, None
+    if sampled is None:
+        return None, sd, None
+    from mmgibbs.engines.pcg.prediction_errors import monte_carlo_pev
+
+    solver = _solver(equations, G, R, threads, preconditioner)
+    by_samples = monte_carlo_pev(solver, G, R, sampled.diagonals, sampled.samples, sampled.seed, tell, iterations)
+    return by_samples.sd, sd, by_samples
+
+
+def _solver(
+    equations: StructuredEquations, G: Sequence[np.ndarray | None], R: np.ndarray, threads: int, preconditioner: str
+) -> PcgSolver:
+    from mmgibbs.engines.pcg.solver import PcgSolver
+
+    solver = PcgSolver(equations, Threads(threads), preconditioner)
+    solver.set_variances(G, R)
+    return solver

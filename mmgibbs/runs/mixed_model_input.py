@@ -1,0 +1,107 @@
+"""A mixed model from its analysis: tables -> design -> model -> equations, and what `mmgibbs check` counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mmgibbs.build.assemble import Assembled, assemble
+from mmgibbs.build.decisions import decision_notes, read_decisions
+from mmgibbs.build.engine import choose_engine
+from mmgibbs.build.memory_estimate import refuse_sampling_beyond_memory, refuse_solving_beyond_memory
+from mmgibbs.build.observed_scale import read_probabilities
+from mmgibbs.build.targets import check_targets
+from mmgibbs.build.totals import with_totals
+from mmgibbs.build.trends import birth_year_averages
+from mmgibbs.config import Analysis
+from mmgibbs.data.prepare import prepare
+from mmgibbs.data.prepared import Prepared
+from mmgibbs.engines.choice import EngineChoice
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.machine.speed import describe_duration, estimate_seconds
+from mmgibbs.runs.mixed_model import MixedModelProblem
+from mmgibbs.runs.problem import Clock
+from mmgibbs.runs.progress import Console
+from mmgibbs.runs.record import model_counts
+from mmgibbs.sampler.schedule import Schedule
+from pedigree.messages import split_messages
+
+
+def read_mixed_model(
+    analysis: Analysis, samples: int | None, console: Console, clock: Clock, begun_with: str | None = None
+) -> MixedModelProblem:
+    """Tables -> design -> equations.
+
+    samples: sweeps after burn-in to go to, where that is not for the analysis to say. begun_with: see choose_engine.
+    """
+    prepared = prepare(
+        analysis,
+        lambda stage, operations=0.0: console.say(f"reading: {stage}{describe_duration(estimate_seconds(operations))}"),
+    )
+    assembled = with_totals(with_trends(_assemble(analysis, prepared), prepared), prepared)
+    clock.lap("data")
+    console.say_all((*prepared.design.notes, *assembled.notes))
+    chosen = choose_engine(analysis.sampler, assembled.model, begun_with)
+    schedule = _checked_schedule(analysis, assembled, chosen.engine, samples)
+    order = partition(prepared.design, chosen.partition)
+    equations = structured_equations(prepared.design, order, analysis.sampler.precision)
+    clock.lap("equations")
+    console.say(
+        f"{equations.n_equations:,} equations, {prepared.design.n_records:,} records, {equations.bytes / 1e6:,.1f} MB"
+    )
+    if analysis.sampler.method == "gibbs":
+        console.say(f"engine {chosen.engine.name} ({chosen.why})")
+    return MixedModelProblem(analysis, prepared, assembled, equations, chosen, schedule)
+
+
+def mixed_model_counts(analysis: Analysis) -> dict:
+    """What `mmgibbs check` prints of a mixed model; nothing is sampled."""
+    prepared = prepare(analysis)
+    assembled = _assemble(analysis, prepared)
+    chosen = choose_engine(analysis.sampler, assembled.model)
+    _checked_schedule(analysis, assembled, chosen.engine, None)
+    counts = model_counts(analysis, prepared, assembled)
+    if analysis.sampler.method == "gibbs":
+        counts |= {"engine": chosen.engine.name, "engine_chosen_because": chosen.why}
+    warned, notes = split_messages(decision_notes(analysis, prepared, assembled.model.decisions))
+    return counts | {"notes": [*counts["notes"], *notes], "warnings": [*counts["warnings"], *warned]}
+
+
+def _assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
+    """Assemble the model: it counts ranks of candidates and averages probabilities of categories over the draws."""
+    assembled = assemble(analysis, prepared)
+    asked = analysis.output.probabilities
+    probabilities = read_probabilities(asked, prepared, assembled.terms, assembled.model.observed)
+    decisions = read_decisions(analysis, prepared, assembled)
+    return replace(assembled, model=replace(assembled.model, decisions=decisions, probabilities=probabilities))
+
+
+def with_trends(assembled: Assembled, prepared: Prepared) -> Assembled:
+    """The mean of each birth year is kept in every draw of the terms whose levels are the animals of the pedigree."""
+    years = birth_year_averages(prepared.birth_years)
+    names = [t.name for t in prepared.design.terms]
+    is_complete = lambda name: prepared.levels[names.index(name)].diagonal is None  # no animal is set to 0
+    averaged = {
+        info.name: years
+        for info in assembled.terms
+        if years is not None and info.of_pedigree and is_complete(info.name)
+    }
+    return replace(assembled, model=replace(assembled.model, averaged=averaged))
+
+
+def _checked_schedule(analysis: Analysis, assembled: Assembled, choice: EngineChoice, samples: int | None) -> Schedule:
+    """ConfigError for targets of what is not sampled, DeviceError where it would not fit into memory."""
+    s, solves = analysis.sampler, analysis.sampler.method != "gibbs"
+    interweave: tuple[int, ...] = ()
+    if not solves and choice.name != "marginal":
+        from mmgibbs.sampler.interweave import terms_to_interweave
+
+        interweave = terms_to_interweave(assembled.model, s.interweave)
+    runs = s.burn_in, s.samples, s.thin, s.refresh_every, s.chains
+    schedule = Schedule(*runs, interweave, samples or s.most_samples)
+    if solves:
+        refuse_solving_beyond_memory(analysis, assembled)
+    else:
+        check_targets(s.stop, assembled)
+        refuse_sampling_beyond_memory(analysis, assembled, schedule, choice.bytes)
+    return schedule

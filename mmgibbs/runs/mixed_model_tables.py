@@ -1,0 +1,170 @@
+"""The tables and files of a mixed model, from its estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.build.assemble import Assembled
+from mmgibbs.build.decisions import candidate_ids
+from mmgibbs.build.genotyped import files_of_genotyped
+from mmgibbs.build.pev_samples import error_columns
+from mmgibbs.build.totals import totals_frame
+from mmgibbs.build.windows import files_of_windows
+from mmgibbs.config import Analysis
+from mmgibbs.data.prepared import Prepared
+from mmgibbs.models.labels import component_labels
+from mmgibbs.models.markers import Markers
+from mmgibbs.posterior.parameters import named_parameters
+from mmgibbs.posterior.probabilities import Probabilities
+from mmgibbs.posterior.result import posterior_mean
+from mmgibbs.posterior.summary import LevelDraws, summary_table
+from mmgibbs.results.animals import animals_file
+from mmgibbs.results.decisions import candidates_frame, decision_files, response_frame
+from mmgibbs.results.marker_draws import marker_draws_file
+from mmgibbs.results.markers import (
+    breeding_values_frame,
+    markers_file,
+    prior_variances,
+    second_moments,
+    shared_moments,
+    variance_of_missing,
+)
+from mmgibbs.results.predictive import predicted_files, predicted_frame
+from mmgibbs.results.tables import LevelColumns, sd_column, solutions_frame, summary_frame
+from mmgibbs.runs.estimates import PosteriorEstimates
+from mmgibbs.runs.problem import Tables
+from mmgibbs.runs.reml import estimates_table
+
+
+@dataclass(frozen=True)
+class MixedModelTables:
+    """Makes the tables of a mixed model from its estimates."""
+
+    analysis: Analysis
+    prepared: Prepared
+    assembled: Assembled
+
+    def build(self, estimates: PosteriorEstimates) -> Tables:
+        terms, matrices = self.assembled.terms, estimates.draws
+        parameters = named_parameters(terms, matrices, self.assembled.residual, self.assembled.markers)
+        means = {t.name: posterior_mean(matrices[t.matrix]) for t in terms}
+        candidates, response = self._decision_tables(estimates)
+        design = self.prepared.design
+        breeding_values = [
+            breeding_values_frame(m, labels, estimates.markers[m.key], matrices, design.traits).with_columns(
+                pl.Series(name, values) for name, values in self._genomic_probabilities(estimates, j).items()
+            )
+            for j, (m, labels) in enumerate(zip(design.markers, self.prepared.markers, strict=True))
+        ]
+        more = self._probability_columns(estimates) if estimates.pev is None else error_columns(estimates.pev)
+        solutions = solutions_frame(self.prepared, estimates.moments, means, more)
+        return Tables(
+            summary=summary_frame(
+                summary_table(parameters.draws, parameters.fixed)
+                if estimates.estimates is None
+                else estimates_table(estimates.estimates, self.assembled)
+            ),
+            solutions=pl.concat([solutions, *breeding_values, *self._totals(estimates)], how="diagonal"),
+            decisions=candidates,
+            response=response,
+            draws={
+                "parameters": parameters.draws,
+                "levels": self._level_draws(estimates),
+                "sample_stats": estimates.statistics,
+                "attributes": {"analysis": self.analysis.name},
+            },
+            files=markers_file(self.prepared, estimates.markers, estimates.states)
+            | marker_draws_file(self.prepared, estimates.effects, matrices, estimates.slopes)
+            | files_of_windows(
+                self.prepared, estimates.effects, estimates.markers, self.analysis.output.escape_formulas
+            )
+            | files_of_genotyped(self.prepared)
+            | animals_file(self.prepared.pedigree)
+            | decision_files(candidates, response, self.analysis.output.csv, self.analysis.output.escape_formulas)
+            | predicted_files(self._predicted(estimates), self.analysis.output.escape_formulas),
+        )
+
+    def _totals(self, estimates: PosteriorEstimates) -> list[pl.DataFrame]:
+        design, terms = (
+            self.prepared.design,
+            dict(zip(self.assembled.model.random_terms, self.assembled.terms, strict=True)),
+        )
+        frames = []
+        for total in self.assembled.model.totals:
+            G = posterior_mean(estimates.draws[terms[total.term].matrix])
+            genomic = [prior_variances(design.markers[j], estimates.draws) for j in total.markers]
+            variance = float(G[total.component, total.component])
+            missing = self._variance_of_missing([design.markers[j] for j in total.markers], estimates)
+            frame = totals_frame(total, self.prepared, estimates.totals[str(total.trait)], variance, genomic, missing)
+            for p in self.assembled.model.probabilities:
+                if p.total is not None and p.total.trait == total.trait:
+                    frame = frame.with_columns(
+                        pl.Series(name, v) for name, v in _probability_moments(p, estimates).items()
+                    )
+            frames.append(frame)
+        return frames
+
+    def _variance_of_missing(self, markers: Sequence[Markers], estimates: PosteriorEstimates) -> np.ndarray:
+        """(animals of the store,) of the sum over terms of SNP effects on one trait."""
+        out = sum(variance_of_missing(m, second_moments(estimates.markers[m.key])) for m in markers)
+        for first, second in combinations(markers, 2):
+            out = out + 2 * variance_of_missing(
+                first, shared_moments(first, second, estimates.markers, estimates.effects)
+            )
+        return np.asarray(out)
+
+    def _predicted(self, estimates: PosteriorEstimates) -> pl.DataFrame | None:
+        classes = self.assembled.model.predicted
+        if not classes:
+            return None
+        return predicted_frame(classes, [estimates.draws[of.draws] for of in classes], self.prepared.design.traits)
+
+    def _probability_columns(self, estimates: PosteriorEstimates) -> dict[tuple[int, int], LevelColumns]:
+        """(term, component) -> its columns."""
+        asked = self.assembled.model.probabilities
+        return {
+            (p.term, p.component): _probability_moments(p, estimates)
+            for p in asked
+            if p.term is not None and p.total is None
+        }
+
+    def _genomic_probabilities(self, estimates: PosteriorEstimates, term: int) -> LevelColumns:
+        """The same for the animals of a term of SNP effects, where it is their first own effect."""
+        marker_probabilities = [
+            p for p in self.assembled.model.probabilities if p.term is None and p.markers[0] == term
+        ]
+        return _probability_moments(marker_probabilities[0], estimates) if marker_probabilities else {}
+
+    def _decision_tables(self, estimates: PosteriorEstimates) -> tuple[pl.DataFrame, pl.DataFrame] | tuple[None, None]:
+        asked, section = self.assembled.model.decisions, self.analysis.decisions
+        if estimates.decided is None or asked is None or section is None:
+            return None, None
+        top = section.top
+        names = list(estimates.facts["decisions"]["criteria"])
+        candidates = candidates_frame(estimates.decided, names, candidate_ids(asked, self.prepared), top)
+        return candidates, response_frame(estimates.decided, names, top, asked.selected, asked.codes.size)
+
+    def _level_draws(self, estimates: PosteriorEstimates) -> dict[str, LevelDraws]:
+        design, model, out = self.prepared.design, self.assembled.model, {}
+        for name, draws in estimates.levels.items():
+            index = next(i for i, t in enumerate(design.terms) if t.name == name)
+            ids = self.prepared.levels[index].ids.gather(model.saved[name]).to_list()
+            out[name] = LevelDraws(draws, ids, component_labels(design.terms[index], design.traits))
+        components = {info.name: info.components for info in self.assembled.terms}
+        for name, draws in estimates.averages.items():
+            out[f"trend[{name}]"] = LevelDraws(draws, model.averaged[name].labels, components[name])
+        return out
+
+
+def _probability_moments(asked: Probabilities, estimates: PosteriorEstimates) -> dict[str, np.ndarray]:
+    """Means and standard deviations of the probabilities of one trait."""
+    pooled = estimates.probabilities[asked.trait]
+    means, deviations = pooled.mean[0].T, pooled.sd[0].T
+    return dict(zip(asked.columns, means, strict=True)) | dict(
+        zip(map(sd_column, asked.columns), deviations, strict=True)
+    )
