@@ -31,7 +31,7 @@ def make_structure(
     sd = np.sqrt(phenotypic[term.component_trait])
     given = spec.prior if isinstance(spec.prior, HalfT) else HalfT(half_t=HalfTScale())
     prior = half_t_prior(given, term.name, labels, list(term.component_trait), design, phenotypic)
-    structure = _of_kind(section, len(labels), prior.A, prior.nu, sd)
+    structure = _construct_structure(section, len(labels), prior.A, prior.nu, sd)
     if isinstance(structure, FactorAnalytic) and term.n_prior_levels < structure.k + structure.factors:
         raise ModelError(
             f"variances.{term.name}.structure: expected at least {structure.k + structure.factors} levels of "
@@ -41,7 +41,7 @@ def make_structure(
     return structure
 
 
-def _of_kind(section: Section, k: int, A: np.ndarray, nu: float, sd: np.ndarray) -> Structure:
+def _construct_structure(section: Section, k: int, A: np.ndarray, nu: float, sd: np.ndarray) -> Structure:
     equal = section.variances == "equal"
     if section.kind == "factor_analytic":
         size = sd if section.loading_sd is None else section.loading_sd * sd

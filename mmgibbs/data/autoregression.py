@@ -143,7 +143,7 @@ def _finish(
     frame = pl.DataFrame([c.cast(pl.String).alias(str(i)) for i, c in enumerate(columns)])
     ids = frame.select(id=pl.concat_str(frame.columns, separator=":"))["id"]
     rho = np.clip(spec.starts(), *structure.bounds.T)
-    return FirstOrder.of_structure(structure, spec.parameters, rho, spec.fixed), ids, level
+    return FirstOrder.build(structure, spec.parameters, rho, spec.fixed), ids, level
 
 
 def _read_whole(phenotypes: Phenotypes, column: str | None, path: str, rows: np.ndarray) -> np.ndarray:

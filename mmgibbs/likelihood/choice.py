@@ -25,14 +25,14 @@ def restricted_likelihood(
     DeviceError where it does not fit into memory.
     """
     has_parameters = any(term.relationship.has_free_parameters for term in design.terms)  # K changes
-    known = None if has_parameters else _that_fits(one_relationship(design))
+    known = None if has_parameters else _drop_too_large(one_relationship(design))
     if known is not None and known.operations < POINTS * OPERATIONS_OF_POINT * _least_operations(design):
-        spectral = _spectral(known)  # without the pattern of a dense factor, which takes long
+        spectral = _make_spectral(known)  # without the pattern of a dense factor, which takes long
         if spectral is not None:
             return spectral
     sparse = RestrictedLikelihood(design, of_terms, of_residuals)
     if known is not None and known.operations < POINTS * sparse.operations:
-        spectral = _spectral(known)
+        spectral = _make_spectral(known)
         if spectral is not None:
             return spectral
     nonzeros = sparse.coefficients.symbolic.nonzeros
@@ -49,12 +49,13 @@ def _least_operations(design: Design) -> float:
     return sum(float(size) ** 3 / 3.0 for size in sizes)
 
 
-def _that_fits(known: OneRelationship | None) -> OneRelationship | None:
+def _drop_too_large(known: OneRelationship | None) -> OneRelationship | None:
+    """None where its matrices do not fit into memory."""
     free = free_bytes()
     return known if known is None or free is None or known.bytes <= free else None
 
 
-def _spectral(known: OneRelationship) -> SpectralLikelihood | None:
+def _make_spectral(known: OneRelationship) -> SpectralLikelihood | None:
     """None where fixed effects depend on each other: the sparse form says which."""
     try:
         return SpectralLikelihood(known)

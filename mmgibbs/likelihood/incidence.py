@@ -29,7 +29,7 @@ class Incidence:
         m = thetas[0].shape[2]
         return (self._W @ np.concatenate([theta.reshape(-1, m) for theta in thetas])).reshape(*self.shape, m)
 
-    def add_up(self, u: np.ndarray) -> np.ndarray:
+    def accumulate(self, u: np.ndarray) -> np.ndarray:
         """(places, m) W'u; u (n, T, m)."""
         return self._transposed @ u.reshape(-1, u.shape[2])
 

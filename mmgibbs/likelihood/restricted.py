@@ -125,7 +125,7 @@ class Point:
 
     def _weighted_sums(self, e: np.ndarray) -> np.ndarray:
         """W' R^-1 e, (equations, m); e (n, T, m)."""
-        return self.likelihood.incidence.add_up(self._weigh(e))[self.likelihood.layout.active]
+        return self.likelihood.incidence.accumulate(self._weigh(e))[self.likelihood.layout.active]
 
     @property
     def solutions(self) -> list[np.ndarray]:

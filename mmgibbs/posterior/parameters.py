@@ -134,7 +134,7 @@ class TermInfo:
     fixed: bool = False  # fixed at its starting value
     matrix: str = ""  # what the draws of its covariance matrix are called
     structure: Structure | None = None  # of its covariance matrix
-    of_structure: str = ""  # what the draws of its parameters are called
+    structure_draws: str = ""  # what the draws of its parameters are called
     parameters: tuple[str, ...] = ()  # of its relationship
     parameter_values: tuple[float, ...] = ()  # where they begin, or are held
     parameters_fixed: bool = True
@@ -293,7 +293,7 @@ def term_info(
         fixed=fixed,
         matrix=matrix_name(index),
         structure=structure,
-        of_structure=structure_name(index),
+        structure_draws=structure_name(index),
         parameters=term.relationship.parameters,
         parameter_values=tuple(term.relationship.parameter_values.tolist()),
         parameters_fixed=term.relationship.parameters_fixed,
@@ -338,8 +338,8 @@ def named_parameters(
         draws.update(named)
         fixed.update(named if info.fixed else ())
     for info in terms:
-        if info.structure is not None and info.of_structure in matrices:
-            of_structure = info.structure.named(matrices[info.of_structure], info.components)
+        if info.structure is not None and info.structure_draws in matrices:
+            of_structure = info.structure.named(matrices[info.structure_draws], info.components)
             draws.update({f"{info.name}.{name}": values for name, values in of_structure.items()})
     for share in shares:
         draws.update(share.ratios)

@@ -85,7 +85,7 @@ def starting_matrices(model: MixedModel, chain: int) -> CovarianceMatrices:
     """The starts of the analysis, those that are sampled times the START_SCALES of the chain."""
     scale = START_SCALES[chain % len(START_SCALES)]
 
-    def at(c: CovarianceModel) -> np.ndarray:
+    def scale_start(c: CovarianceModel) -> np.ndarray:
         """The start times `scale`; variances of 1 stay."""
         if c.fixed:
             return np.array(c.start, float)
@@ -93,9 +93,9 @@ def starting_matrices(model: MixedModel, chain: int) -> CovarianceMatrices:
         sd[list(c.unit)] = 1.0
         return np.array(c.start, float) * (sd[:, None] * sd if c.unit else scale)
 
-    R = np.stack([at(c) for c in model.residual.matrices])
+    R = np.stack([scale_start(c) for c in model.residual.matrices])
     return CovarianceMatrices(
-        [None if c is None else at(c) for c in model.covariances], R if model.residual.classes else R[0]
+        [None if c is None else scale_start(c) for c in model.covariances], R if model.residual.classes else R[0]
     )
 
 
@@ -194,7 +194,7 @@ def draw_covariance(
 ) -> np.ndarray:
     """One draw of G (or R) given the sum of squares and products (k, k) and the number of levels (records), per block
     where `n` is an array. first: number of the first component among all draws of the term; current: the matrix so
-    far, from which the draw is over-relaxed (but see `independent`) and several correlations of `model.unit` move on;
+    far, from which the draw is over-relaxed (but see `is_independent`) and several correlations of `model.unit` move on;
     None: independent of it.
     """
     of_term = stream(VARIANCE, term)

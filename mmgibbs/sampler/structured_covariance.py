@@ -46,7 +46,7 @@ class StructuredCovariance:
         structure = model.covariance(term).structure
         assert structure is not None, "other terms have a TermCovariance"
         self.structure, self.term, self.engine, self.matrices, self.key = structure, term, engine, matrices, key
-        self.name, self.of_structure = matrix_name(term), structure_name(term)
+        self.name, self.name_of_phi = matrix_name(term), structure_name(term)
         self.term_name = model.design.terms[term].name
         self.n_levels = model.design.terms[term].n_prior_levels
         self.phi = fit(structure, matrices[self.name])
@@ -54,7 +54,7 @@ class StructuredCovariance:
         component = f"{self.term_name}_component"
         self.parameters = {
             self.name: Parameter((component, component), "covariance matrix of the effects of a level"),
-            self.of_structure: Parameter((f"{self.term_name}_parameter",), "parameters of its structure"),
+            self.name_of_phi: Parameter((f"{self.term_name}_parameter",), "parameters of its structure"),
         }
 
     def __call__(self, number: int) -> None:
@@ -71,14 +71,14 @@ class StructuredCovariance:
         self.matrices[self.name] = G
 
     def draws(self) -> dict[str, np.ndarray]:
-        return {self.name: self.matrices[self.name], self.of_structure: self.phi}
+        return {self.name: self.matrices[self.name], self.name_of_phi: self.phi}
 
     def state(self) -> dict[str, np.ndarray]:
         return self.draws()
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         self.matrices[self.name] = state[self.name].copy()
-        self.phi = state[self.of_structure].copy()
+        self.phi = state[self.name_of_phi].copy()
 
 
 class StructuredInterweaving:

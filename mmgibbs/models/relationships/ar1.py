@@ -16,7 +16,7 @@ sums such as Theta' M_m Theta cost one pass for all rho.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
@@ -140,8 +140,8 @@ class TimeSeries:
 
     @property
     def bounds(self) -> np.ndarray:
-        whole = np.allclose(self.gap, np.round(self.gap))
-        return np.array([[-MAX_CORRELATION if whole else 1 - MAX_CORRELATION, MAX_CORRELATION]])
+        is_whole = np.allclose(self.gap, np.round(self.gap))
+        return np.array([[-MAX_CORRELATION if is_whole else 1 - MAX_CORRELATION, MAX_CORRELATION]])
 
     @cached_property
     def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -234,11 +234,11 @@ def _draw_line(rho: float, z: np.ndarray) -> np.ndarray:
 class FirstOrder(SparseInverse):
     """K of a structure at the correlations `rho`, which are parameters unless `held`."""
 
-    structure: Field | TimeSeries | None = None
-    basis: csr_array | None = None  # (nnz, M) the elements of the fixed matrices
-    names: tuple[str, ...] = ()  # of the correlations
-    rho: tuple[float, ...] = ()
-    held: bool = False
+    structure: Field | TimeSeries = field(kw_only=True)
+    basis: csr_array = field(kw_only=True)  # (nnz, M) the elements of the fixed matrices
+    names: tuple[str, ...] = field(kw_only=True)  # of the correlations
+    rho: tuple[float, ...] = field(kw_only=True)
+    held: bool = field(kw_only=True)
 
     words = "autoregressive"
     related = False  # levels are no relatives
@@ -246,17 +246,15 @@ class FirstOrder(SparseInverse):
     can_draw = True
 
     @classmethod
-    def of_structure(
-        cls, structure: Field | TimeSeries, names: tuple[str, ...], rho: Sequence[float], held: bool
-    ) -> Self:
+    def build(cls, structure: Field | TimeSeries, names: tuple[str, ...], rho: Sequence[float], held: bool) -> Self:
         """Build K of places at these correlations."""
         indptr, indices, basis = structure.build()
         values = basis @ structure.weigh(np.array(rho)).values
-        return cls(indptr, indices, values, "", structure, basis, names, tuple(map(float, rho)), held)
+        known = {"structure": structure, "basis": basis, "names": names, "rho": tuple(map(float, rho)), "held": held}
+        return cls(indptr, indices, values, "", **known)
 
     @property
     def sentence(self) -> str:
-        assert self.structure is not None
         shown = [f"{value:.3g}" if self.held else "an estimated correlation" for value in self.rho]
         return self.structure.describe(shown)
 
@@ -274,7 +272,6 @@ class FirstOrder(SparseInverse):
 
     @property
     def parameter_bounds(self) -> np.ndarray:
-        assert self.structure is not None
         return self.structure.bounds
 
     @property
@@ -282,12 +279,10 @@ class FirstOrder(SparseInverse):
         return self.held
 
     def weigh(self, parameters: np.ndarray) -> Weights:
-        assert self.structure is not None
         return self.structure.weigh(parameters)
 
     @property
     def fixed_matrices(self) -> csr_array:
-        assert self.basis is not None
         return self.basis
 
     def renewed(self, parameters: np.ndarray) -> Self:
@@ -295,5 +290,4 @@ class FirstOrder(SparseInverse):
         return replace(self, values=values, rho=tuple(map(float, parameters)))
 
     def draw(self, z: np.ndarray) -> np.ndarray:
-        assert self.structure is not None
         return self.structure.draw(self.parameter_values, z)

@@ -165,7 +165,7 @@ class MarkerEffects(MarkerStep):
         A = np.array([[scaled @ (d * scaled) + scaling.precision]])
         B = np.array([scaled @ s - scaling.precision])
         v = np.array([[scaling.v]])
-        M, accepted = draw_scaling(scaling.of_root, A, B, v, number, self.site.term, self.key)
+        M, accepted = draw_scaling(scaling.root_prior, A, B, v, number, self.site.term, self.key)
         if accepted:
             c = abs(M[0, 0])
             self.prior.rescale(c * c)

@@ -51,7 +51,7 @@ CASES = [
 
 
 def relationship(structure, rho, held=False):
-    return FirstOrder.of_structure(structure, tuple("ab"[: len(rho)]), rho, held)
+    return FirstOrder.build(structure, tuple("ab"[: len(rho)]), rho, held)
 
 
 def dense(kind, values=None):

@@ -58,7 +58,7 @@ class ScalePrior:
     precision: float = 0.0
 
     @property
-    def of_root(self) -> CholeskyPrior:
+    def root_prior(self) -> CholeskyPrior:
         """Without the last term, which is that of a normal: the prior of the root of v."""
         place = np.zeros(1, np.int64)
         return CholeskyPrior(place, place, np.array([self.exponent]), np.array([[self.scale]]))
