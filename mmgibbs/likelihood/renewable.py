@@ -20,18 +20,18 @@ class RenewableRelationship:
 
     def __init__(self, likelihood: RestrictedLikelihood, term: int):
         self.likelihood, self.term = likelihood, term
-        self.kind = likelihood.design.terms[term].relationship
-        self.parameters = self.kind.parameter_values
+        self.relationship = likelihood.design.terms[term].relationship
+        self.parameters = self.relationship.parameter_values
         self.n_components = likelihood.design.terms[term].n_components
-        self._log_determinant = self.kind.weigh(self.parameters).log_determinant
+        self._log_determinant = self.relationship.weigh(self.parameters).log_determinant
         self._kappas = list(self._find_elements())
         # computed where it is first asked for, which has to be before coefficients change
         likelihood.constant = float(likelihood.constant)
 
     def _find_elements(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """K^-1 in each block of two effects of the term, and where the elements of `fixed_matrices` are in it."""
-        explicit, q = self.likelihood.coefficients.explicit, self.kind.n_levels
-        indptr, indices, _ = self.kind.inverse_csr()
+        explicit, q = self.likelihood.coefficients.explicit, self.relationship.n_levels
+        indptr, indices, _ = self.relationship.inverse_csr()
         wanted = _places(indptr, indices, q)
         effects = {scalar.effect for scalar in explicit.scalar_effects if scalar.term == self.term}
         for (row, column), unit in explicit.units.items():
@@ -40,8 +40,8 @@ class RenewableRelationship:
 
     def renew(self, parameters: np.ndarray) -> None:
         """Let the likelihood be that of other values of the parameters."""
-        weights = self.kind.weigh(parameters)
-        values = self.kind.fixed_matrices @ weights.values
+        weights = self.relationship.weigh(parameters)
+        values = self.relationship.fixed_matrices @ weights.values
         self._write(values)
         self.likelihood.inverses[self.term].data[:] = values
         self.likelihood.constant += self.n_components * (weights.log_determinant - self._log_determinant)
@@ -62,13 +62,13 @@ class RenewableRelationship:
 
     def derivatives(self) -> list[csr_array]:
         """(P,) d K^-1 by each parameter."""
-        weights, inverse = self.kind.weigh(self.parameters), self.likelihood.inverses[self.term]
-        values = weights.derivatives @ self.kind.fixed_matrices.T
+        weights, inverse = self.relationship.weigh(self.parameters), self.likelihood.inverses[self.term]
+        values = weights.derivatives @ self.relationship.fixed_matrices.T
         return [csr_array((row, inverse.indices, inverse.indptr), shape=inverse.shape) for row in values]
 
     def gradient(self, point: Point) -> np.ndarray:
         """(P,) d log p at a point of these parameters."""
-        weights, theta = self.kind.weigh(self.parameters), point.solutions[self.term]
+        weights, theta = self.relationship.weigh(self.parameters), point.solutions[self.term]
         out = []
         for change, of_log_determinant in zip(self.derivatives(), weights.log_determinant_derivatives, strict=True):
             with self._coefficients(change.data):

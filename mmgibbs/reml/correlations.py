@@ -26,7 +26,7 @@ from mmgibbs.reml.boundary import stays_inside
 from mmgibbs.reml.elements import Elements
 from mmgibbs.reml.finer_units import maximise_in_fitting_units
 from mmgibbs.reml.information import element_places
-from mmgibbs.reml.maximise import ROUNDING, Maximum, Watch, maximise
+from mmgibbs.reml.maximise import NOISE, ROUNDING, Maximum, Watch, continue_watch, maximise
 
 MAX_HALVINGS = 10
 MAX_STEP = 1.0  # in z: from a correlation of 0 to one of .76
@@ -84,10 +84,10 @@ class _Profile:
         self.max_iterations = self.remaining = max_iterations
         terms = likelihood.design.terms
         free = [i for i in likelihood.random if terms[i].relationship.has_free_parameters]
-        self.kinds = [RenewableRelationship(likelihood, i) for i in free]
-        sizes = [len(kind.parameters) for kind in self.kinds]
+        self.relationships = [RenewableRelationship(likelihood, i) for i in free]
+        sizes = [len(renewable.parameters) for renewable in self.relationships]
         self.cuts = np.cumsum(sizes)[:-1]
-        bounds = np.concatenate([kind.kind.parameter_bounds for kind in self.kinds])
+        bounds = np.concatenate([renewable.relationship.parameter_bounds for renewable in self.relationships])
         self.low, self.high = np.arctanh(bounds).T
         self.history: list[float] = []
         self.em_steps = 0
@@ -95,87 +95,85 @@ class _Profile:
     # -------------------------------------------------------------------------------------------- the variances
 
     def renew(self, z: np.ndarray) -> None:
-        for kind, rho in zip(self.kinds, np.split(np.tanh(z), self.cuts), strict=True):
-            kind.renew(rho)
+        for renewable, rho in zip(self.relationships, np.split(np.tanh(z), self.cuts), strict=True):
+            renewable.renew(rho)
 
     def fit(self, z: np.ndarray, start: Variances) -> Maximum:
         """The maximum over the variances at these correlations."""
         self.renew(z)
-        watch = self.watch
-        before = self.max_iterations - self.remaining
-        shifted: Watch | None = None
-        if watch is not None:
-            shifted = lambda iteration, point, distance: watch(before + iteration, point, distance)
-        found = maximise(self.likelihood, self.elements, start, self.tolerance, max(self.remaining, 0), shifted)
-        return self._count(found)
+        watch = continue_watch(self.watch, self.max_iterations - self.remaining)
+        maximum = maximise(self.likelihood, self.elements, start, self.tolerance, max(self.remaining, 0), watch)
+        return self._count(maximum)
 
-    def _count(self, found: Maximum) -> Maximum:
-        self.remaining -= max(found.iterations, 1)
-        self.history += found.log_likelihoods
-        self.em_steps += found.em_steps
-        return found
+    def _count(self, maximum: Maximum) -> Maximum:
+        self.remaining -= max(maximum.iterations, 1)
+        self.history += maximum.log_likelihoods
+        self.em_steps += maximum.em_steps
+        return maximum
 
     # -------------------------------------------------------------------------------------------- the correlations
 
     def maximise(self, start: Variances) -> tuple[Maximum, Elements, CorrelationEstimates]:
-        z = np.clip(np.arctanh(np.concatenate([k.parameters for k in self.kinds])), self.low, self.high)
+        z = np.clip(
+            np.arctanh(np.concatenate([renewable.parameters for renewable in self.relationships])), self.low, self.high
+        )
         self.renew(z)
-        found, self.elements = maximise_in_fitting_units(
+        maximum, self.elements = maximise_in_fitting_units(
             self.likelihood, self.elements, start, self.tolerance, self.max_iterations, self.watch
         )
-        self._count(found)
-        if not found.stopped:
-            z, found = self._other_starts(z, found)
-        hessian: _Secant | None = None
+        self._count(maximum)
+        if not maximum.stopped:
+            z, maximum = self._other_starts(z, maximum)
+        secant: _Secant | None = None
         while True:
-            about = self._about(z, found)
-            hessian = _Secant(z, about.gradient, about.inverse) if hessian is None else hessian.at(z, about)
+            about = self._about(z, maximum)
+            secant = _Secant(z, about.gradient, about.inverse) if secant is None else secant.update(z, about)
             distance = float(np.sqrt(max(about.gradient @ about.step, 0.0)))
             # the distance in all directions: the one of the variances belongs to fixed correlations
-            found = replace(found, distance=float(np.hypot(distance, found.distance)))
-            converged = found.converged and distance <= self.tolerance
-            if converged or found.stopped or self.remaining <= 0:
+            maximum = replace(maximum, distance=float(np.hypot(distance, maximum.distance)))
+            converged = maximum.converged and distance <= self.tolerance
+            if converged or maximum.stopped or self.remaining <= 0:
                 break
-            following = self._climb(z, found, about, hessian.inverse @ about.gradient)
-            if following is None and hessian.is_learnt:
-                hessian = None
-                following = self._climb(z, found, about, about.step)
+            following = self._climb(z, maximum, about, secant.inverse @ about.gradient)
+            if following is None and secant.is_learnt:
+                secant = None
+                following = self._climb(z, maximum, about, about.step)
             if following is None:
-                converged = distance <= 1e-3
+                converged = distance <= NOISE
                 self.renew(z)
                 break
-            z, found = following
-        found = replace(
-            found,
+            z, maximum = following
+        maximum = replace(
+            maximum,
             converged=converged,
             iterations=self.max_iterations - self.remaining,
             log_likelihoods=tuple(self.history),
             em_steps=self.em_steps,
         )
-        return found, self.elements, self._estimates(z, about)
+        return maximum, self.elements, self._estimates(z, about)
 
-    def _other_starts(self, z: np.ndarray, found: Maximum) -> tuple[np.ndarray, Maximum]:
+    def _other_starts(self, z: np.ndarray, maximum: Maximum) -> tuple[np.ndarray, Maximum]:
         """The best of several correlations, where the variance of the term is 0 at the first."""
-        of_terms = {kind.term for kind in self.kinds}
-        if not any(self.elements.blocks[c.block].term in of_terms for c in found.quadratic.closed):
-            return z, found
-        best = z, found
+        of_terms = {renewable.term for renewable in self.relationships}
+        if not any(self.elements.blocks[c.block].term in of_terms for c in maximum.quadratic.closed):
+            return z, maximum
+        best = z, maximum
         for rho in list(product(OTHER_STARTS, repeat=z.size))[:MAX_OTHER_STARTS]:
-            other = np.clip(np.arctanh(rho), self.low, self.high)
+            candidate = np.clip(np.arctanh(rho), self.low, self.high)
             try:
-                again = self.fit(other, self._inside(found))
+                again = self.fit(candidate, self._inside(maximum))
             except ModelError:
                 continue
             if again.point.log_likelihood > best[1].point.log_likelihood:
-                best = other, again
+                best = candidate, again
             if again.stopped or self.remaining <= 0:
                 break
         self.renew(best[0])
         return best[0], replace(best[1], point=self.likelihood.evaluate(best[1].point.variances))
 
-    def _inside(self, found: Maximum) -> Variances:
+    def _inside(self, maximum: Maximum) -> Variances:
         """Variances away from the boundary: half a unit each."""
-        at = found.point.variances
+        at = maximum.point.variances
         vector, scale = self.elements.vector(at), self.elements.scale
         moved = [
             max(v, 0.5 * s) if i == j else v
@@ -183,14 +181,16 @@ class _Profile:
         ]
         return self.elements.variances(np.array(moved), at)
 
-    def _about(self, z: np.ndarray, found: Maximum) -> _Slope:
-        point, about = found.point, found.quadratic
+    def _about(self, z: np.ndarray, maximum: Maximum) -> _Slope:
+        point, about = maximum.point, maximum.quadratic
         assert isinstance(point, Point), "of such a likelihood"
         rho = np.tanh(z)
-        gradient = np.concatenate([kind.gradient(point) for kind in self.kinds]) * (1 - rho**2)
+        gradient = np.concatenate([renewable.gradient(point) for renewable in self.relationships]) * (1 - rho**2)
         p = len(self.elements)
         of_variances = point.working_variates(element_places(self.elements)) * self.elements.scale
-        of_correlations = np.concatenate([k.working_variates(point) for k in self.kinds], axis=2) * (1 - rho**2)
+        of_correlations = np.concatenate(
+            [renewable.working_variates(point) for renewable in self.relationships], axis=2
+        ) * (1 - rho**2)
         information = point.project(np.concatenate([of_variances, of_correlations], axis=2))
         cross = information[p:, :p] @ about.open  # (P, m)
         follows = -about.inverse @ cross.T  # (m, P): of the variances, by a step in z
@@ -203,11 +203,11 @@ class _Profile:
         return _Slope(np.where(shut, 0.0, gradient), inverse, about.open @ follows, shut, known)
 
     def _climb(
-        self, z: np.ndarray, found: Maximum, about: _Slope, step: np.ndarray
+        self, z: np.ndarray, maximum: Maximum, about: _Slope, step: np.ndarray
     ) -> tuple[np.ndarray, Maximum] | None:
         """The first of shorter and shorter steps that rises; None where none does."""
         step = step * min(1.0, MAX_STEP / max(float(np.abs(step).max(initial=0.0)), 1e-300))
-        before, at = found.point.log_likelihood, found.point.variances
+        before, at = maximum.point.log_likelihood, maximum.point.variances
         rounding = ROUNDING * max(1.0, abs(before))
         # the last steps promise a rise that rounding hides: they may be taken where nothing falls
         needed = rounding if about.gradient @ about.step > 2 * rounding else -rounding
@@ -233,8 +233,8 @@ class _Profile:
         covariance = about.inverse * np.outer(1 - rho**2, 1 - rho**2)
         without = about.shut | ~about.known
         covariance[without] = covariance[:, without] = np.nan
-        terms = tuple(kind.term for kind in self.kinds for _ in kind.parameters)
-        names = tuple(name for kind in self.kinds for name in kind.kind.parameters)
+        terms = tuple(renewable.term for renewable in self.relationships for _ in renewable.parameters)
+        names = tuple(name for renewable in self.relationships for name in renewable.relationship.parameters)
         design = self.likelihood.design
         words = []
         for n in np.flatnonzero(without):
@@ -278,12 +278,12 @@ class _Secant:
     inverse: np.ndarray  # (P, P)
     is_learnt: bool = False
 
-    def at(self, z: np.ndarray, about: _Slope) -> _Secant:
+    def update(self, z: np.ndarray, about: _Slope) -> _Secant:
         """The same at the next point; anew where a correlation has come to a bound, or the slopes bend upwards."""
         step, fall = z - self.z, self.gradient - about.gradient
         curvature = float(step @ fall)
         if about.shut.any() or not about.known.all() or curvature <= 1e-12 * float(step @ step):
             return _Secant(z, about.gradient, about.inverse)
-        left = np.eye(z.size) - np.outer(step, fall) / curvature
-        inverse = left @ self.inverse @ left.T + np.outer(step, step) / curvature
+        projection = np.eye(z.size) - np.outer(step, fall) / curvature
+        inverse = projection @ self.inverse @ projection.T + np.outer(step, step) / curvature
         return _Secant(z, about.gradient, inverse, True)

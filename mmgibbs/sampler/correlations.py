@@ -38,15 +38,15 @@ class CorrelationsAndCovariance(TermCovariance):
         self, model: MixedModel, term: int, engine: HostState, matrices: CovarianceMatrices, key: tuple[int, int]
     ):
         super().__init__(model, term, engine, matrices, key)
-        self.kind = model.design.terms[term].relationship
+        self.relationship = model.design.terms[term].relationship
         self.name_of_rho = relationship_name(term)
         dimension = f"{self.name_of_rho}_parameter"
         self.parameters = self.parameters | {
             self.name_of_rho: Parameter((dimension,), "parameters of the relationship of the levels of a term")
         }
-        low, high = self.kind.parameter_bounds.T
+        low, high = self.relationship.parameter_bounds.T
         step = START_STEPS[key[1] % len(START_STEPS)]
-        self._take(np.clip(np.tanh(np.arctanh(self.kind.parameter_values) + step), low, high))
+        self._take(np.clip(np.tanh(np.arctanh(self.relationship.parameter_values) + step), low, high))
 
     def _take(self, rho: np.ndarray) -> None:
         """The lists of the engine are those of these parameters."""
@@ -56,9 +56,9 @@ class CorrelationsAndCovariance(TermCovariance):
     def __call__(self, number: int) -> None:
         prior = self.matrices.prior(self.name, self.covariance)
         sums = self.engine.sum_products(self.term)
-        density = _Density(self.kind.weigh, sums, prior, self.n_levels, self.matrices[self.name])
+        density = _Density(self.relationship.weigh, sums, prior, self.n_levels, self.matrices[self.name])
         site = number, stream(CORRELATION, self.term)
-        self._take(slice_parameters(density, self.rho, self.kind.parameter_bounds, *site, self.key))
+        self._take(slice_parameters(density, self.rho, self.relationship.parameter_bounds, *site, self.key))
         if self.is_sampled:
             products = density.products(self.rho)
             self.matrices[self.name] = draw_covariance(prior, products, self.n_levels, number, self.term, self.key)
