@@ -194,8 +194,8 @@ def draw_covariance(
 ) -> np.ndarray:
     """One draw of G (or R) given the sum of squares and products (k, k) and the number of levels (records), per block
     where `n` is an array. first: number of the first component among all draws of the term; current: the matrix so
-    far, from which the draw is over-relaxed (but see `is_independent`) and several correlations of `model.unit` move on;
-    None: independent of it.
+    far, from which the draw is over-relaxed (but see `is_independent`) and several correlations of `model.unit` move
+    on; None: independent of it.
     """
     of_term = stream(VARIANCE, term)
     if len(model.blocks) == 1 and not model.unit:

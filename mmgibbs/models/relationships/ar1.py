@@ -250,8 +250,8 @@ class FirstOrder(SparseInverse):
         """Build K of places at these correlations."""
         indptr, indices, basis = structure.build()
         values = basis @ structure.weigh(np.array(rho)).values
-        known = {"structure": structure, "basis": basis, "names": names, "rho": tuple(map(float, rho)), "held": held}
-        return cls(indptr, indices, values, "", **known)
+        rho = tuple(map(float, rho))
+        return cls(indptr, indices, values, "", structure=structure, basis=basis, names=names, rho=rho, held=held)
 
     @property
     def sentence(self) -> str:
