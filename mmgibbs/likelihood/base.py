@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.matrices import CovarianceMatrices, Variances, covariance_matrices
 from mmgibbs.models.design import Design
 
@@ -97,6 +98,13 @@ class Likelihood(ABC):
 
         ModelError where a matrix is not positive definite, or equations cannot be solved there.
         """
+
+    def try_evaluate(self, variances: Variances) -> LikelihoodPoint | None:
+        """The point at some variances; None where there is none."""
+        try:
+            return self.evaluate(variances)
+        except ModelError:
+            return None
 
     def mean_diagonal(self, i: int) -> float:
         """Of K of a random term, near 1 in a pedigree; of some levels where it is known by its inverse alone."""

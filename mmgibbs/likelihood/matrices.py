@@ -31,6 +31,10 @@ class Variances(NamedTuple):
     G: list[np.ndarray | None]  # (k, k) per term, None for fixed terms
     R: np.ndarray  # (classes, T, T); one class where all records share one matrix
 
+    def copy_matrices(self) -> Variances:
+        """The same in arrays that may be written to."""
+        return Variances([None if g is None else g.copy() for g in self.G], self.R.copy())
+
     @property
     def psi(self) -> np.ndarray:
         """The elements of G of each random term, row by row, one after another; then those of R of each class."""

@@ -45,9 +45,9 @@ def closed_directions(elements: Elements, variances: Variances, derivatives: Var
     """Of all blocks."""
     out = []
     for number, block in enumerate(elements.blocks):
-        values, vectors = np.linalg.eigh(block.scaled(block.of(variances)))
+        values, vectors = np.linalg.eigh(block.scaled(block.extract(variances)))
         null = vectors[:, values <= AT_FLOOR]
-        slope = block.of(derivatives) * block.scale[:, None] * block.scale
+        slope = block.extract(derivatives) * block.scale[:, None] * block.scale
         slopes, within = np.linalg.eigh(null.T @ slope @ null)
         out += [Closed(number, v) for v in (null @ within[:, slopes < 0]).T]
     return out
@@ -66,14 +66,14 @@ def stays_inside(elements: Elements, vector: np.ndarray, at: Variances) -> bool:
 
 
 def _smallest(block: MatrixBlock, variances: Variances) -> float:
-    return float(np.linalg.eigvalsh(block.scaled(block.of(variances)))[0])
+    return float(np.linalg.eigvalsh(block.scaled(block.extract(variances)))[0])
 
 
 def raised(elements: Elements, variances: Variances) -> Variances:
     """The same matrices, changed in place, their eigenvalues raised to FLOOR."""
     for block in elements.blocks:
-        matrix = raise_to_floor(block.scaled(block.of(variances))) * block.scale[:, None] * block.scale
-        block.whole(variances)[np.ix_(block.components, block.components)] = matrix
+        matrix = raise_to_floor(block.scaled(block.extract(variances))) * block.scale[:, None] * block.scale
+        block.assign(variances, matrix)
     return variances
 
 
@@ -81,10 +81,10 @@ def lowered(elements: Elements, variances: Variances) -> Variances:
     """Others whose eigenvalues are lowered to CEILING."""
     out = elements.variances(elements.vector(variances), variances)
     for block in elements.blocks:
-        values, vectors = np.linalg.eigh(block.scaled(block.of(out)))
+        values, vectors = np.linalg.eigh(block.scaled(block.extract(out)))
         if values[-1] > CEILING:
             matrix = (vectors * np.minimum(values, CEILING)) @ vectors.T * block.scale[:, None] * block.scale
-            block.whole(out)[np.ix_(block.components, block.components)] = (matrix + matrix.T) / 2
+            block.assign(out, (matrix + matrix.T) / 2)
     return out
 
 

@@ -44,11 +44,15 @@ class MatrixBlock:
     components: tuple[int, ...]
     scale: np.ndarray  # (k,) standard deviations, the unit of its elements (units.py)
 
-    def of(self, variances: Variances) -> np.ndarray:
+    def extract(self, variances: Variances) -> np.ndarray:
         """(k, k), a copy."""
-        return self.whole(variances)[np.ix_(self.components, self.components)]
+        return self.containing_matrix(variances)[np.ix_(self.components, self.components)]
 
-    def whole(self, variances: Variances) -> np.ndarray:
+    def assign(self, variances: Variances, matrix: np.ndarray) -> None:
+        """Write (k, k) in its place."""
+        self.containing_matrix(variances)[np.ix_(self.components, self.components)] = matrix
+
+    def containing_matrix(self, variances: Variances) -> np.ndarray:
         """The matrix that it is a block of."""
         if self.term is None:
             return variances.R[self.residual_class]
@@ -82,7 +86,7 @@ class Elements:
 
     def vector(self, variances: Variances) -> np.ndarray:
         """(p,)"""
-        blocks = [b.of(variances) for b in self.blocks]
+        blocks = [b.extract(variances) for b in self.blocks]
         return np.array([blocks[b][i, j] for b, i, j in self.elements])
 
     def structure_parameters(self, vector: np.ndarray) -> Mapping[int, np.ndarray]:
@@ -91,11 +95,11 @@ class Elements:
 
     def variances(self, vector: np.ndarray, at: Variances) -> Variances:
         """The matrices with these elements; all others are those of `at`."""
-        out = Variances([None if g is None else g.copy() for g in at.G], at.R.copy())
+        out = at.copy_matrices()
         for value, (b, i, j) in zip(vector, self.elements, strict=True):
             block = self.blocks[b]
             row, column = block.components[i], block.components[j]
-            matrix = block.whole(out)
+            matrix = block.containing_matrix(out)
             matrix[row, column] = matrix[column, row] = value
         return out
 

@@ -49,6 +49,7 @@ class Estimates:
 
     variances: Variances
     elements: Elements | StructuredElements
+    vector: np.ndarray  # (p,) of the free elements, or of the parameters of structures
     covariance: np.ndarray  # (p, p) of the free elements, inverse average information; 0 where the boundary holds them
     undetermined: np.ndarray  # (p, u) directions of which the data say nothing
     on_boundary: bool  # a matrix is
@@ -118,6 +119,7 @@ def estimate(
     return Estimates(
         point.variances,
         elements,
+        elements.vector(point.variances),
         covariance * scale[:, None] * scale,
         about.undetermined,
         bool(about.closed),
@@ -145,7 +147,7 @@ def _structured_estimates(
     if not maximum.converged and not maximum.stopped:
         at_limit = maximum.iterations >= max_iterations
         missed = [
-            f"REML has not converged after {maximum.iterations} iterations, at a log likelihood of "
+            f"REML has not converged after {_count_iterations(maximum)}, at a log likelihood of "
             f"{point.log_likelihood:.4f}: the estimates are about {maximum.distance:.1e} standard errors from the best "
             f"ones, expected {tolerance:.1e} (sampler.tolerance); "
             + ("try more iterations (sampler.max_iterations), " if at_limit else "try ")
@@ -154,6 +156,7 @@ def _structured_estimates(
     return Estimates(
         point.variances,
         parameters,
+        parameters.phi,
         maximum.covariance,
         maximum.undetermined,
         bool(maximum.at_bound.any()),
@@ -171,12 +174,8 @@ def _structured_estimates(
 def _bound_words(maximum: StructuredMaximum, design: Design) -> list[str]:
     """Which variances are at 0."""
     parameters, words = maximum.parameters, []
-    first = 0
-    for number, structure, values in parameters.parts(parameters.phi):
-        block = parameters.elements.blocks[number]
-        labels = component_names(block, design)
-        at_bound = maximum.at_bound[first : first + len(values)]
-        first += len(values)
+    for block, structure, places in parameters.list_blocks():
+        labels, at_bound = component_names(block, design), maximum.at_bound[places]
         if isinstance(structure, Unstructured):
             if at_bound.any():
                 words.append(
@@ -199,15 +198,15 @@ def _undetermined_structure_words(maximum: StructuredMaximum, design: Design) ->
     if not maximum.converged or not maximum.undetermined.size:
         return ()
     involved = (maximum.undetermined**2).max(axis=1) > 1e-3
-    names, first = [], 0
-    for number, _, values in maximum.parameters.parts(maximum.parameters.phi):
-        if involved[first : first + len(values)].any():
-            names.append(maximum.parameters.elements.blocks[number].name)
-        first += len(values)
+    names = [block.name for block, _, places in maximum.parameters.list_blocks() if involved[places].any()]
     return (
         f"the data do not determine each parameter of the covariance matrices of {', '.join(names)}, only combinations "
         "of them: they have no standard errors; expected fewer factors, or a model without one of these effects",
     )
+
+
+def _count_iterations(maximum: Maximum | StructuredMaximum) -> str:
+    return f"{maximum.iterations} iteration{'' if maximum.iterations == 1 else 's'}"
 
 
 def _facts(maximum: Maximum | StructuredMaximum, criteria: Criteria, likelihood: Likelihood) -> dict:
@@ -290,8 +289,7 @@ def _rounded_words(maximum: Maximum, tolerance: float) -> list[str]:
 
 
 def _not_converged(maximum: Maximum, elements: Elements, design: Design, tolerance: float, max_iterations: int) -> str:
-    iterations = f"{maximum.iterations} iteration{'' if maximum.iterations == 1 else 's'}"
-    reached = f"after {iterations}, at a log likelihood of {maximum.point.log_likelihood:.4f}"
+    reached = f"after {_count_iterations(maximum)}, at a log likelihood of {maximum.point.log_likelihood:.4f}"
     stopped = maximum.iterations + 1 >= max_iterations  # finer units begin with a step of their own
     why = (
         f"no step increases the likelihood further (sampler.max_iterations is {max_iterations})"

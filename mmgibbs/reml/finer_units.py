@@ -18,7 +18,7 @@ from mmgibbs.likelihood.base import Likelihood
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.reml.boundary import Closed, lowered, raise_to_floor, raised
 from mmgibbs.reml.elements import Elements, Units
-from mmgibbs.reml.maximise import Maximum, Watch, maximise
+from mmgibbs.reml.maximise import Maximum, Watch, continue_watch, maximise
 from mmgibbs.reml.units import point_units
 
 FAR = 10.0  # variance in its unit over the one of what is left, from which smaller units are tried
@@ -55,7 +55,7 @@ def maximise_in_fitting_units(
             return replace(maximum, converged=False), elements
         try:
             again = maximise(
-                likelihood, finer, beginning, tolerance, iterations, _continue_watch(watch, maximum.iterations)
+                likelihood, finer, beginning, tolerance, iterations, continue_watch(watch, maximum.iterations)
             )
         except ModelError:
             break
@@ -74,11 +74,6 @@ def maximise_in_fitting_units(
         if not more:
             break
     return maximum, elements
-
-
-def _continue_watch(watch: Watch | None, before: int) -> Watch | None:
-    """The same watch, whose iterations follow those before."""
-    return None if watch is None else lambda iteration, point, distance: watch(before + iteration, point, distance)
 
 
 def _finer(maximum: Maximum, elements: Elements) -> Elements | None:
@@ -115,14 +110,11 @@ def _start(likelihood: Likelihood, elements: Elements, finer: Elements, maximum:
     for number, (block, small) in enumerate(zip(elements.blocks, finer.blocks, strict=True)):
         shut = [c for c in maximum.quadratic.closed if c.block == number]
         if shut:
-            inside = _remove_directions(block.scaled(block.of(at)), shut) * block.scale[:, None] * block.scale
+            inside = _remove_directions(block.scaled(block.extract(at)), shut) * block.scale[:, None] * block.scale
             matrix = raise_to_floor(small.scaled(inside)) * small.scale[:, None] * small.scale
-            block.whole(lower)[np.ix_(block.components, block.components)] = matrix
-    try:
-        is_higher = likelihood.evaluate(lower).log_likelihood > maximum.point.log_likelihood
-    except ModelError:
-        return at
-    return lower if is_higher else at
+            block.assign(lower, matrix)
+    point = likelihood.try_evaluate(lower)
+    return lower if point is not None and point.log_likelihood > maximum.point.log_likelihood else at
 
 
 def _remove_directions(scaled: np.ndarray, closed: list[Closed]) -> np.ndarray:

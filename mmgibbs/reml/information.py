@@ -20,7 +20,7 @@ from mmgibbs.reml.elements import Elements, MatrixBlock
 
 def gradient(point: LikelihoodPoint, elements: Elements) -> np.ndarray:
     """(p,) d log p / d psi"""
-    blocks = [b.of(point.derivatives) for b in elements.blocks]
+    blocks = [b.extract(point.derivatives) for b in elements.blocks]
     return np.array([(1.0 if i == j else 2.0) * blocks[b][i, j] for b, i, j in elements.elements])
 
 

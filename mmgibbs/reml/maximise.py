@@ -23,7 +23,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.base import Likelihood, LikelihoodPoint
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.reml.boundary import raised, stays_inside
@@ -54,9 +53,13 @@ class Maximum:
     stopped: bool = False  # because `watch` asked for it
 
 
-Watch = Callable[
-    [int, LikelihoodPoint, float], bool
-]  # iteration, where it is, distance in standard errors -> to stop there
+# iteration, where it is, distance in standard errors -> to stop there
+Watch = Callable[[int, LikelihoodPoint, float], bool]
+
+
+def continue_watch(watch: Watch | None, before: int) -> Watch | None:
+    """The same watch, whose iterations follow those before."""
+    return None if watch is None else lambda iteration, point, distance: watch(before + iteration, point, distance)
 
 
 def maximise(
@@ -98,7 +101,7 @@ def _uphill(
     """The first step that rises by a good share of what it promises, otherwise the highest of those that rise."""
     best: LikelihoodPoint | None = None
     for variances, promised in _candidates(elements, point, about):
-        candidate = _tried(likelihood, variances)
+        candidate = likelihood.try_evaluate(variances)
         if candidate is None:
             continue
         rise = candidate.log_likelihood - point.log_likelihood
@@ -124,24 +127,16 @@ def _candidates(elements: Elements, point: LikelihoodPoint, about: Quadratic) ->
 
 def _em(likelihood: Likelihood, elements: Elements, point: LikelihoodPoint) -> LikelihoodPoint | None:
     at = point.variances
-    moved = Variances([None if g is None else g.copy() for g in at.G], at.R.copy())
+    moved = at.copy_matrices()
     for block in elements.blocks:
-        index = np.ix_(block.components, block.components)
-        matrix, slope = block.of(at), block.of(point.derivatives)
-        block.whole(moved)[index] = matrix + 2.0 * matrix @ slope @ matrix / degrees_of_freedom(likelihood, block)
-    candidate = _tried(likelihood, raised(elements, moved))
+        matrix, slope = block.extract(at), block.extract(point.derivatives)
+        block.assign(moved, matrix + 2.0 * matrix @ slope @ matrix / degrees_of_freedom(likelihood, block))
+    candidate = likelihood.try_evaluate(raised(elements, moved))
     return (
         candidate
         if candidate is not None and candidate.log_likelihood > point.log_likelihood + _rounding(point)
         else None
     )
-
-
-def _tried(likelihood: Likelihood, variances: Variances) -> LikelihoodPoint | None:
-    try:
-        return likelihood.evaluate(variances)
-    except ModelError:
-        return None
 
 
 def _rounding(point: LikelihoodPoint) -> float:

@@ -83,7 +83,7 @@ def _complete_information(point: LikelihoodPoint, elements: Elements) -> np.ndar
     out = np.zeros((len(elements), len(elements)))
     for number, block in enumerate(elements.blocks):
         numbers = elements.block_elements(number)
-        inverse = np.linalg.inv(block.scaled(block.of(point.variances)))
+        inverse = np.linalg.inv(block.scaled(block.extract(point.variances)))
         i, j = np.array([elements.elements[n][1:] for n in numbers]).T
         twice = np.where(i == j, 1.0, 2.0)  # tr(A E_i A E_j), E with one element or two
         products = inverse[np.ix_(i, i)] * inverse[np.ix_(j, j)] + inverse[np.ix_(i, j)] * inverse[np.ix_(j, i)]
@@ -102,7 +102,7 @@ def factor_step(
     factors = []
     for number, block in enumerate(elements.blocks):
         mine = slice(first[number], first[number + 1])
-        values, vectors = np.linalg.eigh(block.scaled(block.of(at)))
+        values, vectors = np.linalg.eigh(block.scaled(block.extract(at)))
         B = vectors * np.sqrt(np.maximum(values, 0.0))
         for shut in about.closed:
             if shut.block == number:  # and stays so
@@ -115,16 +115,16 @@ def factor_step(
             change[i] += B[j]
             change[j] += B[i] if i != j else B[j]
             J[n, mine] = change.ravel()
-        slopes, directions = np.linalg.eigh(block.of(derivatives) * block.scale[:, None] * block.scale)
+        slopes, directions = np.linalg.eigh(block.extract(derivatives) * block.scale[:, None] * block.scale)
         falling = (directions * np.maximum(-slopes, 0.0)) @ directions.T
         curvature[mine, mine] = 2.0 * np.kron(falling, np.eye(k))
     gradient = J.T @ about.gradient
     values, vectors = np.linalg.eigh(J.T @ (about.information + mu * about.complete) @ J + curvature)
     known = values > UNDETERMINED * values.max(initial=0.0)
     step = vectors[:, known] @ ((vectors[:, known].T @ gradient) / values[known])
-    out = Variances([None if g is None else g.copy() for g in at.G], at.R.copy())
+    out = at.copy_matrices()
     for number, (block, B) in enumerate(zip(elements.blocks, factors, strict=True)):
         moved = B + step[first[number] : first[number + 1]].reshape(B.shape)
         matrix = raise_to_floor(moved @ moved.T) * block.scale[:, None] * block.scale
-        block.whole(out)[np.ix_(block.components, block.components)] = matrix
+        block.assign(out, matrix)
     return out, 0.5 * float(gradient @ step)

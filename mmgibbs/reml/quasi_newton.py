@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.base import Likelihood, LikelihoodPoint
-from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.reml.boundary import raise_to_floor
 from mmgibbs.reml.elements import Elements
 
@@ -27,7 +25,7 @@ class _Followed:
 
     def __init__(self, likelihood: Likelihood, elements: Elements, start: LikelihoodPoint):
         self.likelihood, self.elements, self.best = likelihood, elements, start
-        scaled = [block.scaled(block.of(start.variances)) for block in elements.blocks]
+        scaled = [block.scaled(block.extract(start.variances)) for block in elements.blocks]
         spectra = [np.linalg.eigh(matrix) for matrix in scaled]
         self.factors = [vectors * np.sqrt(np.maximum(values, 0.0)) for values, vectors in spectra]
         self.cuts = np.cumsum([B.size for B in self.factors])[:-1]
@@ -38,21 +36,21 @@ class _Followed:
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         if not np.isfinite(x).all():
             return OUTSIDE, np.zeros(x.size)
-        factors, at = self.split(x), self.best.variances
-        moved = Variances([None if g is None else g.copy() for g in at.G], at.R.copy())
+        factors, moved = self.split(x), self.best.variances.copy_matrices()
         for block, B in zip(self.elements.blocks, factors, strict=True):
             matrix = raise_to_floor(B @ B.T) * block.scale[:, None] * block.scale
-            block.whole(moved)[np.ix_(block.components, block.components)] = matrix
-        try:
-            point = self.likelihood.evaluate(moved)
-        except ModelError:
+            block.assign(moved, matrix)
+        point = self.likelihood.try_evaluate(moved)
+        if point is None:
             return OUTSIDE, np.zeros(x.size)
         if point.log_likelihood > self.best.log_likelihood:
             self.best = point
         return -point.log_likelihood, -self._gradient(point, factors)
 
     def _gradient(self, point: LikelihoodPoint, factors: list[np.ndarray]) -> np.ndarray:
-        slopes = [block.of(point.derivatives) * block.scale[:, None] * block.scale for block in self.elements.blocks]
+        slopes = [
+            block.extract(point.derivatives) * block.scale[:, None] * block.scale for block in self.elements.blocks
+        ]
         return np.concatenate([(2.0 * S @ B).ravel() for S, B in zip(slopes, factors, strict=True)])
 
 

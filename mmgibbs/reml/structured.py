@@ -17,13 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.base import Likelihood, LikelihoodPoint
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.structures.base import Structure, fit
 from mmgibbs.models.structures.unstructured import Unstructured
-from mmgibbs.reml.elements import Elements
+from mmgibbs.reml.elements import Elements, MatrixBlock
 from mmgibbs.reml.information import average_information, gradient
 from mmgibbs.reml.maximise import Watch
 
@@ -43,12 +42,12 @@ class StructuredElements:
     def __len__(self) -> int:
         return len(self.phi)
 
-    def parts(self, phi: np.ndarray) -> Iterator[tuple[int, Structure | Unstructured, np.ndarray]]:
-        """Number of the block, its structure, and its part of phi."""
+    def list_blocks(self) -> Iterator[tuple[MatrixBlock, Structure | Unstructured, slice]]:
+        """Each block, its structure, and where its parameters are in phi."""
         first = 0
-        for number, structure in enumerate(self.structures):
+        for block, structure in zip(self.elements.blocks, self.structures, strict=True):
             size = len(structure.free)
-            yield number, structure, phi[first : first + size]
+            yield block, structure, slice(first, first + size)
             first += size
 
     @property
@@ -67,38 +66,30 @@ class StructuredElements:
         blocks = zip(self.structures, self.elements.blocks, strict=True)
         return np.concatenate([s.lower_bounds(b.scale) for s, b in blocks])
 
-    def vector(self, variances: Variances) -> np.ndarray:
-        """(p,) phi of the variances that are theirs."""
-        return self.phi
-
     def variances(self, phi: np.ndarray, at: Variances) -> Variances:
         """The matrices at phi; those that are not estimated are those of `at`."""
-        out = Variances([None if g is None else g.copy() for g in at.G], at.R.copy())
-        for number, structure, values in self.parts(phi):
-            block = self.elements.blocks[number]
-            block.whole(out)[np.ix_(block.components, block.components)] = structure.matrix(values)
+        out = at.copy_matrices()
+        for block, structure, places in self.list_blocks():
+            block.assign(out, structure.matrix(phi[places]))
         return out
 
     def jacobian(self, phi: np.ndarray) -> np.ndarray:
         """(elements, p) d psi / d phi."""
         out = np.zeros((len(self.elements), len(phi)))
-        first = 0
-        for number, structure, values in self.parts(phi):
-            D = structure.derivatives(values)
+        for number, (_, structure, places) in enumerate(self.list_blocks()):
+            D = structure.derivatives(phi[places])
             for n in self.elements.block_elements(number):
                 _, i, j = self.elements.elements[n]
-                out[n, first : first + len(values)] = D[:, i, j]
-            first += len(values)
+                out[n, places] = D[:, i, j]
         return out
 
     def structure_parameters(self, phi: np.ndarray) -> Mapping[int, np.ndarray]:
         """Term -> the parameters of its structure."""
-        out = {}
-        for number, structure, values in self.parts(phi):
-            term = self.elements.blocks[number].term
-            if term is not None and not isinstance(structure, Unstructured):
-                out[term] = values
-        return out
+        return {
+            block.term: phi[places]
+            for block, structure, places in self.list_blocks()
+            if block.term is not None and not isinstance(structure, Unstructured)
+        }
 
 
 @dataclass(frozen=True)
@@ -129,19 +120,19 @@ def structured_elements(
 ) -> StructuredElements:
     """The parameters of a model, and where they start."""
     structures: list[Structure | Unstructured] = []
-    parts = []
+    starts = []
     for block in elements.blocks:
         covariance = None if block.term is None else covariances[block.term]
-        matrix = block.of(start)
+        matrix = block.extract(start)
         structure = None if covariance is None else covariance.structure
         if structure is None:
             unstructured = Unstructured(len(block.components))
             structures.append(unstructured)
-            parts.append(unstructured.parameters(matrix))
+            starts.append(unstructured.parameters(matrix))
         else:
             structures.append(structure)
-            parts.append(fit(structure, matrix))
-    made = StructuredElements(elements, tuple(structures), np.concatenate(parts))
+            starts.append(fit(structure, matrix))
+    made = StructuredElements(elements, tuple(structures), np.concatenate(starts))
     return StructuredElements(elements, made.structures, np.maximum(made.phi, made.lower))
 
 
@@ -166,7 +157,7 @@ def maximise_structured(
         following = None
         while following is None and damping <= MOST_DAMPING:
             candidate = np.maximum(phi + about.step(damping), parameters.lower)
-            following = _tried(likelihood, parameters.variances(candidate, start), point)
+            following = _find_higher(likelihood, parameters.variances(candidate, start), point)
             damping = max(damping / 10, LEAST_DAMPING) if following is not None else damping * 10
         if following is None:  # rounding hides the last steps
             converged = about.distance <= 100 * tolerance
@@ -253,11 +244,8 @@ def _root_of_diagonal(information: np.ndarray) -> np.ndarray:
     return np.sqrt(np.maximum(diagonal, 1e-12 * diagonal.max(initial=np.finfo(float).tiny)))
 
 
-def _tried(likelihood: Likelihood, variances: Variances, before: LikelihoodPoint) -> LikelihoodPoint | None:
+def _find_higher(likelihood: Likelihood, variances: Variances, before: LikelihoodPoint) -> LikelihoodPoint | None:
     """The point there, if the likelihood is higher."""
-    try:
-        point = likelihood.evaluate(variances)
-    except ModelError:
-        return None
+    point = likelihood.try_evaluate(variances)
     rounding = ROUNDING * max(1.0, abs(before.log_likelihood))
-    return point if point.log_likelihood > before.log_likelihood + rounding else None
+    return point if point is not None and point.log_likelihood > before.log_likelihood + rounding else None

@@ -257,8 +257,7 @@ class MixedModelProblem:
         if not executor.max_local_calls:
             for iteration, log_likelihood in enumerate(fitted.facts["log_likelihoods"]):
                 console.say(f"REML: iteration {iteration}, log likelihood {log_likelihood:.4f}")
-        place = fitted.elements.vector(fitted.variances)
-        matrices = draws_by_name(fitted, [place], bool(model.residual.classes))
+        matrices = draws_by_name(fitted, [fitted.vector], bool(model.residual.classes))
         facts = {"method": "reml", "engine": "direct", **fitted.facts, **executor.facts}
         moments = PooledMoments.exact(fitted.solutions, fitted.sd)
         warnings = [*fitted.warnings, *(() if self.assembled.undetermined else fitted.undetermined_words)]

@@ -47,7 +47,7 @@ def estimates_table(estimates: Estimates, assembled: Assembled) -> dict[str, np.
     none: on the boundary a variance is FLOOR units, and what is proportional to it has FLOOR times the error of the
     others.
     """
-    named = _named(estimates, assembled, [estimates.elements.vector(estimates.variances)])
+    named = _named(estimates, assembled, [estimates.vector])
     J = _jacobian(estimates, assembled)
     reach = np.abs(J) @ estimates.elements.scale
     errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", J, estimates.covariance, J), 0.0))
@@ -71,7 +71,7 @@ def estimates_table(estimates: Estimates, assembled: Assembled) -> dict[str, np.
 
 def _jacobian(estimates: Estimates, assembled: Assembled) -> np.ndarray:
     """(parameters, p) by central differences."""
-    vector, scale, p = estimates.elements.vector(estimates.variances), estimates.elements.scale, len(estimates.elements)
+    vector, scale, p = estimates.vector, estimates.elements.scale, len(estimates.elements)
     places = []
     for sign in (1.0, -1.0):
         for n in range(p):

@@ -24,7 +24,7 @@ def test_no_neighbour_is_higher(name):
     assert found.converged and found.log_likelihoods[-1] > found.log_likelihoods[0]
     assert np.all(np.diff(found.log_likelihoods) > -1e-8)
     rng = np.random.default_rng(5)
-    blocks = [block.scaled(block.of(found.point.variances)) for block in elements.blocks]
+    blocks = [block.scaled(block.extract(found.point.variances)) for block in elements.blocks]
     for _ in range(30):
         moved = found.point.variances._replace(
             G=[None if g is None else g.copy() for g in found.point.variances.G], R=found.point.variances.R.copy()
@@ -34,7 +34,7 @@ def test_no_neighbour_is_higher(name):
             values, vectors = np.linalg.eigh(matrix)
             B = vectors * np.sqrt(values) + 0.02 * rng.standard_normal((k, k))
             near = (B @ B.T + 1e-5 * np.eye(k)) * block.scale[:, None] * block.scale
-            block.whole(moved)[np.ix_(block.components, block.components)] = near
+            block.assign(moved, near)
         assert likelihood.evaluate(moved).log_likelihood < found.point.log_likelihood + 1e-6
 
 
