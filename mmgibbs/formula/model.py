@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.formula.columns import read_columns
 from mmgibbs.formula.grammar import parse_formula
-from mmgibbs.formula.sections import build_sections, choose_related
+from mmgibbs.formula.related import choose_related
+from mmgibbs.formula.sections import build_sections
 from mmgibbs.formula.text import write_analysis
 
 if TYPE_CHECKING:
     from mmgibbs.runs.result import Result
 
-SAID_BY_FORMULA = frozenset({"traits", "fixed", "random", "intercept", "weights", "name"})  # keywords of MixedModel
+GIVEN_BY_FORMULA = frozenset({"traits", "fixed", "random", "intercept", "weights", "name"})  # keywords of MixedModel
 
 
 def translate_formula(
@@ -55,7 +56,7 @@ def _short_traits(traits: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]
 class Model:
     """A mixed model as a formula, in the grammar of lme4 and bambi, with its data.
 
-    `print(model)` shows the analysis file that says the same; `mmgibbs.model` makes one.
+    `print(model)` shows the analysis file of the same model; `mmgibbs.model` makes one.
 
     Parameters
     ----------
@@ -88,8 +89,8 @@ class Model:
     Raises
     ------
     ConfigError
-        The formula has a mistake, names a column that is not there, or says what a formula cannot; the message has what
-        to write instead.
+        The formula has a mistake, names a column that is not there, or has what a formula does not support; the
+        message has what to write instead.
 
     Examples
     --------
@@ -130,7 +131,7 @@ class Model:
         self.analysis, self.notes = translate_formula(formula, data, pedigree, genotypes, family, weights, name)
 
     def __str__(self) -> str:
-        """Return the analysis file that says the same."""
+        """Return the analysis file of the same model."""
         return write_analysis(self.analysis, self.notes)
 
     def __repr__(self) -> str:
@@ -140,10 +141,9 @@ class Model:
     def _repr_html_(self) -> str:
         from html import escape
 
-        return (
-            f"<div><p><strong>{escape(self.formula)}</strong></p>"
-            f'<pre style="white-space:pre-wrap">{escape(str(self))}</pre></div>'
-        )
+        from mmgibbs.report.notebook import text_as_html
+
+        return f"<div><p><strong>{escape(self.formula)}</strong></p>{text_as_html(str(self))}</div>"
 
     def check(self) -> dict:
         """Read and check everything, and count what a fit would have; nothing is sampled.
@@ -206,10 +206,10 @@ class Model:
     def _mixed_model(self, keywords: Mapping[str, Any]) -> Any:
         from mmgibbs.runs.model import MixedModel
 
-        said = SAID_BY_FORMULA & set(keywords)
-        if said:
-            raise ConfigError(f"fit: {sorted(said)[0]} is said by the formula; expected it there alone")
-        known = [name for name in signature(MixedModel).parameters if name not in SAID_BY_FORMULA]
+        given_twice = sorted(GIVEN_BY_FORMULA & set(keywords))
+        if given_twice:
+            raise ConfigError(f"fit: {given_twice[0]} is given by the formula; leave it out here")
+        known = [name for name in signature(MixedModel).parameters if name not in GIVEN_BY_FORMULA]
         for name in keywords:
             if name not in known:
                 raise ConfigError(f"fit: there is no keyword '{name}'; {nearest(name, known, 'the keywords are')}")

@@ -11,8 +11,8 @@ from mmgibbs.config.complete import RESERVED
 from mmgibbs.config.fields import NOT_IN_A_NAME
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.formula.columns import Columns
-from mmgibbs.formula.grammar import Factor, Group, ParsedFormula, Term, describe_term, problem, refuse
-from pedigree.columns import RECOGNISED
+from mmgibbs.formula.grammar import Factor, Group, ParsedFormula, Term, describe_term, problem
+from mmgibbs.formula.related import RELATIONSHIPS, has_role
 
 TYPES = {
     "normal": "normal", "gaussian": "normal",
@@ -21,7 +21,6 @@ TYPES = {
     "count": "count", "poisson": "count",
 }  # fmt: skip
 CLASS_CALLS = ("factor", "C", "as.factor", "as.character")
-RELATIONSHIPS = ("iid", "pedigree", "genomic", "dominance", "single_step")  # calls around the level of a random term
 MAX_DEGREE = 20
 
 
@@ -59,7 +58,7 @@ def build_sections(
     """Turn a formula into sections of the analysis file.
 
     family: of every trait, or by trait. related: level of a random term -> its relationship, where the formula does not
-    say. ConfigError: what the formula says and an analysis file cannot, with what can be written in its place.
+    say. ConfigError: the formula has what no analysis file has; the message has what to write instead.
     """
     return _Builder(formula, columns, related or {}).build(family)
 
@@ -129,13 +128,13 @@ class _Builder:
             return self.check_column(first.name), {"positive": positive}
         if response.name == "log" and isinstance(first, Factor):
             self.refuse(
-                f"a function of the response cannot be said; make a column of log({first.name}) in the table. For a "
-                "time that may not have ended, the analysis file can: traits: "
+                f"a function of the response is not supported; make a column of log({first.name}) in the table. For a "
+                "time that may not have ended, write in the analysis file: traits: "
                 f"{{{first.name}: {{type: censored, log: true, censored: STATUS, values: {{right: [0], none: [1]}}}}}}"
             )
         raise self.problem(
-            f"{response.text} before '~' cannot be said; expected a column, a column with a level (ill[yes]), or "
-            "cbind(a, b). A censored trait is said in the analysis file: traits: "
+            f"{response.text} before '~' is not supported; expected a column, a column with a level (ill[yes]), or "
+            "cbind(a, b). A censored trait needs the analysis file: traits: "
             "{TIME: {type: censored, lower: COLUMN, upper: COLUMN}}"
         )
 
@@ -155,7 +154,7 @@ class _Builder:
         singles: dict[str, dict[str, Any]] = {}
         interactions: list[Term] = []
         for written in self.formula.right:
-            term = self.without_trait(written)
+            term = self.remove_trait(written)
             if len(term) > 1:
                 interactions.append(term)
             elif term:
@@ -205,7 +204,7 @@ class _Builder:
         is_log = isinstance(inner, Factor) and inner.is_call and inner.name in ("log", "np.log")
         column = inner.arguments[0] if is_log and isinstance(inner, Factor) and inner.arguments else None
         if not isinstance(column, Factor) or column.is_call:
-            self.refuse(f"{factor.text} cannot be said; expected offset(log(COLUMN)) of a count")
+            self.refuse(f"{factor.text} is not supported; expected offset(log(COLUMN)) of a count")
         if self.exposure is not None:
             self.refuse("there are several offsets; expected one")
         self.exposure = self.check_column(column.name)
@@ -218,7 +217,7 @@ class _Builder:
             return None
         column, power = inner.arguments
         if not isinstance(column, Factor) or column.is_call or type(power) is not int or not 1 <= power <= MAX_DEGREE:
-            self.refuse(f"{factor.text} cannot be said; expected a column to a power of 1 to {MAX_DEGREE}")
+            self.refuse(f"{factor.text} is not supported; expected a column to a power of 1 to {MAX_DEGREE}")
         return self.check_column(column.name), power
 
     def read_covariate(self, factor: Factor) -> Covariate | None:
@@ -246,32 +245,30 @@ class _Builder:
         """(column, degree) of poly(age, 2) and of legendre(age, 2, 1, 6)."""
         arguments = list(factor.arguments)
         named = dict(factor.keywords)
-        for key in ("degree", "raw"):
-            if key in named and key == "degree":
-                arguments.append(named.pop(key))
-            else:
-                named.pop(key, None)
+        if "degree" in named:
+            arguments.append(named.pop("degree"))
+        named.pop("raw", None)  # of R: the powers themselves, which these are
         example = f"{factor.name}(age, 2)" if not extra else "legendre(age, 2) or legendre(age, 2, 1, 6)"
         good = len(arguments) in (2, 2 + extra) and isinstance(arguments[0], Factor) and not arguments[0].is_call
         if named or not good or type(arguments[1]) is not int or not 1 <= arguments[1] <= MAX_DEGREE:
-            self.refuse(f"{factor.text} cannot be said; expected {example}")
+            self.refuse(f"{factor.text} is not supported; expected {example}")
         if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in arguments[2:]):
-            self.refuse(f"{factor.text} cannot be said; expected {example}")
+            self.refuse(f"{factor.text} is not supported; expected {example}")
         return self.check_column(arguments[0].name), arguments[1]
 
     def explain_call(self, factor: Factor) -> str:
         """What to write in place of a call that is not known."""
         if factor.name in ("s", "te", "ti", "t2", "bs", "ns", "cr"):
-            return f"{factor.text}: smooth curves cannot be said; expected poly(COLUMN, 3) or legendre(COLUMN, 4)"
+            return f"{factor.text}: smooth curves are not supported; expected poly(COLUMN, 3) or legendre(COLUMN, 4)"
         if factor.name == "weights":
             return (
-                f"{factor.text} cannot be said; expected the column beside the formula, in the analysis file: "
+                f"{factor.text} is not supported; expected the column beside the formula, in the analysis file: "
                 "data: {weights: COLUMN}"
             )
         known = "factor(x), poly(x, 2), legendre(x, 2), I(x**2) and offset(log(x))"
         return (
-            f"{factor.text} cannot be said; expected a column or one of {known}. For another function make a column of "
-            "its values in the table"
+            f"{factor.text} is not supported; expected a column or one of {known}. For another function, make a column "
+            "of its values in the table"
         )
 
     def read_class(self, factor: Factor) -> str:
@@ -281,8 +278,8 @@ class _Builder:
         first = factor.arguments[0] if len(factor.arguments) == 1 and not factor.keywords else None
         if not isinstance(first, Factor) or first.is_call:
             self.refuse(
-                f"{factor.text} cannot be said; expected {factor.name}(COLUMN). The level that is set to 0 is said in "
-                "the analysis file: fixed: {COLUMN: {reference: LEVEL}}"
+                f"{factor.text} is not supported; expected {factor.name}(COLUMN). The level that is set to 0 is named "
+                "in the analysis file: fixed: {COLUMN: {reference: LEVEL}}"
             )
         return self.check_column(first.name)
 
@@ -296,7 +293,7 @@ class _Builder:
             power = self.read_power(factor)
             if power is not None:
                 self.refuse(
-                    f"{describe_term(term)}: a power within an interaction cannot be said; expected poly({power[0]}, "
+                    f"{describe_term(term)}: a power within an interaction is not supported; expected poly({power[0]}, "
                     f"{power[1]}) in it, a curve for each class"
                 )
             covariate = self.read_covariate(factor)
@@ -321,8 +318,8 @@ class _Builder:
             self.refuse(f"{describe_term(term)}: a curve can be combined with classes, not with another covariate")
         return name, keys | (curve[0] if curve else {})
 
-    def without_trait(self, term: Term) -> Term:
-        """`trait:sex` of MCMCglmm: every effect is on every trait."""
+    def remove_trait(self, term: Term) -> Term:
+        """Remove `trait` from `trait:sex`, as MCMCglmm has it: every effect is on every trait."""
         if len(self.formula.responses) < 2 or "trait" in self.columns.names:
             return term
         return tuple(factor for factor in term if factor.is_call or factor.name != "trait")
@@ -376,7 +373,7 @@ class _Builder:
 
     def check_level(self, name: str) -> str:
         """A column of levels; dams and sires may be in the pedigree alone."""
-        is_parent = any(_has_role(name, role) for role in ("sire", "dam"))
+        is_parent = any(has_role(name, role) for role in ("sire", "dam"))
         return name if is_parent and self.has_pedigree() else self.check_column(name)
 
     def has_pedigree(self) -> bool:
@@ -385,11 +382,11 @@ class _Builder:
 
     def explain_level(self, group: Group, factor: Factor) -> str:
         if factor.name == "gr":
-            return f"{group.text} cannot be said; expected (1 | animal), with the pedigree given beside the formula"
+            return f"{group.text} is not supported; expected (1 | animal), with the pedigree given beside the formula"
         if factor.name in ("mm", "overlay"):
-            return f"{group.text} cannot be said; an effect of several columns at once needs the analysis file"
+            return f"{group.text} is not supported; an effect of several columns at once needs the analysis file"
         calls = ", ".join(RELATIONSHIPS)
-        return f"{group.text} cannot be said; expected a column, columns with ':', or one of {calls}(COLUMN)"
+        return f"{group.text} is not supported; expected a column, columns with ':', or one of {calls}(COLUMN)"
 
     def build_group(self, group: Group, names: list[str], relationship: str) -> Iterable[tuple[str, dict[str, Any]]]:
         """(name, keys) of each term of the analysis that a random term stands for."""
@@ -402,7 +399,7 @@ class _Builder:
             return
         if level is None:
             self.refuse(
-                f"{group.text}: slopes for combinations of columns cannot be said; make one column of "
+                f"{group.text}: slopes for combinations of columns are not supported; make one column of "
                 f"{' and '.join(names)} in the table"
             )
         if not group.is_correlated:
@@ -443,10 +440,10 @@ class _Builder:
     def read_coefficient(self, group: Group, term: Term) -> Covariate:
         """The covariate of a random coefficient."""
         if len(term) > 1:
-            self.refuse(f"{group.text}: an interaction before the bar cannot be said; make a column of its values")
-        covariate = None if self.read_power(term[0]) is not None else self.read_covariate(term[0])
+            self.refuse(f"{group.text}: an interaction before the bar is not supported; make a column of its values")
         if self.read_power(term[0]) is not None:
             self.refuse(f"{group.text}: expected poly(COLUMN, 2) in place of a power, which has all lower ones")
+        covariate = self.read_covariate(term[0])
         if covariate is None:
             column = self.read_class(term[0])
             level = describe_term(group.level)
@@ -477,64 +474,3 @@ class _Builder:
         candidates = (["permanent_environment"] if is_environment else []) + [f"{plain}_{relationship or 'random'}"]
         candidates += [f"{plain}_{number}" for number in range(2, len(taken) + 3)]
         return next(candidate for candidate in candidates if candidate not in taken)
-
-
-def _has_role(name: str, role: str) -> bool:
-    """A column that is named for animals (id), sires or dams."""
-    return "".join(c for c in name.lower() if c.isalnum()) in RECOGNISED[role]
-
-
-def choose_related(formula: ParsedFormula, pedigree: Any, genotypes: Any) -> tuple[Any, Any, dict[str, str]]:
-    """(table of the pedigree, genotypes, level -> relationship) of what is given beside a formula.
-
-    A mapping says which level of a random term a table is of: {"animal": table}. Without one it is of the level that is
-    named for animals, else for sires, else of the only one.
-    """
-    levels = [group.level[0] for group in formula.right.groups if len(group.level) == 1]
-    stated = {f.name for group in formula.right.groups for f in group.level if f.is_call} & set(RELATIONSHIPS)
-    names = list(dict.fromkeys(f.name for f in levels if not f.is_call))
-    tables: dict[str, Any] = {}
-    by_level: dict[str, set[str]] = {}
-    for what, given in (("pedigree", pedigree), ("genotypes", genotypes)):
-        if given is None:
-            continue
-        is_by_level = isinstance(given, Mapping) and not (what == "genotypes" and "file" in given)
-        if is_by_level:
-            tables[what], chosen = _split_by_level(formula, what, given, names)
-        else:
-            tables[what] = given
-            chosen = [] if stated - {"iid"} else [_guess_level(formula, what, names)]
-        for name in chosen:
-            by_level.setdefault(name, set()).add(what)
-    kinds = {frozenset({"pedigree"}): "pedigree", frozenset({"genotypes"}): "genomic"}
-    related = {name: kinds.get(frozenset(sources), "single_step") for name, sources in by_level.items()}
-    return tables.get("pedigree"), tables.get("genotypes"), related
-
-
-def _split_by_level(
-    formula: ParsedFormula, what: str, given: Mapping[str, Any], names: list[str]
-) -> tuple[Any, list[str]]:
-    for name in given:
-        if name not in names:
-            refuse(formula.text, f"{what}: there is no (1 | {name}); {nearest(str(name), names, 'the levels are')}")
-    tables = list(given.values())
-    if not tables:
-        refuse(formula.text, f"{what}: expected {{LEVEL: TABLE}}, got an empty mapping")
-    if any(table is not tables[0] for table in tables):
-        refuse(formula.text, f"{what}: expected one table for all levels, got {len(tables)} different ones")
-    return tables[0], list(given)
-
-
-def _guess_level(formula: ParsedFormula, what: str, names: list[str]) -> str:
-    for role in ("id", "sire"):
-        of_role = [name for name in names if _has_role(name, role)]
-        if len(of_role) == 1:
-            return of_role[0]
-    combined = {f.name for group in formula.right.groups if len(group.level) > 1 for f in group.level}
-    if len(names) == 1 and not any(_has_role(name, "id") for name in combined):
-        return names[0]
-    raise problem(
-        formula.text,
-        f"{what}: which level is it of? Expected a random term such as (1 | animal), or {what}={{LEVEL: TABLE}}; the "
-        f"levels are {', '.join(names) or 'none'}",
-    )

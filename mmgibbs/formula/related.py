@@ -1,0 +1,73 @@
+"""The levels of random terms that a pedigree or genotypes, given beside a formula, relate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mmgibbs.errors import nearest
+from mmgibbs.formula.grammar import ParsedFormula, problem, refuse
+from pedigree.columns import RECOGNISED
+
+RELATIONSHIPS = ("iid", "pedigree", "genomic", "dominance", "single_step")  # calls around the level of a random term
+
+
+def has_role(name: str, role: str) -> bool:
+    """Whether a column is named for animals (role id), sires or dams."""
+    return "".join(c for c in name.lower() if c.isalnum()) in RECOGNISED[role]
+
+
+def choose_related(formula: ParsedFormula, pedigree: Any, genotypes: Any) -> tuple[Any, Any, dict[str, str]]:
+    """(table of the pedigree, genotypes, level -> relationship) of what is given beside a formula.
+
+    A mapping says which level of a random term a table is of: {"animal": table}. Without one it is of the level that is
+    named for animals, else for sires, else of the only one.
+    """
+    levels = [group.level[0] for group in formula.right.groups if len(group.level) == 1]
+    stated = {f.name for group in formula.right.groups for f in group.level if f.is_call} & set(RELATIONSHIPS)
+    names = list(dict.fromkeys(f.name for f in levels if not f.is_call))
+    tables: dict[str, Any] = {}
+    by_level: dict[str, set[str]] = {}
+    for what, given in (("pedigree", pedigree), ("genotypes", genotypes)):
+        if given is None:
+            continue
+        is_by_level = isinstance(given, Mapping) and not (what == "genotypes" and "file" in given)
+        if is_by_level:
+            tables[what], chosen = _split_by_level(formula, what, given, names)
+        else:
+            tables[what] = given
+            chosen = [] if stated - {"iid"} else [_guess_level(formula, what, names)]
+        for name in chosen:
+            by_level.setdefault(name, set()).add(what)
+    kinds = {frozenset({"pedigree"}): "pedigree", frozenset({"genotypes"}): "genomic"}
+    related = {name: kinds.get(frozenset(sources), "single_step") for name, sources in by_level.items()}
+    return tables.get("pedigree"), tables.get("genotypes"), related
+
+
+def _split_by_level(
+    formula: ParsedFormula, what: str, given: Mapping[str, Any], names: list[str]
+) -> tuple[Any, list[str]]:
+    for name in given:
+        if name not in names:
+            refuse(formula.text, f"{what}: there is no (1 | {name}); {nearest(str(name), names, 'the levels are')}")
+    tables = list(given.values())
+    if not tables:
+        refuse(formula.text, f"{what}: expected {{LEVEL: TABLE}}, got an empty mapping")
+    if any(table is not tables[0] for table in tables):
+        refuse(formula.text, f"{what}: expected one table for all levels, got {len(tables)} different ones")
+    return tables[0], list(given)
+
+
+def _guess_level(formula: ParsedFormula, what: str, names: list[str]) -> str:
+    for role in ("id", "sire"):
+        of_role = [name for name in names if has_role(name, role)]
+        if len(of_role) == 1:
+            return of_role[0]
+    combined = {f.name for group in formula.right.groups if len(group.level) > 1 for f in group.level}
+    if len(names) == 1 and not any(has_role(name, "id") for name in combined):
+        return names[0]
+    raise problem(
+        formula.text,
+        f"{what}: which level is it of? Expected a random term such as (1 | animal), or {what}={{LEVEL: TABLE}}; the "
+        f"levels are {', '.join(names) or 'none'}",
+    )
