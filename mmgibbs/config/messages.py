@@ -79,9 +79,8 @@ def translate(section: type[Section], error: ValidationError, given: Mapping[str
         if e["type"] == "missing":
             problems.add((str(key), *map(str, rest)), "missing, needed here")
             continue
-        if (
-            any(isinstance(key_or_number, int) for key_or_number in rest) or e["type"] == "too_short"
-        ):  # one problem of a list is enough
+        is_of_a_list = any(isinstance(step, int) for step in rest) or e["type"] == "too_short"
+        if is_of_a_list:  # one problem of a list is enough
             if key in lists:
                 continue
             lists.add(key)

@@ -28,6 +28,8 @@ from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.config.messages import Expected, Problems
 from mmgibbs.config.text import as_number, is_nothing
 
+MISSING = ("", "NA")  # cells of the records, unless the analysis says otherwise
+UNKNOWN_PARENT = (*MISSING, "0")  # cells of the pedigree, the same
 Widths = Annotated[Repeated[Count], Expected("the width of each column in characters")]
 ParentColumn = Annotated[  # empty for none
     str | int,
@@ -140,7 +142,7 @@ class Data(Section):
     header: Annotated[Some[Column], Expected("the names of the columns")] | None = None
     """Names of the columns of records without a header line."""
 
-    missing: Cells = ("", "NA")
+    missing: Cells = MISSING
     """Cells of the records that mean a missing value."""
 
     decimal: Choice[Literal[".", ","]] | None = None
@@ -156,7 +158,7 @@ class Data(Section):
     pedigree_header: Boolean | None = None
     """Whether the pedigree has a header line. Default: guessed."""
 
-    unknown_parent: Cells = ("", "NA", "0")
+    unknown_parent: Cells = UNKNOWN_PARENT
     """Cells of the pedigree that mean an unknown parent."""
 
     add_missing_animals: Boolean = False

@@ -11,12 +11,12 @@ import polars as pl
 
 from mmgibbs.config.complete import RESERVED, J
 from mmgibbs.config.fields import NOT_IN_A_NAME
+from mmgibbs.config.tables import MISSING
 from mmgibbs.data.dates import are_dates, are_dates_as_numbers
 from mmgibbs.data.decimal_commas import with_points
 from mmgibbs.data.number_format import Decimal, parse_column
 from pedigree.tables import agreeing, counted, format_number
 
-MISSING = ("", "NA")  # what an analysis takes for a missing value where it says nothing else
 # What other programs write for a missing value; taken for one in a column whose other values are numbers.
 ALSO_MISSING = (".", "*", "?", "-", "NaN", "nan", "null", "NULL", "N/A", "n/a", "None", "none", "na")
 # The terms that `init` itself writes.

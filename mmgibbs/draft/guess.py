@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from mmgibbs.config.tables import MISSING, UNKNOWN_PARENT
 from mmgibbs.data.genotypes.file_format import format_of_content
 from mmgibbs.data.number_format import Decimal
 from mmgibbs.data.self_explained import is_linear_function
 from mmgibbs.draft.animals import Animals, find_animals, recognised
 from mmgibbs.draft.columns import (
-    MISSING,
     Column,
     choose_decimal,
     describe_columns,
@@ -35,7 +35,6 @@ from pedigree.tables import Separator, nearest, open_table
 _REPEATED = 1.5  # records of an animal
 _ALIKE, _MIN_COMPARED = 0.995, 20  # correlation of two covariates, and records that have both
 _MOST_FIXED, _OF_A_LEVEL = 10, 20.0  # levels, and records in each, of a fixed class of a trait that is not normal
-UNKNOWN_PARENT = ("", "NA", "0")
 
 
 @dataclass

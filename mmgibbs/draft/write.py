@@ -13,12 +13,13 @@ from pathlib import Path
 import polars as pl
 
 from mmgibbs.config.schema import MODELINE
+from mmgibbs.config.tables import MISSING, UNKNOWN_PARENT
 from mmgibbs.data.animal_ids import name_keys
 from mmgibbs.data.missing_codes import find_missing_codes, written_codes
 from mmgibbs.data.number_format import find_points_of_thousands
 from mmgibbs.data.similar_levels import describe_alike, describe_unknown
-from mmgibbs.draft.columns import MISSING, Column, is_ambiguous
-from mmgibbs.draft.guess import UNKNOWN_PARENT, Guess, like_codes
+from mmgibbs.draft.columns import Column, is_ambiguous
+from mmgibbs.draft.guess import Guess, like_codes
 from mmgibbs.draft.method import GIBBS, Method, method_lines
 from mmgibbs.draft.roles import guess_type, has_word, hint
 from pedigree.tables import counted, quoted

@@ -9,12 +9,12 @@ from typing import Any
 import polars as pl
 
 from mmgibbs.config.frames import as_polars
+from mmgibbs.config.tables import MISSING
 from mmgibbs.errors import ConfigError, DataError
 from pedigree.errors import TableError
 from pedigree.spelling import parse_numbers
 from pedigree.tables import read_table
 
-MISSING = ("", "NA")  # of an analysis that says nothing else
 MAX_CODES = 20  # whole numbers of at most so many values may be codes of classes
 
 

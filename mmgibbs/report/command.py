@@ -40,7 +40,7 @@ def add_figures_arguments(parser: argparse.ArgumentParser) -> None:
 def main_figures(args: argparse.Namespace) -> None:
     from mmgibbs.report.make import check_libraries
 
-    check_libraries(f"figures {shlex.quote(args.run)}")
+    check_libraries("figures", f"mmgibbs figures {shlex.quote(args.run)}")
     from mmgibbs.report.saved_figures import INDEX, save_figures
 
     paths = save_figures(args.run, args.output, args.format, args.only)

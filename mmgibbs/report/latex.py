@@ -57,9 +57,9 @@ def frame_as_latex(
         "\\end{tabular}",
     ]
     if caption is not None or label is not None:
-        said = [f"\\caption{{{escape(caption)}}}"] if caption is not None else []
-        said += [f"\\label{{{label}}}"] if label is not None else []
-        lines = ["\\begin{table}", "\\centering", *said, *lines, "\\end{table}"]
+        head = [f"\\caption{{{escape(caption)}}}"] if caption is not None else []
+        head += [f"\\label{{{label}}}"] if label is not None else []
+        lines = ["\\begin{table}", "\\centering", *head, *lines, "\\end{table}"]
     return "\n".join(lines) + "\n"
 
 

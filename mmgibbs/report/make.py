@@ -45,7 +45,7 @@ def make_report(
     """
     if top < 1:
         raise ConfigError(f"report: {option_name('top')}: found {top}, needed at least 1 animal to list for each trait")
-    check_libraries(f"report {shlex.join(map(str, runs))}")
+    check_libraries("report", f"mmgibbs report {shlex.join(map(str, runs))}")
     if len(runs) == 1:
         from mmgibbs.report.page import write_report
 
@@ -55,20 +55,14 @@ def make_report(
     return write_comparison(runs, output or "comparison.html", top)
 
 
-def check_libraries(command: str) -> None:
-    """ConfigError where what draws pages is not installed; command: what to repeat then, beginning with its name."""
-    name, _, _ = command.partition(" ")
-    _refuse_without_libraries(name, f", then mmgibbs {command}")
+def check_libraries(name: str, command: str = "") -> None:
+    """Raise a ConfigError where a library that draws pages is not installed.
 
-
-def check_libraries_of_method(name: str) -> None:
-    """ConfigError where what a method of a result draws with is not installed."""
-    _refuse_without_libraries(name, "")
-
-
-def _refuse_without_libraries(name: str, next_step: str) -> None:
+    name: of the command or method, with which the message begins. command: what to repeat after the installation.
+    """
     missing = missing_libraries()
     if missing:
+        next_step = f", then {command}" if command else ""
         raise ConfigError(
             f"{name}: found no {' and no '.join(missing)}; needed: pip install {' '.join(missing)}{next_step}"
         )

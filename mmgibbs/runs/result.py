@@ -248,9 +248,9 @@ class Result:
         ConfigError
             There is no such picture or format, the folder cannot be written, or that of the run is gone.
         """
-        from mmgibbs.report.make import check_libraries_of_method
+        from mmgibbs.report.make import check_libraries
 
-        check_libraries_of_method("save_figures")
+        check_libraries("save_figures")
         from mmgibbs.report.saved_figures import save_figures
 
         return save_figures(self.directory, output, format, only)
@@ -320,9 +320,9 @@ class Result:
         ConfigError
             The method draws nothing (BLUP, REML), or a name is unknown.
         """
-        from mmgibbs.report.make import check_libraries_of_method
+        from mmgibbs.report.make import check_libraries
 
-        check_libraries_of_method("plot_trace")
+        check_libraries("plot_trace")
         from mmgibbs.report import pictures
 
         return pictures.trace(self._sampled("plot_trace"), parameters)
@@ -345,9 +345,9 @@ class Result:
         ConfigError
             The method draws nothing (BLUP, REML), or a name is unknown.
         """
-        from mmgibbs.report.make import check_libraries_of_method
+        from mmgibbs.report.make import check_libraries
 
-        check_libraries_of_method("plot_posterior")
+        check_libraries("plot_posterior")
         from mmgibbs.report import pictures
 
         return pictures.posterior(self._sampled("plot_posterior"), self.summary, parameters)
@@ -374,9 +374,9 @@ class Result:
         ConfigError
             There is no such term or trait, or `top` is not a whole number of at least 1.
         """
-        from mmgibbs.report.make import check_libraries_of_method
+        from mmgibbs.report.make import check_libraries
 
-        check_libraries_of_method("plot_breeding_values")
+        check_libraries("plot_breeding_values")
         from mmgibbs.report import pictures
 
         if isinstance(top, bool) or not isinstance(top, Integral) or top < 1:

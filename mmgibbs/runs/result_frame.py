@@ -59,7 +59,7 @@ class ResultFrame(pl.DataFrame):
         caption: str | None = None,
         label: str | None = None,
     ) -> str:
-        r"""Return the table in LaTeX, for `\\usepackage{booktabs}`.
+        r"""Return the table in LaTeX, for `\usepackage{booktabs}`.
 
         Numbers have as many decimals as show two digits of the error of their row (`sd`).
 
