@@ -13,7 +13,6 @@ level's records.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -79,7 +78,6 @@ class LevelSweep:
         self.ranges = ((block.first, block.last),) if ranges is None else ranges
         self.lists = (equations.terms[block.term], equations.relationships[block.term], equations.records)
         self.stream = stream(LOCATION, block.term)
-        self.kernel: Callable[..., int] = sweep_levels
 
     def renew(self, state: SweepEngine) -> None:
         """Nothing is kept that depends on the variances."""
@@ -94,7 +92,7 @@ class LevelSweep:
     def sweep_range(self, state: SweepEngine, first: int, last: int, site: Site) -> None:
         """Draw the levels first ... last - 1 (sweep positions)."""
         i = self.block.term
-        end = self.kernel(
+        end = sweep_levels(
             *self.lists, state.theta[i], state.e, state.Ginv[i], state.Rinv, np.uint64(first), np.uint64(last),
             self.components, site,
         )  # fmt: skip

@@ -9,12 +9,9 @@ from reference import dense, models
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.over_relaxation import OVER_RELAXED
 from mmgibbs.draws.purpose import LOCATION, stream
-from mmgibbs.engines.base import SweepEngine
-from mmgibbs.engines.coloured.levels import UnrolledLevelSweep
-from mmgibbs.engines.serial import SerialEngine, sweep_levels
+from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.machine.threads import ALONE
 
 KEY = (7, 3)
 
@@ -74,26 +71,6 @@ def test_a_sweep_draws_what_the_dense_equations_draw(name, kind, update):
         engine.sweep(number, KEY)
         for term, ours, expected in zip(example.design.terms, engine.fetch(), theta, strict=True):
             np.testing.assert_allclose(ours, expected, atol=1e-9 * max(1.0, np.abs(expected).max()), err_msg=term.name)
-
-
-@pytest.mark.parametrize("name", ["three_traits_maternal", "univariate_animal", "random_regression"])
-def test_unrolled_kernels_draw_the_same(name, monkeypatch):
-    """Large terms get a kernel compiled for their number of components and traits: same draws, bit for bit."""
-    example = models.example(name)
-    general = engine_for(example)
-    monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
-    eq = general.equations
-    unrolled = SweepEngine(
-        eq, [UnrolledLevelSweep(eq, b, True, ((b.first, b.last),), ALONE) for b in eq.partition.blocks]
-    )
-    unrolled.set_variances(example.G, example.R)
-    assert any(s.kernel is not sweep_levels for s in unrolled.sweeps)  # one term has more than four components
-    assert all(s.kernel is sweep_levels for s in general.sweeps)
-    for number in (1, 2):
-        general.sweep(number, KEY)
-        unrolled.sweep(number, KEY)
-    for a, b in zip(general.fetch(), unrolled.fetch(), strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("name", models.NAMES)

@@ -24,12 +24,12 @@ from mmgibbs.engines.augment import Sums
 from mmgibbs.engines.base import BlockSweep, Key, SweepEngine
 from mmgibbs.engines.coloured.collapsed import CollapsedSweep, has_few_levels, runs_of_blocks
 from mmgibbs.engines.coloured.lanes import LaneSweep, LaneTables, fit_in_lanes
-from mmgibbs.engines.coloured.levels import UnrolledLevelSweep
 from mmgibbs.engines.coloured.pieces import LongSweep, long_levels
 from mmgibbs.engines.coloured.record_rows import RowScaling
 from mmgibbs.engines.coloured.squares import SQUARES, augmented_products, quadratic_of_rows
 from mmgibbs.engines.coloured.unrolled import unroll, unroll_term
 from mmgibbs.engines.dense import DenseSweep
+from mmgibbs.engines.serial import LevelSweep
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
@@ -107,7 +107,7 @@ def block_sweeps(equations: StructuredEquations, joint: bool, threads: Threads) 
             else:
                 sweeps.append(LaneSweep(equations, block, lanes[block.term], ranges[block], threads))
         elif ranges[block]:
-            sweeps.append(UnrolledLevelSweep(equations, block, joint, ranges[block], threads))
+            sweeps.append(LevelSweep(equations, block, joint, ranges[block], threads))
     return sweeps
 
 
