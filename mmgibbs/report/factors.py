@@ -38,10 +38,10 @@ def _table(
 ) -> Table:
     numbers = range(1, factors + 1)
     columns = [
-        Column("component"),
-        *(Column(f"factor {j}", "number") for j in numbers),
-        Column("specific variance", "number"),
-        Column("explained, %", "number", "share of the variance of the component that the factors explain"),
+        Column("Component"),
+        *(Column(f"Factor {j}", "number") for j in numbers),
+        Column("Specific variance", "number"),
+        Column("Explained, %", "number", "share of the variance of the component that the factors explain"),
     ]
     rows = [
         [
@@ -52,7 +52,7 @@ def _table(
         ]
         for label in components
     ]
-    rows.append(["all, %", *(_per_cent(values[f"{term}.explained[{j}]"][0]) for j in numbers), None, None])
+    rows.append(["All, %", *(_per_cent(values[f"{term}.explained[{j}]"][0]) for j in numbers), None, None])
     error = "posterior standard deviation" if drawn else "standard error"
     note = (
         f"Each with its {error}. Factors are turned to principal axes: the first explains most of all variances "

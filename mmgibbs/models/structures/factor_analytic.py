@@ -119,8 +119,13 @@ class FactorAnalytic:
 def principal_axes(L: np.ndarray) -> np.ndarray:
     """(..., k, f) loadings turned so that the first factor explains most, the second most of the rest, and so on.
 
-    The sign of a factor is that of the sum of its loadings.
+    The sign of a factor is free. In each draw it is the one nearer to the axis of the mean of L L' over all draws,
+    whose loadings have a sum above 0: otherwise draws of both signs would average to 0.
     """
+    k, f = L.shape[-2:]
     U, values, _ = np.linalg.svd(L, full_matrices=False)
     turned = U * values[..., None, :]
-    return turned * np.where(turned.sum(axis=-2, keepdims=True) < 0, -1.0, 1.0)
+    common = (L @ np.swapaxes(L, -1, -2)).reshape(-1, k, k).mean(axis=0)
+    axes = np.linalg.eigh(common)[1][:, ::-1][:, :f]
+    axes = axes * np.where(axes.sum(axis=0) < 0, -1.0, 1.0)
+    return turned * np.where(np.sum(turned * axes, axis=-2, keepdims=True) < 0, -1.0, 1.0)

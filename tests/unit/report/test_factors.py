@@ -28,7 +28,7 @@ def test_one_row_a_component_and_one_of_shares():
         "specific variance",
         "explained, %",
     ]
-    assert [row[0] for row in table.rows] == ["a", "b", "all, %"]
+    assert [row[0] for row in table.rows] == ["a", "b", "All, %"]
     assert table.rows[1][2].value == 4.0 and table.rows[1][2].text == "4.00 ± 0.250"
     assert table.rows[1][3].text == "0.500"  # on the boundary: no error
     assert table.rows[0][4].text == "75.0" and table.rows[2][1].text == "40.0"
