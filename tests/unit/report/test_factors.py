@@ -22,11 +22,11 @@ def summary():
 def test_one_row_a_component_and_one_of_shares():
     (table,) = factor_tables(summary())
     assert [c.label for c in table.columns] == [
-        "component",
-        "factor 1",
-        "factor 2",
-        "specific variance",
-        "explained, %",
+        "Component",
+        "Factor 1",
+        "Factor 2",
+        "Specific variance",
+        "Explained, %",
     ]
     assert [row[0] for row in table.rows] == ["a", "b", "All, %"]
     assert table.rows[1][2].value == 4.0 and table.rows[1][2].text == "4.00 ± 0.250"
