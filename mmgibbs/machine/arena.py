@@ -29,7 +29,7 @@ class Arena:
     ):
         assert not constants.keys() & buffers.keys()
         self.queue = queue
-        self.nbytes = needed_bytes(constants, buffers)
+        self.nbytes = count_bytes(constants, buffers)
         if self.nbytes > queue.free_bytes():
             raise DeviceError(
                 f"device: gpu: the sampler needs {self.nbytes:,} bytes of device memory, and "
@@ -49,7 +49,7 @@ class Arena:
         return self.queue.address(self._buffers[name])
 
 
-def needed_bytes(constants: Mapping[str, np.ndarray], buffers: Mapping[str, tuple[Shape, npt.DTypeLike]]) -> int:
+def count_bytes(constants: Mapping[str, np.ndarray], buffers: Mapping[str, tuple[Shape, npt.DTypeLike]]) -> int:
     """Bytes that an `Arena` of these takes."""
     sizes = [values.nbytes for values in constants.values()]
     sizes += [int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in buffers.values()]

@@ -273,7 +273,7 @@ class Kernels:
             function((blocks,), (THREADS_PER_BLOCK,), plain)
 
 
-def struct(**fields: Any) -> np.ndarray:
+def make_struct(**fields: Any) -> np.ndarray:
     """(1,) a C structure: int is an address, a NumPy scalar or (k,) array has its own type."""
     values = [np.uint64(v) if isinstance(v, int) else v for v in fields.values()]
     dtype = np.dtype([(name, v.dtype, v.shape) for name, v in zip(fields, values, strict=True)], align=True)

@@ -44,25 +44,25 @@ class ChainsOnDevice(SideBySideChains):
         state: dict[str, np.ndarray] | None = None,
     ):
         super().__init__(sampler, Host(1), keys, burn_in, thin, state)
-        self.chains = sampler.on_device(device, keys, burn_in, thin)
+        self.chains = sampler.make_device_chains(device, keys, burn_in, thin)
         self.chains.load(self.current, self.number)
 
     def state(self) -> dict[str, np.ndarray]:
         """See SideBySideChains.state."""
-        self._bring_over()
+        self._fetch_results()
         return super().state()
 
     def draws(self) -> dict[str, np.ndarray]:
         """See SideBySideChains.draws."""
-        self._bring_over()
+        self._fetch_results()
         return super().draws()
 
     def result(self) -> RegressionDraws:
         """See SideBySideChains.result."""
-        self._bring_over()
+        self._fetch_results()
         return super().result()
 
-    def _bring_over(self) -> None:
+    def _fetch_results(self) -> None:
         self.current = self.chains.fetch()
         for state in self.chains.take_kept():
             self._record(state)
@@ -75,5 +75,5 @@ class ChainsOnDevice(SideBySideChains):
         self.chains.ring.count()
 
     def _refuse_lost_values(self) -> None:
-        self._bring_over()
+        self._fetch_results()
         super()._refuse_lost_values()

@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mmgibbs.draws.source import cuda_source
 from mmgibbs.machine.arena import Arena
-from mmgibbs.machine.device import Device, Shape, struct
+from mmgibbs.machine.device import Device, Shape, make_struct
 from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.machine.ring import Ring, count_slots
 from mmgibbs.regressions.protocol import Keys, State
@@ -18,7 +20,37 @@ from mmgibbs.regressions.spd import SpdFactors
 
 C_TYPES = {"float64": "double", "float32": "float", "uint8": "unsigned char", "int8": "signed char"}
 RING_TEXT = (Path(__file__).resolve().parent / "cuda" / "ring.cuh").read_text(encoding="utf-8")
+NAMESPACE = "mmgibbs"  # of all kernels
+THREADS = 256  # of a block, where a kernel does not say another number
+MAX_BLOCKS = 4096  # of kernels whose threads take several elements
 Shapes = dict[str, tuple[int, ...]]
+
+
+def assemble_source(
+    headers: Sequence[str],
+    types: Mapping[str, npt.DTypeLike],
+    constants: Mapping[str, float],
+    text: str,
+) -> str:
+    """Assemble the text of all kernels of a regression.
+
+    headers: of draws/source.py; types: as which the text knows types of NumPy, such as VALUE; constants: by type and
+    name, such as "int MAX_TRIES"; text: the kernels.
+    """
+    type_names = "".join(f"typedef {C_TYPES[np.dtype(dtype).name]} {name};\n" for name, dtype in types.items())
+    declarations = "".join(f"const {name} = {value!r};\n" for name, value in constants.items())
+    shared = cuda_source(*headers) + RING_TEXT + type_names
+    return f"{shared}namespace {NAMESPACE} {{\n{declarations}}}\n{text}"
+
+
+def as_doubles(shapes: Mapping[str, Shape]) -> dict[str, tuple[Shape, npt.DTypeLike]]:
+    """Buffers of an arena: float64 of these shapes."""
+    return {name: (shape, np.float64) for name, shape in shapes.items()}
+
+
+def count_blocks(n_elements: int) -> int:
+    """Blocks of a kernel with a thread for each element, or for several."""
+    return min(-(-n_elements // THREADS), MAX_BLOCKS)
 
 
 class GraphChains(ABC):
@@ -55,14 +87,20 @@ class GraphChains(ABC):
             name = [factors.kernel_name]
             self.kernels |= self.queue.kernels(text, name, cooperative=factors.is_cooperative)
 
-    def allocate(self, constants: Mapping[str, np.ndarray], buffers: Mapping[str, tuple[Shape, npt.DTypeLike]]) -> None:
-        """Make the arena: data, state, ring and what else the kernels need."""
+    def allocate(
+        self,
+        constants: Mapping[str, np.ndarray],
+        buffers: Mapping[str, tuple[Shape, npt.DTypeLike]],
+        factors: SpdFactors | None = None,
+    ) -> None:
+        """Make the arena: data, state, ring, factors and what else the kernels need."""
         C = len(self.keys)
         slots = (count_slots(8 * self.slot_values), self.slot_values)
-        state = {name: (shape, np.float64) for name, shape in self.shapes.items()}
-        every = {**state, **buffers, "slots": (slots, np.float64), "sweep": (C, np.uint32)}
+        every = {**as_doubles(self.shapes), **buffers, "slots": (slots, np.float64), "sweep": (C, np.uint32)}
+        if factors is not None:
+            every |= {**as_doubles(factors.shapes), "arrived": (1, np.uint32)}
         self.arena = Arena(self.queue, {**constants, "chain": np.array(self.keys.chains, np.uint32)}, every)
-        self.slots = struct(
+        self.slots = make_struct(
             slots=self.arena.address("slots"),
             slot_values=np.uint64(self.slot_values),
             n_slots=np.uint32(slots[0]),
@@ -70,6 +108,12 @@ class GraphChains(ABC):
             thin=np.uint32(self.thin),
         )
         self.ring = Ring(self.queue, self.arena["slots"])
+        if factors is not None:
+            factors.place(*(self.arena.address(name) for name in ("matrices", "diagonals", "arrived")))
+
+    def launch(self, name: str, blocks: int, *arguments: Any) -> None:
+        """Launch a kernel with THREADS threads a block; name: that of the text, without its namespace."""
+        self.kernels[f"{NAMESPACE}::{name}"](blocks, THREADS, *arguments)
 
     @abstractmethod
     def launch_sweep(self) -> None:
@@ -96,9 +140,9 @@ class GraphChains(ABC):
 
     def take_kept(self) -> list[State]:
         """Wait for the sweeps that were queued; the kept states that were not taken before."""
-        return [self._state_in(values) for values in self.ring.take()]
+        return [self._split_slot(values) for values in self.ring.take()]
 
-    def _state_in(self, values: np.ndarray) -> State:
-        """The state in a slot of the ring."""
+    def _split_slot(self, values: np.ndarray) -> State:
+        """Views of the arrays in a slot of the ring, by name."""
         ends = {name: place + int(np.prod(self.shapes[name])) for name, place in self.places.items()}
         return {n: values[place : ends[n]].reshape(self.shapes[n]) for n, place in self.places.items()}

@@ -93,7 +93,7 @@ class LassoSampler:
         arrays: Arrays,
         weights: np.ndarray | None = None,
     ):
-        self.arrays = arrays = arrays if isinstance(arrays, Host) else Host()  # a GPU has kernels: `on_device`
+        self.arrays = arrays = arrays if isinstance(arrays, Host) else Host()  # a GPU has kernels: `make_device_chains`
         self.options, self.p = options, X.p
         self.n = X.n if weights is None else float(weights.sum())  # records that the rows represent
         self.X = unit_columns(X, weights)
@@ -158,7 +158,7 @@ class LassoSampler:
             )
         return {"beta": beta, "tau2": tau2, "sigma2": sigma2, "lambda2": lambda2, "alpha": alpha}
 
-    def on_device(self, device: Device, keys: Keys, burn_in: int, thin: int) -> LassoChains:
+    def make_device_chains(self, device: Device, keys: Keys, burn_in: int, thin: int) -> LassoChains:
         """Move the same chains to a GPU, see protocol.DeviceSampler."""
         return LassoChains(self, device, keys, burn_in, thin)
 

@@ -16,9 +16,8 @@ from mmgibbs.draws.purpose import (
     stream,
 )
 from mmgibbs.draws.shrinkage import SMALLEST
-from mmgibbs.draws.source import cuda_source
-from mmgibbs.machine.device import Device, Shape, struct
-from mmgibbs.regressions.graph_chains import C_TYPES, RING_TEXT, GraphChains
+from mmgibbs.machine.device import Device, Shape, make_struct
+from mmgibbs.regressions.graph_chains import NAMESPACE, GraphChains, assemble_source, count_blocks
 from mmgibbs.regressions.protocol import Keys
 from mmgibbs.regressions.spd import TILE, SpdFactors
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from mmgibbs.regressions.lasso import LassoSampler
 
 TEXT = (Path(__file__).resolve().parent / "cuda" / "lasso.cu").read_text(encoding="utf-8")
-THREADS = 256  # of a block, as in the kernels
-MAX_BLOCKS = 4096  # of kernels whose threads take several elements
 BY_GRAM = ("fill_gram", "draw_by_gram", "draw_scales")
 BY_ROWS = ("scale_rows", "fill_row_gram", "draw_residuals", "draw_by_rows", "draw_scales")
 REMEDY = "use fewer chains or predictors, precision: single, or device: cpu"
@@ -37,11 +34,10 @@ RESIDUAL, LOCAL, GLOBAL = (
 )
 
 
-def source(values: npt.DTypeLike, real: npt.DTypeLike) -> str:
-    """The text of all kernels: `values` is the type of the predictors, `real` that in which they are multiplied."""
-    types = f"typedef {C_TYPES[np.dtype(values).name]} VALUE;\ntypedef {C_TYPES[np.dtype(real).name]} REAL;\n"
-    constants = f"namespace mmgibbs {{\nconst double SMALLEST_COEFFICIENT = {SMALLEST!r};\n}}\n"
-    return cuda_source("gamma", "inverse_gaussian", "spd") + RING_TEXT + types + constants + TEXT
+def make_source(values: npt.DTypeLike, real: npt.DTypeLike) -> str:
+    """Make the text of all kernels: `values` is the type of the predictors, `real` that of their products."""
+    types, constants = {"VALUE": values, "REAL": real}, {"double SMALLEST_COEFFICIENT": SMALLEST}
+    return assemble_source(("gamma", "inverse_gaussian", "spd"), types, constants, TEXT)
 
 
 class LassoChains(GraphChains):
@@ -55,11 +51,9 @@ class LassoChains(GraphChains):
         self.n = sampler.X.n if sampler.is_wide else 0  # rows of the matrices, where those are of rows
         self.factors = SpdFactors(C, self.n, self.n + 2) if sampler.is_wide else SpdFactors(C, p, p + 1)
         names = BY_ROWS if sampler.is_wide else BY_GRAM
-        text = source(sampler.X.values.dtype, sampler.real)
-        self.compile(text, [f"mmgibbs::{name}" for name in names], self.factors)
-        self.allocate(self._constants(), self._buffers())
-        at = self.arena.address
-        self.factors.place(at("matrices"), at("diagonals"), at("arrived"))
+        text = make_source(sampler.X.values.dtype, sampler.real)
+        self.compile(text, [f"{NAMESPACE}::{name}" for name in names], self.factors)
+        self.allocate(self._constants(), self._buffers(), self.factors)
         self._make_structure()
 
     def _constants(self) -> dict[str, np.ndarray]:
@@ -69,13 +63,10 @@ class LassoChains(GraphChains):
 
     def _buffers(self) -> dict[str, tuple[Shape, npt.DTypeLike]]:
         C, p = len(self.keys), self.sampler.p
-        buffers: dict[str, tuple[Shape, npt.DTypeLike]] = {
-            "residuals": ((C, self.n or p), np.float64),
-            "arrived": (1, np.uint32),
-        }
+        buffers: dict[str, tuple[Shape, npt.DTypeLike]] = {"residuals": ((C, self.n or p), np.float64)}
         if self.n:
             buffers["H"] = ((C, self.n, p), self.sampler.real)
-        return buffers | {name: (shape, np.float64) for name, shape in self.factors.shapes.items()}
+        return buffers
 
     def _make_structure(self) -> None:
         """struct Lasso of cuda/lasso.cu, with the same fields in the same order."""
@@ -94,7 +85,7 @@ class LassoChains(GraphChains):
             "penalty_shape": o.penalty_shape + s.p,
             "penalty_rate": o.penalty_rate,
         }
-        self.struct = struct(
+        self.struct = make_struct(
             **addresses,
             **{name: np.float64(value) for name, value in numbers.items()},
             places=np.array([self.places[name] for name in self.kept], np.uint64),
@@ -109,22 +100,14 @@ class LassoChains(GraphChains):
         C, p, both = len(self.keys), self.sampler.p, (self.struct, self.factors.struct)
         if self.n:
             tiles = -(-self.n // TILE)
-            self._launch("scale_rows", _count_blocks(C * self.n * p), *both)
-            self._launch("fill_row_gram", C * tiles * (tiles + 1), *both, COEFFICIENTS, NOISE)
+            self.launch("scale_rows", count_blocks(C * self.n * p), *both)
+            self.launch("fill_row_gram", C * tiles * (tiles + 1), *both, COEFFICIENTS, NOISE)
         else:
-            self._launch("fill_gram", _count_blocks(C * p * (p + 1)), *both)
+            self.launch("fill_gram", count_blocks(C * p * (p + 1)), *both)
         self.factors.launch(self.kernels, self.queue.device.multiprocessors)
         if self.n:
-            self._launch("draw_residuals", C, *both, RESIDUAL)
-            self._launch("draw_by_rows", _count_blocks(C * p), *both, COEFFICIENTS)
+            self.launch("draw_residuals", C, *both, RESIDUAL)
+            self.launch("draw_by_rows", count_blocks(C * p), *both, COEFFICIENTS)
         else:
-            self._launch("draw_by_gram", C, *both, RESIDUAL, COEFFICIENTS)
-        self._launch("draw_scales", C, self.struct, self.slots, INTERCEPT, LOCAL, GLOBAL)
-
-    def _launch(self, name: str, blocks: int, *arguments: Any) -> None:
-        self.kernels[f"mmgibbs::{name}"](blocks, THREADS, *arguments)
-
-
-def _count_blocks(n_elements: int) -> int:
-    """Blocks of a kernel with a thread for each element, or for several."""
-    return min(-(-n_elements // THREADS), MAX_BLOCKS)
+            self.launch("draw_by_gram", C, *both, RESIDUAL, COEFFICIENTS)
+        self.launch("draw_scales", C, self.struct, self.slots, INTERCEPT, LOCAL, GLOBAL)

@@ -102,7 +102,7 @@ class DeviceSampler(Sampler, Protocol):
 
     has_kernels: bool
 
-    def on_device(self, device: Device, keys: Keys, burn_in: int, thin: int) -> DeviceChains: ...
+    def make_device_chains(self, device: Device, keys: Keys, burn_in: int, thin: int) -> DeviceChains: ...
 
 
 class Plugin(Protocol):

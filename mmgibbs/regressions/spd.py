@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from mmgibbs.machine.device import struct
+from mmgibbs.machine.device import make_struct
 
 PANEL, PANEL_ROWS, TILE, THREADS = 64, 32, 32, 256  # as in spd.cuh
 MAX_ROUND_NODES = 50  # of a sweep's graph; more rounds are one cooperative launch
@@ -35,8 +35,8 @@ class SpdFactors:
     def place(self, matrices: int, diagonals: int, arrived: int) -> None:
         """Take the addresses of the buffers, and of the counter of a cooperative launch, which is 0 before it."""
         sizes = {"m": self.m, "n_rows": self.n_rows, "n_matrices": self.n_matrices}
-        self.struct = struct(A=matrices, diagonals=diagonals, **{name: np.int32(n) for name, n in sizes.items()})
-        self.arrived = struct(address=arrived)
+        self.struct = make_struct(A=matrices, diagonals=diagonals, **{name: np.int32(n) for name, n in sizes.items()})
+        self.arrived = make_struct(address=arrived)
 
     def launch(self, kernels: Mapping[str, Callable], multiprocessors: int) -> None:
         """Launch the rounds."""

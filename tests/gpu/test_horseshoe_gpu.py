@@ -2,16 +2,15 @@
 
 import numpy as np
 import pytest
+from helpers.device_chains import KEYS, assert_draws_of_host
 
 from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.device_chains import ChainsOnDevice
 from mmgibbs.regressions.horseshoe.probit import HorseshoeProbitModel, HorseshoeProbitOptions
-from mmgibbs.regressions.loop import SideBySideChains
 from mmgibbs.regressions.predictors import read_predictors
-from mmgibbs.regressions.protocol import Keys, RegressionData
+from mmgibbs.regressions.protocol import RegressionData
 
 pytestmark = pytest.mark.gpu
-KEYS = Keys(3, (0, 4))
 
 
 @pytest.mark.parametrize("slab", [None, 2.0])
@@ -22,8 +21,5 @@ def test_the_chain_of_the_host_up_to_rounding(device, shape, slab):
     y = (X[:, 0] + rng.normal(0, 2, shape[0]) > 2).astype(int)
     options = HorseshoeProbitOptions(collapsed=False, slab_scale=slab)
     model = HorseshoeProbitModel.prepare(RegressionData(read_predictors(X, standardise=True), y), options, Host(2))
-    expected, chains = SideBySideChains(model, Host(2), KEYS, 0), ChainsOnDevice(model, device, KEYS, 0)
-    for run in (expected, chains):
-        run.advance(3)
-    for what, values in expected.result().draws.items():
-        np.testing.assert_allclose(chains.result().draws[what], values, rtol=1e-6, atol=1e-6, err_msg=what)
+    chains = ChainsOnDevice(model, device, KEYS, 0)
+    assert_draws_of_host(chains, model, 3, 1e-6)

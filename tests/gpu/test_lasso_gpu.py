@@ -2,17 +2,16 @@
 
 import numpy as np
 import pytest
+from helpers.device_chains import KEYS, assert_draws_of_host
 
 from mmgibbs.regressions import spd
 from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.device_chains import ChainsOnDevice
 from mmgibbs.regressions.lasso import Lasso, LassoOptions
-from mmgibbs.regressions.loop import SideBySideChains
 from mmgibbs.regressions.predictors import read_predictors
-from mmgibbs.regressions.protocol import Keys, RegressionData
+from mmgibbs.regressions.protocol import RegressionData
 
 pytestmark = pytest.mark.gpu
-KEYS = Keys(3, (0, 4))
 
 
 @pytest.mark.parametrize("n_nodes", [50, 0], ids=["nodes", "one launch"])
@@ -24,8 +23,5 @@ def test_the_chain_of_the_host_up_to_rounding(device, monkeypatch, shape, n_node
     y = X[:, 0] - 0.5 * X[:, -1] + rng.normal(size=shape[0])
     data = RegressionData(read_predictors(X, standardise=True), y)
     model = Lasso.prepare(data, LassoOptions(), Host(2))
-    expected, chains = SideBySideChains(model, Host(2), KEYS, 1), ChainsOnDevice(model, device, KEYS, 1)
-    for run in (expected, chains):
-        run.advance(3)
-    for what, values in expected.result().draws.items():
-        np.testing.assert_allclose(chains.result().draws[what], values, rtol=1e-8, atol=1e-8, err_msg=what)
+    chains = ChainsOnDevice(model, device, KEYS, 1)
+    assert_draws_of_host(chains, model, 3, 1e-8, burn_in=1)

@@ -1,12 +1,14 @@
 """CUDA source through NVRTC, which needs no driver and no GPU."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import pytest
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+MAX_SHARED_BYTES = 48 * 1024  # that a block may take without being asked for
+MAX_REGISTERS = 128  # of a thread
 
 
 def compiled(
@@ -49,16 +51,34 @@ class Resources(NamedTuple):
     shared_bytes: int
 
 
-def resources(text: str, architecture: str, expressions: Sequence[str]) -> dict[str, Resources]:
-    """Of each kernel, by the name of its function; warnings of the compiler are errors."""
+def read_resources(text: str, architecture: str, expressions: Sequence[str]) -> list[tuple[str, Resources]]:
+    """Of each kernel, with the name of its function; warnings of the compiler are errors."""
     _, said = compiled(text, architecture, "--std=c++17", "--ptxas-options=-v", expressions=expressions)
     assert "warning" not in said, said
-    kernels = {}
+    kernels = []
     for report in re.split(r"Compiling entry function", said)[1:]:
         name = re.search(r"'_ZN7mmgibbs\d+([a-z_]+?)(?:I[LN]|E)", report)
         registers, spilled = re.search(r"Used (\d+) registers", report), re.search(r"(\d+) bytes spill stores", report)
         shared = re.search(r"(\d+) bytes smem", report)
         assert name and registers, report
-        found = (int(match[1]) if match else 0 for match in (registers, spilled, shared))
-        kernels[name[1]] = Resources(*found)
+        numbers = (int(match[1]) if match else 0 for match in (registers, spilled, shared))
+        kernels.append((name[1], Resources(*numbers)))
     return kernels
+
+
+def assert_kernels_fit(
+    text: str,
+    architecture: str,
+    expressions: Sequence[str],
+    names: Iterable[str],
+    spilled_bytes: Mapping[str, int],
+) -> None:
+    """The kernels of these names, all that the text has, take no more of a device than a block can have.
+
+    spilled_bytes: of registers, by the name of a kernel; of others none.
+    """
+    kernels = read_resources(text, architecture, expressions)
+    assert {name for name, _ in kernels} == set(names)
+    for name, taken in kernels:
+        assert taken.spilled_bytes <= spilled_bytes.get(name, 0), name
+        assert taken.shared_bytes <= MAX_SHARED_BYTES and taken.registers <= MAX_REGISTERS, name

@@ -92,7 +92,20 @@ def run_with_threads(folder, name: str, text: str, main: str) -> Outcome:
     return Outcome(done.stderr.count("WARNING: ThreadSanitizer: data race"), done.stdout)
 
 
-def without_barrier(text: str, place: str) -> str:
+def run_without_race(folder, text: str, main: str) -> Outcome:
+    """The outcome of kernels whose threads do not race."""
+    outcome = run_with_threads(folder, "complete", text, main)
+    assert outcome.has_ended and outcome.races == 0
+    return outcome
+
+
+def assert_barrier_is_needed(folder, text: str, main: str, place: str, complete: Outcome) -> None:
+    """Without the first BARRIER behind `place` threads race or wait for ever, or values differ from the `complete`."""
+    outcome = run_with_threads(folder, "without", remove_barrier(text, place), main)
+    assert not outcome.has_ended or outcome.races or outcome.printed != complete.printed, place
+
+
+def remove_barrier(text: str, place: str) -> str:
     """The text less the first BARRIER behind `place`, which occurs once."""
     before, found, behind = text.partition(place)
     assert found and place not in behind, f"needed once: {place}"

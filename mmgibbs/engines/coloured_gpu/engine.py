@@ -39,7 +39,7 @@ from mmgibbs.equations.base import precisions
 from mmgibbs.equations.scaling import Elements
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError
-from mmgibbs.machine.device import Argument, Device, DeviceArray, struct
+from mmgibbs.machine.device import Argument, Device, DeviceArray, make_struct
 from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.models.design import Design
 from mmgibbs.models.residual import Blocks, ClassBlocks
@@ -304,7 +304,7 @@ class StructuredGpuEngine:
             parts = {"effect": effect, "regressor": regressor, "component": component, "trait": lists.trait[c]}
             buffers = [self.queue.upload(part.astype(np.int32)) for part in parts.values()]
             addresses = map(self.queue.address, buffers)
-            table = struct(**dict(zip(parts, addresses, strict=True)), p=np.int32(len(elements)))
+            table = make_struct(**dict(zip(parts, addresses, strict=True)), p=np.int32(len(elements)))
             self._elements[term, elements] = table, buffers
         return self._elements[term, elements][0]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmgibbs.engines.coloured_gpu.source import REAL, kernel
-from mmgibbs.machine.device import struct
+from mmgibbs.machine.device import make_struct
 from mmgibbs.models.design import CentringShift
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class UserScale:
             levels = moved[self.engine.equations.terms[term].code].astype(np.uint8)
             self._masks.append(self.engine.queue.upload(np.repeat(levels[:, None], k, axis=1)))
             active = self.engine.queue.address(self._masks[-1])
-        return struct(
+        return make_struct(
             theta=self.engine.queue.address(self.buffers[term]),
             active=active,
             n=np.uint32(q),

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.equations.structured import StructuredEquations, TermLists
 from mmgibbs.errors import DeviceError
-from mmgibbs.machine.device import DeviceArray, Shape, struct
+from mmgibbs.machine.device import DeviceArray, Shape, make_struct
 from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.models.relationships.base import Lists
 
@@ -67,7 +67,7 @@ class Resident:
         self.coefficients = queue.empty(int(self._first[-1]), np.float64)
         self.y, self.e = queue.upload(records.y), queue.upload(records.y)
         self.counter = queue.empty(3, np.uint32)
-        self.records = struct(
+        self.records = make_struct(
             y=queue.address(self.y),
             e=queue.address(self.e),
             pattern=self._keep(records.pattern),
@@ -105,7 +105,7 @@ class Resident:
         theta, code = self.queue.empty((q, k), eq.real), self.queue.upload(lists.code.view(np.uint32))
         classes = lists.cell_class
         examples = np.arange(lists.cell_ptr.size - 1 if classes.size else 0)  # which cells each class has
-        values = struct(
+        values = make_struct(
             visit_ptr=self._keep(positions(lists.visit_ptr)),
             visit_record=self._keep(lists.visit_record),
             visit_effect=self._keep(lists.visit_effect),
@@ -139,14 +139,14 @@ class Resident:
                 return np.uint32(value)
             return self._keep(positions(value) if value.dtype == np.uint64 else value)
 
-        return struct(**{name: held(value) for name, value in K._asdict().items()})
+        return make_struct(**{name: held(value) for name, value in K._asdict().items()})
 
     def _colour(self, lists: TermLists, K: Lists, first: int, last: int, k: int) -> Colour:
         """The levels of a colour, with the lists of the long ones cut into pieces."""
         levels, visits, relatives = long_lists(lists, K, first, last)
         pieces = np.concatenate([visits[0], relatives[0]])
         n_visits = len(visits[0])
-        long = struct(
+        long = make_struct(
             levels=self._keep(levels),
             pieces=self._keep(pieces),
             visit_piece_ptr=self._keep(visits[1]),

@@ -73,12 +73,12 @@ class Gpu:
 
         CuPy takes a stack of matrices, even of one, to potrfBatched, which is made for many small ones.
         """
-        return self.xp.linalg.cholesky(_one_alone(A, 2)).reshape(A.shape)
+        return self.xp.linalg.cholesky(_squeeze_single(A, 2)).reshape(A.shape)
 
     def solve_lower(self, L: Array, b: Array, transposed: bool = False) -> Array:
         """L^-1 b, or L'^-1 b, of (..., m, m) and (..., m)."""
         x = self.xp.broadcast_to(b, L.shape[:-1])
-        return self._device.solve_triangular(_one_alone(L, 2), _one_alone(x, 1), transposed).reshape(x.shape)
+        return self._device.solve_triangular(_squeeze_single(L, 2), _squeeze_single(x, 1), transposed).reshape(x.shape)
 
     def log_ndtr(self, x: Array) -> Array:
         """log Phi(x)."""
@@ -125,7 +125,7 @@ class Gpu:
         return out[..., 0] if out.ndim == 3 and shape[1] == 1 else out
 
 
-def _one_alone(A: Array, dimensions: int) -> Array:
+def _squeeze_single(A: Array, dimensions: int) -> Array:
     """A, or without its leading dimensions where they hold a single matrix (2) or vector (1)."""
     single = A.shape[len(A.shape) - dimensions :]
     return A.reshape(single) if A.size == np.prod(single) else A

@@ -19,7 +19,7 @@ struct Horseshoe {
     const double *scale;      // (p)
     double *sums;             // (C, pieces, p + 2)
     double *square;           // (C): z'z
-    double *both;             // (C, p + 1): coefficients and intercept
+    double *solution;         // (C, p + 1): coefficients and intercept
     double *beta;             // (C, p)
     double *intercept;        // (C)
     double *local;            // (C, p): lambda^-2
@@ -56,7 +56,7 @@ __device__ __forceinline__ double raw_coefficient(const Horseshoe &s, int c, int
 // A piece of the rows a block, ROWS at a time and for all chains before the next, so that they are read from memory
 // once. Products and sums over eight columns, or over ROWS rows, in REAL; beyond in float64.
 __global__ void __launch_bounds__(HORSESHOE_THREADS) draw_latent(Horseshoe s, Streams streams) {
-    __shared__ double parts[PARTS][ROWS], z[ROWS], of_columns[HORSESHOE_THREADS];
+    __shared__ double parts[PARTS][ROWS], z[ROWS], centring[HORSESHOE_THREADS];
     __shared__ REAL x[ROWS][COLUMNS + 1], b[COLUMNS];
     const int first = (int)blockIdx.x * s.rows_of_piece;
     const int last = s.n - first < s.rows_of_piece ? s.n : first + s.rows_of_piece;
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(HORSESHOE_THREADS) draw_latent(Horseshoe s, St
             double *sums = s.sums + ((size_t)c * s.n_pieces + blockIdx.x) * (s.p + 2);
             PHASE {
                 parts[threadIdx.x / ROWS][threadIdx.x % ROWS] = 0.0;
-                of_columns[threadIdx.x] = 0.0;
+                centring[threadIdx.x] = 0.0;
             }
             BARRIER
             for (int start = 0; start < s.p; start += COLUMNS) {
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(HORSESHOE_THREADS) draw_latent(Horseshoe s, St
                     for (int k = (int)threadIdx.x; k < COLUMNS; k += (int)blockDim.x) {
                         const double raw = start + k < s.p ? raw_coefficient(s, c, start + k) : 0.0;
                         b[k] = (REAL)raw;
-                        of_columns[k] += start + k < s.p ? raw * s.centre[start + k] : 0.0;
+                        centring[k] += start + k < s.p ? raw * s.centre[start + k] : 0.0;
                     }
                 }
                 BARRIER
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(HORSESHOE_THREADS) draw_latent(Horseshoe s, St
                 if (i < ROWS) {
                     double eta = s.intercept[c], centred = 0.0;
                     for (int part = 0; part < PARTS; ++part) eta += parts[part][i];
-                    for (int k = 0; k < COLUMNS; ++k) centred += of_columns[k];
+                    for (int k = 0; k < COLUMNS; ++k) centred += centring[k];
                     eta -= centred;
                     const double sign = i < count && s.positive[top + i] ? 1.0 : -1.0;
                     z[i] = i < count ? sign * truncated_normal_positive(sign * eta, s.sweep[c], (word32)(top + i), streams.latent,
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(HORSESHOE_THREADS) draw_latent(Horseshoe s, St
 }
 
 // Sum over the pieces of the rows, in their order.
-__device__ __forceinline__ double sum_of_pieces(const Horseshoe &s, int c, int j) {
+__device__ __forceinline__ double sum_pieces(const Horseshoe &s, int c, int j) {
     double total = 0.0;
     for (int piece = 0; piece < s.n_pieces; ++piece) total += s.sums[((size_t)c * s.n_pieces + piece) * (s.p + 2) + j];
     return total;
@@ -144,13 +144,13 @@ __device__ __forceinline__ double prior_precision(const Horseshoe &s, int c, int
 // A thread an element.
 __global__ void __launch_bounds__(HORSESHOE_THREADS) fill_precision(Horseshoe s, Spd spd) {
     PHASE {
-        const size_t step = (size_t)gridDim.x * blockDim.x, of_matrix = (size_t)spd.n_rows * spd.m;
-        for (size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x; at < of_matrix * spd.n_matrices; at += step) {
-            const int c = (int)(at / of_matrix), i = (int)(at % of_matrix / spd.m), j = (int)(at % spd.m);
+        const size_t step = (size_t)gridDim.x * blockDim.x, matrix_size = (size_t)spd.n_rows * spd.m;
+        for (size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x; at < matrix_size * spd.n_matrices; at += step) {
+            const int c = (int)(at / matrix_size), i = (int)(at % matrix_size / spd.m), j = (int)(at % spd.m);
             if (i == spd.m) {
-                const double total = sum_of_pieces(s, c, j);
-                spd.A[at] = j == s.p ? total : (total - s.centre[j] * sum_of_pieces(s, c, s.p)) / s.scale[j];
-                if (j == 0) s.square[c] = sum_of_pieces(s, c, s.p + 1);
+                const double total = sum_pieces(s, c, j);
+                spd.A[at] = j == s.p ? total : (total - s.centre[j] * sum_pieces(s, c, s.p)) / s.scale[j];
+                if (j == 0) s.square[c] = sum_pieces(s, c, s.p + 1);
             } else if (j <= i) {
                 spd.A[at] = s.gram[(size_t)i * spd.m + j] + (i == j ? prior_precision(s, c, j) : 0.0);
             }
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(HORSESHOE_THREADS) draw_coefficients(Horseshoe
     const int c = (int)blockIdx.x;
     const word32 sweep = s.sweep[c], chain = s.chain[c];
     const double *half = spd.A + ((size_t)c * spd.n_rows + spd.m) * spd.m;
-    double *both = s.both + (size_t)c * spd.m;
+    double *solution = s.solution + (size_t)c * spd.m;
     PHASE {
         double sum = 0.0;
         for (int j = (int)threadIdx.x; j < spd.m; j += (int)blockDim.x) sum += half[j] * half[j];
@@ -183,18 +183,18 @@ __global__ void __launch_bounds__(HORSESHOE_THREADS) draw_coefficients(Horseshoe
     BARRIER
     PHASE {
         for (int j = (int)threadIdx.x; j < spd.m; j += (int)blockDim.x)
-            both[j] = factor * half[j] + normal(sweep, (word32)j, streams.coefficients, 0, s.seed, chain);
+            solution[j] = factor * half[j] + normal(sweep, (word32)j, streams.coefficients, 0, s.seed, chain);
     }
     BARRIER
-    block_solve_panels(spd, c, both, shared);
+    block_solve_panels(spd, c, solution, shared);
     PHASE {
-        for (int j = (int)threadIdx.x; j < s.p; j += (int)blockDim.x) s.beta[(size_t)c * s.p + j] = both[j];
-        if (threadIdx.x == 0) s.intercept[c] = both[s.p];
+        for (int j = (int)threadIdx.x; j < s.p; j += (int)blockDim.x) s.beta[(size_t)c * s.p + j] = solution[j];
+        if (threadIdx.x == 0) s.intercept[c] = solution[s.p];
     }
 }
 
 // Uniform k of a slice step: word pair k mod 2 of draw k div 2 of level 0.
-__device__ __forceinline__ double uniform_of_step(const Horseshoe &s, int c, word32 stream, int k) {
+__device__ __forceinline__ double draw_step_uniform(const Horseshoe &s, int c, word32 stream, int k) {
     double u, v;
     uniform_pair(s.sweep[c], 0, stream, draw_word((word32)k >> 1, 0), s.seed, s.chain[c], u, v);
     return k & 1 ? v : u;
@@ -204,11 +204,11 @@ __device__ __forceinline__ double uniform_of_step(const Horseshoe &s, int c, wor
 // a = local, b = slab for tau^-2, and a = 1, b = tau^-2 local for c^-2.
 struct Density {
     const double *local;
-    double old, rate, shape, other;
+    double old, rate, shape, addend;
     int p;
     bool is_slab;
     __device__ __forceinline__ double term(int j, double now) const {
-        return is_slab ? log(other * local[j] + now) : log(now * local[j] + other);
+        return is_slab ? log(addend * local[j] + now) : log(now * local[j] + addend);
     }
 };
 
@@ -219,7 +219,7 @@ struct Bracket {
 };
 
 // The density at b.point into sums[0] of thread 0; ends with a barrier.
-__device__ __forceinline__ void evaluate(const Density &density, const Bracket &b, double *sums) {
+__device__ __forceinline__ void sum_terms(const Density &density, const Bracket &b, double *sums) {
     PHASE {
         double sum = 0.0;
         const double now = density.old * exp(b.point);
@@ -230,7 +230,7 @@ __device__ __forceinline__ void evaluate(const Density &density, const Bracket &
     block_sum(sums);
 }
 
-__device__ __forceinline__ double density_at(const Density &density, double x, double sum_of_logs) {
+__device__ __forceinline__ double compute_log_density(const Density &density, double x, double sum_of_logs) {
     return density.shape * x - density.old * exp(x) * density.rate + 0.5 * sum_of_logs;
 }
 
@@ -239,29 +239,29 @@ __device__ __forceinline__ double density_at(const Density &density, double x, d
 __device__ __forceinline__ void slice_scale(const Horseshoe &s, int c, word32 stream, const Density &density, Bracket &b, double *sums) {
     PHASE { if (threadIdx.x == 0) b.point = 0.0; }
     BARRIER
-    evaluate(density, b, sums);
+    sum_terms(density, b, sums);
     PHASE {
         if (threadIdx.x == 0) {
-            b.level = density_at(density, 0.0, sums[0]) + log(uniform_of_step(s, c, stream, 0));
-            b.low = -LOG_WIDTH * uniform_of_step(s, c, stream, 1);
+            b.level = compute_log_density(density, 0.0, sums[0]) + log(draw_step_uniform(s, c, stream, 0));
+            b.low = -LOG_WIDTH * draw_step_uniform(s, c, stream, 1);
             b.high = b.low + LOG_WIDTH;
             b.tries = 0, b.is_open = true;
-            b.point = b.low + (b.high - b.low) * uniform_of_step(s, c, stream, 2);
+            b.point = b.low + (b.high - b.low) * draw_step_uniform(s, c, stream, 2);
         }
     }
     BARRIER
     while (b.is_open) {
-        evaluate(density, b, sums);
+        sum_terms(density, b, sums);
         PHASE {
             if (threadIdx.x == 0) {
                 ++b.tries;
-                if (density_at(density, b.point, sums[0]) > b.level) {
+                if (compute_log_density(density, b.point, sums[0]) > b.level) {
                     b.is_open = false;
                 } else {
                     if (b.point < 0.0) b.low = b.point;
                     else b.high = b.point;
                     b.is_open = b.tries < MAX_TRIES;
-                    b.point = b.is_open ? b.low + (b.high - b.low) * uniform_of_step(s, c, stream, 2 + b.tries) : 0.0;
+                    b.point = b.is_open ? b.low + (b.high - b.low) * draw_step_uniform(s, c, stream, 2 + b.tries) : 0.0;
                 }
             }
         }
@@ -279,8 +279,8 @@ __device__ __forceinline__ double draw_local(const Horseshoe &s, int c, int j, d
     uniform_pair(sweep, level, streams.local + 1, draw_word(0, 0), s.seed, chain, u, v);
     const double z = normal(sweep, level, streams.local + 2, 0, s.seed, chain);
     const double proposed = (u * (1.0 + odds) < odds ? 0.5 * (z * z) : drawn) / rate;
-    const double of_old = sqrt(old + k) / (sqrt(old) + sqrt(k)), of_new = sqrt(proposed + k) / (sqrt(proposed) + sqrt(k));
-    return v * of_old < of_new ? proposed : old;
+    const double old_ratio = sqrt(old + k) / (sqrt(old) + sqrt(k)), new_ratio = sqrt(proposed + k) / (sqrt(proposed) + sqrt(k));
+    return v * old_ratio < new_ratio ? proposed : old;
 }
 
 __global__ void __launch_bounds__(HORSESHOE_THREADS) draw_shrinkage(Horseshoe s, Ring ring, Streams streams) {
@@ -288,15 +288,15 @@ __global__ void __launch_bounds__(HORSESHOE_THREADS) draw_shrinkage(Horseshoe s,
     __shared__ Bracket bracket;
     const int c = (int)blockIdx.x;
     const word32 sweep = s.sweep[c], chain = s.chain[c];
-    double *beta = s.beta + (size_t)c * s.p, *local = s.local + (size_t)c * s.p, *slot = slot_of(ring, sweep);
+    double *beta = s.beta + (size_t)c * s.p, *local = s.local + (size_t)c * s.p, *slot = find_slot(ring, sweep);
     double *auxiliary = s.local_auxiliary + (size_t)c * s.p;
     PHASE {
         double scaled = 0.0, square = 0.0;
         for (int j = (int)threadIdx.x; j < s.p; j += (int)blockDim.x) {
-            const double of_beta = beta[j] * beta[j];
-            local[j] = draw_local(s, c, j, auxiliary[j] + 0.5 * s.global[c] * of_beta, streams);
+            const double beta_square = beta[j] * beta[j];
+            local[j] = draw_local(s, c, j, auxiliary[j] + 0.5 * s.global[c] * beta_square, streams);
             auxiliary[j] = exponential(sweep, (word32)j, streams.local_auxiliary, 0, s.seed, chain) / (1.0 + local[j]);
-            scaled += local[j] * of_beta, square += of_beta;
+            scaled += local[j] * beta_square, square += beta_square;
             if (slot) slot[s.places[0] + (size_t)c * s.p + j] = beta[j];
         }
         sums[threadIdx.x] = scaled, squares[threadIdx.x] = square;
@@ -313,12 +313,12 @@ __global__ void __launch_bounds__(HORSESHOE_THREADS) draw_shrinkage(Horseshoe s,
     }
     BARRIER
     if (s.has_slab) {
-        const Density of_global = {local, s.global[c], global_rate, 0.5, s.slab[c], s.p, false};
-        slice_scale(s, c, streams.global, of_global, bracket, sums);
+        const Density global_density = {local, s.global[c], global_rate, 0.5, s.slab[c], s.p, false};
+        slice_scale(s, c, streams.global, global_density, bracket, sums);
         PHASE { if (threadIdx.x == 0) overall = s.global[c] * exp(bracket.point); }
         BARRIER
-        const Density of_slab = {local, s.slab[c], slab_rate, 0.5 * s.slab_df, overall, s.p, true};
-        slice_scale(s, c, streams.slab, of_slab, bracket, sums);
+        const Density slab_density = {local, s.slab[c], slab_rate, 0.5 * s.slab_df, overall, s.p, true};
+        slice_scale(s, c, streams.slab, slab_density, bracket, sums);
     }
     PHASE {
         if (threadIdx.x == 0) {

@@ -44,9 +44,9 @@ struct Lasso {
 // The matrices of p <= n, lower triangles: a thread an element.
 __global__ void __launch_bounds__(LASSO_THREADS) fill_gram(Lasso s, Spd spd) {
     PHASE {
-        const size_t step = (size_t)gridDim.x * blockDim.x, of_matrix = (size_t)spd.n_rows * spd.m;
-        for (size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x; at < of_matrix * spd.n_matrices; at += step) {
-            const int c = (int)(at / of_matrix), i = (int)(at % of_matrix / s.p), j = (int)(at % s.p);
+        const size_t step = (size_t)gridDim.x * blockDim.x, matrix_size = (size_t)spd.n_rows * spd.m;
+        for (size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x; at < matrix_size * spd.n_matrices; at += step) {
+            const int c = (int)(at / matrix_size), i = (int)(at % matrix_size / s.p), j = (int)(at % s.p);
             const double *tau2 = s.tau2 + (size_t)c * s.p;
             if (i == s.p) spd.A[at] = sqrt(tau2[j]) * s.right[j];
             else if (j <= i) spd.A[at] = s.gram[(size_t)i * s.p + j] * sqrt(tau2[i]) * sqrt(tau2[j]) + (i == j ? 1.0 : 0.0);
@@ -58,11 +58,11 @@ __global__ void __launch_bounds__(LASSO_THREADS) fill_gram(Lasso s, Spd spd) {
 // H = Z T in the type of the products: a thread an element.
 __global__ void __launch_bounds__(LASSO_THREADS) scale_rows(Lasso s, Spd spd) {
     PHASE {
-        const size_t step = (size_t)gridDim.x * blockDim.x, of_chain = (size_t)s.n * s.p;
-        for (size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x; at < of_chain * spd.n_matrices; at += step) {
-            const int i = (int)(at % of_chain / s.p), j = (int)(at % s.p);
+        const size_t step = (size_t)gridDim.x * blockDim.x, chain_size = (size_t)s.n * s.p;
+        for (size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x; at < chain_size * spd.n_matrices; at += step) {
+            const int i = (int)(at % chain_size / s.p), j = (int)(at % s.p);
             const REAL away = (REAL)s.values[(size_t)i * s.p + j] - (REAL)s.centre[j];
-            const REAL scaled = away * (REAL)(sqrt(s.tau2[at / of_chain * s.p + j]) / s.scale[j]);
+            const REAL scaled = away * (REAL)(sqrt(s.tau2[at / chain_size * s.p + j]) / s.scale[j]);
             s.H[at] = s.root ? scaled * (REAL)s.root[i] : scaled;
             if (at == 0) *s.arrived = 0;
         }
@@ -74,9 +74,9 @@ __global__ void __launch_bounds__(LASSO_THREADS) scale_rows(Lasso s, Spd spd) {
 __global__ void __launch_bounds__(LASSO_THREADS) fill_row_gram(Lasso s, Spd spd, word32 coefficients, word32 noise) {
     __shared__ REAL rows[TILE][PANEL + 1], columns[TILE][PANEL + 1];
     __shared__ double sums[TILE * TILE], z[PANEL];
-    const int tiles = (s.n + TILE - 1) / TILE, of_chain = tiles * (tiles + 1);
-    for (int work = (int)blockIdx.x; work < of_chain * spd.n_matrices; work += (int)gridDim.x) {
-        const int c = work / of_chain, down = work % of_chain / (tiles + 1), across = work % (tiles + 1);
+    const int tiles = (s.n + TILE - 1) / TILE, chain_size = tiles * (tiles + 1);
+    for (int work = (int)blockIdx.x; work < chain_size * spd.n_matrices; work += (int)gridDim.x) {
+        const int c = work / chain_size, down = work % chain_size / (tiles + 1), across = work % (tiles + 1);
         const bool is_below = across == tiles;
         if (across > down && !is_below) continue;
         const REAL *H = s.H + (size_t)c * s.n * s.p;
@@ -172,11 +172,11 @@ __global__ void __launch_bounds__(LASSO_THREADS) draw_by_gram(Lasso s, Spd spd, 
 __global__ void __launch_bounds__(LASSO_THREADS) draw_residuals(Lasso s, Spd spd, word32 residual) {
     __shared__ double sums[LASSO_THREADS], shared[SOLVE_VALUES];
     const int c = (int)blockIdx.x;
-    const double *half = spd.A + ((size_t)c * spd.n_rows + spd.m) * spd.m, *of_noise = half + spd.m;
+    const double *half = spd.A + ((size_t)c * spd.n_rows + spd.m) * spd.m, *noise_half = half + spd.m;
     double *x = s.residuals + (size_t)c * s.n;
     draw_residual_variance(s, spd, c, sums, residual);
     PHASE {
-        for (int i = (int)threadIdx.x; i < s.n; i += (int)blockDim.x) x[i] = half[i] - sqrt(s.sigma2[c]) * of_noise[i];
+        for (int i = (int)threadIdx.x; i < s.n; i += (int)blockDim.x) x[i] = half[i] - sqrt(s.sigma2[c]) * noise_half[i];
     }
     BARRIER
     block_solve_panels(spd, c, x, shared);
@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(LASSO_THREADS) draw_scales(Lasso s, Ring ring,
     const int c = (int)blockIdx.x;
     const word32 sweep = s.sweep[c], chain = s.chain[c];
     const double sigma = sqrt(s.sigma2[c]), lambda2 = s.lambda2[c];
-    double *beta = s.beta + (size_t)c * s.p, *tau2 = s.tau2 + (size_t)c * s.p, *slot = slot_of(ring, sweep);
+    double *beta = s.beta + (size_t)c * s.p, *tau2 = s.tau2 + (size_t)c * s.p, *slot = find_slot(ring, sweep);
     PHASE {
         double sum = 0.0;
         for (int j = (int)threadIdx.x; j < s.p; j += (int)blockDim.x) {

@@ -38,13 +38,13 @@ struct Multinomial {
 
 // log sum over categories k != j, and the reference with logit 0, of exp(logit); 0 where that is the only one.
 __device__ __forceinline__ double log_sum_except(const Multinomial &s, const double *logits, int j) {
-    double most = 0.0;
+    double largest = 0.0;
     for (int k = 0; k < s.n_categories; ++k)
-        if (k != j && logits[(size_t)k * s.n] > most) most = logits[(size_t)k * s.n];
-    double total = exp(-most);
+        if (k != j && logits[(size_t)k * s.n] > largest) largest = logits[(size_t)k * s.n];
+    double total = exp(-largest);
     for (int k = 0; k < s.n_categories; ++k)
-        if (k != j) total += exp(logits[(size_t)k * s.n] - most);
-    return most + log(total);
+        if (k != j) total += exp(logits[(size_t)k * s.n] - largest);
+    return largest + log(total);
 }
 
 // Adds elements (a, b) ... (a + 1, b + 1) of Z' diag(omega) Z of some rows, with Z' right as row d.
@@ -56,18 +56,18 @@ __device__ __forceinline__ void add_four_products(const Multinomial &s, const RE
         const REAL *row = z + i * stride;
         const double first = a < s.d ? omega[i] * (double)row[a] : right[i];
         const double second = a + 1 < s.d ? omega[i] * (double)row[a + 1] : right[i];
-        const double left = (double)row[b], next = b + 1 < s.d ? (double)row[b + 1] : 0.0;
-        t00 += first * left;
-        t01 += first * next;
-        t10 += second * left;
-        t11 += second * next;
+        const double column = (double)row[b], next_column = b + 1 < s.d ? (double)row[b + 1] : 0.0;
+        t00 += first * column;
+        t01 += first * next_column;
+        t10 += second * column;
+        t11 += second * next_column;
     }
-    double *of_first = sums + (size_t)a * s.d + b, *of_second = of_first + s.d;
-    if (b <= a) of_first[0] += t00;
-    if (b + 1 <= a && b + 1 < s.d) of_first[1] += t01;
+    double *first_sums = sums + (size_t)a * s.d + b, *second_sums = first_sums + s.d;
+    if (b <= a) first_sums[0] += t00;
+    if (b + 1 <= a && b + 1 < s.d) first_sums[1] += t01;
     if (a + 1 > s.d) return;
-    of_second[0] += t10;
-    if (b + 1 < s.d) of_second[1] += t11;
+    second_sums[0] += t10;
+    if (b + 1 < s.d) second_sums[1] += t11;
 }
 
 // A piece of the rows a block, ROWS at a time and for all chains before the next. Products in REAL, sums in float64.
@@ -147,14 +147,14 @@ __global__ void __launch_bounds__(MULTINOMIAL_THREADS) draw_weights(Multinomial 
 __global__ void __launch_bounds__(MULTINOMIAL_THREADS) fill_curvature(Multinomial s, Spd spd, int j) {
     PHASE {
         const size_t step = (size_t)gridDim.x * blockDim.x;
-        const int of_matrix = (s.d + 1) * s.d;
-        for (size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x; at < (size_t)of_matrix * spd.n_matrices; at += step) {
-            const int c = (int)(at / of_matrix), a = (int)(at % of_matrix) / s.d, b = (int)(at % s.d);
+        const int matrix_size = (s.d + 1) * s.d;
+        for (size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x; at < (size_t)matrix_size * spd.n_matrices; at += step) {
+            const int c = (int)(at / matrix_size), a = (int)(at % matrix_size) / s.d, b = (int)(at % s.d);
             if (at == 0) *s.arrived = 0;
             if (b > a) continue;
             double total = 0.0;
             for (int piece = 0; piece < s.n_pieces; ++piece)
-                total += s.sums[((size_t)c * s.n_pieces + piece) * of_matrix + at % of_matrix];
+                total += s.sums[((size_t)c * s.n_pieces + piece) * matrix_size + at % matrix_size];
             spd.A[at] = total + (a == s.d ? s.shift[j * s.d + b] : s.precision[((size_t)j * s.d + a) * s.d + b]);
         }
     }
@@ -166,8 +166,8 @@ __global__ void __launch_bounds__(MULTINOMIAL_THREADS) draw_category(Multinomial
     const int c = (int)blockIdx.x;
     const word32 sweep = s.sweep[c];
     const double *half = spd.A + ((size_t)c * spd.n_rows + spd.m) * spd.m;
-    const size_t of_category = ((size_t)c * s.n_categories + j) * s.d;
-    double *x = s.solved + (size_t)c * s.d, *slot = slot_of(ring, sweep);
+    const size_t first_of_category = ((size_t)c * s.n_categories + j) * s.d;
+    double *x = s.solved + (size_t)c * s.d, *slot = find_slot(ring, sweep);
     if (spd.panels() == 1) spd.factor_panel(0, shared);
     PHASE {
         for (int a = (int)threadIdx.x; a < s.d; a += (int)blockDim.x)
@@ -177,8 +177,8 @@ __global__ void __launch_bounds__(MULTINOMIAL_THREADS) draw_category(Multinomial
     block_solve_panels(spd, c, x, shared);
     PHASE {
         for (int a = (int)threadIdx.x; a < s.d; a += (int)blockDim.x) {
-            s.beta[of_category + a] = x[a];
-            if (slot) slot[of_category + a] = x[a];
+            s.beta[first_of_category + a] = x[a];
+            if (slot) slot[first_of_category + a] = x[a];
         }
         if (threadIdx.x == 0 && j == s.n_categories - 1) s.sweep[c] = sweep + 1;
     }

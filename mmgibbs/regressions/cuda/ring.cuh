@@ -10,7 +10,7 @@ struct Ring {
 };
 
 // The slot of this sweep's draw; null where it is not kept.
-__device__ __forceinline__ double *slot_of(const Ring &ring, word32 sweep) {
+__device__ __forceinline__ double *find_slot(const Ring &ring, word32 sweep) {
     if (sweep <= ring.burn_in || (sweep - ring.burn_in) % ring.thin) return 0;
     return ring.slots + ((sweep - ring.burn_in) / ring.thin - 1) % ring.n_slots * ring.slot_values;
 }

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from mmgibbs.draws.source import cuda_source
-from mmgibbs.machine.device import Device, Shape, struct
-from mmgibbs.regressions.graph_chains import C_TYPES, RING_TEXT, GraphChains, Shapes
+from mmgibbs.machine.device import Device, Shape, make_struct
+from mmgibbs.regressions.graph_chains import NAMESPACE, GraphChains, Shapes, as_doubles, assemble_source
 from mmgibbs.regressions.hierarchical.kernels import FIFTH, MOST_CANDIDATES, ROUNDING
 from mmgibbs.regressions.hierarchical.population import GROUPS_OF_A_PIECE
 from mmgibbs.regressions.protocol import Keys
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).resolve().parent / "cuda"
 VISITS = {"slice": "slice.cu", "polya_gamma": "polya_gamma.cu"}
-SLICE_GROUPS = {"logit": "mmgibbs::slice_groups<false>", "poisson": "mmgibbs::slice_groups<true>"}
-POLYA_GAMMA_GROUPS = "mmgibbs::polya_gamma_groups"
+SLICE_GROUPS = {"logit": f"{NAMESPACE}::slice_groups<false>", "poisson": f"{NAMESPACE}::slice_groups<true>"}
+POLYA_GAMMA_GROUPS = f"{NAMESPACE}::polya_gamma_groups"
 DRAW_ROWS, DRAW_HYPERPARAMETERS, INVERT_COVARIANCES = (
-    f"mmgibbs::{name}" for name in ("draw_rows", "draw_hyperparameters", "invert_covariances")
+    f"{NAMESPACE}::{name}" for name in ("draw_rows", "draw_hyperparameters", "invert_covariances")
 )
 VISIT_THREADS, POPULATION_THREADS = 128, 256  # of a block, as in the kernels
 MAX_COEFFICIENTS = 500  # of a group
@@ -41,23 +40,22 @@ MAX_SCRATCH_BYTES = 1 << 30
 REMEDY = "use precision: single, fewer chains, save_groups: false, or device: cpu"
 
 
-def source(columns: npt.DTypeLike, method: str) -> str:
-    """The text of the kernels of a method, for predictors that are stored as this type."""
+def make_source(columns: npt.DTypeLike, method: str) -> str:
+    """Make the text of the kernels of a method, for predictors that are stored as this type."""
     constants: dict[str, int | float] = {
         "int MAX_COEFFICIENTS": MAX_COEFFICIENTS,
         "word32 GROUPS_OF_A_PIECE": GROUPS_OF_A_PIECE,
     }
     if method == "slice":
         constants |= {"double FIFTH": FIFTH, "double ROUNDING": ROUNDING, "int MAX_CANDIDATES": MOST_CANDIDATES}
-    lines = "".join(f"const {name} = {value!r};\n" for name, value in constants.items())
-    text = f"typedef {C_TYPES[np.dtype(columns).name]} VALUE;\nnamespace mmgibbs {{\n{lines}}}\n"
-    files = [(FOLDER / name).read_text(encoding="utf-8") for name in ("chains.cuh", "visit.cuh", VISITS[method])]
-    files.append((FOLDER / "population.cu").read_text(encoding="utf-8"))
-    return cuda_source("polya_gamma", "phases", "small_matrices", "inverse_wishart") + RING_TEXT + text + "".join(files)
+    headers = ("polya_gamma", "phases", "small_matrices", "inverse_wishart")
+    files = ("chains.cuh", "visit.cuh", VISITS[method], "population.cu")
+    text = "".join((FOLDER / name).read_text(encoding="utf-8") for name in files)
+    return assemble_source(headers, {"VALUE": columns}, constants, text)
 
 
-def kernel_names(family: str, method: str) -> list[str]:
-    """The kernels of a model, as C++ names them, in the order of a sweep; then the one before the first sweep."""
+def list_kernels(family: str, method: str) -> list[str]:
+    """List the kernels of a model, as C++ names them, in the order of a sweep; then the one before the first sweep."""
     visit = SLICE_GROUPS[family] if method == "slice" else POLYA_GAMMA_GROUPS
     return [visit, DRAW_ROWS, DRAW_HYPERPARAMETERS, INVERT_COVARIANCES]
 
@@ -71,8 +69,8 @@ class HierarchicalChains(GraphChains):
         kept = [name for name in shapes if name != "beta" or sampler.options.save_groups]
         super().__init__(device, keys, burn_in, thin, shapes, kept, REMEDY)
         self._plan_visits()
-        names = kernel_names(sampler.options.family, sampler.options.method)
-        self.compile(source(sampler.groups.columns.dtype, sampler.options.method), names)
+        names = list_kernels(sampler.options.family, sampler.options.method)
+        self.compile(make_source(sampler.groups.columns.dtype, sampler.options.method), names)
         self._visit, self._rows, self._hyperparameters, self._invert = (self.kernels[name] for name in names)
         self.allocate(self._constants(), self._buffers())
         self._make_structures()
@@ -100,14 +98,14 @@ class HierarchicalChains(GraphChains):
         C, (G, q), d = len(self.keys), self.sampler.Z.shape, self.sampler.d
         shapes = {"Q": (C, d, d), "rows": (C, q, d), "away": (C, G, d), "scratch": (self.blocks, self.scratch_values)}
         work = (C, q + 1, 3, d + 1, d) if d > MAX_SHARED_COEFFICIENTS else (0,)
-        return {name: (shape, np.float64) for name, shape in (shapes | {"work": work}).items()}
+        return as_doubles(shapes | {"work": work})
 
     def _make_structures(self) -> None:
         """The structures of cuda/chains.cuh, with the same fields in the same order."""
         s, at = self.sampler, self.arena.address
         o, of_groups = s.options, ("columns", "ptr", "centre", "factor", "trials", "cross", "reach", "fifth")
         groups: dict[str, Any] = {name: at(name) if name in self.arena else 0 for name in of_groups}
-        self.groups = struct(
+        self.groups = make_struct(
             **groups,
             information=at("information"),
             scratch=at("scratch"),
@@ -119,7 +117,7 @@ class HierarchicalChains(GraphChains):
             n_classes=np.int32(s.M),
             most_steps=np.int32(o.most_steps),
         )
-        self.prior = struct(
+        self.prior = make_struct(
             **{name: at(name) for name in ("Z", "W", "U", "eigenvalues")},
             nu=np.float64(s.nu + len(s.Z)),
             scale=np.float64(s.prior_scale),
@@ -127,7 +125,7 @@ class HierarchicalChains(GraphChains):
             q=np.int32(s.Z.shape[1]),
         )
         state = ("beta", "population", "covariance", "Q", "rows", "away")
-        self.chains = struct(
+        self.chains = make_struct(
             **{name: at(name) for name in state},
             work=at("work") if s.d > MAX_SHARED_COEFFICIENTS else 0,
             sweep=at("sweep"),

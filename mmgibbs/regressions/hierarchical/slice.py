@@ -282,7 +282,7 @@ class HierarchicalSliceSampler:
         prior = self.nu + len(self.labels), self.prior_scale
         draw_group_covariance(self.Z, population[c], beta[c], *prior, covariance[c], sweep, COVARIANCE, *key)
 
-    def on_device(self, device: Device, keys: Keys, burn_in: int, thin: int) -> HierarchicalChains:
+    def make_device_chains(self, device: Device, keys: Keys, burn_in: int, thin: int) -> HierarchicalChains:
         """The same chains on a GPU, see protocol.DeviceSampler."""
         return HierarchicalChains(self, device, keys, burn_in, thin)
 

@@ -17,9 +17,8 @@ from mmgibbs.draws.purpose import (
     REGRESSION_RESCALE,
     stream,
 )
-from mmgibbs.draws.source import cuda_source
-from mmgibbs.machine.device import Device, Shape, struct
-from mmgibbs.regressions.graph_chains import C_TYPES, RING_TEXT, GraphChains, Shapes
+from mmgibbs.machine.device import Device, Shape, make_struct
+from mmgibbs.regressions.graph_chains import NAMESPACE, GraphChains, Shapes, as_doubles, assemble_source, count_blocks
 from mmgibbs.regressions.horseshoe.coefficients import COEFFICIENTS
 from mmgibbs.regressions.horseshoe.prior import LARGEST_PRECISION, LOG_WIDTH
 from mmgibbs.regressions.horseshoe.rows import LATENT
@@ -32,9 +31,8 @@ if TYPE_CHECKING:
 
 TEXT = (Path(__file__).resolve().parents[1] / "cuda" / "horseshoe.cu").read_text(encoding="utf-8")
 NAMES = ("draw_latent", "fill_precision", "draw_coefficients", "draw_shrinkage")
-THREADS = 256  # of a block, as in the kernels
 ROWS = 32  # that a block takes at a time
-MAX_PIECES, MAX_BLOCKS = 512, 4096
+MAX_PIECES = 512  # of the rows: a block each
 REMEDY = "use fewer chains or predictors, a narrower type of the predictors, or device: cpu"
 PURPOSES = (
     REGRESSION_LOCAL_SCALE,
@@ -46,14 +44,15 @@ PURPOSES = (
 STREAMS = (LATENT, stream(REGRESSION_RESCALE, 0), COEFFICIENTS, *(stream(purpose, 0) for purpose in PURPOSES))
 
 
-def source(values: npt.DTypeLike, real: npt.DTypeLike) -> str:
-    """The text of all kernels: `values` is the type of the predictors, `real` that in which they are multiplied."""
-    types = f"typedef {C_TYPES[np.dtype(values).name]} VALUE;\ntypedef {C_TYPES[np.dtype(real).name]} REAL;\n"
-    numbers = {"LARGEST_PRECISION": LARGEST_PRECISION, "LOG_WIDTH": LOG_WIDTH}
-    constants = {f"double {name}": value for name, value in numbers.items()} | {"int MAX_TRIES": MOST_TRIES}
-    lines = "".join(f"const {name} = {value!r};\n" for name, value in constants.items())
-    draws = cuda_source("exponential", "truncated_normal", "polya_gamma", "spd")
-    return draws + RING_TEXT + types + f"namespace mmgibbs {{\n{lines}}}\n" + TEXT
+def make_source(values: npt.DTypeLike, real: npt.DTypeLike) -> str:
+    """Make the text of all kernels: `values` is the type of the predictors, `real` that of their products."""
+    headers = ("exponential", "truncated_normal", "polya_gamma", "spd")
+    constants = {
+        "double LARGEST_PRECISION": LARGEST_PRECISION,
+        "double LOG_WIDTH": LOG_WIDTH,
+        "int MAX_TRIES": MOST_TRIES,
+    }
+    return assemble_source(headers, {"VALUE": values, "REAL": real}, constants, TEXT)
 
 
 class HorseshoeChains(GraphChains):
@@ -67,11 +66,9 @@ class HorseshoeChains(GraphChains):
         self.factors = SpdFactors(C, p + 1, p + 2)
         self.rows_of_piece = ROWS * -(-sampler.n // (ROWS * MAX_PIECES))
         self.n_pieces = -(-sampler.n // self.rows_of_piece)
-        text = source(sampler.X.values.dtype, sampler.rows.real)
-        self.compile(text, [f"mmgibbs::{name}" for name in NAMES], self.factors)
-        self.allocate(self._constants(), self._buffers())
-        at = self.arena.address
-        self.factors.place(at("matrices"), at("diagonals"), at("arrived"))
+        text = make_source(sampler.X.values.dtype, sampler.rows.real)
+        self.compile(text, [f"{NAMESPACE}::{name}" for name in NAMES], self.factors)
+        self.allocate(self._constants(), self._buffers(), self.factors)
         self._make_structures()
 
     def _constants(self) -> dict[str, np.ndarray]:
@@ -86,15 +83,14 @@ class HorseshoeChains(GraphChains):
 
     def _buffers(self) -> dict[str, tuple[Shape, npt.DTypeLike]]:
         C, p = len(self.keys), self.sampler.p
-        shapes: dict[str, Shape] = {"sums": (C, self.n_pieces, p + 2), "square": (C,), "both": (C, p + 1)}
-        doubles = {name: (shape, np.float64) for name, shape in (shapes | self.factors.shapes).items()}
-        return {**doubles, "arrived": (1, np.uint32)}
+        shapes: dict[str, Shape] = {"sums": (C, self.n_pieces, p + 2), "square": (C,), "solution": (C, p + 1)}
+        return as_doubles(shapes)
 
     def _make_structures(self) -> None:
         """The structures of cuda/horseshoe.cu, with the same fields in the same order."""
         s, o = self.sampler, self.sampler.options
         buffers = (
-            "values", "positive", "gram", "centre", "scale", "sums", "square", "both", "beta", "intercept", "local",
+            "values", "positive", "gram", "centre", "scale", "sums", "square", "solution", "beta", "intercept", "local",
             "local_auxiliary", "global", "global_auxiliary", "slab", "sweep", "chain", "arrived",
         )  # fmt: skip
         numbers = {
@@ -116,17 +112,14 @@ class HorseshoeChains(GraphChains):
         fields |= {name: np.float64(value) for name, value in numbers.items()}
         fields |= {"places": np.array([self.places[name] for name in self.kept], np.uint64)}
         fields |= {"seed": np.uint32(self.keys.seed)} | {name: np.int32(size) for name, size in sizes.items()}
-        self.struct = struct(**fields)
-        self.streams = struct(**{f"stream_{k}": np.uint32(number) for k, number in enumerate(STREAMS)})
+        self.struct = make_struct(**fields)
+        self.streams = make_struct(**{f"stream_{k}": np.uint32(number) for k, number in enumerate(STREAMS)})
 
     def launch_sweep(self) -> None:
         """See GraphChains."""
         C, elements = len(self.keys), len(self.keys) * self.factors.m * self.factors.n_rows
-        self._launch("draw_latent", self.n_pieces, self.struct, self.streams)
-        self._launch("fill_precision", min(-(-elements // THREADS), MAX_BLOCKS), self.struct, self.factors.struct)
+        self.launch("draw_latent", self.n_pieces, self.struct, self.streams)
+        self.launch("fill_precision", count_blocks(elements), self.struct, self.factors.struct)
         self.factors.launch(self.kernels, self.queue.device.multiprocessors)
-        self._launch("draw_coefficients", C, self.struct, self.factors.struct, self.streams)
-        self._launch("draw_shrinkage", C, self.struct, self.slots, self.streams)
-
-    def _launch(self, name: str, blocks: int, *arguments: Any) -> None:
-        self.kernels[f"mmgibbs::{name}"](blocks, THREADS, *arguments)
+        self.launch("draw_coefficients", C, self.struct, self.factors.struct, self.streams)
+        self.launch("draw_shrinkage", C, self.struct, self.slots, self.streams)

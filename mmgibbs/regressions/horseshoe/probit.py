@@ -178,7 +178,7 @@ class HorseshoeProbitSampler:
             collapsed = self.n * min(self.share, 1 - self.share) >= ROWS_FOR_COLLAPSED * (self.p + 1)
         return bool(collapsed) and self.p <= self.n
 
-    def on_device(self, device: Device, keys: Keys, burn_in: int, thin: int) -> HorseshoeChains:
+    def make_device_chains(self, device: Device, keys: Keys, burn_in: int, thin: int) -> HorseshoeChains:
         """Move the same chains to a GPU, see protocol.DeviceSampler."""
         return HorseshoeChains(self, device, keys, burn_in, thin)
 

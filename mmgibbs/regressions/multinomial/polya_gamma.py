@@ -139,7 +139,7 @@ class MultinomialPGSampler:
                 beta[:, j] = a.solve_lower(L, half, transposed=True)
         return {"beta": beta}
 
-    def on_device(self, device: Device, keys: Keys, burn_in: int, thin: int) -> MultinomialChains:
+    def make_device_chains(self, device: Device, keys: Keys, burn_in: int, thin: int) -> MultinomialChains:
         """Move the same chains to a GPU, see protocol.DeviceSampler."""
         return MultinomialChains(self, device, keys, burn_in, thin)
 

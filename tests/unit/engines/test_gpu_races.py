@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.races import run_with_threads, without_barrier
+from helpers.races import remove_barrier, run_with_threads
 
 from mmgibbs.engines.coloured_gpu.source import source
 
@@ -30,5 +30,5 @@ def test_strands_are_folded_without_a_race(tmp_path, text):
 
 def test_a_barrier_that_is_taken_out_is_noticed(tmp_path, text):
     place = "fold_strands(const double *scratch, word32 strands, double *out) {"
-    outcome = run_with_threads(tmp_path, "without", without_barrier(text, place), MAIN)
+    outcome = run_with_threads(tmp_path, "without", remove_barrier(text, place), MAIN)
     assert outcome.races or not outcome.has_ended

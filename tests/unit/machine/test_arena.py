@@ -5,7 +5,7 @@ import pytest
 from helpers.host_device import HostDevice
 
 from mmgibbs.errors import DeviceError
-from mmgibbs.machine.arena import Arena, needed_bytes
+from mmgibbs.machine.arena import Arena, count_bytes
 from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.machine.ring import MAX_RING_BYTES, MAX_SLOTS, Ring, count_slots
 
@@ -26,7 +26,7 @@ def test_buffers_have_the_given_values_or_zeros(queue):
 
 
 def test_bytes_are_counted_before_anything_is_allocated(queue):
-    assert needed_bytes(CONSTANTS, BUFFERS) == 3 * 512  # 40, 48 and 8 bytes, each in a block of its own
+    assert count_bytes(CONSTANTS, BUFFERS) == 3 * 512  # 40, 48 and 8 bytes, each in a block of its own
     queue.device.free = 1535
     with pytest.raises(DeviceError, match="needs 1,536 bytes of device memory, and 1,535 are free; use device: cpu"):
         Arena(queue, CONSTANTS, BUFFERS)

@@ -76,7 +76,7 @@ def test_draws_equal_those_of_the_host(gpu, name):
 
 
 @pytest.mark.parametrize("shape", [(6, 6), (1, 6, 6), (3, 6, 6), (1, 1, 6, 6), (2, 2, 6, 6)])
-def test_matrices_are_solved_at_once_and_a_single_one_alone(gpu, shape, monkeypatch):
+def test_matrices_are_solved_at_once_and_a_single_squeeze_single(gpu, shape, monkeypatch):
     """What CuPy is given: two dimensions for one matrix, else all of them."""
     A = np.random.default_rng(4).normal(size=(*shape[:-1], 9))
     A = A @ np.swapaxes(A, -1, -2)

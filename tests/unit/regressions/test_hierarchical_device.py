@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 import xarray
+from helpers.device_chains import make_device_chains
 from helpers.hierarchical_tables import KEYS, sampler, table
 from helpers.host_device import HostDevice, build
 
@@ -20,11 +21,11 @@ from mmgibbs.regressions.arrays import gpu
 from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.device_chains import ChainsOnDevice
 from mmgibbs.regressions.estimators import HierarchicalSlice
-from mmgibbs.regressions.hierarchical.device import POLYA_GAMMA_GROUPS, SLICE_GROUPS, kernel_names, source
+from mmgibbs.regressions.hierarchical.device import POLYA_GAMMA_GROUPS, SLICE_GROUPS, list_kernels, make_source
 from mmgibbs.regressions.loop import SideBySideChains
 from mmgibbs.regressions.protocol import Keys
 
-OF_POPULATION = kernel_names("logit", "slice")[1:]
+OF_POPULATION = list_kernels("logit", "slice")[1:]
 NAMES = {
     "slice": [*SLICE_GROUPS.values(), *OF_POPULATION],
     "polya_gamma": [POLYA_GAMMA_GROUPS, *OF_POPULATION],
@@ -40,21 +41,16 @@ def library(tmp_path_factory):
         method, dtype = model.options.method, model.groups.columns.dtype
         name = f"{method}_{dtype.name}"
         if name not in built:
-            built[name] = build(folder, name, source(dtype, method), NAMES[method])
+            built[name] = build(folder, name, make_source(dtype, method), NAMES[method])
         return built[name]
 
     return of_model
 
 
-def on_device(library, model, keys=KEYS, burn_in=0, thin=1, state=None, backwards=False):
-    device = HostDevice(library(model), backwards)
-    return ChainsOnDevice(model, device, keys, burn_in, thin, state), device
-
-
-def assert_same_result(one, other):
-    for kept, expected in ((one.draws, other.draws), (one.statistics, other.statistics)):
-        assert kept.keys() == expected.keys()
-        for name, values in expected.items():
+def assert_same_result(result, expected):
+    for kept, wanted in ((result.draws, expected.draws), (result.statistics, expected.statistics)):
+        assert kept.keys() == wanted.keys()
+        for name, values in wanted.items():
             np.testing.assert_array_equal(kept[name], values, err_msg=name)
 
 
@@ -83,7 +79,7 @@ def test_slice_steps_draw_the_chain_of_the_host(library, name, backwards):
     host, device = (sampler(X, y, groups, z, family=family) for _ in range(2))
     expected, chains = (
         SideBySideChains(host, Host(1), KEYS, 1),
-        on_device(library, device, burn_in=1, backwards=backwards)[0],
+        make_device_chains(library(device), device, KEYS, burn_in=1, backwards=backwards)[0],
     )
     for run in (expected, chains):
         run.advance(4)
@@ -97,7 +93,7 @@ def test_slice_steps_draw_the_chain_of_the_host(library, name, backwards):
 def test_polya_gamma_steps_draw_the_chain_of_the_host_up_to_rounding(library, response):
     X, y, groups = table(np.random.default_rng(22), response=response)
     host, device = (sampler(X, y, groups, method="polya_gamma") for _ in range(2))
-    expected, chains = SideBySideChains(host, Host(1), KEYS, 0), on_device(library, device)[0]
+    expected, chains = SideBySideChains(host, Host(1), KEYS, 0), make_device_chains(library(device), device, KEYS)[0]
     for run in (expected, chains):
         run.advance(6)
     for name, values in expected.result().draws.items():
@@ -107,10 +103,10 @@ def test_polya_gamma_steps_draw_the_chain_of_the_host_up_to_rounding(library, re
 def test_chains_in_lockstep_are_single_chains(library):
     X, y, groups = table(np.random.default_rng(23))
     model = sampler(X, y, groups)
-    together, _ = on_device(library, model, Keys(5, (0, 1, 7)))
+    together, _ = make_device_chains(library(model), model, Keys(5, (0, 1, 7)))
     together.advance(3)
     for c, chain in enumerate((0, 1, 7)):
-        alone, _ = on_device(library, model, Keys(5, (chain,)))
+        alone, _ = make_device_chains(library(model), model, Keys(5, (chain,)))
         alone.advance(3)
         for name, values in alone.result().draws.items():
             np.testing.assert_array_equal(together.result().draws[name][c], values[0])
@@ -125,7 +121,7 @@ def test_a_run_goes_on_from_host_to_device_and_back(library, save_groups):
     whole.advance(16)
     first = SideBySideChains(model, Host(1), KEYS, 3, 2)
     first.advance(6)
-    second, _ = on_device(library, model, burn_in=3, thin=2, state=first.state())
+    second, _ = make_device_chains(library(model), model, KEYS, burn_in=3, thin=2, state=first.state())
     second.advance(11)
     assert second.state().keys() == first.state().keys()
     third = SideBySideChains(model, Host(1), KEYS, 3, 2, second.state())
@@ -137,7 +133,7 @@ def test_a_sweep_is_a_graph_of_three_kernels_and_the_host_waits_only_for_full_ri
     monkeypatch.setattr(graph_chains, "count_slots", lambda slot_bytes: 8)
     X, y, groups = table(np.random.default_rng(25))
     model = sampler(X, y, groups)
-    chains, device = on_device(library, model, burn_in=5)
+    chains, device = make_device_chains(library(model), model, KEYS, burn_in=5)
     chains.advance(1)  # kernels are loaded
     device.asked.clear()
     for _ in range(4):
@@ -229,7 +225,7 @@ def test_a_chain_whose_covariance_is_lost_stands_still_and_ends_with_the_reason(
     model = sampler(X, y, groups)
     state = SideBySideChains(model, Host(1), KEYS, 0).state()
     state["state.covariance"][1] = -np.eye(model.d)
-    chains, _ = on_device(library, model, state=state)
+    chains, _ = make_device_chains(library(model), model, KEYS, state=state)
     with pytest.raises(ModelError, match="no longer finite"):
         chains.advance(2)
     np.testing.assert_array_equal(chains.current["beta"][1], state["state.beta"][1])

@@ -4,10 +4,10 @@ the kernels take of a device, as its compiler says.
 
 import numpy as np
 import pytest
-from helpers.nvrtc import ARCHITECTURES, resources
-from helpers.races import run_with_threads, without_barrier
+from helpers.nvrtc import ARCHITECTURES, assert_kernels_fit
+from helpers.races import assert_barrier_is_needed, run_without_race
 
-from mmgibbs.regressions.hierarchical.device import POLYA_GAMMA_GROUPS, SLICE_GROUPS, source
+from mmgibbs.regressions.hierarchical.device import POLYA_GAMMA_GROUPS, SLICE_GROUPS, make_source
 from mmgibbs.regressions.hierarchical.population import GROUPS_OF_A_PIECE
 
 MAIN = """
@@ -56,46 +56,45 @@ NEEDED = {  # barriers of each text by what stands before them
 
 def text_of(method):
     """The kernels, with a piece for each group, so that threads add what others summed."""
-    text, constant = source(np.float32, method), "GROUPS_OF_A_PIECE = "
+    text, constant = make_source(np.float32, method), "GROUPS_OF_A_PIECE = "
     assert constant in text
     return text.replace(f"{constant}{GROUPS_OF_A_PIECE};", f"{constant}1;")
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("races")
-    return folder, {
-        method: run_with_threads(folder, method, text_of(method), MAIN.replace("VISIT", visit))
+def complete(tmp_path_factory):
+    """The outcomes of the kernels with all barriers, and that their threads do not race."""
+    return {
+        method: run_without_race(tmp_path_factory.mktemp(method), text_of(method), MAIN.replace("VISIT", visit))
         for method, visit in VISITS.items()
     }
 
 
 @pytest.mark.parametrize("method", VISITS)
-def test_threads_of_a_block_do_not_race(whole, method):
-    outcome = whole[1][method]
-    assert outcome.has_ended and outcome.races == 0
-    values = np.array(outcome.printed.split(), float)
+def test_threads_of_a_block_do_not_race(complete, method):
+    values = np.array(complete[method].printed.split(), float)
     assert np.isfinite(values).all() and np.count_nonzero(values) == len(values) / 2  # one of two slots
 
 
 @pytest.mark.parametrize(
     ("method", "place"), [(method, place) for method, places in NEEDED.items() for place in places]
 )
-def test_a_barrier_that_is_taken_out_is_noticed(whole, method, place):
-    folder, outcomes = whole
-    text = without_barrier(text_of(method), place)
-    outcome = run_with_threads(folder, "without", text, MAIN.replace("VISIT", VISITS[method]))
-    assert not outcome.has_ended or outcome.races or outcome.printed != outcomes[method].printed
+def test_a_barrier_that_is_taken_out_is_noticed(complete, tmp_path, method, place):
+    main = MAIN.replace("VISIT", VISITS[method])
+    assert_barrier_is_needed(tmp_path, text_of(method), main, place, complete[method])
 
 
-# Bytes that may be spilled: around the call of a Polya-Gamma draw, which the compiler keeps as a function.
-SPILLED_BYTES = {"polya_gamma_groups": 80}
-SHARED_BYTES = 48 * 1024  # that a block may take without being asked for
+# Bytes that may be spilled: around the call of a Polya-Gamma draw, which the compiler keeps as a function; two
+# registers of a slice step, where the compiler takes 64 so that more threads are on the device.
+SPILLED_BYTES = {"polya_gamma_groups": 80, "slice_groups": 8}
+POPULATION = {"draw_rows", "draw_hyperparameters", "invert_covariances"}
+KERNELS = {  # instances of templates, and names of all functions
+    "slice": (list(SLICE_GROUPS.values()), {"slice_groups", *POPULATION}),
+    "polya_gamma": ([POLYA_GAMMA_GROUPS], {"polya_gamma_groups", *POPULATION}),
+}
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_kernels_fit_on_a_device(architecture):
-    for method, visits in (("slice", list(SLICE_GROUPS.values())), ("polya_gamma", [POLYA_GAMMA_GROUPS])):
-        for name, taken in resources(source(np.float32, method), architecture, visits).items():
-            assert taken.spilled_bytes <= SPILLED_BYTES.get(name, 0), name
-            assert taken.shared_bytes <= SHARED_BYTES and taken.registers <= 128, name
+    for method, (instances, names) in KERNELS.items():
+        assert_kernels_fit(make_source(np.float32, method), architecture, instances, names, SPILLED_BYTES)

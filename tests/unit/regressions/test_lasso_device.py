@@ -4,38 +4,35 @@ factor of a large matrix by rounds, bit for bit that of a small one's loops.
 
 import numpy as np
 import pytest
-from helpers.host_device import Buffer, HostDevice, build
-from helpers.nvrtc import ARCHITECTURES, resources
-from helpers.races import run_with_threads, without_barrier
+from helpers.device_chains import (
+    assert_chain_is_the_same_alone_and_resumed,
+    assert_draws_of_host,
+    assert_sweep_is_one_graph,
+    compile_once,
+    make_device_chains,
+)
+from helpers.host_device import Buffer, HostDevice
+from helpers.nvrtc import ARCHITECTURES, assert_kernels_fit
+from helpers.races import assert_barrier_is_needed, run_without_race
 
 from mmgibbs.draws.small_matrices import cholesky
 from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.regressions import spd
 from mmgibbs.regressions.arrays.base import Host
-from mmgibbs.regressions.device_chains import ChainsOnDevice
 from mmgibbs.regressions.lasso import Lasso, LassoOptions
-from mmgibbs.regressions.lasso_device import BY_GRAM, BY_ROWS, source
-from mmgibbs.regressions.loop import SideBySideChains
+from mmgibbs.regressions.lasso_device import BY_GRAM, BY_ROWS, make_source
 from mmgibbs.regressions.predictors import read_predictors
-from mmgibbs.regressions.protocol import Keys, RegressionData
+from mmgibbs.regressions.protocol import RegressionData
 from mmgibbs.regressions.spd import ALL_ROUNDS, ONE_ROUND, SpdFactors
 
 KERNELS = [f"mmgibbs::{name}" for name in dict.fromkeys(BY_GRAM + BY_ROWS)] + [ONE_ROUND, ALL_ROUNDS]
-KEYS = Keys(3, (0, 4))
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    """The kernels for types of predictors and products, each compiled once."""
-    folder, built = tmp_path_factory.mktemp("lasso"), {}
-
-    def of_types(values, real):
-        name = f"{np.dtype(values).name}_{np.dtype(real).name}"
-        if name not in built:
-            built[name] = build(folder, name, source(values, real), KERNELS)
-        return built[name]
-
-    return of_types
+    """The kernels of a model, compiled once for each type of predictors and products."""
+    compile_types = compile_once(tmp_path_factory.mktemp("lasso"), make_source, KERNELS)
+    return lambda model: compile_types(model.X.values.dtype, model.real)
 
 
 def sampler(n, p, dtype=np.float64, weights=None, **options):
@@ -44,11 +41,6 @@ def sampler(n, p, dtype=np.float64, weights=None, **options):
     y = X[:, 0] - 0.5 * X[:, -1] + rng.normal(size=n)
     data = RegressionData(read_predictors(X, standardise=True, weights=weights), y, weights=weights)
     return Lasso.prepare(data, LassoOptions(**options), Host(1))
-
-
-def on_device(library, model, keys=KEYS, burn_in=0, thin=1, state=None, backwards=False):
-    device = HostDevice(library(model.X.values.dtype, model.real), backwards)
-    return ChainsOnDevice(model, device, keys, burn_in, thin, state), device
 
 
 CASES = {
@@ -68,12 +60,8 @@ CASES = {
 def test_the_chain_of_the_host_up_to_rounding(library, name, backwards):
     case, tolerance = CASES[name]
     model = sampler(**case)
-    expected = SideBySideChains(model, Host(1), KEYS, 1)
-    chains, _ = on_device(library, model, burn_in=1, backwards=backwards)
-    for run in (expected, chains):
-        run.advance(3)
-    for what, values in expected.result().draws.items():
-        np.testing.assert_allclose(chains.result().draws[what], values, rtol=tolerance, atol=tolerance, err_msg=what)
+    chains, _ = make_device_chains(library(model), model, burn_in=1, backwards=backwards)
+    expected = assert_draws_of_host(chains, model, 3, tolerance, burn_in=1)
     for what in ("tau2", "sigma2", "lambda2"):
         np.testing.assert_allclose(
             chains.state()[f"state.{what}"], expected.state()[f"state.{what}"], rtol=100 * tolerance, err_msg=what
@@ -81,34 +69,23 @@ def test_the_chain_of_the_host_up_to_rounding(library, name, backwards):
 
 
 @pytest.mark.parametrize("shape", [(30, 5), (12, 20)])
-def test_chains_are_their_own_and_continue_from_the_host(library, shape):
+def test_a_chain_is_the_same_alone_and_resumed(library, shape):
     model = sampler(*shape)
-    together, _ = on_device(library, model)
-    together.advance(5)
-    alone, _ = on_device(library, model, Keys(3, (4,)))
-    alone.advance(2)
-    again, _ = on_device(library, model, Keys(3, (4,)), state=alone.state())
-    again.advance(5)
-    for name, values in again.result().draws.items():
-        np.testing.assert_array_equal(together.result().draws[name][1:], values, err_msg=name)
+    assert_chain_is_the_same_alone_and_resumed(library(model), model, 5)
 
 
-@pytest.mark.parametrize("shape, nodes", [((30, 5), 4), ((12, 20), 6), ((80, 70), 6)])
-def test_a_sweep_is_one_graph_and_asks_for_nothing(library, shape, nodes):
+@pytest.mark.parametrize("shape, n_nodes", [((30, 5), 4), ((12, 20), 6), ((80, 70), 6)])
+def test_a_sweep_is_one_graph(library, shape, n_nodes):
     """Three kernels and the factor's rounds, or five; one round of a panel, three of two."""
-    chains, device = on_device(library, sampler(*shape), burn_in=100)
-    chains.advance(1)
-    device.asked.clear()
-    for _ in range(3):
-        chains._sweep(0)
-    assert device.asked == [] and device.nodes == [nodes] * 3
+    model = sampler(*shape)
+    assert_sweep_is_one_graph(library(model), model, n_nodes)
 
 
 def test_many_rounds_are_one_launch_with_the_same_bits(library, monkeypatch):
     model = sampler(80, 70)
-    expected, _ = on_device(library, model)
+    expected, _ = make_device_chains(library(model), model)
     monkeypatch.setattr(spd, "MAX_ROUND_NODES", 2)
-    chains, device = on_device(library, model)
+    chains, device = make_device_chains(library(model), model)
     for run in (expected, chains):
         run.advance(3)
     assert ALL_ROUNDS in device.launched and ONE_ROUND not in device.launched and device.nodes[-1] == 4
@@ -123,7 +100,7 @@ def test_factors_by_rounds_have_the_bits_of_the_loops(library, m, n_below, backw
     A = rng.normal(size=(n_matrices, m, m + 3))
     A = A @ np.swapaxes(A, 1, 2)
     b = rng.normal(size=(n_matrices, n_below, m))
-    device = HostDevice(library(np.float64, np.float64), backwards)
+    device = HostDevice(library(sampler(30, 5)), backwards)
     queue, factors = GpuQueue(device), SpdFactors(n_matrices, m, m + n_below)
     matrices = queue.upload(np.concatenate([A, b], axis=1))
     diagonals = queue.empty(factors.shapes["diagonals"], np.float64)
@@ -142,7 +119,7 @@ def test_factors_by_rounds_have_the_bits_of_the_loops(library, m, n_below, backw
     assert type(matrices) is Buffer
 
 
-MAIN = """
+FACTOR_MAIN = """
 using namespace mmgibbs;
 
 int main() {
@@ -157,19 +134,65 @@ int main() {
     for (double value : x) printf("%.17g ", value);
 }
 """
-NEEDED = [
-    "columns[i * stride + k] = start + i < m ? of_matrix[(size_t)(start + i) * m + first + k] : 0.0;",
-    "for (int i = (int)threadIdx.x; i < width; i += (int)blockDim.x) of_panel[i] = x[first + i];",
+FACTOR_NEEDED = [
+    "columns[i * stride + k] = start + i < m ? matrix[(size_t)(start + i) * m + first + k] : 0.0;",
+    "for (int i = (int)threadIdx.x; i < width; i += (int)blockDim.x) solution[i] = x[first + i];",
 ]
 
 
-def test_threads_of_a_block_do_not_race_and_a_barrier_that_is_taken_out_is_noticed(tmp_path):
-    text = source(np.float64, np.float64)
-    complete = run_with_threads(tmp_path, "complete", text, MAIN)
-    assert complete.has_ended and complete.races == 0 and len(complete.printed.split()) == 70
-    for place in NEEDED:
-        outcome = run_with_threads(tmp_path, "without", without_barrier(text, place), MAIN)
-        assert not outcome.has_ended or outcome.races or outcome.printed != complete.printed, place
+def test_factors_do_not_race_and_a_barrier_that_is_taken_out_is_noticed(tmp_path):
+    text = make_source(np.float64, np.float64)
+    complete = run_without_race(tmp_path, text, FACTOR_MAIN)
+    assert len(complete.printed.split()) == 70
+    for place in FACTOR_NEEDED:
+        assert_barrier_is_needed(tmp_path, text, FACTOR_MAIN, place, complete)
+
+
+# Five rows; three predictors, or more than a panel of them: matrices of predictors, or of rows.
+MAIN = """
+using namespace mmgibbs;
+
+int main() {
+    const int n = 5, p = IS_WIDE ? 70 : 3, m = IS_WIDE ? n : p, n_rows = IS_WIDE ? m + 2 : m + 1;
+    static double gram[p * p], right[p], values[n * p], centre[p], scale[p], y[n], H[n * p], residuals[n + p], beta[p];
+    static double tau2[p], sigma2[1] = {1}, lambda2[1] = {2}, alpha[1], A[n_rows * m], diagonals[PANEL * PANEL];
+    static double slots[2 * (p + 3)];
+    static word32 sweep[1] = {3}, chain[1] = {1};
+    static unsigned arrived[1];
+    for (int i = 0; i < n * p; ++i) values[i] = (i * 7 % 13) / 6.0 - 1;
+    for (int i = 0; i < n; ++i) y[i] = i % 3 - 1;
+    for (int j = 0; j < p; ++j) scale[j] = 1, tau2[j] = 1 + j, right[j] = j, gram[j * p + j] = n;
+    Lasso s = {IS_WIDE ? 0 : gram, right, values, centre, scale, 0, y, H, residuals, beta, tau2, sigma2, lambda2, alpha,
+               sweep, chain, arrived, 20, 1, n, 2, 1, 1 + p, 1, {0, p, p + 1, p + 2}, 7, IS_WIDE ? n : 0, p, 1};
+    Spd spd = {A, diagonals, m, n_rows, 1};
+    Ring ring = {slots, p + 3, 2, 0, 1};
+    if (IS_WIDE) {
+        run([=] { scale_rows(s, spd); }, 1, 8);
+        run([=] { fill_row_gram(s, spd, 1, 2); }, 2, 8);
+    } else run([=] { fill_gram(s, spd); }, 1, 8);
+    run([=] { one_round(spd, 0); }, 1, 8);
+    if (IS_WIDE) {
+        run([=] { draw_residuals(s, spd, 3); }, 1, 8);
+        run([=] { draw_by_rows(s, spd, 1); }, 1, 8);
+    } else run([=] { draw_by_gram(s, spd, 3, 1); }, 1, 8);
+    run([=] { draw_scales(s, ring, 4, 5, 6); }, 1, 8);
+    for (double value : slots) printf("%.17g ", value);
+}
+"""
+NEEDED = {
+    "false": ["s.sigma2[c] = (s.residual_scale + 0.5 * misfit) / drawn;", "sum += tau2[j];"],
+    "true": ["z[k] = normal(s.sweep[c]", "sums[at] = sum;"],
+}
+
+
+@pytest.mark.parametrize("is_wide", NEEDED)
+def test_draws_do_not_race_and_a_barrier_that_is_taken_out_is_noticed(tmp_path, is_wide):
+    text, main = make_source(np.float64, np.float64), MAIN.replace("IS_WIDE", is_wide)
+    complete = run_without_race(tmp_path, text, main)
+    values = np.array(complete.printed.split(), float)
+    assert np.isfinite(values).all() and np.count_nonzero(values) == len(values) / 2  # one of two slots
+    for place in NEEDED[is_wide]:
+        assert_barrier_is_needed(tmp_path, text, main, place, complete)
 
 
 # Bytes that may be spilled: around the call of a gamma, which the compiler keeps as a function.
@@ -178,9 +201,7 @@ SPILLED_BYTES = {"draw_by_gram": 80, "draw_residuals": 80, "draw_scales": 80}
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_kernels_fit_on_a_device(architecture):
-    for name, taken in resources(source(np.uint8, np.float32), architecture, [ONE_ROUND, ALL_ROUNDS]).items():
-        assert (
-            taken.spilled_bytes <= SPILLED_BYTES.get(name, 0)
-            and taken.shared_bytes <= 48 * 1024
-            and taken.registers <= 128
-        ), name
+    text = make_source(np.uint8, np.float32)
+    assert_kernels_fit(
+        text, architecture, [ONE_ROUND, ALL_ROUNDS], {*BY_GRAM, *BY_ROWS, "one_round", "all_rounds"}, SPILLED_BYTES
+    )

@@ -2,36 +2,31 @@
 
 import numpy as np
 import pytest
-from helpers.host_device import HostDevice, build
-from helpers.nvrtc import ARCHITECTURES, resources
-from helpers.races import run_with_threads, without_barrier
+from helpers.device_chains import (
+    assert_chain_is_the_same_alone_and_resumed,
+    assert_draws_of_host,
+    assert_sweep_is_one_graph,
+    compile_once,
+    make_device_chains,
+)
+from helpers.nvrtc import ARCHITECTURES, assert_kernels_fit
+from helpers.races import assert_barrier_is_needed, run_without_race
 
 from mmgibbs.regressions.arrays.base import Host
-from mmgibbs.regressions.device_chains import ChainsOnDevice
-from mmgibbs.regressions.loop import SideBySideChains
-from mmgibbs.regressions.multinomial.device import MAX_COLUMNS, NAMES, source
+from mmgibbs.regressions.multinomial.device import MAX_COLUMNS, NAMES, make_source
 from mmgibbs.regressions.multinomial.polya_gamma import MultinomialPGModel, MultinomialPGOptions
 from mmgibbs.regressions.predictors import read_predictors
-from mmgibbs.regressions.protocol import Keys, RegressionData
+from mmgibbs.regressions.protocol import RegressionData
 from mmgibbs.regressions.spd import ONE_ROUND
 
 KERNELS = [*(f"mmgibbs::{name}" for name in NAMES), ONE_ROUND]
-KEYS = Keys(3, (0, 4))
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    """The kernels for types of predictors and products, each compiled once."""
-    folder, built = tmp_path_factory.mktemp("multinomial"), {}
-
-    def of_model(model):
-        types = model.X.values.dtype, np.dtype(model.rows.real)
-        name = "_".join(dtype.name for dtype in types)
-        if name not in built:
-            built[name] = build(folder, name, source(*types), KERNELS)
-        return built[name]
-
-    return of_model
+    """The kernels of a model, compiled once for each type of predictors and products."""
+    compile_types = compile_once(tmp_path_factory.mktemp("multinomial"), make_source, KERNELS)
+    return lambda model: compile_types(model.X.values.dtype, model.rows.real)
 
 
 def sampler(n, p, n_classes=3, dtype=np.float64, are_counts=False, standardise=True, **options):
@@ -40,11 +35,6 @@ def sampler(n, p, n_classes=3, dtype=np.float64, are_counts=False, standardise=T
     y = rng.integers(0, 4, (n, n_classes)) if are_counts else rng.integers(0, n_classes, n)
     data = RegressionData(read_predictors(X, standardise=standardise), y)
     return MultinomialPGModel.prepare(data, MultinomialPGOptions(**options), Host(1))
-
-
-def on_device(library, model, keys=KEYS, burn_in=0, thin=1, state=None, backwards=False):
-    device = HostDevice(library(model), backwards)
-    return ChainsOnDevice(model, device, keys, burn_in, thin, state), device
 
 
 CASES = {
@@ -61,35 +51,20 @@ CASES = {
 def test_the_chain_of_the_host_up_to_rounding(library, name, backwards):
     case, tolerance = CASES[name]
     model = sampler(**case)
-    expected = SideBySideChains(model, Host(1), KEYS, 1)
-    chains, _ = on_device(library, model, burn_in=1, backwards=backwards)
-    for run in (expected, chains):
-        run.advance(4)
-    for what, values in expected.result().draws.items():
-        np.testing.assert_allclose(chains.result().draws[what], values, rtol=tolerance, atol=tolerance, err_msg=what)
+    chains, _ = make_device_chains(library(model), model, burn_in=1, backwards=backwards)
+    assert_draws_of_host(chains, model, 4, tolerance, burn_in=1)
 
 
-def test_chains_are_their_own_and_continue_from_the_host(library):
+def test_a_chain_is_the_same_alone_and_resumed(library):
     model = sampler(300, 4)
-    together, _ = on_device(library, model)
-    together.advance(4)
-    alone, _ = on_device(library, model, Keys(3, (4,)))
-    alone.advance(2)
-    again, _ = on_device(library, model, Keys(3, (4,)), state=alone.state())
-    again.advance(4)
-    for name, values in again.result().draws.items():
-        np.testing.assert_array_equal(together.result().draws[name][1:], values, err_msg=name)
+    assert_chain_is_the_same_alone_and_resumed(library(model), model, 4)
 
 
-@pytest.mark.parametrize("p, nodes", [(4, 6), (70, 12)])
-def test_a_sweep_is_one_graph_and_asks_for_nothing(library, p, nodes):
+@pytest.mark.parametrize("p, n_nodes", [(4, 6), (70, 12)])
+def test_a_sweep_is_one_graph(library, p, n_nodes):
     """Three kernels for each of two categories, and three rounds where the factor has two panels."""
-    chains, device = on_device(library, sampler(40, p), burn_in=100)
-    chains.advance(1)
-    device.asked.clear()
-    for _ in range(3):
-        chains._sweep(0)
-    assert device.asked == [] and device.nodes == [nodes] * 3
+    model = sampler(40, p)
+    assert_sweep_is_one_graph(library(model), model, n_nodes)
 
 
 def test_wide_tables_run_as_array_operations():
@@ -132,14 +107,12 @@ NEEDED = [
 
 
 def test_threads_of_a_block_do_not_race_and_a_barrier_that_is_taken_out_is_noticed(tmp_path):
-    text = source(np.float64, np.float64)
-    complete = run_with_threads(tmp_path, "complete", text, MAIN)
-    assert complete.has_ended and complete.races == 0
+    text = make_source(np.float64, np.float64)
+    complete = run_without_race(tmp_path, text, MAIN)
     values = np.array(complete.printed.split(), float)
     assert np.isfinite(values).all() and np.count_nonzero(values) == len(values) / 2  # one of two slots
     for place in NEEDED:
-        outcome = run_with_threads(tmp_path, "without", without_barrier(text, place), MAIN)
-        assert not outcome.has_ended or outcome.races or outcome.printed != complete.printed, place
+        assert_barrier_is_needed(tmp_path, text, MAIN, place, complete)
 
 
 # Bytes that may be spilled: around calls of functions that the compiler keeps.
@@ -148,6 +121,5 @@ SPILLED_BYTES = {"draw_weights": 80, "draw_category": 80}
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_kernels_fit_on_a_device(architecture):
-    for name, taken in resources(source(np.uint8, np.float64), architecture, [ONE_ROUND]).items():
-        assert taken.spilled_bytes <= SPILLED_BYTES.get(name, 0), name
-        assert taken.shared_bytes <= 48 * 1024 and taken.registers <= 128, name
+    text = make_source(np.uint8, np.float64)
+    assert_kernels_fit(text, architecture, [ONE_ROUND], {*NAMES, "one_round"}, SPILLED_BYTES)

@@ -7,12 +7,12 @@ __global__ void __launch_bounds__(MAX_VISIT_THREADS) polya_gamma_groups(Groups g
     __shared__ double means[MAX_COEFFICIENTS];
     double *omega = g.scratch + blockIdx.x * g.scratch_values, *pull = omega + g.longest, *P = pull + g.longest;
     for (word32 number = blockIdx.x; number < n_visits; number += gridDim.x) {
-        const Visit v = visit_of(g, chains, number);
+        const Visit v = find_visit(g, chains, number);
         const int D = g.n_columns, d = chains.d, n = v.n;
         const word32 sweep = chains.sweep[v.chain], key = chains.chain[v.chain];
         double *rhs = P + (size_t)D * D;  // the row below P
         if (v.Q[0] != v.Q[0]) continue;
-        mean_of_group(prior, chains, v, means);
+        compute_group_mean(prior, chains, v, means);
         for (int k = 0; k < g.n_classes; ++k) {
             PHASE {
                 for (int r = (int)threadIdx.x; r < n; r += (int)blockDim.x) {

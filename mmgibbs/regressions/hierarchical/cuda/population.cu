@@ -3,7 +3,7 @@ namespace mmgibbs {
 
 const int POPULATION_THREADS = 256, MAX_SHARED_COEFFICIENTS = 32;
 
-__device__ __forceinline__ int first_item_of(int element, unsigned long long first, int n_elements) {
+__device__ __forceinline__ int find_first_item(int element, unsigned long long first, int n_elements) {
     const int place = element - (int)(first % n_elements);
     return place < 0 ? place + n_elements : place;
 }
@@ -29,7 +29,7 @@ __device__ __forceinline__ void sum_over_groups(const Terms &terms, word32 n_gro
         BARRIER
         PHASE {
             for (int e = (int)threadIdx.x; e < n_elements; e += (int)blockDim.x)
-                for (int k = first_item_of(e, first, n_elements); k < (int)blockDim.x && first + k < n_items; k += n_elements)
+                for (int k = find_first_item(e, first, n_elements); k < (int)blockDim.x && first + k < n_items; k += n_elements)
                     totals[e] += sums[k];
         }
         BARRIER
@@ -49,8 +49,8 @@ struct Products {  // lower triangle of away'away
         int row = (int)((sqrt(8.0 * e + 1.0) - 1.0) * 0.5);
         while (row * (row + 1) / 2 > e) --row;
         while ((row + 1) * (row + 2) / 2 <= e) ++row;
-        const double *of_group = away + (size_t)i * d;
-        return of_group[row] * of_group[e - row * (row + 1) / 2];
+        const double *group_row = away + (size_t)i * d;
+        return group_row[row] * group_row[e - row * (row + 1) / 2];
     }
 };
 
@@ -62,10 +62,10 @@ __device__ __forceinline__ double *matrices(const Chains &chains, word32 chain, 
 // Row k of R: a block for each chain and row. Normals: levels k d ... of the stream.
 __global__ void __launch_bounds__(POPULATION_THREADS) draw_rows(Groups g, Hyperprior prior, Chains chains, word32 stream) {
     __shared__ double sums[POPULATION_THREADS], totals[MAX_COEFFICIENTS];
-    __shared__ double few[(MAX_SHARED_COEFFICIENTS + 1) * MAX_SHARED_COEFFICIENTS];
+    __shared__ double shared_matrices[(MAX_SHARED_COEFFICIENTS + 1) * MAX_SHARED_COEFFICIENTS];
     const word32 c = blockIdx.x / (word32)prior.q;
     const int k = (int)(blockIdx.x % (word32)prior.q), d = chains.d;
-    double *P = matrices(chains, c, prior.q, k, few), *rhs = P + (size_t)d * d;
+    double *P = matrices(chains, c, prior.q, k, shared_matrices), *rhs = P + (size_t)d * d;
     const double *Q = chains.Q + (size_t)c * d * d;
     const WeightedCoefficients terms = {prior.W + (size_t)k * g.n_groups, chains.beta + (size_t)c * g.n_groups * d, d};
     sum_over_groups(terms, g.n_groups, d, sums, totals);
@@ -97,10 +97,10 @@ __global__ void __launch_bounds__(POPULATION_THREADS) draw_rows(Groups g, Hyperp
 // Delta = U R, V and Q of a chain, the kept draw, and the number of the next sweep: a block for each chain.
 __global__ void __launch_bounds__(POPULATION_THREADS) draw_hyperparameters(Groups g, Hyperprior prior, Chains chains, Ring ring,
                                                                           word32 stream) {
-    __shared__ double sums[POPULATION_THREADS], few[3 * (MAX_SHARED_COEFFICIENTS + 1) * MAX_SHARED_COEFFICIENTS];
+    __shared__ double sums[POPULATION_THREADS], shared_matrices[3 * (MAX_SHARED_COEFFICIENTS + 1) * MAX_SHARED_COEFFICIENTS];
     const word32 c = blockIdx.x, sweep = chains.sweep[c];
     const int d = chains.d, q = prior.q;
-    double *S = matrices(chains, c, q, q, few), *T = S + (size_t)(d + 1) * d, *A = T + (size_t)(d + 1) * d;
+    double *S = matrices(chains, c, q, q, shared_matrices), *T = S + (size_t)(d + 1) * d, *A = T + (size_t)(d + 1) * d;
     double *population = chains.population + (size_t)c * q * d, *V = chains.covariance + (size_t)c * d * d;
     double *Q = chains.Q + (size_t)c * d * d, *away = chains.away + (size_t)c * g.n_groups * d;
     const double *rows = chains.rows + (size_t)c * q * d, *beta = chains.beta + (size_t)c * g.n_groups * d;
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(POPULATION_THREADS) draw_hyperparameters(Group
     PHASE { for (int at = (int)threadIdx.x; at < d * d; at += (int)blockDim.x) S[at] = V[at]; }
     BARRIER
     block_invert(S, T, Q, d);
-    double *slot = slot_of(ring, sweep);
+    double *slot = find_slot(ring, sweep);
     PHASE {
         if (slot) {
             for (int at = (int)threadIdx.x; at < q * d; at += (int)blockDim.x) slot[(size_t)c * q * d + at] = population[at];
@@ -145,10 +145,10 @@ __global__ void __launch_bounds__(POPULATION_THREADS) draw_hyperparameters(Group
 
 // Q of every chain, before the first sweep.
 __global__ void __launch_bounds__(POPULATION_THREADS) invert_covariances(Chains chains, int q) {
-    __shared__ double few[2 * (MAX_SHARED_COEFFICIENTS + 1) * MAX_SHARED_COEFFICIENTS];
+    __shared__ double shared_matrices[2 * (MAX_SHARED_COEFFICIENTS + 1) * MAX_SHARED_COEFFICIENTS];
     const word32 c = blockIdx.x;
     const int d = chains.d;
-    double *S = matrices(chains, c, q, q, few), *M = S + (size_t)(d + 1) * d;
+    double *S = matrices(chains, c, q, q, shared_matrices), *M = S + (size_t)(d + 1) * d;
     PHASE { for (int at = (int)threadIdx.x; at < d * d; at += (int)blockDim.x) S[at] = chains.covariance[(size_t)c * d * d + at]; }
     BARRIER
     block_invert(S, M, chains.Q + (size_t)c * d * d, d);

@@ -47,7 +47,7 @@ struct Site {
 };
 
 // h(d) > log u where the bound decides it: 1 or 0, and -1 where it does not.
-__device__ __forceinline__ int bounded(const Slice &s, double d) {
+__device__ __forceinline__ int bound_decision(const Slice &s, double d) {
     const double size = magnitude(d);
     const double near = d * (s.h1 + d * (0.5 * s.h2 + d * (0.16666666666666666 * s.h3 + d * (0.041666666666666664 * s.h4))));
     double rest = s.bound * (size * size) * (size * size) * size;
@@ -56,7 +56,7 @@ __device__ __forceinline__ int bounded(const Slice &s, double d) {
     return near - rest > s.log_u ? 1 : near + rest < s.log_u ? 0 : -1;
 }
 
-__device__ __forceinline__ double next_point(Slice &s, const Site &at) {
+__device__ __forceinline__ double draw_candidate(Slice &s, const Site &at) {
     double w = s.spare;
     if (s.candidate & 1)
         uniform_pair(at.sweep, at.level, at.stream, draw_word((word32)(s.candidate + 3) >> 1, 0), at.seed, at.chain, w, s.spare);
@@ -73,7 +73,7 @@ __device__ __forceinline__ void begin(Slice &s, double width, int most_steps, co
 }
 
 // Take decisions until one asks for an evaluation at s.d, or the step is done. evaluated: s.change is that of s.d.
-__device__ __forceinline__ void decide(Slice &s, bool evaluated, const Site &at) {
+__device__ __forceinline__ void take_decisions(Slice &s, bool evaluated, const Site &at) {
     while (s.stage < 3) {
         if (s.stage == 0 && s.steps_down <= 0) {
             s.stage = 1;
@@ -83,8 +83,8 @@ __device__ __forceinline__ void decide(Slice &s, bool evaluated, const Site &at)
             s.stage = 2;
             continue;
         }
-        if (!evaluated) s.d = s.stage == 0 ? s.lower : s.stage == 1 ? s.upper : next_point(s, at);
-        const int above = evaluated ? (int)(s.d * (s.linear - 0.5 * s.curvature * s.d) - s.change > s.log_u) : bounded(s, s.d);
+        if (!evaluated) s.d = s.stage == 0 ? s.lower : s.stage == 1 ? s.upper : draw_candidate(s, at);
+        const int above = evaluated ? (int)(s.d * (s.linear - 0.5 * s.curvature * s.d) - s.change > s.log_u) : bound_decision(s, s.d);
         evaluated = false;
         if (above < 0) {
             s.asks = true;
@@ -133,15 +133,15 @@ __device__ __forceinline__ void sum_over_threads(double (*sums)[MAX_VISIT_THREAD
 template <bool POISSON>
 __global__ void __launch_bounds__(MAX_VISIT_THREADS) slice_groups(Groups g, Hyperprior prior, Chains chains, Ring ring,
                                                                   word32 n_visits, word32 stream) {
-    __shared__ double few_psi[MAX_SHARED_ROWS], sums[4][MAX_VISIT_THREADS], means[MAX_COEFFICIENTS];
+    __shared__ double shared_psi[MAX_SHARED_ROWS], sums[4][MAX_VISIT_THREADS], means[MAX_COEFFICIENTS];
     __shared__ Slice s;
-    double *psi = g.longest <= MAX_SHARED_ROWS ? few_psi : g.scratch + blockIdx.x * g.scratch_values;
+    double *psi = g.longest <= MAX_SHARED_ROWS ? shared_psi : g.scratch + blockIdx.x * g.scratch_values;
     for (word32 number = blockIdx.x; number < n_visits; number += gridDim.x) {
-        const Visit v = visit_of(g, chains, number);
+        const Visit v = find_visit(g, chains, number);
         const int D = g.n_columns, d = chains.d, n = v.n;
         const word32 sweep = chains.sweep[v.chain], key = chains.chain[v.chain];
         if (v.Q[0] != v.Q[0]) continue;  // the chain is lost: it stays where it was
-        mean_of_group(prior, chains, v, means);
+        compute_group_mean(prior, chains, v, means);
         for (int k = 0; k < g.n_classes; ++k) {
             PHASE {
                 for (int r = (int)threadIdx.x; r < n; r += (int)blockDim.x) {
@@ -168,15 +168,15 @@ __global__ void __launch_bounds__(MAX_VISIT_THREADS) slice_groups(Groups g, Hype
                 const Site at = {sweep, v.group, stream + (word32)c, chains.seed, key};
                 PHASE {
                     if (threadIdx.x == 0) {
-                        const size_t of_group = (size_t)v.group * D + j, coefficient = (size_t)v.group * d + c;
+                        const size_t group_column = (size_t)v.group * D + j, coefficient = (size_t)v.group * d + c;
                         double linear = g.cross[coefficient];
                         for (int a = 0; a < d; ++a) linear -= v.Q[c * d + a] * (v.beta[a] - means[a]);
                         s.linear = linear, s.curvature = v.Q[c * d + c];
                         s.h1 = linear - sums[0][0], s.h2 = -sums[1][0] - s.curvature, s.h3 = -sums[2][0], s.h4 = -sums[3][0];
-                        s.bound = POISSON ? g.reach[of_group] * sums[3][0] / 120.0 : FIFTH / 120.0 * g.fifth[of_group];
-                        s.growth = POISSON ? g.reach[of_group] : 0.0;
+                        s.bound = POISSON ? g.reach[group_column] * sums[3][0] / 120.0 : FIFTH / 120.0 * g.fifth[group_column];
+                        s.growth = POISSON ? g.reach[group_column] : 0.0;
                         begin(s, g.width / sqrt(g.information[coefficient] + s.curvature), g.most_steps, at);
-                        decide(s, false, at);
+                        take_decisions(s, false, at);
                     }
                 }
                 BARRIER
@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(MAX_VISIT_THREADS) slice_groups(Groups g, Hype
                     PHASE {
                         if (threadIdx.x == 0) {
                             s.change = sums[0][0];
-                            decide(s, true, at);
+                            take_decisions(s, true, at);
                         }
                     }
                     BARRIER

@@ -16,18 +16,18 @@ __device__ __forceinline__ double linear_predictor(const Groups &g, const VALUE 
 
 // log sum over classes other than k, the one without coefficients among them, of exp(eta); 0 where that is the only one.
 __device__ __forceinline__ double log_sum_except(const Groups &g, const VALUE *X, int n, int r, const double *beta, int k) {
-    double most = 0.0, total = 1.0;
+    double largest = 0.0, total = 1.0;
     for (int m = 0; m < g.n_classes; ++m) {
         if (m == k) continue;
         const double eta = linear_predictor(g, X, n, r, beta + m * g.n_columns);
-        if (eta > most) {
-            total = total * exp(most - eta) + 1.0;
-            most = eta;
+        if (eta > largest) {
+            total = total * exp(largest - eta) + 1.0;
+            largest = eta;
         } else {
-            total += exp(eta - most);
+            total += exp(eta - largest);
         }
     }
-    return most + log(total);
+    return largest + log(total);
 }
 
 // What a block works on: a group of a chain.
@@ -40,7 +40,7 @@ struct Visit {
     word32 group, chain;
 };
 
-__device__ __forceinline__ Visit visit_of(const Groups &g, const Chains &chains, word32 number) {
+__device__ __forceinline__ Visit find_visit(const Groups &g, const Chains &chains, word32 number) {
     Visit v;
     v.group = number % g.n_groups, v.chain = number / g.n_groups;
     v.first = (size_t)g.ptr[v.group], v.n = (int)(g.ptr[v.group + 1] - g.ptr[v.group]);
@@ -51,7 +51,7 @@ __device__ __forceinline__ Visit visit_of(const Groups &g, const Chains &chains,
 }
 
 // means = the prior's mean of the coefficients of a group, Delta'z.
-__device__ __forceinline__ void mean_of_group(const Hyperprior &prior, const Chains &chains, const Visit &v, double *means) {
+__device__ __forceinline__ void compute_group_mean(const Hyperprior &prior, const Chains &chains, const Visit &v, double *means) {
     PHASE {
         for (int a = (int)threadIdx.x; a < chains.d; a += (int)blockDim.x) {
             double total = 0.0;
@@ -64,7 +64,7 @@ __device__ __forceinline__ void mean_of_group(const Hyperprior &prior, const Cha
 }
 
 __device__ __forceinline__ void keep_group(const Ring &ring, const Groups &g, const Chains &chains, const Visit &v, word32 sweep) {
-    double *slot = chains.beta_place ? slot_of(ring, sweep) : 0;
+    double *slot = chains.beta_place ? find_slot(ring, sweep) : 0;
     if (!slot) return;
     PHASE {
         for (int a = (int)threadIdx.x; a < chains.d; a += (int)blockDim.x)

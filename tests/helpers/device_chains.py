@@ -1,0 +1,64 @@
+"""Chains of regressions on a device without a GPU, and what they have in common with those of the host."""
+
+import numpy as np
+from helpers.host_device import HostDevice, build
+
+from mmgibbs.regressions.arrays.base import Host
+from mmgibbs.regressions.device_chains import ChainsOnDevice
+from mmgibbs.regressions.loop import SideBySideChains
+from mmgibbs.regressions.protocol import Keys
+
+KEYS = Keys(3, (0, 4))
+
+
+def compile_once(folder, make_source, kernels):
+    """A function that compiles make_source(*types) when it is first called with these types, (values, products)."""
+    libraries = {}
+
+    def compile_types(*types):
+        name = "_".join(np.dtype(dtype).name for dtype in types)
+        if name not in libraries:
+            libraries[name] = build(folder, name, make_source(*types), kernels)
+        return libraries[name]
+
+    return compile_types
+
+
+def make_device_chains(library, model, keys=KEYS, burn_in=0, thin=1, state=None, backwards=False):
+    """The chains of a model on a device whose kernels g++ compiled, and the device."""
+    device = HostDevice(library, backwards)
+    return ChainsOnDevice(model, device, keys, burn_in, thin, state), device
+
+
+def assert_draws_of_host(chains, model, n_sweeps, tolerance, burn_in=0):
+    """The kept draws of the host's chains, up to rounding, after so many sweeps; returns those chains."""
+    expected = SideBySideChains(model, Host(1), KEYS, burn_in)
+    for run in (expected, chains):
+        run.advance(n_sweeps)
+    draws = chains.result().draws
+    for name, values in expected.result().draws.items():
+        np.testing.assert_allclose(draws[name], values, rtol=tolerance, atol=tolerance, err_msg=name)
+    return expected
+
+
+def assert_chain_is_the_same_alone_and_resumed(library, model, n_sweeps):
+    """The last of the chains, computed without the first, and from its state after two sweeps."""
+    last = Keys(KEYS.seed, KEYS.chains[-1:])
+    together, _ = make_device_chains(library, model)
+    together.advance(n_sweeps)
+    alone, _ = make_device_chains(library, model, last)
+    alone.advance(2)
+    resumed, _ = make_device_chains(library, model, last, state=alone.state())
+    resumed.advance(n_sweeps)
+    for name, values in resumed.result().draws.items():
+        np.testing.assert_array_equal(together.result().draws[name][-1:], values, err_msg=name)
+
+
+def assert_sweep_is_one_graph(library, model, n_nodes):
+    """A sweep launches so many kernels as one graph, and the host allocates, copies and waits for nothing."""
+    chains, device = make_device_chains(library, model, burn_in=100)
+    chains.advance(1)  # kernels are loaded
+    device.asked.clear()
+    for _ in range(3):
+        chains._sweep(0)
+    assert device.asked == [] and device.nodes == [n_nodes] * 3
