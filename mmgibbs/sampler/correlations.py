@@ -12,7 +12,8 @@ of what it was: rho was drawn as if it were not known.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from mmgibbs.models.relationships.base import Weights
 from mmgibbs.posterior.parameters import Parameter, relationship_name
 from mmgibbs.sampler.covariances import CovarianceMatrices, TermCovariance, draw_covariance
 from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.slice import shrink
 
 # Chains start apart, in z = atanh(rho).
 START_STEPS = (0.0, 0.5, -0.5, 0.25, -0.25)
@@ -114,15 +116,13 @@ def slice_parameters(
 ) -> np.ndarray:
     """One draw of each parameter in turn, by slices that shrink from its bounds."""
     for p in range(rho.size):
-        low, high = bounds[p]
         u, _ = uniform_pair(number, p, stream_, draw_word(0, 0), *key)
-        height, attempt, candidate = density(rho) + np.log(u), 1, rho.copy()
-        while True:
-            v, _ = uniform_pair(number, p, stream_, draw_word(0, attempt), *key)
-            candidate[p] = low + v * (high - low)
-            if density(candidate) >= height:
-                break
-            low, high = (candidate[p], high) if candidate[p] < rho[p] else (low, candidate[p])
-            attempt += 1
-        rho = candidate
+        attempts = count(1)
+        low, high = bounds[p]
+
+        def propose(low: float, high: float, p: int = p, attempts: Iterator[int] = attempts) -> float:
+            v, _ = uniform_pair(number, p, stream_, draw_word(0, next(attempts)), *key)
+            return low + v * (high - low)
+
+        rho = shrink(density, rho, p, density(rho) + np.log(u), low, high, propose)
     return rho

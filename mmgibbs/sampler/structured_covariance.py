@@ -17,7 +17,6 @@ auxiliary variables of their half-t priors (Huang & Wand 2013).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -31,9 +30,8 @@ from mmgibbs.models.structures.factor_analytic import FactorAnalytic
 from mmgibbs.posterior.parameters import Parameter, matrix_name, structure_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.slice import draw_each
 
-SLICE_WIDTH = 1.0  # of a first interval: phi are logarithms and maps of correlations, so that 1 is about one step
-MAX_STEPS_OUT = 20
 ROUNDS_OF_FACTORS = 10  # 0.1 ms each; scores and loadings determine each other where a component has little of its own
 
 
@@ -146,7 +144,7 @@ def draw_structure(
         for _ in range(ROUNDS_OF_FACTORS):
             phi = _draw_factors(structure, S, q, phi, rng)
         return phi
-    return _slice_each(partial(log_density, structure, S, q), phi, rng)
+    return draw_each(partial(log_density, structure, S, q), phi, rng, range(len(phi)))
 
 
 def log_density(structure: Structure, S: np.ndarray, q: int, phi: np.ndarray) -> float:
@@ -158,37 +156,6 @@ def log_density(structure: Structure, S: np.ndarray, q: int, phi: np.ndarray) ->
     if sign <= 0:
         return -np.inf
     return -0.5 * (q * log_determinant + np.trace(np.linalg.solve(G, S))) + structure.log_prior(phi)
-
-
-def _slice_each(log_p: Callable[[np.ndarray], float], phi: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Each parameter in turn, by stepping out and shrinking."""
-    phi = phi.copy()
-
-    def at(i: int, value: float) -> float:
-        moved = phi.copy()
-        moved[i] = value
-        return log_p(moved)
-
-    for i in range(len(phi)):
-        height = log_p(phi) - rng.exponential()
-        low = phi[i] - SLICE_WIDTH * rng.random()
-        high = low + SLICE_WIDTH
-        steps_down = rng.integers(MAX_STEPS_OUT + 1)
-        for _ in range(steps_down):
-            if at(i, low) <= height:
-                break
-            low -= SLICE_WIDTH
-        for _ in range(MAX_STEPS_OUT - steps_down):
-            if at(i, high) <= height:
-                break
-            high += SLICE_WIDTH
-        while True:
-            candidate = rng.uniform(low, high)
-            if at(i, candidate) > height:
-                break
-            low, high = (candidate, high) if candidate < phi[i] else (low, candidate)
-        phi[i] = candidate
-    return phi
 
 
 def _draw_factors(
