@@ -113,12 +113,13 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
             f"sampler.partition: found '{kind}', which cannot be combined with engine: {comparison.name}; needed "
             f"{engine.partitions[0]} or auto"
         )
-    threads = sampler.threads or max(1, cores() // sampler.chains)
     fixed = model.all_fixed and not model.design.responses  # whose liabilities move
     markers = bool(model.design.markers)  # whose effects alone threads share in serial sweeps
+    threads = 1
     if comparison.name == "serial":  # SNP effects share them, where they are asked for
         threads = (sampler.threads or 1) if markers else 1
-    threads = threads if "threads" in engine.options else 1
+    elif "threads" in engine.options:
+        threads = sampler.threads or max(1, cores() // sampler.chains)
     joined = joined_components(model)
     size = 0
     if comparison.name == "marginal" and sampler.method == "gibbs":

@@ -79,7 +79,7 @@ def count_processes(factory: ChainFactory) -> int:
     """min(chains, cores), and no more at once than their estimated memory allows; one at a time on a GPU, which one
     chain fills.
     """
-    if factory.device == "gpu":
+    if factory.device == "gpu" or len(factory.names) == 1:
         return 1
     wanted, free = min(len(factory.names), cores()), free_bytes()
     bytes_each, shared = factory.bytes_per_chain + INTERPRETER, factory.shared_bytes
