@@ -11,7 +11,7 @@ def bench_evaluation(args: argparse.Namespace) -> dict:
     from mmgibbs.bench.steps import timed_steps
     from mmgibbs.build.assemble import assemble
     from mmgibbs.build.engine import choose_engine
-    from mmgibbs.config import load_config
+    from mmgibbs.data.environments import load_analysis
     from mmgibbs.data.prepare import prepare
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
@@ -19,7 +19,7 @@ def bench_evaluation(args: argparse.Namespace) -> dict:
     from mmgibbs.sampler.interweave import terms_to_interweave
     from mmgibbs.sampler.schedule import Schedule
 
-    analysis = load_config(args.config, [*args.set])
+    analysis = load_analysis(args.config, [*args.set])
     prepared = prepare(analysis)
     model = assemble(analysis, prepared).model
     chosen = choose_engine(analysis.sampler, model)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmgibbs.build.connectivity import count_common_levels, warn_of_separate_traits
 from mmgibbs.build.estimable.variances import check_variances
 from mmgibbs.build.observed_scale import observed_scales, residual_diagonals
 from mmgibbs.build.predictive import predicted_classes
@@ -103,6 +104,8 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
             )
     undetermined = check_variances(design, [variances_alone(c) for c in covariances], residual, sampled)
     notes += undetermined
+    of_terms = {t.name: c for t, c in zip(design.terms, covariances, strict=True)}
+    notes += warn_of_separate_traits(count_common_levels(design), of_terms)
     saved = saved_levels(analysis.output.save_levels, prepared)
     joined, fixed = tuple(m.blocks for m in residual.matrices), tuple(m.fixed for m in residual.matrices)
     thresholds = tuple(

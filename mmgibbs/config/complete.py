@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,11 +16,13 @@ from mmgibbs.config.fields import Rows
 from mmgibbs.config.interactions import check_relationship, complete_fixed, complete_level
 from mmgibbs.config.markers import MarkerEffects
 from mmgibbs.config.messages import Problems
+from mmgibbs.config.paths import absolute, with_absolute_paths
 from mmgibbs.config.relationships import AnyRelationship
 from mmgibbs.config.rules import BETWEEN_SECTIONS, OF_VARIANCES, broken
 from mmgibbs.config.sampling import MARKER_DRAWS, TOLERANCES
 from mmgibbs.config.tables import Data
 from mmgibbs.config.text import show
+from mmgibbs.config.traits import check_columns_of_values
 from mmgibbs.config.types_of_traits import (
     check_types,
     check_unit_residuals,
@@ -63,7 +65,7 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
     for place, message in broken(BETWEEN_SECTIONS, analysis):
         problems.add(place, message)
     name = analysis.name or (path.stem if path else "analysis")
-    data = _with_absolute_paths(analysis.data, folder)
+    data = with_absolute_paths(analysis.data, folder)
     model = with_default_priors(analysis, _complete_model(analysis, folder, problems))
     check_types(analysis, problems)
     _check_references(model, [trait.name for trait in analysis.traits], problems)
@@ -116,23 +118,6 @@ def _check_references(model: Model, traits: Sequence[str], problems: Problems) -
             )
 
 
-def absolute(path: Path, folder: Path) -> Path:
-    try:
-        return (folder / path).resolve()
-    except (OSError, RuntimeError):  # a loop of symbolic links: the reader will say so
-        return Path(os.path.abspath(folder / path))
-
-
-def _with_absolute_paths(data: Data, folder: Path) -> Data:
-    tables = {key: getattr(data, key) for key in ("phenotypes", "pedigree")}
-    paths: dict[str, Any] = {key: absolute(t, folder) for key, t in tables.items() if isinstance(t, Path)}
-    if data.genotypes is not None:
-        paths["genotypes"] = data.genotypes.completed().with_paths(lambda path: absolute(path, folder))
-    if data.groups is not None and isinstance(data.groups.gamma, Path):
-        paths["groups"] = data.groups.model_copy(update={"gamma": absolute(data.groups.gamma, folder)})
-    return data.model_copy(update=paths)
-
-
 # ------------------------------------------------------------------------------------------------ names
 
 
@@ -146,24 +131,7 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
                     problems.add((section, key), "cannot be combined with model.plugin; it belongs to a mixed model")
         return model
     names = tuple(trait.name for trait in analysis.traits)
-    columns: dict[str, str] = {}
-    for trait in analysis.traits:
-        if trait.column in columns:
-            problems.add(
-                ("traits", trait.name),
-                f"trait {show(columns[trait.column])} has its column {show(trait.column)} already, needed a different "
-                "one",
-            )
-        columns[trait.column] = trait.name
-    bounds: dict[tuple[str | None, str | None], str] = {}
-    for trait in analysis.traits:
-        if trait.lower and (trait.lower, trait.upper) in bounds:
-            problems.add(
-                ("traits", trait.name),
-                f"trait {show(bounds[trait.lower, trait.upper])} has its columns {show(trait.lower)} and "
-                f"{show(trait.upper)} already, needed different ones",
-            )
-        bounds[trait.lower, trait.upper] = trait.name
+    check_columns_of_values(analysis.traits, problems)
     for kind, terms in (("fixed", model.fixed), ("random", model.random)):
         for term in terms:
             if term in RESERVED:

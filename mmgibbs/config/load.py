@@ -10,12 +10,15 @@ from pydantic import ValidationError
 
 from mmgibbs.config.analysis import Analysis
 from mmgibbs.config.complete import complete
+from mmgibbs.config.environments import FindLevels, write_out_environments
 from mmgibbs.config.messages import listed_problems
 from mmgibbs.config.text import dotted, is_nothing, parse_yaml, plain_tree, read_yaml, show
 from mmgibbs.errors import ConfigError
 
 
-def load_config(source: str | os.PathLike | dict, overrides: Sequence[str] = ()) -> Analysis:
+def load_config(
+    source: str | os.PathLike | dict, overrides: Sequence[str] = (), find_levels: FindLevels | None = None
+) -> Analysis:
     """Read and check an analysis, without opening its data files.
 
     Parameters
@@ -25,6 +28,9 @@ def load_config(source: str | os.PathLike | dict, overrides: Sequence[str] = ())
         frames. Paths to data are relative to the YAML file; in a dict, to the working directory.
     overrides : sequence of str, default ()
         Strings such as "sampler.samples=100", with values as in the file.
+    find_levels : callable or None, default None
+        Reads the levels of a column from the table of records, for traits by environment (see FindLevels). None refuses
+        them.
 
     Returns
     -------
@@ -61,6 +67,7 @@ def load_config(source: str | os.PathLike | dict, overrides: Sequence[str] = ())
     else:
         raise ConfigError(f"analysis: found {show(source)}, needed the path of a YAML file or a dict")
     changed = _apply(tree, overrides)
+    tree = write_out_environments(tree, folder, find_levels)
     try:
         return complete(Analysis.model_validate(tree), folder, path)
     except ValidationError as error:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, TypeAdapter
 
 from mmgibbs.config.fields import Boolean, ByName, Cell, Cells, Choice, Column, Name, Section, Some
 from mmgibbs.config.messages import Expected, Problems
-from mmgibbs.config.text import is_nothing, spelled
+from mmgibbs.config.text import is_nothing, show, spelled
 
 # Keys beside `column`, `missing` and `type`, and the types that they belong to.
 OF_TYPE = {
@@ -61,6 +62,13 @@ class Trait(Section):
     missing: Cells = ()
     """Further cells that mean a missing value of this trait."""
 
+    by: Column | None = None
+    """Column of the environments, such as sites or years: each has a trait of its own, called TRAIT|LEVEL, with the
+    records in it. Effects on TRAIT are effects on all of them. Default: one trait."""
+
+    where: dict[Column, Cell] = {}
+    """Records that have the trait: column -> its cell, as in {site: S1}. Default: every record with a value."""
+
     type: Choice[Literal["normal", "binary", "ordinal", "censored", "count"]] = "normal"
     """Type of the trait: a normal value, two classes, ordered classes, a value known only within bounds, or a count."""
 
@@ -112,6 +120,15 @@ class Trait(Section):
         """The categories that the file names, as they are commonly written."""
         return {spelled(c) for c in (*(self.categories or ()), *(() if self.positive is None else (self.positive,)))}
 
+    @property
+    def value_columns(self) -> tuple[str, ...]:
+        """The columns that its values, or their bounds, are read from."""
+        return (self.lower, self.upper) if self.lower and self.upper else (self.column,)
+
+    def is_apart(self, other: Trait) -> bool:
+        """Whether no record can have both traits, by their `where`."""
+        return any(other.where.get(column, cell) != cell for column, cell in self.where.items())
+
     def _check_bounds(self, problems: Problems) -> None:
         by_bounds, by_status = self.lower or self.upper, self.censored or self.values
         if by_bounds and "column" in self.model_fields_set:
@@ -134,7 +151,25 @@ class Trait(Section):
         file = super().as_file()
         if self.lower or self.upper:
             file.pop("column", None)
+        file.pop("by")  # its levels are traits
+        if not self.where:
+            file.pop("where")
         return {key: value for key, value in file.items() if key not in OF_TYPE or self.type in OF_TYPE[key]}
+
+
+def check_columns_of_values(traits: Sequence[Trait], problems: Problems) -> None:
+    """Add a problem for two traits of the same records that read the same columns."""
+    for i, trait in enumerate(traits):
+        for other in traits[:i]:
+            if other.value_columns == trait.value_columns and not trait.is_apart(other):
+                columns = " and ".join(map(show, trait.value_columns))
+                has, ones = (
+                    ("columns", "different ones") if len(trait.value_columns) > 1 else ("column", "a different one")
+                )
+                problems.add(
+                    ("traits", trait.name), f"trait {show(other.name)} has its {has} {columns} already, needed {ones}"
+                )
+                break
 
 
 _NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(Some[Name])

@@ -205,8 +205,9 @@ def _columns(analysis: Analysis) -> list[str]:
     by = analysis.variances.residual.by
     weights += [by] if by is not None else []
     traits = [column for trait in analysis.traits for column, _ in response_columns(trait)]
+    where = [column for trait in analysis.traits for column in trait.where]
     markers = [m.level for m in analysis.model.markers.values()]
-    return traits + weights + fixed + wanted_columns(analysis.model.random) + markers
+    return traits + where + weights + fixed + wanted_columns(analysis.model.random) + markers
 
 
 def _need_columns(analysis: Analysis, phenotypes: Phenotypes) -> None:
@@ -214,6 +215,8 @@ def _need_columns(analysis: Analysis, phenotypes: Phenotypes) -> None:
     for trait in analysis.traits:
         for column, path in response_columns(trait):
             phenotypes.need(column, path)
+        for column in trait.where:
+            phenotypes.need(column, f"traits.{trait.name}.where")
     if analysis.data.weights is not None:
         phenotypes.need(analysis.data.weights, "data.weights")
     if analysis.variances.residual.by is not None:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from mmgibbs.build.assemble import assemble, default_starts
-from mmgibbs.config import Analysis, load_config
+from mmgibbs.config import Analysis
 from mmgibbs.config.schema import write_schema
+from mmgibbs.data.environments import load_analysis
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.draft.guess import guess
@@ -183,7 +184,7 @@ def _write_accepted(text: DraftText, new: Path) -> tuple[str | None, Method]:
     """
     new.write_text(text.write(GIBBS), encoding="utf-8")
     try:
-        analysis = load_config(new)
+        analysis = load_analysis(new)
         prepared = prepare(analysis)
         try:
             assemble(analysis, prepared)
@@ -204,7 +205,7 @@ def _write_other_method(
     for method in (Method("reml"), _given_variances(prepared)) if is_normal else (_proper_priors(prepared),):
         method = method._replace(reason=" ".join(refused.replace(f"{new}: ", "").split()))
         new.write_text(text.write(method), encoding="utf-8")
-        completed = load_config(new)
+        completed = load_analysis(new)
         try:
             assembled = assemble(completed, prepared)
         except ModelError:

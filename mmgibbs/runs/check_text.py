@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+MAX_COLUMNS = 10  # traits of a table
+SHOWN_PAIRS = 5
+
 
 def counts_as_text(counts: dict) -> str:
     """The counts of `mmgibbs.check` for people to read."""
@@ -39,12 +42,25 @@ def counts_as_text(counts: dict) -> str:
         for t in counts["terms"]
     ]
     lines += ["", *_table(("term", "kind", "levels", "equations", "colours"), rows)]
+    for common in counts["common_levels"]:
+        lines += ["", *_common_levels(**common)]
     rows = [(name, *p.values()) for name, p in counts["partitions"].items()]
     head = ("partition", "blocks", "rows of the largest", "nonzeros", "inside diagonal blocks", "outside")
     lines += ["", *_table(head, rows)]
     lines += ["", f"{counts['equations']:,} equations in {counts['bytes'] / 1e6:,.1f} MB"]
     lines += [f"engine {counts['engine']} ({counts['engine_chosen_because']})"] if "engine" in counts else []
     return "\n".join(lines + _said(counts))
+
+
+def _common_levels(term: str, traits: list[str], levels: list[list[int]]) -> list[str]:
+    """Levels that each pair of traits has in common, below the diagonal; of many traits the least connected pairs."""
+    if len(traits) <= MAX_COLUMNS:
+        rows = [(name, *levels[i][: i + 1], *[""] * (len(traits) - i - 1)) for i, name in enumerate(traits)]
+        return _table((f"levels of {term} in common", *traits), rows)
+    pairs = sorted((levels[i][j], traits[j], traits[i]) for i in range(len(traits)) for j in range(i))
+    median = pairs[len(pairs) // 2][0]
+    least = ", ".join(f"{n:,} ({a} and {b})" for n, a, b in pairs[:SHOWN_PAIRS])
+    return [f"levels of {term} in common, of {len(pairs):,} pairs of traits: median {median:,}, least {least}"]
 
 
 def _genotypes(counts: dict) -> list[str]:

@@ -178,6 +178,7 @@ def model_counts(analysis: Analysis, prepared: Prepared, assembled: Assembled) -
     """What `mmgibbs check` prints: records, levels, equations, nonzeros in and outside the diagonal blocks of each
     partition, colours, bytes.
     """
+    from mmgibbs.build.connectivity import count_common_levels
     from mmgibbs.equations.structured import structured_equations
 
     design = prepared.design
@@ -208,6 +209,7 @@ def model_counts(analysis: Analysis, prepared: Prepared, assembled: Assembled) -
             }
             for t in design.terms
         ],
+        "common_levels": [c.as_dict() for c in count_common_levels(design)],
         "markers": described_markers(design),
         "equations": design.n_equations,
         "bytes": equations.bytes,

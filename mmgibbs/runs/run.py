@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mmgibbs.config import load_config
 from mmgibbs.config.load import listed_overrides
 from mmgibbs.config.sampling import Output
+from mmgibbs.data.environments import load_analysis
 from mmgibbs.errors import ConfigError, option
 from mmgibbs.machine.memory import peak_bytes
 from mmgibbs.posterior.diagnostics import refuse_without_docstrings
@@ -93,7 +93,7 @@ def run(
     if directory is not None and not isinstance(directory, (str, os.PathLike)):
         raise ConfigError(f"directory: found {reprlib.repr(directory)}, needed the path of a folder")
     output = [f"output.directory={json.dumps(str(directory), ensure_ascii=False)}"] if directory else []
-    analysis = load_config(config, [*listed_overrides(overrides), *output])
+    analysis = load_analysis(config, [*listed_overrides(overrides), *output])
     with RunFolder(analysis, console, overwrite=overwrite, resume=resume, extend=extend, page=report) as folder:
         if cluster is None or folder.kind == FINISHED:
             return run_folder(folder, console, LocalExecutor())
@@ -263,7 +263,7 @@ def check(config: str | os.PathLike | dict, overrides: Sequence[str] = ()) -> di
     >>> counts["equations"]
     3573
     """
-    analysis = load_config(config, overrides)
+    analysis = load_analysis(config, overrides)
     if analysis.model.plugin is not None:
         from mmgibbs.runs.regression import regression_counts
 

@@ -17,8 +17,9 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmgibbs.config import Analysis, load_config
+from mmgibbs.config import Analysis
 from mmgibbs.config.load import listed_overrides
+from mmgibbs.data.environments import load_analysis
 from mmgibbs.errors import ConfigError, MmgibbsError, Stopped, submit_in_context
 from mmgibbs.machine.signals import StopSignals
 from mmgibbs.posterior.diagnostics import refuse_without_docstrings
@@ -233,7 +234,7 @@ def _load(
             else [f"output.directory={json.dumps(str(Path(output) / Path(file).stem), ensure_ascii=False)}"]
         )
         try:
-            analyses.append(load_config(file, [*listed_overrides(overrides), *overrides_of_scenario]))
+            analyses.append(load_analysis(file, [*listed_overrides(overrides), *overrides_of_scenario]))
         except ConfigError as error:
             problems.append(str(error))
     if problems:

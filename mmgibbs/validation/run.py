@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from mmgibbs.build.memory_estimate import solutions_that_fit
-from mmgibbs.config import Analysis, load_config
+from mmgibbs.config import Analysis
 from mmgibbs.config.frames import as_polars
 from mmgibbs.config.load import listed_overrides
+from mmgibbs.data.environments import load_analysis
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError, option, option_name
@@ -152,7 +153,7 @@ def validate_analysis(
     Raises MmgibbsError with one readable message: options that do not fit the data, a fold without records, no starts.
     """
     console, plan = Console(progress), resolve_plan(plan)
-    analysis = load_analysis(config, plan, overrides)
+    analysis = load_with_plan(config, plan, overrides)
     path = output_folder(output or f"{analysis.output.directory}-validation", overwrite)
     records = read_recorded(analysis, sampled=plan.variances == SAMPLE)
     prepared = prepare(records.analysis, table=records.table)
@@ -164,15 +165,15 @@ def validate_analysis(
     return replace(validation, directory=path)
 
 
-def load_analysis(config: str | os.PathLike | dict, plan: Plan, overrides: Sequence[str]) -> Analysis:
+def load_with_plan(config: str | os.PathLike | dict, plan: Plan, overrides: Sequence[str]) -> Analysis:
     """The analysis, with the variances that the plan asks for."""
     overrides = listed_overrides(overrides)
     if plan.variances is None or plan.variances == SAMPLE:
         more = [] if plan.variances is None else ["sampler.method=gibbs", "variances.mode=sample"]
-        return load_config(config, [*overrides, *more])
+        return load_analysis(config, [*overrides, *more])
     # the file need not have starts, which BLUP and fixed variances ask for
-    without = load_config(config, [*overrides, "sampler.method=gibbs", "variances.mode=sample"])
-    return load_config(config, [*overrides, *read_starts(plan.variances, without)])
+    without = load_analysis(config, [*overrides, "sampler.method=gibbs", "variances.mode=sample"])
+    return load_analysis(config, [*overrides, *read_starts(plan.variances, without)])
 
 
 def examine(
@@ -240,7 +241,7 @@ def validate_several(
             "each, or one for all"
         )
     plans = [resolve_plan(replace(plan, variances=v)) for v in of_each]
-    analyses = [load_analysis(file, p, overrides) for file, p in zip(files, plans, strict=True)]
+    analyses = [load_with_plan(file, p, overrides) for file, p in zip(files, plans, strict=True)]
     refuse_alike(analyses)
     beside = Path(analyses[0].output.directory or ".").parent
     path = output_folder(output or beside / FOLDER, overwrite, [a.name or "" for a in analyses])

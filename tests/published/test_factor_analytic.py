@@ -17,20 +17,16 @@ pytestmark = pytest.mark.skipif(not FILE.exists(), reason="needs ../shared/data/
 
 @pytest.fixture(scope="module")
 def trial():
-    table = pl.read_csv(FILE, separator="\t", null_values="NA")
-    counties = sorted(table["county"].unique())
-    by_county = [pl.when(county=c).then("yield").alias(c) for c in counties]
-    return table.select("gen", "rep", *by_county), counties
+    return pl.read_csv(FILE, separator="\t", null_values="NA")
 
 
 def fitted(trial, path, structure):
-    records, counties = trial
     return mmgibbs.run(
         {
-            "data": {"phenotypes": records},
-            "traits": counties,
+            "data": {"phenotypes": trial},
+            "traits": {"yield": {"by": "county"}},
             "model": {"fixed": {"rep": {}}, "random": {"gen": {}}},
-            "variances": {"gen": {"structure": structure}, "residual": {"structure": "diagonal"}},
+            "variances": {"gen": {"structure": structure}},
             "sampler": {"method": "reml"},
             "output": {"directory": str(path)},
         },
@@ -43,11 +39,11 @@ def test_one_factor(trial, tmp_path):
     assert result.info["converged"]
     assert result.info["log_likelihood_without_2_pi"] == pytest.approx(-3767.0651, abs=5e-4)
     notes = " ".join(result.info["notes"])
-    assert "specific[C2] is on the boundary" in notes and "specific[C5] is on the boundary" in notes
+    assert "specific[yield|C2] is on the boundary" in notes and "specific[yield|C5] is on the boundary" in notes
     summary = dict(result.summary.select("parameter", "mean").iter_rows())
-    loadings = [summary[f"gen.loading[C{i}:1]"] for i in range(1, 7)]
+    loadings = [summary[f"gen.loading[yield|C{i}:1]"] for i in range(1, 7)]
     assert loadings == pytest.approx([6.603, 6.676, 7.829, 5.340, 8.929, 3.499], abs=2e-3)
-    specific = [summary[f"gen.specific[C{i}]"] for i in (1, 3, 4, 6)]
+    specific = [summary[f"gen.specific[yield|C{i}]"] for i in (1, 3, 4, 6)]
     assert specific == pytest.approx([6.293, 24.81, 1.46, 10.36], abs=0.02)
 
 

@@ -195,6 +195,7 @@ def test_counts_that_were_not_made():
         equations=3,
         bytes=2_500_000,
         partitions=partitions,
+        common_levels=[],
         markers=[],
         notes=["n"],
         warnings=["w"],

@@ -10,7 +10,7 @@ from helpers.support import ROOT
 
 import mmgibbs
 from mmgibbs.cli import main
-from mmgibbs.config import load_config
+from mmgibbs.data.environments import load_analysis
 
 PAGE = next(ROOT.glob("docs/**/how-do-i.md")).read_text(encoding="utf-8")
 FRAGMENT = re.compile(r"^### (.*?)$|^<!-- base: (\w+) -->\n```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -36,12 +36,12 @@ def merge(base, changes):
 def test_a_fragment_is_understood(base, text, monkeypatch):
     monkeypatch.chdir(ROOT / "configs")
     analysis = yaml.safe_load((ROOT / "configs" / f"{base}.yaml").read_text(encoding="utf-8"))
-    load_config(merge(analysis, yaml.safe_load(text)))
+    load_analysis(merge(analysis, yaml.safe_load(text)))
 
 
 def test_a_wrong_key_in_a_fragment_is_seen():
     with pytest.raises(Exception, match="methd"):
-        load_config(merge(yaml.safe_load((ROOT / "configs/first.yaml").read_text()), {"sampler": {"methd": "reml"}}))
+        load_analysis(merge(yaml.safe_load((ROOT / "configs/first.yaml").read_text()), {"sampler": {"methd": "reml"}}))
 
 
 def test_there_are_at_least_thirty_answers():
@@ -90,7 +90,7 @@ def workplace(tmp_path_factory):
     for name, run in {"beef": "beef", "genomic": "genomic", "sheep": "repeated_records"}.items():
         mmgibbs.run(ROOT / "configs" / f"{run}.yaml", few, directory=folder / "runs" / name, progress=False)
     mmgibbs.run(folder / "analysis.yaml", few, directory=folder / "runs" / "analysis", progress=False)
-    genotypes = load_config(ROOT / "configs" / "genomic.yaml").data.genotypes.file
+    genotypes = load_analysis(ROOT / "configs" / "genomic.yaml").data.genotypes.file
     for suffix in (".bed", ".bim", ".fam"):
         (folder / f"young{suffix}").write_bytes(genotypes.with_suffix(suffix).read_bytes())
     main(["export", "--format", "blupf90", str(folder / "runs" / "beef"), "--output", str(folder / "other")])

@@ -160,8 +160,8 @@ MISTAKES = [
     (
         "traits",
         {"bw": {"name": "x"}, "ww": {}},
-        "traits.bw.name: unknown key; known are column, missing, type, categories, positive, lower, upper, log, "
-        "censored, values, exposure",
+        "traits.bw.name: unknown key; known are column, missing, by, where, type, categories, positive, lower, "
+        "upper, log, censored, values, ...",
     ),
     (
         "traits",

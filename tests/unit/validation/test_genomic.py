@@ -159,9 +159,9 @@ def test_the_variances_of_a_run_are_held(path, tmp_path):
     plan = Plan("kfold", folds=2, variances=str(tmp_path / "run"))
     found = validate_analysis(config(path), plan, progress=False, report=False, output=tmp_path / "out")
     assert found.info["variances"]["genetic"] == pytest.approx(mean["genetic.var[y]"])
-    from mmgibbs.validation.run import load_analysis
+    from mmgibbs.validation.run import load_with_plan
 
-    section = load_analysis(config(path), plan, ()).model.markers["snps"].variance
+    section = load_with_plan(config(path), plan, ()).model.markers["snps"].variance
     assert section.fixed and section.start == pytest.approx(mean["snps.effect_var[y]"])
 
 

@@ -1,0 +1,116 @@
+"""Traits by environment: `traits: {yield: {by: site}}` stands for one trait for each level of a column.
+
+The trait `yield|S1` has the records of `yield` whose column `site` is S1. An effect on `yield` is an effect on each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from mmgibbs.config.fields import NOT_IN_A_NAME
+from mmgibbs.config.paths import with_absolute_paths
+from mmgibbs.config.tables import Data
+from mmgibbs.config.text import is_nothing, show
+from mmgibbs.errors import ConfigError
+
+BETWEEN_TRAIT_AND_LEVEL = "|"
+MAX_LEVELS = 200  # traits; with more, a column of plots or lines was named
+OF_TRAITS = ("traits", "moments")  # keys of the sections `model` and `output` whose values are names of traits
+VALUE_COLUMNS = ("column", "lower", "upper")
+
+# The section `data`, the YAML path of the trait, its column of environments, its columns of values -> levels
+FindLevels = Callable[[Data, str, str, Sequence[str]], Sequence[str]]
+
+
+def write_out_environments(tree: object, folder: Path, find_levels: FindLevels | None) -> object:
+    """Write a trait for each level in place of each trait with the key `by`.
+
+    tree: the analysis file as plain values. folder: what paths to data are relative to. find_levels: reads the levels
+    of a column from the table of records; None: such traits are refused.
+    """
+    if not isinstance(tree, dict) or not isinstance(tree.get("traits"), dict):
+        return tree
+    columns = {trait: _by(keys) for trait, keys in tree["traits"].items()}
+    if not any(columns.values()):
+        return tree
+    try:
+        data = with_absolute_paths(Data.model_validate(tree.get("data")), folder)
+    except ValidationError:
+        return tree  # it is validated again, with all that is wrong
+    traits: dict[str, Any] = {}
+    written: dict[str, list[str]] = {}
+    for trait, keys in tree["traits"].items():
+        by = columns[trait]
+        if by is None:
+            traits[trait] = keys
+            continue
+        levels = _find_levels(trait, keys, by, data, find_levels)
+        of_levels = {f"{trait}{BETWEEN_TRAIT_AND_LEVEL}{level}": _in_level(trait, keys, by, level) for level in levels}
+        for name in of_levels.keys() & tree["traits"].keys():
+            raise ConfigError(f"traits.{name}: expected another name, got that of {trait} by {by}")
+        traits |= of_levels
+        written[trait] = list(of_levels)
+    sections = {key: _write_out_names(tree[key], written) for key in ("model", "output") if key in tree}
+    return tree | {"traits": traits} | sections
+
+
+def _by(keys: object) -> str | None:
+    by = keys.get("by") if isinstance(keys, dict) else None
+    return None if is_nothing(by) else str(by).strip()
+
+
+def _find_levels(
+    trait: str, keys: Mapping[str, Any], by: str, data: Data, find_levels: FindLevels | None
+) -> Sequence[str]:
+    path = f"traits.{trait}.by"
+    if find_levels is None:
+        raise ConfigError(
+            f"{path}: expected the table of records to be at hand, got the analysis alone; mmgibbs.check and "
+            "mmgibbs.run read the levels from it"
+        )
+    values = [keys[key] for key in VALUE_COLUMNS if isinstance(keys.get(key), str)] or [trait]
+    levels = find_levels(data, f"traits.{trait}", by, values)
+    if not levels:
+        raise ConfigError(f"{path}: expected records with a value of {trait} and of column {show(by)}, got none")
+    if len(levels) > MAX_LEVELS:
+        raise ConfigError(
+            f"{path}: expected a column of at most {MAX_LEVELS} environments, got {show(by)} with {len(levels):,} "
+            "levels; what has so many is a random effect"
+        )
+    for level in levels:
+        if any(c in NOT_IN_A_NAME for c in level):
+            raise ConfigError(
+                f"{path}: expected levels without any of {NOT_IN_A_NAME}, which stand between the parts of a "
+                f"parameter's name; got {show(level)} in column {show(by)}; write it in another way in the table"
+            )
+    return levels
+
+
+def _in_level(trait: str, keys: Mapping[str, Any], by: str, level: str) -> dict[str, Any]:
+    """Keys of the trait in one level."""
+    rest = {key: value for key, value in keys.items() if key != "by"}
+    column = {} if any(key in keys for key in VALUE_COLUMNS) else {"column": trait}
+    where = {} if is_nothing(rest.get("where")) else rest["where"]
+    return rest | column | {"where": where | {by: level}}
+
+
+def _write_out_names(section: Any, written: Mapping[str, Sequence[str]]) -> Any:
+    """The section with the traits of all levels in place of a trait, in every list of traits."""
+    if not isinstance(section, dict):
+        return section
+    return {
+        key: _write_out_list(value, written) if key in OF_TRAITS else _write_out_names(value, written)
+        for key, value in section.items()
+    }
+
+
+def _write_out_list(names: Any, written: Mapping[str, Sequence[str]]) -> Any:
+    if isinstance(names, str):
+        return list(written.get(names, [names]))
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        return names
+    return [name for listed in names for name in written.get(listed, [listed])]
