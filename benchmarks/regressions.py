@@ -140,7 +140,7 @@ def _hierarchical_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[Gpu
     n = max(10, round(500 * args.scale))
     X, y, groups = simulate(n, 500, 10, 1)
     data = RegressionData(read_predictors(X), y, "y", groups)
-    sampler = HierarchicalSliceSampler(data, HierarchicalSliceOptions(precision="single"), Host())
+    sampler = HierarchicalSliceSampler(data, HierarchicalSliceOptions(method="slice", precision="single"), Host())
     setting = f"hierarchical logit, {n} groups x 500, p = 10, single"
     return [
         GpuRow(

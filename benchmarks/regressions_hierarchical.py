@@ -198,7 +198,7 @@ def row(
     X, y, groups = simulate(n_groups, n_each, p, seed)
     arrays, keys = Host(threads), Keys(seed, (0,))
     data = RegressionData(read_predictors(X), y, "y", groups)
-    make = lambda **options: HierarchicalSliceSampler(data, HierarchicalSliceOptions(**options), arrays)
+    make = lambda **options: HierarchicalSliceSampler(data, HierarchicalSliceOptions(method="slice", **options), arrays)
     samplers = {
         "slice": make(),
         "slice, single": make(precision="single"),

@@ -131,8 +131,9 @@ def count(number: int, what: str) -> str:
 def mixing_rows(
     file: str | Path, sweeps: int = 600, plain_sweeps: int = 3000, threads: int = 2, seed: int = 1
 ) -> list[MixingRow]:
-    """The plain sampler of the paper, PX-DA, and the default (collapsed) in turns of 50 sweeps; `file` holds x (n, p)
-    and y, as cover.npz.
+    """The plain sampler of the paper, PX-DA, and PX-DA with the collapsed draw in turns of 50 sweeps.
+
+    `file` holds x (n, p) and y, as cover.npz.
 
     All start at the maximum of the likelihood, so that no burn-in is needed. The fewer sweeps, the more the slow
     samplers' effective draws are overestimated: a chain that has not yet moved shows no autocorrelation.
@@ -145,13 +146,13 @@ def mixing_rows(
     kinds: dict[str, dict[str, Any]] = {
         "plain": {"expansion": False, "collapsed": False},
         "PX-DA": {"collapsed": False},
-        "PX-DA and collapsed draw (default)": {},
+        "PX-DA and collapsed draw": {"collapsed": True},
     }
     samplers = {
         name: HorseshoeProbitModel.prepare(RegressionData(X, y), HorseshoeProbitOptions(**kind), arrays)
         for name, kind in kinds.items()
     }
-    number = {name: sweeps if name.endswith("(default)") else plain_sweeps for name in kinds}
+    number = {name: sweeps if kinds[name].get("collapsed") else plain_sweeps for name in kinds}
     states = {name: sampler.start(keys) for name, sampler in samplers.items()}
     b = probit_fit(samplers["plain"].rows).b
     for state in states.values():

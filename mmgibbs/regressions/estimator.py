@@ -33,7 +33,7 @@ from mmgibbs.regressions.keywords import Keywords
 from mmgibbs.regressions.loop import SideBySideChains, prepared_sampler
 from mmgibbs.regressions.mixing import said_of_draws
 from mmgibbs.regressions.numbers import read_numbers
-from mmgibbs.regressions.options import fill_options
+from mmgibbs.regressions.options import choices_of, fill_options, options_in_use, words_of_choices
 from mmgibbs.regressions.predictors import read_predictors, read_table
 from mmgibbs.regressions.protocol import GroupPredictors, Keys, Parameter, Plugin, RegressionData
 from mmgibbs.regressions.scikit_learn import make_tags, not_fitted, warn_of_a_column, warn_of_draws, warn_of_rows
@@ -80,9 +80,13 @@ class Regression(Keywords):
         Number of predictors p.
     seed_ : int
         The seed that was used.
+    options_ : dict
+        The options of the model as the fit used them: what was "auto" has the value that it chose.
     """
 
-    OF_FIT = ("posterior", "coef_", "intercept_", "classes_", "feature_names_in_", "n_features_in_", "seed_")
+    OF_FIT = (
+        "posterior", "coef_", "intercept_", "classes_", "feature_names_in_", "n_features_in_", "seed_", "options_",
+    )  # fmt: skip
     plugin: Plugin
     kind: ClassVar[str] = "regressor"  # or 'classifier'
     several_classes: ClassVar[bool] = True  # of a classifier: more than two
@@ -145,6 +149,10 @@ class Regression(Keywords):
         keys = Keys(seed, tuple(range(int(self.chains))))
         with announce_compiling(write_line) if self.progress or is_interactive() else nullcontext():
             sampler = prepared_sampler(self.plugin, data, options, arrays)
+            choices = choices_of(sampler)
+            if self.progress:
+                for line in words_of_choices(choices):
+                    write_line(line)
             chains = make_chains(sampler, arrays, keys, int(self.burn_in), int(self.thin))
             self._advance(chains)
         coords = dict(sampler.coords)
@@ -152,6 +160,7 @@ class Regression(Keywords):
             coords |= {"class": classes, "contrast": classes[:-1]}
         self._predictors, self._sampler_coords, self._parameters = data.predictors, coords, sampler.parameters
         self._run, self.seed_ = chains.result(), seed
+        self.options_ = options_in_use(options, choices)
         self.classes_ = label_array(coords["class"], labels_type) if "class" in coords else None
         self.feature_names_in_ = np.array(data.predictors.names, dtype=object)
         self.n_features_in_ = data.predictors.p

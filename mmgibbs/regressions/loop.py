@@ -77,9 +77,13 @@ class SideBySideChains(ResumableChain):
         return {name: self._host(value) for name, value in self.sampler.log(self.current).items()}
 
     def result(self) -> RegressionDraws:
-        """The kept draws so far, (C, draws, ...)."""
+        """The kept draws so far, (C, draws, ...), and facts of sweeps that are known of all of them: a run that
+        continues on another device may have others there.
+        """
         stack = lambda lists: {name: np.stack(values, axis=1) for name, values in lists.items()}
-        return RegressionDraws(stack(self.kept), stack(self.statistics), self.seconds, self.number)
+        n_kept = max(map(len, self.kept.values()), default=0)
+        complete = {name: values for name, values in self.statistics.items() if len(values) == n_kept}
+        return RegressionDraws(stack(self.kept), stack(complete), self.seconds, self.number)
 
     def _limit_threads(self) -> AbstractContextManager[Any]:
         return blas_threads(getattr(self.arrays, "threads", None))

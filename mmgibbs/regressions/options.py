@@ -19,9 +19,37 @@ class OptionsClass(Protocol):
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
 
+AUTO = "auto"  # of an option that the sampler sets by the data
 SMALLEST, LARGEST = 1e-70, 1e70  # of a number in size: its fourth power is still a number
 MOST = 2**53  # of a whole number
 Options = TypeVar("Options", bound=OptionsClass)
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """What an option that was "auto" is set to."""
+
+    value: Any
+    why: str  # "poisson: ...", without the option's name or its value
+
+
+def choices_of(sampler: object) -> dict[str, Choice]:
+    """What a sampler chose (`choices`, see protocol.Sampler); empty where it has nothing to choose."""
+    return dict(getattr(sampler, "choices", {}))
+
+
+def options_in_use(options: OptionsClass, choices: Mapping[str, Choice]) -> dict[str, Any]:
+    """Every option by name, in place of what was "auto" the value that was chosen."""
+    return vars(options) | {name: choice.value for name, choice in choices.items()}
+
+
+def words_of_choices(choices: Mapping[str, Choice]) -> list[str]:
+    """One line for each choice: 'method polya_gamma (auto: ...)'."""
+    return [f"{name} {_as_in_yaml(choice.value)} (auto: {choice.why})" for name, choice in choices.items()]
+
+
+def _as_in_yaml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def option(

@@ -65,6 +65,7 @@ class Sampler(Protocol):
     old one untouched; `log(state)`: what is kept of a state, on the scale of the user's own columns, name -> (C, ...).
     `statistics(state)` (may return {}): per-sweep facts, such as acceptance rates, name -> (C,).
     `adapt_until(burn_in)`: told before the first sweep, so that step sizes and annealing end with the burn-in.
+    `choices` (may be absent): option -> what an option that was "auto" is set to, and why (options.py).
     `describe(columns)` (may be absent): the model and its priors in words and symbols (description.py), for the report.
     """
 

@@ -298,7 +298,12 @@ def _genotypes(counts: Mapping) -> str:
 def _regression(record: dict, analysis: dict) -> str:
     chosen = record.get("options", {})
     idle = _idle(chosen)
-    options = ", ".join(f"{name} {value}" for name, value in chosen.items() if value is not None and name not in idle)
+    by_auto = record.get("options_chosen_because", {})
+    options = ", ".join(
+        f"{name} {value}{' chosen by auto' if name in by_auto else ''}"
+        for name, value in chosen.items()
+        if value is not None and name not in idle
+    )
     response = analysis.get("model", {}).get("response") or []
     of = listed([response] if isinstance(response, str) else response)
     return f"{record['plugin']} of {of}" + (f" ({options})" if options else "")

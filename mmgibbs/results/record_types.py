@@ -271,6 +271,7 @@ _KEYS: dict[str, Any] = {
     "files": list[str],
     "plugin": str,
     "options": dict[str, Any],
+    "options_chosen_because": dict[str, str],
     "described": _Described,
     "stop": list[_Target],
     "decisions": _Decisions,

@@ -16,7 +16,14 @@ from mmgibbs.posterior.draws_file import Group, Variable, write_groups
 from mmgibbs.posterior.summary import summary_table
 from mmgibbs.regressions.description import Columns
 from mmgibbs.regressions.estimator import named_draws
-from mmgibbs.regressions.options import OptionsClass, fill_options
+from mmgibbs.regressions.options import (
+    Choice,
+    OptionsClass,
+    choices_of,
+    fill_options,
+    options_in_use,
+    words_of_choices,
+)
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import RegressionData, RegressionDraws, Sampler
 from mmgibbs.regressions.registry import find_plugin
@@ -46,6 +53,16 @@ class RegressionProblem:
         return self.factory.prepared[0]
 
     @property
+    def choices(self) -> dict[str, Choice]:
+        """What options are set to that were "auto"."""
+        return choices_of(self.sampler)
+
+    def reasons(self) -> dict:
+        """Why, for run.json and `check`; empty where nothing was chosen."""
+        reasons = {name: f"auto: {choice.why}" for name, choice in self.choices.items()}
+        return {"options_chosen_because": reasons} if reasons else {}
+
+    @property
     def notes(self) -> tuple[str, ...]:
         return self.table.notes + self.factory.data.predictors.notes
 
@@ -66,7 +83,8 @@ class RegressionProblem:
         return {
             **common_record(self.analysis),
             "plugin": self.factory.plugin,
-            "options": vars(self.factory.options),
+            "options": options_in_use(self.factory.options, self.choices),
+            **self.reasons(),
             **self.described,
             "data": self.table.counts,
             "predictor_type": str(self.table.predictors.dtype),
@@ -142,6 +160,8 @@ def read_regression_problem(
     n, p = problem.table.predictors.shape
     kind, size = problem.table.predictors.dtype, problem.table.predictors.nbytes
     console.say(f"{n:,} records, {p:,} predictors as {kind} ({size / 1e6:,.1f} MB)")
+    for line in words_of_choices(problem.choices):
+        console.say(line)
     console.say_all((*problem.notes, *problem.table.warnings))
     clock.lap("data")
     return problem
@@ -158,7 +178,8 @@ def regression_counts(analysis: Analysis) -> dict:
         "predictor_type": str(table.predictors.dtype),
         "bytes": table.predictors.nbytes,
         "parameters": {name: [len(sampler.coords[d]) for d in p.dims] for name, p in sampler.parameters.items()},
-        "options": vars(problem.factory.options),
+        "options": options_in_use(problem.factory.options, problem.choices),
+        **problem.reasons(),
         "notes": list(problem.notes),
         "warnings": list(table.warnings),
     }

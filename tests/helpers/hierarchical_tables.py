@@ -27,6 +27,7 @@ def table(rng, sizes=(1, 7, 40, 3, 19), p=2, response="binary", dtype=np.float64
 def sampler(X, y, groups, z=None, standardise=True, threads=1, **options):
     if "family" not in options and y.ndim == 1 and y.max() > 2:
         options["family"] = "poisson"
+    options.setdefault("method", "slice")  # draws of tests do not follow a default
     data = RegressionData(read_predictors(X, standardise=standardise), y, "y", groups, z)
     return HierarchicalSliceSampler(data, HierarchicalSliceOptions(**options), Host(threads))
 

@@ -102,7 +102,8 @@ def spoilt(where, right, wrong):
     """The sampler's module with one line of it, or of a module that it uses, changed."""
     if where is horseshoe:
         return mutant(horseshoe, right, wrong)
-    whole, part = mutant(horseshoe, "ROWS_FOR_COLLAPSED = 50", "ROWS_FOR_COLLAPSED = 50 "), mutant(where, right, wrong)
+    same = "standardise = True"
+    whole, part = mutant(horseshoe, same, f"{same} "), mutant(where, right, wrong)
     own = [name for name, thing in vars(part).items() if getattr(thing, "__module__", None) == part.__name__]
     for name in set(own) & set(vars(whole)):
         setattr(whole, name, getattr(part, name))

@@ -20,10 +20,10 @@ ONE_GROUP = "all rows"  # the label of the one group of a fit without groups
 
 
 class HierarchicalSlice(Classifier):
-    """Fit a logit or Poisson regression with coefficients for each group, by slice sampling.
+    """Fit a logit or Poisson regression with coefficients for each group.
 
     The coefficients of group i with predictors z_i are beta_i ~ N(Delta' z_i, V), with a normal prior on Delta and an
-    inverse Wishart prior on V [1]_ [2]_. Of two classes, coefficients are the log odds of the second; of more, those
+    inverse Wishart prior on V [1]_. Of two classes, coefficients are the log odds of the second; of more, those
     against the last. The priors apply to standardised columns unless `standardise=False`; coefficients are those of the
     columns as given.
 
@@ -31,8 +31,9 @@ class HierarchicalSlice(Classifier):
     ----------
     family : {"logit", "poisson"}, default "logit"
         "logit" for labels, or counts of two or more classes; "poisson" for counts.
-    method : {"slice", "polya_gamma"}, default "slice"
-        How the coefficients of a group are drawn. "polya_gamma" is for logits only.
+    method : {"auto", "slice", "polya_gamma"}, default "auto"
+        How the coefficients of a group are drawn: by slice sampling [2]_, or given Polya-Gamma variables [3]_, which is
+        for logits only. "auto" takes "polya_gamma" for logits and "slice" for counts; `options_` says which.
     population_sd : float, default 10.0
         Prior standard deviation of the population's coefficients Delta.
     covariance_df : float or None, default None
@@ -83,11 +84,15 @@ class HierarchicalSlice(Classifier):
         Number of predictors p.
     seed_ : int
         The seed that was used.
+    options_ : dict
+        The options of the model as the fit used them: what was "auto" has the value that it chose.
 
     References
     ----------
     .. [1] Mahani (2012).
     .. [2] Neal, R. M. (2003). Slice sampling. The Annals of Statistics 31, 705-767.
+    .. [3] Polson, N. G., Scott, J. G. & Windle, J. (2013). Bayesian inference for logistic models using Polya-Gamma
+        latent variables. Journal of the American Statistical Association 108, 1339-1349.
 
     Examples
     --------
@@ -111,7 +116,7 @@ class HierarchicalSlice(Classifier):
         self,
         *,
         family: str = "logit",
-        method: str = "slice",
+        method: str = "auto",
         population_sd: float = 10.0,
         covariance_df: float | None = None,
         covariance_mean: float = 1.0,

@@ -18,9 +18,10 @@ class HorseshoeProbit(Classifier):
     ----------
     expansion : bool, default True
         Multiply the latent responses by a drawn factor in each sweep (Haar PX-DA).
-    collapsed : bool or None, default None
-        Add a draw of all coefficients with the latent responses integrated out, which helps with rare classes.
-        None does so if the rarer class has at least 50 rows for each coefficient.
+    collapsed : bool or "auto", default "auto"
+        Add a draw of all coefficients with the latent responses integrated out, which helps with rare classes and
+        classes that are nearly separated. "auto" does so on the CPU if the coefficients would otherwise mix more slowly
+        than tau; `options_` says what it chose.
     intercept_prior_sd : float or None, default 1000.0
         Standard deviation of the normal prior on the intercept at the means of the predictors. The default has
         practically no effect. None is a flat prior, which is refused if a plane separates the classes.
@@ -68,6 +69,8 @@ class HorseshoeProbit(Classifier):
         Number of predictors p.
     seed_ : int
         The seed that was used.
+    options_ : dict
+        The options of the model as the fit used them: what was "auto" has the value that it chose.
 
     References
     ----------
@@ -98,7 +101,7 @@ class HorseshoeProbit(Classifier):
         self,
         *,
         expansion: bool = True,
-        collapsed: bool | None = None,
+        collapsed: bool | str = "auto",
         intercept_prior_sd: float | None = 1000.0,
         global_scale: float = 1.0,
         slab_scale: float | None = None,

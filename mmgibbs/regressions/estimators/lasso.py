@@ -65,6 +65,8 @@ class BayesianLasso(Regression):
         Number of predictors p.
     seed_ : int
         The seed that was used.
+    options_ : dict
+        The options of the model as the fit used them.
 
     References
     ----------

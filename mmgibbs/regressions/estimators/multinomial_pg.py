@@ -67,6 +67,8 @@ class MultinomialPG(Classifier):
         Number of predictors p.
     seed_ : int
         The seed that was used.
+    options_ : dict
+        The options of the model as the fit used them.
 
     References
     ----------

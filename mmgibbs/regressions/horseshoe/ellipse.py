@@ -67,8 +67,8 @@ def probit_fit(rows: ProbitRows, b: np.ndarray | None = None) -> Fit:
         step = cho_solve(cho_factor(H + np.diag(ridge), lower=True), gradient)
         if step @ gradient < CONVERGED:
             break
-        value = _penalised(rows, b, ridge)
-        while _penalised(rows, b + step, ridge) < value:
+        value = penalised_log_likelihood(rows, b, ridge)
+        while penalised_log_likelihood(rows, b + step, ridge) < value:
             step *= 0.5
         b = b + step
     return Fit(b, False)
@@ -131,7 +131,8 @@ def _eta(rows: ProbitRows, b: np.ndarray) -> np.ndarray:
     return rows.eta(b[None, None, :-1], b[None, -1:])[0, 0]
 
 
-def _penalised(rows: ProbitRows, b: np.ndarray, ridge: np.ndarray) -> float:
+def penalised_log_likelihood(rows: ProbitRows, b: np.ndarray, ridge: np.ndarray) -> float:
+    """Log likelihood of b (p + 1,), less b' diag(ridge) b / 2."""
     eta = _eta(rows, b)[None]
     return float(rows.log_likelihood(lambda rows_of_chunk: eta[:, rows_of_chunk])[0]) - 0.5 * float(b @ (ridge * b))
 

@@ -4,7 +4,7 @@
 
 One sweep, with W = [X 1]:
 
-    [a, beta | d, y   with z integrated out, where `collapsed`]                     ellipse.py
+    [a, beta | d, y   with z integrated out, where `collapsed`]                     ellipse.py, choice.py
     z_i ~ TN(a + x_i beta, 1; > 0 if y_i = 1, < 0 if not)                           rows.py
     g^2 ~ Gamma(n/2, rate z'(I - W Sigma W')z / 2),  z <- g z                       Haar PX-DA, where `expansion`
     a, beta ~ N(Sigma W'z, Sigma),  Sigma^-1 = W'W + diag(d)                        coefficients.py
@@ -27,7 +27,7 @@ import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
 from mmgibbs.draws.purpose import REGRESSION_RESCALE, REGRESSION_START, stream
-from mmgibbs.errors import DataError
+from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.machine.device import Device
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.machine.threads import blas_threads
@@ -41,24 +41,24 @@ from mmgibbs.regressions.description import (
     predictors_words,
     probability,
 )
+from mmgibbs.regressions.horseshoe.choice import choose_collapsed
 from mmgibbs.regressions.horseshoe.coefficients import CoefficientsByGram, CoefficientsByRowGram
 from mmgibbs.regressions.horseshoe.device import HorseshoeChains
 from mmgibbs.regressions.horseshoe.ellipse import Ellipse, expansion, probit_fit, separated
 from mmgibbs.regressions.horseshoe.prior import Horseshoe, RegularisedHorseshoe
 from mmgibbs.regressions.horseshoe.rows import GRAM_PIECES, ProbitRows
-from mmgibbs.regressions.options import option
+from mmgibbs.regressions.options import AUTO, Choice, option
 from mmgibbs.regressions.predictors import ROW_BLOCK_BYTES, Predictors
 from mmgibbs.regressions.protocol import Array, Keys, Parameter, RegressionData, State
-
-ROWS_FOR_COLLAPSED = 50  # of the rarer class, for each coefficient: the expansion is then close
 
 
 @dataclass(frozen=True)
 class HorseshoeProbitOptions:
     expansion: bool = option(True, "multiply z by a drawn factor in each sweep (Haar PX-DA)")
-    collapsed: bool | None = option(
-        None,
-        "a further draw of all coefficients with z integrated out; absent: where the rarer class has 50 rows for each",
+    collapsed: bool | Literal["auto"] | None = option(
+        AUTO,
+        "a further draw of all coefficients with z integrated out; auto: where the coefficients would else mix more "
+        "slowly than tau, on the CPU",
     )
     intercept_prior_sd: float | None = option(
         1000.0,
@@ -130,15 +130,14 @@ class HorseshoeProbitSampler:
         name: str = "response",
     ):
         self.X, self.options, self.n, self.p = X, options, X.n, X.p
-        self.share = positive.mean()
-        self.has_kernels = self.p <= self.n and not self._is_collapsed()  # otherwise a GPU runs array operations
-        self.arrays = arrays = Host() if self.has_kernels and not isinstance(arrays, Host) else arrays
-        if options.slab_scale is None:
-            self.prior = Horseshoe(X.p, options.global_scale, arrays)
-        else:
-            self.prior = RegularisedHorseshoe(X.p, options.global_scale, options.slab_scale, options.slab_df, arrays)
+        self.share, self.arrays = positive.mean(), arrays
         with blas_threads(1):  # the rows are shared out over threads here, so that their number changes no bit
             self._read(positive, np.float32 if options.precision == "single" else np.float64, name)
+        if options.slab_scale is None:
+            self.prior = Horseshoe(X.p, options.global_scale, self.arrays)
+        else:
+            scales = options.global_scale, options.slab_scale, options.slab_df
+            self.prior = RegularisedHorseshoe(X.p, *scales, self.arrays)
         self.parameters = {
             "beta": Parameter(("predictor",), "coefficients"),
             "intercept": Parameter(),
@@ -150,33 +149,57 @@ class HorseshoeProbitSampler:
 
     def _read(self, positive: np.ndarray, real: npt.DTypeLike, name: str) -> None:
         """All that is needed of the data: cross-products, and the expansion where there is a collapsed draw."""
-        X, o, arrays = self.X, self.options, self.arrays
+        X, o = self.X, self.options
         if self.p <= self.n:
             what = f"cross-products of {self.p:,} predictors"
             refuse_beyond_free(8 * (GRAM_PIECES + 1) * (self.p + 1) ** 2, what, "fewer predictors")
-        host = arrays if arrays.device == "cpu" else Host()
+        host = self.arrays if self.arrays.device == "cpu" else Host()
         if o.intercept_prior_sd is None and o.slab_scale is None and separated(X, positive, host, real):
             raise DataError(
                 f"{name}: found two classes that the predictors separate completely, so that there is no posterior "
                 "under a flat prior on the intercept and a horseshoe without slab; needed intercept_prior_sd or "
                 "slab_scale, or classes that overlap"
             )
-        self.rows, on_host = ProbitRows(X, positive, arrays, real), ProbitRows(X, positive, host, real)
+        on_host = ProbitRows(X, positive, host, real)
         self.gram = on_host.gram() if self.p <= self.n else np.empty((0, 0))
+        is_collapsed = self._choose_collapsed(on_host)
+        self.has_kernels = self.p <= self.n and not is_collapsed  # otherwise a GPU runs array operations
+        if self.has_kernels and not isinstance(self.arrays, Host):
+            self.arrays = Host()
+        arrays = self.arrays
+        self.rows = ProbitRows(X, positive, arrays, real)
         self.coefficients = (
             CoefficientsByGram(self.gram, arrays) if self.p <= self.n else CoefficientsByRowGram(self.rows, arrays)
         )
         self.ellipse = None
-        if self._is_collapsed():
+        if is_collapsed:
             b = probit_fit(on_host).b
             self.ellipse = Ellipse(self.rows, b, *expansion(on_host, b), arrays)
 
-    def _is_collapsed(self) -> bool:
-        """Is there a further draw with z integrated out?"""
-        collapsed = self.options.collapsed
-        if collapsed is None:
-            collapsed = self.n * min(self.share, 1 - self.share) >= ROWS_FOR_COLLAPSED * (self.p + 1)
-        return bool(collapsed) and self.p <= self.n
+    def _choose_collapsed(self, rows: ProbitRows) -> bool:
+        """Is there a further draw with z integrated out? What is chosen goes into `choices`."""
+        o, self.choices = self.options, dict[str, Choice]()
+        if o.collapsed is True and self.p > self.n:
+            raise ConfigError(
+                f"collapsed: found true with {self.p:,} predictors of {self.n:,} records, needed auto or false: there "
+                "is no such draw with more predictors than records"
+            )
+        if o.collapsed not in (AUTO, None):
+            return bool(o.collapsed)
+        if self.p > self.n:
+            choice = Choice(False, "more predictors than records, for which there is none")
+        elif not isinstance(self.arrays, Host):
+            choice = Choice(False, "the kernels of a GPU have none")
+        else:
+            slab = 0.0 if o.slab_scale is None else o.slab_scale**-2
+            choice = choose_collapsed(rows, self.gram, slab, self._intercept_precision, o.expansion)
+        self.choices["collapsed"] = choice
+        return choice.value
+
+    @property
+    def _intercept_precision(self) -> float:
+        sd = self.options.intercept_prior_sd
+        return 0.0 if sd is None else sd**-2
 
     def make_device_chains(self, device: Device, keys: Keys, burn_in: int, thin: int) -> HorseshoeChains:
         """Move the same chains to a GPU, see protocol.DeviceSampler."""
@@ -218,8 +241,8 @@ class HorseshoeProbitSampler:
 
     def prior_precision(self, state: State) -> Array:
         """(C, p + 1): d_j, and that of the intercept last."""
-        xp, d, sd = self.arrays.xp, self.prior.precision(state), self.options.intercept_prior_sd
-        return xp.concatenate([d, xp.full((len(d), 1), 0.0 if sd is None else sd**-2)], 1)
+        xp, d = self.arrays.xp, self.prior.precision(state)
+        return xp.concatenate([d, xp.full((len(d), 1), self._intercept_precision)], 1)
 
     def factor_of_z(self, misfit: Array, keys: Keys, sweep: int) -> Array:
         """(C,): g of Haar PX-DA, 1 without it."""

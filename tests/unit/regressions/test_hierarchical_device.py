@@ -169,30 +169,40 @@ class HostGpuDevice(HostDevice):
 
 @pytest.fixture
 def device_of_this_host(library, monkeypatch):
-    """`device: gpu` finds a device whose kernels g++ compiled."""
-    compiled = library(sampler(*table(np.random.default_rng(0))))
-    monkeypatch.setattr(gpu, "Device", lambda: HostGpuDevice(compiled))
+    """A function: `device: gpu` finds a device whose kernels of that method g++ compiled."""
+
+    def with_kernels_of(method):
+        compiled = library(sampler(*table(np.random.default_rng(0)), method=method))
+        monkeypatch.setattr(gpu, "Device", lambda: HostGpuDevice(compiled))
+
+    return with_kernels_of
 
 
-def test_an_estimator_draws_the_same_on_either_device(device_of_this_host):
+@pytest.mark.parametrize(("asked", "used", "tolerance"), [("slice", "slice", 0.0), ("auto", "polya_gamma", 1e-7)])
+def test_an_estimator_draws_the_same_on_either_device(device_of_this_host, asked, used, tolerance):
+    """By default with Polya-Gamma variables on both."""
+    device_of_this_host(used)
     X, y, groups = table(np.random.default_rng(29), (30, 30, 30))
-    settings = {"chains": 2, "burn_in": 3, "samples": 80, "seed": 3}
+    settings = {"method": asked, "chains": 2, "burn_in": 3, "samples": 40 if tolerance else 80, "seed": 3}
     with warnings.catch_warnings(action="ignore"):  # of few effective draws
         host, device = (HierarchicalSlice(device=name, **settings).fit(X, y, groups) for name in ("cpu", "gpu"))
+    assert host.options_ == device.options_ and host.options_["method"] == used
     for name in host.posterior:
-        np.testing.assert_array_equal(device.posterior[name], host.posterior[name], err_msg=name)
+        values = device.posterior[name], host.posterior[name]
+        np.testing.assert_allclose(*values, rtol=tolerance, atol=tolerance, err_msg=name)
 
 
 ANALYSIS = """\
 name: groups
 data: {phenotypes: table.csv}
-model: {plugin: hierarchical_slice, response: y, predictors: [x0, x1], groups: g}
+model: {plugin: hierarchical_slice, response: y, predictors: [x0, x1], groups: g, options: {method: slice}}
 sampler: {chains: 2, burn_in: 3, samples: 9, thin: 1, seed: 3, threads: 1}
 output: {directory: run}
 """
 
 
 def test_a_run_says_its_device_and_continues_on_the_other(device_of_this_host, tmp_path, monkeypatch):
+    device_of_this_host("slice")
     X, y, groups = table(np.random.default_rng(30), (30, 30, 30))
     monkeypatch.chdir(tmp_path)
     pl.DataFrame({"y": np.where(y, "yes", "no"), "g": groups, "x0": X[:, 0], "x1": X[:, 1]}).write_csv("table.csv")

@@ -191,8 +191,8 @@ FORMS = {
     "columns": (TALL, {"collapsed": False}),
     "collapsed": (TALL, {"collapsed": True}),
     "rows": (WIDE, {}),
-    "slab": (TALL, {"slab_scale": 2.0}),
-    "plain, single": (TALL, {"expansion": False, "precision": "single"}),
+    "slab": (TALL, {"slab_scale": 2.0, "collapsed": False}),
+    "plain, single": (TALL, {"expansion": False, "precision": "single", "collapsed": False}),
 }
 
 
@@ -292,6 +292,7 @@ GOOD = np.arange(30) % 2
         (TALL, GOOD, {"global_scale": 0.0}, ConfigError, "global_scale: found 0.0, needed a number above 0"),
         (TALL, GOOD, {"slab_scale": -1.0}, ConfigError, "slab_scale"),
         (TALL, GOOD, {"collapsed": "yes"}, ConfigError, "collapsed"),
+        (WIDE, GOOD[:7], {"collapsed": True}, ConfigError, "collapsed: found true with 9 predictors of 7 records"),
     ],
 )
 def test_refused(X, y, options, error, message):

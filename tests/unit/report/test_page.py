@@ -390,6 +390,8 @@ def test_options_without_effect_are_not_shown():
     assert shown(method="polya_gamma", width=2.5, most_steps=8) == "p of y (method polya_gamma)"
     assert shown(method="slice", width=2.5, most_steps=8) == "p of y (method slice, width 2.5, most_steps 8)"
     assert shown(intercept=False, intercept_scale=10.0) == "p of y (intercept False)"
+    record = {"plugin": "p", "options": {"method": "slice"}, "options_chosen_because": {"method": "auto: of counts"}}
+    assert _regression(record, {"model": {"response": "y"}}) == "p of y (method slice chosen by auto)"
 
 
 def test_every_parameter_of_a_regression_has_draws(tmp_path):
