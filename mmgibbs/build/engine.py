@@ -99,6 +99,8 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
             f"sampler.engine: found {comparison.name}, which cannot be combined with correlations that are estimated "
             f"({correlated}); needed serial or auto, or known correlations (rho, and fixed: true)"
         )
+    if sampler.is_sampled_reml:
+        refuse_sampled_reml(model)
     if refused:
         raise ConfigError(f"sampler: engine {comparison.name} with device {device} cannot be combined with {refused}")
     if comparison.name == "marginal" and structured_term(model) is not None:
@@ -129,6 +131,26 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
         comparison.name, sampler.update, threads, device, fixed, sampler.tolerance, joined, share, size
     )
     return ChosenEngine(choice, kind, comparison.why, comparison.estimates)
+
+
+def refuse_sampled_reml(model: MixedModel) -> None:
+    """ConfigError where REML by Monte Carlo cannot estimate a model."""
+    problems = []
+    structured = structured_term(model)
+    if structured is not None:
+        problems.append(f"{structured}: its matrix is not estimated by Monte Carlo")
+    correlated = _estimated_relationships(model)
+    if correlated:
+        problems.append(f"{correlated}: correlations of a relationship are not estimated by Monte Carlo")
+    problems += [
+        f"model.random.{term.name}.relationship: its matrix is known by its inverse alone, so no effects can be "
+        "simulated from it"
+        for term in (model.design.terms[i] for i in model.random_terms)
+        if not term.relationship.can_draw
+    ]
+    if problems:
+        needed = "sampler.engine: found pcg with method: reml; needed engine: auto, or another model"
+        raise ConfigError("\n".join([*problems, needed]))
 
 
 def _estimated_relationships(model: MixedModel) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmgibbs.build.assemble import Assembled
+from mmgibbs.build.engine import count_elements
 from mmgibbs.config import Analysis
 from mmgibbs.equations.structured import estimated_bytes
 from mmgibbs.errors import option_name
@@ -58,9 +59,23 @@ def refuse_folds_beyond_memory(model: MixedModel, schedule: Schedule, of_engine:
 
 def refuse_solving_beyond_memory(analysis: Analysis, assembled: Assembled) -> None:
     """A DeviceError with the numbers where the equations would not fit into memory."""
-    design = assembled.model.design
-    needed = solving_bytes(design, analysis.sampler.precision)
+    design, s = assembled.model.design, analysis.sampler
+    needed = solving_bytes(design, s.precision)
+    if s.is_sampled_reml:
+        needed += sampled_reml_bytes(assembled.model, s.reml_samples)
+        what = f"REML of {design.n_equations:,} equations by {s.reml_samples:,} samples"
+        refuse_beyond_free(needed, what, "fewer sampler.reml_samples, or a machine with more memory")
+        return
     refuse_beyond_free(needed, f"solving {design.n_equations:,} equations", "a machine with more memory")
+
+
+def sampled_reml_bytes(model: MixedModel, samples: int) -> int:
+    """The solutions that each iteration starts from, in single precision, and one right-hand side at least."""
+    from mmgibbs.engines.pcg.solver import bytes_per_column  # late: exact REML has no use for PCG
+
+    matrices = [*map(model.covariance, model.random_terms), *model.residual.matrices]
+    kept = 1 + samples + count_elements(matrices)
+    return 4 * kept * model.design.n_effects + bytes_per_column(model.design)
 
 
 def solving_bytes(design: Design, precision: str) -> int:

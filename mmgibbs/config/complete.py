@@ -19,7 +19,7 @@ from mmgibbs.config.messages import Problems
 from mmgibbs.config.paths import absolute, with_absolute_paths
 from mmgibbs.config.relationships import AnyRelationship
 from mmgibbs.config.rules import BETWEEN_SECTIONS, OF_VARIANCES, broken
-from mmgibbs.config.sampling import MARKER_DRAWS, TOLERANCES
+from mmgibbs.config.sampling import MARKER_DRAWS
 from mmgibbs.config.tables import Data
 from mmgibbs.config.text import show
 from mmgibbs.config.traits import check_columns_of_values
@@ -72,7 +72,7 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
     _check_pedigree(data, model, problems)
     sampler = analysis.sampler
     if sampler.tolerance is None and (sampler.method != "gibbs" or sampler.engine == "pcg"):
-        sampler = sampler.model_copy(update={"tolerance": TOLERANCES[sampler.method]})
+        sampler = sampler.model_copy(update={"tolerance": sampler.default_tolerance})
     directory = Path(os.path.abspath(analysis.output.directory or Path("runs") / name))
     output = analysis.output.model_copy(update={"directory": directory})
     if model.markers and output.save_marker_draws is None:

@@ -218,10 +218,16 @@ RULES: dict[str, tuple[Rule | Clash, ...]] = {
              "engine: pcg, or method: blup or reml"),
         Rule("threads", lambda s: s.engine in ("pcg", "marginal") and s.has_several_threads, _ONE_THREAD),
         Clash("preconditioner", ANY, "method", ("gibbs", "reml"), "auto, or method: blup"),
-        Clash("pev_samples", ANY, "method", ("reml",), "method: blup", ", which computes every PEV"),
+        Rule("pev_samples", lambda s: s.pev_samples is not None and s.method == "reml" and not s.is_sampled_reml,
+             "found {s.pev_samples}, which cannot be combined with method: reml, which computes every PEV; needed "
+             "engine: pcg, or method: blup"),
+        Rule("reml_samples",
+             lambda s: s.reml_samples != type(s).model_fields["reml_samples"].default and not s.is_sampled_reml,
+             "found {s.reml_samples}, which is for method: reml with engine: pcg; got method: {s.method} with engine: "
+             "{s.engine}"),
         Clash("pev_samples", ANY, "method", ("gibbs",), "method: blup", ", whose draws know every PEV"),
-        # REML and the marginal engine factorise the equations on the CPU, in double precision
-        Clash("engine", ANY, "method", ("reml",), "auto"),
+        # REML and the marginal engine solve the equations on the CPU, in double precision
+        Clash("engine", ("serial", "hybrid", "structured", "marginal"), "method", ("reml",), "auto or pcg"),
         Clash("precision", ("single",), "method", ("reml",), "double"),
         Clash("device", ("gpu",), "method", ("reml",), "cpu or auto"),
         Clash("precision", ("single",), "sampling_engine", ("marginal",), "double"),

@@ -39,6 +39,7 @@ from mmgibbs.config.text import is_nothing
 # save a quarter to two fifths of the iterations and leave 5e-4 and 3e-3, which a long chain begins to see.
 # For reml the distance to the maximum, in standard errors of the estimates.
 TOLERANCES = {"blup": 1e-12, "gibbs": 1e-8, "reml": 1e-5}  # by method
+TOLERANCE_OF_SAMPLED_REML = 0.03  # with engine pcg: far below the Monte Carlo error, 0.1 with 100 samples
 SavedLevels = tuple[str, ...] | dict[str, tuple[str, ...] | None]  # terms; or term -> ids, None: every level
 MARKER_DRAWS = 200  # of SNP effects: 40 MB for 50,000 SNPs; at least half of them are kept, see posterior/thinned.py
 TEN_MINUTES = Interval(10.0, "minutes")
@@ -124,7 +125,8 @@ class Sampler(Section):
 
     engine: Choice[Literal["auto", "serial", "hybrid", "structured", "pcg", "marginal"]] = "auto"
     """What draws effects and variances; auto: what is estimated, from counts alone, to give most effective draws a
-    second: serial, structured or marginal."""
+    second: serial, structured or marginal. With method: reml, pcg estimates by Monte Carlo, for equations that are too
+    many for a factor."""
 
     partition: Choice[Literal["auto", "effect", "equal", "colour"]] = "auto"
     """How equations are put into blocks; auto: what suits the engine best."""
@@ -156,7 +158,7 @@ class Sampler(Section):
 
     tolerance: Fraction | None = None
     """Largest error that may remain. Default: 1e-8 posterior standard deviations for engine pcg, a relative residual
-    of 1e-12 for blup, 1e-5 standard errors for reml."""
+    of 1e-12 for blup, 1e-5 standard errors for reml, 0.03 for reml with engine pcg."""
 
     preconditioner: Choice[Literal["auto", "absorption", "blocks"]] = "auto"
     """What makes the iteration of blup converge. absorption: animals without progeny are absorbed into their parents
@@ -164,12 +166,16 @@ class Sampler(Section):
     absorption where the effects allow it."""
 
     pev_limit: Auto[Annotated[int, Field(ge=0), WHOLE]] = None
-    """Equations up to which blup computes prediction error variances; auto: where that is estimated to take minutes at
-    most, mostly up to several hundred thousand equations. Default: auto."""
+    """Equations up to which blup, or reml with engine pcg, computes prediction error variances; auto: where that is
+    estimated to take minutes at most, mostly up to several hundred thousand equations. Default: auto."""
 
     pev_samples: Annotated[int, Field(ge=20), WHOLE] | None = None
-    """Where blup does not compute prediction error variances (pev_limit): the number of samples from which it estimates
-    them, each with its standard error. Default: none, and they are blank."""
+    """Where blup, or reml with engine pcg, does not compute prediction error variances (pev_limit): the number of
+    samples from which it estimates them, each with its standard error. Default: none, and they are blank."""
+
+    reml_samples: Annotated[int, Field(ge=10), WHOLE] = 100
+    """Simulated data sets from which reml with engine pcg estimates its traces. The Monte Carlo error of an estimate is
+    about its standard error divided by the square root of this number: a tenth of it for 100."""
 
     max_iterations: Count = 100
     """Largest number of iterations of reml."""
@@ -182,6 +188,16 @@ class Sampler(Section):
     @property
     def most_sweeps(self) -> int:
         return self.burn_in + self.most_samples
+
+    @property
+    def is_sampled_reml(self) -> bool:
+        """REML by Monte Carlo."""
+        return self.method == "reml" and self.engine == "pcg"
+
+    @property
+    def default_tolerance(self) -> float:
+        """Where the analysis gives none."""
+        return TOLERANCE_OF_SAMPLED_REML if self.is_sampled_reml else TOLERANCES[self.method]
 
     @property
     def has_several_threads(self) -> bool:

@@ -47,6 +47,7 @@ MARGINAL = 29  # variances of the mixed model with the location effects integrat
 PREDICTION_ERROR = 30  # prediction errors at known variances
 STRUCTURE = 31  # parameters of structured covariance matrices: seeds of a generator
 CORRELATION = 32  # parameters of relationships, such as correlations of neighbouring plots
+SIMULATED_RECORD = 33  # records simulated from the model, for REML by Monte Carlo
 MARKER_SHARE_STEP = 40  # Metropolis steps of the shares of classes of SNPs
 
 MAX_TERM = (1 << 24) - 1

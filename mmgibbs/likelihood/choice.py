@@ -14,7 +14,7 @@ from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
 from mmgibbs.models.design import Design
 
 POINTS = 8.0  # at which an iteration evaluates a likelihood
-SOLUTION = "a machine with more memory, or sampler.method: gibbs"
+SOLUTION = "sampler.engine: pcg (REML by Monte Carlo), a machine with more memory, or sampler.method: gibbs"
 
 
 def restricted_likelihood(

@@ -24,6 +24,7 @@ from mmgibbs.reml.elements import Elements, MatrixBlock, free_elements, starting
 from mmgibbs.reml.finer_units import maximise_in_fitting_units
 from mmgibbs.reml.information import Criteria
 from mmgibbs.reml.maximise import Maximum
+from mmgibbs.reml.quadratic import Quadratic
 from mmgibbs.reml.structured import (
     StructuredElements,
     StructuredMaximum,
@@ -53,7 +54,7 @@ class Estimates:
     covariance: np.ndarray  # (p, p) of the free elements, inverse average information; 0 where the boundary holds them
     undetermined: np.ndarray  # (p, u) directions of which the data say nothing
     on_boundary: bool  # a matrix is
-    criteria: Criteria
+    criteria: Criteria | None  # None: the likelihood is known by its sampled score alone
     solutions: list[np.ndarray]  # (q, k) per term, on the user's scale
     sd: list[np.ndarray]  # (q, k) sqrt of PEV and of sampling variances
     facts: dict  # for run.json
@@ -62,6 +63,7 @@ class Estimates:
     undetermined_words: tuple[str, ...]  # of `undetermined`
     at_bound: np.ndarray | None = None  # (p,) bool: parameters of structures at their bounds
     correlations: CorrelationEstimates | None = None  # parameters of relationships, where there are some
+    monte_carlo: np.ndarray | None = None  # (p, p) covariance of the estimates by Monte Carlo, given the records
 
 
 def estimate(
@@ -133,7 +135,7 @@ def estimate(
             *(_rounded_words(maximum, tolerance) if maximum.converged else ()),
             *(() if correlations is None else correlations.words),
         ),
-        tuple(undetermined_words(maximum, elements, design)) if maximum.converged else (),
+        tuple(undetermined_words(about, elements, design)) if maximum.converged else (),
         correlations=correlations,
     )
 
@@ -251,10 +253,10 @@ def boundary_words(elements: Elements, closed: Closed, design: Design) -> str:
     )
 
 
-def undetermined_words(maximum: Maximum, elements: Elements, design: Design) -> list[str]:
+def undetermined_words(about: Quadratic, elements: Elements, design: Design) -> list[str]:
     """Which variances the data determine in combination alone, as those of two effects with the same levels; or one of
     which they say nothing, as that of an effect whose levels fixed effects hold too."""
-    involved = (maximum.quadratic.undetermined**2).max(axis=1, initial=0.0) > 1e-3
+    involved = (about.undetermined**2).max(axis=1, initial=0.0) > 1e-3
     if not involved.any():
         return []
     names: list[str] = []

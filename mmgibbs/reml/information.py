@@ -15,12 +15,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmgibbs.likelihood.base import Likelihood, LikelihoodPoint, Place
+from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.reml.elements import Elements, MatrixBlock
 
 
 def gradient(point: LikelihoodPoint, elements: Elements) -> np.ndarray:
     """(p,) d log p / d psi"""
-    blocks = [b.extract(point.derivatives) for b in elements.blocks]
+    return differentiate_elements(point.derivatives, elements)
+
+
+def differentiate_elements(derivatives: Variances, elements: Elements) -> np.ndarray:
+    """(p,) derivatives by the free elements, of those by whole matrices: d log p = tr(D dG)."""
+    blocks = [b.extract(derivatives) for b in elements.blocks]
     return np.array([(1.0 if i == j else 2.0) * blocks[b][i, j] for b, i, j in elements.elements])
 
 

@@ -55,6 +55,8 @@ def likelihood_ratio(a: Finished, b: Finished) -> LikelihoodRatio | str | None:
     """The test; why there is none, in words; None where not both runs are REML."""
     if a.record.get("method") != "reml" or b.record.get("method") != "reml":
         return None
+    if any("log_likelihood" not in run.record for run in (a, b)):
+        return "no test: REML by Monte Carlo (sampler.engine: pcg) does not compute the likelihood"
     reason = _not_comparable(a.record, b.record)
     if reason:
         return reason

@@ -440,6 +440,9 @@ def interweaved_words(terms: Sequence[str]) -> str:
 
 def reml_words(record: dict) -> str:
     """What REML reached."""
+    if "log_likelihood" not in record:
+        iterations = counted(record["iterations"], "iteration")
+        return f"REML by Monte Carlo: {counted(record['samples'], 'sample')}, {iterations}"
     likelihood, aic, bic = number(record["log_likelihood"], 3), number(record["aic"], 1), number(record["bic"], 1)
     return f"REML: log likelihood {likelihood}, AIC {aic}, BIC {bic}, {counted(record['iterations'], 'iteration')}"
 

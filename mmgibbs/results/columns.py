@@ -24,7 +24,7 @@ _SUMMARY = {
     "mean": "posterior mean; with method reml the estimate",
     "median": "posterior median",
     "sd": "posterior standard deviation; with method reml the standard error",
-    "mcse": "Monte Carlo standard error of the mean",
+    "mcse": "Monte Carlo standard error of the mean; with method reml and engine pcg that of the estimate",
     "ess_bulk": "effective sample size for the centre of the distribution",
     "ess_tail": "effective sample size for its tails",
     "rhat": "R-hat, rank-normalised: compares the chains; if it is above 1.05 the chains do not agree yet",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,11 +15,13 @@ from mmgibbs.build.pev_samples import PevSamples, shares_of_variance, words_of_s
 from mmgibbs.build.predictive import extreme_levels, liability_facts
 from mmgibbs.build.targets import StoppingRule, stopping_rule
 from mmgibbs.config import Analysis
+from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.engines.direct.standard_errors import MONTE_CARLO, MOST_EQUATIONS
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
 from mmgibbs.errors import ModelError, Stopped
+from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.machine.signals import StopSignals
 from mmgibbs.machine.speed import describe_duration, estimate_seconds
 from mmgibbs.machine.threads import cores
@@ -69,6 +71,8 @@ class MixedModelProblem:
             match self.analysis.sampler.method:
                 case "blup":
                     estimates = self._blup(folder, console, executor)
+                case "reml" if self.analysis.sampler.is_sampled_reml:
+                    estimates = self._sampled_reml(folder, console, executor)
                 case "reml":
                     estimates = self._reml(folder, console, executor)
                 case _:
@@ -195,12 +199,29 @@ class MixedModelProblem:
     # BLUP
 
     def _blup(self, folder: RunFolder, console: Console, executor: Executor) -> PosteriorEstimates:
-        """By PCG at the given variances; PEV by a selected inverse where the equations are few enough."""
-        from mmgibbs.engines.pcg.prediction_errors import prior_diagonals  # late: REML has no use for PCG
+        """By PCG at the given variances."""
         from mmgibbs.sampler.covariances import starting_matrices
 
+        model = self.assembled.model
+        given = Variances([None if c is None else c.start for c in model.covariances], model.residual.start)
+        fixed = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
+        tolerance = self.analysis.sampler.default_tolerance
+        return self._solve_at(given, fixed, self.analysis.sampler.tolerance or tolerance, folder, console, executor)
+
+    def _solve_at(
+        self,
+        variances: Variances,
+        matrices: dict[str, np.ndarray],
+        tolerance: float,
+        folder: RunFolder,
+        console: Console,
+        executor: Executor,
+    ) -> PosteriorEstimates:
+        """By PCG at known variances; PEV by a selected inverse where the equations are few enough."""
+        from mmgibbs.engines.pcg.prediction_errors import prior_diagonals  # late: REML has no use for PCG
+
         model, s, equations = self.assembled.model, self.analysis.sampler, self.equations
-        G, R = [None if c is None else c.start for c in model.covariances], model.residual.start
+        G, R = variances
         if equations.real != np.float64:
             equations = structured_equations(model.design, equations.partition)
         threads, sampled = s.threads or cores(), None
@@ -209,7 +230,7 @@ class MixedModelProblem:
             sampled = PevSamples(s.pev_samples, s.seed, diagonals)
         tell = console.say if executor.max_local_calls else None  # on other machines nobody hears it
         shared = equations, G, R
-        calls: list[tuple] = [(s.tolerance, threads, s.preconditioner, tell)]
+        calls: list[tuple] = [(tolerance, threads, s.preconditioner, tell)]
         (solution,) = executor.each(solve_equations, shared, calls, ["solving"])
         console.say(
             f"PCG: {solution.iterations} iterations ({solution.preconditioned_by}), relative residual "
@@ -226,10 +247,9 @@ class MixedModelProblem:
             **executor.facts,
         }
         theta = model.design.to_original_scale(solution.theta)
-        fixed = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
         n, limit = equations.n_equations, MOST_EQUATIONS if s.pev_limit is None else s.pev_limit
         if sampled is not None or EARLY_FROM_EQUATIONS <= n <= limit:
-            self._keep_solutions(folder, PosteriorEstimates(PooledMoments.exact(theta, None), fixed, facts))
+            self._keep_solutions(folder, PosteriorEstimates(PooledMoments.exact(theta, None), matrices, facts))
         calls = [(s.pev_limit, threads, sampled, s.preconditioner, tell, solution.iterations)]
         ((sd, blank, by_samples),) = executor.each(errors_of_solutions, shared, calls, ["prediction error variances"])
         notes = [] if blank is None else [f"PEV and reliability are blank: {blank} {MONTE_CARLO}"]
@@ -238,7 +258,7 @@ class MixedModelProblem:
             facts["monte_carlo_pev"] = {"samples": by_samples.samples, "because": blank, "errors": errors}
             notes = [words_of_samples(by_samples, str(blank), errors)]
         console.say_all(notes)
-        return PosteriorEstimates(PooledMoments.exact(theta, sd), fixed, facts, notes=notes, pev=by_samples)
+        return PosteriorEstimates(PooledMoments.exact(theta, sd), matrices, facts, notes=notes, pev=by_samples)
 
     def _keep_solutions(self, folder: RunFolder, estimates: PosteriorEstimates) -> None:
         """Write what is solved before the errors of it are computed, which may take far longer."""
@@ -274,6 +294,35 @@ class MixedModelProblem:
         )
         console.say_all(fitted.notes)
         return result
+
+    def _sampled_reml(self, folder: RunFolder, console: Console, executor: Executor) -> PosteriorEstimates:
+        """Variances by REML with traces by Monte Carlo, and BLUP at them."""
+        from mmgibbs.reml.monte_carlo.estimate import SampledSettings, estimate_sampled  # late: exact REML has no use
+        from mmgibbs.runs.sampled_reml import SampledRemlWatch, describe_sampled, stopped_sampled_words
+
+        model, s = self.assembled.model, self.analysis.sampler
+        assert s.tolerance is not None, "a complete analysis has one"
+        watch = SampledRemlWatch(folder, console.say if executor.max_local_calls else None)
+        settings = SampledSettings(s.reml_samples, s.seed, s.threads or cores(), s.tolerance, s.max_iterations)
+        shared = (self.equations, model.covariances, model.residual)
+        call = (settings, watch if executor.max_local_calls else None, watch.state)
+        with StopSignals(watch.ask_to_stop) as stop:
+            ((fitted,),) = (executor.each(estimate_sampled, shared, [call], ["estimating"]),)
+        matrices = draws_by_name(fitted, [fitted.vector], bool(model.residual.classes))
+        facts = {"method": "reml", "engine": "pcg", **fitted.facts, **executor.facts}
+        warnings = [*fitted.warnings, *(() if self.assembled.undetermined else fitted.undetermined_words)]
+        known = {"estimates": fitted, "warnings": warnings}
+        if stop.signal is not None and fitted.facts["stopped"]:
+            moments = PooledMoments.exact(fitted.solutions, None)
+            result = PosteriorEstimates(moments, matrices, facts, notes=list(fitted.notes), **known)
+            said = stopped_sampled_words(stop.signal, fitted)
+            folder.write_unfinished(self.tables(result), self.record(result, {}), said)
+            raise Stopped(stop.signal, said)
+        console.say(describe_sampled(fitted))
+        console.say_all(fitted.notes)
+        solved = self._solve_at(fitted.variances, matrices, TOLERANCES["blup"], folder, console, executor)
+        of_solutions = solved.facts | {"solution_iterations": solved.facts["iterations"]}
+        return replace(solved, facts=of_solutions | facts, notes=[*fitted.notes, *solved.notes], **known)
 
     # Results
 

@@ -41,7 +41,7 @@ def matrices_by_name(variances: list[Variances], classes: bool) -> dict[str, np.
 
 
 def estimates_table(estimates: Estimates, assembled: Assembled) -> dict[str, np.ndarray]:
-    """The columns of a summary: estimates as mean, standard errors as sd, the rest NaN.
+    """The columns of a summary: estimates as mean, standard errors as sd, Monte Carlo errors as mcse, the rest NaN.
 
     Standard errors by the delta method, se(f) = sqrt(J V J') with J = df/dpsi; NaN where the boundary or the data leave
     none: on the boundary a variance is FLOOR units, and what is proportional to it has FLOOR times the error of the
@@ -66,6 +66,9 @@ def estimates_table(estimates: Estimates, assembled: Assembled) -> dict[str, np.
     table = {name: np.full(len(held), np.nan) for name in COLUMNS}
     table["mean"] = np.array([float(draws[0, 0]) for draws in named.draws.values()])
     table["sd"] = np.where(held, 0.0, errors)
+    if estimates.monte_carlo is not None:
+        of_monte_carlo = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", J, estimates.monte_carlo, J), 0.0))
+        table["mcse"] = np.where(held | np.isnan(errors), np.nan, of_monte_carlo)
     return {"parameter": np.array(list(named.draws), dtype=object)} | table
 
 
@@ -122,6 +125,7 @@ def _correlation_errors(estimates: Estimates, assembled: Assembled) -> dict[str,
 # ------------------------------------------------------------------------------------------------ the iteration
 
 STATE = "reml"  # name of the checkpoint
+SLOW_STEP_SECONDS = 1800.0  # from which REML by Monte Carlo is worth trying
 
 
 class RemlWatch:
@@ -146,6 +150,8 @@ class RemlWatch:
         if self._tell is not None:
             duration = describe_duration(estimate_seconds(operations))
             self._tell(f"REML: {description}{duration}{f' {step}' if duration else ''}")
+            if estimate_seconds(operations) > SLOW_STEP_SECONDS:
+                self._tell("REML: sampler.engine: pcg estimates by Monte Carlo, which is faster for so many equations")
 
     def __call__(self, iteration: int, point: LikelihoodPoint, distance: float) -> bool:
         """After each iteration: whether to stop."""
@@ -166,9 +172,10 @@ class RemlWatch:
 
 def stopped_words(number: int, estimates: Estimates) -> str:
     """What is written where a signal ended the iteration."""
-    distance = estimates.facts["distance_to_maximum"]
+    distance, criteria = estimates.facts["distance_to_maximum"], estimates.criteria
+    assert criteria is not None, "exact REML has a likelihood"
     return (
         f"REML was stopped by {signal.Signals(number).name} at a log likelihood of "
-        f"{estimates.criteria.log_likelihood:.4f}: estimates and solutions are those of the best point so far, about "
+        f"{criteria.log_likelihood:.4f}: estimates and solutions are those of the best point so far, about "
         f"{distance:.1e} standard errors from the maximum"
     )

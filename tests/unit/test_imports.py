@@ -33,7 +33,7 @@ PACKAGES = {
     },  # of the engines, their contract alone: see SAMPLER_SEES
     "regressions": {"draws", "machine", "posterior", "sampler"},  # of the sampler, the loop alone: see REGRESSIONS_SEE
     "data": {"config", "genotypes", "models", "pedigree"},
-    "reml": {"cholesky", "likelihood", "engines", "models", "machine"},
+    "reml": {"cholesky", "likelihood", "engines", "equations", "models", "draws", "machine"},
     "results": {"posterior", "data", "models", "machine", "pedigree"},
     "report": {"results", "data"},
 }

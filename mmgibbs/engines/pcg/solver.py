@@ -27,7 +27,11 @@ from mmgibbs.equations.records import add_matvec, add_transpose_matvec, weigh
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import ALONE, Threads, blas_threads
+from mmgibbs.models.design import Design
 from pedigree.kernels import kernel
+
+VECTORS_PER_COLUMN = 10  # of the length of theta, that a right-hand side takes while it is solved for
+RECORDS_PER_COLUMN = 4  # of the size of y
 
 Operator = Callable[[np.ndarray], np.ndarray]
 PRECONDITIONERS = ("absorption", "blocks")  # of BLUP; `auto` is absorption where the terms fit
@@ -75,6 +79,11 @@ class Columns(NamedTuple):
     iterations: np.ndarray  # (m,) int64
     error: np.ndarray  # (m,) what is left of it, in posterior standard deviations (see solve_columns)
     relative_residual: np.ndarray  # (m,) |b - C x| / |b|
+
+
+def bytes_per_column(design: Design) -> int:
+    """That each of several right-hand sides takes while it is solved for."""
+    return 8 * (VECTORS_PER_COLUMN * design.n_effects + RECORDS_PER_COLUMN * design.y.size)
 
 
 class PcgSolver:
@@ -264,27 +273,30 @@ class PcgSolver:
     def iteration_limit(self) -> int:
         return max(2000, min(int(self.bounds[-1]) * 10, 20000))
 
-    def solve_columns(self, b: np.ndarray, start: np.ndarray, tolerance: float) -> Columns:
+    def solve_columns(self, b: np.ndarray, start: np.ndarray, tolerance: float, relative: bool = False) -> Columns:
         """x with C x_j = b_j for all columns of b (N, m) at once, from `start` (N, m).
 
         Stops where r' M r <= tolerance^2 N, r = b - C x, M the preconditioner, N the equations in force. The posterior
         deviation of a draw has d' C d of about N: so the error left is `tolerance` posterior standard deviations, root
-        mean square, in the norm of the preconditioner. Raises ModelError where the iteration does not get there.
+        mean square, in the norm of the preconditioner. relative: where r' M r <= tolerance^2 b' M b instead, for b that
+        are not of the size of a draw's. Raises ModelError where the iteration does not get there.
         Threads share out the columns: what is found for one does not depend on the others.
         """
         n = max(1, self.equations.n_equations)
-        wanted = tolerance**2 * n
+        size = column_products(b, self.precondition(b)) if relative else np.full(b.shape[1], float(n))
+        wanted = tolerance**2 * size
         parts = np.array_split(np.arange(b.shape[1]), max(1, min(self.threads.count, b.shape[1])))
         results: list = [None] * len(parts)
 
         def solve_group(i: int) -> None:
             rhs, at = (np.ascontiguousarray(a[:, parts[i]]) for a in (b, start))
-            results[i] = conjugate_gradients(self.times, self.precondition, rhs, at, wanted, self.iteration_limit)
+            limit = self.iteration_limit
+            results[i] = conjugate_gradients(self.times, self.precondition, rhs, at, wanted[parts[i]], limit)
 
         self.threads([partial(solve_group, i) for i in range(len(parts))])
         x, residual = (np.concatenate([f[i] for f in results], axis=1) for i in (0, 1))
         residual_norms, iterations = (np.concatenate([f[i] for f in results]) for i in (2, 3))
-        error = np.sqrt(residual_norms / n)
+        error = np.sqrt(residual_norms / np.where(size > 0, size, 1.0))
         if not np.all(residual_norms <= wanted):
             raise ModelError(
                 f"PCG stopped after {iterations.max()} iterations at an error of {error.max():.1e} "
@@ -311,11 +323,16 @@ def _columns(x: np.ndarray) -> np.ndarray:
 
 
 def conjugate_gradients(
-    times: Operator, precondition: Operator, b: np.ndarray, start: np.ndarray, wanted: float, limit: int
+    times: Operator,
+    precondition: Operator,
+    b: np.ndarray,
+    start: np.ndarray,
+    wanted: np.ndarray,
+    limit: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Solve C x_j = b_j for the columns of b (N, m), each by its own conjugate gradients, all in the same passes.
 
-    A column that has reached r' M r <= wanted rests while the others continue. Returns x (N, m), r (N, m), r' M r
+    A column that has reached r' M r <= wanted (m,) rests while the others continue. Returns x (N, m), r (N, m), r' M r
     (m,) and the iterations (m,) of each. Hestenes & Stiefel (1952).
     """
     x = np.array(start, dtype=np.float64)

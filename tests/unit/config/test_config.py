@@ -155,6 +155,7 @@ def test_every_default(tmp_path, monkeypatch):
             "preconditioner": "auto",
             "pev_limit": None,
             "pev_samples": None,
+            "reml_samples": 100,
             "max_iterations": 100,
         },
         "output": {

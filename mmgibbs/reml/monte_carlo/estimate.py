@@ -1,0 +1,135 @@
+"""Estimates of the variances of a model by REML from sampled scores, with their standard and Monte Carlo errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.errors import ModelError
+from mmgibbs.machine.threads import Threads
+from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.design import Design
+from mmgibbs.models.residual import ResidualModel
+from mmgibbs.reml.elements import Units, free_elements, starting_variances
+from mmgibbs.reml.estimate import Estimates, boundary_words, undetermined_words
+from mmgibbs.reml.monte_carlo.maximise import IterationState, SampledMaximum, maximise_sampled
+from mmgibbs.reml.monte_carlo.score import SampledLikelihood, SampledPoint
+from mmgibbs.reml.units import model_units
+
+
+class SampledState(NamedTuple):
+    """What an iteration continues from."""
+
+    iteration: IterationState
+    starts: np.ndarray  # of the likelihood
+
+
+class SampledEstimateWatch(Protocol):
+    """Who follows the iteration."""
+
+    def begin(self, likelihood: SampledLikelihood) -> None:
+        """Before the first iteration."""
+
+    def __call__(self, iteration: int, point: SampledPoint, distance: float, following: IterationState) -> bool:
+        """After each iteration; following: what is evaluated next. Whether to stop."""
+
+
+class SampledSettings(NamedTuple):
+    """How the estimates are found."""
+
+    samples: int
+    seed: int
+    threads: int
+    tolerance: float  # distance to the maximum of the sampled score, in standard errors
+    max_iterations: int
+
+
+def estimate_sampled(
+    equations: StructuredEquations,
+    covariances: Sequence[CovarianceModel | None],
+    residual: ResidualModel,
+    settings: SampledSettings,
+    watch: SampledEstimateWatch | None = None,
+    state: SampledState | None = None,
+) -> Estimates:
+    """Where the iteration does not converge, its last point, and a warning of what may help.
+
+    equations: in double precision. state: of the run that is continued. The likelihood itself and the errors of
+    solutions are not computed.
+    """
+    design = equations.design
+    n_elements = len(free_elements(design, covariances, residual, _unit_scale(design)))
+    likelihood = SampledLikelihood(
+        equations, settings.samples, n_elements, settings.seed, settings.tolerance, Threads(settings.threads)
+    )
+    if likelihood.freedom < 1:
+        raise ModelError(
+            f"sampler.method: reml needs more observations than fixed effects; got {likelihood.n_observations:,} "
+            f"observations and {likelihood.n_fixed:,} fixed effects that can be estimated"
+        )
+    if watch is not None:
+        watch.begin(likelihood)
+    elements = free_elements(design, covariances, residual, model_units(likelihood))
+    if state is not None:
+        likelihood.starts[:] = state.starts
+    maximum = maximise_sampled(
+        likelihood,
+        elements,
+        starting_variances(covariances, residual),
+        settings.tolerance,
+        settings.max_iterations,
+        watch,
+        None if state is None else state.iteration,
+    )
+    about, point, scale = maximum.quadratic, maximum.point, elements.scale
+    return Estimates(
+        point.variances,
+        elements,
+        elements.vector(point.variances),
+        about.covariance * scale[:, None] * scale,
+        about.undetermined,
+        bool(about.closed),
+        None,
+        design.to_original_scale(point.solutions),
+        [],
+        _facts(maximum, likelihood, len(about.open.T)),
+        tuple(boundary_words(elements, c, design) for c in about.closed),
+        () if maximum.converged or maximum.stopped else (_not_converged(maximum, settings),),
+        tuple(undetermined_words(about, elements, design)) if maximum.converged else (),
+        monte_carlo=maximum.monte_carlo_covariance(elements) * scale[:, None] * scale,
+    )
+
+
+def _unit_scale(design: Design) -> Units:
+    G = [np.ones(t.n_components) if t.kind == "random" else None for t in design.terms]
+    return Units(G, np.ones((max(1, len(design.residual_classes)), design.n_traits)))
+
+
+def _facts(maximum: SampledMaximum, likelihood: SampledLikelihood, n_estimated: int) -> dict:
+    return {
+        "estimated_elements": n_estimated,
+        "degrees_of_freedom": likelihood.freedom,
+        "converged": maximum.converged,
+        "iterations": maximum.iterations,
+        "samples": maximum.point.n_samples,
+        "distance_to_maximum": maximum.distance,
+        "distances_to_maximum": list(maximum.distances),
+        "stopped": maximum.stopped,
+        "likelihood": "monte_carlo",
+        "estimated_bytes": likelihood.bytes,
+    }
+
+
+def _not_converged(maximum: SampledMaximum, settings: SampledSettings) -> str:
+    samples = maximum.point.n_samples
+    iterations = f"{maximum.iterations} iteration{'' if maximum.iterations == 1 else 's'}"
+    of_few = "" if samples == settings.samples else f" of {samples} samples in place of {settings.samples}"
+    return (
+        f"REML has not converged after {iterations}: the estimates are about {maximum.distance:.1e} standard errors "
+        f"from the maximum{of_few}, expected {settings.tolerance:.1e} (sampler.tolerance); try more iterations "
+        f"(sampler.max_iterations, now {settings.max_iterations}), other starts (variances.*.start), or a model with "
+        "fewer variances"
+    )

@@ -1,0 +1,128 @@
+"""The maximum of the restricted likelihood where only its sampled score is known.
+
+The iteration begins with FIRST_SAMPLES samples. Once the distance to their maximum, in standard errors, is within the
+noise of so few samples, sqrt(p / samples), it goes on with all of them. It has converged where the distance is at most
+`tolerance`. Samples are the same in every iteration, so there is one point to converge to.
+
+A step is AI^-1 g if that leaves the matrices positive definite, otherwise one of factors (quadratic.py). The likelihood
+has no value here that a step could be judged by, but its slope along the step d has: at the maximum of the line it is
+0. Where the slope has turned to less than -OVERSHOT of what it was, the step was too long, and the iteration goes back
+to where a straight line through both slopes is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.reml.boundary import lowered, raised, stays_inside
+from mmgibbs.reml.elements import Elements
+from mmgibbs.reml.information import differentiate_elements, gradient
+from mmgibbs.reml.monte_carlo.score import SampledLikelihood, SampledPoint
+from mmgibbs.reml.quadratic import Quadratic, factor_step, quadratic
+
+FIRST_SAMPLES = 8
+OVERSHOT = 0.5  # of the slope at the beginning of a step
+SHORTEST, LONGEST = 0.1, 0.7  # share of a step that is kept where it was too long
+SHORTENED = 0.25  # share that is kept where the equations cannot be solved at its end
+
+
+@dataclass(frozen=True)
+class IterationState:
+    """Where an iteration evaluates next: a run that is continued has the same bits from here on."""
+
+    iteration: int
+    n_samples: int
+    vector: np.ndarray  # (p,) the elements there
+    base: np.ndarray  # (p,) where the step to there began; the same without a step
+    slope: float  # of the log likelihood along the step at its beginning
+
+
+@dataclass(frozen=True)
+class SampledMaximum:
+    """Where the iteration ended."""
+
+    point: SampledPoint
+    quadratic: Quadratic
+    distance: float  # to the maximum of the sampled score, in standard errors
+    converged: bool
+    iterations: int
+    distances: tuple[float, ...]  # after each iteration
+    stopped: bool = False  # because `watch` asked for it
+
+    def monte_carlo_covariance(self, elements: Elements) -> np.ndarray:
+        """(p, p) of the estimates given the records, in scaled elements: AI^-1 Var(score) AI^-1."""
+        scores = (
+            np.array([differentiate_elements(sample, elements) for sample in self.point.of_samples]) * elements.scale
+        )
+        inverse = self.quadratic.covariance
+        return np.asarray(inverse @ np.atleast_2d(np.cov(scores, rowvar=False)) @ inverse / len(scores))
+
+
+# iteration, where it is, distance in standard errors, what comes next -> to stop there
+SampledWatch = Callable[[int, SampledPoint, float, IterationState], bool]
+
+
+def maximise_sampled(
+    likelihood: SampledLikelihood,
+    elements: Elements,
+    start: Variances,
+    tolerance: float,
+    max_iterations: int,
+    watch: SampledWatch | None = None,
+    state: IterationState | None = None,
+) -> SampledMaximum:
+    """From `start`, or from the state of a run that is continued; ModelError where C cannot be solved there."""
+    at = raised(elements, lowered(elements, start))
+    if state is None:
+        vector = elements.vector(at)
+        state = IterationState(0, min(FIRST_SAMPLES, likelihood.most_samples), vector, vector, 0.0)
+    distances: list[float] = []
+    while True:
+        likelihood.n_samples = state.n_samples
+        step = state.vector - state.base
+        try:
+            point = likelihood.evaluate(elements.variances(state.vector, at))
+            about = quadratic(point, elements)
+        except ModelError:
+            if not step.any():
+                raise
+            state = replace(state, vector=state.base + SHORTENED * step, iteration=state.iteration + 1)
+            continue
+        step_of_factors, rise = factor_step(elements, point.variances, point.derivatives, about, 0.0)
+        distance = float(np.sqrt(2.0 * rise))
+        distances.append(distance)
+        converged = distance <= tolerance and state.n_samples == likelihood.most_samples
+        following = _following(state, about, elements, point, step_of_factors, distance, likelihood.most_samples)
+        stopped = watch is not None and watch(state.iteration, point, distance, following)
+        if converged or stopped or state.iteration >= max_iterations:
+            return SampledMaximum(point, about, distance, converged, state.iteration, tuple(distances), stopped)
+        state = following
+
+
+def _following(
+    state: IterationState,
+    about: Quadratic,
+    elements: Elements,
+    point: SampledPoint,
+    step_of_factors: Variances,
+    distance: float,
+    most_samples: int,
+) -> IterationState:
+    """Back along the step where it was too long, otherwise the next step, with all samples once it is near."""
+    step = state.vector - state.base
+    slope = float(gradient(point, elements) @ step)
+    if step.any() and state.slope > 0 and slope < -OVERSHOT * state.slope:
+        share = min(max(state.slope / (state.slope - slope), SHORTEST), LONGEST)
+        return replace(state, iteration=state.iteration + 1, vector=state.base + share * step)
+    full = state.vector + about.step * elements.scale
+    is_inside = not about.undetermined.size and stays_inside(elements, full, point.variances)
+    vector = full if is_inside else elements.vector(step_of_factors)
+    is_near = distance <= np.sqrt(len(elements) / state.n_samples)
+    n_samples = most_samples if is_near else state.n_samples
+    slope = float(gradient(point, elements) @ (vector - state.vector))
+    return IterationState(state.iteration + 1, n_samples, vector, state.vector, slope)
