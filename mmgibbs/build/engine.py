@@ -94,6 +94,13 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
             f"variances.{structured[0]}.structure: cannot be combined with correlations of its relationship that are "
             "estimated; needed structure: full or diagonal, or known correlations (rho, and fixed: true)"
         )
+    if gpu and correlated:
+        raise ConfigError(
+            f"sampler.device: found gpu, which cannot be combined with correlations that are estimated ({correlated}); "
+            "needed cpu or auto, or known correlations (rho, and fixed: true)"
+        )
+    if gpu and refused:
+        raise ConfigError(f"sampler.device: found gpu, which cannot be combined with {refused}")
     if correlated and sampler.method == "gibbs" and comparison.name != "serial":
         raise ConfigError(
             f"sampler.engine: found {comparison.name}, which cannot be combined with correlations that are estimated "

@@ -229,9 +229,9 @@ RULES: dict[str, tuple[Rule | Clash, ...]] = {
         # REML and the marginal engine solve the equations on the CPU, in double precision
         Clash("engine", ("serial", "hybrid", "structured", "marginal"), "method", ("reml",), "auto or pcg"),
         Clash("precision", ("single",), "method", ("reml",), "double"),
-        Clash("device", ("gpu",), "method", ("reml",), "cpu or auto"),
+        Clash("device", ("gpu",), "method", ("blup", "reml"), "cpu or auto"),
         Clash("precision", ("single",), "sampling_engine", ("marginal",), "double"),
-        Clash("device", ("gpu",), "sampling_engine", ("marginal",), "cpu"),
+        Clash("device", ("gpu",), "sampling_engine", ("marginal", "pcg"), "cpu"),
         Clash("interweave", (True,), "sampling_engine", ("marginal",), "auto"),
         Clash("engine", ("serial", "hybrid", "structured", "marginal"), "method", ("blup",), "pcg or auto"),
     ),

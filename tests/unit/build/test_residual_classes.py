@@ -201,7 +201,7 @@ def test_a_name_that_parameters_cannot_carry(folder):
 
 
 def test_a_gpu_is_refused(folder):
-    with pytest.raises(ConfigError, match="device gpu cannot be combined with residual classes"):
+    with pytest.raises(ConfigError, match="sampler.device: found gpu, which cannot be combined with residual classes"):
         check(analysis(sampler={"device": "gpu"}))
 
 

@@ -1,0 +1,273 @@
+"""`device: gpu` with every kind of model and option: it is accepted, or refused in one line that names the key.
+
+What an analysis can ask for is read from the registries and the schema, so that a kind which is new, and is neither
+accepted nor refused here, fails. A stand-in takes the place of CuPy: nothing is sampled.
+"""
+
+import typing
+
+import numpy as np
+import polars as pl
+import pytest
+
+import mmgibbs.build.engine
+from mmgibbs.config.relationships import KINDS
+from mmgibbs.config.sampling import Sampler
+from mmgibbs.config.structures import Structure
+from mmgibbs.config.traits import Trait
+from mmgibbs.errors import ConfigError, MmgibbsError
+from mmgibbs.regressions.arrays import gpu
+from mmgibbs.regressions.registry import plugin_names
+from mmgibbs.runs.run import check
+from mmgibbs.sampler.markers.priors import PRIORS
+
+N = 60
+
+
+def choices(section, key):
+    """The values of a key that takes words."""
+    found, waiting = set(), [section.model_fields[key].annotation]
+    while waiting:
+        hint = waiting.pop()
+        if typing.get_origin(hint) is typing.Literal:
+            found |= set(typing.get_args(hint))
+        else:
+            waiting += typing.get_args(hint)
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Records of 60 animals in 6 rows and 10 columns of plots, their pedigree, genotypes and a relationship file."""
+    path, rng = tmp_path_factory.mktemp("gpu"), np.random.default_rng(4)
+    animals = [f"a{i}" for i in range(N)]
+    parents = [("0", "0") if i < 12 else (f"a{i % 6}", f"a{6 + i % 5}") for i in range(N)]
+    y = rng.normal(10, 2, (N, 3))
+    columns = {
+        "animal": animals, "herd": [f"h{i % 4}" for i in range(N)], "age": rng.uniform(1, 9, N).round(2),
+        "row": [i // 10 for i in range(N)], "column": [i % 10 for i in range(N)], "gain": y[:, 0], "fat": y[:, 1],
+        "milk": y[:, 2], "ill": rng.integers(0, 2, N), "score": rng.integers(1, 4, N), "cases": rng.poisson(2, N),
+        "low": y[:, 0], "high": y[:, 0] + rng.integers(0, 2, N), "weight": rng.uniform(1, 2, N).round(3),
+        "pen": [f"p{i % 7}" for i in range(N)], "side": ["left", "right"] * (N // 2),
+    }  # fmt: skip
+    pl.DataFrame(columns).write_csv(path / "records.csv")
+    pedigree = {"animal": animals, "sire": [s for s, _ in parents], "dam": [d for _, d in parents]}
+    groups = [("g1" if i % 2 else "g2") if i < 12 else None for i in range(N)]
+    pl.DataFrame(pedigree | {"origin": groups, "selfings": [0] * N}).write_csv(path / "pedigree.csv")
+    snps = {f"s{j}": rng.integers(0, 3, N) for j in range(25)}
+    pl.DataFrame({"animal": animals} | snps).write_csv(path / "genotypes.csv")
+    (path / "inverse.txt").write_text("".join(f"p{i} p{i} {1 + i}\n" for i in range(7)))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def device(monkeypatch):
+    """A GPU that is there, and does nothing."""
+    arrays = type("Arrays", (), {"device": "gpu", "threads": None, "xp": np})
+    monkeypatch.setattr(mmgibbs.build.engine, "import_cupy", lambda: None)
+    monkeypatch.setattr(gpu, "Gpu", arrays)
+
+
+def analysis(folder, traits=("gain",), random=None, variances=None, sampler=None, data=None, **more):
+    """A model of gain with a herd and unrelated pens, changed."""
+    tables = {"phenotypes": str(folder / "records.csv"), "pedigree": str(folder / "pedigree.csv")}
+    return {
+        "name": "gpu",
+        "data": tables
+        | {name: str(folder / value) if "." in str(value) else value for name, value in (data or {}).items()},
+        "traits": traits if isinstance(traits, dict) else list(traits),
+        "model": {"fixed": {"herd": {}}, "random": {"pen": {}} if random is None else random} | more.pop("model", {}),
+        "variances": variances or {},
+        "sampler": {"chains": 1, "burn_in": 5, "samples": 20, "thin": 1, "device": "gpu"} | (sampler or {}),
+        "output": {"directory": "run"},
+    } | more
+
+
+ANIMAL = {"genetic": {"level": "animal", "relationship": "pedigree"}}
+GENOTYPES = {"genotypes": "genotypes.csv"}
+PAIR, TRIPLE = ("gain", "fat"), ("gain", "fat", "milk")
+of_kind = lambda kind, **keys: {"genetic": {"level": "animal", "relationship": {"kind": kind} | keys}}
+of_snps = lambda prior, **keys: {
+    "model": {"random": {}, "markers": {"snps": {"prior": prior} | keys}},
+    "data": GENOTYPES,
+}
+MARKERS = "sampler.device: found gpu, which cannot be combined with model.markers ('snps'); use engine: serial, or "
+DENSE = "relationships (model.random.genetic); use engine: serial, pcg, marginal, or structured on the CPU"
+NOT_NORMAL = "sampler.device: found gpu, which cannot be combined with trait 'TRAIT', which is not normal; use engine: "
+
+ACCEPTED = {
+    "relationship identity": {},
+    "relationship pedigree": {"random": ANIMAL},
+    "relationship file": {"random": {"pen": {"relationship": "inverse.txt"}}},
+    "relationship ar1, known": {
+        "random": {"field": {"relationship": {"kind": "ar1", "column": "column", "rho": 0.5, "fixed": True}}}
+    },
+    "selfing": {"random": of_kind("pedigree", selfing="selfings")},
+    "groups": {"random": ANIMAL, "data": {"groups": {"column": "origin", "effect": "random"}}},
+    "several traits": {"traits": TRIPLE, "random": ANIMAL},
+    "traits by environment": {"traits": {"gain": {"by": "side"}}},
+    "weights": {"data": {"weights": "weight"}},
+    "a random regression": {
+        "random": {"pens": {"effects": {"pen": {"level": "pen"}, "slope": {"level": "pen", "covariates": ["age"]}}}}
+    },
+    "structure full": {"traits": PAIR, "variances": {"pen": {"structure": "full"}}},
+    "structure diagonal": {"traits": PAIR, "variances": {"pen": {"structure": "diagonal"}}},
+    "structure factor_analytic": {"traits": TRIPLE, "variances": {"pen": {"structure": "factor_analytic"}}},
+    "structure compound_symmetry": {"traits": TRIPLE, "variances": {"pen": {"structure": "compound_symmetry"}}},
+    "structure ar1": {"traits": TRIPLE, "variances": {"pen": {"structure": "ar1"}}},
+    "structure antedependence": {"traits": TRIPLE, "variances": {"pen": {"structure": "antedependence"}}},
+    "prior half_t": {"variances": {"pen": {"prior": {"half_t": {"df": 2}}}}},
+    "prior inverse Wishart": {"variances": {"pen": {"prior": {"df": 5, "scale": 2}}}},
+    "known variances": {"variances": {"mode": "fixed", "pen": 1.0, "residual": 2.0}},
+    "residual classes, hybrid": {"variances": {"residual": {"by": "side"}}, "sampler": {"engine": "hybrid"}},
+    "moments": {"output": {"directory": "run", "moments": ["gain"]}},
+    "type normal": {"traits": {"gain": {"type": "normal"}}},
+    "engine auto": {"sampler": {"engine": "auto"}},
+    "engine structured": {"sampler": {"engine": "structured"}},
+    "engine hybrid": {"sampler": {"engine": "hybrid"}},
+    "method gibbs": {"sampler": {"method": "gibbs"}},
+    "update site": {"sampler": {"update": "site"}},
+    "update level": {"sampler": {"update": "level"}},
+    "partition auto": {"sampler": {"partition": "auto"}},
+    "partition colour": {"sampler": {"partition": "colour"}},
+    "partition equal, hybrid": {"sampler": {"partition": "equal", "engine": "hybrid"}},
+    "partition effect, hybrid": {"sampler": {"partition": "effect", "engine": "hybrid", "update": "site"}},
+    "precision single": {"sampler": {"precision": "single"}},
+    "precision double": {"sampler": {"precision": "double"}},
+    "interweave": {"sampler": {"interweave": True}},
+}
+REFUSED = {
+    "relationship ar1": (
+        {"random": {"field": {"relationship": {"kind": "ar1", "column": "column"}}}},
+        "sampler.device: found gpu, which cannot be combined with correlations that are estimated (model.random.field",
+    ),
+    "relationship genomic": ({"random": of_kind("genomic", blend=0.05), "data": GENOTYPES}, DENSE),
+    "relationship dominance": ({"random": of_kind("dominance"), "data": GENOTYPES}, DENSE),
+    "relationship single_step": ({"random": of_kind("single_step", blend=0.05), "data": GENOTYPES}, DENSE),
+    **{f"prior {prior}": (of_snps(prior), MARKERS) for prior in PRIORS},
+    "SNP effects of several traits": (of_snps("rr") | {"traits": PAIR}, MARKERS),
+    "SNP effects of all animals": (
+        {
+            "random": ANIMAL,
+            "data": GENOTYPES,
+            "model": {"markers": {"snps": {"prior": "rr", "single_step": "epsilon"}}},
+        },
+        MARKERS,
+    ),
+    "residual classes": (
+        {"variances": {"residual": {"by": "herd"}}},
+        "sampler.device: found gpu, which cannot be combined with residual classes (variances.residual.by)",
+    ),
+    "type binary": ({"traits": {"ill": {"type": "binary"}}}, NOT_NORMAL.replace("TRAIT", "ill")),
+    "type ordinal": ({"traits": {"score": {"type": "ordinal"}}}, NOT_NORMAL.replace("TRAIT", "score")),
+    "type count": ({"traits": {"cases": {"type": "count"}}}, NOT_NORMAL.replace("TRAIT", "cases")),
+    "type censored": (
+        {"traits": {"life": {"type": "censored", "lower": "low", "upper": "high"}}},
+        NOT_NORMAL.replace("TRAIT", "life"),
+    ),
+    "binary beside normal": (
+        {"traits": {"gain": {}, "ill": {"type": "binary"}}},
+        NOT_NORMAL.replace("TRAIT", "ill"),
+    ),
+    "engine serial": ({"sampler": {"engine": "serial"}}, "sampler.device: found gpu, which cannot be combined with en"),
+    "engine marginal": ({"sampler": {"engine": "marginal"}}, "sampler.device: found gpu, which cannot be combined wit"),
+    "engine pcg": (
+        {"sampler": {"engine": "pcg"}},
+        "sampler.device: found gpu, which cannot be combined with engine: p",
+    ),
+    "method blup": (
+        {"sampler": {"method": "blup"}, "variances": {"pen": 1.0, "residual": 2.0}},
+        "sampler.device: found gpu, which cannot be combined with method: blup; needed cpu or auto",
+    ),
+    "method reml": ({"sampler": {"method": "reml"}}, "sampler.device: found gpu, which cannot be combined with method"),
+    "partition equal": (
+        {"sampler": {"partition": "equal"}},
+        "sampler.partition: found 'equal', which cannot be combin",
+    ),
+    "partition effect": (
+        {"sampler": {"partition": "effect", "update": "site"}},
+        "sampler.partition: found 'effect', which cannot be combined with engine",
+    ),
+}
+
+
+def counted(folder, case, monkeypatch):
+    monkeypatch.chdir(folder)
+    return check(analysis(folder, **case))
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_accepted(folder, name, monkeypatch):
+    asked = ACCEPTED[name].get("sampler", {}).get("engine", "structured")
+    engine = counted(folder, ACCEPTED[name], monkeypatch)["engine"]
+    assert engine == ("structured" if asked == "auto" else asked)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_in_one_line_that_names_the_key(folder, name, monkeypatch):
+    case, message = REFUSED[name]
+    with pytest.raises(ConfigError) as refused:
+        counted(folder, case, monkeypatch)
+    text = str(refused.value).removeprefix("analysis: ")
+    assert message in text and text.startswith("sampler.") and "\n" not in text
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_is_refused_for_the_gpu_alone(folder, name, monkeypatch):
+    """The same analysis on the CPU is a good one."""
+    case = dict(REFUSED[name][0])
+    counted(folder, case | {"sampler": case.get("sampler", {}) | {"device": "cpu"}}, monkeypatch)
+
+
+def test_every_kind_is_here():
+    """Both lists together have all that an analysis can ask for."""
+    names = {name.partition(",")[0] for name in (*ACCEPTED, *REFUSED)}
+    for what, kinds in {
+        "relationship": KINDS,
+        "prior": PRIORS,
+        "structure": choices(Structure, "kind"),
+        "type": choices(Trait, "type"),
+        **{key: choices(Sampler, key) for key in ("engine", "method", "partition", "update", "precision")},
+    }.items():
+        assert {f"{what} {kind}" for kind in kinds} - names == set()
+
+
+# --------------------------------------------------------------------------------------------------------- regressions
+
+
+REGRESSIONS = {
+    "bayesian_lasso": {"response": "gain"},
+    "horseshoe_probit": {"response": "ill"},
+    "multinomial_pg": {"response": "score"},
+    "multinomial_hmc": {"response": "score"},
+    "hierarchical_slice": {"response": "ill", "groups": "herd"},
+}
+WITH_KERNELS = {
+    "bayesian_lasso": [{}],
+    "horseshoe_probit": [{}, {"collapsed": False}, {"expansion": False, "collapsed": False}, {"slab_scale": 2.0}],
+    "multinomial_pg": [{}],
+    "hierarchical_slice": [{}, {"method": "slice"}, {"method": "polya_gamma"}, {"family": "poisson"}],
+}
+
+
+@pytest.mark.parametrize("plugin", plugin_names())
+def test_regressions(folder, plugin, monkeypatch):
+    """Those without kernels run as array operations. What is chosen is the same as on the CPU, or says why not."""
+    monkeypatch.chdir(folder)
+    for options in WITH_KERNELS.get(plugin, []):
+        model = {"plugin": plugin, "predictors": ["age", "fat", "milk"], "options": options} | REGRESSIONS[plugin]
+        given = {
+            "name": "gpu", "data": {"phenotypes": str(folder / "records.csv")}, "model": model,
+            "sampler": {"chains": 1, "burn_in": 5, "samples": 20, "thin": 1}, "output": {"directory": "run"},
+        }  # fmt: skip
+        on_cpu, on_gpu = (check(given | {"sampler": given["sampler"] | {"device": d}}) for d in ("cpu", "gpu"))
+        for name, value in on_gpu["options"].items():
+            same = value == on_cpu["options"][name]
+            assert same or "GPU" in on_gpu["options_chosen_because"][name]
+    assert plugin in REGRESSIONS
+
+
+def test_a_message_of_any_other_kind_would_be_noticed(folder, monkeypatch):
+    with pytest.raises(MmgibbsError) as refused:
+        counted(folder, {"traits": ("gain", "nothing")}, monkeypatch)
+    assert not str(refused.value).removeprefix("analysis: ").startswith("sampler.")
