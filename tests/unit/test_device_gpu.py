@@ -55,7 +55,9 @@ def folder(tmp_path_factory):
     groups = [("g1" if i % 2 else "g2") if i < 12 else None for i in range(N)]
     pl.DataFrame(pedigree | {"origin": groups, "selfings": [0] * N}).write_csv(path / "pedigree.csv")
     snps = {f"s{j}": rng.integers(0, 3, N) for j in range(25)}
-    pl.DataFrame({"animal": animals} | snps).write_csv(path / "genotypes.csv")
+    genotypes = pl.DataFrame({"animal": animals} | snps)
+    genotypes.write_csv(path / "genotypes.csv")
+    genotypes.head(50).write_csv(path / "some.csv")
     (path / "inverse.txt").write_text("".join(f"p{i} p{i} {1 + i}\n" for i in range(7)))
     return path
 
@@ -84,7 +86,7 @@ def analysis(folder, traits=("gain",), random=None, variances=None, sampler=None
 
 
 ANIMAL = {"genetic": {"level": "animal", "relationship": "pedigree"}}
-GENOTYPES = {"genotypes": "genotypes.csv"}
+GENOTYPES, SOME = {"genotypes": "genotypes.csv"}, {"data": {"genotypes": "some.csv"}}
 PAIR, TRIPLE = ("gain", "fat"), ("gain", "fat", "milk")
 of_kind = lambda kind, **keys: {"genetic": {"level": "animal", "relationship": {"kind": kind} | keys}}
 of_snps = lambda prior, **keys: {
@@ -147,11 +149,7 @@ REFUSED = {
     **{f"prior {prior}": (of_snps(prior), MARKERS) for prior in PRIORS},
     "SNP effects of several traits": (of_snps("rr") | {"traits": PAIR}, MARKERS),
     "SNP effects of all animals": (
-        {
-            "random": ANIMAL,
-            "data": GENOTYPES,
-            "model": {"markers": {"snps": {"prior": "rr", "single_step": "epsilon"}}},
-        },
+        {"model": {"random": ANIMAL, "markers": {"snps": {"prior": "rr", "single_step": "epsilon"}}}} | SOME,
         MARKERS,
     ),
     "residual classes": (
