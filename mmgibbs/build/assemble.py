@@ -11,6 +11,7 @@ import numpy as np
 
 from mmgibbs.build.connectivity import count_common_levels, warn_of_separate_traits
 from mmgibbs.build.estimable.variances import check_variances
+from mmgibbs.build.means import adjusted_means
 from mmgibbs.build.observed_scale import observed_scales, residual_diagonals
 from mmgibbs.build.predictive import predicted_classes
 from mmgibbs.build.priors import covariance_model, make_prior, refuse_flat, warn_of_few_levels
@@ -127,6 +128,7 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         marker_draws=analysis.output.save_marker_draws or 0,
         observed=scales,
         moments=moments,
+        means=adjusted_means(analysis, prepared),
         predicted=predicted_classes(prepared),
     )
     return Assembled(model, tuple(infos), info, tuple(notes), tuple(undetermined), marker_infos(design))

@@ -78,6 +78,7 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
     if model.markers and output.save_marker_draws is None:
         output = output.model_copy(update={"save_marker_draws": MARKER_DRAWS})
     _check_saved_levels(analysis, model, problems)
+    _check_means(analysis, model, problems)
     names = [trait.name for trait in analysis.traits]
     decisions = complete_decisions(analysis.decisions, model, names, sampler.method, problems)
     check_on_records(decisions, {trait.name: trait.type for trait in analysis.traits}, problems)
@@ -333,6 +334,20 @@ def _check_saved_levels(analysis: Analysis, model: Model, problems: Problems) ->
             f"{twice[0]} and {twice[1]} would both be called {show(twice[2])} in draws.nc; needed another name for an "
             "effect, or draws of one of the two alone",
         )
+
+
+def _check_means(analysis: Analysis, model: Model, problems: Problems) -> None:
+    """Adjusted means are those of classes."""
+    classes = [name for name, effect in model.fixed.items() if effect.kind == "class"]
+    effects = [*classes, *model.random]
+    for name in analysis.output.means:
+        if name in model.fixed and name not in classes:
+            problems.add(("output", "means"), f"expected a class effect, got the covariate {show(name)}")
+        elif name not in effects:
+            problems.add(
+                ("output", "means"),
+                f"{show(name)} is not a class effect of the model; {nearest(name, effects, 'these are')}",
+            )
 
 
 # ------------------------------------------------------------------------------------------------ covariance matrices

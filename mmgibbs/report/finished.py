@@ -51,6 +51,7 @@ class Finished:
     marker_draws: int | None = None  # of SNP effects, of all chains; None where none were kept or their file is gone
     genotyped: pl.DataFrame | None = None  # principal components; None without relationships from genotypes
     relationship_sample: pl.DataFrame | None = None  # of some of them
+    means: pl.DataFrame | None = None  # adjusted means; None where none were asked for
     predicted: pl.DataFrame | None = None  # classes of traits that are not normal; None where there is no such trait
     draws: dict[str, np.ndarray] = field(default_factory=dict)  # parameter -> (chains, draws)
     trends: dict[str, Trend] = field(default_factory=dict)  # by term
@@ -155,6 +156,7 @@ def read_finished(directory: str | os.PathLike, solutions: pl.DataFrame | None =
         marker_draws=_marker_draws(files),
         genotyped=table("genotyped"),
         relationship_sample=table("relationship_sample"),
+        means=table("means"),
         predicted=table("predicted_classes"),
         draws=draws,
         trends=trends,

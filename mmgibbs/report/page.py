@@ -44,6 +44,7 @@ from mmgibbs.report.html_tables import (
 from mmgibbs.report.inputs import input_files
 from mmgibbs.report.marks import SERIES, Plot
 from mmgibbs.report.matrices import correlation_tables
+from mmgibbs.report.means import means_tables
 from mmgibbs.report.other_traits import describe_scales, extreme_words, non_normal_rows
 from mmgibbs.report.render import render
 from mmgibbs.report.triangle import lower_triangle
@@ -100,6 +101,7 @@ def page(run: Finished, top: int = 20, figures: plots.Figures | None = None) -> 
         "solved": run.solved,
         "diagnostics": diagnostics(run, figures),
         "breeding": breeding,
+        "means": means_tables(run),
         "genomic": genomic_section(run, figures, top),
         "genotyped": genotyped_section(run, figures),
         "decisions": decision_tables(run, top),

@@ -162,6 +162,15 @@ _PREDICTED = {
     "low": "2.5 % of these draws are smaller",
     "high": "97.5 % of these draws are smaller",
 }
+_MEANS = {
+    "effect": "name of the class effect (`output.means`)",
+    "trait": "name of the trait",
+    "level": "level of the effect",
+    "records": "number of records of the trait with this level",
+    "mean": "adjusted mean: other class effects averaged over their levels, covariates over the records, other random "
+    "effects 0; of draws the posterior mean",
+    "se": "its standard error; of draws the posterior standard deviation",
+}
 _CURVES = {
     "term": "name of the random regression",
     "trait": "name of the trait",
@@ -186,6 +195,7 @@ OUTPUTS = {
     "chromosomes.csv": Output("a chromosome, by term and trait", _CHROMOSOMES),
     "genotyped.parquet": Output("a genotyped animal, if relationships are from genotypes", _GENOTYPED),
     "relationship_sample.parquet": Output("a pair among some of the genotyped animals", _RELATIONSHIP_SAMPLE),
+    "means.csv": Output("a level of an effect in `output.means`, for each trait", _MEANS),
     "predicted_classes.csv": Output("a category of a trait that is not normal, overall and by class", _PREDICTED),
 }
 PARAMETERS = {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mmgibbs.posterior.adjusted_means import MeansMoments
 from mmgibbs.posterior.decisions import Decided
 from mmgibbs.posterior.moments import PooledMoments
 from mmgibbs.posterior.thinned import KeptDraws
@@ -32,6 +33,7 @@ class PosteriorEstimates:
     slopes: dict[str, KeptDraws] = field(default_factory=dict)  # number of the trait -> of J, of the same draws
     statistics: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (chains, draws), for /sample_stats
     probabilities: dict[str, PooledMoments] = field(default_factory=dict)  # trait -> of every level
+    means: dict[str, MeansMoments] = field(default_factory=dict)  # name of the means -> those of draws
     decided: Decided | None = None
     estimates: Estimates | None = None  # by REML
     pev: MonteCarloPev | None = None  # by Monte Carlo, of BLUP

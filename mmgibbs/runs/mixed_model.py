@@ -33,6 +33,7 @@ from mmgibbs.reml.estimate import estimate
 from mmgibbs.runs.blup import errors_of_solutions, solve_equations
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.estimates import PosteriorEstimates
+from mmgibbs.runs.means import means_tables, solve_means
 from mmgibbs.runs.mixed_model_tables import MixedModelTables
 from mmgibbs.runs.place import RunFolder
 from mmgibbs.runs.problem import Sampled, Tables, sample
@@ -124,6 +125,7 @@ class MixedModelProblem:
             states=pooled_by_prefix(chains, "states."),
             probabilities=pooled_by_prefix(chains, "probabilities."),
             totals=pooled_by_prefix(chains, "totals."),
+            means=pooled_by_prefix(chains, "means."),
             effects=pooled_by_prefix(chains, "effects."),
             slopes=pooled_by_prefix(chains, "slopes."),
             statistics=sample_stats(chains),
@@ -258,7 +260,10 @@ class MixedModelProblem:
             facts["monte_carlo_pev"] = {"samples": by_samples.samples, "because": blank, "errors": errors}
             notes = [words_of_samples(by_samples, str(blank), errors)]
         console.say_all(notes)
-        return PosteriorEstimates(PooledMoments.exact(theta, sd), matrices, facts, notes=notes, pev=by_samples)
+        means = solve_means(model.design, model.means, G, R, theta)
+        return PosteriorEstimates(
+            PooledMoments.exact(theta, sd), matrices, facts, means=means, notes=notes, pev=by_samples
+        )
 
     def _keep_solutions(self, folder: RunFolder, estimates: PosteriorEstimates) -> None:
         """Write what is solved before the errors of it are computed, which may take far longer."""
@@ -281,8 +286,9 @@ class MixedModelProblem:
         facts = {"method": "reml", "engine": "direct", **fitted.facts, **executor.facts}
         moments = PooledMoments.exact(fitted.solutions, fitted.sd)
         warnings = [*fitted.warnings, *(() if self.assembled.undetermined else fitted.undetermined_words)]
+        means = solve_means(model.design, model.means, fitted.variances.G, fitted.variances.R, fitted.solutions)
         result = PosteriorEstimates(
-            moments, matrices, facts, estimates=fitted, notes=list(fitted.notes), warnings=warnings
+            moments, matrices, facts, means=means, estimates=fitted, notes=list(fitted.notes), warnings=warnings
         )
         if stop.signal is not None and fitted.facts["stopped"]:
             said = stopped_words(stop.signal, fitted)
@@ -347,6 +353,8 @@ class MixedModelProblem:
         design, scales = self.prepared.design, self.assembled.model.observed
         liabilities = liability_facts(design, scales, estimates.draws, estimates.statistics)
         extreme = [vars(levels) for levels in extreme_levels(self.prepared)]
+        if estimates.means:
+            of_run |= {"means": [table.facts for table in means_tables(self.assembled, estimates)]}
         return of_run | ({"liabilities": liabilities, "extreme_levels": extreme} if liabilities else {})
 
 

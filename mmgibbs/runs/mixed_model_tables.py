@@ -34,9 +34,11 @@ from mmgibbs.results.markers import (
     shared_moments,
     variance_of_missing,
 )
+from mmgibbs.results.means import means_files
 from mmgibbs.results.predictive import predicted_files, predicted_frame
 from mmgibbs.results.tables import LevelColumns, sd_column, solutions_frame, summary_frame
 from mmgibbs.runs.estimates import PosteriorEstimates
+from mmgibbs.runs.means import means_tables
 from mmgibbs.runs.problem import Tables
 from mmgibbs.runs.reml import estimates_table
 
@@ -54,6 +56,7 @@ class MixedModelTables:
         parameters = named_parameters(terms, matrices, self.assembled.residual, self.assembled.markers)
         means = {t.name: posterior_mean(matrices[t.matrix]) for t in terms}
         candidates, response = self._decision_tables(estimates)
+        means_of_run = means_tables(self.assembled, estimates) if estimates.means else []
         design = self.prepared.design
         breeding_values = [
             breeding_values_frame(m, labels, estimates.markers[m.key], matrices, design.traits).with_columns(
@@ -86,6 +89,7 @@ class MixedModelTables:
             | files_of_genotyped(self.prepared)
             | animals_file(self.prepared.pedigree)
             | decision_files(candidates, response, self.analysis.output.csv, self.analysis.output.escape_formulas)
+            | means_files(means_of_run, self.analysis.output.escape_formulas)
             | predicted_files(self._predicted(estimates), self.analysis.output.escape_formulas),
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from numbers import Integral
@@ -254,6 +254,38 @@ class Result:
         from mmgibbs.report.saved_figures import save_figures
 
         return save_figures(self.directory, output, format, only)
+
+    @cached_property
+    def means(self) -> pl.DataFrame | None:
+        """Adjusted means (effect, trait, level, records, mean, se) of `output.means`; None without any."""
+        frame = RunFiles(self.directory, "means: ").table_if_any("means.parquet")
+        return None if frame is None else ResultFrame(frame)
+
+    def contrast(self, effect: str, weights: Mapping[str, float], trait: str | None = None) -> tuple[float, float]:
+        """Estimate a linear combination of adjusted means, such as a difference of two.
+
+        Parameters
+        ----------
+        effect : str
+            An effect in `output.means`.
+        weights : mapping of str to float
+            Weight of each level; others have 0. {"A": 1, "B": -1} is the difference of A and B.
+        trait : str or None, default None
+            The trait. None: the only one of this effect.
+
+        Returns
+        -------
+        tuple of float
+            The estimate and its standard error; of draws the posterior mean and standard deviation.
+
+        Raises
+        ------
+        ConfigError
+            There are no such means, or an unknown level.
+        """
+        from mmgibbs.results.means import estimate_contrast
+
+        return estimate_contrast(self.directory, self.means, effect, weights, trait)
 
     def breeding_values(self, term: str | None = None, trait: str | None = None) -> pl.DataFrame:
         """Return the solutions of the random effects with related levels, best first.

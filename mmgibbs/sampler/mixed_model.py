@@ -10,6 +10,7 @@ import numpy as np
 from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.design import Design
 from mmgibbs.models.residual import ResidualModel
+from mmgibbs.posterior.adjusted_means import AdjustedMeans
 from mmgibbs.posterior.averages import LevelAverages
 from mmgibbs.posterior.decisions import Decisions
 from mmgibbs.posterior.observed_scale import ObservedScale
@@ -44,6 +45,7 @@ class MixedModel:
     totals: tuple[TotalValues, ...] = ()  # breeding values from SNPs and pedigree together
     marker_draws: int = 0  # draws of SNP effects that are kept at most, over all chains
     observed: tuple[ObservedScale, ...] = ()  # incidences and heritabilities that are computed in every draw
+    means: tuple[AdjustedMeans, ...] = ()  # of the levels of chosen effects
     moments: tuple[TraitMoments, ...] = ()  # traits whose mean and fixed effects are followed
     predicted: tuple[PredictedClasses, ...] = ()  # classes whose records are drawn anew in every draw
     probabilities: tuple[Probabilities, ...] = ()  # of categories, for every level of a term
@@ -54,9 +56,10 @@ class MixedModel:
 
     @property
     def followed_bytes(self) -> int:
-        """What one chain keeps of candidates and probabilities."""
+        """What one chain keeps of candidates, probabilities and means."""
         decided = 0 if self.decisions is None else self.decisions.nbytes
-        return decided + sum(asked.nbytes for asked in self.probabilities)
+        means = sum(8 * len(m.levels) ** 2 for m in self.means)
+        return decided + means + sum(asked.nbytes for asked in self.probabilities)
 
     @property
     def bytes_of_marker_draws(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mmgibbs.engines.base import Engine, LocationMoments
+from mmgibbs.posterior.adjusted_means import FollowedMeans
 from mmgibbs.posterior.averages import AveragedLevels
 from mmgibbs.posterior.decisions import DecisionCounts
 from mmgibbs.posterior.moments import MomentsOfLocations, batch_length
@@ -67,6 +68,7 @@ def make_trackers(model: MixedModel, schedule: Schedule) -> dict[str, Tracked]:
     terms = {t.name: i for i, t in enumerate(model.design.terms)}
     out: dict[str, Tracked] = {f"levels.{term}": SavedLevels(terms[term], codes) for term, codes in model.saved.items()}
     out |= {f"averages.{term}": AveragedLevels(terms[term], groups) for term, groups in model.averaged.items()}
+    out |= {f"means.{means.name}": FollowedMeans(means) for means in model.means}
     for asked in (p for p in model.probabilities if not p.markers):
         out[f"probabilities.{asked.trait}"] = ProbabilitiesOfLevels(asked, *schedule.planned_batches)
     if model.decisions is not None and not model.decisions.totals:

@@ -178,7 +178,7 @@ def make_sampling(model: MixedModel, choice: EngineChoice, kind: str, schedule: 
         )
     bare = replace(
         model, saved={}, averaged={}, decisions=None, totals=(), marker_draws=0, observed=(), predicted=(),
-        probabilities=(),
+        probabilities=(), means=(),
     )  # fmt: skip
     return Sampling(bare, choice, kind, schedule, seed)
 

@@ -163,6 +163,7 @@ def test_every_default(tmp_path, monkeypatch):
             "save_levels": [],
             "probabilities": [],
             "moments": [],
+            "means": [],
             "save_marker_draws": None,
             "csv": "auto",
             "escape_formulas": False,

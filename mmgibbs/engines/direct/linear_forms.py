@@ -1,0 +1,51 @@
+"""Covariance of linear functions of the solutions at given variances, by the factor of C."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+
+from mmgibbs.engines.direct.original_scale import original_scale_rows
+from mmgibbs.equations.base import layout
+from mmgibbs.likelihood.coefficients import joined_coefficients
+from mmgibbs.machine.memory import refuse_beyond_free
+from mmgibbs.models.design import Design
+
+COLUMNS = 64  # right-hand sides at once
+
+
+def form_covariances(
+    design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, forms: Sequence[sp.csr_array]
+) -> list[np.ndarray]:
+    """K C^-1 K' of each K (L, places), whose columns are those of the solutions on the user's scale, in model order.
+
+    C is that of the mixed-model equations at G (None for fixed terms) and R. DeviceError where its factor does not fit.
+    """
+    matrix = joined_coefficients(design, G)
+    most = max((K.shape[0] for K in forms), default=0)
+    needed = matrix.symbolic.bytes + 8 * most * (most + 2 * COLUMNS)
+    refuse_beyond_free(needed, "covariances of adjusted means (output.means)", "fewer effects in output.means")
+    factor, places = matrix.factor(G, R), layout(design)
+    active = [np.ascontiguousarray(a) for a in places.split(places.active)]
+    B = _original_scale(design, active)
+    out = []
+    for K in forms:
+        rows = sp.csr_array(K @ B)[:, places.active]
+        covariance = np.empty((K.shape[0], K.shape[0]))
+        for first in range(0, K.shape[0], COLUMNS):
+            columns = rows[first : first + COLUMNS].toarray().T
+            covariance[:, first : first + COLUMNS] = rows @ factor.solve(np.ascontiguousarray(columns))
+        out.append((covariance + covariance.T) / 2)
+    return out
+
+
+def _original_scale(design: Design, active: list[np.ndarray]) -> sp.csr_array:
+    """The matrix B that brings solutions to the user's scale: the identity but for some rows."""
+    moved, rows = original_scale_rows(design, active)
+    n = int(sum(a.size for a in active))
+    keep = np.ones(n)
+    keep[moved] = 0.0
+    place = sp.csr_array((np.ones(moved.size), (moved, np.arange(moved.size))), shape=(n, moved.size))
+    return sp.csr_array(sp.diags_array(keep) + place @ rows)

@@ -1,0 +1,80 @@
+"""Adjusted means on the page of a run: a table for each effect and trait, best first, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from mmgibbs.report.finished import Finished
+from mmgibbs.report.html_tables import (
+    Column,
+    Table,
+    as_number,
+    bars,
+    bars_words,
+    counts,
+    decimals,
+    figure,
+    interval_range,
+    known,
+    numbers,
+)
+
+MAX_ROWS = 100  # of a table; means.csv has all
+NORMAL_95 = 1.96
+
+
+def means_tables(run: Finished) -> list[Table]:
+    """One table for each effect and trait in `output.means`."""
+    if run.means is None:
+        return []
+    is_drawn = run.record.get("method") == "gibbs"
+    return [
+        _table(run.means.filter(effect=facts["effect"], trait=facts["trait"]), facts, is_drawn)
+        for facts in run.record.get("means", [])
+    ]
+
+
+def _table(frame: pl.DataFrame, facts: Mapping[str, Any], is_drawn: bool) -> Table:
+    chosen = frame.sort("mean", descending=True, nulls_last=True, maintain_order=True).head(MAX_ROWS)
+    means, errors = chosen["mean"].to_list(), chosen["se"].to_list()
+    low, high = (
+        [m + sign * NORMAL_95 * s if known(s) else None for m, s in zip(means, errors, strict=True)] for sign in (-1, 1)
+    )
+    places = decimals(as_number(chosen["se"].median()))
+    limits = interval_range(low, high)
+    columns = [
+        Column("Level", "id"),
+        Column("Records", "number"),
+        Column("Mean", "number", "posterior mean" if is_drawn else "estimate"),
+        Column("SD" if is_drawn else "SE", "number", "posterior standard deviation" if is_drawn else "standard error"),
+        Column("95 % interval", "bar"),
+    ]
+    cells = [
+        chosen["level"].to_list(),
+        counts(chosen["records"].to_list()),
+        numbers(means, places),
+        numbers(errors, places),
+        bars(means, low, high, limits),
+    ]
+    rows = [list(row) for row in zip(*cells, strict=True)]
+    note = [*_words(chosen.height, frame.height, facts), *bars_words({"": limits}, cells[-1], places)]
+    return Table(f"{facts['effect']}: {facts['trait']}", columns, rows, " ".join(note))
+
+
+def _words(shown: int, n: int, facts: Mapping[str, Any]) -> list[str]:
+    """How many rows there are, and how exactly differences between them are known."""
+    parts = [f"The {shown:,} highest of {n:,} means; means.csv has all of them."] if shown < n else []
+    if "sed" in facts:
+        sed, t = facts["sed"], facts["freedom"]
+        of_t = "" if t is None else f", t with {t:,} degrees of freedom"
+        parts.append(
+            f"Standard error of a difference: {figure(sed['mean'])} on average ({figure(sed['min'])} to "
+            f"{figure(sed['max'])}); least significant difference at 5 %{of_t}: {figure(facts['lsd'])}."
+        )
+    if "h2_cullis" in facts:
+        oakey = f" and {facts['h2_oakey']:.3f} (Oakey)" if "h2_oakey" in facts else ""
+        parts.append(f"Heritability of these means: {facts['h2_cullis']:.3f} (Cullis){oakey}.")
+    return parts

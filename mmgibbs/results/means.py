@@ -1,0 +1,138 @@
+"""Adjusted means as tables and files: means with standard errors, and how exactly their differences are known.
+
+SED is the standard error of a difference, LSD = t SED the least significant one at 5 % (t with the records of the trait
+less its estimable fixed effects as degrees of freedom; of draws the normal quantile). Heritabilities of the means of a
+random effect, on the basis of their differences (Cullis, Smith & Coombes 2006; Oakey et al. 2006):
+
+    Cullis = 1 - mean SED^2 / (2 variance),      Oakey = sum of eigenvalues of I - G^-1 C_uu over those not 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.errors import ConfigError, nearest
+from mmgibbs.posterior.adjusted_means import AdjustedMeans, MeansMoments
+from mmgibbs.results.csv_files import csv_writer
+from mmgibbs.results.reading import RunFiles
+
+NAME = "means"
+COVARIANCES = "means_covariance.npz"
+SIGNIFICANCE = 0.05
+_ZERO = 1e-8  # an eigenvalue
+
+
+@dataclass(frozen=True)
+class MeansTable:
+    """What is known of the means of one effect and trait."""
+
+    means: AdjustedMeans
+    moments: MeansMoments
+    freedom: int | None  # degrees of freedom of the residuals; None: means of draws
+    prior_variance: float | None = None  # of a level of a random effect
+    effect_covariance: np.ndarray | None = None  # (L, L) of u_l given the data, where levels are not related
+
+    @property
+    def squared_differences(self) -> np.ndarray:
+        """(pairs,) SED^2 of each pair of levels."""
+        V = self.moments.covariance
+        first, second = np.triu_indices(len(V), 1)
+        return np.maximum(V[first, first] + V[second, second] - 2 * V[first, second], 0.0)
+
+    @property
+    def facts(self) -> dict:
+        """For run.json: SED, LSD and heritabilities."""
+        from scipy.stats import norm, t
+
+        out = {"effect": self.means.effect, "trait": self.means.trait, "levels": len(self.means.levels)}
+        if len(self.means.levels) < 2:
+            return out
+        variances = self.squared_differences
+        sed = np.sqrt(variances)
+        p = 1 - SIGNIFICANCE / 2
+        quantile = norm.ppf(p) if self.freedom is None else t.ppf(p, self.freedom)
+        out |= {"sed": {"mean": float(sed.mean()), "min": float(sed.min()), "max": float(sed.max())}}
+        out |= {"lsd": float(quantile * sed.mean()), "freedom": self.freedom}
+        if self.prior_variance:
+            out |= {"h2_cullis": float(1 - variances.mean() / (2 * self.prior_variance))}
+            if self.effect_covariance is not None:
+                of_effects = self.effect_covariance / self.prior_variance
+                eigenvalues = np.linalg.eigvalsh(np.eye(len(of_effects)) - of_effects)
+                free = np.abs(eigenvalues) > _ZERO
+                out |= {"h2_oakey": float(eigenvalues[free].mean()) if free.any() else 0.0}
+        return out
+
+
+def means_frame(tables: Sequence[MeansTable]) -> pl.DataFrame:
+    """A row for each level."""
+    return pl.concat(
+        pl.DataFrame(
+            {
+                "effect": [table.means.effect] * len(table.means.levels),
+                "trait": [table.means.trait] * len(table.means.levels),
+                "level": list(table.means.levels),
+                "records": table.means.records,
+                "mean": table.moments.mean,
+                "se": np.sqrt(np.diag(table.moments.covariance)),
+            }
+        )
+        for table in tables
+    )
+
+
+def means_files(tables: Sequence[MeansTable], escaped: bool = False) -> dict[str, Callable[[Path], None]]:
+    """File name -> its writer, for `folder.write_run_folder`."""
+    if not tables:
+        return {}
+    frame = means_frame(tables)
+    covariances: dict[str, Any] = {table.means.name: table.moments.covariance for table in tables}
+
+    def write_covariances(path: Path) -> None:
+        with path.open("wb") as file:
+            np.savez(file, **covariances)
+
+    return {
+        f"{NAME}.parquet": frame.write_parquet,
+        f"{NAME}.csv": csv_writer(frame, escaped),
+        COVARIANCES: write_covariances,
+    }
+
+
+def estimate_contrast(
+    directory: Path, means: pl.DataFrame | None, effect: str, weights: Mapping[str, float], trait: str | None
+) -> tuple[float, float]:
+    """Estimate and standard error of a linear combination of the means in a run folder.
+
+    ConfigError names an unknown effect, trait or level.
+    """
+    if means is None:
+        raise ConfigError("contrast: expected a run with adjusted means (output.means: [EFFECT]), got one without")
+    _check_is_known("effect", effect, means["effect"].unique(maintain_order=True).to_list())
+    rows = means.filter(effect=effect)
+    traits = rows["trait"].unique(maintain_order=True).to_list()
+    if trait is None and len(traits) > 1:
+        raise ConfigError(f"contrast: expected trait, one of {', '.join(traits)}")
+    trait = traits[0] if trait is None else trait
+    _check_is_known("trait", trait, traits)
+    rows = rows.filter(trait=trait)
+    levels = rows["level"].to_list()
+    for level in weights:
+        _check_is_known("level", level, levels)
+    w = np.array([float(weights.get(level, 0.0)) for level in levels])
+    path = RunFiles(directory, "contrast: ").path(COVARIANCES)
+    if path is None:
+        raise ConfigError(f"contrast: expected {COVARIANCES} in '{directory}', which the run wrote")
+    with np.load(path) as file:
+        V = file[f"{effect}.{trait}"]
+    return float(w @ rows["mean"].to_numpy()), float(np.sqrt(max(w @ V @ w, 0.0)))
+
+
+def _check_is_known(what: str, name: str, names: Sequence[str]) -> None:
+    if name not in names:
+        raise ConfigError(f"contrast: {name!r} is no {what} of these means; {nearest(str(name), names)}")

@@ -1,0 +1,88 @@
+"""Adjusted means of a run: at given variances from the factor of C, in sampling from the draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from mmgibbs.build.assemble import Assembled
+from mmgibbs.build.means import form_matrix
+from mmgibbs.engines.direct.linear_forms import form_covariances
+from mmgibbs.equations.base import layout
+from mmgibbs.models.design import Design
+from mmgibbs.models.relationships.identity import Identity
+from mmgibbs.posterior.adjusted_means import AdjustedMeans, MeansMoments
+from mmgibbs.posterior.result import posterior_mean
+from mmgibbs.results.means import MeansTable
+from mmgibbs.runs.estimates import PosteriorEstimates
+
+EFFECTS = ".effects"  # after the name of means: the random effects in them, without the rest
+
+
+@dataclass(frozen=True)
+class _Forms:
+    name: str
+    matrix: sp.csr_array
+
+
+def solve_means(
+    design: Design,
+    wanted: Sequence[AdjustedMeans],
+    G: Sequence[np.ndarray | None],
+    R: np.ndarray,
+    theta: Sequence[np.ndarray],
+) -> dict[str, MeansMoments]:
+    """Means and their covariance at these variances; theta: solutions on the user's scale, (q, k) per term."""
+    if not wanted:
+        return {}
+    places = layout(design)
+    components = [k for _, k in places.shapes]
+    forms = [_Forms(m.name, form_matrix(m.parts, len(m.levels), places.first, components)) for m in wanted]
+    forms += [
+        _Forms(m.name + EFFECTS, form_matrix(m.parts[:1], len(m.levels), places.first, components))
+        for m in wanted
+        if m.random is not None and _is_unrelated(design, m)
+    ]
+    covariances = form_covariances(design, G, R, [form.matrix for form in forms])
+    values = places.join(list(theta))
+    return {f.name: MeansMoments(f.matrix @ values, V) for f, V in zip(forms, covariances, strict=True)}
+
+
+def _is_unrelated(design: Design, means: AdjustedMeans) -> bool:
+    assert means.random is not None, "asked before"
+    return isinstance(design.terms[means.random[0]].relationship, Identity)
+
+
+def means_tables(assembled: Assembled, estimates: PosteriorEstimates) -> list[MeansTable]:
+    """Of each effect and trait in `output.means`, in the order of the analysis."""
+    design, is_drawn = assembled.model.design, estimates.facts["method"] == "gibbs"
+    matrices = {info.name: info.matrix for info in assembled.terms}
+    tables = []
+    for means in assembled.model.means:
+        variance, of_effects = None, estimates.means.get(means.name + EFFECTS)
+        if means.random is not None:
+            G = posterior_mean(estimates.draws[matrices[means.effect]])
+            variance = float(G[means.random[1], means.random[1]])
+        tables.append(
+            MeansTable(
+                means,
+                estimates.means[means.name],
+                None if is_drawn else _count_freedom(design, design.traits.index(means.trait)),
+                variance,
+                None if of_effects is None else of_effects.covariance,
+            )
+        )
+    return tables
+
+
+def _count_freedom(design: Design, t: int) -> int:
+    """Records of the trait less its fixed effects that can be estimated."""
+    n = int(np.count_nonzero(design.patterns[:, t][design.pattern]))
+    for term in design.terms:
+        if term.kind == "fixed":
+            of_trait = np.flatnonzero(term.component_trait == t)
+            n -= term.n_levels * of_trait.size if term.active is None else int(term.active[:, of_trait].sum())
+    return max(n, 1)

@@ -1,0 +1,162 @@
+"""Adjusted means against generalised least squares with dense matrices, by every method."""
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.support import ROOT
+
+import mmgibbs
+from mmgibbs.errors import MmgibbsError
+
+VARIETIES, BLOCKS = 5, 4
+ALPHA = ROOT.parent / "shared" / "data" / "agridat" / "john.alpha.txt"
+VARIANCES = {"mode": "fixed", "block": 0.7, "residual": 1.3}
+
+
+def trial():
+    """Unequal numbers of records, a covariate, and a class crossed with the varieties."""
+    rng = np.random.default_rng(5)
+    n = 120
+    frame = pl.DataFrame(
+        {
+            "variety": [f"V{i}" for i in np.arange(n) % VARIETIES],
+            "block": [f"B{i}" for i in rng.integers(0, BLOCKS, n)],
+            "system": [("dry", "wet", "wet")[i] for i in rng.integers(0, 3, n)],
+            "age": rng.normal(30.0, 4.0, n),
+        }
+    )
+    return frame.with_columns(y=pl.Series(rng.standard_normal(n)) + 0.2 * pl.col("age"))
+
+
+def analysis(directory, fixed=("variety", "system"), method="blup", means=("variety",), **sections):
+    return {
+        "data": {"phenotypes": trial()},
+        "traits": ["y"],
+        "model": {"fixed": dict.fromkeys(fixed) | {"age": {"kind": "covariate", "degree": 2}}, "random": {"block": {}}},
+        "variances": VARIANCES,
+        "sampler": {"method": method},
+        "output": {"means": list(means), "directory": str(directory)},
+    } | sections
+
+
+def dense_means(fixed):
+    """(mean, covariance) of the varieties by GLS; `fixed` may have the interaction variety:system."""
+    frame = trial()
+    age = frame["age"].to_numpy()
+    columns = [np.ones(len(age)), age, age**2]
+    average = [1.0, age.mean(), (age**2).mean()]
+    K = np.tile(average, (VARIETIES, 1))
+    for name in fixed:
+        cells = frame[name].to_numpy() if ":" not in name else (frame["variety"] + ":" + frame["system"]).to_numpy()
+        levels = sorted(set(cells))
+        columns += [(cells == level).astype(float) for level in levels]
+        if name == "variety":
+            weights = np.eye(VARIETIES)
+        elif ":" in name:
+            weights = np.array([[level.startswith(f"V{i}:") / 2 for level in levels] for i in range(VARIETIES)])
+        else:
+            weights = np.full((VARIETIES, len(levels)), 1 / len(levels))
+        K = np.hstack([K, weights])
+    X = np.column_stack(columns)
+    Z = (frame["block"].to_numpy()[:, None] == np.array([f"B{i}" for i in range(BLOCKS)])).astype(float)
+    V = VARIANCES["block"] * Z @ Z.T + VARIANCES["residual"] * np.eye(len(age))
+    W = np.linalg.inv(V)
+    inverse = np.linalg.pinv(X.T @ W @ X, rcond=1e-11)
+    return K @ inverse @ X.T @ W @ frame["y"].to_numpy(), K @ inverse @ K.T
+
+
+@pytest.mark.parametrize("fixed", [("variety", "system"), ("variety", "system", "variety:system")])
+def test_means_are_those_of_generalised_least_squares(fixed, tmp_path):
+    result = mmgibbs.run(analysis(tmp_path / "run", fixed), progress=False)
+    mean, covariance = dense_means(fixed)
+    assert result.means["level"].to_list() == [f"V{i}" for i in range(VARIETIES)]
+    assert result.means["mean"].to_numpy() == pytest.approx(mean, abs=1e-6)
+    assert result.means["se"].to_numpy() == pytest.approx(np.sqrt(np.diag(covariance)), abs=1e-8)
+    difference, error = result.contrast("variety", {"V0": 1, "V3": -1})
+    assert difference == pytest.approx(mean[0] - mean[3], abs=1e-6)
+    assert error == pytest.approx(np.sqrt(covariance[0, 0] + covariance[3, 3] - 2 * covariance[0, 3]), abs=1e-8)
+    (facts,) = result.info["means"]
+    first, second = np.triu_indices(VARIETIES, 1)
+    seds = np.sqrt(np.diag(covariance)[first] + np.diag(covariance)[second] - 2 * covariance[first, second])
+    assert facts["sed"]["mean"] == pytest.approx(seds.mean()) and facts["sed"]["max"] == pytest.approx(seds.max())
+    assert facts["freedom"] == 120 - np.linalg.matrix_rank(design_matrix(fixed))
+    page = (tmp_path / "run" / "report.html").read_text() if (tmp_path / "run" / "report.html").exists() else ""
+    assert not page or "Adjusted means" in page
+
+
+def design_matrix(fixed):
+    frame = trial()
+    columns = [np.ones(120), frame["age"].to_numpy() / 30, (frame["age"].to_numpy() / 30) ** 2]
+    for name in fixed:
+        cells = frame.select(pl.concat_str(name.split(":"), separator=":")).to_series().to_numpy()
+        columns += [(cells == level).astype(float) for level in set(cells)]
+    return np.column_stack(columns)
+
+
+def test_draws_have_the_same_means(tmp_path):
+    sampler = {"samples": 4000, "burn_in": 200, "chains": 2, "seed": 3}
+    result = mmgibbs.run(analysis(tmp_path / "run", method="gibbs", sampler=sampler), progress=False)
+    mean, covariance = dense_means(("variety", "system"))
+    error = np.sqrt(np.diag(covariance))
+    assert result.means["mean"].to_numpy() == pytest.approx(mean, abs=0.1 * error.max())
+    assert result.means["se"].to_numpy() == pytest.approx(error, rel=0.12)
+
+
+def test_a_resumed_run_has_the_same_means(tmp_path):
+    sampler = {"samples": 60, "burn_in": 10, "chains": 1, "seed": 3, "checkpoint_every": 20}
+    whole = mmgibbs.run(analysis(tmp_path / "a", method="gibbs", sampler=sampler), progress=False)
+    shorter = analysis(tmp_path / "b", method="gibbs", sampler=sampler | {"samples": 40})
+    mmgibbs.run(shorter, progress=False)
+    extended = mmgibbs.run(shorter, progress=False, extend=20)
+    assert extended.means.equals(whole.means)
+
+
+@pytest.mark.skipif(not ALPHA.exists(), reason="needs ../shared/data/agridat")
+def test_heritabilities_of_an_alpha_design(tmp_path):
+    """John & Williams (1995), 24 varieties random: Cullis and Oakey .8091 (Schmidt et al. 2019)."""
+    result = mmgibbs.run(
+        {
+            "data": {"phenotypes": str(ALPHA)},
+            "traits": ["yield"],
+            "model": {"fixed": {"rep": {}}, "random": {"gen": {}, "rep:block": {}}},
+            "sampler": {"method": "reml"},
+            "output": {"means": ["gen"], "directory": str(tmp_path / "run")},
+        },
+        progress=False,
+    )
+    (facts,) = result.info["means"]
+    assert facts["h2_cullis"] == pytest.approx(0.8091, abs=5e-5)
+    assert facts["h2_oakey"] == pytest.approx(0.8091, abs=5e-5)
+    estimates = dict(result.summary.select("parameter", "mean").iter_rows())
+    assert estimates["gen.var[yield]"] == pytest.approx(0.1429, abs=1e-4)
+    assert estimates["rep:block.var[yield]"] == pytest.approx(0.07022, abs=1e-4)
+    assert estimates["residual.var[yield]"] == pytest.approx(0.08162, abs=1e-4)
+
+
+def expect(message, directory, **changes):
+    with pytest.raises(MmgibbsError) as error:
+        mmgibbs.check(analysis(directory, **changes))
+    assert message in str(error.value)
+
+
+def test_mistakes_are_named(tmp_path):
+    expect("output.means: expected a class effect, got the covariate 'age'", tmp_path, means=["age"])
+    expect(
+        "output.means: 'varety' is not a class effect of the model; did you mean 'variety'?", tmp_path, means=["varety"]
+    )
+    empty = {"phenotypes": trial().filter(~((pl.col("variety") == "V1") & (pl.col("system") == "dry")))}
+    crossed = ("variety", "system", "variety:system")
+    expect("got 1 of y that they do not (V1)", tmp_path, fixed=crossed, means=["variety"], data=empty)
+    assert mmgibbs.check(analysis(tmp_path, data=empty))["equations"]
+
+
+def test_contrasts_name_what_there_is(tmp_path):
+    result = mmgibbs.run(analysis(tmp_path / "run"), progress=False)
+    with pytest.raises(MmgibbsError, match="'V9' is no level of these means"):
+        result.contrast("variety", {"V9": 1})
+    with pytest.raises(MmgibbsError, match="'sytem' is no effect of these means"):
+        result.contrast("sytem", {"dry": 1})
+    without = mmgibbs.run(analysis(tmp_path / "none", means=[]), progress=False)
+    assert without.means is None
+    with pytest.raises(MmgibbsError, match="expected a run with adjusted means"):
+        without.contrast("variety", {"V0": 1})
