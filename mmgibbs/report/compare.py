@@ -30,7 +30,6 @@ from mmgibbs.report.html_tables import (
     numbers,
 )  # fmt: skip
 from mmgibbs.report.likelihood_ratio import LikelihoodRatio, describe_test, likelihood_ratio, p_in_words
-from mmgibbs.report.marks import SERIES
 from mmgibbs.report.page import facts, model_section, subtitle, traits_with_intercept
 from mmgibbs.report.render import render
 from mmgibbs.report.triangle import drop_mirrored
@@ -54,7 +53,7 @@ def comparison(runs: Sequence[Finished], top: int = 20) -> dict:
         "runs": [
             {
                 "number": i + 1,
-                "colour": i % len(SERIES) + 1,
+                "colour": i % len(plots.SERIES) + 1,
                 "name": name,
                 "subtitle": subtitle(run.record),
                 "directory": str(run.directory),

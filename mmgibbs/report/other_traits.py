@@ -19,7 +19,6 @@ from mmgibbs.report.html_tables import (
     number,
     numbers,
 )
-from mmgibbs.report.marks import SERIES
 
 
 def non_normal_rows(run: Finished, figures: plots.Figures) -> list[dict]:
@@ -31,7 +30,7 @@ def non_normal_rows(run: Finished, figures: plots.Figures) -> list[dict]:
         frame = frame[natural_order(frame["level"])]  # the categories of a level stay in their order
         of = run.record.get("liabilities", {}).get(trait)
         drawn = ([] if of is None else [_liability(str(trait), of, figures)]) + [_classes(str(trait), frame, figures)]
-        legend = [(k % len(SERIES) + 1, label) for k, label in enumerate(of["categories"])] if of else []
+        legend = [(k % len(plots.SERIES) + 1, label) for k, label in enumerate(of["categories"])] if of else []
         out.append({"trait": trait, "legend": legend, "figures": drawn, "table": _table(str(trait), frame)})
     return out
 

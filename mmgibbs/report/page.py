@@ -42,7 +42,6 @@ from mmgibbs.report.html_tables import (
     numbers,
 )
 from mmgibbs.report.inputs import input_files
-from mmgibbs.report.marks import SERIES, Plot
 from mmgibbs.report.matrices import correlation_tables
 from mmgibbs.report.means import means_tables
 from mmgibbs.report.other_traits import describe_scales, extreme_words, non_normal_rows
@@ -457,7 +456,7 @@ def diagnostics(run: Finished, figures: plots.Figures) -> dict:
 
 def legend(chains: int) -> list[tuple[int, str]]:
     """(colour number, what it represents)."""
-    return [(c % len(SERIES) + 1, f"chain {c + 1}") for c in range(chains)] if chains > 1 else []
+    return [(c % len(plots.SERIES) + 1, f"chain {c + 1}") for c in range(chains)] if chains > 1 else []
 
 
 def _parameter_figures(name: str, row: dict, draws: np.ndarray, figures: plots.Figures) -> dict:
@@ -466,8 +465,10 @@ def _parameter_figures(name: str, row: dict, draws: np.ndarray, figures: plots.F
 
     key = words.key_of_figures(len(draws), known(row["hpd_low"]))
 
-    def drawn(heading: str, plot: Plot, caption: str, left: float = 0.18, x_label: str = "") -> tuple[str, str, str]:
-        svg = figures.draw(plot, f"{heading} of {name}", caption, left, x_label, size=plots.SMALL)
+    def drawn(
+        heading: str, paint: plots.Painter, caption: str, left: float = 0.18, x_label: str = ""
+    ) -> tuple[str, str, str]:
+        svg = figures.draw(paint, f"{heading} of {name}", caption, left, x_label, size=plots.SMALL)
         return heading, svg, key[heading]
 
     several = (

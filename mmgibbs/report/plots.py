@@ -1,19 +1,64 @@
-"""The figures of pages: what each of them shows."""
+"""Figures as inline SVG: drawn by matplotlib in stand-in colours, for which the style sheet has those of each theme.
+
+Every figure carries a title and a description that says in words and numbers what it shows. Names that users gave never
+enter a drawing, so that no font, no markup and no formula syntax can trip over them.
+"""
 
 from __future__ import annotations
 
+import io
 import itertools
-from collections.abc import Sequence
+import re
+import threading
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Any
 
+import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-from mmgibbs.report.marks import BAND, FAINT, INK, SERIES, Plot, Ticks
-from mmgibbs.report.svg import draw_svg
-
-SIZE, SMALL = (3.6, 2.1), (2.9, 1.9)  # inches: three or four side by side on a wide screen
+Painter = Callable[[Axes], None]
+SIZE, SMALL = (3.6, 2.1), (2.9, 1.9)  # inches of 72 units: three or four side by side on a wide screen
 WIDE = (7.6, 2.1)  # of a page
+DIGIT, GAP = 5.4, 6.0  # units: the width of a digit of a label (0.6 of its size), and from a label to its axis
 GENOME_POINTS = 3000  # of a figure along the genome; of more the highest, and an even sample of the others
 TRACE_POINTS = 300  # of one chain; longer chains are drawn by the lowest and highest draw of each stretch
+# Colours that represent a variable of the style sheet, one each.
+INK, FAINT, GRID, BAND = "#010101", "#020202", "#030303", "#040404"
+SERIES = tuple(f"#0500{i:02x}" for i in range(1, 7))
+VARIABLES = {INK: "--ink", FAINT: "--faint", GRID: "--grid", BAND: "--band"} | {
+    c: f"--series-{i}" for i, c in enumerate(SERIES, 1)
+}
+SETTINGS: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "mmgibbs",
+    "font.size": 9,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "axes.unicode_minus": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": FAINT,
+    "axes.axisbelow": True,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 0,
+    "xtick.major.width": 0.6,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "lines.solid_capstyle": "round",
+    "path.simplify": True,
+}
+ONE_AT_A_TIME = threading.Lock()  # settings are those of the whole process
+_LONG = re.compile(r"-?\d+\.\d{2,}")
 
 
 class Figures:
@@ -24,7 +69,7 @@ class Figures:
 
     def draw(
         self,
-        plot: Plot,
+        paint: Painter,
         title: str,
         description: str,
         left: float = 0.15,
@@ -32,9 +77,66 @@ class Figures:
         size: tuple[float, float] = SIZE,
         bottom: float = 0.22,
     ) -> str:
-        """The SVG of a plot; left, bottom: shares of the size for the labels there."""
-        name = f"plot-{next(self.numbers)}"
-        return draw_svg(plot, name, title, description, size, left, bottom, x_label)
+        """The SVG of what `paint(axes)` draws; left, bottom: shares of the size for the labels there."""
+        with ONE_AT_A_TIME, matplotlib.rc_context(SETTINGS):
+            figure = Figure(figsize=size)
+            axes = figure.add_axes((left, bottom, 0.97 - left, 0.94 - bottom))
+            axes.xaxis.set_major_locator(MaxNLocator(5))
+            axes.yaxis.set_major_locator(MaxNLocator(4))
+            axes.set_xlabel(x_label, labelpad=2)
+            paint(axes)
+            _widen_margin(axes, size[0] * 72)
+            text = io.StringIO()
+            FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None})
+        return inline(text.getvalue(), f"plot-{next(self.numbers)}", title, description)
+
+
+def _widen_margin(axes: Axes, width: float) -> None:
+    """Move the sides of the axes in where labels of ticks would stick out of a drawing of this width, in units.
+
+    A browser has its own font, so that widths of labels are those of as many wide digits.
+    """
+    axes.apply_aspect()
+    place = axes.get_position()
+    left, right = place.x0, place.x1
+    labels = [text for at, text in _ticks(axes.yaxis) if 0 <= at <= 1]
+    left = max([left, *((len(text) * DIGIT + GAP) / width for text in labels)])
+    for at, text in _ticks(axes.xaxis):
+        if 0.5 < at <= 1:
+            right = min(right, left + (1 - len(text) * DIGIT / 2 / width - left) / at)
+    axes.set_position((left, place.y0, right - left, place.height))
+
+
+def _ticks(axis: Axis) -> list[tuple[float, str]]:
+    """(place as a share of the axis, label) of each tick."""
+    low, high = axis.get_view_interval()
+    at = axis.get_majorticklocs()
+    labels = axis.get_major_formatter().format_ticks(at.tolist())
+    return [((x - low) / (high - low), text) for x, text in zip(at, labels, strict=True)] if high != low else []
+
+
+def inline(svg: str, name: str, title: str, description: str) -> str:
+    """matplotlib's SVG as an element of a page: own ids, the page's font and colours, short numbers, words."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"\s*<metadata>.*?</metadata>|\s*<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg).replace("<g/>", "")
+    svg = svg.replace("xlink:href", "href").replace('="#', f'="#{name}-').replace("url(#", f"url(#{name}-")
+    svg = svg.replace(' id="', f' id="{name}-')
+    svg = re.sub(r"font-family: [^;\"]*(?:'[^']*'[^;\"]*)*;? ?", "", svg)
+    svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
+    svg = re.sub(
+        r' (?:d|x|y|width|height|transform)="[^"]*"',
+        lambda a: _LONG.sub(lambda m: f"{float(m[0]):.1f}".removesuffix(".0"), a[0]),
+        svg,
+    )
+    for colour, variable in VARIABLES.items():
+        svg = svg.replace(colour, f"var({variable})")
+    svg = re.sub(r"\s*\n\s*", " ", svg)
+    view = re.search(r'viewBox="[^"]*"', svg)
+    assert view is not None, "matplotlib writes the size of every drawing"
+    head = f'<svg class="plot" {view[0]} role="img" aria-labelledby="{name}-title {name}-text">'
+    words = f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-text">{escape(description)}</desc>'
+    return head + words + svg[svg.index(">") + 1 :].strip()
 
 
 # ------------------------------------------------------------------------------------------------ chains
@@ -60,12 +162,14 @@ def chain_label(chain: int) -> str:
     return f"chain {chain + 1}"
 
 
-def paint_trace(draws: np.ndarray) -> Plot:
-    plot = Plot()
-    for chain, values in enumerate(draws):
-        plot.line(*thinned(values), SERIES[chain % len(SERIES)], 0.7, label=chain_label(chain))
-    plot.x.limits = (1, draws.shape[1])
-    return plot
+def paint_trace(draws: np.ndarray) -> Painter:
+    def paint(axes: Axes) -> None:
+        for chain, values in enumerate(draws):
+            axes.plot(*thinned(values), color=SERIES[chain % len(SERIES)], linewidth=0.7, label=chain_label(chain))
+        axes.set_xlim(1, draws.shape[1])
+        axes.margins(y=0.04)
+
+    return paint
 
 
 def rank_shares(draws: np.ndarray, bins: int = 20) -> np.ndarray:
@@ -82,19 +186,33 @@ def rank_shares(draws: np.ndarray, bins: int = 20) -> np.ndarray:
     return np.stack([np.histogram(r, bins, (0, 1))[0] / draws.shape[1] for r in ranks])
 
 
-def paint_ranks(shares: np.ndarray) -> Plot:
+def paint_ranks(shares: np.ndarray) -> Painter:
     chains, bins = shares.shape
-    plot, step = Plot(), 2.4 / bins
-    for chain, share in enumerate(shares):
-        base = (chains - 1 - chain) * step
-        heights, edges = np.minimum(share, step), np.linspace(0, 1, bins + 1)
-        plot.bars(edges, heights, SERIES[chain % len(SERIES)], base=base, label=chain_label(chain))
-        plot.horizontal(base + 1 / bins, INK, 0.6, is_dashed=True)
-    every = max(1, chains // 6)
-    plot.y.ticks = [((chains - 1 - c) * step + 0.5 / bins, str(c + 1)) for c in range(0, chains, every)]
-    plot.y.has_line = False
-    plot.x.limits, plot.y.limits = (0, 1), (0, chains * step)
-    return plot
+
+    def paint(axes: Axes) -> None:
+        step = 2.4 / bins
+        for chain, share in enumerate(shares):
+            base = (chains - 1 - chain) * step
+            axes.stairs(
+                base + np.minimum(share, step),
+                np.linspace(0, 1, bins + 1),
+                baseline=base,
+                fill=True,
+                color=SERIES[chain % len(SERIES)],
+                linewidth=0,
+                label=chain_label(chain),
+            )
+            axes.axhline(base + 1 / bins, color=INK, linewidth=0.6, dashes=(4, 3))
+        every = max(1, chains // 6)
+        axes.set_yticks(
+            [(chains - 1 - c) * step + 0.5 / bins for c in range(0, chains, every)],
+            [str(c + 1) for c in range(0, chains, every)],
+        )
+        axes.spines["left"].set_visible(False)
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, chains * step)
+
+    return paint
 
 
 def autocorrelations(draws: np.ndarray, lags: int = 50) -> np.ndarray:
@@ -106,13 +224,16 @@ def autocorrelations(draws: np.ndarray, lags: int = 50) -> np.ndarray:
         return np.nan_to_num(array_stats.autocorr(draws, axis=-1)[:, : lags + 1])
 
 
-def paint_autocorrelation(values: np.ndarray) -> Plot:
-    plot = Plot()
-    plot.horizontal(0, FAINT, 0.6)
-    for chain, row in enumerate(values):
-        plot.line(np.arange(len(row)), row, SERIES[chain % len(SERIES)], 1.1, label=chain_label(chain))
-    plot.x.limits, plot.y.limits = (0, values.shape[1] - 1), (min(-0.2, values.min() - 0.05), 1.02)
-    return plot
+def paint_autocorrelation(values: np.ndarray) -> Painter:
+    def paint(axes: Axes) -> None:
+        axes.axhline(0, color=FAINT, linewidth=0.6)
+        for chain, row in enumerate(values):
+            colour = SERIES[chain % len(SERIES)]
+            axes.plot(np.arange(len(row)), row, color=colour, linewidth=1.1, label=chain_label(chain))
+        axes.set_xlim(0, values.shape[1] - 1)
+        axes.set_ylim(min(-0.2, values.min() - 0.05), 1.02)
+
+    return paint
 
 
 def bandwidth(values: np.ndarray) -> float:
@@ -148,23 +269,26 @@ def paint_density(
     low: float | None,
     high: float | None,
     bounds: tuple[float | None, float | None] = (None, None),
-) -> Plot:
-    plot = Plot()
-    every = thin_values(draws.reshape(-1), 2000)
-    width = bandwidth(every)  # of each chain as well: the density of all is then the mean of theirs
-    x, f = density(every, bounds=bounds, width=width)
-    if low is not None and high is not None:
-        inside = (x >= low) & (x <= high)
-        plot.band(x[inside], 0, f[inside], BAND)
-    if len(draws) > 1:
-        for chain, values in enumerate(draws):
-            chain_density = density(thin_values(values, 500), 60, (x[0], x[-1]), bounds, width)
-            plot.line(*chain_density, SERIES[chain % len(SERIES)], 0.7, label=chain_label(chain))
-    plot.line(x, f, INK, 1.3, label="all chains" if len(draws) > 1 else None)
-    plot.vertical(mean, INK, 0.8, is_dashed=True)
-    plot.y.ticks, plot.y.has_line = [], False
-    plot.x.limits, plot.y.limits = (x[0], x[-1]), (0, None)
-    return plot
+) -> Painter:
+    def paint(axes: Axes) -> None:
+        every = thin_values(draws.reshape(-1), 2000)
+        width = bandwidth(every)  # of each chain as well: the density of all is then the mean of theirs
+        x, f = density(every, bounds=bounds, width=width)
+        if low is not None and high is not None:
+            inside = (x >= low) & (x <= high)
+            axes.fill_between(x[inside], f[inside], color=BAND, linewidth=0)
+        if len(draws) > 1:
+            for chain, values in enumerate(draws):
+                chain_density = density(thin_values(values, 500), 60, (x[0], x[-1]), bounds, width)
+                axes.plot(*chain_density, color=SERIES[chain % len(SERIES)], linewidth=0.7, label=chain_label(chain))
+        axes.plot(x, f, color=INK, linewidth=1.3, label="all chains" if len(draws) > 1 else None)
+        axes.axvline(mean, color=INK, linewidth=0.8, dashes=(4, 3))
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.set_xlim(x[0], x[-1])
+        axes.set_ylim(0)
+
+    return paint
 
 
 def thin_values(values: np.ndarray, most: int) -> np.ndarray:
@@ -174,19 +298,15 @@ def thin_values(values: np.ndarray, most: int) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------ breeding values
 
 
-def paint_histogram(values: np.ndarray) -> Plot:
-    plot = _plot_with_grid()
-    counts, edges = np.histogram(values, int(np.clip(2 * np.cbrt(len(values)), 8, 40)))
-    plot.bars(edges, counts, SERIES[0])
-    plot.vertical(0, INK, 0.8, is_dashed=True)
-    return plot
+def paint_histogram(values: np.ndarray) -> Painter:
+    def paint(axes: Axes) -> None:
+        counts, edges = np.histogram(values, int(np.clip(2 * np.cbrt(len(values)), 8, 40)))
+        axes.stairs(counts, edges, fill=True, color=SERIES[0], linewidth=0)
+        axes.axvline(0, color=INK, linewidth=0.8, dashes=(4, 3))
+        axes.grid(axis="y")
+        axes.spines["left"].set_visible(False)
 
-
-def _plot_with_grid() -> Plot:
-    """A plot whose y axis is a grid of horizontal lines."""
-    plot = Plot()
-    plot.y.has_grid, plot.y.has_line = True, False
-    return plot
+    return paint
 
 
 def paint_by_year(
@@ -197,58 +317,77 @@ def paint_by_year(
     floor: float | None = None,
     ceiling: float | None = None,
     integer_years: bool = True,
-) -> Plot:
+) -> Painter:
     """A line with a band over the years; `floor` and `ceiling` bound the axis where the quantity itself is bounded.
 
-    integer_years: they are whole numbers, and so are the ticks.
+    whole: they are whole numbers, and so are the ticks.
     """
-    plot = _plot_with_grid()
-    plot.band(years, low, high, BAND)
-    plot.line(years, middle, SERIES[0], 1.5, size=2.5 if len(years) < 30 else 0.0)
-    if floor is None and low.min() < 0 < high.max():
-        plot.horizontal(0, FAINT, 0.6)
-    plot.x.is_whole, plot.y.limits = integer_years, (floor, ceiling)
-    return plot
+
+    def paint(axes: Axes) -> None:
+        axes.fill_between(years, low, high, color=BAND, linewidth=0)
+        axes.plot(
+            years, middle, color=SERIES[0], linewidth=1.5, marker="o" if len(years) < 30 else None, markersize=2.5
+        )
+        if floor is None and low.min() < 0 < high.max():
+            axes.axhline(0, color=FAINT, linewidth=0.6)
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=integer_years))
+        axes.grid(axis="y")
+        axes.spines["left"].set_visible(False)
+        if floor is not None or ceiling is not None:
+            axes.set_ylim(floor, ceiling)
+
+    return paint
 
 
 # ------------------------------------------------------------------------------------------------ categories
 
 
-def paint_categories(mean: float, sd: float, thresholds: Sequence[float]) -> Plot:
+def paint_categories(mean: float, sd: float, thresholds: Sequence[float]) -> Painter:
     """The normal density of a liability, the area of each category in a colour of its own, a line at each threshold."""
-    plot = Plot()
-    ends = (min(mean - 3.5 * sd, thresholds[0] - 0.3 * sd), max(mean + 3.5 * sd, thresholds[-1] + 0.3 * sd))
-    normal = lambda x: np.exp(-0.5 * ((x - mean) / sd) ** 2)
-    for k, (low, high) in enumerate(itertools.pairwise([ends[0], *thresholds, ends[1]])):
-        x = np.linspace(low, high, 80)
-        plot.band(x, 0, normal(x), SERIES[k % len(SERIES)], opacity=0.55, label=f"category {k + 1}")
-    x = np.linspace(*ends, 200)
-    plot.line(x, normal(x), INK, 1.2)
-    for threshold in thresholds:
-        plot.vertical(threshold, INK, 0.8, is_dashed=True)
-    plot.y.ticks, plot.y.has_line = [], False
-    plot.x.limits, plot.y.limits = ends, (0, None)
-    return plot
+
+    def paint(axes: Axes) -> None:
+        ends = [min(mean - 3.5 * sd, thresholds[0] - 0.3 * sd), max(mean + 3.5 * sd, thresholds[-1] + 0.3 * sd)]
+        edges = [ends[0], *thresholds, ends[1]]
+        normal = lambda x: np.exp(-0.5 * ((x - mean) / sd) ** 2)
+        for k, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+            x = np.linspace(low, high, 80)
+            colour = SERIES[k % len(SERIES)]
+            axes.fill_between(x, normal(x), color=colour, alpha=0.55, linewidth=0, label=f"category {k + 1}")
+        x = np.linspace(ends[0], ends[1], 200)
+        axes.plot(x, normal(x), color=INK, linewidth=1.2)
+        for t in thresholds:
+            axes.axvline(t, color=INK, linewidth=0.8, dashes=(4, 3))
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.set_xlim(*ends)
+        axes.set_ylim(0)
+
+    return paint
 
 
 def paint_observed(
     observed: np.ndarray, predicted: np.ndarray, low: np.ndarray, high: np.ndarray, first: int = 0
-) -> Plot:
+) -> Painter:
     """Classes side by side, (classes, columns): intervals of what is predicted, a tick at its mean, dots observed.
 
     first: number of the colour of the first column.
     """
     classes, columns = observed.shape
-    plot = _plot_with_grid()
-    for k in range(columns):
-        x = np.arange(classes) + (k - (columns - 1) / 2) * 0.7 / columns
-        colour = SERIES[(first + k) % len(SERIES)]
-        plot.intervals(x, low[:, k], high[:, k], colour, 3.5, opacity=0.45)
-        plot.points(x, predicted[:, k], colour, 7, is_flat=True)
-        plot.points(x, observed[:, k], INK, 2.8)
-    plot.x.ticks = [(i, str(i + 1)) for i in range(classes)]
-    plot.x.limits, plot.y.limits = (-0.6, classes - 0.4), (0, None)
-    return plot
+
+    def paint(axes: Axes) -> None:
+        for k in range(columns):
+            x = np.arange(classes) + (k - (columns - 1) / 2) * 0.7 / columns
+            colour = SERIES[(first + k) % len(SERIES)]
+            axes.vlines(x, low[:, k], high[:, k], color=colour, linewidth=3.5, alpha=0.45)
+            axes.plot(x, predicted[:, k], "_", color=colour, markersize=7, markeredgewidth=1.4)
+            axes.plot(x, observed[:, k], "o", color=INK, markersize=2.8)
+        axes.set_xticks(range(classes), [str(i + 1) for i in range(classes)])
+        axes.set_xlim(-0.6, classes - 0.4)
+        axes.set_ylim(bottom=0)
+        axes.grid(axis="y")
+        axes.spines["left"].set_visible(False)
+
+    return paint
 
 
 # ------------------------------------------------------------------------------------------------ the genome
@@ -268,88 +407,113 @@ def paint_along_genome(
     at: np.ndarray,
     values: np.ndarray,
     chromosome: np.ndarray,
-    ticks: Ticks,
+    ticks: Sequence[tuple[float, str]],
     ceiling: bool = False,
     stems: bool = False,
-) -> Plot:
+) -> Painter:
     """Points, or stems, in two colours by turns; chromosome (n,) int counts up. ceiling: values are probabilities."""
-    plot = _plot_with_grid()
-    shown = highest_and_some(np.nan_to_num(values))
-    for turn in (0, 1):
-        positions = shown[chromosome[shown] % 2 == turn]
-        if stems:
-            plot.intervals(at[positions], 0, values[positions], SERIES[turn], 1.2)
-        else:
-            plot.points(at[positions], values[positions], SERIES[turn], 1.8)
-    span = max(float(at.max() - at.min()), 1.0)
-    plot.x.limits = (at.min() - 0.01 * span, at.max() + 0.01 * span)
-    plot.y.limits = (0, 1.02 if ceiling else None)
-    if len(ticks) > 1:
-        plot.x.ticks, plot.x.mark_length = _spaced_labels(ticks, span), 0.0
-    return plot
+
+    def paint(axes: Axes) -> None:
+        shown = highest_and_some(np.nan_to_num(values))
+        for turn in (0, 1):
+            positions = shown[chromosome[shown] % 2 == turn]
+            if stems:
+                axes.vlines(at[positions], 0, values[positions], color=SERIES[turn], linewidth=1.2)
+            else:
+                axes.plot(at[positions], values[positions], "o", color=SERIES[turn], markersize=1.8, markeredgewidth=0)
+        span = max(float(at.max() - at.min()), 1.0)
+        axes.set_xlim(at.min() - 0.01 * span, at.max() + 0.01 * span)
+        axes.set_ylim(0, 1.02 if ceiling else None)
+        if len(ticks) > 1:
+            axes.set_xticks([x for x, _ in ticks], _spaced_labels(ticks, span))
+            axes.tick_params(axis="x", length=0)
+        axes.grid(axis="y")
+        axes.spines["left"].set_visible(False)
+
+    return paint
 
 
-def _spaced_labels(ticks: Ticks, span: float) -> Ticks:
-    """The ticks, without names that overlap the one before them."""
-    spaced, last = [], -span
+def _spaced_labels(ticks: Sequence[tuple[float, str]], span: float) -> list[str]:
+    """Names that do not overlap the one before them."""
+    out, last = [], -span
     for at, name in ticks:
         fits = at - last > 0.025 * span
-        spaced.append((at, name if fits else ""))
+        out.append(name if fits else "")
         last = at if fits else last
-    return spaced
+    return out
 
 
-def paint_in_order(values: np.ndarray) -> Plot:
+def paint_in_order(values: np.ndarray) -> Painter:
     """values (n,) of 0 or more, the largest first."""
-    plot, n = _plot_with_grid(), np.arange(1, len(values) + 1)
-    plot.band(n, 0, values, BAND)
-    plot.line(n, values, SERIES[0], 1.5)
-    plot.y.limits = (0, None)
-    return plot
+
+    def paint(axes: Axes) -> None:
+        n = np.arange(1, len(values) + 1)
+        axes.fill_between(n, values, color=BAND, linewidth=0)
+        axes.plot(n, values, color=SERIES[0], linewidth=1.5)
+        axes.set_ylim(0)
+        axes.grid(axis="y")
+        axes.spines["left"].set_visible(False)
+
+    return paint
 
 
-def paint_cloud(x: np.ndarray, y: np.ndarray, most: int = 1500) -> Plot:
+def paint_cloud(x: np.ndarray, y: np.ndarray, most: int = 1500) -> Painter:
     """Points on one scale in both directions; of more than `most` an even sample."""
-    plot, every = Plot(is_equal=True), slice(None, None, -(-len(x) // most))
-    plot.points(x[every], y[every], SERIES[0], 1.8, opacity=0.6)
-    plot.horizontal(0, FAINT, 0.6)
-    plot.vertical(0, FAINT, 0.6)
-    plot.x.has_grid = plot.y.has_grid = True
-    return plot
+
+    def paint(axes: Axes) -> None:
+        every = slice(None, None, -(-len(x) // most))
+        axes.plot(x[every], y[every], "o", color=SERIES[0], markersize=1.8, alpha=0.6, markeredgewidth=0)
+        axes.axhline(0, color=FAINT, linewidth=0.6)
+        axes.axvline(0, color=FAINT, linewidth=0.6)
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.grid()
+
+    return paint
 
 
-def paint_heat_map(K: np.ndarray, low: float, high: float) -> Plot:
+def paint_heat_map(K: np.ndarray, low: float, high: float) -> Painter:
     """A square matrix as shades of one colour, darkest from `high` on."""
-    plot = Plot()
-    plot.matrix(K, low, max(high, low + 1e-9))
-    plot.x.limits, plot.y.limits = (0.5, len(K) + 0.5), (len(K) + 0.5, 0.5)  # the first row is on top
-    for axis in (plot.x, plot.y):
-        axis.ticks, axis.has_line = [], False
-    return plot
+
+    def paint(axes: Axes) -> None:
+        axes.imshow(K, cmap="Blues", vmin=low, vmax=max(high, low + 1e-9), interpolation="nearest")
+        axes.set_xticks([])
+        axes.set_yticks([])
+
+    return paint
 
 
 # ------------------------------------------------------------------------------------------------ several runs
 
 
-def paint_intervals(means: Sequence[float | None], lows: Sequence[float | None], highs: Sequence[float | None]) -> Plot:
+def paint_intervals(
+    means: Sequence[float | None], lows: Sequence[float | None], highs: Sequence[float | None]
+) -> Painter:
     """One row per run: its mean, and its interval where there is one; None: the run does not have the parameter."""
-    plot, n = Plot(), len(means)
-    for i, (mean, low, high) in enumerate(zip(means, lows, highs, strict=True)):
-        colour = SERIES[i % len(SERIES)]
-        if low is not None and high is not None:
-            plot.line([low, high], [n - i, n - i], colour, 2)
-        if mean is not None:
-            plot.points([mean], [n - i], colour, 5)
-    plot.y.limits, plot.y.ticks = (0.4, n + 0.6), [(n - i, str(i + 1)) for i in range(n)]
-    plot.x.has_grid, plot.y.has_line = True, False
-    return plot
+
+    def paint(axes: Axes) -> None:
+        n = len(means)
+        for i, (mean, low, high) in enumerate(zip(means, lows, highs, strict=True)):
+            colour = SERIES[i % len(SERIES)]
+            if low is not None and high is not None:
+                axes.plot([low, high], [n - i, n - i], color=colour, linewidth=2)
+            if mean is not None:
+                axes.plot([mean], [n - i], "o", color=colour, markersize=5)
+        axes.set_ylim(0.4, n + 0.6)
+        axes.set_yticks(range(n, 0, -1), [str(i + 1) for i in range(n)])
+        axes.grid(axis="x")
+        axes.spines["left"].set_visible(False)
+
+    return paint
 
 
-def paint_scatter(x: np.ndarray, y: np.ndarray, most: int = 1500) -> Plot:
+def paint_scatter(x: np.ndarray, y: np.ndarray, most: int = 1500) -> Painter:
     """Points of two runs with the line of equality; of more than `most` an even sample."""
-    plot, every = Plot(), slice(None, None, -(-len(x) // most))
-    ends = [min(x.min(), y.min()), max(x.max(), y.max())]
-    plot.line(ends, ends, INK, 0.8, is_dashed=True)
-    plot.points(x[every], y[every], SERIES[0], 1.6, opacity=0.5)
-    plot.x.has_grid = plot.y.has_grid = True
-    return plot
+
+    def paint(axes: Axes) -> None:
+        every = slice(None, None, -(-len(x) // most))
+        ends = [min(x.min(), y.min()), max(x.max(), y.max())]
+        axes.plot(ends, ends, color=INK, linewidth=0.8, dashes=(4, 3))
+        axes.plot(x[every], y[every], "o", color=SERIES[0], markersize=1.6, alpha=0.5, markeredgewidth=0)
+        axes.grid()
+
+    return paint

@@ -57,7 +57,7 @@ def as_text(template: str, context: dict) -> str:
     environment.globals |= {
         name: Markup((files / f"page.{name}").read_text(encoding="utf-8")) for name in ("css", "js")
     }
-    environment.filters["svg"] = Markup  # drawn by svg.py, which escapes what users named
+    environment.filters["svg"] = Markup  # drawn by plots.inline, which escapes what users named
     environment.filters["subscripts"] = lambda text: Markup(re.sub(r"_\{(\w+)\}", r"<sub>\1</sub>", str(escape(text))))
     environment.filters["breaks"] = lambda text: Markup("<wbr>").join(
         re.split(r"(?<=[\[,:])(?=[^\W\d])", str(text))

@@ -70,7 +70,7 @@ def page(running: Running) -> dict:
 
 
 def _diagnosed(running: Running) -> dict:
-    """Tables and traces, and what explains them."""
+    """Tables and traces; matplotlib is imported here."""
     from mmgibbs.report import plots, words
     from mmgibbs.report.findings import ORDER, attention, diagnosis, excess
     from mmgibbs.report.html_tables import known

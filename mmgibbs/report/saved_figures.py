@@ -6,7 +6,6 @@ import os
 import re
 import secrets
 import shutil
-import threading
 import warnings
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,18 +16,22 @@ from typing import Any
 
 import matplotlib
 import polars as pl
-from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import Collection
+from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.text import Text
+from matplotlib.ticker import MaxNLocator
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.report import plots
 from mmgibbs.report.finished import read_finished
 from mmgibbs.report.make import FORMATS
-from mmgibbs.report.marks import FAINT, GRID, Mark, Plot
 from mmgibbs.report.page import page
 from mmgibbs.report.patterns import match_names
-from mmgibbs.report.svg import DASHES, FLAT_WIDTH, LINE, SHADES, make_ticks
+from mmgibbs.report.recorded_axes import RecordedAxes
 
 FOLDER = "figures"  # in the run folder
 INDEX = "figures.csv"  # of the folder: what each file shows
@@ -36,15 +39,14 @@ INDEX_COLUMNS = ("file", "data", "title", "caption")
 PNG_DOTS_PER_INCH = 300
 TITLE_INCHES, LEGEND_INCHES = 0.3, 0.8  # added to the drawing
 MAX_NAME_CHARACTERS = 120  # of a file
-ONE_AT_A_TIME = threading.Lock()  # settings of matplotlib are those of the whole process
 _VARIABLE = re.compile(r"(--[\w-]+): (#[0-9a-f]{6});")
 
 
 @dataclass(frozen=True)
 class PendingFigure:
-    """A figure of the page, which may be saved."""
+    """What a figure of the page is drawn by."""
 
-    plot: Plot
+    paint: plots.Painter
     title: str
     caption: str
     x_label: str
@@ -61,7 +63,7 @@ class SavedFigure:
 
 
 class SavedFigures(plots.Figures):
-    """Keeps the figures of a page, and draws those that are wanted in files of a folder."""
+    """Keeps what the figures of a page are drawn by, and draws those that are wanted into files of a folder."""
 
     def __init__(self, folder: Path, format: str) -> None:
         super().__init__()
@@ -71,7 +73,7 @@ class SavedFigures(plots.Figures):
 
     def draw(
         self,
-        plot: Plot,
+        paint: plots.Painter,
         title: str,
         description: str,
         left: float = 0.15,
@@ -80,7 +82,7 @@ class SavedFigures(plots.Figures):
         bottom: float = 0.22,
     ) -> str:
         """Keep a figure to be saved; the page that is made meanwhile has none."""
-        self.pending[file_name(title, self.pending)] = PendingFigure(plot, title, description, x_label, size)
+        self.pending[file_name(title, self.pending)] = PendingFigure(paint, title, description, x_label, size)
         return ""
 
     def save(self, only: str | Sequence[str] | None) -> None:
@@ -92,7 +94,7 @@ class SavedFigures(plots.Figures):
         chosen = list(self.pending) if only is None else match_names("figures", "picture", only, self.pending)
         for name in chosen:
             figure, data = draw_figure(self.pending[name])
-            with ONE_AT_A_TIME, matplotlib.rc_context(file_settings()), ignore_missing_glyphs():
+            with plots.ONE_AT_A_TIME, matplotlib.rc_context(file_settings()), ignore_missing_glyphs():
                 path = self.folder / f"{name}.{self.format}"
                 figure.savefig(path, dpi=PNG_DOTS_PER_INCH, metadata=_metadata(self.format))
             data.write_csv(self.folder / f"{name}.csv")
@@ -171,96 +173,60 @@ def file_name(title: str, taken: Container[str]) -> str:
 
 
 def light_palette() -> dict[str, str]:
-    """Variable of the page's style sheet -> its colour in the light theme."""
+    """Stand-in colour of a drawing -> that of the light theme in the style sheet of the page."""
     css = (resources.files("mmgibbs.report") / "templates" / "page.css").read_text(encoding="utf-8")
-    return dict(_VARIABLE.findall(css[: css.index("@media")]))
+    variables = dict(_VARIABLE.findall(css[: css.index("@media")]))
+    return {colour: variables[variable] for colour, variable in plots.VARIABLES.items()}
 
 
 def file_settings() -> dict[Any, Any]:
-    """Settings of drawings in the style of the page, with text that other programs can edit."""
+    """Settings of drawings with the colours of the light theme, on white, with text that other programs can edit."""
     palette = light_palette()
-    return {
-        "pdf.fonttype": 42,
-        "svg.fonttype": "none",
-        "svg.hashsalt": "mmgibbs",
-        "font.size": 9,
-        "axes.linewidth": LINE,
-        "axes.edgecolor": palette[FAINT],
-        "axes.labelcolor": palette[FAINT],
-        "axes.axisbelow": True,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "xtick.color": palette[FAINT],
-        "ytick.color": palette[FAINT],
-        "xtick.major.width": LINE,
-        "ytick.major.size": 0,
-        "grid.color": palette[GRID],
-        "grid.linewidth": LINE,
-        "lines.solid_capstyle": "round",
+    coloured = {
+        key: palette.get(value, value) if isinstance(value, str) else value for key, value in plots.SETTINGS.items()
     }
+    return coloured | {"figure.facecolor": "white", "axes.facecolor": "white", "pdf.fonttype": 42}
 
 
 def draw_figure(pending: PendingFigure) -> tuple[Figure, pl.DataFrame]:
     """The figure with its title, a legend where several series are named, and the data that it draws."""
-    palette, plot = light_palette(), pending.plot
-    with ONE_AT_A_TIME, matplotlib.rc_context(file_settings()), ignore_missing_glyphs():
+    with plots.ONE_AT_A_TIME, matplotlib.rc_context(file_settings()), ignore_missing_glyphs():
         figure = Figure(figsize=(pending.size[0], pending.size[1] + TITLE_INCHES), layout="constrained")
         FigureCanvasAgg(figure)
-        axes = figure.add_subplot()
+        axes = figure.add_subplot(axes_class=RecordedAxes)
+        assert isinstance(axes, RecordedAxes)
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.yaxis.set_major_locator(MaxNLocator(4))
         axes.set_xlabel(pending.x_label, labelpad=2)
         figure.suptitle(pending.title, fontsize=9, parse_math=False, wrap=True, x=0.02, ha="left")
-        for mark in plot.marks:
-            draw_mark(axes, mark, palette.get(mark.colour, mark.colour))
-        set_axes(axes, plot)
+        pending.paint(axes)
         named, labels = axes.get_legend_handles_labels()
         if len(labels) > 1:
             figure.set_size_inches(pending.size[0] + LEGEND_INCHES, pending.size[1] + TITLE_INCHES)
             figure.legend(named, labels, loc="outside right center", fontsize=7, frameon=False, handlelength=1.0)
-    return figure, plot.data()
+        recolour(figure, light_palette())
+    return figure, axes.data()
 
 
-def set_axes(axes: Axes, plot: Plot) -> None:
-    """Set limits, ticks and lines of both axes."""
-    axes.set(xlim=plot.limits("x"), ylim=plot.limits("y"))
-    for axis, settings, side in ((axes.xaxis, plot.x, "bottom"), (axes.yaxis, plot.y, "left")):
-        ticks = make_ticks(settings, *axis.get_view_interval())
-        axis.set_ticks([at for at, _ in ticks], [label for _, label in ticks])
-        axis.set_tick_params(length=settings.mark_length)
-        axis.grid(settings.has_grid)
-        axes.spines[side].set_visible(settings.has_line)
-    if plot.is_equal:
-        axes.set_aspect("equal", adjustable="datalim")
-
-
-def draw_mark(axes: Axes, mark: Mark, colour: str) -> None:
-    """Draw a mark by matplotlib."""
-    columns = mark.columns
-    line: dict[str, Any] = {"color": colour, "linewidth": mark.width, "alpha": mark.opacity, "label": mark.label}
-    area = line | {"linewidth": 0}
-    points: dict[str, Any] = {"marker": "o", "markeredgewidth": 0, "markersize": mark.size}
-    if mark.is_flat:
-        points |= {"marker": "_", "markeredgewidth": FLAT_WIDTH}
-    if mark.is_dashed:
-        line["dashes"] = DASHES
-    match mark.form:
-        case "line":
-            axes.plot(columns["x"], columns["y"], **line, **(points if mark.size else {}))
-        case "points":
-            axes.plot(columns["x"], columns["y"], **line | {"linestyle": "none"}, **points)
-        case "band":
-            axes.fill_between(columns["x"], columns["low"], columns["high"], **area)
-        case "bars":
-            edges = [*columns["x"], columns["x_end"][-1]]
-            axes.stairs(columns["y"] + mark.base, edges, baseline=mark.base, fill=True, **area)
-        case "intervals":
-            axes.vlines(columns["x"], columns["low"], columns["high"], **line)
-        case "vertical line":
-            axes.axvline(columns["x"][0], **line)
-        case "horizontal line":
-            axes.axhline(columns["y"][0], **line)
-        case "matrix":
-            K, (low, high), end = mark.square(), mark.shades, len(mark.square()) + 0.5
-            axes.imshow(K, SHADES, vmin=low, vmax=high, interpolation="nearest", extent=(0.5, end, end, 0.5))
+def recolour(figure: Figure, palette: dict[str, str]) -> None:
+    """Replace the stand-in colours of everything drawn, keeping transparency."""
+    changed = lambda colour: to_rgba(palette.get(to_hex(colour), to_hex(colour)), to_rgba(colour)[3])
+    for artist in figure.findobj():
+        if isinstance(artist, Line2D):
+            artist.set_color(changed(artist.get_color()))
+            for attribute in ("markerfacecolor", "markeredgecolor"):
+                colour = getattr(artist, f"get_{attribute}")()
+                if not isinstance(colour, str) or colour != "none":
+                    getattr(artist, f"set_{attribute}")(changed(colour))
+        elif isinstance(artist, Collection):
+            artist.set_facecolor([changed(colour) for colour in artist.get_facecolor()])
+            artist.set_edgecolor([changed(colour) for colour in artist.get_edgecolor()])
+        elif isinstance(artist, Patch):
+            face, edge = artist.get_facecolor(), artist.get_edgecolor()
+            artist.set_facecolor(changed(face))
+            artist.set_edgecolor(changed(edge))
+        elif isinstance(artist, Text):
+            artist.set_color(changed(artist.get_color()))
 
 
 @contextmanager

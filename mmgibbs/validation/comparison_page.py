@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from matplotlib.axes import Axes
 
 from mmgibbs.report import plots
 from mmgibbs.report.html_tables import (
@@ -22,7 +23,6 @@ from mmgibbs.report.html_tables import (
     note_if_marked,
     numbers,
 )
-from mmgibbs.report.marks import SERIES, Plot
 from mmgibbs.report.render import render
 from mmgibbs.validation.page import MARKED_STANDARD_ERRORS, OF_N, PARTIAL_AND_WHOLE, kfold_summary, lr_summary
 from mmgibbs.validation.results import FOLDS_TEXT, Validation, lacking_folds
@@ -172,12 +172,15 @@ def fold_figures(comparison: Comparison, figures: plots.Figures) -> list[tuple[s
     return out
 
 
-def paint_folds(values: np.ndarray, names: list[str]) -> Plot:
+def paint_folds(values: np.ndarray, names: list[str]) -> plots.Painter:
     """values (analyses, folds)."""
-    plot, x = Plot(), np.arange(len(names))
-    for fold in values.T:
-        plot.line(x, fold, SERIES[0], 0.8, size=2.5, opacity=0.5)
-    plot.line(x, values.mean(axis=1), SERIES[1], 1.8, size=4)
-    plot.x.ticks, plot.x.limits = list(zip(x.tolist(), names, strict=True)), (-0.4, len(names) - 0.6)
-    plot.x.has_grid = plot.y.has_grid = True
-    return plot
+
+    def paint(axes: Axes) -> None:
+        x = np.arange(len(names))
+        axes.plot(x, values, "o-", color=plots.SERIES[0], linewidth=0.8, markersize=2.5, alpha=0.5)
+        axes.plot(x, values.mean(axis=1), "o-", color=plots.SERIES[1], linewidth=1.8, markersize=4)
+        axes.set_xticks(x, names)
+        axes.set_xlim(-0.4, len(names) - 0.6)
+        axes.grid()
+
+    return paint

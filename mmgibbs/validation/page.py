@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from matplotlib.axes import Axes
 
 from mmgibbs.report import plots
 from mmgibbs.report.html_tables import Column, Table, decimals, figure, known, marked, note_if_marked, number, numbers
-from mmgibbs.report.marks import INK, SERIES, Plot
 from mmgibbs.report.render import render
 from mmgibbs.validation.evaluation import label
 from mmgibbs.validation.kfold import EVERY_EFFECT_AND_FIXED, EXPECTED
@@ -231,16 +231,18 @@ def calibration(figures: plots.Figures, name: str, p: np.ndarray, y: np.ndarray)
     return name, svg, caption
 
 
-def paint_calibration(curve: np.ndarray) -> Plot:
+def paint_calibration(curve: np.ndarray) -> plots.Painter:
     """The line of equality, dashed; intervals about it, and the observed shares, joined."""
-    plot = Plot()
-    x, y, low, high, _ = curve.T
-    ends = [min(x.min(), y.min(), low.min()), max(x.max(), y.max(), high.max())]
-    plot.line(ends, ends, INK, 0.8, is_dashed=True)
-    plot.intervals(x, low, high, SERIES[0], 3.5, opacity=0.45)
-    plot.line(x, y, SERIES[1], 1.2, size=3.5)
-    plot.x.has_grid = plot.y.has_grid = True
-    return plot
+
+    def paint(axes: Axes) -> None:
+        x, y, low, high, _ = curve.T
+        ends = [min(x.min(), y.min(), low.min()), max(x.max(), y.max(), high.max())]
+        axes.plot(ends, ends, color=plots.INK, linewidth=0.8, dashes=(4, 3))
+        axes.vlines(x, low, high, color=plots.SERIES[0], linewidth=3.5, alpha=0.45)
+        axes.plot(x, y, "o-", color=plots.SERIES[1], linewidth=1.2, markersize=3.5)
+        axes.grid()
+
+    return paint
 
 
 def every_drawn(points: int) -> int:
@@ -248,12 +250,15 @@ def every_drawn(points: int) -> int:
     return max(1, -(-points // MOST_POINTS))
 
 
-def paint_regression(x: np.ndarray, y: np.ndarray, slope: float | None) -> Plot:
+def paint_regression(x: np.ndarray, y: np.ndarray, slope: float | None) -> plots.Painter:
     """Points, of many an even sample; the line of equality, dashed, and the regression of y on x."""
-    plot, every, ends = Plot(), slice(None, None, every_drawn(len(x))), np.array([x.min(), x.max()])
-    plot.points(x[every], y[every], SERIES[0], 1.6, opacity=0.5)
-    plot.line(ends, ends, INK, 0.8, is_dashed=True)
-    if slope is not None:
-        plot.line(ends, y.mean() + slope * (ends - x.mean()), SERIES[1], 1.6)
-    plot.x.has_grid = plot.y.has_grid = True
-    return plot
+
+    def paint(axes: Axes) -> None:
+        every, ends = slice(None, None, every_drawn(len(x))), np.array([x.min(), x.max()])
+        axes.plot(x[every], y[every], "o", color=plots.SERIES[0], markersize=1.6, alpha=0.5, markeredgewidth=0)
+        axes.plot(ends, ends, color=plots.INK, linewidth=0.8, dashes=(4, 3))
+        if slope is not None:
+            axes.plot(ends, y.mean() + slope * (ends - x.mean()), color=plots.SERIES[1], linewidth=1.6)
+        axes.grid()
+
+    return paint

@@ -76,7 +76,7 @@ def finished_text(head: dict[str, Any]) -> str:
 
 def equations(head: dict[str, Any]) -> list[tuple[str, list[str]]]:
     """(trait, what it is the sum of) for each trait, as on the page of a run."""
-    from mmgibbs.report.page import model_section  # late: it imports the figures, which only a page needs
+    from mmgibbs.report.page import model_section  # with matplotlib, which only a page needs
 
     section = model_section(head, intercept=head.get("intercept", [])) if "analysis" in head else None
     return section["equations"] if section else []

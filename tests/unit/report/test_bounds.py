@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from mmgibbs.report.bounds import bounds
 from mmgibbs.report.plots import bandwidth, density, paint_density
@@ -49,8 +50,9 @@ def test_a_density_ends_at_its_bounds_and_keeps_its_area():
 def test_the_density_of_all_chains_is_the_mean_of_theirs(apart):
     """Chains have one bandwidth: with one for each, they would be smoother than all of them together."""
     draws = np.random.default_rng(6).normal(size=(4, 300)) + apart * np.arange(4)[:, None]
-    marks = paint_density(draws, draws.mean(), None, None).marks
-    *each, (x, f) = ((mark.columns["x"], mark.columns["y"]) for mark in marks[:5])
+    axes = Figure().add_subplot()
+    paint_density(draws, draws.mean(), None, None)(axes)
+    *each, (x, f) = (line.get_data() for line in axes.lines[:5])
     assert np.mean([np.interp(x, *chain) for chain in each], axis=0) == pytest.approx(f, abs=0.01 * f.max())
     assert np.array_equal(density(draws[0], width=bandwidth(draws[0]))[1], density(draws[0])[1])
 

@@ -15,9 +15,7 @@ from mmgibbs.report.breeding import _figures
 from mmgibbs.report.findings import warnings
 from mmgibbs.report.finished import Finished, _draws
 from mmgibbs.report.html_tables import Column, Table, bars, lines_words
-from mmgibbs.report.marks import INK, Plot
 from mmgibbs.report.page import _regression, make_parameter_tables, write_report
-from mmgibbs.report.svg import DIGIT
 
 
 @pytest.fixture(scope="module")
@@ -154,17 +152,21 @@ def test_a_number_and_its_per_cent_sign_stay_on_one_line(run):
 
 def test_labels_of_ticks_stay_inside_their_drawing():
     """Wide labels at both ends: half of the last one would stick out, and all of those on the left."""
-    plot = Plot()
-    plot.line([0, 1_000_000], [0, 123456.789], INK)
-    plot.x.limits, plot.x.ticks = (0, 1_000_000), [(0, "0"), (1_000_000, "1,000,000")]
-    plot.y.limits, plot.y.ticks = (0, 123456.789), [(0, "0"), (123456.789, "123456.789")]
-    svg = plots.Figures().draw(plot, "title", "description", size=plots.SMALL)
+
+    def paint(axes):
+        axes.plot([0, 1_000_000], [0, 123456.789])
+        axes.set_xlim(0, 1_000_000)
+        axes.set_xticks([0, 1_000_000], ["0", "1,000,000"])
+        axes.set_yticks([0, 123456.789], ["0", "123456.789"])
+        axes.set_ylim(0, 123456.789)
+
+    svg = plots.Figures().draw(paint, "title", "description", size=plots.SMALL)
     middle, end = (
         float(re.search(rf'<text [^>]*?x="([0-9.]+)"[^>]*>{label}</text>', svg)[1])
         for label in ("1,000,000", "123456.789")
     )
     width = plots.SMALL[0] * 72
-    assert middle + 4.5 * DIGIT <= width + 0.1 and end - 10 * DIGIT >= 0
+    assert middle + 4.5 * plots.DIGIT <= width + 0.1 and end - 10 * plots.DIGIT >= 0
 
 
 def test_names_of_users_are_text(page):
