@@ -21,7 +21,7 @@ import threading
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -34,6 +34,7 @@ SAVE_SECONDS = 10.0  # that `save` waits for another process that saves
 FIRST_RUN_SECONDS = 180.0  # that a first run waits for another first run, which compiles the same kernels
 UNUSED_SECONDS = 30 * 86400.0  # after which files of other states of the sources are removed
 _ENTRY = re.compile(r"(?P<kernel>[^/\\]+/[^/\\]+)\.(?:nbi|\d+\.nbc)")  # Numba's index of a kernel, and its code
+Stamp = tuple[int, int] | None
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
 
 
@@ -49,7 +50,8 @@ class KernelStore:
         self.folder = _temporary_folder(folders)
         self._archive: Path | None = None
         self._checksums: dict[str, int] = {}  # of the files of this process that an archive holds too
-        self._stamps: dict[Path, tuple[int, int]] = {}  # of the archives that were read: time and size
+        self._file_stamps: dict[str, Stamp] = {}  # of the same files, as they are in the folder
+        self._archive_stamps: dict[Path, Stamp] = {}  # of the archives that were read
         self._mutex = threading.RLock()
         self._held: BinaryIO | None = None  # the lock of the archive, during a first run
         self.load()
@@ -86,30 +88,46 @@ class KernelStore:
         with self._mutex:
             for archive in archives if self._archive is None else [*archives, self._archive]:
                 stamp = _stamp(archive)
-                if stamp is not None and self._stamps.get(archive) != stamp:
-                    self._stamps[archive] = stamp
-                    self._take(_read(archive))
+                if stamp is not None and self._archive_stamps.get(archive) != stamp:
+                    self._archive_stamps[archive] = stamp
+                    self._take(_read(archive, self._checksums))
 
     def _take(self, files: Mapping[str, bytes]) -> None:
+        assert self.folder is not None
         compiled = {_kernel_name(name) for name in self._compiled()}
         for name, content in files.items():
             if _kernel_name(name) not in compiled:
-                path = self.folder / name  # type: ignore[operator]
+                path = self.folder / name
                 with suppress(OSError):
                     path.parent.mkdir(exist_ok=True)
                     path.write_bytes(content)
                     self._checksums[name] = zlib.crc32(content)
+                    self._file_stamps[name] = _stamp(path)
 
-    def _compiled(self) -> dict[str, bytes]:
-        """Files of Numba that are not those of an archive."""
+    def _compiled(self) -> dict[str, Stamp]:
+        """Files of Numba that are not those of an archive.
+
+        By their stamps: to read all files at each save takes longer than a small run.
+        """
         assert self.folder is not None
-        files = {}
-        for path in (*self.folder.glob("*/*.nbi"), *self.folder.glob("*/*.nbc")):
+        stamps: dict[str, Stamp] = {}
+        with suppress(OSError):
+            for place in filter(Path.is_dir, self.folder.iterdir()):
+                with os.scandir(place) as files:
+                    stamps |= {
+                        f"{place.name}/{file.name}": _stamp(file)
+                        for file in files
+                        if file.name.endswith((".nbi", ".nbc"))
+                    }
+        return {name: stamp for name, stamp in stamps.items() if stamp != self._file_stamps.get(name)}
+
+    def _contents(self, names: Iterable[str]) -> dict[str, bytes]:
+        assert self.folder is not None
+        contents = {}
+        for name in names:
             with suppress(OSError):
-                name, content = f"{path.parent.name}/{path.name}", path.read_bytes()
-                if self._checksums.get(name) != zlib.crc32(content):
-                    files[name] = content
-        return files
+                contents[name] = (self.folder / name).read_bytes()
+        return contents
 
     @property
     def n_compiled(self) -> int:
@@ -133,8 +151,9 @@ class KernelStore:
             try:
                 if compiled and self.archive is not None:
                     with _locked(self.archive, SAVE_SECONDS) if self._held is None else _nothing():
-                        added = _add(self.archive, compiled, self._checksums)
+                        added = _add(self.archive, self._contents(compiled), self._checksums)
                     self._checksums |= {name: zlib.crc32(content) for name, content in added.items()}
+                    self._file_stamps |= {name: compiled[name] for name in added}
             except OSError:
                 pass
             finally:
@@ -236,7 +255,8 @@ def _kernel_name(entry: str) -> str:
     return match["kernel"] if match else entry
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
+def _stamp(path: Path | os.DirEntry[str]) -> Stamp:
+    """Time of the last change and size; None where there is no such file."""
     try:
         status = path.stat()
     except OSError:
@@ -244,12 +264,12 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-def _read(archive: Path) -> dict[str, bytes]:
-    """Name -> content of the entries that are not damaged."""
+def _read(archive: Path, known: Mapping[str, int]) -> dict[str, bytes]:
+    """Name -> content of the entries that are not damaged, without those whose checksums are known."""
     files: dict[str, bytes] = {}
     with suppress(*_DAMAGED), zipfile.ZipFile(archive) as entries:
         for info in entries.infolist():
-            if _ENTRY.fullmatch(info.filename):
+            if _ENTRY.fullmatch(info.filename) and known.get(info.filename) != info.CRC:
                 with suppress(*_DAMAGED):
                     files[info.filename] = entries.read(info)
     return files
@@ -260,7 +280,7 @@ def _add(archive: Path, compiled: Mapping[str, bytes], known: Mapping[str, int])
 
     A kernel that another process has changed since (its index is not the one that is `known`) stays as it is there.
     """
-    kept = _read(archive)
+    kept = _read(archive, {})
     names = {_kernel_name(name) for name in compiled}
     changed = {
         kernel for kernel in names if (index := f"{kernel}.nbi") in kept and zlib.crc32(kept[index]) != known.get(index)

@@ -69,6 +69,37 @@ def test_a_process_loads_what_others_save_later(make):
     assert contents(second) == contents(first)
 
 
+def test_what_a_process_has_is_neither_read_nor_written_again(make, monkeypatch):
+    """A folder of all kernels has 50 MB, and a small run looks for new ones several times."""
+    first, second = make(), make()
+    compile_kernel(first)
+    first.save()
+    second.load()
+    old = {path: path.stat().st_mtime_ns for path in second.folder.glob("*/*")}
+    compile_kernel(first, "room/other")
+    read = []
+    read_bytes = kernel_store.Path.read_bytes
+    monkeypatch.setattr(kernel_store.Path, "read_bytes", lambda path: read.append(path.name) or read_bytes(path))
+    first.save()
+    first.save()
+    assert sorted(read) == ["other-7.py311.1.nbc", "other-7.py311.nbi"]
+    second.load()
+    assert contents(second) == contents(first) and len(old) == 2
+    assert {path: path.stat().st_mtime_ns for path in old} == old
+
+
+def test_a_kernel_that_is_compiled_anew_is_saved(make):
+    """The same names and sizes, as after a form that was damaged."""
+    first = make()
+    compile_kernel(first, forms=(b"one",))
+    first.save()
+    time.sleep(0.02)  # the clock of a file system may be that coarse
+    compile_kernel(first, forms=(b"two",))
+    assert first.n_compiled == 1
+    first.save()
+    assert first.n_compiled == 0 and contents(make()) == contents(first)
+
+
 def test_of_two_forms_compiled_at_once_one_is_kept_whole(make):
     """An index that names one process's code beside the code of another would call the wrong function."""
     first, second = make(), make()
@@ -114,7 +145,7 @@ def test_damaged_entries_are_not_taken(how, make, tmp_path):
     whole, lost = archive.read_bytes(), 0
     for at in range(0, len(whole), 1 if how == "emptied" else 7):
         archive.write_bytes(damage(whole, how, at))
-        entries = kernel_store._read(archive)
+        entries = kernel_store._read(archive, {})
         assert all(good[name.split("/")[1]] == content for name, content in entries.items())
         lost += len(entries) < len(good)
         if how == "emptied":
