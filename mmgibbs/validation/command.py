@@ -36,13 +36,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folds", type=int, metavar="N", help="kfold: number of folds, 2 or more (default: 5)")
     parser.add_argument(
         "--by",
-        choices=["random", "family", "time", "column"],
+        choices=["random", "family", "time", "column", "cell"],
         help="kfold: what is in a fold. random: animals at random; family: half-sib families by sire, each in one "
         "fold; time: the animals born in one of the last N years, predicted from the years before it; column: the "
-        "records with one value of a column (default: random)",
+        "records with one value of a column; cell: animals or lines in one environment, at random (default: random)",
     )
     parser.add_argument(
-        "--column", metavar="NAME", help="with --by column: this column of the records; each of its values is a fold"
+        "--column",
+        metavar="NAME",
+        help="with --by column: this column of the records; each of its values is a fold. With --by cell: the "
+        "column of the environments (default: that of traits by environment)",
     )
     parser.add_argument(
         "--time", metavar="COLUMN",

@@ -156,11 +156,12 @@ def read_recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
         for e in r.effects.values()
         if guess_parent_role(e.level) is None
     ] + [m.level for m in analysis.model.markers.values()]
-    column = animal_column(analysis.model.random, phenotypes) or next(iter(related), None)
+    every = [e.level for r in analysis.model.random.values() for e in r.effects.values()]
+    column = animal_column(analysis.model.random, phenotypes) or next(iter([*related, *every]), None)
     if column is None or not phenotypes.has(column):
         raise ConfigError(
             f"validate: found no column of {phenotypes.name} that names the animal of a record; needed a random effect "
-            "with a relationship, or SNP effects, whose level is the animal, or a column called animal or id"
+            "or SNP effects, whose level is the animal or the line, or a column called animal or id"
         )
     return Recorded(
         analysis if sampled else _fix_variances(analysis),

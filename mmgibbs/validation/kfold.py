@@ -173,7 +173,7 @@ def expectations(
             f"other records inform on {' and '.join(predicted.known)} of the records left out, which this prediction "
             f"lacks: no accuracy, and no expectation of dispersion and bias; '{predicted.complete}' includes them"
         )
-    if not observed[:, p.trait].all():
+    if _may_be_selected(observed, p.trait):
         expected = {}
         notes.append(
             "some records lack this trait, and those with it may be selected by other traits, while a fold leaves out "
@@ -193,6 +193,14 @@ def expectations(
     notes += missing_statistics_notes(predicted, [fold.name for fold in folds])
     of = label(p.term, p.effect, design.traits[p.trait])
     return expected, void, [f"cross-validation, {of}: {note}" for note in notes]
+
+
+def _may_be_selected(observed: np.ndarray, trait: int) -> bool:
+    """Whether some records lack the trait and have another that is recorded together with it: of several environments
+    a record has one, and is not selected.
+    """
+    together = observed[observed[:, trait]].any(axis=0)
+    return bool(observed[~observed[:, trait]][:, together].any())
 
 
 def missing_statistics_notes(predicted: Predicted, folds: Sequence[str]) -> list[str]:

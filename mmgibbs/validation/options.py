@@ -24,7 +24,7 @@ DEFAULTS: dict[str, Any] = {"folds": 5, "by": "random"}
 REPLICATES = 100  # where solutions are those of BLUP
 WORDS: dict[str, tuple[str | None, ...]] = {
     "method": ("kfold", "lr", "both"),
-    "by": (None, "random", "family", "time", "column"),
+    "by": (None, "random", "family", "time", "column", "cell"),
 }
 OPTIONS = {
     "kfold": ("folds", "by", "time", "column"),
@@ -38,7 +38,7 @@ class Plan:
 
     method: str = "both"  # 'kfold' | 'lr' | 'both'
     folds: int | None = None
-    by: str | None = None  # 'random' | 'family' | 'time' | 'column'
+    by: str | None = None  # 'random' | 'family' | 'time' | 'column' | 'cell'
     time: str | None = None  # a column of the records
     cutoff: float | None = None  # birth year
     focal: str | None = None  # file of ids
@@ -47,7 +47,7 @@ class Plan:
     # of the simulation behind standard errors of the LR method; 0: bootstrap of families; None: REPLICATES of BLUP,
     # none of sampling
     replicates: int | None = None
-    column: str | None = None  # of the records: which fold
+    column: str | None = None  # of the records: which fold, or which environment
 
 
 def resolve_plan(plan: Plan) -> Plan:
@@ -56,8 +56,8 @@ def resolve_plan(plan: Plan) -> Plan:
     ConfigError for an option of another type, that is out of range, or that would be ignored.
     """
     plan = _checked(plan)
-    if plan.column is not None and plan.by != "column":
-        _refuse("column", option("by", plan.by or "random"), option("by", "column"))
+    if plan.column is not None and plan.by not in ("column", "cell"):
+        _refuse("column", option("by", plan.by or "random"), f"{option('by', 'column')} or {option('by', 'cell')}")
     if plan.by == "column" and (plan.column is None or plan.folds is not None):
         got = f"no {option_name('column')}" if plan.column is None else option_name("folds")
         raise ConfigError(

@@ -114,6 +114,7 @@ def kfold_summary(info: dict, table: pl.DataFrame | None = None) -> str:
         "random": f"{info['units']} at random",
         "family": "half-sib families by sire" + ("" if info["units"] == "animals" else f" of the {info['units']}"),
         "time": f"one for each of the last {of_time}, predicted from the records before it",
+        "cell": f"{info['units']} in one environment, at random",
         "column": f"the values of column '{plan.get('column')}'",
     }
     sizes = [f["predicted"] for f in folds]

@@ -382,11 +382,12 @@ def validate(
         'kfold' is cross-validation, 'lr' compares breeding values from partial and from whole data.
     folds : int, optional
         kfold: number of folds, 2 or more (default 5).
-    by : {'random', 'family', 'time', 'column'}, optional
+    by : {'random', 'family', 'time', 'column', 'cell'}, optional
         kfold: what is in a fold: animals at random (default), half-sib families by sire, the animals born in one of
-        the last years, or the records with one value of `column`.
+        the last years, the records with one value of `column`, or animals in one environment at random.
     column : str, optional
-        With ``by='column'``: the column of the records whose values are the folds.
+        With ``by='column'``: the column of the records whose values are the folds. With ``by='cell'``: the column of
+        the environments (default: that of traits by environment).
     time : str, optional
         With ``by='time'``: a column of numbers in the records, in place of the birth year of the animal.
     cutoff : float, optional

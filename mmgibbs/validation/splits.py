@@ -278,11 +278,27 @@ def _assign_folds(records: Recorded, plan: Plan, codes: np.ndarray, prepared: Pr
         int(codes.max(initial=-1)) + 1 if pedigree is None else len(pedigree.ids),
     )
     units = animal_units(records.animal, codes, n)
+    if plan.by == "cell":
+        return balanced_folds(_number_cells(records, units, plan.column), plan.folds, rng, "cells")
     if plan.by == "random":
         return balanced_folds(units, plan.folds, rng, records.units)
     if pedigree is None:
         raise ConfigError(f"validate: found no pedigree, needed one for {option('by', 'family')}")
     return balanced_folds(families(pedigree, units), plan.folds, rng, "half-sib families")
+
+
+def _number_cells(records: Recorded, units: np.ndarray, column: str | None) -> np.ndarray:
+    """(n,) int64 combination of unit and environment of each record; column: of the environments, None: of traits."""
+    by_trait = dict.fromkeys(c for trait in records.analysis.traits for c in trait.where)
+    column = next(iter(by_trait), None) if column is None else column
+    if column is None:
+        raise ConfigError(
+            f"validate: expected {option('column', 'NAME')} with {option('by', 'cell')}, the column of the "
+            "environments; or traits by environment (traits: {TRAIT: {by: NAME}})"
+        )
+    environment = records.phenotypes.text(column, option_name("column"))
+    _, code = np.unique(environment.fill_null("").to_numpy(), return_inverse=True)
+    return units * (int(code.max(initial=0)) + 1) + code
 
 
 def chosen_focal(records: Recorded, prepared: Prepared, plan: Plan, codes: np.ndarray) -> Focal:
@@ -314,7 +330,12 @@ MIN_RECORDS_OF_FOLD = 3  # records of a trait in a fold
 
 def check_folds(design: Design, folds: Sequence[Fold], by: str | None) -> None:
     """DataError for a fold with too few records of a trait; by: what the folds are, 'column' for its values."""
-    mend = "a column with more records of each value" if by == "column" else f"fewer {option_name('folds')}"
+    mend = f"fewer {option_name('folds')}"
+    if by == "column":
+        mend = (
+            "a column with more records of each value; to leave out whole environments, one trait over all of them, "
+            'with a random effect such as "line:site"'
+        )
     observed = ~np.isnan(design.y)
     for fold in folds:
         for trait, n in zip(design.traits, np.count_nonzero(observed & fold.tested[:, None], axis=0), strict=True):

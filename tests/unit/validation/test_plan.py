@@ -24,8 +24,11 @@ from mmgibbs.validation.run import validate_analysis, validate_several
         ({"replicates": 1}, "found replicates=1, needed at least 2, or 0 for none"),
         ({"method": "k-fold"}, "found method='k-fold', needed kfold, lr or both; did you mean 'kfold'?"),
         ({"method": None}, "found method=None, needed kfold, lr or both"),
-        ({"by": 3}, "found by=3, needed random, family, time or column"),
-        ({"by": "families"}, "found by='families', needed random, family, time or column; did you mean 'family'?"),
+        ({"by": 3}, "found by=3, needed random, family, time, column or cell"),
+        (
+            {"by": "families"},
+            "found by='families', needed random, family, time, column or cell; did you mean 'family'?",
+        ),
         ({"by": "time", "time": 2019}, "found time=2019, needed the name of a column of the records"),
         ({"by": "column", "column": ["herd"]}, "found column=['herd'], needed the name of a column of the records"),
         ({"cutoff": "2019"}, "found cutoff='2019', needed a birth year"),
