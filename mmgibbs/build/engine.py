@@ -116,7 +116,9 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
         )
     if gpu:
         import_cupy()
-    kind = engine.partitions[0] if sampler.partition == "auto" else sampler.partition
+    # levels of a colour stand herd by herd, which products with many equations read a fifth faster
+    kind = "colour" if sampler.is_sampled_reml else engine.partitions[0]
+    kind = kind if sampler.partition == "auto" else sampler.partition
     if kind not in engine.partitions:
         raise ConfigError(
             f"sampler.partition: found '{kind}', which cannot be combined with engine: {comparison.name}; needed "

@@ -33,7 +33,7 @@ class SampledRemlWatch:
                 iteration = IterationState(
                     int(at["iteration"]), int(at["n_samples"]), at["vector"], at["base"], float(at["slope"])
                 )
-                self.state = SampledState(iteration, at["starts"])
+                self.state = SampledState(iteration, (at["starts"], at["starts_of_elements"]))
 
     def ask_to_stop(self) -> None:
         self._is_asked_to_stop = True
@@ -54,13 +54,10 @@ class SampledRemlWatch:
             )
         self._since = now
         if self._folder.checkpoints is not None:
+            arrays = {name: np.asarray(value) for name, value in vars(following).items()}
+            arrays["starts"], arrays["starts_of_elements"] = point.likelihood.known_starts()
             with suppress(OSError):  # a full disk does not end the iteration
-                self._folder.checkpoints.write(
-                    STATE,
-                    {name: np.asarray(value) for name, value in vars(following).items()}
-                    | {"starts": point.likelihood.starts},
-                    {"sweep": following.iteration, "engine": None},
-                )
+                self._folder.checkpoints.write(STATE, arrays, {"sweep": following.iteration, "engine": None})
         return self._is_asked_to_stop
 
 

@@ -86,7 +86,7 @@ def solver_for(example, threads=1, preconditioner="auto"):
 
 def absorbed(name, threads=1):
     solver = solver_of(name, threads)
-    blocks = solver.bounds, solver.threads, solver._inverse_blocks
+    blocks = solver.bounds, solver.threads, solver.inverse_blocks
     found = absorption.absorbed_equations(solver.equations, *blocks, solver.Ginv, solver.Rinv)
     assert found is not None
     return solver, found
@@ -196,7 +196,7 @@ def test_absorbed_levels_without_their_own_records_are_noticed(monkeypatch):
 
 
 def test_a_right_hand_side_that_lacks_the_absorbed_is_noticed(monkeypatch):
-    monkeypatch.setattr(absorption.AbsorbedEquations, "right_hand_side", absorption.AbsorbedEquations._kept)
+    monkeypatch.setattr(absorption.AbsorbedEquations, "right_hand_side", absorption.AbsorbedEquations.keep)
     assert error_of_solution("direct_maternal") > 1e-2
 
 
@@ -237,7 +237,7 @@ def test_nothing_is_left():
 @pytest.mark.parametrize("name", NOT_ABSORBED)
 def test_models_that_have_the_blocks_of_C(name):
     solver = solver_of(name)
-    blocks = solver.bounds, solver.threads, solver._inverse_blocks
+    blocks = solver.bounds, solver.threads, solver.inverse_blocks
     assert absorption.absorbed_equations(solver.equations, *blocks, solver.Ginv, solver.Rinv) is None
 
 

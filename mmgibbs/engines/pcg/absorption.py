@@ -114,7 +114,7 @@ class AbsorbedEquations(RowProduct):
         self._hold(np.zeros(self.bounds[-1]))
         self.theta[self.term][self.absorbed] = self._solved_alone(b)
         self.weigh_fitted(self.Rinv)
-        return self._kept(b) - self.sums(self.Ginv)
+        return self.keep(b) - self.sums(self.Ginv)
 
     def solution(self, x: np.ndarray, b: np.ndarray) -> np.ndarray:
         """theta of all equations from x = theta_A."""
@@ -131,7 +131,8 @@ class AbsorbedEquations(RowProduct):
             theta[self.absorbed] = 0.0
             theta[kept] = given
 
-    def _kept(self, b: np.ndarray) -> np.ndarray:
+    def keep(self, b: np.ndarray) -> np.ndarray:
+        """b_A of b (N,)."""
         return np.concatenate([self._term_rhs(b, i)[kept].ravel() for i, kept in enumerate(self.positions)])
 
     def _term_rhs(self, b: np.ndarray, i: int) -> np.ndarray:

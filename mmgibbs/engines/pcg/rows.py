@@ -10,7 +10,9 @@ not depend on the number of threads.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
+from typing import Self
 
 import numpy as np
 from numba import carray
@@ -42,6 +44,12 @@ class RowProduct:
         self.u = np.zeros((n, len(padded_width(self.T_))))
         self.positions = [np.arange(t.n_levels, dtype=np.uint32) for t in equations.design.terms]
         self.ranges = [self.split_levels(i, levels) for i, levels in enumerate(self.positions)]
+
+    def copy_for_thread(self) -> Self:
+        """The same equations with vectors of its own, so that another thread can use them at the same time."""
+        twin = copy(self)
+        twin.theta, twin.u = [np.zeros(theta.shape) for theta in self.theta], np.zeros(self.u.shape)
+        return twin
 
     def split_levels(self, term: int, positions: np.ndarray) -> list[tuple[int, int]]:
         """Ranges of some levels of a term, with about equal work."""

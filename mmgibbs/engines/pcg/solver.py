@@ -121,7 +121,7 @@ class PcgSolver:
     def set_precisions(self, Ginv: list[np.ndarray], Rinv: np.ndarray) -> None:
         """What `precisions` makes of the variances."""
         self.Ginv, self.Rinv = Ginv, Rinv
-        self._inverse_blocks = [self._level_inverses(i) for i in range(len(self.shapes))]
+        self.inverse_blocks = [self._level_inverses(i) for i in range(len(self.shapes))]
 
     def _level_inverses(self, i: int) -> np.ndarray:
         eq = self.equations
@@ -148,7 +148,7 @@ class PcgSolver:
     def times(self, x: np.ndarray, threads: Threads = ALONE) -> np.ndarray:
         """C x: x (N,) or (N, m); threads: for dense blocks."""
         eq = self.equations
-        columns = self._zero_held(_columns(x))
+        columns = self.zero_held(_columns(x))
         fitted = np.zeros((*eq.records.y.shape, columns.shape[1]))
         thetas = self.split(columns)
         for lists, theta in zip(eq.terms, thetas, strict=True):
@@ -171,7 +171,7 @@ class PcgSolver:
 
     def diagonals_of_inverse_blocks(self) -> list[np.ndarray]:
         """(q, k) per term in sweep order: of the inverse of each level's block of C."""
-        return [np.einsum("qkk->qk", blocks) for blocks in self._inverse_blocks]
+        return [np.einsum("qkk->qk", blocks) for blocks in self.inverse_blocks]
 
     def weighted_sums(self, e: np.ndarray) -> np.ndarray:
         """W' R^-1 e over the equations in force: e (n, T) gives (N,), e (n, T, m) gives (N, m)."""
@@ -193,15 +193,15 @@ class PcgSolver:
         x[self._held] = 0.0
         return x
 
-    def _zero_held(self, x: np.ndarray) -> np.ndarray:
-        """x with 0 in these places: itself, where it is so."""
+    def zero_held(self, x: np.ndarray) -> np.ndarray:
+        """x with 0 in the places of components set to 0: itself, where it is so."""
         return self._hold(x.copy()) if x[self._held].any() else x
 
     def precondition(self, x: np.ndarray) -> np.ndarray:
         """Each level's block of C, inverted, times x: (N,) or (N, m)."""
-        columns = self._zero_held(_columns(x))
+        columns = self.zero_held(_columns(x))
         out = np.empty(columns.shape)
-        for inverses, residual, total in zip(self._inverse_blocks, self.split(columns), self.split(out), strict=True):
+        for inverses, residual, total in zip(self.inverse_blocks, self.split(columns), self.split(out), strict=True):
             precondition(inverses, residual, total)
         return out.reshape(np.shape(x))
 
@@ -242,7 +242,7 @@ class PcgSolver:
     def _system(self, b: np.ndarray) -> System:
         """What is iterated on: C itself, or what is left of it when levels are absorbed."""
         if self.preconditioner != "blocks":
-            blocks = self.bounds, self.threads, self._inverse_blocks
+            blocks = self.bounds, self.threads, self.inverse_blocks
             reduced = absorbed_equations(self.equations, *blocks, self.Ginv, self.Rinv)
             if reduced is not None:
                 solution = lambda x: self._hold(reduced.solution(x, b))
@@ -265,8 +265,8 @@ class PcgSolver:
         if fast is None:
             return partial(self.times, threads=self.threads), self.precondition
         return (
-            lambda x: self._hold(fast.times(self._zero_held(x), self.Ginv, self.Rinv)),
-            lambda x: fast.precondition(self._zero_held(x), self._inverse_blocks),
+            lambda x: self._hold(fast.times(self.zero_held(x), self.Ginv, self.Rinv)),
+            lambda x: fast.precondition(self.zero_held(x), self.inverse_blocks),
         )
 
     @property
@@ -297,12 +297,7 @@ class PcgSolver:
         x, residual = (np.concatenate([f[i] for f in results], axis=1) for i in (0, 1))
         residual_norms, iterations = (np.concatenate([f[i] for f in results]) for i in (2, 3))
         error = np.sqrt(residual_norms / np.where(size > 0, size, 1.0))
-        if not np.all(residual_norms <= wanted):
-            raise ModelError(
-                f"PCG stopped after {iterations.max()} iterations at an error of {error.max():.1e} "
-                f"posterior standard deviations, needed {tolerance:.1e}: the equations are close to singular; check "
-                "the variances and the fixed effects"
-            )
+        refuse_unsolved(iterations, error, tolerance)
         norms = np.sqrt(column_products(b, b))
         reached = np.sqrt(column_products(residual, residual)) / np.where(norms > 0, norms, 1.0)
         return Columns(x, iterations, error, reached)
@@ -314,6 +309,16 @@ class PcgSolver:
             ordered[lists.code] = theta
             out.append(ordered)
         return out
+
+
+def refuse_unsolved(iterations: np.ndarray, error: np.ndarray, tolerance: float) -> None:
+    """ModelError where a column has not reached the tolerance."""
+    if not np.all(error <= tolerance):
+        raise ModelError(
+            f"PCG stopped after {iterations.max()} iterations at an error of {error.max():.1e} "
+            f"posterior standard deviations, needed {tolerance:.1e}: the equations are close to singular; check "
+            "the variances and the fixed effects"
+        )
 
 
 def _columns(x: np.ndarray) -> np.ndarray:

@@ -24,7 +24,7 @@ class SampledState(NamedTuple):
     """What an iteration continues from."""
 
     iteration: IterationState
-    starts: np.ndarray  # of the likelihood
+    starts: tuple[np.ndarray, np.ndarray]  # `known_starts` of the likelihood
 
 
 class SampledEstimateWatch(Protocol):
@@ -74,7 +74,7 @@ def estimate_sampled(
         watch.begin(likelihood)
     elements = free_elements(design, covariances, residual, model_units(likelihood))
     if state is not None:
-        likelihood.starts[:] = state.starts
+        likelihood.restore_starts(*state.starts)
     maximum = maximise_sampled(
         likelihood,
         elements,

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from mmgibbs.engines.dense_products import dense_quadratic_form
+from mmgibbs.engines.pcg.absorbed_columns import AbsorbedColumns, absorbed_columns
 from mmgibbs.engines.pcg.solver import PcgSolver, bytes_per_column
 from mmgibbs.equations.records import add_matvec, add_transpose_matvec, weigh
 from mmgibbs.equations.relationships import quadratic_form
@@ -77,6 +78,7 @@ class SampledLikelihood(Likelihood):
         self.tolerance = tolerance * min(LARGEST_SHARE, SHARE_TIMES_ROOT / np.sqrt(max(1, equations.n_equations)))
         self.iterations = 0  # of PCG, the most that a column of the last point took
         self._at: Variances | None = None
+        self._absorbed: AbsorbedColumns | None = None
 
     def evaluate(self, variances: Variances) -> SampledPoint:
         """The score at some variances; ModelError where a matrix is not positive definite."""
@@ -90,15 +92,27 @@ class SampledLikelihood(Likelihood):
         """Make the solver's blocks those of these variances."""
         if self._at is not variances:
             self.solver.set_variances(variances.G, variances.R)
+            self._absorbed = absorbed_columns(self.solver)
             self._at = variances
 
     def solve(self, b: np.ndarray, rows: slice, tolerance: float, relative: bool = False) -> np.ndarray:
         """C^-1 b of some columns, (N, m), from the solutions in these rows of `starts`, which they become."""
         start = np.ascontiguousarray(self.starts[rows].T, dtype=np.float64)
-        solved = self.solver.solve_columns(b, start, tolerance, relative)
+        solve = self.solver.solve_columns if self._absorbed is None else self._absorbed.solve
+        solved = solve(b, start, tolerance, relative)
         self.starts[rows] = solved.x.T
         self.iterations = max(self.iterations, int(solved.iterations.max()))
         return solved.x
+
+    def known_starts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Views of the solutions that there are so far: of the records and samples, and of working variates."""
+        return self.starts[: 1 + self.n_samples], self.starts[1 + self.most_samples :]
+
+    def restore_starts(self, of_samples: np.ndarray, of_elements: np.ndarray) -> None:
+        """Put back what `known_starts` gave."""
+        self.starts[: len(of_samples)] = of_samples
+        self.starts[len(of_samples) : 1 + self.most_samples] = 0.0
+        self.starts[1 + self.most_samples :] = of_elements
 
     @property
     def columns_at_once(self) -> int:
