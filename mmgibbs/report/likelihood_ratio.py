@@ -21,6 +21,7 @@ from scipy.stats import chi2
 
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.nested import Nested, NotNested, Unknown, fixed_effects_key, nested
+from mmgibbs.report.words import is_sampled_reml
 
 INSTEAD = "compare their AIC or BIC"
 
@@ -55,7 +56,7 @@ def likelihood_ratio(a: Finished, b: Finished) -> LikelihoodRatio | str | None:
     """The test; why there is none, in words; None where not both runs are REML."""
     if a.record.get("method") != "reml" or b.record.get("method") != "reml":
         return None
-    if any("log_likelihood" not in run.record for run in (a, b)):
+    if is_sampled_reml(a.record) or is_sampled_reml(b.record):
         return "no test: REML by Monte Carlo (sampler.engine: pcg) does not compute the likelihood"
     reason = _not_comparable(a.record, b.record)
     if reason:

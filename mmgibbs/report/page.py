@@ -238,7 +238,7 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
         else "BLUP: mixed-model equations solved at given variances",
         "Chains": _chains(record, sampler) if gibbs else None,
         "Targets": listed([_target(t) for t in record["stop"]]) if record.get("stop") else None,
-        "Seed": f"{record['seed']}" if "seed" in record and gibbs else None,
+        "Seed": f"{record['seed']}" if "seed" in record and (gibbs or words.is_sampled_reml(record)) else None,
         "Engine": words.engine_words(record) if "engine" in record else None,
         "Inbreeding": inbreeding.get(str(record.get("inbreeding"))) if kin else None,
         "Interweaving": words.interweaved_words(record["interweaved_terms"]) if "interweaved_terms" in record else None,
@@ -424,6 +424,9 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
         if any(known(r["rhat"]) for r in rows):  # one chain alone, or very few draws, have none
             columns.append(Column("R-hat", "number", f"1 where the chains agree; above {RHAT} they have not mixed"))
             cells.append(marked(numbers([r["rhat"] for r in rows], 3), lambda n: n > RHAT))
+    elif any(known(r["mcse"]) for r in rows):  # REML by Monte Carlo
+        columns.append(Column("MCSE", "number", "Monte Carlo standard error of the estimate"))
+        cells.append(numbers([r["mcse"] for r in rows], [4 if fraction else decimals(r["mcse"]) for r in rows]))
     return Table(caption, columns, list(zip(*cells, strict=True)), " ".join(notes))
 
 

@@ -438,9 +438,14 @@ def interweaved_words(terms: Sequence[str]) -> str:
     )
 
 
+def is_sampled_reml(record: dict) -> bool:
+    """REML by Monte Carlo, which has no likelihood."""
+    return record.get("method") == "reml" and record.get("likelihood") == "monte_carlo"
+
+
 def reml_words(record: dict) -> str:
     """What REML reached."""
-    if "log_likelihood" not in record:
+    if is_sampled_reml(record):
         iterations = counted(record["iterations"], "iteration")
         return f"REML by Monte Carlo: {counted(record['samples'], 'sample')}, {iterations}"
     likelihood, aic, bic = number(record["log_likelihood"], 3), number(record["aic"], 1), number(record["bic"], 1)

@@ -58,6 +58,7 @@ def test_a_run(folder, capsys):
     assert share.is_between(0.5, 1.7).all()
     page = (folder / "run" / "report.html").read_text()
     assert "REML by Monte Carlo: 20 samples" in page and "log likelihood" not in page
+    assert "Monte Carlo standard error of the estimate" in page and ">Seed<" in page
     assert not (folder / "run" / "checkpoint").exists()
 
 
