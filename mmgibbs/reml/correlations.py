@@ -22,6 +22,8 @@ from mmgibbs.likelihood.base import Likelihood
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.renewable import RenewableRelationship
 from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
+from mmgibbs.models.design import Design
+from mmgibbs.models.terms import Related
 from mmgibbs.reml.boundary import stays_inside
 from mmgibbs.reml.elements import Elements
 from mmgibbs.reml.finer_units import maximise_in_fitting_units
@@ -49,6 +51,14 @@ class CorrelationEstimates:
     @property
     def n_estimated(self) -> int:
         return int(np.count_nonzero(np.isfinite(np.diag(self.covariance))))
+
+    def renew(self, design: Design) -> Design:
+        """The design with the relationships at these values."""
+        terms = list(design.terms)
+        for i in dict.fromkeys(self.terms):
+            values = self.values[[t == i for t in self.terms]]
+            terms[i] = replace(terms[i], prior=Related(terms[i].relationship.renewed(values)))
+        return replace(design, terms=tuple(terms))
 
 
 def has_correlations(likelihood: Likelihood) -> bool:

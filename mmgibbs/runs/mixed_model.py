@@ -286,7 +286,8 @@ class MixedModelProblem:
         facts = {"method": "reml", "engine": "direct", **fitted.facts, **executor.facts}
         moments = PooledMoments.exact(fitted.solutions, fitted.sd)
         warnings = [*fitted.warnings, *(() if self.assembled.undetermined else fitted.undetermined_words)]
-        means = solve_means(model.design, model.means, fitted.variances.G, fitted.variances.R, fitted.solutions)
+        design = model.design if fitted.correlations is None else fitted.correlations.renew(model.design)
+        means = solve_means(design, model.means, fitted.variances.G, fitted.variances.R, fitted.solutions)
         result = PosteriorEstimates(
             moments, matrices, facts, means=means, estimates=fitted, notes=list(fitted.notes), warnings=warnings
         )

@@ -133,6 +133,34 @@ def test_heritabilities_of_an_alpha_design(tmp_path):
     assert estimates["residual.var[yield]"] == pytest.approx(0.08162, abs=1e-4)
 
 
+def field_analysis(directory, rho=None, variances=None):
+    """Yields in 8 rows and 6 columns, with a trend in both."""
+    rng = np.random.default_rng(2)
+    row, column = np.divmod(np.arange(48), 6)
+    trend = np.sin(row / 2) + np.cos(column / 2)
+    frame = pl.DataFrame({"row": row + 1, "column": column + 1, "variety": [f"V{i}" for i in rng.permutation(48) % 6]})
+    kind = {"kind": "ar1", "row": "row", "column": "column"} | ({} if rho is None else {"rho": rho, "fixed": True})
+    return {
+        "data": {"phenotypes": frame.with_columns(y=pl.Series(trend + 0.5 * rng.standard_normal(48)))},
+        "traits": ["y"],
+        "model": {"fixed": {"variety": {}}, "random": {"field": {"relationship": kind}}},
+        "variances": variances or {},
+        "sampler": {"method": "reml" if rho is None else "blup"},
+        "output": {"means": ["variety"], "directory": str(directory)},
+    }
+
+
+def test_means_are_at_the_correlations_that_were_estimated(tmp_path):
+    estimated = mmgibbs.run(field_analysis(tmp_path / "a"), progress=False)
+    found = dict(estimated.summary.select("parameter", "mean").iter_rows())
+    rho = {name: found[f"field.rho[{name}]"] for name in ("row", "column")}
+    variances = {"field": found["field.var[y]"], "residual": found["residual.var[y]"]}
+    known = mmgibbs.run(field_analysis(tmp_path / "b", rho, variances), progress=False)
+    assert estimated.means["mean"].to_numpy() == pytest.approx(known.means["mean"].to_numpy(), abs=1e-5)
+    assert estimated.means["se"].to_numpy() == pytest.approx(known.means["se"].to_numpy(), rel=1e-5)
+    assert estimated.info["means"][0]["sed"] == pytest.approx(known.info["means"][0]["sed"], rel=1e-5)
+
+
 def expect(message, directory, **changes):
     with pytest.raises(MmgibbsError) as error:
         mmgibbs.check(analysis(directory, **changes))
