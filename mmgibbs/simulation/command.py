@@ -8,8 +8,8 @@ import shlex
 from inspect import signature
 
 from mmgibbs.options import add_overwrite
-from mmgibbs.simulation import calving, disease, genome_options
-from mmgibbs.simulation.make import KINDS, WEIGHTS, simulate
+from mmgibbs.simulation import calving, disease, genome_options, trial
+from mmgibbs.simulation.make import ANIMALS, KINDS, TRIAL, WEIGHTS, simulate
 from mmgibbs.simulation.simulate import SELECTION, YEARS
 
 
@@ -18,19 +18,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", help="where to write the data, e.g. data/beef")
     parser.add_argument(
         "--traits",
-        choices=[WEIGHTS, *KINDS],
+        choices=[WEIGHTS, *KINDS, TRIAL],
         default=WEIGHTS,
         help="weights: three weights of beef cattle, direct and maternal effects; calving_ease: scores and birth "
         "weight, direct and maternal effects; disease: pneumonia of calves, ill or well; longevity: productive life "
         "of cows, many of them still alive (right-censored); mastitis: cases within a lactation, over the months "
-        "that the cow was observed (default: %(default)s)",
+        "that the cow was observed; trial: yields of lines at several sites, in rows and columns "
+        "(default: %(default)s)",
     )
     parser.add_argument(
-        "--animals", type=int, default=5000, help="number of animals in the pedigree (default: %(default)s)"
+        "--animals", type=int, help=f"number of animals in the pedigree (default: {ANIMALS:,}; not for trial)"
     )
     other_years = ", ".join(f"{years} for {name}" for name, (_, years, _) in KINDS.items())
     parser.add_argument("--years", type=int, help=f"years of calving (default: {YEARS} for weights, {other_years})")
     parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same data (default: %(default)s)")
+    parser.add_argument("--lines", type=int, help=f"for trial: number of lines (default: {trial.LINES})")
+    parser.add_argument("--sites", type=int, help=f"for trial: number of sites (default: {trial.SITES})")
     parser.add_argument(
         "--categories",
         type=_words,

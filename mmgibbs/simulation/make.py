@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mmgibbs.config.schema import FILE as SCHEMA
 from mmgibbs.config.schema import with_schema
 from mmgibbs.errors import ConfigError, nearest, option, option_name
-from mmgibbs.simulation import arguments, calving, disease, files, genome_options, longevity, mastitis
+from mmgibbs.simulation import arguments, calving, disease, files, genome_options, longevity, mastitis, trial
 from mmgibbs.simulation.genotypes import FILES as OF_GENOTYPES
 from mmgibbs.simulation.simulate import FILES, YEARS, check_directory, simulate_beef, write_beef
 from pedigree.tables import counted
@@ -21,7 +21,8 @@ from pedigree.tables import counted
 if TYPE_CHECKING:
     import polars as pl
 
-WEIGHTS = "weights"
+WEIGHTS, TRIAL = "weights", "trial"
+ANIMALS = 5000
 # What may be simulated beside weights: its function, its years and the options that nothing else has.
 KINDS: dict[str, tuple[Callable[..., files.Simulated], int, tuple[str, ...]]] = {
     "calving_ease": (calving.simulate_calving, calving.YEARS, ("categories", "shares")),
@@ -55,12 +56,12 @@ class Simulation:
 
     @cached_property
     def pedigree(self) -> pl.DataFrame:
-        """A row for each animal: its sire, its dam, and its birth year."""
+        """A row for each animal: its sire, its dam, and its birth year; trials have none."""
         return self._read("pedigree.csv")
 
     @cached_property
     def true_values(self) -> pl.DataFrame:
-        """The true values of each animal."""
+        """The true values of each animal, or of each line at each site."""
         return self._read("true_values.csv")
 
     def _read(self, name: str) -> pl.DataFrame:
@@ -77,9 +78,11 @@ def simulate(
     directory: str | os.PathLike,
     *,
     traits: str = WEIGHTS,
-    animals: int = 5000,
+    animals: int | None = None,
     years: int | None = None,
     seed: int = 1,
+    lines: int | None = None,
+    sites: int | None = None,
     categories: Sequence[str] | None = None,
     shares: Sequence[float] | None = None,
     incidence: float | None = None,
@@ -100,15 +103,19 @@ def simulate(
     ----------
     directory : str or path
         Folder to write.
-    traits : {'weights', 'calving_ease', 'disease', 'longevity', 'mastitis'}, default 'weights'
+    traits : {'weights', 'calving_ease', 'disease', 'longevity', 'mastitis', 'trial'}, default 'weights'
         Kind of records: weights of beef cattle, scores of calving ease, pneumonia (ill or well), productive life
-        (right-censored), or cases of mastitis (counts).
-    animals : int, default 5000
-        Number of animals in the pedigree.
+        (right-censored), cases of mastitis (counts), or yields of variety trials.
+    animals : int, optional
+        Number of animals in the pedigree (default 5000); not of trials.
     years : int, optional
         Years of calving. The default depends on `traits`.
     seed : int, default 1
         The same seed gives the same data.
+    lines : int, optional
+        Trial: number of lines (default 60).
+    sites : int, optional
+        Trial: number of sites (default 4).
     categories : sequence of str, optional
         Calving ease: the categories, from low to high.
     shares : sequence of float, optional
@@ -161,23 +168,31 @@ def simulate(
     """
     if not isinstance(directory, (str, os.PathLike)):
         raise arguments.wrong("directory", directory, "the path of a folder")
-    if traits not in (WEIGHTS, *KINDS):
-        close = nearest(traits, [WEIGHTS, *KINDS]) if isinstance(traits, str) else ""
+    every_kind = (WEIGHTS, *KINDS, TRIAL)
+    if traits not in every_kind:
+        close = nearest(traits, every_kind) if isinstance(traits, str) else ""
         hint = f"; {close}" if close.startswith("did") else ""
-        raise arguments.wrong("traits", traits, f"one of {', '.join((WEIGHTS, *KINDS))}{hint}")
-    arguments.check_integer("animals", animals, 1)
+        raise arguments.wrong("traits", traits, f"one of {', '.join(every_kind)}{hint}")
+    of_herd = {"animals": animals, "years": years, "selection": selection, "snps": snps}
+    of_trial = {"lines": lines, "sites": sites}
+    for name, value in (of_herd if traits == TRIAL else of_trial).items():
+        if value is not None:
+            raise _not_for(option_name(name), traits, WEIGHTS if traits == TRIAL else TRIAL)
+    animals = ANIMALS if animals is None else arguments.check_integer("animals", animals, 1)
     check_directory(Path(directory), overwrite)
     given = {"categories": categories, "shares": shares, "incidence": incidence}
     given = {name: value for name, value in given.items() if value is not None}
     for name in given:
-        if traits == WEIGHTS or name not in KINDS[traits][2]:
+        if traits not in KINDS or name not in KINDS[traits][2]:
             of = next(kind for kind, (_, _, options) in KINDS.items() if name in options)
             raise _not_for(option_name(name), traits, of)
     genome = {
         "snps": snps, "qtl": qtl, "qtl_share": qtl_share, "hide_qtl": hide_qtl, "chromosomes": chromosomes,
         "genotyped": genotyped,
     }  # fmt: skip
-    if traits == WEIGHTS:
+    if traits == TRIAL:
+        target, text, names = _trial(directory, lines, sites, seed, overwrite)
+    elif traits == WEIGHTS:
         target, text, names = _weights(directory, animals, years, seed, selection, genome, overwrite)
     else:
         genome_options.read_genome_options(genome, traits)  # refuses what needs weights
@@ -212,6 +227,20 @@ def _weights(
     n_herds = int(beef.herd.max()) + 1
     text = f"{beef.n_animals:,} animals in {counted(n_herds, 'herd')}, {beef.n_records:,} of them with records"
     return target, text, FILES if genome is None else FILES + OF_GENOTYPES
+
+
+def _trial(
+    directory: str | os.PathLike, lines: int | None, sites: int | None, seed: int, overwrite: bool
+) -> tuple[Path, str, tuple[str, ...]]:
+    """(folder, what was simulated, names of the files)."""
+    simulated = trial.simulate_trial(
+        trial.LINES if lines is None else lines, trial.SITES if sites is None else sites, seed
+    )
+    n_lines, n_sites = len(simulated.lines), len(simulated.sites)
+    command = f"mmgibbs simulate DIRECTORY --traits {TRIAL} --lines {n_lines} --sites {n_sites} --seed {seed}"
+    target = trial.write(simulated, Path(directory), command, overwrite)
+    text = f"{n_lines:,} lines at {counted(n_sites, 'site')}, {simulated.plots.height:,} plots"
+    return target, text, trial.FILES
 
 
 def _other_traits(
