@@ -15,15 +15,18 @@ from mmgibbs.config.fields import NOT_IN_A_NAME
 from mmgibbs.config.paths import with_absolute_paths
 from mmgibbs.config.tables import Data
 from mmgibbs.config.text import is_nothing, show
+from mmgibbs.config.traits import Trait
 from mmgibbs.errors import ConfigError
 
 BETWEEN_TRAIT_AND_LEVEL = "|"
+SHOWN = 5  # levels in a message
 MAX_LEVELS = 200  # traits; with more, a column of plots or lines was named
 OF_TRAITS = ("traits", "moments")  # keys of the sections `model` and `output` whose values are names of traits
 VALUE_COLUMNS = ("column", "lower", "upper")
 
-# The section `data`, the YAML path of the trait, its column of environments, its columns of values -> levels
-FindLevels = Callable[[Data, str, str, Sequence[str]], Sequence[str]]
+# The section `data`, the YAML path of the trait, its column of environments, its columns of values, the cells that
+# columns of its records have (`where`) -> levels
+FindLevels = Callable[[Data, str, str, Sequence[str], Mapping[str, str]], Sequence[str]]
 
 
 def write_out_environments(tree: object, folder: Path, find_levels: FindLevels | None) -> object:
@@ -38,6 +41,8 @@ def write_out_environments(tree: object, folder: Path, find_levels: FindLevels |
     if not any(columns.values()):
         return tree
     try:
+        for keys in tree["traits"].values():
+            Trait.model_validate(keys)
         data = with_absolute_paths(Data.model_validate(tree.get("data")), folder)
     except ValidationError:
         return tree  # it is validated again, with all that is wrong
@@ -60,7 +65,7 @@ def write_out_environments(tree: object, folder: Path, find_levels: FindLevels |
 
 def _by(keys: object) -> str | None:
     by = keys.get("by") if isinstance(keys, dict) else None
-    return None if is_nothing(by) else str(by).strip()
+    return None if is_nothing(by) or isinstance(by, (list, dict)) else str(by).strip()
 
 
 def _find_levels(
@@ -73,20 +78,23 @@ def _find_levels(
             "mmgibbs.run read the levels from it"
         )
     values = [keys[key] for key in VALUE_COLUMNS if isinstance(keys.get(key), str)] or [trait]
-    levels = find_levels(data, f"traits.{trait}", by, values)
+    where = Trait.model_validate(keys).where
+    levels = find_levels(data, f"traits.{trait}", by, values, where)
     if not levels:
-        raise ConfigError(f"{path}: expected records with a value of {trait} and of column {show(by)}, got none")
+        also = f" and {', '.join(f'{c}: {cell}' for c, cell in where.items())} (where)" if where else ""
+        raise ConfigError(f"{path}: expected records with a value of {trait} and of column {show(by)}{also}, got none")
     if len(levels) > MAX_LEVELS:
         raise ConfigError(
             f"{path}: expected a column of at most {MAX_LEVELS} environments, got {show(by)} with {len(levels):,} "
             "levels; what has so many is a random effect"
         )
-    for level in levels:
-        if any(c in NOT_IN_A_NAME for c in level):
-            raise ConfigError(
-                f"{path}: expected levels without any of {NOT_IN_A_NAME}, which stand between the parts of a "
-                f"parameter's name; got {show(level)} in column {show(by)}; write it in another way in the table"
-            )
+    unsuitable = [level for level in levels if any(c in NOT_IN_A_NAME for c in level)]
+    if unsuitable:
+        listed = ", ".join(show(level) for level in unsuitable[:SHOWN]) + (", ..." if len(unsuitable) > SHOWN else "")
+        raise ConfigError(
+            f"{path}: expected levels without any of {NOT_IN_A_NAME}, which stand between the parts of a parameter's "
+            f"name; got {listed} in column {show(by)}; write them in another way in the table of records"
+        )
     return levels
 
 

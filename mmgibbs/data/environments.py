@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis, Data, Trait, load_config
 from mmgibbs.data.natural_order import natural
-from mmgibbs.data.phenotypes import Phenotypes, read_phenotypes
+from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes
 from mmgibbs.data.responses import response_columns
-from pedigree.tables import counted, quoted
+from mmgibbs.errors import ConfigError
+from pedigree.spelling import find_respelled
+from pedigree.tables import agreeing, counted, quoted
+
+MAX_RECORDS_OF_SPELLING = 3  # a level with more is an environment, whatever others are called
 
 
 def load_analysis(source: str | os.PathLike | dict, overrides: Sequence[str] = ()) -> Analysis:
@@ -20,22 +24,47 @@ def load_analysis(source: str | os.PathLike | dict, overrides: Sequence[str] = (
     return load_config(source, overrides, find_environments)
 
 
-def find_environments(data: Data, path: str, by: str, columns: Sequence[str]) -> list[str]:
-    """Levels of column `by` with a value in one of these columns, in natural order; path: of the trait in the YAML."""
-    phenotypes = read_phenotypes(data, [by, *columns])
+def find_environments(data: Data, path: str, by: str, columns: Sequence[str], where: Mapping[str, str]) -> list[str]:
+    """Levels of column `by` with a value in one of these columns, in natural order; path: of the trait in the YAML.
+
+    where: column -> the cell that records of the trait have. ConfigError for a level in two spellings.
+    """
+    phenotypes = read_phenotypes(data, [by, *columns, *where])
     level = phenotypes.text(by, f"{path}.by")
     has_value = np.zeros(len(phenotypes), bool)
     for column in columns:
         has_value |= phenotypes.text(column, path).is_not_null().to_numpy()
-    return sorted(level.filter(pl.Series(has_value)).drop_nulls().unique(), key=natural)
+    has_value &= ~_outside(where, f"{path}.where", phenotypes)
+    of_records = level.filter(pl.Series(has_value)).drop_nulls()
+    _refuse_respelled(of_records, f"{phenotypes.name}: column {quoted(by)} ({path}.by)")
+    return sorted(of_records.unique(), key=natural)
+
+
+def _refuse_respelled(level: pl.Series, place: str) -> None:
+    """ConfigError where few records have a level that is another one in other letters: each would be a trait."""
+    count = dict(level.value_counts().iter_rows())
+    often = [name for name, n in count.items() if n > MAX_RECORDS_OF_SPELLING]
+    seldom = [name for name in count if name not in often]
+    matched = find_respelled(pl.Series(seldom, dtype=pl.String), pl.Series(often, dtype=pl.String))
+    if matched.height:
+        pairs = ", ".join(
+            f"{quoted(text)} ({counted(count[text], 'record')}) beside {quoted(known)}"
+            for text, known, _ in matched.iter_rows()
+        )
+        raise ConfigError(f"{place}: expected each environment in one spelling, got {pairs}; correct the table")
+
+
+def _outside(where: Mapping[str, str], path: str, phenotypes: Phenotypes) -> np.ndarray:
+    """(n,) bool: the record lacks one of these cells."""
+    outside = np.zeros(len(phenotypes), bool)
+    for column, cell in where.items():
+        outside |= ~(phenotypes.text(column, path) == cell).fill_null(False).to_numpy()
+    return outside
 
 
 def without_other_environments(trait: Trait, phenotypes: Phenotypes) -> Phenotypes:
     """The same records with no value of the trait where `where` says that they have none."""
-    outside = np.zeros(len(phenotypes), bool)
-    for column, cell in trait.where.items():
-        in_level = phenotypes.text(column, f"traits.{trait.name}.where") == cell
-        outside |= ~in_level.fill_null(False).to_numpy()
+    outside = _outside(trait.where, f"traits.{trait.name}.where", phenotypes)
     return phenotypes.without(outside, [column for column, _ in response_columns(trait)])
 
 
@@ -48,6 +77,14 @@ def note_records_without_environment(traits: Sequence[Trait], phenotypes: Phenot
         for column in values:
             has_value |= phenotypes.text(column, "traits").is_not_null()
         n = int((lacking & has_value).sum())
+        of_traits = {t.where[where] for t in traits if where in t.where}
+        levels = phenotypes.text(where, "traits: where")
+        without = sorted(set(levels.drop_nulls()) - of_traits - set(levels.filter(has_value)), key=natural)
+        if len(of_traits) > 1 and without:
+            names = ", ".join(quoted(level) for level in without[:SHOWN]) + (", ..." if len(without) > SHOWN else "")
+            has, of_values = agreeing(len(without), "has"), " and ".join(quoted(column) for column in values)
+            level_place = f"{names} in column {quoted(where)}"
+            yield f"{phenotypes.name}: {level_place} {has} no value in column {of_values}, and no trait"
         if n:
             names = " and ".join(quoted(column) for column in values)
             yield (

@@ -98,7 +98,36 @@ def test_levels_without_a_value_have_no_trait():
     assert [t.name for t in load_analysis(analysis(records)).traits] == ["yield|S1", "yield|S10"]
 
 
+def test_where_goes_before_by():
+    """Records that the trait does not have make no environments."""
+    traits = lambda where: {"yield": {"by": "site", "where": where}}
+    names = lambda where: [t.name for t in load_analysis(analysis(trial(), traits=traits(where))).traits]
+    assert names({"site": "S1"}) == ["yield|S1"]
+    assert names({"rep": "R1"}) == ["yield|S1", "yield|S2", "yield|S10"]
+    part = trial().filter(~((pl.col("site") == "S2") & (pl.col("rep") == "R1")))
+    chosen = {"yield": {"by": "site", "where": {"rep": "R1"}}}
+    assert [t.name for t in load_analysis(analysis(part, traits=chosen)).traits] == ["yield|S1", "yield|S10"]
+    expect("and rep: R9 (where), got none", traits={"yield": {"by": "site", "where": {"rep": "R9"}}})
+    expect("traits.yield.where.site: found a list", traits={"yield": {"by": "site", "where": {"site": ["S1", "S2"]}}})
+
+
+def test_a_site_without_values_is_noted():
+    records = trial().with_columns(pl.when(pl.col("site") != "S2").then("yield").alias("yield"))
+    said = "'S2' in column 'site' has no value in column 'yield', and no trait"
+    assert any(said in note for note in mmgibbs.check(analysis(records))["notes"])
+    assert not any("and no trait" in note for note in mmgibbs.check(analysis(trial()))["notes"])
+
+
+def test_a_site_in_another_spelling_is_refused():
+    odd = trial().with_columns(site=pl.when(pl.int_range(pl.len()) == 5).then(pl.lit("s2 ")).otherwise("site"))
+    expect("expected each environment in one spelling, got 's2' (1 record) beside 'S2'", odd)
+    lower = pl.when(pl.col("rep") == "R1").then(pl.col("site").str.to_lowercase()).otherwise("site")
+    halves = trial().with_columns(site=lower)
+    assert len(load_analysis(analysis(halves)).traits) == 6
+
+
 def test_mistakes_are_named():
+    expect("traits.yield.by: found a list", traits={"yield": {"by": ["site", "rep"]}})
     expect("there is no column 'sit' (traits.yield.by); nearest: 'site'", traits={"yield": {"by": "sit"}})
     expect("expected levels without any of", traits={"yield": {"by": "plot"}})
     unknown = {"fixed": {"rep": {"traits": ["yield|S3"]}}, "random": {"line": {}}}
