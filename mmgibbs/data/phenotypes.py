@@ -107,6 +107,11 @@ class Phenotypes:
             return _join_cells(cells, f"{self.name}: column {quoted(column)} ({path})")
         return clean_ids(self._column(column, path), {"", *self.missing, *unknown}, self.name)
 
+    def find_empty(self, column: str, path: str, record: int) -> str:
+        """Of a combination of columns, the first that has no value in a record; of another column its name."""
+        columns = self.interactions.get(column, {})
+        return next((c for c, absent in columns.items() if self.text(c, path, absent)[record] is None), column)
+
     def numbers(self, column: str, path: str, missing: Iterable[str] = ()) -> np.ndarray:
         """(n,) float64, NaN where missing: the text is a missing value, or its number equals one ('0.0' where '0' is).
 

@@ -488,7 +488,10 @@ def _class_levels(
         raise refuse_rows(
             phenotypes.name,
             phenotypes.rows[absent],
-            [f"found no value in column '{column}' ({path})"] * SHOWN,
+            [
+                f"found no value in column '{phenotypes.find_empty(column, path, int(i))}' ({path})"
+                for i in np.flatnonzero(absent)[:SHOWN]
+            ],
             "a level for every record of a trait that the effect acts on"
             + advise_omitting(f"{path.removesuffix('.by')}.without_value"),
         )

@@ -149,7 +149,7 @@ class RandomTerms:
             absent = needed & ids.is_null().to_numpy()
             as_written = self.phenotypes.text(effect.level, path)
             problems = [
-                f"found no known level in column '{effect.level}' ({path})"
+                f"found no known level in column '{self.phenotypes.find_empty(effect.level, path, int(i))}' ({path})"
                 + (f", but {quoted(as_written[int(i)])} for unknown" if as_written[int(i)] is not None else "")
                 for i in np.flatnonzero(absent)[:SHOWN]
             ]

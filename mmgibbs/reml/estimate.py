@@ -114,7 +114,8 @@ def estimate(
     point, about = maximum.point, maximum.quadratic
     scale = elements.scale
     sd = original_scale_sd(design, point.inverse_diagonal, point.solve_equations)
-    parameters, covariance = about.open.shape[1], about.covariance
+    # what the records do not determine adds nothing to the likelihood
+    parameters, covariance = about.open.shape[1] - about.undetermined.shape[1], about.covariance
     if correlations is not None:
         parameters, covariance = parameters + correlations.n_estimated, covariance + correlations.of_variances
     criteria = Criteria(point.log_likelihood, parameters, likelihood.freedom)

@@ -131,9 +131,9 @@ def test_missing_cells_of_a_column_are_missing_in_its_interactions():
 
 def test_a_record_without_one_of_the_columns_is_named():
     records = RECORDS.with_columns(site=pl.when(pl.int_range(pl.len()) == 4).then(None).otherwise("site"))
-    with pytest.raises(DataError, match=r"row 5: found no value in column 'sex:site'"):
+    with pytest.raises(DataError, match=r"row 5: found no value in column 'site'"):
         prepare(load_config(analysis({"sex:site": {}}, records=records)))
-    with pytest.raises(DataError, match=r"row 5: found no known level in column 'line:site'"):
+    with pytest.raises(DataError, match=r"row 5: found no known level in column 'site'"):
         prepare(load_config(analysis({}, {"line:site": {}}, records)))
     prepared = prepare(load_config(analysis({}, {"line:site": {"unknown_level": "omit"}}, records)))
     assert np.count_nonzero(prepared.design.terms[-1].effects[0].level < 0) == 1

@@ -176,6 +176,25 @@ def test_a_variance_of_which_the_data_say_nothing(folder):
     assert rows["farm.var[milk]"]["sd"] is None and rows["ratio[farm:milk]"]["sd"] is None
 
 
+def test_what_the_data_do_not_determine_is_no_parameter(tmp_path):
+    """A covariance of traits that no level has together leaves AIC as it is without it."""
+    rng = np.random.default_rng(4)
+    line = np.repeat(np.arange(40), 3)
+    y = rng.standard_normal(40)[line] + rng.standard_normal(120)
+    table = pl.DataFrame({"line": [f"L{i}" for i in line], "site": np.where(line < 20, "A", "B"), "y": y})
+    analysis = {
+        "data": {"phenotypes": table},
+        "traits": {"y": {"by": "site"}},
+        "model": {"random": {"line": {}}},
+        "sampler": {"method": "reml"},
+    }
+    runs = [
+        mmgibbs.run(analysis | {"variances": {"line": {"structure": kind}}}, directory=tmp_path / kind, progress=False)
+        for kind in ("full", "diagonal")
+    ]
+    assert runs[0].info["aic"] == pytest.approx(runs[1].info["aic"], abs=1e-4)
+
+
 def test_no_more_observations_than_fixed_effects(folder):
     records().unique("herd", keep="first").write_csv("records.csv")
     with pytest.raises(ModelError, match="needs more observations than fixed effects; found 4 observations and 4"):
