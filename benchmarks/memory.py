@@ -29,7 +29,7 @@ STEPS = {
     ),
     "threads of Polars, once a table is read": "polars.read_csv(b'a,b\\n1,2\\n')",
     "h5py, h5netcdf: draws.nc": "import h5netcdf",
-    "page: templates": "import mmgibbs.report.page, jinja2",
+    "page: matplotlib, templates": "import mmgibbs.report.page, jinja2",
 }
 SAMPLED = {  # what runs that sample need beside
     "diagnostics: arviz_stats, with scipy.signal and scipy.stats": "import scipy.signal",

@@ -319,14 +319,16 @@ def test_every_kind_of_analysis_converges(tmp_path, name):
 
 
 def test_reml_imports_neither_sweeps_nor_chains(folder):
-    """A process that estimates variances by REML waits for no engine that samples, and for no sampler."""
+    """A process that estimates variances by REML waits for no engine that samples, for no sampler, and for no library
+    of processes, of diagnostics of draws and of pages."""
     script = """
 import sys
 from mmgibbs.cli import main
 assert main(["run", "analysis.yaml", "--quiet", "--no-report"]) == 0
 needless = ("mmgibbs.engines.coloured", "mmgibbs.engines.hybrid", "mmgibbs.engines.pcg", "mmgibbs.sampler.markers",
             "mmgibbs.sampler.marginal", "mmgibbs.sampler.chain", "mmgibbs.regressions", "mmgibbs.report.plots",
-            "matplotlib", "scipy.cluster")
+            "matplotlib", "scipy.cluster", "scipy.stats", "joblib", "psutil", "asyncio", "distributed", "xarray",
+            "pandas", "arviz_stats", "jinja2")
 print(sorted(name for name in sys.modules if name.startswith(needless)))
 """
     outcome = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
