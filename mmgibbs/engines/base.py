@@ -125,6 +125,32 @@ class Integrated(Protocol):
         """D with d log p = tr(D dG) of each random term, and (classes, T, T) of R: at the last psi, or the kept one."""
 
 
+class IntegratedLiabilities(Integrated, Protocol):
+    """log p(l | psi) of liabilities l (n, 1) that change, sweep order; or of their direction (power > 0)."""
+
+    power: float  # M: the scale g of l has g^2 ~ chi-square(M) / Q given its direction; 0: l is as long as it is
+    n_summary: int
+    kept_log_determinants: float  # what of the density at the kept psi is no function of l
+
+    def fill(self, liabilities: np.ndarray) -> None:
+        """Let `evaluate` read other liabilities."""
+
+    def take(self, liabilities: np.ndarray) -> float:
+        """Other liabilities: log p at the psi that was kept."""
+
+    def kept_squares(self) -> float:
+        """Q = l'Pl at the psi that was kept."""
+
+    def scale(self, g: float) -> None:
+        """The liabilities are multiplied by g: the draws of theta follow."""
+
+    def take_reference(self) -> None:
+        """The psi of the last call of `evaluate` is the one at which liabilities are summarised."""
+
+    def summarise(self) -> np.ndarray:
+        """(n_summary,) what the liabilities say of psi."""
+
+
 class HostState(ABC):
     """Theta and e of a chain in the memory of this machine, in sweep order, and what an engine is asked about them.
 
@@ -236,6 +262,13 @@ class HostState(ABC):
         self._e = e
         return sums
 
+    def reflect_liabilities(self, response: int, cuts: np.ndarray, number: int, key: Key) -> None:
+        """y of one response moves as `draw_liabilities` would draw it, over-relaxed; e follows."""
+        y, e = self._writable_y(), self.e
+        self.liabilities.reflect(response, cuts, y, e, self.Rinv, number, key)
+        self.take_y(y)
+        self._e = e
+
     def ratio_of_cuts(self, response: int, cuts: np.ndarray, proposed: np.ndarray) -> float:
         """log p(categories | proposed) - log p(categories | cuts), liabilities integrated out."""
         return self.liabilities.log_ratio(response, cuts, proposed, self.y, self.e, self.Rinv)
@@ -268,6 +301,13 @@ class HostState(ABC):
             for component, trait in enumerate(term.component_trait.tolist()):
                 of_traits[trait].setdefault(i, []).append(component)
         return [list(of_trait.items()) for of_trait in of_traits]
+
+    def scale_liabilities(self, trait: int, g: float) -> None:
+        """y of one trait times g; its effects are drawn anew after it."""
+        y = self._writable_y()
+        y[:, trait] *= g
+        self.take_y(y)
+        self.moved()
 
     def sums_of_animals(self, markers: int, n: int) -> np.ndarray:
         """(n,) float64: sum over the records of each animal of a term of SNP effects of w_r (R_p^-1 e_r)_t."""
@@ -308,12 +348,16 @@ class HostState(ABC):
 
         ModelError where one cannot be inverted.
         """
+        self.take_residual(R)
+        self.Ginv = invert_terms(self.equations.design, G)
+
+    def take_residual(self, R: np.ndarray) -> None:
+        """R (T, T), or (classes, T, T); ModelError where it cannot be inverted."""
         residual = np.asarray(R, dtype=float)
         key = residual.tobytes()
         if key != self._key_of_R:  # the inverses of one that stays are not made anew in every sweep
             self.R, self.Rinv = residual.copy(), invert_residual(self.equations.design, residual)
             self._key_of_R = key
-        self.Ginv = invert_terms(self.equations.design, G)
 
     def quadratic_form(self, term: int) -> np.ndarray:
         """Theta' K^-1 Theta, (k, k)."""

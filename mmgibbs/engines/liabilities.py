@@ -22,8 +22,10 @@ import numpy as np
 
 from mmgibbs.draws.elementary import log
 from mmgibbs.draws.normal_interval import interval_given_tails, log_normal_interval, tail
+from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.poisson_log_normal import poisson_log_normal
 from mmgibbs.draws.purpose import LIABILITY, stream
+from mmgibbs.draws.slice_reflection import reflect_in_slice
 from mmgibbs.draws.truncated_normal import fill_truncated, truncated_normal, truncated_work_arrays
 from mmgibbs.equations.structured import Records
 from mmgibbs.machine.threads import ALONE, Threads
@@ -87,6 +89,29 @@ class Liabilities:
             return kernel(*arguments, *self._chunks[0], *site) or (0.0, 0.0)  # None but of categories
         pieces = self._run_chunks(lambda first, last: kernel(*arguments, first, last, *site))
         return (sum(a for a, _ in pieces), sum(b for _, b in pieces)) if isinstance(r, Categories) else (0.0, 0.0)
+
+    def reflect(
+        self,
+        response: int,
+        cuts: np.ndarray,
+        y: np.ndarray,
+        e: np.ndarray,
+        Rinv: np.ndarray,
+        number: int,
+        key: tuple[int, int],
+    ) -> None:
+        """Every liability of the response, over-relaxed (draws/slice_reflection.py); not of counts."""
+        r = self.responses[response]
+        site, given = (number, self._streams[response], *key), (r.trait, y, e, *self._conditional(Rinv, r.trait))
+        match r:
+            case Categories():
+                of = reflect_categories, (self.records, r.category, cuts, *given)
+            case Interval():
+                of = reflect_intervals, (self.records, r.lower, r.upper, *given)
+            case Count():
+                raise TypeError("liabilities of counts are not truncated normals")
+        kernel, arguments = of
+        self._run_chunks(lambda first, last: kernel(*arguments, first, last, *site))
 
     def _conditional(self, Rinv: np.ndarray, trait: int) -> tuple[np.ndarray, np.ndarray]:
         """`conditional_residuals`, once for each Rinv."""
@@ -230,6 +255,43 @@ def draw_intervals(records, lower, upper, trait, y, e, B, s, first, last, number
             eta = np.float64(y[r, trait]) - e[r, trait]
             low, high = lower[r] - eta, upper[r] - eta
             residual = truncated(mean, sd, low, high, number, records.record[r], stream, seed, chain)
+            y[r, trait] = eta + residual
+            e[r, trait] = residual
+
+
+@kernel(forceinline=True)
+def reflected(mean, sd, low, high, residual, number, record, stream, seed, chain):
+    """A residual between low and high, given the one so far."""
+    u, _ = uniform_pair(number, record, stream, draw_word(0, 0), seed, chain)
+    return mean + sd * reflect_in_slice((residual - mean) / sd, (low - mean) / sd, (high - mean) / sd, u)
+
+
+@kernel
+def reflect_categories(records, category, cuts, trait, y, e, B, s, first, last, number, stream, seed, chain):
+    """Liabilities as `draw_categories` draws them, over-relaxed."""
+    pattern, weight = records.pattern, records.weight
+    for r in range(first, last):
+        mean, sd = conditional(pattern, weight, e, B, s, r)
+        if sd > 0.0:
+            eta, c = np.float64(y[r, trait]) - e[r, trait], category[r]
+            low, high = cuts[c] - eta, cuts[c + 1] - eta
+            residual = reflected(mean, sd, low, high, e[r, trait], number, records.record[r], stream, seed, chain)
+            y[r, trait] = eta + residual
+            e[r, trait] = residual
+
+
+@kernel
+def reflect_intervals(records, lower, upper, trait, y, e, B, s, first, last, number, stream, seed, chain):
+    """Liabilities as `draw_intervals` draws them, over-relaxed."""
+    pattern, weight = records.pattern, records.weight
+    for r in range(first, last):
+        if lower[r] == upper[r]:
+            continue
+        mean, sd = conditional(pattern, weight, e, B, s, r)
+        if sd > 0.0:
+            eta = np.float64(y[r, trait]) - e[r, trait]
+            low, high = lower[r] - eta, upper[r] - eta
+            residual = reflected(mean, sd, low, high, e[r, trait], number, records.record[r], stream, seed, chain)
             y[r, trait] = eta + residual
             e[r, trait] = residual
 

@@ -176,9 +176,9 @@ def _evaluate(psi, matrices, sums, columns, work):
     if not np.isfinite(total):
         return -np.inf
     values[:] = 0.0
-    _accumulate(of_C, v, values)
+    accumulate(of_C, v, values)
     w[:] = 0.0
-    _accumulate(of_b, v, w)
+    accumulate(of_b, v, w)
     lists = column_ptr, row_of, columns.row_ptr, columns.column_of, columns.run_length
     below = row_of.size
     diagonal = values[below:].copy()
@@ -199,7 +199,7 @@ def _evaluate(psi, matrices, sums, columns, work):
 
 
 @kernel
-def _accumulate(sums, v, out):
+def accumulate(sums, v, out):
     """out[place] = sum of numbers times coefficients."""
     for e in range(sums.place.size):
         total = 0.0

@@ -29,6 +29,15 @@ class Lists(NamedTuple):
     number: np.ndarray  # (contributions,) float64
 
 
+class RecordLists(NamedTuple):
+    """How the numbers of a right-hand side are made of y: number[target] += factor y[record, trait]."""
+
+    target: np.ndarray  # (entries,) int64
+    record: np.ndarray  # (entries,) int64
+    trait: np.ndarray  # (entries,) int64
+    factor: np.ndarray  # (entries,) float64
+
+
 Contributions = tuple[np.ndarray, np.ndarray, np.ndarray]  # place, coefficient, number
 
 
@@ -76,11 +85,33 @@ def _lower(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
 
 def list_right_hand_side(known: Coefficients, at: CovarianceMatrices, y: np.ndarray) -> Lists:
     """W' R^-1 y by places of equations in the factor; y (n, T), 0 where not observed."""
-    return _gather(_contribute_records(known, at, y), at.size)
+    contributions = (
+        (place, coefficient, factor * y[record, u])
+        for place, coefficient, record, u, factor in _contribute_records(known, at)
+    )
+    return _gather(contributions, at.size)
 
 
-def _contribute_records(known: Coefficients, at: CovarianceMatrices, y: np.ndarray) -> Iterator[Contributions]:
-    """Contributions of the records to W' R^-1 y."""
+def list_records(known: Coefficients, at: CovarianceMatrices, position: np.ndarray) -> tuple[Lists, RecordLists]:
+    """W' R^-1 y for y that changes: lists whose numbers are 0, and what fills them.
+
+    position (n,): where a record stands in y, by its number in the design.
+    """
+    every = list(_contribute_records(known, at))
+    places, coefficients, records, factors = (np.concatenate([e[i] for e in every]) for i in (0, 1, 2, 4))
+    traits = np.concatenate([np.full(len(e[0]), e[3]) for e in every])
+    both, target = np.unique(places * at.size + coefficients, return_inverse=True)
+    place, first = np.unique(both // at.size, return_index=True)
+    ends = np.append(first, both.size).astype(np.int64)
+    lists = Lists(place, ends, (both % at.size).astype(np.uint32), np.zeros(both.size))
+    return lists, RecordLists(target.reshape(-1), position[records], traits, factors)
+
+
+RecordContributions = tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray]
+
+
+def _contribute_records(known: Coefficients, at: CovarianceMatrices) -> Iterator[RecordContributions]:
+    """Contributions of the records to W' R^-1 y: place, coefficient, record, trait of y, what y is multiplied by."""
     explicit, design = known.explicit, known.design
     effects: list[Effect] = [effect for term in design.terms for effect in term.effects]
     equations = explicit.layout.split(explicit.layout.equation)
@@ -91,9 +122,9 @@ def _contribute_records(known: Coefficients, at: CovarianceMatrices, y: np.ndarr
         for u in range(design.n_traits):
             seen = (equation >= 0) & design.patterns[design.pattern, u] & design.patterns[design.pattern, scalar.trait]
             z = 1.0 if effect.covariates is None else effect.covariates[seen, scalar.covariate]
-            number = design.weight[seen] * z * y[seen, u]
+            factor = design.weight[seen] * z
             coefficients = at.locate_inverse_R(design.pattern[seen], scalar.trait, u)
-            yield known.symbolic.step[equation[seen]], coefficients, number
+            yield known.symbolic.step[equation[seen]], coefficients, np.flatnonzero(seen), u, factor
 
 
 def square_records(design: Design, y: np.ndarray) -> np.ndarray:

@@ -34,9 +34,9 @@ from mmgibbs.draws.normal import normal
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import LIABILITY_SCALE, THRESHOLD, stream
 from mmgibbs.engines.base import HostState
-from mmgibbs.models.response import Categories
+from mmgibbs.models.response import Categories, Count
 from mmgibbs.posterior.parameters import RESIDUAL, Parameter, matrix_name, threshold_name
-from mmgibbs.sampler.covariances import CovarianceMatrices
+from mmgibbs.sampler.covariances import CovarianceMatrices, is_independent
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.residual_scales import ResidualScale
 
@@ -45,7 +45,11 @@ ACCEPT = 200  # draw number of the decision; normals of the walk use lower ones
 
 
 class LiabilityStep:
-    """Thresholds, liabilities and their scale, of one response of the design; key = (seed, chain)."""
+    """Thresholds, liabilities and their scale, of one response of the design; key = (seed, chain).
+
+    collapsed: their scale is drawn by another step (marginal/liabilities.py), and liabilities are over-relaxed, but of
+    counts, now and then, and where thresholds moved: given others they are drawn anew, as 2 says.
+    """
 
     def __init__(
         self,
@@ -55,13 +59,15 @@ class LiabilityStep:
         matrices: CovarianceMatrices,
         key: tuple[int, int],
         burn_in: int,
+        collapsed: bool = False,
     ):
         self.model, self.response, self.engine, self.matrices, self.key = model, response, engine, matrices, key
         r = model.design.responses[response]
         self.trait, self.burn_in = r.trait, burn_in
+        self.over_relaxed = collapsed and not isinstance(r, Count)
         self.unit = isinstance(r, Categories)
         # with SNP effects, which a change of scale would have to move too, it is left out
-        self.scaled = self.unit and all(m.trait != self.trait for m in model.design.markers)
+        self.scaled = not collapsed and self.unit and all(m.trait != self.trait for m in model.design.markers)
         self.cuts = r.start_of_cuts() if isinstance(r, Categories) else np.array([-np.inf, np.inf])
         self.n_gaps = len(self.cuts) - 3 if self.unit else 0  # of t_2 ... t_{K-1}
         self.log_step = np.zeros(1)
@@ -101,6 +107,9 @@ class LiabilityStep:
         facts = {self.fact: self._draw_thresholds(number)} if self.n_gaps else {}
         for scale in self.residual_scales:
             facts |= scale(number, self.cuts)
+        if self.over_relaxed and not is_independent(number) and not facts.get(self.fact):
+            self.engine.reflect_liabilities(self.response, self.cuts, number, self.key)
+            return facts
         of_residuals = self.engine.draw_liabilities(self.response, self.cuts, number, self.key)
         if self.scaled:
             self._draw_scale(number, *of_residuals)

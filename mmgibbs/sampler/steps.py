@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mmgibbs.engines.base import Engine, HostState, Integrated
+from mmgibbs.engines.base import Engine, HostState, Integrated, IntegratedLiabilities
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.auxiliaries import Auxiliaries
 from mmgibbs.sampler.correlations import CorrelationsAndCovariance
@@ -19,6 +19,7 @@ from mmgibbs.sampler.covariances import CovarianceMatrices, ResidualCovariance, 
 from mmgibbs.sampler.interweave import Interweaving
 from mmgibbs.sampler.liabilities import LiabilityStep
 from mmgibbs.sampler.locations import Locations
+from mmgibbs.sampler.marginal.liabilities import ExactLocations, LiabilityVariances
 from mmgibbs.sampler.marginal.locations import KeptLocations
 from mmgibbs.sampler.marginal.step import MarginalVariances
 from mmgibbs.sampler.markers.effects import MarkerEffects
@@ -97,6 +98,9 @@ def gibbs_steps(
     matrices: None for the starts of the chain; key = (seed, chain).
     """
     matrices = starting_matrices(model, key[1]) if matrices is None else matrices
+    of_liabilities: IntegratedLiabilities | None = getattr(engine, "liability_likelihood", None)
+    if of_liabilities is not None:
+        return _steps_of_liabilities(model, engine, of_liabilities, schedule, key, matrices)
     integrated: Integrated | None = getattr(engine, "integrated", None)
     if integrated is not None:
         variances = MarginalVariances(model, integrated, matrices, schedule.burn_in, key)
@@ -132,4 +136,25 @@ def gibbs_steps(
         *(Auxiliaries(which, matrices, key) for which in model.scale_priors),
         *observed,
         *(TraitMomentsStep(of, engine, collect_effects(markers)) for of in model.moments),
+    ]
+
+
+def _steps_of_liabilities(
+    model: MixedModel,
+    engine: Engine,
+    likelihood: IntegratedLiabilities,
+    schedule: Schedule,
+    key: tuple[int, int],
+    matrices: CovarianceMatrices,
+) -> list[Step]:
+    """All variances and the scale of the liabilities, locations given them, liabilities given all."""
+    assert isinstance(engine, HostState), "other engines integrate no locations out of liabilities"
+    liabilities = LiabilityStep(model, 0, engine, matrices, key, schedule.burn_in, collapsed=True)
+    return [
+        LiabilityVariances(model, engine, likelihood, liabilities, matrices, schedule.burn_in, key),
+        ExactLocations(engine, matrices, key, schedule.refresh_every),
+        liabilities,
+        *(ObservedValues(o, liabilities, engine, matrices) for o in model.observed),
+        *(PredictedRecords(p, liabilities, engine, matrices, key) for p in model.predicted),
+        *(TraitMomentsStep(of, engine) for of in model.moments),
     ]

@@ -2,6 +2,7 @@
 bit for bit, for every engine.
 """
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -17,9 +18,13 @@ from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import VersionError
+from mmgibbs.models.covariance import CovarianceModel, full_block
+from mmgibbs.models.relationships.identity import Identity
+from mmgibbs.models.response import Categories, Count, Interval
 from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.interweave import terms_to_interweave
+from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 
 KEY = (11, 1)
@@ -106,6 +111,49 @@ def test_engine_marginal_learns_the_same_in_pieces():
     assert any("surrogate" in name for name in chain.state())
     chain.advance(planned.n_sweeps)
     same(chain.result(), whole.result())
+
+
+@pytest.mark.parametrize("kind", ["binary", "ordinal", "censored", "counts"])
+def test_engine_marginal_goes_on_with_liabilities(kind):
+    """The reference at which liabilities are summarised, half-way; the regression, at three quarters and at the end."""
+    planned = Schedule(burn_in=200, samples=20, thin=2, chains=2)
+    model = one_trait(kind)
+    equations = structured_equations(model.design, partition(model.design))
+    whole, chain = (Chain(model, MarginalEngine(equations), planned, KEY) for _ in range(2))
+    whole.advance(planned.n_sweeps)
+    for pause in (2, 49, 50, 51, 99, 100, 101, 149, 150, 151, 199, 200, 201, 210):
+        chain.advance(pause)
+        state = {name: array.copy() for name, array in chain.state().items()}
+        chain = Chain(model, MarginalEngine(equations), planned, KEY, state)
+    assert any("regression" in name for name in chain.state())
+    chain.advance(planned.n_sweeps)
+    same(chain.result(), whole.result())
+
+
+def one_trait(kind):
+    """A trait that is not normal, of 40 animals."""
+    rng = np.random.default_rng(3)
+    n = 40
+    effects = [models.Effect("", np.arange(n, dtype=np.int32), (0,))]
+    animal = models.random_term("animal", effects, Identity(n), n)
+    intercept = models.class_term("intercept", np.zeros(n, int), 1, [0])
+    G, R = np.array([[0.8]]), np.array([[1.0]])
+    plain = models.with_records(rng, n, [intercept, animal], [None, G], R)
+    liability = plain.y[:, 0] - np.median(plain.y)
+    match kind:
+        case "binary" | "ordinal":
+            inner = [0.0] if kind == "binary" else [0.0, 0.6]
+            labels = tuple("abc"[: len(inner) + 1])
+            response = Categories(0, labels, np.searchsorted(inner, liability).astype(np.int16))
+        case "censored":
+            lower = np.minimum(liability, 0.5)
+            response = Interval(0, lower, np.where(liability > 0.5, np.inf, lower))
+        case _:
+            response = Count(0, rng.poisson(np.exp(liability)).astype(float), np.ones(n))
+    unit = kind in ("binary", "ordinal")
+    residual = CovarianceModel(R, unit, full_block(1), *(() if unit else (9.0, 9.0 * R)), unit=(0,) if unit else ())
+    design = replace(plain, y=response.start()[:, None], responses=(response,))
+    return MixedModel(design, (None, CovarianceModel(G, False, full_block(1), 6.0, 5.0 * G)), residual)
 
 
 def test_looking_at_the_state_changes_nothing():

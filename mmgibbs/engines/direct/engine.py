@@ -13,16 +13,17 @@ import numpy as np
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import HostState, Key
-from mmgibbs.engines.liabilities import first_trait_not_normal
 from mmgibbs.engines.markers import with_markers
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.coefficients import Blocks, coefficients
 from mmgibbs.likelihood.integrated import IntegratedLikelihood
+from mmgibbs.likelihood.liabilities import LiabilityLikelihood
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.models.covariance import full_block
 from mmgibbs.models.design import Design
 from mmgibbs.models.residual import stack_classes
+from mmgibbs.models.response import Categories, Response
 
 Joined = tuple[tuple[Blocks | None, ...], tuple[Blocks, ...]]  # components that may covary, of terms and of residuals
 
@@ -46,7 +47,11 @@ class MarginalEngine(HostState):
             f"a sparse factor of {design.n_equations:,} equations ({known.symbolic.nonzeros:,} elements)",
             "a machine with more memory, or another sampler.engine",
         )
-        self.integrated = IntegratedLikelihood(known)
+        self.liability_likelihood: LiabilityLikelihood | None = None
+        if design.responses:
+            position = np.argsort(equations.records.record)
+            self.liability_likelihood = LiabilityLikelihood(known, position, power_of_scale(design.responses[0]))
+        self.integrated = self.liability_likelihood or IntegratedLikelihood(known)
         self._streams = [stream(LOCATION, i) for i in range(len(design.terms))]
         self._active = self.integrated.coefficients.explicit.layout.active
         self._theta = [np.zeros((t.n_levels, t.n_components)) for t in design.terms]
@@ -54,7 +59,7 @@ class MarginalEngine(HostState):
     @staticmethod
     def refuses(design: Design) -> str | None:
         """See HostState.refuses."""
-        return first_trait_not_normal(design) or with_markers(design)
+        return with_markers(design) or unsupported_liabilities(design)
 
     @property
     def theta(self) -> list[np.ndarray]:
@@ -89,3 +94,22 @@ def _all_joined(design: Design) -> Joined:
     """Every component of a term, and every trait, joined with every other."""
     of_terms = tuple(full_block(t.n_components) if t.kind == "random" else None for t in design.terms)
     return of_terms, (full_block(design.n_traits),) * max(1, len(design.residual_classes))
+
+
+def power_of_scale(response: Response) -> float:
+    """M of the density of the scale of the liabilities; 0 of records that set the scale."""
+    if not isinstance(response, Categories):
+        return 0.0
+    return float(np.count_nonzero(response.category >= 0) + len(response.labels) - 2)
+
+
+def unsupported_liabilities(design: Design) -> str | None:
+    """What of traits that are not normal the engine cannot do, in words; None: nothing."""
+    if not design.responses:
+        return None
+    name, alternatives = design.traits[design.responses[0].trait], "use engine: serial, structured or pcg on the CPU"
+    if design.n_traits > 1:
+        return f"trait '{name}', which is not normal, beside other traits; {alternatives}"
+    if design.residual_classes:
+        return f"residual classes of trait '{name}', which is not normal; {alternatives}"
+    return None

@@ -1,4 +1,4 @@
-"""Metropolis-Hastings moves of a vector x: independence, autoregression, random walk by blocks, along the gradient.
+"""Metropolis-Hastings moves of a vector x: independence, autoregression, over-relaxation, walks by blocks, gradients.
 
 The draws of a move depend on (seed, chain; sweep) alone. Proposals have the shape of the target: a center c, and a root
 with root root' near its covariance matrix (target.py).
@@ -6,6 +6,7 @@ with root root' near its covariance matrix (target.py).
     independence     x' = c + root u',  u' ~ t, a multivariate t with DF degrees of freedom.  Ratio t(u) / t(u')
     autoregression   u' = sqrt(1 - b^2) u + b z / sqrt(tau),  tau | u ~ Gamma((DF + p)/2, rate (DF + u'u)/2): reversible
                      with respect to t, so that the ratio is t(u) / t(u') too, whatever b is
+    over-relaxation  the same with a factor below 0 of u, so that u' is mostly on the other side of the center
     walk             x'_b = x_b + step 2.38 / sqrt(k_b) root_b z,  the elements of one matrix b at a time.  Ratio 1
     gradient         x' = x + step^2 / 2 S g(x) + step root z,  S = root root',  g the gradient of log p: the
                      Metropolis-adjusted Langevin move (Roberts & Tweedie 1996)
@@ -26,6 +27,9 @@ from pedigree.kernels import kernel
 DF = 5
 INDEPENDENCE, AUTOREGRESSION, WALK, GRADIENT, SURROGATE = range(5)
 OF_SHAPE = 5  # a stream of its own: points at which the shape of the target is looked at
+OVER_RELAXATION = 6
+# of u: 0.45 effective draws of h2 a sweep on 874 binary records; -0.5 gives 0.43, -0.7 gives 0.41, 0 gives 0.3
+TURNED = -0.6
 Key = tuple[int, int]  # (seed, chain)
 
 
@@ -75,10 +79,22 @@ def independent(x: np.ndarray, shape: Shape, number: int, key: Key) -> tuple[np.
 
 def autoregressive(x: np.ndarray, shape: Shape, b: float, number: int, key: Key) -> tuple[np.ndarray, float]:
     """(x', log ratio)"""
+    return _autoregress(x, shape, np.sqrt(1.0 - b * b), b, AUTOREGRESSION, number, key)
+
+
+def over_relaxed(x: np.ndarray, shape: Shape, number: int, key: Key) -> tuple[np.ndarray, float]:
+    """(x', log ratio)"""
+    return _autoregress(x, shape, TURNED, np.sqrt(1.0 - TURNED**2), OVER_RELAXATION, number, key)
+
+
+def _autoregress(
+    x: np.ndarray, shape: Shape, a: float, b: float, kind: int, number: int, key: Key
+) -> tuple[np.ndarray, float]:
+    """(x', log ratio) of u' = a u + b z / sqrt(tau), a^2 + b^2 = 1."""
     now = shape.u(x)
     shape_of_tau = 0.5 * (DF + x.size)
-    tau = gamma(shape_of_tau, number, 2, stream(MARGINAL, AUTOREGRESSION), 0, *key) / (0.5 * (DF + now @ now))
-    u = np.sqrt(1.0 - b * b) * now + b * normals(AUTOREGRESSION, number, key, x.size) / np.sqrt(tau)
+    tau = gamma(shape_of_tau, number, 2, stream(MARGINAL, kind), 0, *key) / (0.5 * (DF + now @ now))
+    u = a * now + b * normals(kind, number, key, x.size) / np.sqrt(tau)
     return shape.x(u), log_t(now) - log_t(u)
 
 

@@ -18,10 +18,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mmgibbs.engines.base import Integrated
-from mmgibbs.errors import ModelError
-from mmgibbs.posterior.parameters import RESIDUAL, Parameter, matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
-from mmgibbs.sampler.marginal.log_cholesky import LogCholesky, log_cholesky
+from mmgibbs.sampler.marginal.log_cholesky import log_cholesky
 from mmgibbs.sampler.marginal.moves import (
     AUTOREGRESSION,
     GRADIENT,
@@ -37,7 +35,7 @@ from mmgibbs.sampler.marginal.moves import (
     walk,
 )
 from mmgibbs.sampler.marginal.surrogate import Surrogate, along_surrogate, learn, points_kept
-from mmgibbs.sampler.marginal.target import Target
+from mmgibbs.sampler.marginal.variances import PREFIX, SampledVariances
 from mmgibbs.sampler.mixed_model import MixedModel
 
 CYCLE = (WALK, AUTOREGRESSION, None, AUTOREGRESSION, None)  # None: the main move
@@ -48,10 +46,9 @@ COST = np.array([1.0, 1.0, 1.0, 3.0, 1.0])  # evaluations of each kind: with a g
 ACCEPTANCE = {AUTOREGRESSION: 0.5, WALK: 0.35, GRADIENT: 0.57}  # that steps aim at
 MANY = 4  # elements from which there are moves along the gradient
 LONGEST = 0.9  # b of an autoregression: beyond it is an independence proposal
-PREFIX = "marginal."
 
 
-class MarginalVariances:
+class MarginalVariances(SampledVariances):
     """psi | y of a chain; key = (seed, chain). It says how likely its proposal was accepted."""
 
     def __init__(
@@ -62,16 +59,11 @@ class MarginalVariances:
         burn_in: int,
         key: tuple[int, int],
     ):
-        self.model, self.likelihood, self.matrices, self.burn_in, self.key = model, likelihood, matrices, burn_in, key
-        self._take_space(log_cholesky(model))
+        super().__init__(model, log_cholesky(model), likelihood, matrices, burn_in, key)
         p = len(self.space)
-        self.blocks = self.space.blocks()
         self.kinds = [INDEPENDENCE, AUTOREGRESSION, WALK] + ([GRADIENT] if p >= MANY else [])
-        self.parameters = _parameters(model)
-        self._x = np.zeros(p)
         self._slope: np.ndarray | None = None  # the gradient at x, where it is known
-        self._first = Shape(np.zeros(p), np.eye(p))  # before any draw
-        self._take_shape(self._first)
+        self._first = self.shape
         self._log_steps = np.zeros(2 + len(self.blocks))  # of autoregression and gradient, then of each walk
         self._log_steps[0] = np.log(0.5)
         self._main = np.array(INDEPENDENCE if p < MANY else GRADIENT)
@@ -79,6 +71,10 @@ class MarginalVariances:
         self._jumps = np.zeros((len(COST), 2))  # of each kind: sum of expected squared jumps, and proposals
         self._points = np.full((points_kept(p), p + 1), np.nan)  # x of proposals in burn-in and log p(x | y), in turn
         self._surrogate: Surrogate | None = None
+
+    def _start(self, x: np.ndarray) -> None:
+        super()._start(x)
+        self._slope = None
 
     def __call__(self, number: int) -> Mapping[str, float]:
         if not len(self.space):
@@ -104,18 +100,6 @@ class MarginalVariances:
         self._take_shape(self._first)
         now = np.concatenate([*(g.ravel() for g in self.matrices.G if g is not None), self.matrices.R.ravel()])
         self._start(self.space.x(now))
-
-    def _start(self, x: np.ndarray) -> None:
-        """Begin at x; ModelError where there is no likelihood."""
-        self._x = x
-        self._value, self._psi = self.target.evaluate(x)
-        self._slope = None
-        if not np.isfinite(self._value):
-            raise ModelError(
-                "variances: the mixed-model equations are not positive definite at the starting variances: they differ "
-                "too much, or effects cannot be separated; needed other starts (variances.*.start) or fewer effects"
-            )
-        self.likelihood.keep()
 
     # Moves
 
@@ -212,34 +196,7 @@ class MarginalVariances:
         covariance = share * of_draws + (1 - share) * before + share * (1 - share) * np.outer(apart, apart)
         return Shape(self._first.center + share * apart, np.linalg.cholesky(covariance))
 
-    def _take_space(self, space: LogCholesky) -> None:
-        """The coordinates of the variances, and the density in them."""
-        self.space, self.target = space, Target(space, self.likelihood)
-
-    def _take_shape(self, shape: Shape) -> None:
-        """A shape, with a root of the conditional covariance of each block."""
-        self.shape = shape
-        precision = np.linalg.inv(shape.root @ shape.root.T)
-        self._roots = [np.linalg.cholesky(np.linalg.inv(precision[np.ix_(b, b)])) for b in self.blocks]
-
     # As every step
-
-    def draws(self) -> dict[str, np.ndarray]:
-        """Views of psi as it is now."""
-        psi, out, at = self._psi_now(), {}, 0
-        for i in self.model.random_terms:
-            k = self.model.design.terms[i].n_components
-            out[matrix_name(i)] = psi[at : at + k * k].reshape(k, k)
-            at += k * k
-        R = psi[at:].reshape(-1, *self.model.residual.matrices[0].start.shape)
-        return out | {RESIDUAL: R if self.model.residual.classes else R[0]}
-
-    def _psi_now(self) -> np.ndarray:
-        """All elements of G and R, with which the likelihood was computed last."""
-        if hasattr(self, "_psi"):
-            return self._psi
-        G = [g.ravel() for g in self.matrices.G if g is not None]
-        return np.concatenate([*G, self.matrices.R.ravel()])
 
     def state(self) -> dict[str, np.ndarray]:
         state = {"x": self._x, "scale": self.space.elements.scale, "main": self._main, "steps": self._log_steps}
@@ -265,13 +222,3 @@ class MarginalVariances:
         if "surrogate_points" in arrays:
             self._surrogate = Surrogate(*(arrays[f"surrogate_{name}"] for name in Surrogate._fields))
         self._start(arrays["x"])
-
-
-def _parameters(model: MixedModel) -> dict[str, Parameter]:
-    """As covariances.py names them."""
-    out = {}
-    for i in model.random_terms:
-        component = f"{model.design.terms[i].name}_component"
-        out[matrix_name(i)] = Parameter((component, component), "covariance matrix of the effects of a level")
-    dims = ("residual_class", "trait", "trait") if model.residual.classes else ("trait", "trait")
-    return out | {RESIDUAL: Parameter(dims, "covariance matrix of the residuals of a record")}
