@@ -10,6 +10,8 @@ effective draws of the slowest variance in it, over b sweeps of burn-in and n af
     serial, structured    e = 0.14 / (r^2 sqrt(k))    r random terms on the trait that has most, of those with few
                                                       records for a level: their variances compete;
                                                       k components of the widest term
+    one trait not normal  other e at the start of both, that of marginal 0.5 (q / 0.3)^2 for q of the records outside
+                          the category that most are in: liabilities of a rare category move slowly (LIABILITIES)
     of kept draws         e' = (1 - a) / (1 + a) / thin,   a = ((1 - e) / (1 + e))^thin, as of an autoregression
 
 which is what was measured within a factor of two or three (results of benchmarks, "Which engine"). `marginal` is taken
@@ -21,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -32,6 +34,7 @@ from mmgibbs.errors import ConfigError
 from mmgibbs.machine.device import import_cupy
 from mmgibbs.machine.threads import cores
 from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.response import Categories, Count, Interval
 from mmgibbs.models.terms import Term
 from mmgibbs.sampler.mixed_model import MixedModel
 
@@ -43,11 +46,29 @@ LARGEST = 100_000  # equations up to which a factor is looked at: a matter of se
 MOST_BYTES = 2_000_000_000  # that the factors of all chains may take
 MARGIN = 1.5  # by which marginal has to win: the estimates are no better
 OF_MARGINAL, OF_SWEEPS = 0.5, 0.14  # effective draws a sweep: see above
+MANY_RECORDS = 0.3, 0.6  # effective draws a sweep and of marginal, of categories where no level has few records
+NOT_RARE = 0.3  # records outside of the category that most are in, from which the others are not rare
 ELEMENTS_OF_MARGINAL = 5.0  # of covariance matrices, from which moves of all of them are much less likely
 RECORDS_PER_LEVEL = 5.0  # from which the variance of a term is clear beside those of others
 MOVE = 0.06  # milliseconds of a move of marginal beside the likelihood
+SWEEP_OF_LIABILITIES, FACTORS = 0.19, 2.0  # milliseconds of a sweep of marginal with liabilities, and factorisations
 STEP, LEARN = 4e-7, 1.3e-6  # and of its surrogate: for point, element and step of a move; for the cube of points, once
 GRADIENTS = 0.2  # a move of marginal, where it has gradients (MANY elements)
+
+
+class EffectiveDraws(NamedTuple):
+    """Of the slowest variance in one sweep."""
+
+    sweeps: float
+    marginal: float
+
+
+# of a trait that is not normal: 874 binary records and 2,848, 1,554 censored ones, 3,190 counts (results of benchmarks)
+LIABILITIES = {
+    Categories: EffectiveDraws(0.05, 0.5),
+    Interval: EffectiveDraws(0.06, 0.4),
+    Count: EffectiveDraws(0.09, 0.025),
+}
 
 
 @dataclass(frozen=True)
@@ -289,12 +310,29 @@ def count_elements(matrices: Sequence[CovarianceModel]) -> int:
 
 def drawn_by_sweeps(model: MixedModel) -> float:
     """e of serial and structured."""
+    start = effective_draws(model).sweeps
     on_trait, widest = np.zeros(model.design.n_traits, int), 1
     for term in (model.design.terms[i] for i in model.random_terms if not model.covariance(i).fixed):
         on_trait[np.unique(term.component_trait)] += _has_few_records_per_level(term)
         widest = max(widest, term.n_components)
     competing = max(1, int(on_trait.max(initial=0)))
-    return OF_SWEEPS / (competing**2 * widest**0.5)
+    return start / (competing**2 * widest**0.5)
+
+
+def effective_draws(model: MixedModel) -> EffectiveDraws:
+    """What one sweep and one draw of marginal give of one variance of one component."""
+    if not model.design.responses:
+        return EffectiveDraws(OF_SWEEPS, OF_MARGINAL)
+    response = model.design.responses[0]
+    drawn = LIABILITIES[type(response)]
+    if not isinstance(response, Categories):
+        return drawn
+    terms = [model.design.terms[i] for i in model.random_terms if not model.covariance(i).fixed]
+    if not any(_has_few_records_per_level(term) for term in terms):
+        drawn = EffectiveDraws(*MANY_RECORDS)
+    counts = np.bincount(response.category[response.category >= 0])
+    rarity = min(1.0, float(1.0 - counts.max() / counts.sum()) / NOT_RARE)
+    return EffectiveDraws(drawn.sweeps, drawn.marginal * rarity**2)
 
 
 def _has_few_records_per_level(term: Term) -> bool:
@@ -306,7 +344,7 @@ def _has_few_records_per_level(term: Term) -> bool:
 def drawn_by_marginal(model: MixedModel) -> float:
     """e of marginal."""
     of_terms = count_elements([model.covariance(i) for i in model.random_terms])
-    return OF_MARGINAL / (1.0 + (of_terms / ELEMENTS_OF_MARGINAL) ** 3)
+    return effective_draws(model).marginal / (1.0 + (of_terms / ELEMENTS_OF_MARGINAL) ** 3)
 
 
 def count_kept(drawn: float, thin: int) -> float:
@@ -323,6 +361,11 @@ def sweep_cost(sampler: Sampler, model: MixedModel, milliseconds: float) -> floa
 
 def marginal_cost(sampler: Sampler, model: MixedModel, cost: FactorCost) -> float:
     """Milliseconds of an effective draw by engine marginal, the search for the shape of its proposals included."""
+    drawn = count_kept(drawn_by_marginal(model), sampler.thin)
+    sweeps = sampler.burn_in + sampler.samples
+    if model.design.responses:
+        move = SWEEP_OF_LIABILITIES + FACTORS * cost.milliseconds
+        return sweeps * move / (sampler.samples * drawn)
     from mmgibbs.sampler.marginal.step import MANY
     from mmgibbs.sampler.marginal.surrogate import STEPS, points_kept
     from mmgibbs.sampler.marginal.target import PAIRS, ROUNDS
@@ -333,5 +376,4 @@ def marginal_cost(sampler: Sampler, model: MixedModel, cost: FactorCost) -> floa
     points = points_kept(p)
     shape += LEARN * points**3
     move = MOVE + STEP * STEPS * points * p + cost.milliseconds + (GRADIENTS * cost.gradient_ms if p >= MANY else 0.0)
-    drawn = count_kept(drawn_by_marginal(model), sampler.thin)
-    return (shape + (sampler.burn_in + sampler.samples) * move) / (sampler.samples * drawn)
+    return (shape + sweeps * move) / (sampler.samples * drawn)

@@ -12,10 +12,10 @@ from benchmarks.__main__ import main
 def test_estimates_stand_beside_measurements(tmp_path, monkeypatch):
     monkeypatch.setattr(choice, "SECONDS", 0.0)
     file = tmp_path / "figures.json"
-    files = [str(ROOT / "configs" / f"{name}.yaml") for name in ("selfing", "disease")]
+    files = [str(ROOT / "configs" / f"{name}.yaml") for name in ("selfing", "calving_ease")]
     assert main(["choice", *files, "--json", str(file)]) == 0
     (rows,) = [found for found in json.loads(file.read_text()).values() if isinstance(found, list)]
-    assert [row["auto"] for row in rows] == ["marginal", "serial"]
+    assert [row["auto"] for row in rows] == ["marginal", "structured"]
     for row in rows:
         assert all(row[f"{name}, {how}"] > 0 for name in ("serial", "structured") for how in ("estimated", "measured"))
     assert rows[0]["factor, estimated"] > 0 and rows[0]["factor, measured"] > 0

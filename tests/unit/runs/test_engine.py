@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+import polars as pl
 import pytest
 from helpers.kept_runs import SAMPLED, found_in
 from helpers.shared_cases import analysis as shared_analysis
@@ -20,7 +21,7 @@ from mmgibbs.build.memory_estimate import refuse_sampling_beyond_memory
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.engines import costs
-from mmgibbs.errors import DeviceError
+from mmgibbs.errors import ConfigError, DeviceError
 from mmgibbs.likelihood.integrated import IntegratedLikelihood
 from mmgibbs.models.covariance import diagonal_blocks
 from mmgibbs.runs.mixed_model_chains import MixedModelFactory
@@ -97,6 +98,50 @@ def test_fixed_variances_and_too_many_equations_get_sweeps(first, monkeypatch):
     monkeypatch.setattr(of_runs, "LARGE", 3000)
     chosen = choose_engine(sampler, model)
     assert (chosen.engine.name, chosen.why) == ("structured", "auto: 3,573 equations, at least 3,000")
+
+
+def families(records, trait):
+    """Records of full sibs, whose animals have one each."""
+    family = [i % 40 for i in range(len(records))]
+    ids = [f"a{i}" for i in range(len(records))]
+    pedigree = {"id": ids, "sire": [f"s{f}" for f in family], "dam": [f"d{f}" for f in family]}
+    data = {"phenotypes": pl.DataFrame({"animal": ids, "y": records}), "pedigree": pl.DataFrame(pedigree)}
+    random = {"animal": {"relationship": "pedigree"}}
+    content = {"name": "families", "data": data, "traits": {"y": trait}, "model": {"random": random}}
+    analysis = load_config(content, ["sampler.thin=1"])
+    return analysis.sampler, assemble(analysis, prepare(analysis)).model
+
+
+@pytest.mark.parametrize(
+    ("records", "trait", "engine"),
+    [
+        ([i % 2 for i in range(400)], {"type": "binary"}, "marginal"),
+        ([i % 3 for i in range(400)], {"type": "ordinal"}, "marginal"),
+        ([i % 25 == 0 for i in range(400)], {"type": "binary"}, "serial"),  # a rare category
+        ([i % 5 for i in range(400)], {"type": "count"}, "serial"),
+    ],
+    ids=["binary", "ordinal", "rare", "counts"],
+)
+def test_a_trait_that_is_not_normal(records, trait, engine):
+    """benchmarks/RESULTS.md, below "Which engine"."""
+    sampler, model = families([int(x) for x in records], trait)
+    chosen = choose_engine(sampler, model)
+    assert chosen.engine.name == engine and "times the effective draws per second" in chosen.why
+
+
+def test_what_marginal_cannot_do_with_liabilities_is_refused(tmp_path):
+    sampler, model = read("calving_ease")
+    named = sampler.model_copy(update={"engine": "marginal"})
+    expected = (
+        "engine marginal with device cpu cannot be combined with trait 'calving_ease', which is not normal, beside"
+    )
+    with pytest.raises(ConfigError, match=expected):
+        choose_engine(named, model)
+    assert "marginal cannot be combined with trait 'calving_ease'" in choose_engine(sampler, model).why
+    sampler, model = families([i % 2 for i in range(80)], {"type": "binary"})
+    classes = dataclasses.replace(model.design, residual_classes=("a", "b"))
+    with pytest.raises(ConfigError, match="residual classes of trait 'y', which is not normal; use engine: serial"):
+        choose_engine(sampler.model_copy(update={"engine": "marginal"}), dataclasses.replace(model, design=classes))
 
 
 @pytest.mark.parametrize("name", ["first", "beef", "repeated_records", "covariates", "residual_classes", "weights"])
