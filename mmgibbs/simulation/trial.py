@@ -25,10 +25,10 @@ FILES = (
     "one_site.yaml",
     "PROVENANCE.txt",
 )
-LINES, SITES, REPLICATES = 60, 4, 2
+LINES, SITES, REPLICATES = 60, 4, 3
 MEAN, SITE_SD, BLOCK_SD = 6.0, 1.0, 0.3  # t/ha
 LOADING, LOADING_SD, SPECIFIC = 0.7, 0.2, 0.15  # mean and SD of the loadings of the sites; specific variance
-TREND, ROW_CORRELATION, COLUMN_CORRELATION = 0.4, 0.8, 0.6
+TREND, ROW_CORRELATION, COLUMN_CORRELATION = 0.6, 0.7, 0.7
 RESIDUAL = (0.2, 0.5)  # variance at a site, uniform between these
 STREAM = 7
 
@@ -200,9 +200,9 @@ traits:
   yield: {where: {site: {site}}}
 model:
   fixed:
-    line: {}
     rep: {}
   random:
+    line: {}
     field: {relationship: {kind: ar1, row: row, column: column, within: site}}
 sampler: {method: reml}
 output: {directory: runs/{name}-one-site, means: [line]}
