@@ -16,6 +16,7 @@ from mmgibbs.sampler.covariances import ResidualCovariance, TermCovariance
 from mmgibbs.sampler.interweave import Interweaving
 from mmgibbs.sampler.liabilities import LiabilityStep
 from mmgibbs.sampler.locations import Locations
+from mmgibbs.sampler.marginal.liabilities import ExactLocations, LiabilityVariances
 from mmgibbs.sampler.marginal.locations import KeptLocations
 from mmgibbs.sampler.marginal.step import MarginalVariances
 from mmgibbs.sampler.markers.effects import MarkerEffects
@@ -31,6 +32,8 @@ from mmgibbs.sampler.trait_moments import TraitMomentsStep
 WORDS: dict[type, str] = {
     Locations: "location effects",
     KeptLocations: "location effects of kept draws",
+    ExactLocations: "location effects given liabilities",
+    LiabilityVariances: "variances given liabilities, location effects integrated out",
     MarginalVariances: "variances, location effects integrated out",
     ResidualCovariance: "residual covariance",
     ObservedValues: "variances on the observed scale",
