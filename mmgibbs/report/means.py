@@ -22,7 +22,7 @@ from mmgibbs.report.html_tables import (
     numbers,
 )
 
-MAX_ROWS = 100  # of a table; means.csv has all
+MAX_ROWS = 40  # of a table; means.csv has all
 NORMAL_95 = 1.96
 
 
@@ -70,9 +70,11 @@ def _words(shown: int, n: int, facts: Mapping[str, Any]) -> list[str]:
     if "sed" in facts:
         sed, t = facts["sed"], facts["freedom"]
         of_t = "" if t is None else f", t with {t:,} degrees of freedom"
+        low, high = figure(sed["min"]), figure(sed["max"])
+        of_pairs = "" if low == high else f" on average ({low} to {high})"
         parts.append(
-            f"Standard error of a difference: {figure(sed['mean'])} on average ({figure(sed['min'])} to "
-            f"{figure(sed['max'])}); least significant difference at 5 %{of_t}: {figure(facts['lsd'])}."
+            f"Standard error of a difference: {figure(sed['mean'])}{of_pairs}; least significant difference at "
+            f"5 %{of_t}: {figure(facts['lsd'])}."
         )
     if "h2_cullis" in facts:
         oakey = f" and {facts['h2_oakey']:.3f} (Oakey)" if "h2_oakey" in facts else ""

@@ -80,8 +80,16 @@ def test_means_are_those_of_generalised_least_squares(fixed, tmp_path):
     seds = np.sqrt(np.diag(covariance)[first] + np.diag(covariance)[second] - 2 * covariance[first, second])
     assert facts["sed"]["mean"] == pytest.approx(seds.mean()) and facts["sed"]["max"] == pytest.approx(seds.max())
     assert facts["freedom"] == 120 - np.linalg.matrix_rank(design_matrix(fixed))
-    page = (tmp_path / "run" / "report.html").read_text() if (tmp_path / "run" / "report.html").exists() else ""
-    assert not page or "Adjusted means" in page
+
+
+def test_the_page_has_the_means(tmp_path):
+    result = mmgibbs.run(analysis(tmp_path / "run"), progress=False, report=True)
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert '<a href="#adjusted-means">' in page and "variety: y" in page
+    sed = result.info["means"][0]["sed"]["mean"]
+    assert f"Standard error of a difference: {sed:.3f} on average" in page
+    without = mmgibbs.run(analysis(tmp_path / "none", means=[]), progress=False, report=True)
+    assert "adjusted-means" not in (without.directory / "report.html").read_text(encoding="utf-8")
 
 
 def design_matrix(fixed):
