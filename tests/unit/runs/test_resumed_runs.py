@@ -157,6 +157,15 @@ def test_the_chains_of_a_killed_run_end_too(folder, whole):
 # ------------------------------------------------------------------------------------------------ stopped by a signal
 
 
+@pytest.fixture
+def terminal():
+    """SIGHUP ends programs, also where the tests themselves run under `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize(("how", "sweep"), [(signal.SIGINT, 17), (signal.SIGTERM, 83), (signal.SIGHUP, 83)])
 def test_a_signal_ends_the_sweep_and_keeps_the_state(folder, monkeypatch, whole, how, sweep):
     outcome = stop_at(monkeypatch, folder, sweep, how=how)
