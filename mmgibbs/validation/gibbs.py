@@ -40,14 +40,30 @@ from mmgibbs.posterior.parameters import NamedParameters, named_parameters
 from mmgibbs.runs.chains import Executor
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
-from mmgibbs.validation import draws
 from mmgibbs.validation.chains import Follower, Sampling, drop_records, make_sampling, refuse_training, sample
-from mmgibbs.validation.draws import BreedingValue, FocalValue, FocalValueAccumulator, Left, choose_values
 from mmgibbs.validation.estimability import records_alone
 from mmgibbs.validation.evaluation import Recorded
+from mmgibbs.validation.focal_values import BreedingValue, FocalValue, FocalValueAccumulator, Left, choose_values
 from mmgibbs.validation.kfold import Predictor
 from mmgibbs.validation.lr import EXPECTED, Compared, bootstrap, dropped_samples_notes, family_sums, lr_statistics
 from mmgibbs.validation.options import Plan
+from mmgibbs.validation.predicted_effects import (
+    MeanEffects,
+    PredictedEffects,
+    PredictedFold,
+    correct_for_fixed_effects,
+    list_predictors,
+    note_noise,
+    stack_folds,
+)
+from mmgibbs.validation.predicted_records import (
+    FoldPredictions,
+    Predictions,
+    incomplete_search_note,
+    note_missing_statistics,
+    note_not_predicted,
+    score_folds,
+)
 from mmgibbs.validation.results import FROM_DRAWS, ResultTables, Validation
 from mmgibbs.validation.splits import MIN_FOCAL_ANIMALS, Focal, Fold, Split, focal_families
 
@@ -151,7 +167,7 @@ WHOLE, PARTIAL = 100_000, 100_001  # numbers of these chains, beyond those of th
 class Followed:
     """What a chain of the whole or of the partial data says."""
 
-    effects: draws.MeanEffects
+    effects: MeanEffects
     values: list[FocalValue]
     parameters: dict[str, np.ndarray]  # name -> (draws, ...)
 
@@ -242,7 +258,7 @@ def follow(
     """One chain without the masked records, which are those of `what`."""
     design = sampling.model.design
     training = design if masked is None else drop_records(design, masked, what)[0]
-    mean, n = draws.MeanEffects(), sampling.schedule.n_kept
+    mean, n = MeanEffects(), sampling.schedule.n_kept
     of_values = [FocalValueAccumulator(value, n) for value in values]
     parameters = sample(sampling, number, training, [mean, *of_values])
     return Followed(mean, [v.found() for v in of_values], parameters)
@@ -250,12 +266,12 @@ def follow(
 
 def predict_fold(
     sampling: Sampling, wanted: Sequence[Predictor], number: int, fold: Fold
-) -> tuple[list[draws.FoldPredictions], list[draws.PredictedFold]]:
+) -> tuple[list[FoldPredictions], list[PredictedFold]]:
     """One chain without the fold; what is left out of each response, and what each predictor says."""
     design = sampling.model.design
     training, unfinished = drop_records(design, fold.masked, fold.name)
-    of_responses = [draws.Predictions(design, training, r, fold, r.trait in unfinished) for r in design.responses]
-    of_effects = [draws.PredictedEffects(design, fold, p, sampling.schedule.n_kept) for p in wanted]
+    of_responses = [Predictions(design, training, r, fold, r.trait in unfinished) for r in design.responses]
+    of_effects = [PredictedEffects(design, fold, p, sampling.schedule.n_kept) for p in wanted]
     followers: list[Follower] = [*of_responses, *of_effects]
     sample(sampling, number, training, followers)
     return [p.found() for p in of_responses], [p.found() for p in of_effects]
@@ -267,7 +283,7 @@ def predict_fold(
 def _predict_folds(tables: ResultTables, chains: _Chains, folds: list[Fold], whole_data: Followed | None) -> None:
     """Cross-validation: a chain without each fold."""
     design, assembled = chains.prepared.design, chains.assembled
-    wanted = [] if whole_data is None else draws.predictors(assembled, chains.prepared, named(assembled, whole_data))
+    wanted = [] if whole_data is None else list_predictors(assembled, chains.prepared, named(assembled, whole_data))
     calls, names = list(enumerate(folds)), [f.name for f in folds]
     responses, predicted = [], []
     with closing(chains.executor.each(predict_fold, (chains.sampling, wanted), calls, names)) as of_folds:
@@ -282,17 +298,17 @@ def _predict_folds(tables: ResultTables, chains: _Chains, folds: list[Fold], who
     tables.add_folds(folds, lost)
     for i, (trait, response) in enumerate(zip(traits, design.responses, strict=True)):
         of_response = [of[i] for of in responses]
-        scored = draws.scored(design, response, of_response)
+        scored = score_folds(design, response, of_response)
         tables.add_scores(scored, folds)
-        tables.notes.extend(draws.not_predicted(chains.prepared, trait, folds, of_response))
-        tables.notes.extend(draws.incomplete_search_note(trait, folds, of_response))
-        tables.notes.extend(draws.not_in_all_folds(design, folds, scored))
+        tables.notes.extend(note_not_predicted(chains.prepared, trait, folds, of_response))
+        tables.notes.extend(incomplete_search_note(trait, folds, of_response))
+        tables.notes.extend(note_missing_statistics(design, folds, scored))
     if whole_data is not None:
-        y = draws.corrected(design, whole_data.effects)
+        y = correct_for_fixed_effects(design, whole_data.effects)
         for i, predictor in enumerate(wanted):
-            over_folds = draws.stack_folds(design, predictor, [of[i] for of in predicted], folds, y)
+            over_folds = stack_folds(design, predictor, [of[i] for of in predicted], folds, y)
             tables.add_predictor(over_folds, folds)
-            tables.notes.extend(draws.noisy(over_folds, design.traits[predictor.trait]))
+            tables.notes.extend(note_noise(over_folds, design.traits[predictor.trait]))
 
 
 def named(assembled: Assembled, whole_data: Followed) -> NamedParameters:

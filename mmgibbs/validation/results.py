@@ -37,7 +37,7 @@ from mmgibbs.report.html_tables import listed
 from mmgibbs.report.notebook import text_as_html
 from mmgibbs.runs.record import common_record, described_relationship, versions
 from mmgibbs.sampler.mixed_model import MixedModel
-from mmgibbs.validation import draws, kfold, lr
+from mmgibbs.validation import kfold, lr, predicted_records
 from mmgibbs.validation.evaluation import Recorded
 from mmgibbs.validation.kfold import EVERY_EFFECT, EVERY_EFFECT_AND_FIXED, fold_statistics
 from mmgibbs.validation.options import SAMPLE, Plan
@@ -134,7 +134,7 @@ class ResultTables:
         self.notes.extend(notes)
         self.predictions.append(fold_predictions(predicted, self.records, self.design, folds))
 
-    def add_scores(self, scored: draws.Scored, folds: Sequence[Fold]) -> None:
+    def add_scores(self, scored: predicted_records.Scored, folds: Sequence[Fold]) -> None:
         """Scores over folds of a trait that is not normal, with its predictions."""
         self.rows += scored_rows(scored, self.design)
         self.predictions += scored_predictions(scored, self.design, self.records, folds)
@@ -246,7 +246,7 @@ def fold_predictions(
     return predictions_frame("kfold", predicted.predictor, trait, names, *who, predicted.predicted, predicted.observed)
 
 
-def scored_rows(scored: draws.Scored, design: Design) -> list[tuple]:
+def scored_rows(scored: predicted_records.Scored, design: Design) -> list[tuple]:
     """Of a trait that is not normal, over the folds that have the statistic; none where no fold predicts a record."""
     rows, records = [], np.unique(scored.fold, return_counts=True)[1]  # of the folds in by_fold
     for name in scored.by_fold[0] if scored.by_fold else ():
@@ -264,7 +264,7 @@ def scored_rows(scored: draws.Scored, design: Design) -> list[tuple]:
 
 
 def scored_predictions(
-    scored: draws.Scored, design: Design, records: Recorded, folds: Sequence[Fold]
+    scored: predicted_records.Scored, design: Design, records: Recorded, folds: Sequence[Fold]
 ) -> list[pl.DataFrame]:
     """Of each category its probability and 1 or 0; of two categories the higher one alone."""
     names = pl.Series([f.name for f in folds]).gather(scored.fold)

@@ -10,7 +10,7 @@ from helpers.validation_data import GENETIC_OF_LIABILITY as GENETIC
 from helpers.validation_data import binary_population
 from scipy.special import ndtr
 
-from mmgibbs.validation import draws
+from mmgibbs.validation import predicted_records
 from mmgibbs.validation.options import Plan
 from mmgibbs.validation.page import calibration_curve
 from mmgibbs.validation.run import validate_analysis
@@ -59,12 +59,12 @@ def test_squared_probabilities_are_noticed(right):
 
 def test_phi_of_the_mean_is_noticed(tmp_path, monkeypatch):
     """Liabilities are averaged first: too sure of themselves."""
-    monkeypatch.setattr(draws.Predictions, "_of_draw", lambda self, eta, V, drawn: (eta[:, None], eta))
+    monkeypatch.setattr(predicted_records.Predictions, "_predict_draw", lambda self, eta, V, drawn: (eta[:, None], eta))
 
     def found(self):
         eta = self.sums[1] / self.n
         p = ndtr(eta)
-        return draws.FoldPredictions(self.records, np.stack([1 - p, p], axis=1), p, 0)
+        return predicted_records.FoldPredictions(self.records, np.stack([1 - p, p], axis=1), p, 0)
 
-    monkeypatch.setattr(draws.Predictions, "found", found)
+    monkeypatch.setattr(predicted_records.Predictions, "found", found)
     assert abs(z_of(*predictions(tmp_path))) > 5

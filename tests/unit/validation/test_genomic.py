@@ -11,7 +11,7 @@ import mmgibbs
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError
-from mmgibbs.validation.draws import spread_of_genotypes
+from mmgibbs.validation.focal_values import spread_of_genotypes
 from mmgibbs.validation.options import Plan
 from mmgibbs.validation.run import validate_analysis, validate_several
 

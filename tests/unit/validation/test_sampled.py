@@ -18,11 +18,11 @@ from mmgibbs.models.response import Categories
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation import estimability, gibbs
 from mmgibbs.validation.chains import drop_records, refuse_training, subset_records
-from mmgibbs.validation.draws import FoldPredictions, not_in_all_folds, scored
 from mmgibbs.validation.estimability import records_alone, unpredictable
 from mmgibbs.validation.evaluation import evaluate, fitted, read_recorded
 from mmgibbs.validation.kfold import concordance
 from mmgibbs.validation.options import Plan
+from mmgibbs.validation.predicted_records import FoldPredictions, note_missing_statistics, score_folds
 from mmgibbs.validation.results import scored_rows
 from mmgibbs.validation.run import validate_analysis
 from mmgibbs.validation.splits import Fold
@@ -352,10 +352,10 @@ def test_what_no_fold_has_is_empty_and_what_is_infinite_is_named():
     records = np.flatnonzero(response.category == 1)[:6]
     of_fold = lambda own, p: FoldPredictions(own, np.tile([1 - p, p], (3, 1)), np.full(3, p), 0)
     folds = [Fold(f"fold {k}", np.zeros(90, bool), np.zeros(90, bool)) for k in (1, 2)]
-    found = scored(design, response, [of_fold(records[:3], 0.5), of_fold(records[3:], 0.0)])
-    auc, score, dispersion = not_in_all_folds(design, folds, found)
+    found = score_folds(design, response, [of_fold(records[:3], 0.5), of_fold(records[3:], 0.0)])
+    auc, score, dispersion = note_missing_statistics(design, folds, found)
     both = replace(found, by_fold=[{"log_score": (np.nan, None)}, {"log_score": (np.inf, None)}])
-    (note,) = not_in_all_folds(design, folds, both)
+    (note,) = note_missing_statistics(design, folds, both)
     assert "log_score is infinite, and left empty: what was observed in fold 2 has a probability of 0" in note
     assert "mean" not in note and note.endswith("; all tested records are of one category in fold 1")
     assert auc.endswith("auc is empty: all tested records are of one category in fold 1 and fold 2")

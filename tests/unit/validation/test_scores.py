@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from mmgibbs.validation import kfold
-from mmgibbs.validation.draws import probabilities_of_categories, probability_of_count
+from mmgibbs.validation.predicted_records import probabilities_of_categories, probability_of_count
 
 P2 = np.array([[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]])
 P3 = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])

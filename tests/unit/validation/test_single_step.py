@@ -13,8 +13,8 @@ from unit.runs.test_single_step_markers import (  # noqa: F401  data is a fixtur
     prepared_of,
 )
 
-from mmgibbs.validation import draws
-from mmgibbs.validation.draws import BreedingValue, is_held, residual_spread
+from mmgibbs.validation import focal_values
+from mmgibbs.validation.focal_values import BreedingValue, is_held, residual_spread
 from mmgibbs.validation.options import Plan
 from mmgibbs.validation.run import validate_analysis
 
@@ -89,5 +89,5 @@ def test_what_genotypes_leave_is_solved_for_once_and_not_for_too_many(data, tmp_
     once = [residual_spread(term.relationship, held, of, known) for of in (codes, both)]
     assert len(known) == 1
     assert once == pytest.approx([residual_spread(term.relationship, held, of) for of in (codes, both)], rel=1e-12)
-    monkeypatch.setattr(draws, "MOST_SOLVED", 1)
+    monkeypatch.setattr(focal_values, "MOST_SOLVED", 1)
     assert np.isnan(residual_spread(term.relationship, held, codes))

@@ -1,0 +1,233 @@
+"""Cross-validation of traits that are not normal: records of a fold against their probabilities, given the others.
+
+Without the records of the fold, liabilities, thresholds and effects are sampled. In each kept draw a record r that was
+left out has eta_r of all its effects, fixed, random and of SNPs, and with v = R_tt
+
+    P(category k) = mean over draws of Phi((t_k - eta_r) / sqrt v) - Phi((t_{k-1} - eta_r) / sqrt v)
+    P(count y)    = mean over draws of the integral of Poisson(y; exposure exp(eta_r + e)) over e ~ N(0, v)
+    E(count)      = mean over draws of exposure exp(eta_r + v / 2)
+
+Levels of random effects and of fixed effects with a normal prior that have no record left are drawn from their prior;
+records whose flat fixed effects the records that are left do not determine, as in a level without one of them, cannot
+be predicted: they are counted in a note and for each fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln, ndtr
+
+from mmgibbs.data.prepared import Prepared
+from mmgibbs.models.design import Design
+from mmgibbs.models.residual import stack_classes
+from mmgibbs.models.response import Categories, Count, Interval, Response
+from mmgibbs.posterior.parameters import (
+    RESIDUAL,
+    threshold_name,
+)
+from mmgibbs.report.html_tables import listed
+from mmgibbs.validation import kfold
+from mmgibbs.validation.chains import Draw, linear_predictor, subset_records
+from mmgibbs.validation.estimability import ROUNDS, levels_without_records, unpredictable
+from mmgibbs.validation.splits import Fold
+from pedigree.tables import counted, quoted
+
+NODES = 24  # of Gauss-Hermite quadrature over the residual of a count
+
+
+@dataclass(frozen=True)
+class FoldPredictions:
+    """What is predicted of one trait in one fold."""
+
+    records: np.ndarray  # (m,) int64 in model order
+    probabilities: np.ndarray  # (m, K) of categories; (m, 1) of the observed count; (m, 0) of censored records
+    mean: np.ndarray  # (m,) category number, count, or liability
+    not_predicted: int  # records whose flat fixed effects the other folds do not determine
+    unknown: tuple[tuple[int, int], ...] = ()  # (term, level) of the flat classes of these that no other fold has
+    unfinished: bool = False  # the search for flat fixed effects that depend on others (estimability.drop_aliased)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A trait over all folds."""
+
+    trait: int
+    fold: np.ndarray  # (m,) int64
+    records: np.ndarray
+    probabilities: np.ndarray
+    mean: np.ndarray
+    observed: np.ndarray  # (m,) category number or count; NaN for censored records
+    by_fold: list[kfold.Statistics]  # of the folds with a record that is predicted
+
+
+def score_folds(design: Design, response: Response, of_folds: Sequence[FoldPredictions]) -> Scored:
+    """One response over all folds."""
+    records = np.concatenate([f.records for f in of_folds])
+    return Scored(
+        response.trait,
+        np.repeat(np.arange(len(of_folds)), [f.records.size for f in of_folds]),
+        records,
+        np.concatenate([f.probabilities for f in of_folds]),
+        np.concatenate([f.mean for f in of_folds]),
+        _observed(response)[records],
+        [_statistics(response, f) for f in of_folds if f.records.size],
+    )
+
+
+def note_not_predicted(
+    prepared: Prepared, trait: str, folds: Sequence[Fold], of_folds: Sequence[FoldPredictions]
+) -> list[str]:
+    """A note on the records of a trait that no other fold predicts: how many, in which folds, and in which levels."""
+    lost = sum(f.not_predicted for f in of_folds)
+    if not lost:
+        return []
+    where = [fold.name for fold, predictions in zip(folds, of_folds, strict=True) if predictions.not_predicted]
+    empty = [fold.name for fold, predictions in zip(folds, of_folds, strict=True) if not predictions.records.size]
+    unknown = dict.fromkeys(level for predictions in of_folds for level in predictions.unknown)
+    named = [f"{prepared.design.terms[i].name} {quoted(str(prepared.levels[i].ids[q]))}" for i, q in unknown]
+    levels = f" (no other record of {listed(named, 'or')})" if named else ""
+    return [
+        f"cross-validation, {trait}: {counted(lost, 'record')} not predicted, of {listed(where)}: the records outside "
+        f"the fold do not determine their flat fixed effects{levels}"
+        + (f"; statistics are without {listed(empty)}, of which no record is predicted" if empty else "")
+    ]
+
+
+def incomplete_search_note(trait: str, folds: Sequence[Fold], of_folds: Sequence[FoldPredictions]) -> list[str]:
+    """A note on the folds for which the search for flat fixed effects that depend on others was not finished."""
+    where = [fold.name for fold, predictions in zip(folds, of_folds, strict=True) if predictions.unfinished]
+    if not where:
+        return []
+    return [
+        f"cross-validation, {trait}: without {listed(where)} the search for flat fixed effects that depend on others "
+        f"ended after {ROUNDS} rounds: if some are left, records whose flat fixed effects the others do not determine "
+        "are predicted too"
+    ]
+
+
+def note_missing_statistics(design: Design, folds: Sequence[Fold], scored: Scored) -> list[str]:
+    """Notes on statistics that some folds lack, so that they are means over the others, and on those that are infinite.
+
+    Without two tested records that differ nothing can be ordered, as in a fold with records of one category.
+    """
+    names = [folds[k].name for k in np.unique(scored.fold)]  # with a record that is predicted
+    response = next(r for r in design.responses if r.trait == scored.trait)
+    trait, out = design.traits[scored.trait], []
+    for name in scored.by_fold[0] if scored.by_fold else ():
+        values = np.array([of[name][0] for of in scored.by_fold])
+        lacking = [fold for fold, value in zip(names, values, strict=True) if np.isnan(value)]
+        infinite = [fold for fold, value in zip(names, values, strict=True) if np.isinf(value)]
+        none = f"{_missing_statistic_reason(response, name)} in {listed(lacking)}"
+        if infinite:
+            out.append(
+                f"cross-validation, {trait}: {name} is infinite, and left empty: what was observed in "
+                f"{listed(infinite)} has a probability of 0 in every draw" + (f"; {none}" if lacking else "")
+            )
+        elif lacking:
+            n = len(names) - len(lacking)
+            mean = f"the mean over {n} of {len(names)} folds" if n else "empty"
+            out.append(f"cross-validation, {trait}: {name} is {mean}: {none}")
+    return out
+
+
+def _missing_statistic_reason(response: Response, name: str) -> str:
+    """A fold has no such statistic."""
+    if name == "dispersion":
+        return "the predictions do not vary"
+    match response:
+        case Categories():
+            return "all tested records are of one category"
+        case Count():
+            return "the tested records, or their predictions, do not vary"
+        case Interval():
+            return "no two tested records are known to differ"
+
+
+def _observed(response: Response) -> np.ndarray:
+    match response:
+        case Categories():
+            return response.category.astype(float)
+        case Count():
+            return response.count
+        case Interval():
+            return np.where(response.lower == response.upper, response.lower, np.nan)
+
+
+def _statistics(response: Response, predictions: FoldPredictions) -> kfold.Statistics:
+    kept = response.keep(predictions.records)
+    match kept:
+        case Categories():
+            return kfold.score_categories(predictions.probabilities, kept.category.astype(int))
+        case Count():
+            return kfold.score_counts(predictions.probabilities[:, 0], predictions.mean, kept.count)
+        case Interval():
+            return kfold.score_intervals(predictions.mean, kept.lower, kept.upper)
+
+
+class Predictions:
+    """Running means over the draws of what is predicted of one response in one fold."""
+
+    def __init__(self, design: Design, training: Design, response: Response, fold: Fold, unfinished: bool = False):
+        t, self.unfinished = response.trait, unfinished
+        tested = np.flatnonzero(fold.tested & design.patterns[design.pattern, t])
+        lost = unpredictable(training, subset_records(design, tested), t)
+        self.records, self.not_predicted = tested[~lost], int(lost.sum())
+        self.unknown = tuple(levels_without_records(training, subset_records(design, tested[lost]), t))
+        self.rows, self.trait, self.response = subset_records(design, self.records), t, response.keep(self.records)
+        self.classes = design.class_of_pattern[self.rows.pattern]
+        self.n, self.sums = 0, [np.zeros(0), np.zeros(0)]
+
+    def add(self, draw: Draw) -> None:
+        eta = linear_predictor(self.rows, draw.theta, draw.genomic, self.trait)
+        V = stack_classes(draw.parameters[RESIDUAL])[:, self.trait, self.trait][self.classes]
+        new = self._predict_draw(eta, V, draw.parameters)
+        self.sums = list(new) if not self.n else [a + b for a, b in zip(self.sums, new, strict=True)]
+        self.n += 1
+
+    def _predict_draw(
+        self, eta: np.ndarray, V: np.ndarray, drawn: dict[str, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(probabilities, mean) in one draw."""
+        match self.response:
+            case Categories():
+                free = drawn.get(threshold_name(self.trait), np.empty(0))
+                p = probabilities_of_categories(eta, V, np.concatenate([[0.0], free]))
+                return p, p @ np.arange(p.shape[1])
+            case Count():
+                exposure = self.response.exposure
+                p = probability_of_count(self.response.count, np.log(exposure) + eta, V)
+                return p[:, None], exposure * np.exp(eta + 0.5 * V)
+            case Interval():
+                return np.empty((eta.size, 0)), eta
+
+    def found(self) -> FoldPredictions:
+        probabilities, mean = (s / self.n for s in self.sums)
+        return FoldPredictions(self.records, probabilities, mean, self.not_predicted, self.unknown, self.unfinished)
+
+
+def probabilities_of_categories(eta: np.ndarray, V: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """(n, K) given eta and V (n,) and thresholds (K - 1,)."""
+    below = ndtr((thresholds - eta[:, None]) / np.sqrt(V)[:, None])
+    edges = np.zeros((len(eta), 1)), np.ones((len(eta), 1))
+    return np.diff(np.hstack([edges[0], below, edges[1]]))
+
+
+def probability_of_count(count: np.ndarray, eta: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """(n,) integral of Poisson(count; exp(eta + e)) over e ~ N(0, V), by Gauss-Hermite quadrature about the mode.
+
+    The mode of the integrand in e solves y - exp(eta + e) = e / V; there the nodes are as wide as the integrand.
+    """
+    e = np.zeros(len(eta))
+    for _ in range(50):
+        rate = np.exp(np.minimum(eta + e, 50.0))
+        step = (count - rate - e / V) / (rate + 1 / V)
+        e += np.clip(step, -2.0, 2.0)
+    width = 1 / np.sqrt(np.exp(np.minimum(eta + e, 50.0)) + 1 / V)
+    x, w = np.polynomial.hermite_e.hermegauss(NODES)
+    at = e[:, None] + width[:, None] * x
+    rate = np.exp(np.minimum(eta[:, None] + at, 50.0))
+    log_p = count[:, None] * (eta[:, None] + at) - rate - gammaln(count + 1)[:, None] - 0.5 * at**2 / V[:, None]
+    return (w * np.exp(log_p + 0.5 * x**2)).sum(1) * width / np.sqrt(2 * np.pi * V)
