@@ -41,7 +41,8 @@ from mmgibbs.models.relationships.single_step import SingleStep
 from mmgibbs.models.terms import Effect, Flat, Levels, Related, Term
 from mmgibbs.simulation.simulate import beef_design, simulate_beef
 from pedigree.partitioned import SubsetInverse, inverse_among
-from pedigree.relationship import Relatives, a_among
+from pedigree.relationship import Relatives
+from pedigree.relationship_products import a_among
 
 BLEND = 0.05
 TOLERANCE = 1e-10

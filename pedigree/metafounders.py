@@ -20,9 +20,11 @@ from __future__ import annotations
 import numpy as np
 
 from pedigree.errors import PedigreeError
+from pedigree.group_shares import group_composition
 from pedigree.inbreeding import inbreeding_with_metafounders
 from pedigree.partitioned import COLUMNS, inverse_among, restricted
-from pedigree.relationship import Relatives, a_among, a_times_relatives, group_composition, relatives
+from pedigree.relationship import Relatives, relatives
+from pedigree.relationship_products import a_among, a_times_relatives
 
 
 def metafounder_relatives(sire: np.ndarray, dam: np.ndarray, gamma: np.ndarray) -> Relatives:

@@ -14,7 +14,7 @@ from mmgibbs.genotypes.components import principal_components
 from mmgibbs.genotypes.relationship import Additive, products
 from mmgibbs.models.relationships.pedigree import Pedigree
 from mmgibbs.results.genotyped import genotyped_files
-from pedigree.relationship import a_among
+from pedigree.relationship_products import a_among
 
 COUNT = 4  # principal components
 SHOWN = 150  # animals of the sample

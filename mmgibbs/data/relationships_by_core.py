@@ -44,7 +44,8 @@ from mmgibbs.models.relationships.metafounders import Metafounders
 from mmgibbs.models.relationships.pedigree import Pedigree as AMatrix
 from pedigree.partitioned import SubsetInverse
 from pedigree.read import Pedigree
-from pedigree.relationship import Relatives, a_among, a_times_relatives
+from pedigree.relationship import Relatives
+from pedigree.relationship_products import a_among, a_times_relatives
 
 COLUMNS = 1024  # of A22 at once
 

@@ -26,7 +26,7 @@ from mmgibbs.validation import lr
 from mmgibbs.validation.evaluation import evaluate, evaluate_masked, read_recorded
 from mmgibbs.validation.options import Plan
 from mmgibbs.validation.run import examine
-from pedigree.relationship import a_among
+from pedigree.relationship_products import a_among
 
 COUNTS = [1000, pytest.param(10_000, marks=pytest.mark.slow)]
 TOO_LARGE = 3.0  # times the genetic variance, where it is wrong

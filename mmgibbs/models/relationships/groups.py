@@ -12,8 +12,8 @@ import numpy as np
 
 from mmgibbs.models.relationships.base import UNKNOWN, Lists
 from mmgibbs.models.relationships.pedigree import Pedigree
+from pedigree.group_shares import group_composition
 from pedigree.kernels import kernel
-from pedigree.relationship import group_composition
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from pedigree.metafounders import (
     a_among_with_metafounders,
     inverse_among_with_metafounders,
 )
-from pedigree.relationship import Relatives, a_times_relatives
+from pedigree.relationship import Relatives
+from pedigree.relationship_products import a_times_relatives
 
 
 def metafounders(kin: Relatives, gamma: np.ndarray, made: Mapping[str, Any]) -> Metafounders:

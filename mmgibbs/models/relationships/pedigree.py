@@ -16,7 +16,8 @@ import numpy as np
 from mmgibbs.models.relationships.base import UNKNOWN, Lists, Relationship
 from pedigree.kernels import kernel
 from pedigree.partitioned import inverse_among
-from pedigree.relationship import Relatives, a_among, a_inverse_csr, a_times_relatives, list_progeny
+from pedigree.relationship import Relatives, a_inverse_csr, list_progeny
+from pedigree.relationship_products import a_among, a_times_relatives
 
 
 class PedigreeLists(NamedTuple):

@@ -5,7 +5,8 @@ from unit.pedigree.test_inbreeding import random_pedigree
 
 from pedigree.expected import ConditionalExpectation
 from pedigree.inbreeding import inbreeding
-from pedigree.relationship import a_among, a_inverse_csr, relatives
+from pedigree.relationship import a_inverse_csr, relatives
+from pedigree.relationship_products import a_among
 from pedigree.selfing import selfed_relatives
 
 

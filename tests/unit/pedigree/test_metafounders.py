@@ -8,9 +8,10 @@ from reference import tabular
 from unit.pedigree.test_inbreeding import pedigrees, random_pedigree
 
 from pedigree.errors import PedigreeError
+from pedigree.group_shares import group_composition
 from pedigree.inbreeding import inbreeding, inbreeding_with_metafounders
 from pedigree.metafounders import a_times_with_metafounders, checked_gamma, estimated_gamma, metafounder_relatives
-from pedigree.relationship import a_inverse_csr, group_composition
+from pedigree.relationship import a_inverse_csr
 
 
 def some_gamma(m, seed):

@@ -13,16 +13,15 @@ from reference import tabular
 from pedigree.errors import PedigreeError
 from pedigree.inbreeding import inbreeding
 from pedigree.relationship import (
-    a_among,
     a_inverse_csr,
     a_inverse_times,
     a_inverse_triplets,
-    a_times,
     list_progeny,
     mendelian_variance,
     quadratic_form,
     relatives,
 )
+from pedigree.relationship_products import a_among, a_times
 
 
 def random_pedigree(n, seed, n_groups=0, selfing=False):

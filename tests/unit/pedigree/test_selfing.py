@@ -9,7 +9,8 @@ from mmgibbs.models.relationships.selfing import SelfedPedigree
 from pedigree.errors import PedigreeError
 from pedigree.inbreeding import inbreeding, inbreeding_with_selfing
 from pedigree.read import read_pedigree
-from pedigree.relationship import a_inverse_csr, a_times_relatives, relatives
+from pedigree.relationship import a_inverse_csr, relatives
+from pedigree.relationship_products import a_times_relatives
 from pedigree.selfing import relatives_of_lines, selfed_relatives
 
 

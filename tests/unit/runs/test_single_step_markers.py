@@ -10,7 +10,7 @@ import mmgibbs
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, DataError
 from pedigree.inbreeding import inbreeding
-from pedigree.relationship import a_among
+from pedigree.relationship_products import a_among
 
 N, SNPS = 90, 120
 V, POLYGENIC, RESIDUAL = 0.02, 0.8, 1.0

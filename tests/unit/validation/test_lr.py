@@ -19,8 +19,10 @@ from mmgibbs.models.relationships.groups import GroupedPedigree
 from mmgibbs.validation import lr
 from mmgibbs.validation.evaluation import evaluate, evaluate_masked, random_solutions, read_recorded
 from mmgibbs.validation.lr import SharedElimination, divide_replicates, simulated_sums
+from pedigree.group_shares import group_composition
 from pedigree.inbreeding import inbreeding
-from pedigree.relationship import a_among, a_inverse_csr, group_composition, relatives
+from pedigree.relationship import a_inverse_csr, relatives
+from pedigree.relationship_products import a_among
 
 
 @pytest.fixture(scope="module")
