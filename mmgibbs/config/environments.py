@@ -37,7 +37,7 @@ def write_out_environments(tree: object, folder: Path, find_levels: FindLevels |
     """
     if not isinstance(tree, dict) or not isinstance(tree.get("traits"), dict):
         return tree
-    columns = {trait: _by(keys) for trait, keys in tree["traits"].items()}
+    columns = {trait: _read_column(keys) for trait, keys in tree["traits"].items()}
     if not any(columns.values()):
         return tree
     try:
@@ -54,16 +54,18 @@ def write_out_environments(tree: object, folder: Path, find_levels: FindLevels |
             traits[trait] = keys
             continue
         levels = _find_levels(trait, keys, by, data, find_levels)
-        of_levels = {f"{trait}{BETWEEN_TRAIT_AND_LEVEL}{level}": _in_level(trait, keys, by, level) for level in levels}
-        for name in of_levels.keys() & tree["traits"].keys():
-            raise ConfigError(f"traits.{name}: expected another name, got that of {trait} by {by}")
-        traits |= of_levels
-        written[trait] = list(of_levels)
+        names = [f"{trait}{BETWEEN_TRAIT_AND_LEVEL}{level}" for level in levels]
+        for name in names:
+            if name in tree["traits"]:
+                raise ConfigError(f"traits.{name}: expected another name, got that of {trait} by {by}")
+        traits |= {n: _write_trait(trait, keys, by, level) for n, level in zip(names, levels, strict=True)}
+        written[trait] = names
     sections = {key: _write_out_names(tree[key], written) for key in ("model", "output") if key in tree}
     return tree | {"traits": traits} | sections
 
 
-def _by(keys: object) -> str | None:
+def _read_column(keys: object) -> str | None:
+    """Return the column of the environments; None of a trait without."""
     by = keys.get("by") if isinstance(keys, dict) else None
     return None if is_nothing(by) or isinstance(by, (list, dict)) else str(by).strip()
 
@@ -98,7 +100,7 @@ def _find_levels(
     return levels
 
 
-def _in_level(trait: str, keys: Mapping[str, Any], by: str, level: str) -> dict[str, Any]:
+def _write_trait(trait: str, keys: Mapping[str, Any], by: str, level: str) -> dict[str, Any]:
     """Keys of the trait in one level."""
     rest = {key: value for key, value in keys.items() if key != "by"}
     column = {} if any(key in keys for key in VALUE_COLUMNS) else {"column": trait}

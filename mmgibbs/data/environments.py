@@ -62,7 +62,7 @@ def _outside(where: Mapping[str, str], path: str, phenotypes: Phenotypes) -> np.
     return outside
 
 
-def without_other_environments(trait: Trait, phenotypes: Phenotypes) -> Phenotypes:
+def keep_environment(trait: Trait, phenotypes: Phenotypes) -> Phenotypes:
     """The same records with no value of the trait where `where` says that they have none."""
     outside = _outside(trait.where, f"traits.{trait.name}.where", phenotypes)
     return phenotypes.without(outside, [column for column, _ in response_columns(trait)])

@@ -9,7 +9,7 @@ import numpy as np
 
 from mmgibbs.config import Analysis
 from mmgibbs.data.dropped_records import find_dropped
-from mmgibbs.data.environments import note_records_without_environment, without_other_environments
+from mmgibbs.data.environments import keep_environment, note_records_without_environment
 from mmgibbs.data.phenotypes import MOST, SHOWN, Phenotypes, refuse_rows
 from mmgibbs.data.responses import no_records_error, read_response, response_columns
 from mmgibbs.data.trait_codes import warn_of_trait_codes
@@ -47,9 +47,7 @@ def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
         else phenotypes
         for t in traits
     ]
-    observable = [
-        without_other_environments(t, table) if t.where else table for t, table in zip(traits, observable, strict=True)
-    ]
+    observable = [keep_environment(t, table) if t.where else table for t, table in zip(traits, observable, strict=True)]
     notes += note_records_without_environment(traits, phenotypes)
     responses = tuple(read_response(t, i, observable[i]) for i, t in enumerate(traits) if t.type != "normal")
     liabilities = {r.trait: r.start() for r in responses}  # NaN where the record lacks the trait

@@ -9,7 +9,6 @@ from mmgibbs.data.births import birth_years, group_years
 from mmgibbs.report import plots, words
 from mmgibbs.report.finished import Finished, Trend
 from mmgibbs.report.html_tables import (
-    NORMAL_95,
     Column,
     Number,
     Table,
@@ -21,6 +20,7 @@ from mmgibbs.report.html_tables import (
     decimals,
     interval_range,
     known,
+    normal_intervals,
     number,
     numbers,
 )  # fmt: skip
@@ -245,9 +245,7 @@ def extreme(
     means = chosen["mean"].to_list()
     sd_of_most = as_number(chosen["sd"].median())
     places = decimals(sd_of_most if known(sd_of_most) else as_number(chosen["mean"].std()))
-    lows, highs = (
-        [m + sign * NORMAL_95 * s if known(s) else None for m, s in zip(means, sd, strict=True)] for sign in (-1, 1)
-    )
+    lows, highs = normal_intervals(means, sd)
     notes = (
         [f"{chosen.height:,} of {frame.height:,}; solutions.parquet has all of them."]
         if chosen.height < frame.height

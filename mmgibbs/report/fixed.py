@@ -11,7 +11,6 @@ from mmgibbs.data.natural_order import natural_order
 from mmgibbs.report import words
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
-    NORMAL_95,
     Bar,
     Column,
     Number,
@@ -21,6 +20,7 @@ from mmgibbs.report.html_tables import (
     bars_words,
     decimals,
     known,
+    normal_intervals,
     numbers,
 )
 from mmgibbs.results.markers import GEBV, TOTAL
@@ -123,13 +123,8 @@ def _table(
         held = _held(frame_of_trait)
         spreads = [s for s, h in zip(frame_of_trait["sd"], held, strict=True) if known(s) and not h]
         places = decimals(sorted(spreads)[len(spreads) // 2] if spreads else as_number(frame_of_trait["mean"].std()))
-        lows, highs = (
-            [
-                None if h or not known(s) else m + sign * NORMAL_95 * s
-                for m, s, h in zip(frame_of_trait["mean"], frame_of_trait["sd"], held, strict=True)
-            ]
-            for sign in (-1, 1)
-        )
+        estimated = [None if h else s for s, h in zip(frame_of_trait["sd"], held, strict=True)]
+        lows, highs = normal_intervals(frame_of_trait["mean"].to_list(), estimated)
         shown = [
             numbers(column, places)
             for column in (

@@ -136,6 +136,17 @@ def interval_range(lows: Sequence[float | None], highs: Sequence[float | None]) 
     return min(ends, default=0.0), max(ends, default=0.0)
 
 
+def normal_intervals(
+    means: Sequence[float | None], sd: Sequence[float | None]
+) -> tuple[list[float | None], list[float | None]]:
+    """Return the ends of 95 % intervals of normal distributions; None where there is no mean or deviation."""
+    low, high = (
+        [m + sign * NORMAL_95 * s if known(m) and known(s) else None for m, s in zip(means, sd, strict=True)]
+        for sign in (-1, 1)
+    )
+    return low, high
+
+
 def bars(
     means: Sequence[float | None],
     lows: Sequence[float | None],

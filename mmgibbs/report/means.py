@@ -18,12 +18,11 @@ from mmgibbs.report.html_tables import (
     decimals,
     figure,
     interval_range,
-    known,
+    normal_intervals,
     numbers,
 )
 
 MAX_ROWS = 40  # of a table; means.csv has all
-NORMAL_95 = 1.96
 
 
 def means_tables(run: Finished) -> list[Table]:
@@ -40,9 +39,7 @@ def means_tables(run: Finished) -> list[Table]:
 def _table(frame: pl.DataFrame, facts: Mapping[str, Any], is_drawn: bool) -> Table:
     chosen = frame.sort("mean", descending=True, nulls_last=True, maintain_order=True).head(MAX_ROWS)
     means, errors = chosen["mean"].to_list(), chosen["se"].to_list()
-    low, high = (
-        [m + sign * NORMAL_95 * s if known(s) else None for m, s in zip(means, errors, strict=True)] for sign in (-1, 1)
-    )
+    low, high = normal_intervals(means, errors)
     places = decimals(as_number(chosen["se"].median()))
     limits = interval_range(low, high)
     columns = [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from mmgibbs.engines.direct.original_scale import original_scale_rows
+from mmgibbs.engines.direct.original_scale import original_scale_matrix
 from mmgibbs.equations.base import layout
 from mmgibbs.likelihood.coefficients import joined_coefficients
 from mmgibbs.machine.memory import refuse_beyond_free
@@ -29,7 +29,7 @@ def form_covariances(
     refuse_beyond_free(needed, "covariances of adjusted means (output.means)", "fewer effects in output.means")
     factor, places = matrix.factor(G, R), layout(design)
     active = [np.ascontiguousarray(a) for a in places.split(places.active)]
-    B = _original_scale(design, active)
+    B = original_scale_matrix(design, active)
     out = []
     for K in forms:
         rows = sp.csr_array(K @ B)[:, places.active]
@@ -39,13 +39,3 @@ def form_covariances(
             covariance[:, first : first + COLUMNS] = rows @ factor.solve(np.ascontiguousarray(columns))
         out.append((covariance + covariance.T) / 2)
     return out
-
-
-def _original_scale(design: Design, active: list[np.ndarray]) -> sp.csr_array:
-    """The matrix B that brings solutions to the user's scale: the identity but for some rows."""
-    moved, rows = original_scale_rows(design, active)
-    n = int(sum(a.size for a in active))
-    keep = np.ones(n)
-    keep[moved] = 0.0
-    place = sp.csr_array((np.ones(moved.size), (moved, np.arange(moved.size))), shape=(n, moved.size))
-    return sp.csr_array(sp.diags_array(keep) + place @ rows)

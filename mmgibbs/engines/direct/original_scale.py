@@ -9,9 +9,16 @@ from mmgibbs.models.design import CentringShift, Design
 
 
 def original_scale_rows(design: Design, active: list[np.ndarray]) -> tuple[np.ndarray, scipy.sparse.csr_array]:
-    """The rows of B that differ from the identity, as (their numbers, a sparse (rows, n) matrix);
-    found by transforming unit vectors.
-    """
+    """The rows of B that differ from the identity, as (their numbers, a sparse (rows, n) matrix)."""
+    B = original_scale_matrix(design, active)
+    difference = scipy.sparse.csr_array(B - scipy.sparse.eye_array(B.shape[0]))
+    difference.eliminate_zeros()
+    rows = np.flatnonzero(np.diff(difference.indptr))
+    return rows, scipy.sparse.csr_array(B[rows])
+
+
+def original_scale_matrix(design: Design, active: list[np.ndarray]) -> scipy.sparse.csr_array:
+    """B (n, n), found by transforming unit vectors; active: (q, k) bool per term, the components that are not 0."""
     every = {r.term for r in design.rescale} | {s.source for s in design.shifts}
     touched = sorted(
         {(term, j) for term in every for j in range(active[term].size)}
@@ -32,7 +39,7 @@ def original_scale_rows(design: Design, active: list[np.ndarray]) -> tuple[np.nd
         columns.append(np.full(rows.size, bounds[term] + j))
         values.append(moved[rows])
     if not places:
-        return np.empty(0, np.int64), scipy.sparse.csr_array((0, n))
+        return scipy.sparse.csr_array(scipy.sparse.eye_array(n))
     of_columns = scipy.sparse.csr_array(
         scipy.sparse.coo_array(
             (np.concatenate(values), (np.concatenate(places), np.concatenate(columns))), shape=(n, n)
@@ -40,11 +47,7 @@ def original_scale_rows(design: Design, active: list[np.ndarray]) -> tuple[np.nd
     )
     of_untouched = np.ones(n)
     of_untouched[[bounds[term] + j for term, j in touched]] = 0.0
-    B = scipy.sparse.csr_array(of_columns + scipy.sparse.diags_array(of_untouched))
-    difference = scipy.sparse.csr_array(B - scipy.sparse.eye_array(n))
-    difference.eliminate_zeros()
-    rows = np.flatnonzero(np.diff(difference.indptr))
-    return rows, scipy.sparse.csr_array(B[rows])
+    return scipy.sparse.csr_array(of_columns + scipy.sparse.diags_array(of_untouched))
 
 
 def _reference(design: Design, s: CentringShift) -> int:

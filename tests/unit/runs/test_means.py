@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers.support import ROOT
+from scipy import stats
 
 import mmgibbs
 from mmgibbs.errors import MmgibbsError
@@ -79,7 +80,24 @@ def test_means_are_those_of_generalised_least_squares(fixed, tmp_path):
     first, second = np.triu_indices(VARIETIES, 1)
     seds = np.sqrt(np.diag(covariance)[first] + np.diag(covariance)[second] - 2 * covariance[first, second])
     assert facts["sed"]["mean"] == pytest.approx(seds.mean()) and facts["sed"]["max"] == pytest.approx(seds.max())
+    assert facts["lsd"] == pytest.approx(stats.t.ppf(0.975, facts["freedom"]) * seds.mean())
     assert facts["freedom"] == 120 - np.linalg.matrix_rank(design_matrix(fixed))
+
+
+def test_covariates_that_are_not_centred(tmp_path):
+    """Without a constant in the model: the mean of the records, in their own units, times the curve."""
+    model = {"intercept": False, "fixed": {"age": {"kind": "covariate", "degree": 2}}, "random": {"variety": {}}}
+    variances = {"mode": "fixed", "variety": 0.7, "residual": 1.3}
+    source = analysis(tmp_path / "run", model=model, variances=variances)
+    result = mmgibbs.run(source, progress=False)
+    frame = trial()
+    age, y = frame["age"].to_numpy(), frame["y"].to_numpy()
+    X = np.column_stack([age, age**2])
+    Z = (frame["variety"].to_numpy()[:, None] == np.array([f"V{i}" for i in range(VARIETIES)])).astype(float)
+    W = np.linalg.inv(0.7 * Z @ Z.T + 1.3 * np.eye(len(y)))
+    b = np.linalg.solve(X.T @ W @ X, X.T @ W @ y)
+    mean = X.mean(axis=0) @ b + 0.7 * Z.T @ W @ (y - X @ b)
+    assert result.means["mean"].to_numpy() == pytest.approx(mean, abs=1e-6)
 
 
 def test_the_page_has_the_means(tmp_path):

@@ -28,9 +28,10 @@ def test_values_and_residuals_have_their_variances():
     for i, site in enumerate(simulated.sites):
         plots = away.filter(site=site)
         assert plots["away"].var() == pytest.approx(simulated.residual[i] + trial.TREND, rel=0.1)
-        neighbours = plots.join(plots.with_columns(pl.col("row") + 1), on=["row", "column"])
-        covariance = (neighbours["away"] * neighbours["away_right"]).mean()
-        assert covariance == pytest.approx(trial.TREND * trial.ROW_CORRELATION, rel=0.15)
+        for place, correlation in (("row", trial.ROW_CORRELATION), ("column", trial.COLUMN_CORRELATION)):
+            neighbours = plots.join(plots.with_columns(pl.col(place) + 1), on=["row", "column"])
+            covariance = (neighbours["away"] * neighbours["away_right"]).mean()
+            assert covariance == pytest.approx(trial.TREND * correlation, rel=0.15)
 
 
 def test_its_analyses_run(tmp_path):
