@@ -21,7 +21,6 @@ where it wins by MARGIN, of the others the one with the cheaper sweep. What an a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,7 +32,7 @@ from mmgibbs.engines.costs import LISTED, SWEEPS, FactorCost, dense_levels, fact
 from mmgibbs.errors import ConfigError
 from mmgibbs.machine.device import import_cupy
 from mmgibbs.machine.threads import cores
-from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.covariance import count_elements
 from mmgibbs.models.response import Categories, Count, Interval
 from mmgibbs.models.terms import Term
 from mmgibbs.sampler.mixed_model import MixedModel
@@ -301,11 +300,6 @@ def estimated_sweeps(model: MixedModel) -> dict[str, float]:
     """Milliseconds of a sweep by engine."""
     counts = sweep_counts(model.design, sum(not model.covariance(i).fixed for i in model.random_terms))
     return {name: cost.milliseconds(counts) for name, cost in SWEEPS.items()}
-
-
-def count_elements(matrices: Sequence[CovarianceModel]) -> int:
-    """Free elements of the covariance matrices that are sampled."""
-    return sum(len(b) * (len(b) + 1) // 2 for c in matrices if not c.fixed for b in c.blocks)
 
 
 def drawn_by_sweeps(model: MixedModel) -> float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from mmgibbs.build.assemble import Assembled
-from mmgibbs.build.engine import count_elements
 from mmgibbs.config import Analysis
 from mmgibbs.equations.structured import estimated_bytes
 from mmgibbs.errors import option_name
 from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
+from mmgibbs.models.covariance import count_elements
 from mmgibbs.models.design import Design
 from mmgibbs.models.markers import Markers
 from mmgibbs.sampler.memory import MOMENTS, bytes_of_results, bytes_per_chain

@@ -28,6 +28,7 @@ from mmgibbs.likelihood.base import Likelihood, Place
 from mmgibbs.likelihood.coefficients import Blocks, Coefficients, coefficients, factorise_inverse
 from mmgibbs.likelihood.incidence import Incidence
 from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.working_variates import working_effects, working_residuals
 from mmgibbs.models.design import Design
 
 LEVELS_LOOKED_AT = 32  # whose diagonal element of K is solved for, where it is not known
@@ -187,23 +188,12 @@ class Point:
         return total + total.T
 
     def working_variates(self, places: Sequence[Place]) -> np.ndarray:
-        """(n, T, p) F = (dV/dpsi) P y: W_j Theta_j G^-1 E for an element of G_j, E R_P^-1 e_r for one of R, with E the
-        symmetric matrix of its unit."""
-        design, thetas = self.likelihood.design, self.solutions
-        columns = [np.zeros((*theta.shape, len(places))) for theta in thetas]
+        """(n, T, p) F = (dV/dpsi) P y, see working_variates.py."""
+        design = self.likelihood.design
         weighted = np.einsum("rtu,ru->rt", self.Rinv[design.pattern], self.residuals)
-        class_of_record = design.class_of_pattern[design.pattern]
-        of_residuals = np.zeros((*self.residuals.shape, len(places)))
-        for number, (term, residual_class, a, b) in enumerate(places):
-            if term is None:
-                in_class = class_of_record == residual_class
-                of_residuals[in_class, a, number] = weighted[in_class, b]
-                of_residuals[in_class, b, number] = weighted[in_class, a]
-            else:
-                unit = thetas[term] @ self.Ginv[term]
-                columns[term][:, a, number] = unit[:, b]
-                columns[term][:, b, number] = unit[:, a]
-        return of_residuals + self.likelihood.incidence.fit(columns)
+        units = [theta @ Ginv for theta, Ginv in zip(self.solutions, self.Ginv, strict=True)]
+        residuals = working_residuals(places, weighted, design.class_of_pattern[design.pattern])
+        return residuals + self.likelihood.incidence.fit(working_effects(places, units))
 
 
 def _as_csr(design: Design, i: int) -> csr_array:

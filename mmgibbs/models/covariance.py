@@ -10,6 +10,7 @@ IW of its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -67,6 +68,11 @@ class CovarianceModel:
     def block_priors(self) -> tuple[tuple[float, np.ndarray], ...]:
         """nu and S of each block."""
         return tuple(self.prior(block) for block in self.blocks)
+
+
+def count_elements(matrices: Iterable[CovarianceModel]) -> int:
+    """Free elements of the covariance matrices that are not fixed."""
+    return sum(len(b) * (len(b) + 1) // 2 for c in matrices if not c.fixed for b in c.blocks)
 
 
 def full_block(k: int) -> tuple[tuple[int, ...], ...]:

@@ -75,18 +75,14 @@ def estimate(
     watch: EstimateWatch | None = None,
     start: Variances | None = None,
 ) -> Estimates:
-    """Where the iteration does not converge, the best point that it reached, and a warning of what may help.
+    """Maximise the restricted likelihood; the best point and a warning where the iteration does not converge.
 
     watch: told of the size of the equations and of each iteration, which it may end; the estimates are then those of
     the best point (`facts['stopped']`). start: variances to begin from, in place of those of the model.
     """
     of_terms = [None if c is None else c.blocks for c in covariances]
     likelihood = restricted_likelihood(design, of_terms, [m.blocks for m in residual.matrices])
-    if likelihood.freedom < 1:
-        raise ModelError(
-            f"sampler.method: reml needs more observations than fixed effects; found {likelihood.n_observations:,} "
-            f"observations and {likelihood.n_fixed:,} fixed effects that can be estimated"
-        )
+    refuse_without_freedom(likelihood)
     if watch is not None:
         watch.begin(likelihood.description, likelihood.operations, likelihood.step)
     elements = free_elements(design, covariances, residual, model_units(likelihood))
@@ -139,6 +135,15 @@ def estimate(
         tuple(undetermined_words(about, elements, design)) if maximum.converged else (),
         correlations=correlations,
     )
+
+
+def refuse_without_freedom(likelihood: Likelihood) -> None:
+    """ModelError where fixed effects take up all observations."""
+    if likelihood.freedom < 1:
+        raise ModelError(
+            f"sampler.method: reml needs more observations than fixed effects; got {likelihood.n_observations:,} "
+            f"observations and {likelihood.n_fixed:,} fixed effects that can be estimated"
+        )
 
 
 def _structured_estimates(

@@ -208,9 +208,9 @@ class MixedModelProblem:
         given = Variances([None if c is None else c.start for c in model.covariances], model.residual.start)
         fixed = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
         tolerance = self.analysis.sampler.default_tolerance
-        return self._solve_at(given, fixed, self.analysis.sampler.tolerance or tolerance, folder, console, executor)
+        return self._solve_blup(given, fixed, self.analysis.sampler.tolerance or tolerance, folder, console, executor)
 
-    def _solve_at(
+    def _solve_blup(
         self,
         variances: Variances,
         matrices: dict[str, np.ndarray],
@@ -278,7 +278,7 @@ class MixedModelProblem:
         shared = (model.design, model.covariances, model.residual)
         call = (s.tolerance, s.max_iterations, watch if executor.max_local_calls else None, watch.start)
         with StopSignals(watch.ask_to_stop) as stop:
-            ((fitted,),) = (executor.each(estimate, shared, [call], ["estimating"]),)
+            (fitted,) = executor.each(estimate, shared, [call], ["estimating"])
         if not executor.max_local_calls:
             for iteration, log_likelihood in enumerate(fitted.facts["log_likelihoods"]):
                 console.say(f"REML: iteration {iteration}, log likelihood {log_likelihood:.4f}")
@@ -303,7 +303,7 @@ class MixedModelProblem:
         return result
 
     def _sampled_reml(self, folder: RunFolder, console: Console, executor: Executor) -> PosteriorEstimates:
-        """Variances by REML with traces by Monte Carlo, and BLUP at them."""
+        """Variances by REML from sampled scores, and BLUP at them."""
         from mmgibbs.reml.monte_carlo.estimate import SampledSettings, estimate_sampled  # late: exact REML has no use
         from mmgibbs.runs.sampled_reml import SampledRemlWatch, describe_sampled, stopped_sampled_words
 
@@ -314,7 +314,7 @@ class MixedModelProblem:
         shared = (self.equations, model.covariances, model.residual)
         call = (settings, watch if executor.max_local_calls else None, watch.state)
         with StopSignals(watch.ask_to_stop) as stop:
-            ((fitted,),) = (executor.each(estimate_sampled, shared, [call], ["estimating"]),)
+            (fitted,) = executor.each(estimate_sampled, shared, [call], ["estimating"])
         matrices = draws_by_name(fitted, [fitted.vector], bool(model.residual.classes))
         facts = {"method": "reml", "engine": "pcg", **fitted.facts, **executor.facts}
         warnings = [*fitted.warnings, *(() if self.assembled.undetermined else fitted.undetermined_words)]
@@ -327,9 +327,9 @@ class MixedModelProblem:
             raise Stopped(stop.signal, said)
         console.say(describe_sampled(fitted))
         console.say_all(fitted.notes)
-        solved = self._solve_at(fitted.variances, matrices, TOLERANCES["blup"], folder, console, executor)
-        of_solutions = solved.facts | {"solution_iterations": solved.facts["iterations"]}
-        return replace(solved, facts=of_solutions | facts, notes=[*fitted.notes, *solved.notes], **known)
+        solved = self._solve_blup(fitted.variances, matrices, TOLERANCES["blup"], folder, console, executor)
+        facts = solved.facts | {"solution_iterations": solved.facts["iterations"]} | facts
+        return replace(solved, facts=facts, notes=[*fitted.notes, *solved.notes], **known)
 
     # Results
 

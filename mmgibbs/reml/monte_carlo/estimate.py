@@ -8,13 +8,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import Threads
-from mmgibbs.models.covariance import CovarianceModel
-from mmgibbs.models.design import Design
+from mmgibbs.models.covariance import CovarianceModel, count_elements
 from mmgibbs.models.residual import ResidualModel
-from mmgibbs.reml.elements import Units, free_elements, starting_variances
-from mmgibbs.reml.estimate import Estimates, boundary_words, undetermined_words
+from mmgibbs.reml.elements import free_elements, starting_variances
+from mmgibbs.reml.estimate import Estimates, boundary_words, refuse_without_freedom, undetermined_words
 from mmgibbs.reml.monte_carlo.maximise import IterationState, SampledMaximum, maximise_sampled
 from mmgibbs.reml.monte_carlo.score import SampledLikelihood, SampledPoint
 from mmgibbs.reml.units import model_units
@@ -28,17 +26,17 @@ class SampledState(NamedTuple):
 
 
 class SampledEstimateWatch(Protocol):
-    """Who follows the iteration."""
+    """What is told of the iteration."""
 
     def begin(self, likelihood: SampledLikelihood) -> None:
         """Before the first iteration."""
 
     def __call__(self, iteration: int, point: SampledPoint, distance: float, following: IterationState) -> bool:
-        """After each iteration; following: what is evaluated next. Whether to stop."""
+        """After each iteration: whether to stop; following: what would be evaluated next."""
 
 
 class SampledSettings(NamedTuple):
-    """How the estimates are found."""
+    """How the maximum is searched for."""
 
     samples: int
     seed: int
@@ -55,21 +53,17 @@ def estimate_sampled(
     watch: SampledEstimateWatch | None = None,
     state: SampledState | None = None,
 ) -> Estimates:
-    """Where the iteration does not converge, its last point, and a warning of what may help.
+    """Find the maximum by the sampled score; the last point and a warning where the iteration does not converge.
 
     equations: in double precision. state: of the run that is continued. The likelihood itself and the errors of
     solutions are not computed.
     """
     design = equations.design
-    n_elements = len(free_elements(design, covariances, residual, _unit_scale(design)))
+    n_elements = count_elements([*filter(None, covariances), *residual.matrices])
     likelihood = SampledLikelihood(
         equations, settings.samples, n_elements, settings.seed, settings.tolerance, Threads(settings.threads)
     )
-    if likelihood.freedom < 1:
-        raise ModelError(
-            f"sampler.method: reml needs more observations than fixed effects; got {likelihood.n_observations:,} "
-            f"observations and {likelihood.n_fixed:,} fixed effects that can be estimated"
-        )
+    refuse_without_freedom(likelihood)
     if watch is not None:
         watch.begin(likelihood)
     elements = free_elements(design, covariances, residual, model_units(likelihood))
@@ -86,26 +80,21 @@ def estimate_sampled(
     )
     about, point, scale = maximum.quadratic, maximum.point, elements.scale
     return Estimates(
-        point.variances,
-        elements,
-        elements.vector(point.variances),
-        about.covariance * scale[:, None] * scale,
-        about.undetermined,
-        bool(about.closed),
-        None,
-        design.to_original_scale(point.solutions),
-        [],
-        _facts(maximum, likelihood, len(about.open.T)),
-        tuple(boundary_words(elements, c, design) for c in about.closed),
-        () if maximum.converged or maximum.stopped else (_not_converged(maximum, settings),),
-        tuple(undetermined_words(about, elements, design)) if maximum.converged else (),
+        variances=point.variances,
+        elements=elements,
+        vector=elements.vector(point.variances),
+        covariance=about.covariance * scale[:, None] * scale,
+        undetermined=about.undetermined,
+        on_boundary=bool(about.closed),
+        criteria=None,
+        solutions=design.to_original_scale(point.solutions),
+        sd=[],
+        facts=_facts(maximum, likelihood, len(about.open.T)),
+        notes=tuple(boundary_words(elements, c, design) for c in about.closed),
+        warnings=() if maximum.converged or maximum.stopped else (_not_converged(maximum, settings),),
+        undetermined_words=tuple(undetermined_words(about, elements, design)) if maximum.converged else (),
         monte_carlo=maximum.monte_carlo_covariance(elements) * scale[:, None] * scale,
     )
-
-
-def _unit_scale(design: Design) -> Units:
-    G = [np.ones(t.n_components) if t.kind == "random" else None for t in design.terms]
-    return Units(G, np.ones((max(1, len(design.residual_classes)), design.n_traits)))
 
 
 def _facts(maximum: SampledMaximum, likelihood: SampledLikelihood, n_estimated: int) -> dict:
@@ -114,22 +103,20 @@ def _facts(maximum: SampledMaximum, likelihood: SampledLikelihood, n_estimated: 
         "degrees_of_freedom": likelihood.freedom,
         "converged": maximum.converged,
         "iterations": maximum.iterations,
-        "samples": maximum.point.n_samples,
         "distance_to_maximum": maximum.distance,
         "distances_to_maximum": list(maximum.distances),
         "stopped": maximum.stopped,
-        "likelihood": "monte_carlo",
         "estimated_bytes": likelihood.bytes,
-    }
+    } | likelihood.facts
 
 
 def _not_converged(maximum: SampledMaximum, settings: SampledSettings) -> str:
     samples = maximum.point.n_samples
     iterations = f"{maximum.iterations} iteration{'' if maximum.iterations == 1 else 's'}"
-    of_few = "" if samples == settings.samples else f" of {samples} samples in place of {settings.samples}"
+    fewer = "" if samples == settings.samples else f" of {samples} samples in place of {settings.samples}"
     return (
         f"REML has not converged after {iterations}: the estimates are about {maximum.distance:.1e} standard errors "
-        f"from the maximum{of_few}, expected {settings.tolerance:.1e} (sampler.tolerance); try more iterations "
+        f"from the maximum{fewer}, expected {settings.tolerance:.1e} (sampler.tolerance); try more iterations "
         f"(sampler.max_iterations, now {settings.max_iterations}), other starts (variances.*.start), or a model with "
         "fewer variances"
     )

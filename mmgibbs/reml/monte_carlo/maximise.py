@@ -4,12 +4,11 @@ The iteration begins with FIRST_SAMPLES samples. Once the distance to their maxi
 noise of so few samples, sqrt(p / samples), it goes on with all of them. It has converged where the distance is at most
 `tolerance`. Samples are the same in every iteration, so there is one point to converge to.
 
-A step is AI^-1 g if that leaves the matrices well inside the positive definite ones, otherwise one of factors
-(quadratic.py). Further than FAR from the maximum, that is damped until every combination of components keeps at least
-SMALLEST_SHARE of its variance. The likelihood
-has no value here that a step could be judged by, but its slope along the step d has: at the maximum of the line it is
-0. Where the slope has turned to less than -OVERSHOT of what it was, the step was too long, and the iteration goes back
-to where a straight line through both slopes is 0.
+A step d is AI^-1 g if that leaves the matrices well inside the positive definite ones, otherwise one of factors
+(quadratic.py). Further than FAR from the maximum, a step of factors is damped until every combination of components
+keeps at least SMALLEST_SHARE of its variance. The likelihood itself is not computed, so a step is judged by the slope
+g'd at both of its ends, which is 0 at the maximum along the step. If the slope turns from s > 0 to less than
+-OVERSHOT s, the step was too long, and the iteration goes back to where a straight line through both slopes is 0.
 """
 
 from __future__ import annotations
@@ -61,9 +60,8 @@ class SampledMaximum:
 
     def monte_carlo_covariance(self, elements: Elements) -> np.ndarray:
         """(p, p) of the estimates given the records, in scaled elements: AI^-1 Var(score) AI^-1."""
-        scores = (
-            np.array([differentiate_elements(sample, elements) for sample in self.point.of_samples]) * elements.scale
-        )
+        scores = np.array([differentiate_elements(forms, elements) for forms in self.point.simulated_forms])
+        scores *= elements.scale
         inverse = self.quadratic.covariance
         return np.asarray(inverse @ np.atleast_2d(np.cov(scores, rowvar=False)) @ inverse / len(scores))
 
@@ -81,7 +79,10 @@ def maximise_sampled(
     watch: SampledWatch | None = None,
     state: IterationState | None = None,
 ) -> SampledMaximum:
-    """From `start`, or from the state of a run that is continued; ModelError where C cannot be solved there."""
+    """Find where the sampled score is 0, from `start`, or from the state of a run that is continued.
+
+    ModelError where C cannot be solved there.
+    """
     at = raised(elements, lowered(elements, start))
     if state is None:
         vector = elements.vector(at)
@@ -101,14 +102,14 @@ def maximise_sampled(
         distance = float(np.sqrt(2.0 * factor_step(elements, point.variances, point.derivatives, about, 0.0)[1]))
         distances.append(distance)
         converged = distance <= tolerance and state.n_samples == likelihood.most_samples
-        following = _following(state, about, elements, point, distance, likelihood.most_samples)
+        following = _plan_iteration(state, about, elements, point, distance, likelihood.most_samples)
         stopped = watch is not None and watch(state.iteration, point, distance, following)
         if converged or stopped or state.iteration >= max_iterations:
             return SampledMaximum(point, about, distance, converged, state.iteration, tuple(distances), stopped)
         state = following
 
 
-def _following(
+def _plan_iteration(
     state: IterationState,
     about: Quadratic,
     elements: Elements,
@@ -116,7 +117,7 @@ def _following(
     distance: float,
     most_samples: int,
 ) -> IterationState:
-    """Back along the step where it was too long, otherwise the next step, with all samples once it is near."""
+    """Go back along the step where it was too long, otherwise on by the next one, with all samples once it is near."""
     step = state.vector - state.base
     slope = float(gradient(point, elements) @ step)
     if step.any() and state.slope > 0 and slope < -OVERSHOT * state.slope:
@@ -124,15 +125,15 @@ def _following(
         return replace(state, iteration=state.iteration + 1, vector=state.base + share * step)
     full = state.vector + about.step * elements.scale
     is_inside = not about.undetermined.size and stays_inside(elements, full, point.variances)
-    vector = full if is_inside else elements.vector(_step_of_factors(about, elements, point, distance > FAR))
+    vector = full if is_inside else elements.vector(_step_in_factors(about, elements, point, distance > FAR))
     is_near = distance <= np.sqrt(len(elements) / state.n_samples)
     n_samples = most_samples if is_near else state.n_samples
     slope = float(gradient(point, elements) @ (vector - state.vector))
     return IterationState(state.iteration + 1, n_samples, vector, state.vector, slope)
 
 
-def _step_of_factors(about: Quadratic, elements: Elements, point: SampledPoint, is_far: bool) -> Variances:
-    """The least damped step of factors that is not too long."""
+def _step_in_factors(about: Quadratic, elements: Elements, point: SampledPoint, is_far: bool) -> Variances:
+    """The matrices after the least damped step of factors that is not too long."""
     for mu in DAMPING if is_far else DAMPING[:1]:
         variances, _ = factor_step(elements, point.variances, point.derivatives, about, mu)
         shares = (_smallest_share(b.extract(point.variances), b.extract(variances)) for b in elements.blocks)
@@ -142,6 +143,6 @@ def _step_of_factors(about: Quadratic, elements: Elements, point: SampledPoint, 
 
 
 def _smallest_share(before: np.ndarray, after: np.ndarray) -> float:
-    """The least v' after v / v' before v over all v."""
+    """min over v of v' after v / v' before v, of two positive definite matrices (k, k)."""
     inverse_root = np.linalg.inv(np.linalg.cholesky(before))
     return float(np.linalg.eigvalsh(inverse_root @ after @ inverse_root.T)[0])

@@ -37,6 +37,7 @@ from mmgibbs.equations.relationships import quadratic_form
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.likelihood.base import Likelihood, Place
 from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.working_variates import working_effects, working_residuals
 from mmgibbs.machine.memory import free_bytes
 from mmgibbs.machine.threads import Threads, blas_threads
 from mmgibbs.reml.monte_carlo.simulated import SimulatedRecords
@@ -71,10 +72,11 @@ class SampledLikelihood(Likelihood):
         self.solver = PcgSolver(equations, threads, "blocks")
         self.simulated = SimulatedRecords(equations, seed)
         self.n_samples = self.most_samples = most_samples
-        self.n_elements = n_elements
-        self.observed = self.design.patterns[np.asarray(equations.records.pattern)]
+        pattern = np.asarray(equations.records.pattern)
+        self.observed = self.design.patterns[pattern]  # (n, T)
+        self.class_of_record = self.design.class_of_pattern[pattern]  # (n,)
         # solutions for the records, each sample and each working variate, one after another
-        self.starts = np.zeros((count_starts(most_samples, n_elements), int(self.solver.bounds[-1])), np.float32)
+        self.starts = np.zeros((1 + most_samples + n_elements, int(self.solver.bounds[-1])), np.float32)
         self.tolerance = tolerance * min(LARGEST_SHARE, SHARE_TIMES_ROOT / np.sqrt(max(1, equations.n_equations)))
         self.iterations = 0  # of PCG, the most that a column of the last point took
         self._at: Variances | None = None
@@ -82,8 +84,7 @@ class SampledLikelihood(Likelihood):
 
     def evaluate(self, variances: Variances) -> SampledPoint:
         """The score at some variances; ModelError where a matrix is not positive definite."""
-        if self.matrices.find_singular(variances) is not None:
-            self.matrices.refuse_singular(variances)
+        self.matrices.refuse_singular(variances)
         self.set_variances(variances)
         self.iterations = 0
         return SampledPoint(self, variances, self.n_samples)
@@ -103,6 +104,13 @@ class SampledLikelihood(Likelihood):
         self.starts[rows] = solved.x.T
         self.iterations = max(self.iterations, int(solved.iterations.max()))
         return solved.x
+
+    def fit(self, theta: np.ndarray) -> np.ndarray:
+        """(n, T, m) W theta of theta (N, m)."""
+        fitted = np.zeros((*self.equations.records.y.shape, theta.shape[1]))
+        for lists, values in zip(self.equations.terms, self.solver.split(theta), strict=True):
+            add_matvec(lists, values, fitted)
+        return fitted
 
     def known_starts(self) -> tuple[np.ndarray, np.ndarray]:
         """Views of the solutions that there are so far: of the records and samples, and of working variates."""
@@ -144,11 +152,6 @@ class SampledLikelihood(Likelihood):
         return {"likelihood": "monte_carlo", "samples": self.n_samples}
 
 
-def count_starts(most_samples: int, n_elements: int) -> int:
-    """Solutions that are kept: of the records, each sample and each working variate."""
-    return 1 + most_samples + n_elements
-
-
 class SampledPoint:
     """Score and information at one psi."""
 
@@ -158,7 +161,7 @@ class SampledPoint:
         y = np.asarray(likelihood.equations.records.y, np.float64)[:, :, None]
         theta = likelihood.solve(likelihood.solver.weighted_sums(y), slice(0, 1), likelihood.tolerance)
         self.theta = [t[:, :, 0] for t in likelihood.solver.split(theta)]  # sweep order
-        self.e = np.where(likelihood.observed, (y - _fit(likelihood, theta))[:, :, 0], 0.0)
+        self.e = np.where(likelihood.observed, (y - likelihood.fit(theta))[:, :, 0], 0.0)
 
     @property
     def log_likelihood(self) -> float:
@@ -184,7 +187,7 @@ class SampledPoint:
         raise NotImplementedError("solutions are computed once, at the estimates")
 
     @cached_property
-    def of_samples(self) -> list[Variances]:
+    def simulated_forms(self) -> list[Variances]:
         """1/2 G^-1 S* G^-1 and 1/2 sum_p R_p^-1 E_p* R_p^-1 of each sample."""
         likelihood, out = self.likelihood, []
         likelihood.set_variances(self.variances)
@@ -193,12 +196,12 @@ class SampledPoint:
             theta = likelihood.solve(
                 likelihood.solver.weighted_sums(y), slice(numbers.start, numbers.stop), likelihood.tolerance
             )
-            e = y - _fit(likelihood, theta)
+            e = y - likelihood.fit(theta)
             terms = likelihood.solver.split(theta)
-            out += [self._forms([t[:, :, j] for t in terms], e[:, :, j]) for j in range(len(numbers))]
+            out += [self.quadratic_forms([t[:, :, j] for t in terms], e[:, :, j]) for j in range(len(numbers))]
         return out
 
-    def _forms(self, theta: Sequence[np.ndarray], e: np.ndarray) -> Variances:
+    def quadratic_forms(self, theta: Sequence[np.ndarray], e: np.ndarray) -> Variances:
         """1/2 G^-1 S G^-1 and 1/2 sum_p R_p^-1 E_p R_p^-1 of one solution."""
         likelihood = self.likelihood
         equations = likelihood.equations
@@ -218,11 +221,11 @@ class SampledPoint:
     @cached_property
     def derivatives(self) -> Variances:
         """D of each matrix."""
-        of_data, m, total = self._forms(self.theta, self.e), len(self.of_samples), self.of_samples[0]
-        for sample in self.of_samples[1:]:
+        observed, total, m = self.quadratic_forms(self.theta, self.e), self.simulated_forms[0], self.n_samples
+        for sample in self.simulated_forms[1:]:
             total = Variances([_add(a, b) for a, b in zip(total.G, sample.G, strict=True)], total.R + sample.R)
-        G = [None if a is None or b is None else a - b / m for a, b in zip(of_data.G, total.G, strict=True)]
-        return Variances(G, of_data.R - total.R / m)
+        G = [None if a is None or b is None else a - b / m for a, b in zip(observed.G, total.G, strict=True)]
+        return Variances(G, observed.R - total.R / m)
 
     def average_information(self, places: Sequence[Place]) -> np.ndarray:
         """(p, p) 1/2 F' P F of p elements, F = (dV/dpsi) P y the working variates.
@@ -241,21 +244,22 @@ class SampledPoint:
         batches = list(_batches(0, p, likelihood.columns_at_once))
         for numbers in batches:
             F = self._working_variates(units, weighted, [places[k] for k in numbers])
-            of_batch = slice(rows.start + numbers.start, rows.start + numbers.stop)
-            likelihood.solve(solver.weighted_sums(F), of_batch, TOLERANCE_OF_INFORMATION, relative=True)
+            batch = slice(rows.start + numbers.start, rows.start + numbers.stop)
+            likelihood.solve(solver.weighted_sums(F), batch, TOLERANCE_OF_INFORMATION, relative=True)
         X, out = likelihood.starts[rows], np.empty((p, p))
         for numbers in batches:
             F = self._working_variates(units, weighted, [places[k] for k in numbers])
             x = np.ascontiguousarray(X[numbers.start : numbers.stop].T, dtype=np.float64)
             remainder = np.ascontiguousarray((solver.weighted_sums(F) - solver.times(x)).T)
-            F -= _fit(likelihood, x)
+            F -= likelihood.fit(x)
             weigh(likelihood.equations.records, self.Rinv, F)
             sums = [np.zeros(t.shape) for t in solver.split(x)]
             for lists, total in zip(likelihood.equations.terms, sums, strict=True):
                 add_transpose_matvec(lists, F, total)
             for j, number in enumerate(numbers):
-                of_terms = [s[:, :, j] for s in sums]
-                out[:, number] = self._products(units, weighted, of_terms, F[:, :, j], places)
+                out[:, number] = self._multiply_by_variates(
+                    units, weighted, [s[:, :, j] for s in sums], F[:, :, j], places
+                )
                 with blas_threads(1):  # sums in one order
                     out[:, number] -= [float(x_k.astype(np.float64) @ remainder[j]) for x_k in X]
         return (out + out.T) / 4
@@ -267,31 +271,14 @@ class SampledPoint:
     def _working_variates(
         self, units: Sequence[np.ndarray], weighted: np.ndarray, places: Sequence[Place]
     ) -> np.ndarray:
-        """(n, T, m) W_j Theta_j G^-1 E for an element of G_j, E R_P^-1 e_r for one of R, in sweep order; units: Theta_j
-        G^-1, weighted: R_P^-1 e_r."""
-        columns = [np.zeros((*unit.shape, len(places))) for unit in units]
-        F = np.zeros((*weighted.shape, len(places)))
-        for number, (term, residual_class, a, b) in enumerate(places):
-            if term is None:
-                in_class = self._records_of(residual_class)
-                F[in_class, a, number] = weighted[in_class, b]
-                F[in_class, b, number] = weighted[in_class, a]
-            else:
-                columns[term][:, a, number] = units[term][:, b]
-                columns[term][:, b, number] = units[term][:, a]
-        for lists, values in zip(self.likelihood.equations.terms, columns, strict=True):
-            if values.any():
-                add_matvec(lists, values, F)
+        """(n, T, m) F in sweep order; units: Theta_j G^-1 (q, k) per term, weighted: R_P^-1 e_r (n, T)."""
+        F = working_residuals(places, weighted, self.likelihood.class_of_record)
+        for lists, effects in zip(self.likelihood.equations.terms, working_effects(places, units), strict=True):
+            if effects.any():
+                add_matvec(lists, effects, F)
         return F
 
-    def _records_of(self, residual_class: int) -> np.ndarray | slice:
-        if len(self.variances.R) == 1:
-            return slice(None)
-        design = self.likelihood.design
-        in_class: np.ndarray = (design.class_of_pattern == residual_class)[self.likelihood.equations.records.pattern]
-        return in_class
-
-    def _products(
+    def _multiply_by_variates(
         self,
         units: Sequence[np.ndarray],
         weighted: np.ndarray,
@@ -299,26 +286,19 @@ class SampledPoint:
         projected: np.ndarray,
         places: Sequence[Place],
     ) -> np.ndarray:
-        """(p,) f_k' g of all elements k; projected: g (n, T), sums: W_j' g per term."""
+        """(p,) f_k' g of all working variates f_k; projected: g (n, T), sums: W_j' g (q, k) per term."""
+        likelihood = self.likelihood
         with blas_threads(1):  # sums in one order
-            of_terms = {i: np.ascontiguousarray(sums[i]).T @ units[i] for i in self.likelihood.random}
-            of_classes = [
-                np.ascontiguousarray(projected)[rows].T @ weighted[rows]
-                for rows in map(self._records_of, range(len(self.variances.R)))
+            term_products = {i: np.ascontiguousarray(sums[i]).T @ units[i] for i in likelihood.random}
+            class_products = [
+                np.ascontiguousarray(projected)[in_class].T @ weighted[in_class]
+                for in_class in (likelihood.class_of_record == c for c in range(len(self.variances.R)))
             ]
         out = []
         for term, residual_class, a, b in places:
-            products = of_classes[residual_class] if term is None else of_terms[term]
+            products = class_products[residual_class] if term is None else term_products[term]
             out.append(products[a, b] + (products[b, a] if a != b else 0.0))
         return np.array(out)
-
-
-def _fit(likelihood: SampledLikelihood, theta: np.ndarray) -> np.ndarray:
-    """(n, T, m) W theta of theta (N, m)."""
-    fitted = np.zeros((*likelihood.equations.records.y.shape, theta.shape[1]))
-    for lists, values in zip(likelihood.equations.terms, likelihood.solver.split(theta), strict=True):
-        add_matvec(lists, values, fitted)
-    return fitted
 
 
 def _add(a: np.ndarray | None, b: np.ndarray | None) -> np.ndarray | None:

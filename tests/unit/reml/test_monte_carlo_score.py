@@ -42,8 +42,8 @@ def scores_and_exact(name, source=score):
     likelihood, elements, start = likelihood_of(example)
     exact = likelihood.evaluate(start)
     point = sampled(example, len(elements), source).evaluate(start)
-    of_data = differentiate_elements(point._forms(point.theta, point.e), elements)
-    scores = of_data - np.array([differentiate_elements(sample, elements) for sample in point.of_samples])
+    observed = differentiate_elements(point.quadratic_forms(point.theta, point.e), elements)
+    scores = observed - np.array([differentiate_elements(sample, elements) for sample in point.simulated_forms])
     np.testing.assert_allclose(gradient(point, elements), scores.mean(axis=0), rtol=1e-6, atol=1e-8)
     return scores, gradient(exact, elements), average_information(point, elements), average_information(exact, elements)
 

@@ -197,7 +197,7 @@ def test_what_the_data_do_not_determine_is_no_parameter(tmp_path):
 
 def test_no_more_observations_than_fixed_effects(folder):
     records().unique("herd", keep="first").write_csv("records.csv")
-    with pytest.raises(ModelError, match="needs more observations than fixed effects; found 4 observations and 4"):
+    with pytest.raises(ModelError, match="needs more observations than fixed effects; got 4 observations and 4"):
         mmgibbs.run("analysis.yaml", ["traits=[milk]"], progress=False)
 
 
