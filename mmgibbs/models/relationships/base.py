@@ -21,6 +21,7 @@ The lists are a NamedTuple whose class brings its kernels (see `Lists`); several
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
@@ -93,11 +94,12 @@ class Weights(NamedTuple):
     log_determinant_derivatives: np.ndarray  # (P,)
 
 
-OF_EACH_KIND = "a kind of relationship has to bring this itself"
+class Relationship(ABC):
+    """One kind of K for the q levels of a random term. What is written here holds unless a kind says otherwise.
 
-
-class Relationship:
-    """One kind of K for the q levels of a random term. What is written here holds unless a kind says otherwise."""
+    Abstract methods are those that every kind has; `fixed_matrices`, `weigh` and `renewed` those of a kind with
+    parameters.
+    """
 
     words: ClassVar[str]  # in run.json and what `mmgibbs check` prints: 'pedigree'
     symbol: ClassVar[str] = "K"  # in the model that the report writes: I, A, K
@@ -123,9 +125,9 @@ class Relationship:
         return 1
 
     @property
+    @abstractmethod
     def n_levels(self) -> int:
         """q"""
-        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
     @property
     def n_groups(self) -> int:
@@ -142,9 +144,9 @@ class Relationship:
         return np.zeros((self.n_levels, 0), np.float32)
 
     @property
+    @abstractmethod
     def sentence(self) -> str:
         """How the levels are related, for the report."""
-        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
     @property
     def dense(self) -> DenseBlock | CoreBlock | None:
@@ -192,45 +194,45 @@ class Relationship:
     @property
     def fixed_matrices(self) -> csr_array:
         """(nnz, M) the elements of the M_m in the order of those of `inverse_csr`."""
-        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
+        raise NotImplementedError(f"{self.words}: K has no parameters")
 
     def weigh(self, parameters: np.ndarray) -> Weights:
         """f_m and log|K^-1| at other values of the parameters, with their derivatives."""
-        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
+        raise NotImplementedError(f"{self.words}: K has no parameters")
 
     def renewed(self, parameters: np.ndarray) -> Self:
         """The same K at other values of the parameters: same pattern, new coefficients."""
-        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
+        raise NotImplementedError(f"{self.words}: K has no parameters")
 
+    @abstractmethod
     def lists(self, order: np.ndarray, real: np.dtype) -> Lists:
         """The kernels' view. order: (q,) model-order level at each sweep position; real: dtype of stored values."""
-        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
+    @abstractmethod
     def list_bytes(self, real: int) -> int:
         """Bytes of `lists`, with `real` bytes a value, before they are made."""
-        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
+    @abstractmethod
     def inverse_csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All of K^-1 in CSR, both triangles: indptr (q + 1,) int64, indices (nnz,) int32 sorted in a row, values
         float64.
         """
-        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
+    @abstractmethod
     def edges(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Pairs of levels (two arrays, -1: none) that the lists join, in parts; a pair may come more than once."""
-        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
     def nearest_relative(self) -> np.ndarray | None:
         """(q,) int32 a relative that each level should stand near in memory (-1: none); None: no order is better."""
         return None
 
+    @abstractmethod
     def noise(self, lists: Lists, code: np.ndarray, who: str) -> Callable[[np.ndarray], np.ndarray]:
         """The function Z -> B' Z, (q, k) in sweep order, with K^-1 = B' B: noise of covariance K^-1 from normals Z.
 
         Z is (q, k), or as many of these side by side as `sets_of_normals` says. code: (q,) model-order level at each
         sweep position. ModelError, which begins with `who`, where there is no B.
         """
-        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
     def draw(self, z: np.ndarray) -> np.ndarray:
         """Values of covariance K from independent normals z (q, m), levels in model order."""
