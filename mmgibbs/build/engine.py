@@ -40,34 +40,36 @@ from mmgibbs.sampler.mixed_model import MixedModel
 if TYPE_CHECKING:
     from mmgibbs.engines.direct.engine import Joined
 
-LARGE = 50_000  # equations from which structured is the faster one, and colours are not counted to know it
-LARGEST = 100_000  # equations up to which a factor is looked at: a matter of seconds
-MOST_BYTES = 2_000_000_000  # that the factors of all chains may take
+MIN_STRUCTURED_EQUATIONS = 50_000  # from which structured is the faster one, and colours are not counted to know it
+MAX_FACTOR_EQUATIONS = 100_000  # up to which a factor is looked at: a matter of seconds
+MAX_FACTOR_BYTES = 2_000_000_000  # that the factors of all chains may take
 MARGIN = 1.5  # by which marginal has to win: the estimates are no better
-OF_MARGINAL, OF_SWEEPS = 0.5, 0.14  # effective draws a sweep: see above
-MANY_RECORDS = 0.3, 0.6  # effective draws a sweep and of marginal, of categories where no level has few records
-NOT_RARE = 0.3  # records outside of the category that most are in, from which the others are not rare
+MIN_COMMON_SHARE = 0.3  # of the records, outside the category that most are in, where the others are not rare
 ELEMENTS_OF_MARGINAL = 5.0  # of covariance matrices, from which moves of all of them are much less likely
 RECORDS_PER_LEVEL = 5.0  # from which the variance of a term is clear beside those of others
-MOVE = 0.06  # milliseconds of a move of marginal beside the likelihood
-SWEEP_OF_LIABILITIES, FACTORS = 0.19, 2.0  # milliseconds of a sweep of marginal with liabilities, and factorisations
-STEP, LEARN = 4e-7, 1.3e-6  # and of its surrogate: for point, element and step of a move; for the cube of points, once
-GRADIENTS = 0.2  # a move of marginal, where it has gradients (MANY elements)
+MOVE_MS = 0.06  # of a move of marginal beside the likelihood
+LIABILITY_SWEEP_MS = 0.19  # of a sweep of marginal with liabilities, beside FACTORS_PER_SWEEP factorisations
+FACTORS_PER_SWEEP = 2.0
+SURROGATE_STEP_MS = 4e-7  # of a move of marginal, for each point, element and step of its surrogate
+SURROGATE_LEARNING_MS = 1.3e-6  # once, for the cube of the points
+GRADIENTS_PER_MOVE = 0.2  # of marginal, from MIN_GRADIENT_ELEMENTS elements on
 
 
 class EffectiveDraws(NamedTuple):
-    """Of the slowest variance in one sweep."""
+    """Effective draws a sweep of the variance of a term with one component, the only random term."""
 
-    sweeps: float
+    sweeps: float  # of serial and structured
     marginal: float
 
 
+NORMAL = EffectiveDraws(0.14, 0.5)
 # of a trait that is not normal: 874 binary records and 2,848, 1,554 censored ones, 3,190 counts (results of benchmarks)
 LIABILITIES = {
     Categories: EffectiveDraws(0.05, 0.5),
     Interval: EffectiveDraws(0.06, 0.4),
     Count: EffectiveDraws(0.09, 0.025),
 }
+CATEGORIES_OF_LARGE_LEVELS = EffectiveDraws(0.3, 0.6)  # where no level has few records
 
 
 @dataclass(frozen=True)
@@ -197,9 +199,9 @@ def joined_components(model: MixedModel) -> Joined:
 def _engine_by_size(sampler: Sampler, model: MixedModel) -> Compared:
     """What auto is where nothing is sampled, a GPU is asked for, or the equations are many."""
     size, free = model.design.n_equations, _free(sampler)
-    large = size >= LARGE
+    large = size >= MIN_STRUCTURED_EQUATIONS
     name = "structured" if sampler.device == "gpu" or (large and free) else "serial"
-    why = f"auto: {size:,} equations, {'at least' if large else 'fewer than'} {LARGE:,}"
+    why = f"auto: {size:,} equations, {'at least' if large else 'fewer than'} {MIN_STRUCTURED_EQUATIONS:,}"
     why = "auto: device gpu" if sampler.device == "gpu" else why
     return Compared(name, why + ("" if free else f", and partition {sampler.partition}"), {})
 
@@ -221,7 +223,7 @@ def _compared(sampler: Sampler, model: MixedModel) -> Compared:
         return Compared("serial", f"auto: correlations are estimated ({correlated})", {})
     design = model.design
     refused = marginal_obstacle(sampler, model)
-    if refused and design.n_equations >= LARGE:
+    if refused and design.n_equations >= MIN_STRUCTURED_EQUATIONS:
         return _engine_by_size(sampler, model)
     sweeps = estimated_sweeps(model)
     name = min(sweeps, key=lambda engine: sweeps[engine]) if _free(sampler) else "serial"
@@ -248,7 +250,7 @@ def _compared(sampler: Sampler, model: MixedModel) -> Compared:
     } | ({} if least else {"bytes": cost.bytes})
     why += f", {'at least ' * least}{cost.milliseconds:.2g} ms per factorisation ({cost.elements:,} elements)"
     why += f"; {drawn_by_sweeps(model):.2g} effective draws per sweep, {drawn_by_marginal(model):.2g} of marginal"
-    if cost.bytes * sampler.chains > MOST_BYTES:
+    if cost.bytes * sampler.chains > MAX_FACTOR_BYTES:
         return Compared(name, f"{why}, too large for {sampler.chains} chains", estimates)
     taken = ratio > MARGIN
     times = f"{'at most' if least else 'about'} " + (f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}")
@@ -269,19 +271,19 @@ def marginal_obstacle(sampler: Sampler, model: MixedModel) -> str | None:
     for key, usual in asked.items():
         if getattr(sampler, key) != usual:
             return f"sampler.{key}: {str(getattr(sampler, key)).lower()}"
-    from mmgibbs.sampler.marginal.step import FEWEST
+    from mmgibbs.sampler.marginal.step import MIN_BURN_IN
 
-    if sampler.burn_in < FEWEST:
-        return f"sampler.burn_in: {sampler.burn_in}, fewer than the {FEWEST} sweeps in which it learns"
+    if sampler.burn_in < MIN_BURN_IN:
+        return f"sampler.burn_in: {sampler.burn_in}, fewer than the {MIN_BURN_IN} sweeps in which it learns"
     if model.all_fixed:
         return "fixed variances"
     structured = structured_term(model)
     if structured is not None:
         return structured
-    if model.design.n_equations > LARGEST:
-        return f"{model.design.n_equations:,} equations, more than {LARGEST:,}"
+    if model.design.n_equations > MAX_FACTOR_EQUATIONS:
+        return f"{model.design.n_equations:,} equations, more than {MAX_FACTOR_EQUATIONS:,}"
     dense = sum(m * m for m in dense_levels(model.design))
-    if LISTED * dense * sampler.chains > MOST_BYTES:  # known before anything of that size is built
+    if LISTED * dense * sampler.chains > MAX_FACTOR_BYTES:  # known before anything of that size is built
         return f"relationships that join all of {sum(dense_levels(model.design)):,} animals"
     refused = engine_class("marginal", "cpu").refuses(model.design)
     return None if refused is None else refused.partition(";")[0]
@@ -303,7 +305,7 @@ def estimated_sweeps(model: MixedModel) -> dict[str, float]:
 
 
 def drawn_by_sweeps(model: MixedModel) -> float:
-    """e of serial and structured."""
+    """e of serial and structured, effective draws a sweep."""
     start = effective_draws(model).sweeps
     on_trait, widest = np.zeros(model.design.n_traits, int), 1
     for term in (model.design.terms[i] for i in model.random_terms if not model.covariance(i).fixed):
@@ -314,18 +316,18 @@ def drawn_by_sweeps(model: MixedModel) -> float:
 
 
 def effective_draws(model: MixedModel) -> EffectiveDraws:
-    """What one sweep and one draw of marginal give of one variance of one component."""
+    """Those of the type of its traits: normal, or the one that is not."""
     if not model.design.responses:
-        return EffectiveDraws(OF_SWEEPS, OF_MARGINAL)
+        return NORMAL
     response = model.design.responses[0]
     drawn = LIABILITIES[type(response)]
     if not isinstance(response, Categories):
         return drawn
     terms = [model.design.terms[i] for i in model.random_terms if not model.covariance(i).fixed]
     if not any(_has_few_records_per_level(term) for term in terms):
-        drawn = EffectiveDraws(*MANY_RECORDS)
+        drawn = CATEGORIES_OF_LARGE_LEVELS
     counts = np.bincount(response.category[response.category >= 0])
-    rarity = min(1.0, float(1.0 - counts.max() / counts.sum()) / NOT_RARE)
+    rarity = min(1.0, float(1.0 - counts.max() / counts.sum()) / MIN_COMMON_SHARE)
     return EffectiveDraws(drawn.sweeps, drawn.marginal * rarity**2)
 
 
@@ -336,7 +338,7 @@ def _has_few_records_per_level(term: Term) -> bool:
 
 
 def drawn_by_marginal(model: MixedModel) -> float:
-    """e of marginal."""
+    """e of marginal, effective draws a sweep."""
     of_terms = count_elements([model.covariance(i) for i in model.random_terms])
     return effective_draws(model).marginal / (1.0 + (of_terms / ELEMENTS_OF_MARGINAL) ** 3)
 
@@ -358,9 +360,9 @@ def marginal_cost(sampler: Sampler, model: MixedModel, cost: FactorCost) -> floa
     drawn = count_kept(drawn_by_marginal(model), sampler.thin)
     sweeps = sampler.burn_in + sampler.samples
     if model.design.responses:
-        move = SWEEP_OF_LIABILITIES + FACTORS * cost.milliseconds
+        move = LIABILITY_SWEEP_MS + FACTORS_PER_SWEEP * cost.milliseconds
         return sweeps * move / (sampler.samples * drawn)
-    from mmgibbs.sampler.marginal.step import MANY
+    from mmgibbs.sampler.marginal.step import MIN_GRADIENT_ELEMENTS
     from mmgibbs.sampler.marginal.surrogate import STEPS, points_kept
     from mmgibbs.sampler.marginal.target import PAIRS, ROUNDS
 
@@ -368,6 +370,8 @@ def marginal_cost(sampler: Sampler, model: MixedModel, cost: FactorCost) -> floa
     looks = 2 * ROUNDS * max(PAIRS, p) + 6 * p + 10
     shape = looks * (cost.milliseconds + cost.gradient_ms)
     points = points_kept(p)
-    shape += LEARN * points**3
-    move = MOVE + STEP * STEPS * points * p + cost.milliseconds + (GRADIENTS * cost.gradient_ms if p >= MANY else 0.0)
+    shape += SURROGATE_LEARNING_MS * points**3
+    move = MOVE_MS + SURROGATE_STEP_MS * STEPS * points * p + cost.milliseconds
+    if p >= MIN_GRADIENT_ELEMENTS:
+        move += GRADIENTS_PER_MOVE * cost.gradient_ms
     return (shape + sweeps * move) / (sampler.samples * drawn)

@@ -79,12 +79,11 @@ class Liabilities:
         site, given = (number, self._streams[response], *key), (r.trait, y, e, *self._conditional(Rinv, r.trait))
         match r:
             case Categories():
-                of = draw_categories, (self.records, r.category, cuts, *given)
+                kernel, arguments = draw_categories, (self.records, r.category, cuts, *given)
             case Interval():
-                of = draw_intervals, (self.records, r.lower, r.upper, *given)
+                kernel, arguments = draw_intervals, (self.records, r.lower, r.upper, *given)
             case Count():
-                of = draw_log_rates, (self.records, r.count, r.exposure, *given)
-        kernel, arguments = of
+                kernel, arguments = draw_log_rates, (self.records, r.count, r.exposure, *given)
         if len(self._chunks) == 1:
             return kernel(*arguments, *self._chunks[0], *site) or (0.0, 0.0)  # None but of categories
         pieces = self._run_chunks(lambda first, last: kernel(*arguments, first, last, *site))
@@ -105,12 +104,11 @@ class Liabilities:
         site, given = (number, self._streams[response], *key), (r.trait, y, e, *self._conditional(Rinv, r.trait))
         match r:
             case Categories():
-                of = reflect_categories, (self.records, r.category, cuts, *given)
+                kernel, arguments = reflect_categories, (self.records, r.category, cuts, *given)
             case Interval():
-                of = reflect_intervals, (self.records, r.lower, r.upper, *given)
+                kernel, arguments = reflect_intervals, (self.records, r.lower, r.upper, *given)
             case Count():
                 raise TypeError("liabilities of counts are not truncated normals")
-        kernel, arguments = of
         self._run_chunks(lambda first, last: kernel(*arguments, first, last, *site))
 
     def _conditional(self, Rinv: np.ndarray, trait: int) -> tuple[np.ndarray, np.ndarray]:
@@ -260,8 +258,8 @@ def draw_intervals(records, lower, upper, trait, y, e, B, s, first, last, number
 
 
 @kernel(forceinline=True)
-def reflected(mean, sd, low, high, residual, number, record, stream, seed, chain):
-    """A residual between low and high, given the one so far."""
+def reflect_residual(mean, sd, low, high, residual, number, record, stream, seed, chain):
+    """Reflect a residual in N(mean, sd^2) between low and high."""
     u, _ = uniform_pair(number, record, stream, draw_word(0, 0), seed, chain)
     return mean + sd * reflect_in_slice((residual - mean) / sd, (low - mean) / sd, (high - mean) / sd, u)
 
@@ -275,7 +273,9 @@ def reflect_categories(records, category, cuts, trait, y, e, B, s, first, last, 
         if sd > 0.0:
             eta, c = np.float64(y[r, trait]) - e[r, trait], category[r]
             low, high = cuts[c] - eta, cuts[c + 1] - eta
-            residual = reflected(mean, sd, low, high, e[r, trait], number, records.record[r], stream, seed, chain)
+            residual = reflect_residual(
+                mean, sd, low, high, e[r, trait], number, records.record[r], stream, seed, chain
+            )
             y[r, trait] = eta + residual
             e[r, trait] = residual
 
@@ -291,7 +291,9 @@ def reflect_intervals(records, lower, upper, trait, y, e, B, s, first, last, num
         if sd > 0.0:
             eta = np.float64(y[r, trait]) - e[r, trait]
             low, high = lower[r] - eta, upper[r] - eta
-            residual = reflected(mean, sd, low, high, e[r, trait], number, records.record[r], stream, seed, chain)
+            residual = reflect_residual(
+                mean, sd, low, high, e[r, trait], number, records.record[r], stream, seed, chain
+            )
             y[r, trait] = eta + residual
             e[r, trait] = residual
 

@@ -24,6 +24,7 @@ the left side being what rounding may have changed in the squares, in log D_i an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -67,7 +68,7 @@ class IntegratedLikelihood:
         self.columns = known
         self.lists = known.column_ptr, known.row_of, known.row_ptr, known.column_of
         self.matrices = covariance_matrices(design)
-        self.of_C = list_C(self.coefficients, self.matrices)
+        self.lists_of_C = list_C(self.coefficients, self.matrices)
         y = np.where(design.patterns[design.pattern], design.y, 0.0)
         self.centre = np.zeros(known.order.size)  # by place: what the fixed effects that y is taken less are
         self._take(y)
@@ -83,16 +84,22 @@ class IntegratedLikelihood:
     @property
     def bytes(self) -> int:
         """Of the pattern, the lists and two factors."""
-        lists = sum(array.nbytes for sums in (self.of_C, self.of_b) for array in sums)
+        lists = sum(array.nbytes for sums in (self.lists_of_C, self.lists_of_b) for array in sums)
         return lists + self.columns.bytes + 8 * self.columns.elements
 
+    @cached_property
+    def column_numbers(self) -> np.ndarray:
+        """(elements below the diagonal,) uint32 the columns that they stand in."""
+        counts = np.diff(self.columns.column_ptr).astype(np.int64)
+        return np.repeat(np.arange(counts.size, dtype=np.uint32), counts)
+
     def _take(self, y: np.ndarray) -> None:
-        self.of_b: Lists = list_right_hand_side(self.coefficients, self.matrices, y)
-        self.of_squares = square_records(self.design, y)
+        self.lists_of_b: Lists = list_right_hand_side(self.coefficients, self.matrices, y)
+        self.squares_by_pattern = square_records(self.design, y)
 
     def evaluate(self, psi: np.ndarray) -> float:
         """log p(y | psi) up to a constant; -inf where a matrix is not positive definite, or digits are lost."""
-        sums = self.of_C, self.of_b, self.of_squares
+        sums = self.lists_of_C, self.lists_of_b, self.squares_by_pattern
         return float(_evaluate(psi, self.matrices.sizes, sums, self.columns, self.last))
 
     def _centre(self, y: np.ndarray) -> None:
@@ -143,16 +150,15 @@ class IntegratedLikelihood:
         selected = np.empty(self.columns.elements)
         selected_columns(*self.lists, self.last.values, selected)
         slope = np.zeros(self.matrices.size)
-        columns = np.repeat(np.arange(t.size), np.diff(self.columns.column_ptr).astype(np.int64)).astype(np.uint32)
-        _slopes_of_C(self.of_C, columns, self.columns.row_of, selected, t, slope)
-        _slopes_of_b(self.of_b, t, slope)
+        _slopes_of_C(self.lists_of_C, self.column_numbers, self.columns.row_of, selected, t, slope)
+        _slopes_of_b(self.lists_of_b, t, slope)
         return self._differentiate(slope)
 
     def _differentiate(self, slope: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """From slopes by elements of G^-1 and R_p^-1 to derivatives by G and R."""
         by_term, by_pattern = self.matrices.unpack(-2.0 * slope)
         S = [(D + D.T) / 2 for D in by_term]
-        S_of_records = (by_pattern + by_pattern.transpose(0, 2, 1)) / 2 + self.of_squares
+        S_of_records = (by_pattern + by_pattern.transpose(0, 2, 1)) / 2 + self.squares_by_pattern
         D = self.matrices.differentiate(self.last.v, S, S_of_records)
         return [g for g in D.G if g is not None], D.R
 
@@ -169,16 +175,16 @@ def _variances_of_traits(design: Design, random: Sequence[int], y: np.ndarray) -
 @kernel
 def _evaluate(psi, matrices, sums, columns, work):
     """log p(y | psi) up to a constant, or -inf. sums: of C, b and y'R^-1 y; columns: of the factor; work: see Work."""
-    of_C, of_b, of_squares = sums
+    lists_of_C, lists_of_b, squares_by_pattern = sums
     v, values, filled, y, reciprocal, w = work
     column_ptr, row_of = columns.column_ptr, columns.row_of
     total = invert_matrices(psi, matrices, v)
     if not np.isfinite(total):
         return -np.inf
     values[:] = 0.0
-    accumulate(of_C, v, values)
+    accumulate(lists_of_C, v, values)
     w[:] = 0.0
-    accumulate(of_b, v, w)
+    accumulate(lists_of_b, v, w)
     lists = column_ptr, row_of, columns.row_ptr, columns.column_of, columns.run_length
     below = row_of.size
     diagonal = values[below:].copy()
@@ -190,8 +196,8 @@ def _evaluate(psi, matrices, sums, columns, work):
         square = w[i] * w[i] * reciprocal[i]
         total += np.log(values[below + i]) - square
         lost += diagonal[i] * reciprocal[i] * (1.0 + square)
-    first = v.size - of_squares.size
-    squares = of_squares.ravel()
+    first = v.size - squares_by_pattern.size
+    squares = squares_by_pattern.ravel()
     for e in range(squares.size):
         total += v[first + e] * squares[e]
         lost += abs(v[first + e] * squares[e])

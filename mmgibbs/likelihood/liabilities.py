@@ -39,14 +39,12 @@ class LiabilityLikelihood(IntegratedLikelihood):
         self.log_determinants, self.kept_log_determinants = 0.0, 0.0  # log|V| at the last psi, and at the kept one
         super().__init__(coefficients)
         self.n_summary = self.matrices.size - 1
-        steps = np.diff(self.columns.column_ptr).astype(np.int64)
-        self._column = np.repeat(np.arange(steps.size), steps).astype(np.uint32)  # of the elements below the diagonal
 
     def _take(self, y: np.ndarray) -> None:
         """Lists for liabilities that change, filled with y (n, 1), records of the design."""
         design = self.design
-        self.of_b, self.of_records = list_records(self.coefficients, self.matrices, self.position)
-        self.of_squares = np.zeros((len(design.patterns), 1, 1))
+        self.lists_of_b, self.record_lists = list_records(self.coefficients, self.matrices, self.position)
+        self.squares_by_pattern = np.zeros((len(design.patterns), 1, 1))
         is_observed = design.patterns[design.pattern, 0]
         self.weight, self.pattern, liabilities = np.empty(len(y)), np.empty(len(y), np.int64), np.empty_like(y)
         self.weight[self.position] = np.where(is_observed, design.weight, 0.0)
@@ -58,7 +56,9 @@ class LiabilityLikelihood(IntegratedLikelihood):
 
     def fill(self, liabilities: np.ndarray) -> None:
         """Let `evaluate` read other liabilities (n, 1)."""
-        fill_lists(self.of_records, liabilities, self.weight, self.pattern, self.of_b.number, self.of_squares)
+        fill_lists(
+            self.record_lists, liabilities, self.weight, self.pattern, self.lists_of_b.number, self.squares_by_pattern
+        )
 
     def evaluate(self, psi: np.ndarray) -> float:
         """log p(l | psi), or of the direction of l, up to a constant; -inf as in the base class."""
@@ -66,7 +66,7 @@ class LiabilityLikelihood(IntegratedLikelihood):
         if not np.isfinite(value):
             return value
         work = self.last
-        Q = float(sum_squares(self.of_squares, work.v, work.w, work.reciprocal))
+        Q = float(sum_squares(self.squares_by_pattern, work.v, work.w, work.reciprocal))
         if not Q > 0.0:  # rounding
             return -np.inf
         self.log_determinants = -2.0 * value - Q
@@ -80,12 +80,12 @@ class LiabilityLikelihood(IntegratedLikelihood):
         """Other liabilities (n, 1): log p at the psi that was kept, whose factor serves on."""
         self.fill(liabilities)
         kept, columns = self.kept, self.columns
-        solve_again(self.of_b, kept.v, columns.column_ptr, columns.row_of, kept.values, kept.w)
+        solve_again(self.lists_of_b, kept.v, columns.column_ptr, columns.row_of, kept.values, kept.w)
         return self._log_density(self.kept_log_determinants, self.kept_squares())
 
     def kept_squares(self) -> float:
         """Q at the psi that was kept."""
-        return float(sum_squares(self.of_squares, self.kept.v, self.kept.w, self.kept.reciprocal))
+        return float(sum_squares(self.squares_by_pattern, self.kept.v, self.kept.w, self.kept.reciprocal))
 
     def scale(self, g: float) -> None:
         """The liabilities are multiplied by g: the draws of theta follow."""
@@ -100,8 +100,9 @@ class LiabilityLikelihood(IntegratedLikelihood):
         """(n_summary,) dQ/dv at the reference; divided by Q there where the scale of l is integrated out."""
         v, values, reciprocal = self._reference
         slopes, columns = np.zeros(v.size), self.columns
-        sums = self.of_C, self.of_b, self.of_squares
-        Q = differentiate_squares(sums, v, values, reciprocal, columns.column_ptr, columns.row_of, self._column, slopes)
+        sums = self.lists_of_C, self.lists_of_b, self.squares_by_pattern
+        pattern = columns.column_ptr, columns.row_of, self.column_numbers
+        Q = differentiate_squares(sums, v, values, reciprocal, *pattern, slopes)
         return slopes[1:] / Q if self.power else slopes[1:]
 
     def _log_density(self, log_determinants: float, Q: float) -> float:
@@ -109,11 +110,11 @@ class LiabilityLikelihood(IntegratedLikelihood):
 
 
 @kernel
-def fill_lists(of_records, liabilities, weight, pattern, number, squares):
+def fill_lists(record_lists, liabilities, weight, pattern, number, squares):
     """The numbers of W'R^-1 l, and sum_r w_r l_r^2 (patterns, 1, 1) of each missing pattern, in place."""
     number[:] = 0.0
-    for i in range(of_records.target.size):
-        number[of_records.target[i]] += of_records.factor[i] * liabilities[of_records.record[i], 0]
+    for i in range(record_lists.target.size):
+        number[record_lists.target[i]] += record_lists.factor[i] * liabilities[record_lists.record[i], 0]
     squares[:] = 0.0
     for r in range(weight.size):
         if weight[r] > 0.0:
@@ -121,17 +122,17 @@ def fill_lists(of_records, liabilities, weight, pattern, number, squares):
 
 
 @kernel
-def solve_again(of_b, v, column_ptr, row_of, values, w):
+def solve_again(lists_of_b, v, column_ptr, row_of, values, w):
     """w = L^-1 b, in place, with a factor that is known."""
     w[:] = 0.0
-    accumulate(of_b, v, w)
+    accumulate(lists_of_b, v, w)
     solve_lower(column_ptr, row_of, values, w)
 
 
 @kernel
-def sum_squares(of_squares, v, w, reciprocal):
+def sum_squares(squares_by_pattern, v, w, reciprocal):
     """Q = l'R^-1 l - b'C^-1 b."""
-    squares, first, total = of_squares.ravel(), v.size - of_squares.size, 0.0
+    squares, first, total = squares_by_pattern.ravel(), v.size - squares_by_pattern.size, 0.0
     for e in range(squares.size):
         total += v[first + e] * squares[e]
     for i in range(w.size):
@@ -142,26 +143,26 @@ def sum_squares(of_squares, v, w, reciprocal):
 @kernel
 def differentiate_squares(sums, v, values, reciprocal, column_ptr, row_of, column, out):
     """out[c] += dQ/dv_c at a psi whose factor is known. Returns Q."""
-    of_C, of_b, of_squares = sums
+    lists_of_C, lists_of_b, squares_by_pattern = sums
     t = np.empty(reciprocal.size)
-    solve_again(of_b, v, column_ptr, row_of, values, t)
-    Q = sum_squares(of_squares, v, t, reciprocal)
+    solve_again(lists_of_b, v, column_ptr, row_of, values, t)
+    Q = sum_squares(squares_by_pattern, v, t, reciprocal)
     for i in range(t.size):
         t[i] *= reciprocal[i]
     solve_upper(column_ptr, row_of, values, t)
     below = row_of.size
-    for e in range(of_C.place.size):
-        place = of_C.place[e]
+    for e in range(lists_of_C.place.size):
+        place = lists_of_C.place[e]
         if place < below:
             product = 2.0 * t[row_of[place]] * t[column[place]]
         else:
             product = t[place - below] * t[place - below]
-        for m in range(of_C.first[e], of_C.first[e + 1]):
-            out[of_C.coefficient[m]] += of_C.number[m] * product
-    for e in range(of_b.place.size):
-        for m in range(of_b.first[e], of_b.first[e + 1]):
-            out[of_b.coefficient[m]] -= 2.0 * of_b.number[m] * t[of_b.place[e]]
-    squares = of_squares.ravel()
+        for m in range(lists_of_C.first[e], lists_of_C.first[e + 1]):
+            out[lists_of_C.coefficient[m]] += lists_of_C.number[m] * product
+    for e in range(lists_of_b.place.size):
+        for m in range(lists_of_b.first[e], lists_of_b.first[e + 1]):
+            out[lists_of_b.coefficient[m]] -= 2.0 * lists_of_b.number[m] * t[lists_of_b.place[e]]
+    squares = squares_by_pattern.ravel()
     first = v.size - squares.size
     for e in range(squares.size):
         out[first + e] += squares[e]

@@ -51,6 +51,8 @@ WITHOUT_REGRESSION = (INDEPENDENCE, AUTOREGRESSION)  # after a burn-in that was 
 class LiabilityVariances(SampledVariances):
     """psi and the scale of the liabilities, given their direction; key = (seed, chain)."""
 
+    likelihood: IntegratedLiabilities
+
     def __init__(
         self,
         model: MixedModel,
@@ -62,7 +64,7 @@ class LiabilityVariances(SampledVariances):
         key: tuple[int, int],
     ):
         super().__init__(model, log_cholesky(model), likelihood, matrices, burn_in, key)
-        self.engine, self.liabilities, self.liability_likelihood = engine, liabilities, likelihood
+        self.engine, self.liabilities = engine, liabilities
         p = len(self.space)
         self._log_steps = np.full(1 + len(self.blocks), np.log(0.5))  # of the autoregression, then of each walk
         self._sums = np.zeros(1 + p + p * p)  # draws, their sum and products, since the last shape
@@ -73,7 +75,7 @@ class LiabilityVariances(SampledVariances):
         self._scale_stream = stream(LIABILITY_SCALE, 0)
 
     def __call__(self, number: int) -> Mapping[str, float]:
-        likelihood, probability = self.liability_likelihood, 0.0
+        likelihood, probability = self.likelihood, 0.0
         if number == 1:
             likelihood.fill(self.engine.y)
             self._begin()
@@ -88,7 +90,6 @@ class LiabilityVariances(SampledVariances):
 
     def _begin(self) -> None:
         """From the starts of the chain; s_ii and the first shape by what standard deviations variances mostly have."""
-        now = np.concatenate([*(g.ravel() for g in self.matrices.G if g is not None), self.matrices.R.ravel()])
         if not len(self.space):
             self._start(self._x)
             return
@@ -96,7 +97,7 @@ class LiabilityVariances(SampledVariances):
         on_diagonal = e.row == e.column
         l_ii = e.scale * softplus(before.x(before.start))
         self._take_space(before.with_scale(np.where(on_diagonal, RELATIVE_SD * l_ii, e.scale)))
-        self._start(self.space.x(now))
+        self._start(self.space.x(self._psi_of_matrices()))
         self._take_shape(Shape(self._x, np.diag(np.where(on_diagonal, 1.0, RELATIVE_SD))))
 
     # Moves
@@ -106,7 +107,7 @@ class LiabilityVariances(SampledVariances):
         is_summarised = bool(np.isfinite(self._reference[0]))
         predicted, summary = self.shape, np.zeros(0)
         if is_summarised and (number <= self.burn_in or self._regression is not None):
-            summary = self.liability_likelihood.summarise()
+            summary = self.likelihood.summarise()
             predicted = self.shape if self._regression is None else self._regression.predict(summary)
         kinds = self._kinds(number)
         probability = sum(self._move(kind, number, predicted) for kind in kinds) / len(kinds)
@@ -152,7 +153,7 @@ class LiabilityVariances(SampledVariances):
 
     def _draw_scale(self, number: int) -> None:
         """g^2 ~ chi-square(M) / Q, and what it multiplies."""
-        likelihood = self.liability_likelihood
+        likelihood = self.likelihood
         drawn = gamma(0.5 * likelihood.power, number, 0, self._scale_stream, 0, *self.key)
         g = float(np.sqrt(2.0 * drawn / likelihood.kept_squares()))
         likelihood.scale(g)
@@ -177,7 +178,7 @@ class LiabilityVariances(SampledVariances):
             self._learn_shape()
         if number == int(REFERENCE * self.burn_in) and np.isfinite(self.target.evaluate(self.shape.center)[0]):
             self._reference = self.shape.center.copy()
-            self.liability_likelihood.take_reference()
+            self.likelihood.take_reference()
         if number in (int(FIRST_REGRESSION * self.burn_in), self.burn_in):
             self._regression = learn_regression(self._products, len(x)) or self._regression
 
@@ -196,7 +197,7 @@ class LiabilityVariances(SampledVariances):
     def state(self) -> dict[str, np.ndarray]:
         state = {"x": self._x, "scale": self.space.elements.scale, "steps": self._log_steps, "sums": self._sums}
         state |= {"reference": self._reference, "products": self._products} | self.shape._asdict()
-        state["log_determinants"] = np.array(self.liability_likelihood.kept_log_determinants)
+        state["log_determinants"] = np.array(self.likelihood.kept_log_determinants)
         if self._regression is not None:
             state |= {f"regression_{name}": array for name, array in self._regression._asdict().items()}
         return {PREFIX + name: array for name, array in state.items()}
@@ -211,9 +212,9 @@ class LiabilityVariances(SampledVariances):
             self._regression = Regression(*(arrays[f"regression_{name}"] for name in Regression._fields))
         if np.all(np.isfinite(self._reference)) and len(self.space):
             self.target.evaluate(self._reference)
-            self.liability_likelihood.take_reference()
+            self.likelihood.take_reference()
         self._start(arrays["x"])
-        self.liability_likelihood.kept_log_determinants = float(arrays["log_determinants"])
+        self.likelihood.kept_log_determinants = float(arrays["log_determinants"])
 
 
 class ExactLocations(Locations):

@@ -26,10 +26,10 @@ from pedigree.kernels import kernel
 
 DF = 5
 INDEPENDENCE, AUTOREGRESSION, WALK, GRADIENT, SURROGATE = range(5)
-OF_SHAPE = 5  # a stream of its own: points at which the shape of the target is looked at
+SHAPE_POINTS = 5  # a stream of its own: points at which the shape of the target is looked at
 OVER_RELAXATION = 6
 # of u: 0.45 effective draws of h2 a sweep on 874 binary records; -0.5 gives 0.43, -0.7 gives 0.41, 0 gives 0.3
-TURNED = -0.6
+OVER_RELAXATION_FACTOR = -0.6
 Key = tuple[int, int]  # (seed, chain)
 
 
@@ -84,7 +84,9 @@ def autoregressive(x: np.ndarray, shape: Shape, b: float, number: int, key: Key)
 
 def over_relaxed(x: np.ndarray, shape: Shape, number: int, key: Key) -> tuple[np.ndarray, float]:
     """(x', log ratio)"""
-    return _autoregress(x, shape, TURNED, np.sqrt(1.0 - TURNED**2), OVER_RELAXATION, number, key)
+    return _autoregress(
+        x, shape, OVER_RELAXATION_FACTOR, np.sqrt(1.0 - OVER_RELAXATION_FACTOR**2), OVER_RELAXATION, number, key
+    )
 
 
 def _autoregress(

@@ -41,11 +41,11 @@ from mmgibbs.sampler.mixed_model import MixedModel
 CYCLE = (WALK, AUTOREGRESSION, None, AUTOREGRESSION, None)  # None: the main move
 WITH_SURROGATE = (WALK, None, None, AUTOREGRESSION, None, None)  # where that is the main move
 JOINED, WORTH = (0.5, 0.75), 4.0  # parts of burn-in
-FEWEST = 100  # sweeps of burn-in from which the moves are compared
+MIN_BURN_IN = 100  # sweeps of burn-in from which the moves are compared
 COST = np.array([1.0, 1.0, 1.0, 3.0, 1.0])  # evaluations of each kind: with a gradient C^-1 and sums over C besides
 ACCEPTANCE = {AUTOREGRESSION: 0.5, WALK: 0.35, GRADIENT: 0.57}  # that steps aim at
-MANY = 4  # elements from which there are moves along the gradient
-LONGEST = 0.9  # b of an autoregression: beyond it is an independence proposal
+MIN_GRADIENT_ELEMENTS = 4  # elements from which there are moves along the gradient
+MAX_STEP = 0.9  # b of an autoregression: beyond it is an independence proposal
 
 
 class MarginalVariances(SampledVariances):
@@ -61,12 +61,12 @@ class MarginalVariances(SampledVariances):
     ):
         super().__init__(model, log_cholesky(model), likelihood, matrices, burn_in, key)
         p = len(self.space)
-        self.kinds = [INDEPENDENCE, AUTOREGRESSION, WALK] + ([GRADIENT] if p >= MANY else [])
+        self.kinds = [INDEPENDENCE, AUTOREGRESSION, WALK] + ([GRADIENT] if p >= MIN_GRADIENT_ELEMENTS else [])
         self._slope: np.ndarray | None = None  # the gradient at x, where it is known
         self._first = self.shape
         self._log_steps = np.zeros(2 + len(self.blocks))  # of autoregression and gradient, then of each walk
         self._log_steps[0] = np.log(0.5)
-        self._main = np.array(INDEPENDENCE if p < MANY else GRADIENT)
+        self._main = np.array(INDEPENDENCE if p < MIN_GRADIENT_ELEMENTS else GRADIENT)
         self._sums = np.zeros(2 + p + p * p)  # accepted independence proposals; draws, their sum and products
         self._jumps = np.zeros((len(COST), 2))  # of each kind: sum of expected squared jumps, and proposals
         self._points = np.full((points_kept(p), p + 1), np.nan)  # x of proposals in burn-in and log p(x | y), in turn
@@ -98,8 +98,7 @@ class MarginalVariances(SampledVariances):
         turned = before.slopes(first.center) / self.space.slopes(center)
         self._first = self.target.nearest(Shape(center, turned[:, None] * first.root))
         self._take_shape(self._first)
-        now = np.concatenate([*(g.ravel() for g in self.matrices.G if g is not None), self.matrices.R.ravel()])
-        self._start(self.space.x(now))
+        self._start(self.space.x(self._psi_of_matrices()))
 
     # Moves
 
@@ -159,7 +158,7 @@ class MarginalVariances(SampledVariances):
         if kind in ACCEPTANCE:
             which = {AUTOREGRESSION: 0, GRADIENT: 1, WALK: 2 + block}[kind]
             self._log_steps[which] += (probability - ACCEPTANCE[kind]) * 4.0 / np.sqrt(10.0 + number)
-            self._log_steps[0] = min(self._log_steps[0], np.log(LONGEST))
+            self._log_steps[0] = min(self._log_steps[0], np.log(MAX_STEP))
         if number > JOINED[0] * self.burn_in:
             self._jumps[kind] += probability * float(np.mean((jump / self.shape.sd) ** 2)), 1.0
 
@@ -168,10 +167,10 @@ class MarginalVariances(SampledVariances):
         if number <= JOINED[-1] * self.burn_in:
             x = self._x
             self._sums[1:] += np.concatenate([[1.0], x, np.outer(x, x).ravel()])
-        if self.burn_in >= FEWEST and number in [int(share * self.burn_in) for share in JOINED]:
+        if self.burn_in >= MIN_BURN_IN and number in [int(share * self.burn_in) for share in JOINED]:
             self._take_shape(self._joined_with_draws())
             self._surrogate = self._learnt()
-        if self.burn_in >= FEWEST and number == self.burn_in:
+        if self.burn_in >= MIN_BURN_IN and number == self.burn_in:
             gains = self._jumps[:, 0] / np.maximum(self._jumps[:, 1], 1.0) / COST
             if self._surrogate is None:  # there was one for a while
                 gains[SURROGATE] = 0.0

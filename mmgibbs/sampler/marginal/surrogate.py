@@ -32,8 +32,8 @@ from pedigree.kernels import kernel
 STEPS = 40
 LENGTHS = (1.0, 1.4, 2.0, 2.8)  # l, in units of sqrt(p)
 NUGGET = 1e-5
-LARGEST = 40  # elements of x: with more of them the points that there are say nothing of what lies between them
-MOST = 800  # points, from which r is learnt in a fifth of a second, three times a chain
+MAX_ELEMENTS = 40  # elements of x: with more of them the points that there are say nothing of what lies between them
+MAX_POINTS = 800  # points, from which r is learnt in a fifth of a second, three times a chain
 ALIKE = 1e-9  # differences of log p
 RANGE = 8.0  # of log p below its largest, and a quarter for each element of x: points farther down are left out
 FIRST_LEVEL, OF_TAU, OF_B = 2, 254, 255  # of draws: level 1 is that of the decision
@@ -52,7 +52,7 @@ class Surrogate(NamedTuple):
 
 def points_kept(p: int) -> int:
     """How many points are remembered."""
-    return min(60 * (p + 1), MOST) if p <= LARGEST else 1
+    return min(60 * (p + 1), MAX_POINTS) if p <= MAX_ELEMENTS else 1
 
 
 def learn(shape: Shape, x: np.ndarray, values: np.ndarray) -> Surrogate | None:
@@ -62,7 +62,7 @@ def learn(shape: Shape, x: np.ndarray, values: np.ndarray) -> Surrogate | None:
     if near.sum() < 2 * p + 2:
         return None
     u = np.array([shape.u(point) for point in x[near]])
-    differences = values[near] - np.array([log_t(one) for one in u])
+    differences = values[near] - np.array([log_t(row) for row in u])
     differences -= differences.mean()
     if not np.all(np.isfinite(differences)) or not np.any(np.abs(differences) > ALIKE):
         return None
@@ -99,12 +99,12 @@ def _walk(u, points, weights, length, number, stream_of_move, seed, chain):
             squares += u[i] * u[i]
         tau = gamma(0.5 * (DF + p), number, level, stream_of_move, OF_TAU, seed, chain) / (0.5 * (DF + squares))
         b, decision = uniform_pair(number, level, stream_of_move, draw_word(OF_B, 0), seed, chain)
-        own, new = np.sqrt(1.0 - b * b), b / np.sqrt(tau)
+        kept_share, noise = np.sqrt(1.0 - b * b), b / np.sqrt(tau)
         for i in range(p):
-            proposed[i] = own * u[i] + new * normal(number, level, stream_of_move, i, seed, chain)
-        there = _r(proposed, points, weights, length)
-        if np.log(decision) < there - r:
-            u[:], r = proposed, there
+            proposed[i] = kept_share * u[i] + noise * normal(number, level, stream_of_move, i, seed, chain)
+        r_proposed = _r(proposed, points, weights, length)
+        if np.log(decision) < r_proposed - r:
+            u[:], r = proposed, r_proposed
     return before, r
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from mmgibbs.engines.base import Integrated
 from mmgibbs.sampler.marginal.log_cholesky import LogCholesky
-from mmgibbs.sampler.marginal.moves import OF_SHAPE, Shape, normals
+from mmgibbs.sampler.marginal.moves import SHAPE_POINTS, Shape, normals
 
 STEP = 1e-3  # of the differences of gradients
 NEAR = (
@@ -89,7 +89,7 @@ class Target:
         p, way = shape.center.size, 2.0 / (2.0 + number)
         slope, curvature, points = np.zeros(p), np.zeros((p, p)), 0
         for pair in range(max(PAIRS, p)):
-            z = normals(OF_SHAPE, number, (0, 0), p, pair)
+            z = normals(SHAPE_POINTS, number, (0, 0), p, pair)
             for u in (z, -z):
                 x = shape.x(u)
                 if np.isfinite(self.evaluate(x)[0]):

@@ -34,6 +34,7 @@ class SampledVariances:
         self.blocks = self.space.blocks()
         self.parameters = _parameters(model)
         self._x = np.zeros(p)
+        self._psi: np.ndarray | None = None  # all elements of G and R at x; None before the first sweep
         self._take_shape(Shape(np.zeros(p), np.eye(p)))  # before any draw
 
     def _start(self, x: np.ndarray) -> None:
@@ -58,8 +59,8 @@ class SampledVariances:
         self._roots = [np.linalg.cholesky(np.linalg.inv(precision[np.ix_(b, b)])) for b in self.blocks]
 
     def draws(self) -> dict[str, np.ndarray]:
-        """Views of psi as it is now."""
-        psi, out, at = self._psi_now(), {}, 0
+        """Views of psi at x, by the names of the matrices."""
+        psi, out, at = self._psi_of_matrices() if self._psi is None else self._psi, {}, 0
         for i in self.model.random_terms:
             k = self.model.design.terms[i].n_components
             out[matrix_name(i)] = psi[at : at + k * k].reshape(k, k)
@@ -67,10 +68,8 @@ class SampledVariances:
         R = psi[at:].reshape(-1, *self.model.residual.matrices[0].start.shape)
         return out | {RESIDUAL: R if self.model.residual.classes else R[0]}
 
-    def _psi_now(self) -> np.ndarray:
-        """All elements of G and R, with which the likelihood was computed last."""
-        if hasattr(self, "_psi"):
-            return self._psi
+    def _psi_of_matrices(self) -> np.ndarray:
+        """All elements of G and R as the other steps have them."""
         G = [g.ravel() for g in self.matrices.G if g is not None]
         return np.concatenate([*G, self.matrices.R.ravel()])
 

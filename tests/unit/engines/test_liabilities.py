@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from mmgibbs.draws.normal_interval import log_normal_interval, normal_interval
+from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.poisson_log_normal import poisson_log_normal
 from mmgibbs.draws.purpose import LIABILITY, stream
 from mmgibbs.draws.truncated_normal import truncated_normal
@@ -97,6 +98,49 @@ def test_intervals(small):
         )
 
     check(records, y, e, *before, draw)
+
+
+def reflect_all(records, kernel, bounds, y, e, Rinv):
+    """Reflect y and e, in place; what they were before."""
+    before = y.copy(), e.copy()
+    kernel(records, *bounds, TRAIT, y, e, *conditional_residuals(Rinv, TRAIT), 0, len(y), SWEEP, STREAM, SEED, CHAIN)
+    return before
+
+
+def reflect_record(records, before, r, low, high):
+    """The other end of the slice (max(low, -h), min(high, h)) of a residual, in standard deviations about its mean."""
+    y, e = before
+    mean, variance = conditional(records, e, r)
+    sd, eta = np.sqrt(variance), y[r, TRAIT] - e[r, TRAIT]
+    u, _ = uniform_pair(SWEEP, records.record[r], STREAM, draw_word(0, 0), SEED, CHAIN)
+    z = (e[r, TRAIT] - mean) / sd
+    h = np.sqrt(z**2 - 2 * np.log(u))
+    first, last = max((low - eta - mean) / sd, -h), min((high - eta - mean) / sd, h)
+    return eta + mean + sd * (first + last - z)
+
+
+def test_reflected_categories(small):
+    records, y, e, Rinv, category = small
+    y[:, TRAIT] = np.select([category == c for c in range(3)], [-0.6, 0.3, 1.4], y[:, TRAIT])
+    bounds = category, CUTS
+    before = reflect_all(records, liabilities.reflect_categories, bounds, y, e, Rinv)
+    check(
+        records, y, e, *before,
+        lambda r, *_: reflect_record(records, before, r, CUTS[category[r]], CUTS[category[r] + 1]),
+    )  # fmt: skip
+
+
+def test_reflected_intervals(small):
+    records, y, e, Rinv, category = small
+    exact = category == 1
+    lower = np.where(exact, y[:, TRAIT], np.where(category == 0, -np.inf, y[:, TRAIT] - 0.5))
+    upper = np.where(exact, y[:, TRAIT], np.where(category == 0, y[:, TRAIT] + 0.2, np.inf))
+    before = reflect_all(records, liabilities.reflect_intervals, (lower, upper), y, e, Rinv)
+
+    def reflect(r, *_):
+        return before[0][r, TRAIT] if exact[r] else reflect_record(records, before, r, lower[r], upper[r])
+
+    check(records, y, e, *before, reflect)
 
 
 def test_log_rates(small):

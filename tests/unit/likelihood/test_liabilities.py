@@ -1,14 +1,11 @@
-"""The likelihood of liabilities against dense formulas, and the reflection that over-relaxes them."""
+"""The likelihood of liabilities against dense formulas."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers.mutants import mutant
 from reference import dense, models
-from scipy import stats
 
-import mmgibbs.draws.slice_reflection as reflection
 from mmgibbs.engines.direct.engine import MarginalEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -81,27 +78,3 @@ def test_summary_against_differences(scaled):
     likelihood.take_reference()
     expected = [(squares(at + d) - squares(at - d)) / (2 * step) for d in step * np.eye(2)]
     np.testing.assert_allclose(likelihood.summarise(), np.array(expected) / (Q if scaled else 1.0), rtol=1e-6)
-
-
-def reflected_draws(module, low, high, n=20_000):
-    """x after one reflection of draws from the truncated normal, and the squares."""
-    rng = np.random.default_rng(4)
-    x = stats.truncnorm.rvs(low, high, size=n, random_state=rng)
-    u = rng.uniform(size=n)
-    reflect = getattr(module.reflect_in_slice, "py_func", module.reflect_in_slice)
-    return np.array([reflect(*values) for values in zip(x, [low] * n, [high] * n, u, strict=True)])
-
-
-INTERVALS = [(0.5, np.inf), (-np.inf, -3.0), (-0.4, 1.5), (-np.inf, np.inf), (6.0, 6.5)]
-
-
-@pytest.mark.parametrize(("low", "high"), INTERVALS)
-def test_reflection_leaves_truncated_normals_alone(low, high):
-    x = reflected_draws(reflection, low, high)
-    assert low <= x.min() and x.max() <= high
-    assert stats.kstest(x, stats.truncnorm(low, high).cdf).pvalue > 1e-3
-
-
-def test_a_wrong_height_is_seen():
-    spoilt = mutant(reflection, "- 2.0 * log(u)", "- log(u)", compiled=False)
-    assert stats.kstest(reflected_draws(spoilt, 0.5, np.inf), stats.truncnorm(0.5, np.inf).cdf).pvalue < 1e-6

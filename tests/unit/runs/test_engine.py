@@ -92,10 +92,10 @@ def test_fixed_variances_and_too_many_equations_get_sweeps(first, monkeypatch):
         residual=dataclasses.replace(model.residual.matrices[0], fixed=True),
     )
     assert "cannot be combined with fixed variances" in choose_engine(sampler, fixed).why
-    monkeypatch.setattr(of_runs, "LARGEST", 3000)
+    monkeypatch.setattr(of_runs, "MAX_FACTOR_EQUATIONS", 3000)
     chosen = choose_engine(sampler, model)
     assert chosen.engine.name != "marginal" and "3,573 equations, more than 3,000" in chosen.why
-    monkeypatch.setattr(of_runs, "LARGE", 3000)
+    monkeypatch.setattr(of_runs, "MIN_STRUCTURED_EQUATIONS", 3000)
     chosen = choose_engine(sampler, model)
     assert (chosen.engine.name, chosen.why) == ("structured", "auto: 3,573 equations, at least 3,000")
 
@@ -180,7 +180,7 @@ def test_components_kept_apart_are_not_counted():
 def test_factors_too_large_for_all_chains_at_once_are_never_taken(first, monkeypatch):
     sampler, model = first
     size = choose_engine(sampler, model).engine.bytes
-    monkeypatch.setattr(of_runs, "MOST_BYTES", 3 * size)
+    monkeypatch.setattr(of_runs, "MAX_FACTOR_BYTES", 3 * size)
     assert choose_engine(sampler, model).engine.name == "marginal"  # two chains
     chosen = choose_engine(sampler.model_copy(update={"chains": 4}), model)
     assert chosen.engine.name != "marginal" and "too large for 4 chains" in chosen.why
@@ -232,7 +232,7 @@ def test_terms_with_many_records_per_level_do_not_compete(first):
         of_terms = dataclasses.replace(model, design=design, covariances=(*model.covariances, *more))
         return of_runs.drawn_by_sweeps(of_terms)
 
-    assert drawn(of_herds(30)) == drawn() == pytest.approx(of_runs.OF_SWEEPS)
+    assert drawn(of_herds(30)) == drawn() == pytest.approx(of_runs.NORMAL.sweeps)
     assert drawn(animal) == pytest.approx(drawn() / 4)
 
 
@@ -361,7 +361,7 @@ def test_a_run_that_continues_keeps_its_engine(tmp_path, monkeypatch):
 def test_a_dense_block_too_large_for_a_factor_is_known_before_it_is_built(monkeypatch):
     """Of 20,000 genotyped animals the lists of C alone would take tens of gigabytes."""
     sampler, model = read("single_step")
-    monkeypatch.setattr(of_runs, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(of_runs, "MAX_FACTOR_BYTES", 1_000_000)
     monkeypatch.setattr(of_runs, "factor_cost", lambda *_: pytest.fail("C was built"))
     chosen = choose_engine(sampler, model)
     assert chosen.engine.name == "serial" and "relationships that join all of" in chosen.why
