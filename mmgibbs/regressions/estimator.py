@@ -33,7 +33,7 @@ from mmgibbs.regressions.keywords import Keywords
 from mmgibbs.regressions.loop import SideBySideChains, prepared_sampler
 from mmgibbs.regressions.mixing import said_of_draws
 from mmgibbs.regressions.numbers import read_numbers
-from mmgibbs.regressions.options import choices_of, fill_options, options_in_use, words_of_choices
+from mmgibbs.regressions.options import fill_options, options_in_use, read_choices, words_of_choices
 from mmgibbs.regressions.predictors import read_predictors, read_table
 from mmgibbs.regressions.protocol import GroupPredictors, Keys, Parameter, Plugin, RegressionData
 from mmgibbs.regressions.scikit_learn import make_tags, not_fitted, warn_of_a_column, warn_of_draws, warn_of_rows
@@ -149,7 +149,7 @@ class Regression(Keywords):
         keys = Keys(seed, tuple(range(int(self.chains))))
         with announce_compiling(write_line) if self.progress or is_interactive() else nullcontext():
             sampler = prepared_sampler(self.plugin, data, options, arrays)
-            choices = choices_of(sampler)
+            choices = read_choices(sampler)
             if self.progress:
                 for line in words_of_choices(choices):
                     write_line(line)

@@ -33,7 +33,7 @@ class Choice:
     why: str  # "poisson: ...", without the option's name or its value
 
 
-def choices_of(sampler: object) -> dict[str, Choice]:
+def read_choices(sampler: object) -> dict[str, Choice]:
     """What a sampler chose (`choices`, see protocol.Sampler); empty where it has nothing to choose."""
     return dict(getattr(sampler, "choices", {}))
 

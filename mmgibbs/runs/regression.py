@@ -19,9 +19,9 @@ from mmgibbs.regressions.estimator import named_draws
 from mmgibbs.regressions.options import (
     Choice,
     OptionsClass,
-    choices_of,
     fill_options,
     options_in_use,
+    read_choices,
     words_of_choices,
 )
 from mmgibbs.regressions.predictors import read_predictors
@@ -55,7 +55,7 @@ class RegressionProblem:
     @property
     def choices(self) -> dict[str, Choice]:
         """What options are set to that were "auto"."""
-        return choices_of(self.sampler)
+        return read_choices(self.sampler)
 
     def reasons(self) -> dict:
         """Why, for run.json and `check`; empty where nothing was chosen."""
