@@ -25,6 +25,7 @@ from mmgibbs.draft.columns import (
 from mmgibbs.draft.grandsires import advise, grandsire_column
 from mmgibbs.draft.pairs import CasesOfSize, TimeAndStatus, cases_of_size, time_and_status
 from mmgibbs.draft.roles import COUNTS, Role, find_status, guess_type, has_slips, has_word, hint, roles
+from mmgibbs.draft.trial import Trial, find_trial
 from mmgibbs.draft.wide import SetAside, split_columns
 from mmgibbs.errors import ConfigError, DataError, option_name
 from pedigree.errors import PedigreeError, TableError, UnknownColumns
@@ -68,9 +69,27 @@ class Guess:
     widths: Separator = None  # of columns of fixed widths
     pedigree_widths: Separator = None
     aside: list[SetAside] = field(default_factory=list)  # columns that are not among `columns`
+    trial: Trial | None = None  # of lines, without a pedigree
 
     def columns_by_use(self, use: str) -> list[Column]:
         return [c for c in self.columns if self.roles[c.name].use == use]
+
+    def count_missing(self, c: Column) -> int:
+        """Records of a chosen trait without a value in this column."""
+        traits = pl.DataFrame([t.text.is_not_null() for t in self.traits[: self.n_traits]])
+        observed = traits.select(pl.any_horizontal(pl.all())).to_series()
+        return int((observed & c.text.is_null()).sum())
+
+    @property
+    def is_by_site(self) -> bool:
+        """The trait of each site of a trial is one of its own."""
+        trial = self.trial
+        return trial is not None and trial.site is not None and trial.is_replicated and self.is_normal
+
+    @property
+    def is_normal(self) -> bool:
+        """All chosen traits are normal."""
+        return self.censored is None and all(guess_type(c)[0] == "normal" for c in self.traits[: self.n_traits])
 
     @property
     def decimal_is_guessed(self) -> bool:
@@ -131,10 +150,13 @@ def guess(
     found |= roles([c for c in rest if c.name not in ids], named) | _roles_of_animals(animals)
     found |= dict.fromkeys(ids, Role("left out", "its name says that it has ids"))
     found |= _constant_by_animal(columns, animals, found, traits)
+    genotyped_lines = None if genotyped is None else animals.animal
+    trial = find_trial([c for c in columns if c.name not in traits], genotyped_lines) if named and kin is None else None
+    found |= {} if trial is None else {name: Role("trial", what) for name, what in trial.uses().items()}
     out = Guess(phenotypes, columns, named, missing, animals, found, pedigree_file, kin, unknown, selfing)
     out.decimal = guessed if any(c.in_groups for c in columns) else None
     out.widths, out.pedigree_widths = widths, pedigree_widths
-    out.unused_pedigree, out.names, out.aside = unused, every.columns, aside
+    out.unused_pedigree, out.names, out.aside, out.trial = unused, every.columns, aside, trial
     out.odd = {c.name: int(lines[c.odd.to_numpy()][0]) for c in columns if c.odd is not None}
     if animals.animal is not None:
         out.again = ~every.select(pl.struct(pl.all()).is_first_distinct()).to_series()
@@ -410,7 +432,7 @@ def _precedes(g: Guess, f: Column, c: Column) -> bool:
 
 def _random_for_liabilities(g: Guess) -> None:
     """Traits that are not normal: a level whose records are all of one category has no estimate with a flat prior."""
-    if g.censored is None and all(guess_type(c)[0] == "normal" for c in g.traits[: g.n_traits]):
+    if g.is_normal:
         return
     for c in g.columns_by_use("class"):
         if c.levels > _MOST_FIXED or c.records_per_level < _OF_A_LEVEL:

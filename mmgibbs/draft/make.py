@@ -182,7 +182,8 @@ def _write_accepted(text: DraftText, new: Path) -> tuple[str | None, Method]:
     """Write the analysis to `new`, with the first method that `mmgibbs check` accepts; return what it would refuse, and
     the method.
     """
-    new.write_text(text.write(GIBBS), encoding="utf-8")
+    first = text.first_method
+    new.write_text(text.write(first), encoding="utf-8")
     try:
         analysis = load_analysis(new)
         prepared = prepare(analysis)
@@ -191,8 +192,8 @@ def _write_accepted(text: DraftText, new: Path) -> tuple[str | None, Method]:
         except ModelError as error:
             return _write_other_method(text, new, analysis, prepared, str(error))
     except MmgibbsError as error:
-        return str(error).replace(f"{new}: ", ""), GIBBS
-    return None, GIBBS
+        return str(error).replace(f"{new}: ", ""), first
+    return None, first
 
 
 def _write_other_method(

@@ -32,7 +32,8 @@ def method_lines(method: Method, offers_reml: bool) -> list[str]:
     """The sections `variances` and `sampler`; offers_reml: as a comment beside Gibbs sampling."""
     lines = [f"# {line}" for line in textwrap.wrap(method.describe(), COMMENT_COLUMNS)]
     if method.name == "reml":
-        return [*lines, "sampler: {method: reml}"]
+        draws = [] if method.reason else [f"# {SAMPLING}  # draws from the posterior instead"]
+        return [*lines, "sampler: {method: reml}  # estimates of the variances with standard errors", *draws]
     if method.name == "blup":
         lines += [
             "# These are equal shares of the variance of the records:",

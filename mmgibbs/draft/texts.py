@@ -10,14 +10,18 @@ from typing import Any, Protocol
 
 from mmgibbs.config.schema import MODELINE
 from mmgibbs.draft.guess import Guess
-from mmgibbs.draft.method import Method, method_lines
-from mmgibbs.draft.write import analysis_text, explain_guess, file_name, relative_path
+from mmgibbs.draft.method import GIBBS, Method, method_lines
+from mmgibbs.draft.write import analysis_text, can_use_reml, explain_guess, file_name, relative_path
 from mmgibbs.formula.model import translate_formula
 from mmgibbs.formula.text import write_analysis
 
 
 class DraftText(Protocol):
     """Writes an analysis file with any method of estimation."""
+
+    @property
+    def first_method(self) -> Method:
+        """The method that is tried first."""
 
     def write(self, method: Method) -> str:
         """Return the text of the file."""
@@ -32,6 +36,11 @@ class TextOfGuess:
 
     guess: Guess
     path: Path
+
+    @property
+    def first_method(self) -> Method:
+        """REML of trials, otherwise Gibbs sampling."""
+        return Method("reml") if self.guess.trial is not None and can_use_reml(self.guess) else GIBBS
 
     def write(self, method: Method) -> str:
         """Return the text of the file."""
@@ -52,6 +61,11 @@ class TextOfFormula:
     pedigree: Path | None
     genotypes: Path | None
     path: Path
+
+    @property
+    def first_method(self) -> Method:
+        """Gibbs sampling."""
+        return GIBBS
 
     @cached_property
     def _translated(self) -> tuple[dict[str, Any], list[str]]:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-
-import polars as pl
 
 from mmgibbs.config.schema import MODELINE
 from mmgibbs.config.tables import MISSING, UNKNOWN_PARENT
@@ -22,10 +19,10 @@ from mmgibbs.draft.columns import Column, is_ambiguous
 from mmgibbs.draft.guess import Guess, like_codes
 from mmgibbs.draft.method import GIBBS, Method, method_lines
 from mmgibbs.draft.roles import guess_type, has_word, hint
+from mmgibbs.draft.trial_lines import fixed_lines, means_key, random_lines, structure_lines
+from mmgibbs.draft.yaml_words import entry, yaml_list, yaml_text
 from pedigree.tables import counted, quoted
 
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-_WORDS = {"yes", "no", "on", "off", "true", "false", "null", "y", "n", "none"}
 _PROGENY = 1.5  # with records, of each dam, from which maternal effects are offered
 _FEW_RECORDS = 100  # below it variances can hardly be estimated
 
@@ -35,7 +32,7 @@ def analysis_text(g: Guess, path: Path, method: Method = GIBBS) -> str:
     name = file_name(path)
     lines = [
         *_head(g, path),
-        f"name: {_yaml(name)}",
+        f"name: {yaml_text(name)}",
         *_data(g, path.parent),
         "",
         *_traits(g),
@@ -45,8 +42,9 @@ def analysis_text(g: Guess, path: Path, method: Method = GIBBS) -> str:
         *_random(g),
         *_markers(g),
         "",
-        *method_lines(method, _can_use_reml(g)),
-        f"output: {{directory: {_yaml(f'runs/{name}')}}}  # relative to where the command runs",
+        *([] if method.variances is not None else structure_lines(g)),
+        *method_lines(method, can_use_reml(g)),
+        f"output: {{directory: {yaml_text(f'runs/{name}')}{means_key(g)}}}  # relative to where the command runs",
     ]
     return MODELINE + "\n".join(lines) + "\n"
 
@@ -67,11 +65,13 @@ def _use(g: Guess, c: Column) -> str:
     if role.use == "trait":
         chosen = c in g.traits[: g.n_traits]
         return f"{'trait' if chosen else 'may be a trait'} ({role.why})"
+    if role.use == "trial":
+        return role.why
     return f"{role.use} ({role.why})" if role.why else role.use
 
 
 def _explain_pairs(g: Guess) -> list[str]:
-    out = []
+    out = [] if g.trial is None else [f"the table looks like {g.trial.describe()}"]
     if g.pedigree is not None and g.pedigree_file is not None:
         founders = int(((g.pedigree.sire < 0) & (g.pedigree.dam < 0)).sum())
         out.append(f"{g.pedigree_file.name}: {g.pedigree.n_animals:,} animals, {founders:,} of them without parents")
@@ -120,7 +120,7 @@ def _explain_pairs(g: Guess) -> list[str]:
             odd = (describe_alike(c.text, c.name), describe_unknown(c.text, c.name, partial(_advise, g, c)))
             out += [f"warning: {said}" for said in odd if said is not None]
     for c in g.columns:
-        if g.roles[c.name].use in ("class", "covariate") and (gaps := _count_missing(g, c)):
+        if g.roles[c.name].use in ("class", "covariate") and (gaps := g.count_missing(c)):
             out.append(
                 f"warning: {c.name} has no value in {counted(gaps, 'record')} of the trait: it is left out of the "
                 "model until they have one (see model.fixed)"
@@ -128,7 +128,7 @@ def _explain_pairs(g: Guess) -> list[str]:
     for c in g.traits:
         codes = find_missing_codes(c.numbers) if c.numbers is not None and guess_type(c)[0] == "normal" else None
         if codes is not None:
-            path = f"traits.{_name(c)}"
+            path = f"traits.{c.label}"
             out.append("warning: " + codes.describe(path, c.name, f"write {path}.missing: {codes.written()}"))
     known = g.traits[0].known
     if known < _FEW_RECORDS:
@@ -146,7 +146,7 @@ def _explain_pairs(g: Guess) -> list[str]:
 
 def _advise(g: Guess, c: Column, cells: Sequence[str]) -> str:
     """What to write where levels of a class mean a missing value."""
-    path = f"model.{'random' if g.roles[c.name].use == 'random' else 'fixed'}.{_name(c)}"
+    path = f"model.{'random' if g.roles[c.name].use == 'random' else 'fixed'}.{c.label}"
     return f"write {path}.missing: {written_codes(cells)}"
 
 
@@ -226,11 +226,11 @@ def _head(g: Guess, path: Path) -> list[str]:
 
 
 def _data(g: Guess, folder: Path) -> list[str]:
-    lines = ["data:", f"  phenotypes: {_yaml(relative_path(g.phenotypes, folder))}"]
+    lines = ["data:", f"  phenotypes: {yaml_text(relative_path(g.phenotypes, folder))}"]
     if g.widths is not None:
         lines.append(f"  widths: {list(g.widths)}")
     if not g.named:
-        names = ", ".join(_yaml(name) for name in g.names)
+        names = ", ".join(yaml_text(name) for name in g.names)
         lines.append("  # The file has no line of names: give the columns meaningful names.")
         lines.append(f"  header: [{names}]")
     if g.decimal is not None:
@@ -238,20 +238,20 @@ def _data(g: Guess, folder: Path) -> list[str]:
         if_not = f": write {json.dumps(thousands)} if not" if g.decimal_is_guessed else ""
         lines.append(f"  decimal: {json.dumps(g.decimal)}  # {_explain_commas(g)}{if_not}")
     if g.missing:
-        lines.append(f"  missing: {_list([*MISSING, *g.missing])}")
+        lines.append(f"  missing: {yaml_list([*MISSING, *g.missing])}")
     if g.pedigree_file is not None:
-        lines.append(f"  pedigree: {_yaml(relative_path(g.pedigree_file, folder))}")
+        lines.append(f"  pedigree: {yaml_text(relative_path(g.pedigree_file, folder))}")
         if g.pedigree_widths is not None:
             lines.append(f"  pedigree_widths: {list(g.pedigree_widths)}")
     if g.unknown_parent:
-        lines.append(f"  unknown_parent: {_list([*UNKNOWN_PARENT, *g.unknown_parent])}")
+        lines.append(f"  unknown_parent: {yaml_list([*UNKNOWN_PARENT, *g.unknown_parent])}")
     absent = g.animals.distinct - g.animals.known
     if g.pedigree is not None and absent:
         lines.append(
             f"  add_missing_animals: true  # {counted(absent, 'recorded animal', 'has')} no row in the pedigree"
         )
     if g.genotypes is not None:
-        lines.append(f"  genotypes: {_yaml(relative_path(g.genotypes, folder))}")
+        lines.append(f"  genotypes: {yaml_text(relative_path(g.genotypes, folder))}")
         lines.append("  # genotypes: {file: ..., quality: {maf: 0.05, call_rate: 0.95}}")
     return lines
 
@@ -279,15 +279,14 @@ def _censored_time(g: Guess) -> list[str]:
     if g.of_time is None:
         return []
     time, status, still, ended = g.of_time
-    body = (
-        f"type: censored, censored: {_yaml(status.name)}, values: {{right: {_list([still])}, none: {_list([ended])}}}"
-    )
+    values = f"{{right: {yaml_list([still])}, none: {yaml_list([ended])}}}"
+    body = f"type: censored, censored: {yaml_text(status.name)}, values: {values}"
     positive = time.numbers is not None and not bool((time.numbers <= 0).any())
     swap = f"exchange {still} and {ended} if it is the other way round"
     return [
         f"  # {status.name} is 0 or 1, and its name is that of an end. If {time.name} is a time that had not",
         f"  # ended where it is {still} ({swap}), write in place of {time.name}:",
-        f"  # {_entry(time, body + (', log: true' if positive else ''))}{_warn_removed(g, time, status)}",
+        f"  # {entry(time, body + (', log: true' if positive else ''))}{_warn_removed(g, time, status)}",
     ]
 
 
@@ -299,7 +298,7 @@ def _cases_of_size(g: Guess) -> list[str]:
     return [
         f"  # {cases.name} is never above {size.name}: {of_all}. If it counts cases among so many animals,",
         f"  # and few of the animals are cases (a tenth, say), it is a rate. Write in place of {cases.name}:",
-        f"  # {_entry(cases, f'type: count, exposure: {_yaml(size.name)}')}{_warn_removed(g, cases, size)}",
+        f"  # {entry(cases, f'type: count, exposure: {yaml_text(size.name)}')}{_warn_removed(g, cases, size)}",
         "  # If many are: a table with a record of 0 or 1 for each animal, and type: binary.",
     ]
 
@@ -314,17 +313,19 @@ def _trait(g: Guess, c: Column, indent: str) -> list[str]:
     type, keys, why = guess_type(c)
     if c is g.traits[0] and g.censored is not None:
         status, cells = g.censored
-        values = ", ".join(f"{side}: {_list(v)}" for side, v in cells.items())
+        values = ", ".join(f"{side}: {yaml_list(v)}" for side, v in cells.items())
         keys, type, why = {"censored": status.name}, "censored", f"{status.name} says which values are only bounds"
-        body = f"type: censored, censored: {_yaml(status.name)}, values: {{{values}}}, log: true"
-        return [f"{indent}{_entry(c, body)}  # {why}"]
+        body = f"type: censored, censored: {yaml_text(status.name)}, values: {{{values}}}, log: true"
+        return [f"{indent}{entry(c, body)}  # {why}"]
     body = "" if type == "normal" else f"type: {type}"
+    if type == "normal" and g.is_by_site and g.trial is not None and g.trial.site is not None:
+        body, why = f"by: {yaml_text(g.trial.site.name)}", f"{why}; a trait for each of the {g.trial.site.levels} sites"
     for key, value in keys.items():
-        body += f", {key}: {_list(value) if isinstance(value, list) else _yaml(str(value))}"
-    lines = [f"{indent}{_entry(c, body)}  # {why}"]
+        body += f", {key}: {yaml_list(value) if isinstance(value, list) else yaml_text(str(value))}"
+    lines = [f"{indent}{entry(c, body)}  # {why}"]
     zeros = 0 if c.numbers is None else int((c.numbers == 0).sum())
     if type == "normal" and zeros and c.known and bool((c.numbers[c.numbers != 0] > 0).all()):  # type: ignore[index]
-        lines.append(f"  # {counted(zeros, 'record', 'has')} 0; where that means missing: {_entry(c, 'missing: [0]')}")
+        lines.append(f"  # {counted(zeros, 'record', 'has')} 0; where that means missing: {entry(c, 'missing: [0]')}")
     return lines
 
 
@@ -332,21 +333,22 @@ def _fixed(g: Guess) -> list[str]:
     lines = []
     for c in g.columns:
         role = g.roles[c.name]
-        gaps = _count_missing(g, c)
+        gaps = g.count_missing(c)
         if role.use in ("class", "covariate"):
             body = "kind: covariate" if role.use == "covariate" else ""
             lines.append(_line(c, body, role.why, gaps))
             if role.use == "covariate":
-                lines.append(f"    # {_entry(c, 'kind: covariate, degree: 2')}  # a curve")
+                lines.append(f"    # {entry(c, 'kind: covariate, degree: 2')}  # a curve")
             elif c.numbers is not None and c.levels > 4 and _is_ordered(c):
-                lines.append(f"    # {_entry(c, 'kind: covariate, degree: 2')}  # as numbers")
+                lines.append(f"    # {entry(c, 'kind: covariate, degree: 2')}  # as numbers")
         elif role.use == "trait" and c not in g.traits[: g.n_traits] and like_codes(c) and not c.few:
             if c.numbers is not None:
-                lines.append(f"    # {_entry(c, 'kind: covariate')}  # if it is no trait")
+                lines.append(f"    # {entry(c, 'kind: covariate')}  # if it is no trait")
         elif role.use == "left out" and c.levels > 1 and c.n > c.levels and _may_have_an_effect(c):
             measured = c.numbers is not None and not c.few and not (g.named and hint(c.name) in ("class", "random"))
             body = "kind: covariate" if measured else ""
-            lines.append(f"    # {_entry(c, body)}  # left out: {role.why}")
+            lines.append(f"    # {entry(c, body)}  # left out: {role.why}")
+    lines += fixed_lines(g)
     active = any(not line.lstrip().startswith("#") for line in lines)
     return ["  fixed:" if active else "  fixed: {}  # the mean is always in the model", *lines]
 
@@ -363,36 +365,32 @@ def _may_have_an_effect(c: Column) -> bool:
 def _line(c: Column, body: str, why: str, gaps: int) -> str:
     """An effect; as a comment where some records of the trait lack its value, which a run refuses."""
     if gaps:
-        dropped = _entry(c, ", ".join(filter(None, (body, "without_value: drop"))))
+        dropped = entry(c, ", ".join(filter(None, (body, "without_value: drop"))))
         lack = "1 record lacks it" if gaps == 1 else f"{gaps:,} records lack it"
         return f"    # {dropped}  # {lack}: write their values, or use this line, which leaves them out ({why})"
-    return f"    {_entry(c, body)}  # {why}"
-
-
-def _count_missing(g: Guess, c: Column) -> int:
-    """Records of a chosen trait without a value in this column."""
-    observed = pl.DataFrame([t.text.is_not_null() for t in g.traits[: g.n_traits]]).select(pl.any_horizontal(pl.all()))
-    return int((observed.to_series() & c.text.is_null()).sum())
+    return f"    {entry(c, body)}  # {why}"
 
 
 def _random(g: Guess) -> list[str]:
     lines, animal = [], g.animals.animal
-    if g.pedigree is not None:
+    if g.trial is not None:
+        lines += random_lines(g, g.trial)
+    elif g.pedigree is not None:
         lines += _genetic(g)
     elif animal is not None and (g.repeated or animal.name.lower() in ("line", "genotype", "variety")):
         if g.repeated:  # else the residual would be the same effect
             lines += [
-                f"    {_entry(animal, '')}  # several records of each; levels independent, as there is no pedigree"
+                f"    {entry(animal, '')}  # several records of each; levels independent, as there is no pedigree"
             ]
-        lines += [f"    # {_entry(animal, 'relationship: inverse.txt')}  # the inverse of a relationship matrix"]
+        lines += [f"    # {entry(animal, 'relationship: inverse.txt')}  # the inverse of a relationship matrix"]
     elif g.animals.sire is not None and g.animals.sire.records_per_level >= _PROGENY:
-        omit = "unknown_level: omit" if _count_missing(g, g.animals.sire) else ""
-        lines += [f"    {_entry(g.animals.sire, omit, 'level')}  # sires, independent, as there is no pedigree"]
+        omit = "unknown_level: omit" if g.count_missing(g.animals.sire) else ""
+        lines += [f"    {entry(g.animals.sire, omit, 'level')}  # sires, independent, as there is no pedigree"]
     for c in g.columns_by_use("random"):
-        body = "unknown_level: omit" if _count_missing(g, c) else ""
-        lines += [f"    {_entry(c, body, 'level')}  # {g.roles[c.name].why}"]
+        body = "unknown_level: omit" if g.count_missing(c) else ""
+        lines += [f"    {entry(c, body, 'level')}  # {g.roles[c.name].why}"]
     lines += [
-        f"    # {_entry(c, '', 'level')}  # random instead of fixed: {c.levels:,} levels"
+        f"    # {entry(c, '', 'level')}  # random instead of fixed: {c.levels:,} levels"
         for c in g.columns_by_use("class")
         if c.levels > 20
     ]
@@ -407,11 +405,11 @@ def _genetic(g: Guess) -> list[str]:
             return [
                 "    # genetic: {level: COLUMN, relationship: pedigree}  # which column has the ids of the pedigree?"
             ]
-        omit = ", unknown_level: omit" if _count_missing(g, g.animals.sire) else ""
-        sire = _yaml(g.animals.sire.name)
+        omit = ", unknown_level: omit" if g.count_missing(g.animals.sire) else ""
+        sire = yaml_text(g.animals.sire.name)
         return [f"    sire: {{level: {sire}, relationship: pedigree{omit}}}  # a sire model: {g.animals.why}"]
-    level = _yaml(animal.name)
-    kind = "pedigree" if g.selfing is None else f"{{kind: pedigree, selfing: {_yaml(g.selfing)}}}"
+    level = yaml_text(animal.name)
+    kind = "pedigree" if g.selfing is None else f"{{kind: pedigree, selfing: {yaml_text(g.selfing)}}}"
     lines = [f"    genetic: {{level: {level}, relationship: {kind}}}  # breeding values; {g.animals.why}"]
     if g.repeated:
         lines += [
@@ -420,7 +418,7 @@ def _genetic(g: Guess) -> list[str]:
     dams = _dams(g)
     if dams is None or not _several_progeny(g):
         return lines
-    dam = _yaml(g.animals.dam.name if g.animals.dam is not None else "dam")
+    dam = yaml_text(g.animals.dam.name if g.animals.dam is not None else "dam")
     omit = ", unknown_level: omit" if _some_dams_unknown(g) else ""
     return [
         *lines,
@@ -436,15 +434,15 @@ def _genetic(g: Guess) -> list[str]:
 def _some_dams_unknown(g: Guess) -> bool:
     assert g.pedigree is not None and g.animals.animal is not None
     if g.animals.dam is not None:
-        return _count_missing(g, g.animals.dam) > 0
+        return g.count_missing(g.animals.dam) > 0
     codes = g.pedigree.codes(g.animals.animal.text.drop_nulls().unique())
     return codes.null_count() > 0 or any(g.pedigree.dam[c] < 0 for c in codes.to_list())
 
 
 def _markers(g: Guess) -> list[str]:
-    if g.genotypes is None or g.animals.animal is None:
+    if g.genotypes is None or g.animals.animal is None or g.trial is not None:
         return []
-    body = f"level: {_yaml(g.animals.animal.name)}"
+    body = f"level: {yaml_text(g.animals.animal.name)}"
     if g.genotyped[0] < g.genotyped[1]:
         body += ", without_genotypes: keep"
     return [
@@ -459,40 +457,16 @@ def _genomic(g: Guess) -> list[str]:
     """Relationships in place of effects of SNPs, where all animals with records are genotyped and have no pedigree."""
     if g.pedigree is not None or g.animals.animal is None or g.genotyped[0] < g.genotyped[1]:
         return []
-    level = _yaml(g.animals.animal.name)
+    level = yaml_text(g.animals.animal.name)
     return [
         "  # GBLUP, instead of `markers`, under `random`:",
         f"    # genetic: {{level: {level}, relationship: genomic}}",
     ]
 
 
-def _can_use_reml(g: Guess) -> bool:
-    are_normal = all(guess_type(c)[0] == "normal" for c in g.traits[: g.n_traits])
-    return g.genotypes is None and are_normal and g.censored is None
-
-
-# ------------------------------------------------------------------------------------------------ words of YAML
-
-
-def _entry(c: Column, body: str, key: str = "column") -> str:
-    """'NAME: {column: COLUMN, BODY}', the column where it is not the name."""
-    name = _name(c)
-    of_column = f"{key}: {_yaml(c.name)}" if name != c.name else ""
-    return f"{_yaml(name)}: {{{', '.join(filter(None, (of_column, body)))}}}"
-
-
-def _name(c: Column) -> str:
-    """The name of the trait or effect of a column: the column's own where an analysis file takes it."""
-    return c.label
-
-
-def _yaml(text: str) -> str:
-    plain = _PLAIN.fullmatch(text) or re.fullmatch(r"[A-Za-z0-9_./-]*[A-Za-z_/][A-Za-z0-9_./-]*", text)
-    return text if plain and text.lower() not in _WORDS else json.dumps(text, ensure_ascii=False)
-
-
-def _list(values: Iterable[str]) -> str:
-    return f"[{', '.join(_yaml(v) if v else json.dumps(v) for v in values)}]"
+def can_use_reml(g: Guess) -> bool:
+    """Whether the model has normal traits and no effects of SNPs."""
+    return g.is_normal and (g.genotypes is None or g.trial is not None)
 
 
 def relative_path(path: Path, folder: Path) -> str:
@@ -506,4 +480,4 @@ def file_name(path: Path) -> str:
     return path.stem if path.stem != "analysis" else (path.resolve().parent.name or "analysis")
 
 
-__all__: Sequence[str] = ("analysis_text", "explain_guess")
+__all__: Sequence[str] = ("analysis_text", "can_use_reml", "explain_guess")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from helpers.support import ROOT
 
 import mmgibbs
-from mmgibbs.config import load_config
+from mmgibbs.data.environments import load_analysis
 
 SAMPLES = ROOT / "data_samples"
 ROWS = [f"a{i},{'m' if i % 2 else 'f'},{i % 3},{20 + (i * 7) % 11 + i / 10}" for i in range(40)]
@@ -20,7 +20,7 @@ def accepted(made):
     """The analysis that was written, which `check` accepts."""
     assert made.refused is None
     assert mmgibbs.check(made.path)["equations"] > 0
-    return load_config(made.path)
+    return load_analysis(made.path)
 
 
 def write(tmp_path, records, pedigree=None):

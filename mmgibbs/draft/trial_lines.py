@@ -1,0 +1,90 @@
+"""The lines of an analysis file that are those of a trial."""
+
+from __future__ import annotations
+
+import json
+
+from mmgibbs.draft.guess import Guess
+from mmgibbs.draft.trial import Trial
+from mmgibbs.draft.yaml_words import entry, yaml_text
+from pedigree.tables import counted
+
+MIN_SITES_OF_FACTORS = 3
+MAX_FIELDS = 6  # sites whose field trend is offered
+
+
+def fixed_lines(g: Guess) -> list[str]:
+    """Sites where they are no traits of their own, and replicates."""
+    trial = g.trial
+    if trial is None:
+        return []
+    groups = []
+    if trial.site is not None and not g.is_by_site:
+        groups.append((trial.site, trial.site.name, "sites"))
+    replicates, _ = trial.group_names(g.is_by_site)
+    if trial.replicate is not None and replicates is not None:
+        groups.append((trial.replicate, replicates, f"replicates{' of each site' * (trial.site is not None)}"))
+    lines = []
+    for column, name, what in groups:
+        gaps = g.count_missing(column)
+        lack = f"; {counted(gaps, 'record', 'lacks')} it: write the values, or use this line" if gaps else ""
+        effect = f"{yaml_text(name)}: {{{'without_value: drop' if gaps else ''}}}"
+        lines.append(f"    {'# ' if gaps else ''}{effect}  # {what}{lack}")
+    return [*lines, f"    # {entry(trial.line, '')}  # lines, fixed instead of random"]
+
+
+def random_lines(g: Guess, trial: Trial) -> list[str]:
+    """Lines, blocks, and the trend of the field."""
+    genotyped, lines = g.genotyped
+    body = "relationship: genomic" if g.genotypes is not None and genotyped == lines else ""
+    out = [
+        f"    {entry(trial.line, body)}  # {trial.line.levels:,} lines, {trial.line.records_per_level:.3g} plots each"
+    ]
+    if g.genotypes is not None and not body:
+        out.append(f"    # {lines - genotyped:,} lines have no genotypes: without them, relationship: genomic")
+    _, blocks = trial.group_names(g.is_by_site)
+    if trial.block is not None and blocks is not None:
+        omit = "unknown_level: omit" if g.count_missing(trial.block) else ""
+        out.append(f"    {yaml_text(blocks)}: {{{omit}}}  # blocks{' of each site' * (trial.site is not None)}")
+    return out + _field_trends(g, trial)
+
+
+def _field_trends(g: Guess, trial: Trial) -> list[str]:
+    """Correlated rows and columns: of one site in the model, of sites that are traits as comments."""
+    if trial.row is None or trial.column is None:
+        return []
+    place = f"row: {yaml_text(trial.row.name)}, column: {yaml_text(trial.column.name)}"
+    if trial.site is not None:
+        place += f", within: {yaml_text(trial.site.name)}"
+    relationship = f"relationship: {{kind: ar1, {place}}}"
+    if not g.is_by_site:
+        mark = "" if g.is_normal and trial.is_replicated else "# "
+        return [f"    {mark}field: {{{relationship}}}  # the trend of the field: neighbours are correlated"]
+    assert trial.site is not None
+    trait, sites = g.traits[0], sorted(trial.site.values())
+    said = "the trend of the field at each site: neighbours are correlated"
+    out = [f"    # {said}{f'; the first {MAX_FIELDS} sites' if len(sites) > MAX_FIELDS else ''}"]
+    for number, site in enumerate(sites[:MAX_FIELDS], start=1):
+        name = f"{trait.label}|{site}"
+        out.append(f"    # field_{number}: {{traits: [{json.dumps(name, ensure_ascii=False)}], {relationship}}}")
+    return out
+
+
+def structure_lines(g: Guess) -> list[str]:
+    """The section `variances` of a trial whose sites are traits."""
+    trial = g.trial
+    if trial is None or trial.site is None or not g.is_by_site:
+        return []
+    lines = []
+    if trial.site.levels >= MIN_SITES_OF_FACTORS:
+        why = "sites are correlated by one common factor"
+        lines.append(f"  {yaml_text(trial.line.label)}: {{structure: factor_analytic}}  # {why}")
+    _, blocks = trial.group_names(True)
+    if blocks is not None:
+        lines.append(f"  {yaml_text(blocks)}: {{structure: diagonal}}  # blocks of different sites are not correlated")
+    return ["variances:", *lines, ""] if lines else []
+
+
+def means_key(g: Guess) -> str:
+    """Adjusted means of the lines of a trial, among the output."""
+    return "" if g.trial is None or not g.is_normal else f", means: [{yaml_text(g.trial.line.label)}]"

@@ -1,0 +1,107 @@
+"""A table of plots is drafted as a trial: traits by site, replicates, blocks and the trend of the field."""
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.drafts import accepted
+from helpers.support import shared_data
+
+import mmgibbs
+from mmgibbs.draft.make import draft
+
+FIELD = {"field"}
+# file -> site of the trait, fixed and random effects
+TRIALS = {
+    "besag.met": ("county", {"rep"}, {"gen", "rep:block"}),
+    "burgueno.rowcol": (None, {"rep"}, {"gen"} | FIELD),
+    "cullis.earlygen": (None, set(), {"gen"} | FIELD),
+    "damesa.maize": ("site", {"rep"}, {"gen", "block"}),
+    "durban.rowcol": (None, {"rep"}, {"gen"} | FIELD),
+    "gilmour.slatehall": (None, {"rep"}, {"gen"} | FIELD),
+    "john.alpha": (None, {"rep"}, {"gen", "rep:block"}),
+    "stroup.nin": (None, {"rep"}, {"gen"} | FIELD),
+    "vsn.lupin3": ("site", set(), {"gen"}),
+}
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_published_trials(name, tmp_path):
+    site, fixed, random = TRIALS[name]
+    made = draft(shared_data(f"data/agridat/{name}.txt"), output=tmp_path / "analysis.yaml")
+    analysis = accepted(made)
+    assert analysis.sampler.method == "reml" and any(
+        line.startswith("the table looks like a trial") for line in made.said
+    )
+    assert (set(analysis.model.fixed), set(analysis.model.random)) == (fixed, random)
+    names = [trait.name for trait in analysis.traits]
+    assert all(trait.startswith("yield|") for trait in names) if site else names == ["yield"]
+
+
+def plots(sites=3, lines=12, replicates=2, seed=1):
+    """Plots of lines in rows of four, a replicate after another."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for site in range(sites):
+        for number in range(lines * replicates):
+            place = {"row": number // 4 + 1, "col": number % 4 + 1}
+            rows.append({"site": f"S{site}", **place, "rep": number // lines + 1, "line": f"L{number % lines:02d}"})
+    frame = pl.DataFrame(rows)
+    effect = rng.normal(size=(lines, sites))
+    y = [effect[int(line[1:]), int(site[1:])] for line, site in frame.select("line", "site").iter_rows()]
+    return frame.with_columns(pl.Series("yield", np.round(np.array(y) + rng.normal(size=len(frame)) + 10, 3)))
+
+
+def drafted(frame, folder):
+    frame.write_csv(folder / "plots.csv")
+    return draft(folder / "plots.csv", output=folder / "a.yaml")
+
+
+def test_several_sites_are_traits_with_one_factor_and_run(tmp_path):
+    made = drafted(plots(), tmp_path)
+    accepted(made)
+    result = mmgibbs.run(made.path, directory=tmp_path / "run", progress=False)
+    assert {"line.specific[yield|S0]", "residual.var[yield|S2]"} <= set(result.summary["parameter"])
+    assert len(result.means) == 36
+
+
+def test_fields_that_are_offered_are_accepted(tmp_path):
+    made = drafted(plots(lines=16), tmp_path)
+    text = made.path.read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if "# field_" in line]
+    assert len(lines) == 3
+    for line in lines:
+        text = text.replace(line, line.replace("# ", "", 1))
+    made.path.write_text(text, encoding="utf-8")
+    assert {"field_1", "field_2", "field_3"} <= set(accepted(made).model.random)
+
+
+def test_lines_with_one_plot_at_each_site_have_one_trait(tmp_path):
+    """Their values at a site and the residual could not be told apart."""
+    analysis = accepted(drafted(plots(replicates=1, lines=16).drop("rep"), tmp_path))
+    assert [trait.name for trait in analysis.traits] == ["yield"] and set(analysis.model.fixed) == {"site"}
+    assert set(analysis.model.random) == {"line"}
+
+
+def test_replicates_of_unreplicated_sites_are_those_of_the_site(tmp_path):
+    frame = plots().filter(pl.int_range(pl.len()) % 2 == pl.col("rep") % 2).drop("row", "col")
+    analysis = accepted(drafted(frame, tmp_path))
+    assert set(analysis.model.fixed) == {"site", "site:rep"}
+
+
+@pytest.mark.parametrize("column", ["row", "col"])
+def test_places_that_come_twice_are_no_grid(column, tmp_path):
+    frame = plots(sites=1, lines=20).with_columns(pl.lit(1).alias(column))
+    analysis = accepted(drafted(frame, tmp_path))
+    assert "line" in analysis.model.random and "field" not in analysis.model.random
+
+
+def test_a_trait_that_is_asked_for_is_no_part_of_the_trial(tmp_path):
+    plots().write_csv(tmp_path / "plots.csv")
+    made = draft(tmp_path / "plots.csv", traits=["row"], output=tmp_path / "a.yaml")
+    assert "row" in {trait.name.partition("|")[0] for trait in made and accepted(made).traits}
+
+
+def test_records_of_animals_in_pens_are_no_trial(tmp_path):
+    frame = plots(sites=1).rename({"line": "sire", "rep": "batch", "row": "pen"}).drop("col", "site")
+    made = drafted(frame, tmp_path)
+    assert not any("trial" in line for line in made.said) and accepted(made).sampler.method == "gibbs"
