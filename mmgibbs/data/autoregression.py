@@ -16,7 +16,7 @@ from mmgibbs.config.relationships import Autoregression
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.errors import DataError
-from mmgibbs.models.relationships.ar1 import Field, FirstOrder, Lattice, TimeSeries
+from mmgibbs.models.relationships.ar1 import Field, FirstOrder, Lattice, Structure, TimeSeries
 from pedigree.tables import counted, format_number, quoted
 
 MAX_PLOTS_PER_RECORD = 50  # beyond them rows and columns are hardly those of a field
@@ -30,12 +30,12 @@ class Places:
     relationship: FirstOrder
     ids: pl.Series  # (q,) String
     levels: list[np.ndarray]  # per effect (n,) int32, -1: none
-    what: str  # 'plot' or 'time'
+    plots: pl.DataFrame | None  # (q,) trial, row and column of each level; None: the levels are times
 
     def find_repeated(self, phenotypes: Phenotypes, term: str, observed: Mapping[str, np.ndarray]) -> list[str]:
         """Return a warning for plots with several records of a trait: trials may have been taken for one."""
         level = self.levels[0]
-        for trait, is_observed in observed.items() if self.what == "plot" else ():
+        for trait, is_observed in observed.items() if self.plots is not None else ():
             met = np.flatnonzero(is_observed & (level >= 0))
             counts = np.bincount(level[met], minlength=len(self.ids))
             repeated = np.flatnonzero(counts > 1)
@@ -63,14 +63,27 @@ def build_autoregression(
         names, (codes,) = code_levels([text.to_frame("id").select(pl.when(pl.Series(needed)).then("id"))["id"]])
         group = codes.astype(np.int64)
     build = _build_series if spec.time is not None else _build_field
-    relationship, ids, level = build(phenotypes, path, spec, np.flatnonzero(needed), group, names)
+    structure, level, within, positions = build(phenotypes, path, spec, np.flatnonzero(needed), group, names)
+    trial = names.gather(within)
+    columns = {key: positions[key] for key in spec.parameters}
+    parts = [c.cast(pl.String) for c in ([trial] if spec.within is not None else []) + list(columns.values())]
+    frame = pl.DataFrame([part.alias(str(i)) for i, part in enumerate(parts)])
+    ids = frame.select(id=pl.concat_str(frame.columns, separator=":"))["id"]  # 'S1:3:12'
+    rho = np.clip(spec.starts(), *structure.bounds.T)
+    relationship = FirstOrder.build(structure, spec.parameters, rho, spec.fixed)
     levels = [np.where(met, level, -1).astype(np.int32) for met in is_met]
-    return Places(relationship, ids, levels, "time" if spec.time is not None else "plot")
+    return Places(relationship, ids, levels, _name_plots(trial, columns) if spec.time is None else None)
+
+
+def _name_plots(trial: pl.Series, columns: Mapping[str, pl.Series]) -> pl.DataFrame:
+    absent = pl.Series([None] * len(trial), dtype=pl.Int64)
+    return pl.DataFrame({"trial": trial, **{key: columns.get(key, absent) for key in ("row", "column")}})
 
 
 def _build_field(
     phenotypes: Phenotypes, path: str, spec: Autoregression, rows: np.ndarray, group: np.ndarray, names: pl.Series
-) -> tuple[FirstOrder, pl.Series, np.ndarray]:
+) -> tuple[Structure, np.ndarray, np.ndarray, dict[str, pl.Series]]:
+    """Return the plots, the level of each record, and of each level its trial, row and column."""
     at = {
         key: _read_whole(phenotypes, column, f"{path}.{key}", rows)
         for key, column in (("row", spec.row), ("column", spec.column))
@@ -105,12 +118,13 @@ def _build_field(
         "row": place // size["column"][within] + low["row"][within],
         "column": place % size["column"][within] + low["column"][within],
     }
-    return _finish(spec, structure, level, names, within, [pl.Series(numbers[key]) for key in spec.parameters])
+    return structure, level, within, {key: pl.Series(values, dtype=pl.Int64) for key, values in numbers.items()}
 
 
 def _build_series(
     phenotypes: Phenotypes, path: str, spec: Autoregression, rows: np.ndarray, group: np.ndarray, names: pl.Series
-) -> tuple[FirstOrder, pl.Series, np.ndarray]:
+) -> tuple[Structure, np.ndarray, np.ndarray, dict[str, pl.Series]]:
+    """Return the times, the level of each record, and of each level its class and time."""
     assert spec.time is not None
     time = phenotypes.numbers(spec.time, f"{path}.time")[rows]
     pairs, number = np.unique(np.column_stack([group[rows], time]), axis=0, return_inverse=True)
@@ -127,23 +141,7 @@ def _build_series(
     level[rows] = number.ravel()
     shown = pl.Series([format_number(t) for t in pairs[:, 1]], dtype=pl.String)
     structure = TimeSeries(np.round(distance / step, 9), spec.time, step)
-    return _finish(spec, structure, level, names, within, [shown])
-
-
-def _finish(
-    spec: Autoregression,
-    structure: Field | TimeSeries,
-    level: np.ndarray,
-    names: pl.Series,
-    within: np.ndarray,
-    parts: list[pl.Series],
-) -> tuple[FirstOrder, pl.Series, np.ndarray]:
-    """K, the labels of its levels ('S1:3:12') and the level of each record."""
-    columns = [names.gather(within), *parts] if spec.within is not None else parts
-    frame = pl.DataFrame([c.cast(pl.String).alias(str(i)) for i, c in enumerate(columns)])
-    ids = frame.select(id=pl.concat_str(frame.columns, separator=":"))["id"]
-    rho = np.clip(spec.starts(), *structure.bounds.T)
-    return FirstOrder.build(structure, spec.parameters, rho, spec.fixed), ids, level
+    return structure, level, within, {"time": shown}
 
 
 def _read_whole(phenotypes: Phenotypes, column: str | None, path: str, rows: np.ndarray) -> np.ndarray:

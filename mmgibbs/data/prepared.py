@@ -29,6 +29,8 @@ class LevelLabels:
     coefficient_in_level: bool = False  # fixed covariates: the reported level is `reported(label)`, not the id alone
     # (q,) float64 variance of a level in units of its own, where it is not that of the relationship; NaN where unknown
     diagonal: np.ndarray | None = None
+    # (q,) trial (String), row and column (Int64) of the plots of fields; a direction without a column is null
+    plots: pl.DataFrame | None = None
 
     @property
     def group(self) -> np.ndarray:

@@ -161,7 +161,8 @@ def _build_autoregression(builder: RandomTerms, name: str, spec: Relationship, c
     traits = [e.traits for e in builder.analysis.model.random[name].effects.values()]
     found = build_autoregression(builder.phenotypes, name, spec, levels)
     builder.warnings += found.find_repeated(builder.phenotypes, name, builder.observed_traits(traits))
-    return Read(found.relationship, LevelLabels(found.ids, np.arange(len(found.ids))), found.levels)
+    labels = LevelLabels(found.ids, np.arange(len(found.ids)), plots=found.plots)
+    return Read(found.relationship, labels, found.levels)
 
 
 READERS: dict[type[Relationship], Reader] = {

@@ -52,6 +52,8 @@ class Finished:
     genotyped: pl.DataFrame | None = None  # principal components; None without relationships from genotypes
     relationship_sample: pl.DataFrame | None = None  # of some of them
     means: pl.DataFrame | None = None  # adjusted means; None where none were asked for
+    plots: pl.DataFrame | None = None  # trends of plots; None without trials in rows and columns
+    variogram: pl.DataFrame | None = None  # of trend and error of these plots
     predicted: pl.DataFrame | None = None  # classes of traits that are not normal; None where there is no such trait
     draws: dict[str, np.ndarray] = field(default_factory=dict)  # parameter -> (chains, draws)
     trends: dict[str, Trend] = field(default_factory=dict)  # by term
@@ -157,6 +159,8 @@ def read_finished(directory: str | os.PathLike, solutions: pl.DataFrame | None =
         genotyped=table("genotyped"),
         relationship_sample=table("relationship_sample"),
         means=table("means"),
+        plots=table("field"),
+        variogram=table("variogram"),
         predicted=table("predicted_classes"),
         draws=draws,
         trends=trends,

@@ -18,6 +18,7 @@ from mmgibbs.report.breeding import breeding_values, unrelated_effect_rows
 from mmgibbs.report.curves import curves_of_variance
 from mmgibbs.report.decisions import decision_tables
 from mmgibbs.report.factors import factor_tables, is_of_factors
+from mmgibbs.report.field import field_section
 from mmgibbs.report.findings import ESS, RHAT, attention, diagnosis, excess, remarks, warnings
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.fixed import fixed_effects, fixed_scale_words, fixed_title
@@ -101,6 +102,7 @@ def page(run: Finished, top: int = 20, figures: plots.Figures | None = None) -> 
         "diagnostics": diagnostics(run, figures),
         "breeding": breeding,
         "means": means_tables(run),
+        "field": field_section(run, figures),
         "genomic": genomic_section(run, figures, top),
         "genotyped": genotyped_section(run, figures),
         "decisions": decision_tables(run, top),

@@ -482,6 +482,61 @@ def paint_heat_map(K: np.ndarray, low: float, high: float) -> Painter:
     return paint
 
 
+# ------------------------------------------------------------------------------------------------ field trials
+
+
+def paint_plots(values: np.ndarray, first_row: int, first_column: int, limit: float, is_empty: np.ndarray) -> Painter:
+    """The plots of a trial (rows, columns) as shades from -limit (red) to limit (blue); a dot: a plot that is empty.
+
+    Rows run from below. NaN: no plot.
+    """
+    rows, columns = values.shape
+    extent = (first_column - 0.5, first_column + columns - 0.5, first_row - 0.5, first_row + rows - 0.5)
+
+    def paint(axes: Axes) -> None:
+        settings: dict[str, Any] = {"origin": "lower", "extent": extent, "aspect": "auto", "interpolation": "nearest"}
+        axes.imshow(values, cmap="RdBu", vmin=-limit, vmax=limit, **settings)
+        row, column = np.nonzero(is_empty)
+        if row.size:
+            size = float(np.clip(60.0 / max(rows, columns), 0.5, 2.0))
+            at = column + first_column, row + first_row
+            axes.plot(*at, "o", color=INK, markersize=size, markeredgewidth=0, label="plots without a record")
+        axes.set_xlim(*extent[:2])
+        axes.set_ylim(*extent[2:])
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(MaxNLocator(5, integer=True))
+
+    return paint
+
+
+def paint_semivariances(values: np.ndarray) -> Painter:
+    """Semivariances (rows apart, columns apart) as shades of one colour, darkest the largest; NaN: none."""
+    rows, columns = values.shape
+    extent = (-0.5, columns - 0.5, -0.5, rows - 0.5)
+
+    def paint(axes: Axes) -> None:
+        settings: dict[str, Any] = {"origin": "lower", "extent": extent, "aspect": "auto", "interpolation": "nearest"}
+        axes.imshow(values, cmap="Blues", vmin=0.0, vmax=float(np.nanmax(values)) or 1.0, **settings)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(MaxNLocator(5, integer=True))
+
+    return paint
+
+
+def paint_lines(lines: Sequence[tuple[str, np.ndarray, np.ndarray]]) -> Painter:
+    """Points joined by a line for each (name, x, y), x whole numbers and y from 0."""
+
+    def paint(axes: Axes) -> None:
+        for n, (name, x, y) in enumerate(lines):
+            axes.plot(x, y, color=SERIES[n % len(SERIES)], linewidth=1.3, marker="o", markersize=2.5, label=name)
+        axes.set_ylim(0)
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.grid(axis="y")
+        axes.spines["left"].set_visible(False)
+
+    return paint
+
+
 # ------------------------------------------------------------------------------------------------ several runs
 
 

@@ -72,8 +72,9 @@ class RecordedAxes(Axes):
 
     def imshow(self, X: Any, **settings: Any) -> Any:  # type: ignore[override]
         """Draw a matrix as shades."""
-        rows, columns = np.indices(np.shape(X)) + 1
-        self.record("matrix", settings.get("label"), x=columns, y=rows, value=X)
+        rows, columns = np.indices(np.shape(X))
+        left, _, bottom, _ = settings.get("extent") or (0.5, 0.0, 0.5, 0.0)  # cells are 1 wide
+        self.record("matrix", settings.get("label"), x=columns + left + 0.5, y=rows + bottom + 0.5, value=X)
         return super().imshow(X, **settings)
 
     def data(self) -> pl.DataFrame:

@@ -171,6 +171,29 @@ _MEANS = {
     "effects 0; of draws the posterior mean",
     "se": "its standard error; of draws the posterior standard deviation",
 }
+_OF_TREND = {
+    "term": "name of the random effect with `relationship: ar1`",
+    "effect": "which effect of it, empty if it has one",
+    "trait": "name of the trait",
+    "trial": "level of `within`: the trial, empty if all records are of one",
+}
+_FIELD = {
+    **_OF_TREND,
+    "row": "row of the plot, empty if rows have no correlation",
+    "column": "column of the plot, empty if columns have no correlation",
+    "records": "number of records of the trait, 0 of a plot that has none",
+    "mean": "trend at the plot: posterior mean; with method blup or reml the solution",
+    "sd": "posterior standard deviation of the trend; with method blup or reml its standard error",
+    "residual": "mean of the records of the plot less all effects but the trend, that is trend plus error; empty "
+    "without records, for traits that are not normal and for traits with SNP effects",
+}
+_VARIOGRAM = {
+    **_OF_TREND,
+    "row_displacement": "how many rows the plots of a pair are apart",
+    "column_displacement": "how many columns they are apart",
+    "pairs": "number of pairs of plots",
+    "semivariance": "half the mean squared difference of `residual` in these pairs (Gilmour et al. 1997)",
+}
 _CURVES = {
     "term": "name of the random regression",
     "trait": "name of the trait",
@@ -196,6 +219,8 @@ OUTPUTS = {
     "genotyped.parquet": Output("a genotyped animal, if relationships are from genotypes", _GENOTYPED),
     "relationship_sample.parquet": Output("a pair among some of the genotyped animals", _RELATIONSHIP_SAMPLE),
     "means.csv": Output("a level of an effect in `output.means`, for each trait", _MEANS),
+    "field.csv": Output("a plot of a field trial, also one without a record, for each trait", _FIELD),
+    "variogram.csv": Output("a displacement of plots of a field trial, for each trait", _VARIOGRAM),
     "predicted_classes.csv": Output("a category of a trait that is not normal, overall and by class", _PREDICTED),
 }
 PARAMETERS = {

@@ -25,6 +25,7 @@ from mmgibbs.posterior.result import posterior_mean
 from mmgibbs.posterior.summary import LevelDraws, summary_table
 from mmgibbs.results.animals import animals_file
 from mmgibbs.results.decisions import candidates_frame, decision_files, response_frame
+from mmgibbs.results.field import field_files, field_frame
 from mmgibbs.results.marker_draws import marker_draws_file
 from mmgibbs.results.markers import (
     breeding_values_frame,
@@ -89,6 +90,11 @@ class MixedModelTables:
             | files_of_genotyped(self.prepared)
             | animals_file(self.prepared.pedigree)
             | decision_files(candidates, response, self.analysis.output.csv, self.analysis.output.escape_formulas)
+            | field_files(
+                field_frame(self.prepared, estimates.moments),
+                self.analysis.output.csv,
+                self.analysis.output.escape_formulas,
+            )
             | means_files(means_of_run, self.analysis.output.escape_formulas)
             | predicted_files(self._predicted(estimates), self.analysis.output.escape_formulas),
         )

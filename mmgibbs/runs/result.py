@@ -261,6 +261,12 @@ class Result:
         frame = RunFiles(self.directory, "means: ").table_if_any("means.parquet")
         return None if frame is None else ResultFrame(frame)
 
+    @cached_property
+    def field(self) -> pl.DataFrame | None:
+        """Trends of the plots of field trials (trial, row, column, mean, sd, residual); None without any."""
+        frame = RunFiles(self.directory, "field: ").table_if_any("field.parquet")
+        return None if frame is None else ResultFrame(frame)
+
     def contrast(self, effect: str, weights: Mapping[str, float], trait: str | None = None) -> tuple[float, float]:
         """Estimate a linear combination of adjusted means, such as a difference of two.
 

@@ -24,13 +24,13 @@ from mmgibbs.errors import ConfigError, DataError, option_name
 from mmgibbs.models.design import Design
 from mmgibbs.models.response import Categories, Response
 from mmgibbs.models.terms import Effect, Levels, Term
+from mmgibbs.posterior.fitted import fitted
 from mmgibbs.report.html_tables import listed
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.markers.followed import collect_effects
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.validation.estimability import drop_aliased
-from mmgibbs.validation.evaluation import fitted
 from pedigree.tables import quoted
 
 

@@ -35,7 +35,7 @@ from mmgibbs.errors import ConfigError, DataError, ModelError
 from mmgibbs.likelihood.coefficients import Order
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.models.design import Design
-from mmgibbs.models.terms import Effect, Term
+from mmgibbs.models.terms import Term
 from mmgibbs.validation.options import refuse_without_starts
 from pedigree.tables import quoted
 
@@ -223,23 +223,6 @@ def _as_it_can_be_solved(analysis: Analysis) -> Analysis:
     if analysis.sampler.preconditioner != "absorption":
         return analysis
     return analysis.model_copy(update={"sampler": analysis.sampler.model_copy(update={"preconditioner": "auto"})})
-
-
-def fitted(design: Design, theta: list[np.ndarray], chosen: Callable[[Term, Effect], bool]) -> np.ndarray:
-    """(n, T, ...) float64: the sum of W_ri theta_i,l(r) over the chosen effects; theta: per term (q, k, ...)."""
-    out = np.zeros((design.n_records, design.n_traits, *theta[0].shape[2:]))
-    for term, values in zip(design.terms, theta, strict=True):
-        first = 0
-        for effect in term.effects:
-            traits, m = list(effect.traits), effect.n_regressors
-            columns = slice(first, first + len(traits) * m)
-            first = columns.stop
-            if chosen(term, effect):
-                met = np.flatnonzero(effect.level >= 0)
-                z = np.ones((met.size, 1)) if effect.covariates is None else effect.covariates[met]
-                coefficients = values[effect.level[met], columns].reshape(met.size, len(traits), m, *out.shape[2:])
-                out[np.ix_(met, np.array(traits))] += np.einsum("rtm...,rm->rt...", coefficients, z)
-    return out
 
 
 def label(term: str, effect: str, trait: str) -> str:

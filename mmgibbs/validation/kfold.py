@@ -49,6 +49,7 @@ import numpy as np
 
 from mmgibbs.models.design import Design
 from mmgibbs.models.terms import Effect, Term
+from mmgibbs.posterior.fitted import fitted
 from mmgibbs.posterior.parameters import NamedParameters, named_parameters
 from mmgibbs.report.html_tables import listed
 from mmgibbs.runs.chains import Executor
@@ -59,7 +60,6 @@ from mmgibbs.validation.evaluation import (
     Recorded,
     differing_held_groups,
     evaluate_masked,
-    fitted,
     label,
     random_solutions,
 )

@@ -57,9 +57,10 @@ from mmgibbs.engines.pcg.solver import column_products
 from mmgibbs.equations.explicit.csr import ExplicitEquations
 from mmgibbs.machine.threads import ALONE, Threads, blas_threads
 from mmgibbs.models.design import Design
+from mmgibbs.posterior.fitted import fitted
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
-from mmgibbs.validation.evaluation import Evaluation, differing_held_groups, fitted, label, random_solutions
+from mmgibbs.validation.evaluation import Evaluation, differing_held_groups, label, random_solutions
 
 EXPECTED = {"bias": 0.0, "dispersion": 1.0}  # whatever the data, without fixed groups
 ROUNDING_TOLERANCE = 1e-6  # of the posterior variance: how far below 0 rounding takes a difference of two of them

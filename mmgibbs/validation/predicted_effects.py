@@ -15,6 +15,7 @@ import numpy as np
 from mmgibbs.build.assemble import Assembled
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.models.design import Design
+from mmgibbs.posterior.fitted import fitted
 from mmgibbs.posterior.parameters import (
     NamedParameters,
     direct_component,
@@ -23,7 +24,7 @@ from mmgibbs.posterior.parameters import (
 from mmgibbs.results.markers import GEBV, TOTAL
 from mmgibbs.validation import kfold
 from mmgibbs.validation.chains import Draw, linear_predictor, subset_records
-from mmgibbs.validation.evaluation import fitted, label
+from mmgibbs.validation.evaluation import label
 from mmgibbs.validation.kfold import EVERY_EFFECT, Predicted, Predictor, heritability
 from mmgibbs.validation.prediction_moments import make_moments, means_and_noise
 from mmgibbs.validation.splits import Fold

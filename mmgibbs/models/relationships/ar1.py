@@ -241,6 +241,7 @@ class FirstOrder(SparseInverse):
     held: bool = field(kw_only=True)
 
     words = "autoregressive"
+    symbol = "C"
     related = False  # levels are no relatives
     known_diagonal = True
     can_draw = True

@@ -15,11 +15,12 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, DataError, DeviceError
 from mmgibbs.machine import memory
 from mmgibbs.models.response import Categories
+from mmgibbs.posterior.fitted import fitted
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation import estimability, gibbs
 from mmgibbs.validation.chains import drop_records, refuse_training, subset_records
 from mmgibbs.validation.estimability import records_alone, unpredictable
-from mmgibbs.validation.evaluation import evaluate, fitted, read_recorded
+from mmgibbs.validation.evaluation import evaluate, read_recorded
 from mmgibbs.validation.kfold import concordance
 from mmgibbs.validation.options import Plan
 from mmgibbs.validation.predicted_records import FoldPredictions, note_missing_statistics, score_folds
