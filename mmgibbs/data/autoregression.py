@@ -16,7 +16,7 @@ from mmgibbs.config.relationships import Autoregression
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.errors import DataError
-from mmgibbs.models.relationships.ar1 import Field, FirstOrder, Lattice, Structure, TimeSeries
+from mmgibbs.models.relationships.ar1 import Field, FirstOrder, Lattice, TimeSeries
 from pedigree.tables import counted, format_number, quoted
 
 MAX_PLOTS_PER_RECORD = 50  # beyond them rows and columns are hardly those of a field
@@ -82,7 +82,7 @@ def _name_plots(trial: pl.Series, columns: Mapping[str, pl.Series]) -> pl.DataFr
 
 def _build_field(
     phenotypes: Phenotypes, path: str, spec: Autoregression, rows: np.ndarray, group: np.ndarray, names: pl.Series
-) -> tuple[Structure, np.ndarray, np.ndarray, dict[str, pl.Series]]:
+) -> tuple[Field | TimeSeries, np.ndarray, np.ndarray, dict[str, pl.Series]]:
     """Return the plots, the level of each record, and of each level its trial, row and column."""
     at = {
         key: _read_whole(phenotypes, column, f"{path}.{key}", rows)
@@ -123,7 +123,7 @@ def _build_field(
 
 def _build_series(
     phenotypes: Phenotypes, path: str, spec: Autoregression, rows: np.ndarray, group: np.ndarray, names: pl.Series
-) -> tuple[Structure, np.ndarray, np.ndarray, dict[str, pl.Series]]:
+) -> tuple[Field | TimeSeries, np.ndarray, np.ndarray, dict[str, pl.Series]]:
     """Return the times, the level of each record, and of each level its class and time."""
     assert spec.time is not None
     time = phenotypes.numbers(spec.time, f"{path}.time")[rows]

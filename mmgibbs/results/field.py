@@ -43,7 +43,9 @@ def field_frame(prepared: Prepared, moments: PooledMoments) -> pl.DataFrame | No
     """
     frames = []
     for i, (term, labels) in enumerate(zip(prepared.design.terms, prepared.levels, strict=True)):
-        for component in _components(term) if labels.plots is not None else ():
+        if labels.plots is None:
+            continue
+        for component in _components(term):
             mean, sd = (values[i][:, component.number] for values in (moments.mean, moments.sd))
             frames.append(_frame(prepared, moments, component, labels.plots, mean, sd))
     return pl.concat(frames) if frames else None
