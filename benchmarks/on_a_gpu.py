@@ -1,13 +1,13 @@
 """What a GPU takes: every engine that has a device side, in one run, on one machine, beside the same machine's CPU.
 
-    python benchmarks/on_a_gpu.py [--systems small large] [--classic] [--regressions] [--data DIR] [--kernels]
+    python benchmarks/on_a_gpu.py [--systems small large] [--classic] [--regressions] [--kernels]
         [--threads N] [--wait-for FILE]
 
 Per system: seconds per sample of the structured engine with fixed and with sampled variances, milliseconds of each step
 (the device is waited for after each), with --kernels those of each kernel of a sweep, and the structured engine of the
 CPU on as many threads. With --classic the whole table of the benchmark engines (small alone: explicit matrices).
-With --regressions seconds of a sweep, and of those regressions that have kernels of their own (hierarchical, lasso,
-horseshoe, multinomial by Polya-Gamma variables) the seconds that arithmetic predicted, before a GPU had measured any.
+With --regressions seconds of a sweep of each regression, and the seconds that arithmetic predicted, before a GPU had
+measured any.
 Needs what the solver core needs and CuPy, no more. With --wait-for the systems are prepared at once and timed once that
 file is there: so that tests can use the wait.
 """
@@ -35,7 +35,6 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--classic", action="store_true")
     parser.add_argument("--regressions", action="store_true")
-    parser.add_argument("--data", help="folder with the data set mnist")
     parser.add_argument("--kernels", action="store_true")
     parser.add_argument("--threads", type=int, default=16, help="of the CPU's engine; 0: not timed")
     parser.add_argument("--wait-for", type=Path)
@@ -47,7 +46,7 @@ def main() -> None:
         print(f"\n{name}: {design.n_equations:,} equations, {design.n_records:,} records", flush=True)
         system(design, herds, equations, arguments)
     if arguments.regressions:
-        regressions(arguments.data, arguments.scale)
+        regressions(arguments.scale)
     if arguments.classic:
         whole_table(arguments.scale)
 
@@ -169,12 +168,12 @@ def whole_table(scale: float) -> None:
     print(json.dumps({k: v for k, v in about.items() if not isinstance(v, list)}))
 
 
-def regressions(data: str | None, scale: float) -> None:
+def regressions(scale: float) -> None:
     from benchmarks.regressions import on_a_gpu
 
     print()
     for part in ("hierarchical", "lasso", "horseshoe", "multinomial", "hmc"):
-        found = on_a_gpu(argparse.Namespace(scale=scale, parts=[part], data=data, threads=2))
+        found = on_a_gpu(argparse.Namespace(scale=scale, parts=[part], threads=2))
         for row in found["on a GPU"] if isinstance(found["on a GPU"], list) else [found]:
             print(json.dumps(row), flush=True)
 

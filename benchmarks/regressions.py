@@ -5,12 +5,13 @@ machine's bounds.
 from __future__ import annotations
 
 import argparse
-import statistics
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from mmgibbs.errors import DataError, DeviceError
 from mmgibbs.machine.device import Device
@@ -20,7 +21,7 @@ from mmgibbs.regressions.arrays.gpu import Gpu
 from mmgibbs.regressions.device_chains import ChainsOnDevice
 from mmgibbs.regressions.estimator import make_arrays
 from mmgibbs.regressions.predictors import read_predictors
-from mmgibbs.regressions.protocol import DeviceSampler, Keys, RegressionData, Sampler
+from mmgibbs.regressions.protocol import DeviceSampler, Keys, RegressionData
 
 LARGE = 1_000_000  # rows of the second horseshoe setting, as uint8: 1 GB
 
@@ -50,6 +51,10 @@ def as_table(rows: Iterable[Any]) -> list[dict]:
 HIERARCHICAL_ON_A_GPU = ((1, "0.12 ms", 8e-5), (16, "0.5 ms", 3.5e-4))  # chains, the goal, seconds
 LASSO_ON_A_GPU_SECONDS = 3e-4  # n = 425, p = 1000
 MULTINOMIAL_ON_A_GPU_SECONDS = 3.2e-3  # n = 506,450, p = 56, K = 9
+HMC_ON_A_GPU = (  # chains, published, the goal, seconds of a trajectory
+    (1, "200 trajectories in 234 s on a K20", "5 ms", 2.8e-2),
+    (16, "", "16 ms", 0.26),
+)
 HORSESHOE_ON_A_GPU = (  # rows, type, chains, published, the goal, seconds
     (10_000, "float32", 1, "10,000 sweeps: 41 s Titan X", "10,000 sweeps: 4 s", 6e-4),
     (LARGE, "uint8", 1, "10,000 sweeps: 2 min Titan X", "10,000 sweeps: 9 s", 2.3e-3),
@@ -78,18 +83,6 @@ def on_a_gpu(args: argparse.Namespace) -> dict:
     }
 
 
-def timed(sampler: Sampler, arrays: Arrays, chains: int = 1, sweeps: int = 20, burn_in: int = 5) -> float:
-    keys = Keys(1, tuple(range(chains)))
-    sampler.adapt_until(burn_in)
-    state, spent = sampler.start(keys), []
-    for sweep in range(1, burn_in + sweeps + 1):
-        started = time.perf_counter()
-        state = sampler.step(state, sweep, keys)
-        arrays.wait()
-        spent.append(time.perf_counter() - started)
-    return statistics.median(spent[burn_in:])
-
-
 def _horseshoe_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[GpuRow]:
     from benchmarks.regressions_horseshoe import synthetic
     from mmgibbs.regressions.horseshoe.probit import HorseshoeProbitModel, HorseshoeProbitOptions
@@ -108,15 +101,18 @@ def _horseshoe_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[GpuRow
 
 
 def _hmc_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[GpuRow]:
-    from benchmarks.regressions_hmc import mnist_row
+    """Trajectories of a table of the size of MNIST, whose values change no time."""
+    from benchmarks.regressions_hmc import make_mnist_sampler
 
-    if args.data is None:
-        return []
-    trajectories = max(2, round(200 * args.scale))
-    row = mnist_row(Path(args.data) / "mnist", trajectories, arrays=arrays)
-    return [
-        GpuRow(f"{row.setting}: {row.measured}", row.published, "200 trajectories: 4 s", row.seconds / trajectories)
-    ]
+    assert isinstance(arrays, Gpu)
+    n, rng = max(2000, round(60_000 * args.scale)), np.random.default_rng(1)
+    sampler = make_mnist_sampler(rng.integers(0, 256, (n, 784), np.uint8), np.arange(n) % 10, args.threads)
+    rows = []
+    for n_chains, published, goal, predicted in HMC_ON_A_GPU:
+        seconds = seconds_on_device(sampler, arrays.cuda, n_chains, 20)
+        setting = f"HMC, {n:,} x 785 x 10, uint8, single, a trajectory of L = 100, {n_chains} chain(s)"
+        rows.append(GpuRow(setting, published, goal, seconds, predicted, seconds / predicted))
+    return rows
 
 
 def _multinomial_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[GpuRow]:

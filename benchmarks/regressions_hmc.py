@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from mmgibbs.machine.threads import blas_threads
-from mmgibbs.regressions.arrays.base import Arrays, Host
+from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.multinomial import hamiltonian as hmc
-from mmgibbs.regressions.multinomial.hmc import MultinomialHMCModel, MultinomialHMCOptions
+from mmgibbs.regressions.multinomial.hmc import MultinomialHMCModel, MultinomialHMCOptions, MultinomialHMCSampler
 from mmgibbs.regressions.multinomial.softmax_gradient import SoftmaxGradient, averaged_softmax
 from mmgibbs.regressions.predictors import Predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
@@ -132,16 +132,10 @@ def gradient_rows(
     return rows
 
 
-def mnist_row(
-    directory: str | Path,
-    trajectories: int = 20,
-    threads: int = 2,
-    arrays: Arrays | None = None,
-    step: float = MNIST_STEP,
-    leapfrog_steps: int = 100,
-) -> HmcRow:
-    """One chain from scratch, annealed in the first half; test accuracy of the softmax averaged over the second."""
-    X, y, X_test, y_test = read_mnist(directory)
+def make_mnist_sampler(
+    X: np.ndarray, y: np.ndarray, threads: int, step: float = MNIST_STEP, leapfrog_steps: int = 100
+) -> MultinomialHMCSampler:
+    """The paper's sampler of pixels (n, 784) and digits."""
     chosen: dict[str, Any] = {
         "adaptation": "none",
         "mass": "identity",
@@ -151,7 +145,19 @@ def mnist_row(
         "intercept_scale": 1.0,
     }
     options = MultinomialHMCOptions(**chosen, precision="single")
-    model = MultinomialHMCModel.prepare(RegressionData(pixels(X), y), options, arrays or Host(threads))
+    return MultinomialHMCModel.prepare(RegressionData(pixels(X), y), options, Host(threads))
+
+
+def mnist_row(
+    directory: str | Path,
+    trajectories: int = 20,
+    threads: int = 2,
+    step: float = MNIST_STEP,
+    leapfrog_steps: int = 100,
+) -> HmcRow:
+    """One chain from scratch, annealed in the first half; test accuracy of the softmax averaged over the second."""
+    X, y, X_test, y_test = read_mnist(directory)
+    model = make_mnist_sampler(X, y, threads, step, leapfrog_steps)
     keys, burn_in, beta, intercept, accepted, seconds = Keys(1, (0,)), trajectories // 2, [], [], [], 0.0
     model.adapt_until(burn_in)
     state = model.start(keys)
@@ -163,7 +169,7 @@ def mnist_row(
         if sweep > burn_in:
             beta.append(kept["beta"][0])
             intercept.append(kept["intercept"][0])
-            accepted.append(float(model.arrays.fetch(state["acceptance"])[0]))
+            accepted.append(float(state["acceptance"][0]))
     predicted = averaged_softmax(np.array(beta), np.array(intercept), pixels(X_test)).argmax(1)
     bound = min(in_turn([products(X.astype(np.float32), 9, threads)], 3)[0]) * leapfrog_steps * trajectories
     measured = (
@@ -177,20 +183,17 @@ def mnist_row(
     )
 
 
-def grid(scale: float = 1.0, threads: int = 1, repeats: int = 3, arrays: Arrays | None = None) -> list[GridRow]:
+def grid(scale: float = 1.0, threads: int = 1, repeats: int = 3) -> list[GridRow]:
     """Gradient and leapfrog of the 224 combinations, float32, one chain; `scale` multiplies N and p."""
-    arrays = arrays or Host(threads)
     sizes = [
         (max(2, round(n * scale)), max(1, round(p * scale))) for n, p in itertools.product(OBSERVATIONS, PREDICTORS)
     ]
     rng = np.random.default_rng(1)
     values = rng.standard_normal(max(n * p for n, p in sizes), dtype=np.float32)
-    return [
-        grid_row(values[: n * p].reshape(n, p), K, threads, repeats, arrays, rng) for n, p in sizes for K in CLASSES
-    ]
+    return [grid_row(values[: n * p].reshape(n, p), K, Host(threads), repeats, rng) for n, p in sizes for K in CLASSES]
 
 
-def grid_row(X: np.ndarray, K: int, threads: int, repeats: int, arrays: Arrays, rng: np.random.Generator) -> GridRow:
+def grid_row(X: np.ndarray, K: int, host: Host, repeats: int, rng: np.random.Generator) -> GridRow:
     n, p = X.shape
     chosen: dict[str, Any] = {
         "adaptation": "none",
@@ -204,16 +207,16 @@ def grid_row(X: np.ndarray, K: int, threads: int, repeats: int, arrays: Arrays, 
     y[:K] = np.arange(min(K, n))  # every class has a row
     predictors = Predictors(X, tuple(map(str, range(p))), np.zeros(p), np.ones(p))
     model = MultinomialHMCModel.prepare(
-        RegressionData(predictors, y), MultinomialHMCOptions(**chosen, precision="single"), arrays
+        RegressionData(predictors, y), MultinomialHMCOptions(**chosen, precision="single"), host
     )
-    B, one = arrays.asarray(rng.normal(0, 0.1, (1, model.K - 1, p))), arrays.xp.ones(1)
-    start, z = model.target(B), arrays.asarray(rng.normal(size=B.shape))
+    B, one = rng.normal(0, 0.1, (1, model.K - 1, p)), np.ones(1)
+    start, z = model.target(B), rng.normal(size=B.shape)
 
     def leapfrog() -> None:
-        tried = hmc.trajectory(model.target, model.mass, start, z, 0.001 * one, one, arrays.xp)
-        arrays.fetch(hmc.accept(start, tried, 0.5 * one, 1.0, arrays.xp).log_density)
+        tried = hmc.trajectory(model.target, model.mass, start, z, 0.001 * one, one)
+        hmc.accept(start, tried, 0.5 * one)
 
-    calls = [lambda: arrays.fetch(model.likelihood(B)[0]), leapfrog, products(X, model.K - 1, threads)]
+    calls = [lambda: model.likelihood(B), leapfrog, products(X, model.K - 1, host.threads)]
     with blas_threads(1):
         gradient, trajectory, both = (min(seconds) for seconds in in_turn(calls, repeats))
     return GridRow(n, p, model.K, gradient, trajectory, both, gradient / both)

@@ -53,7 +53,7 @@ def count_blocks(n_elements: int) -> int:
     return min(-(-n_elements // THREADS), MAX_BLOCKS)
 
 
-class GraphChains(ABC):
+class DeviceGraphChains(ABC):
     """Chains in lockstep on a device, and the ring of their kept draws. See protocol.DeviceChains.
 
     shapes: of the state, float64, by name; kept: the names whose draws `log` needs, in the order of a slot. `burn_in`
@@ -115,10 +115,6 @@ class GraphChains(ABC):
         """Launch a kernel with THREADS threads a block; name: that of the text, without its namespace."""
         self.kernels[f"{NAMESPACE}::{name}"](blocks, THREADS, *arguments)
 
-    @abstractmethod
-    def launch_sweep(self) -> None:
-        """Launch the kernels of a sweep, the same with the same arguments every time."""
-
     def prepare(self) -> None:  # noqa: B027  nothing where the state is all that a sweep reads
         """Compute what the first sweep reads besides the state."""
 
@@ -130,9 +126,9 @@ class GraphChains(ABC):
         self.prepare()
         self.ring = Ring(self.queue, self.arena["slots"], max(0, number - self.burn_in) // self.thin)
 
+    @abstractmethod
     def sweep(self) -> None:
-        """Queue one sweep of all chains; nothing is waited for."""
-        self.queue.repeat("sweep", self.launch_sweep)
+        """Queue one sweep of all chains."""
 
     def fetch(self) -> State:
         """Wait for the sweeps that were queued; the state after the last."""
@@ -146,3 +142,15 @@ class GraphChains(ABC):
         """Views of the arrays in a slot of the ring, by name."""
         ends = {name: place + int(np.prod(self.shapes[name])) for name, place in self.places.items()}
         return {n: values[place : ends[n]].reshape(self.shapes[n]) for n, place in self.places.items()}
+
+
+class GraphChains(DeviceGraphChains):
+    """Chains whose sweep is one graph."""
+
+    @abstractmethod
+    def launch_sweep(self) -> None:
+        """Launch the kernels of a sweep, the same with the same arguments every time."""
+
+    def sweep(self) -> None:
+        """Queue one sweep of all chains; nothing is waited for."""
+        self.queue.repeat("sweep", self.launch_sweep)

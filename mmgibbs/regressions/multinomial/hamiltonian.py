@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -87,10 +86,10 @@ class DiagonalMass:
 class KroneckerMass:
     """M = S (x) A with S (1 or C, K, K) and A (1 or C, D, D) positive definite: M X = S X A for X (K, D)."""
 
-    def __init__(self, S: np.ndarray, A: np.ndarray, asarray: Callable[[Array], Array] = np.asarray):
-        self.S, self.A = asarray(S), asarray(A)
-        self.root_S, self.root_A = asarray(np.linalg.cholesky(S)), asarray(np.linalg.cholesky(A).swapaxes(1, 2))
-        self.inverse_S, self.inverse_A = (asarray(np.linalg.inv(m)) for m in (S, A))
+    def __init__(self, S: np.ndarray, A: np.ndarray):
+        self.S, self.A = S, A
+        self.root_S, self.root_A = np.linalg.cholesky(S), np.linalg.cholesky(A).swapaxes(1, 2)
+        self.inverse_S, self.inverse_A = np.linalg.inv(S), np.linalg.inv(A)
 
     def momentum(self, z: Array) -> Array:
         return self.root_S @ z @ self.root_A
@@ -113,16 +112,14 @@ class Trajectory:
     acceptance: Array  # min(1, exp(-energy error)), (C,)
 
 
-def trajectory(
-    target: Target, mass: Mass, start: Point, z: Array, step: Array, steps: Array, xp: ModuleType = np
-) -> Trajectory:
+def trajectory(target: Target, mass: Mass, start: Point, z: Array, step: Array, steps: Array) -> Trajectory:
     """From momenta made of standard normals z (C, K, D)."""
     momentum = mass.momentum(z)
     with np.errstate(over="ignore", invalid="ignore"):  # a diverging trajectory is refused by its energy
         end, last = leapfrog(target, mass.velocity, start, momentum, step, steps)
         error = energy(mass, end, last) - energy(mass, start, momentum)
-    error = xp.where(xp.isfinite(error), error, np.inf)
-    return Trajectory(end, last, error, xp.exp(-xp.maximum(error, 0.0)))
+    error = np.where(np.isfinite(error), error, np.inf)
+    return Trajectory(end, last, error, np.exp(-np.maximum(error, 0.0)))
 
 
 def energy(mass: Mass, point: Point, momentum: Array) -> Array:
@@ -130,16 +127,14 @@ def energy(mass: Mass, point: Point, momentum: Array) -> Array:
     return (momentum * mass.velocity(momentum)).sum((1, 2)) / 2 - point.log_density
 
 
-def accept(
-    start: Point, tried: Trajectory, uniform: Array, temperature: Array | float = 1.0, xp: ModuleType = np
-) -> Point:
+def accept(start: Point, tried: Trajectory, uniform: Array, temperature: Array | float = 1.0) -> Point:
     """The end where log u < -energy error / T, else the start; uniform (C,)."""
-    moved = xp.log(uniform) < -tried.energy_error / temperature
+    moved = np.log(uniform) < -tried.energy_error / temperature
     end = tried.end
     return Point(
-        xp.where(expand_chains(moved), end.position, start.position),
-        xp.where(moved, end.log_density, start.log_density),
-        xp.where(expand_chains(moved), end.gradient, start.gradient),
+        np.where(expand_chains(moved), end.position, start.position),
+        np.where(moved, end.log_density, start.log_density),
+        np.where(expand_chains(moved), end.gradient, start.gradient),
     )
 
 
@@ -170,22 +165,21 @@ class Adaptation:
     first_step: float
     most_steps: int
     pooled: bool
-    xp: Any = np
 
     def start(self, position: Array, variance: Array | None = None) -> State:
         """Trajectories start at length 1; variance (1, K, D): of every coefficient, where it is to be learnt."""
-        zeros = self.xp.zeros(len(position))
+        zeros = np.zeros(len(position))
         log_step = zeros + np.log(self.first_step)
         learnt = {"log_step": log_step, "mean_log_step": log_step, "log_length": zeros, "mean_log_length": zeros}
         learnt |= {"shortfall": zeros, "square_slope": zeros, "centre": position}
-        return learnt if variance is None else learnt | {"variance": self.xp.broadcast_to(variance, position.shape)}
+        return learnt if variance is None else learnt | {"variance": np.broadcast_to(variance, position.shape)}
 
     def lengths(self, state: State, sweep: int, burning: bool) -> tuple[Array, Array]:
         """Step size and number of leapfrog steps of every chain, (C,) each: ceil(h length / step) at jitter h."""
         which = "" if burning else "mean_"
         log_step, log_length = state[which + "log_step"], state[which + "log_length"]
-        steps = self.xp.ceil(jitter(sweep) * self.xp.exp(self.xp.minimum(log_length - log_step, 20.0)))
-        return self.xp.exp(log_step), self.xp.clip(steps, 1, self.most_steps).astype(np.int64)
+        steps = np.ceil(jitter(sweep) * np.exp(np.minimum(log_length - log_step, 20.0)))
+        return np.exp(log_step), np.clip(steps, 1, self.most_steps).astype(np.int64)
 
     def learn(self, state: State, start: Point, now: Point, tried: Trajectory, mass: Mass, sweep: int) -> State:
         """What is known after trajectory `sweep`, 1 the first."""
@@ -193,7 +187,7 @@ class Adaptation:
         return steps | lengths | self._moments(state, now, sweep)
 
     def _pool(self, values: Array) -> Array:
-        return self.xp.broadcast_to(values.mean(0), values.shape).copy() if self.pooled else values
+        return np.broadcast_to(values.mean(0), values.shape).copy() if self.pooled else values
 
     def _step(self, state: State, tried: Trajectory, t: int) -> State:
         """Dual averaging with t_0 = 10, gamma = 0.05, kappa = 0.75."""
@@ -206,16 +200,16 @@ class Adaptation:
     def _length(self, state: State, start: Point, tried: Trajectory, mass: Mass, t: int) -> State:
         """The ChEES criterion in the norm of the mass matrix, E (|q' - c|_M^2 - |q - c|_M^2)^2 / 4, rises in the length
         by h (|q' - c|_M^2 - |q - c|_M^2)(q' - c)'eta' at jitter h; its log climbs by Adam, without momentum."""
-        xp, before, after = self.xp, start.position - state["centre"], tried.end.position - state["centre"]
+        before, after = start.position - state["centre"], tried.end.position - state["centre"]
         with np.errstate(over="ignore", invalid="ignore"):
             gain = (after * mass.times(after)).sum((1, 2)) - (before * mass.times(before)).sum((1, 2))
             slope = jitter(t) * gain * (after * tried.momentum).sum((1, 2))
-        usable = xp.isfinite(slope) & (tried.acceptance > 0)
-        slope = self._pool(xp.where(usable, tried.acceptance * slope, 0.0)) / (self._pool(tried.acceptance) + 1e-12)
+        usable = np.isfinite(slope) & (tried.acceptance > 0)
+        slope = self._pool(np.where(usable, tried.acceptance * slope, 0.0)) / (self._pool(tried.acceptance) + 1e-12)
         square = 0.95 * state["square_slope"] + 0.05 * slope**2
-        rise = slope / xp.sqrt(square / (1 - 0.95**t) + 1e-300)
+        rise = slope / np.sqrt(square / (1 - 0.95**t) + 1e-300)
         least = state["mean_log_step"]
-        log_length = xp.clip(state["log_length"] + LEARNING_RATE * rise, least, least + np.log(self.most_steps))
+        log_length = np.clip(state["log_length"] + LEARNING_RATE * rise, least, least + np.log(self.most_steps))
         mean = self._mean(state["mean_log_length"], log_length, t)
         return {"log_length": log_length, "mean_log_length": mean, "square_slope": square}
 

@@ -21,12 +21,14 @@ import numpy as np
 
 from mmgibbs.draws.purpose import REGRESSION_ACCEPT, REGRESSION_MOMENTUM, REGRESSION_START, stream
 from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.machine.device import Device
 from mmgibbs.machine.threads import blas_threads
-from mmgibbs.regressions.arrays.base import Arrays
+from mmgibbs.regressions.arrays.base import Arrays, Host
 from mmgibbs.regressions.classes import read_classes
 from mmgibbs.regressions.description import Columns, Description
 from mmgibbs.regressions.multinomial import hamiltonian as hmc
 from mmgibbs.regressions.multinomial.description import multinomial_description
+from mmgibbs.regressions.multinomial.hmc_device import MultinomialHMCChains
 from mmgibbs.regressions.multinomial.softmax_curvature import SoftmaxCurvature
 from mmgibbs.regressions.multinomial.softmax_gradient import SoftmaxGradient, averaged_softmax, totals
 from mmgibbs.regressions.options import option
@@ -111,6 +113,8 @@ class MultinomialHMCSampler:
     it is taken.
     """
 
+    has_kernels = True
+
     def __init__(
         self,
         predictors: Predictors,
@@ -119,24 +123,26 @@ class MultinomialHMCSampler:
         options: MultinomialHMCOptions,
         arrays: Arrays,
     ):
-        self.arrays, self.xp, self.X, self.options = arrays, arrays.xp, predictors, options
+        # a GPU has kernels, see `make_device_chains`
+        self.arrays = arrays = arrays if isinstance(arrays, Host) else Host()
+        self.X, self.options = predictors, options
         self.K, self.D = len(classes), predictors.p + options.intercept
         self.adaptive = options.adaptation != "none"
-        real = np.float32 if options.precision == "single" else np.float64
+        self.has_learnt_masses = self.adaptive and options.mass == "diagonal"
+        self.real = real = np.float32 if options.precision == "single" else np.float64
         T = totals(predictors, response, self.K, options.intercept, real)
         trials = response.sum(1) if response.ndim == 2 else None
         self.likelihood = SoftmaxGradient(predictors, T, trials, options.intercept, arrays, real)
-        scale = np.append(np.full(predictors.p, options.scale), [options.intercept_scale] * options.intercept)
-        steepest = (2 if options.prior == "cauchy" else 1) / scale**2
-        self.scale = arrays.asarray(scale)
+        self.scale = np.append(np.full(predictors.p, options.scale), [options.intercept_scale] * options.intercept)
+        steepest = (2 if options.prior == "cauchy" else 1) / self.scale**2
         self.curvature = SoftmaxCurvature(predictors, response, self.K, steepest, options.intercept, real)
         variance = self.curvature.inverse_diagonal()
-        self.variance = arrays.asarray(variance[None])
+        self.variance = variance[None]
         self.mass, self.at = self._first_mass()
         self.renewed = self.mass, self.at  # the latest mass matrix and where it belongs
         largest = 1.0 if options.mass != "identity" else float(np.sqrt(variance.min()))
-        first_step = options.step_size or largest / variance.size**0.25
-        self.learner = hmc.Adaptation(first_step, options.leapfrog_steps, options.adaptation == "pooled", self.xp)
+        self.first_step = options.step_size or largest / variance.size**0.25
+        self.learner = hmc.Adaptation(self.first_step, options.leapfrog_steps, options.adaptation == "pooled")
         self.adapt_until(0)
         self.coords = {"predictor": list(predictors.names), "class": classes, "contrast": classes[:-1]}
         against = "log odds against the last class"
@@ -148,7 +154,7 @@ class MultinomialHMCSampler:
         """Log posterior, up to a constant, and its gradient."""
         value, gradient = self.likelihood(B)
         if self.options.prior == "cauchy":
-            value = value - self.xp.log1p((B / self.scale) ** 2).sum((1, 2))
+            value = value - np.log1p((B / self.scale) ** 2).sum((1, 2))
             gradient = gradient - 2 * B / (self.scale**2 + B**2)
         else:
             value = value - ((B / self.scale) ** 2).sum((1, 2)) / 2
@@ -165,24 +171,24 @@ class MultinomialHMCSampler:
         B = self.variance**0.5 * z if self.options.mass == "identity" else self.mass.velocity(self.mass.momentum(z))
         with blas_threads(1):
             now = self.target(B)
-        zeros = self.xp.zeros(len(keys))
+        zeros = np.zeros(len(keys))
         state = {"position": B, "log_density": now.log_density, "gradient": now.gradient}
         state |= {"acceptance": zeros, "steps": zeros}
         if not self.adaptive:
             return state | {"temperature": zeros + self.options.temperature}
-        if self.options.mass == "hessian":
-            state["at"] = self.xp.broadcast_to(self.arrays.asarray(self.at), B.shape)
-        return state | self.learner.start(B, self.variance if self.options.mass == "diagonal" else None)
+        if self.at is not None:
+            state["at"] = np.broadcast_to(self.at, B.shape)
+        return state | self.learner.start(B, self.variance if self.has_learnt_masses else None)
 
     def step(self, state: State, sweep: int, keys: Keys) -> State:
-        xp, burning = self.xp, sweep <= self.burn_in
+        burning = sweep <= self.burn_in
         start = hmc.Point(state["position"], state["log_density"], state["gradient"])
-        mass, (step, steps) = self._mass(state), self._lengths(state, sweep)
+        mass, (step, steps) = self.select_mass(state), self._lengths(state, sweep)
         with blas_threads(1):  # the threads share the rows instead
-            tried = hmc.trajectory(self.target, mass, start, self._normals(keys, sweep, MOMENTUM), step, steps, xp)
+            tried = hmc.trajectory(self.target, mass, start, self._normals(keys, sweep, MOMENTUM), step, steps)
         annealed = burning and not self.adaptive
         uniform = self.arrays.uniforms(keys, sweep, ACCEPT, 1).reshape(len(keys))
-        now = hmc.accept(start, tried, uniform, state["temperature"] if annealed else 1.0, xp)
+        now = hmc.accept(start, tried, uniform, state["temperature"] if annealed else 1.0)
         new = state | {"position": now.position, "log_density": now.log_density, "gradient": now.gradient}
         new |= {"acceptance": tried.acceptance, "steps": steps.astype(np.float64)}
         if annealed:
@@ -193,8 +199,12 @@ class MultinomialHMCSampler:
                 new["at"] = new["centre"]
         return new
 
+    def make_device_chains(self, device: Device, keys: Keys, burn_in: int, thin: int) -> MultinomialHMCChains:
+        """Move the same chains to a GPU, see protocol.DeviceSampler."""
+        return MultinomialHMCChains(self, device, keys, burn_in, thin)
+
     def log(self, state: State) -> dict:
-        B, p = self.arrays.fetch(state["position"]), self.X.p
+        B, p = state["position"], self.X.p
         if not self.options.intercept:
             return {"beta": np.swapaxes(B / self.X.scale, 1, 2)}
         beta, intercept = self.X.to_original_scale(B[..., :p], B[..., p])
@@ -215,20 +225,19 @@ class MultinomialHMCSampler:
     def _first_mass(self) -> tuple[hmc.Mass, np.ndarray | None]:
         if self.options.mass == "hessian":
             at = self.curvature.position()[None]
-            return self.curvature.mass(at, self.arrays.asarray), at
+            return self.curvature.mass(at), at
         return hmc.DiagonalMass(1.0 if self.options.mass == "identity" else self.variance), None
 
-    def _mass(self, state: State) -> hmc.Mass:
-        """Learnt variances, or the Hessian where the state says, kept until the state says otherwise."""
+    def select_mass(self, state: State) -> hmc.Mass:
+        """The mass matrix of a state: learnt variances, or the Hessian where it says, kept until it says otherwise."""
         if "variance" in state:
             return hmc.DiagonalMass(state["variance"])
         if "at" not in state:
             return self.mass
-        at = self.arrays.fetch(state["at"])
-        at = at[:1] if self.options.adaptation == "pooled" else at
+        at = state["at"][:1] if self.options.adaptation == "pooled" else state["at"]
         renewed_at = self.renewed[1]
         if renewed_at is None or not np.array_equal(np.broadcast_to(renewed_at, at.shape), at):
-            self.renewed = self.curvature.mass(at, self.arrays.asarray), at
+            self.renewed = self.curvature.mass(at), at
         return self.renewed[0]
 
     def _lengths(self, state: State, sweep: int) -> tuple[Array, Array]:
@@ -236,7 +245,7 @@ class MultinomialHMCSampler:
         if self.adaptive:
             return self.learner.lengths(state, sweep, burning=sweep <= self.burn_in)
         C = len(state["position"])
-        return self.xp.full(C, self.options.step_size), self.xp.full(C, self.options.leapfrog_steps)
+        return np.full(C, self.options.step_size), np.full(C, self.options.leapfrog_steps)
 
     def _normals(self, keys: Keys, sweep: int, purpose: int) -> Array:
         return self.arrays.normals(keys, sweep, purpose, (self.K - 1) * self.D).reshape(len(keys), self.K - 1, self.D)

@@ -12,15 +12,12 @@ small.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.regressions.multinomial.hamiltonian import KroneckerMass
 from mmgibbs.regressions.multinomial.softmax_gradient import softmax
 from mmgibbs.regressions.predictors import Predictors
-from mmgibbs.regressions.protocol import Array
 
 FLOOR = 0.05
 
@@ -58,10 +55,10 @@ class SoftmaxCurvature:
         diagonal = np.append(total, [self.trials.sum()] * self.intercept)
         return 1 / (np.outer(f - f**2, diagonal) + self.prior_precision)
 
-    def mass(self, at: np.ndarray, asarray: Callable[[Array], Array] = np.asarray) -> KroneckerMass:
+    def mass(self, at: np.ndarray) -> KroneckerMass:
         """M at B = at (1 or C, K - 1, D)."""
         S, A = zip(*map(self._factors, at), strict=True)
-        return KroneckerMass(np.stack(S), np.stack(A), asarray)
+        return KroneckerMass(np.stack(S), np.stack(A))
 
     def _factors(self, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         Z, p, n, f = self.Z, self.Z.p, self.trials, self.frequencies[:-1]

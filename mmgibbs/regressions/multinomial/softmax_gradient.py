@@ -14,18 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
 
-from mmgibbs.regressions.arrays.base import Arrays, added
+from mmgibbs.regressions.arrays.base import Host, added
 from mmgibbs.regressions.predictors import Predictors
 from mmgibbs.regressions.protocol import Array
 
 PARTS = 32  # ranges of blocks that threads take
 BLOCK_BYTES = 1 << 21  # a block of rows and its logits, in the working type
-DEVICE_BLOCK_BYTES = 1 << 28  # a block of rows on a GPU
 DRAWS_AT_A_TIME = 64  # in a prediction
 
 
@@ -38,19 +36,17 @@ class SoftmaxGradient:
         totals: np.ndarray,
         trials: np.ndarray | None,
         intercept: bool,
-        arrays: Arrays,
+        arrays: Host,
         real: npt.DTypeLike = np.float64,
     ):
-        self.arrays, self.xp, self.real, self.intercept = arrays, arrays.xp, real, intercept
-        self.totals, self.centre, self.scale = (
-            arrays.asarray(a) for a in (totals, predictors.centre, predictors.scale)
-        )
-        self.trials = None if trials is None else arrays.asarray(trials, real)
-        self.X = arrays.asarray(predictors.values)
+        self.arrays, self.real, self.intercept = arrays, real, intercept
+        self.totals, self.centre, self.scale = totals, predictors.centre, predictors.scale
+        self.trials = None if trials is None else np.asarray(trials, real)
+        self.X = np.asarray(predictors.values)
         row = np.dtype(real).itemsize * (predictors.p + len(totals))
-        rows = max(1, (BLOCK_BYTES if arrays.device == "cpu" else DEVICE_BLOCK_BYTES) // row)
+        rows = max(1, BLOCK_BYTES // row)
         starts = range(0, predictors.n, rows)
-        stripe = -(-len(starts) // (PARTS if arrays.device == "cpu" else 1))
+        stripe = -(-len(starts) // PARTS)
         self.parts = [[slice(i, i + rows) for i in starts[k : k + stripe]] for k in range(0, len(starts), stripe)]
 
     def __call__(self, B: Array) -> tuple[Array, Array]:
@@ -64,7 +60,7 @@ class SoftmaxGradient:
         expected, mass, log_partition = (added(parts) for parts in zip(*self._parts(slopes, offset), strict=True))
         expected = (expected - mass[..., None] * self.centre) / self.scale
         if self.intercept:
-            expected = self.xp.concatenate([expected, mass[..., None]], axis=-1)
+            expected = np.concatenate([expected, mass[..., None]], axis=-1)
         return (B * self.totals).sum((1, 2)) - log_partition, self.totals - expected
 
     def _parts(self, slopes: Array, offset: Array) -> list[tuple[Array, Array, Array]]:
@@ -82,35 +78,35 @@ class SoftmaxGradient:
 
     def _sum_blocks(self, blocks: Sequence[slice], slopes: Array, offset: Array) -> tuple[Array, Array, Array]:
         """Sums over some blocks of rows of (n softmax)' X, of n softmax, and of n log(1 + sum exp)."""
-        xp, (C, K, p) = self.xp, slopes.shape
-        products, mass, partition = xp.zeros((C, K, p)), xp.zeros((C, K)), xp.zeros(C)
+        C, K, p = slopes.shape
+        products, mass, partition = np.zeros((C, K, p)), np.zeros((C, K)), np.zeros(C)
         with np.errstate(over="ignore", invalid="ignore"):  # a diverging trajectory is refused by its energy
             for rows in blocks:
                 X = self.X[rows].astype(self.real, copy=False)
-                E = xp.matmul(slopes.reshape(C * K, p), X.T).reshape(C, K, len(X))
+                E = np.matmul(slopes.reshape(C * K, p), X.T).reshape(C, K, len(X))
                 E += offset
-                log_sum = softmax(E, xp)
+                log_sum = softmax(E)
                 if self.trials is not None:
                     E *= self.trials[rows]
                     log_sum *= self.trials[rows]
-                products += xp.matmul(E.reshape(C * K, len(X)), X).reshape(C, K, p)
+                products += np.matmul(E.reshape(C * K, len(X)), X).reshape(C, K, p)
                 mass += E.sum(2, dtype=np.float64)
                 partition += log_sum.sum(1, dtype=np.float64)
         return products, mass, partition
 
 
-def softmax(E: Array, xp: ModuleType = np) -> Array:
+def softmax(E: Array) -> Array:
     """Logits (C, K - 1, rows) to probabilities, in place; log(1 + sum exp E), (C, rows).
 
     The last class's logit is 0.
     """
-    largest = xp.maximum(E.max(1), 0)
+    largest = np.maximum(E.max(1), 0)
     E -= largest[:, None]
-    xp.exp(E, out=E)
+    np.exp(E, out=E)
     total = E.sum(1)
-    total += xp.exp(-largest)
+    total += np.exp(-largest)
     E /= total[:, None]
-    return xp.log(total) + largest
+    return np.log(total) + largest
 
 
 def averaged_softmax(beta: np.ndarray, intercept: np.ndarray, predictors: Predictors) -> np.ndarray:
