@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Protocol
 
 import numpy as np
 
 from mmgibbs.errors import ModelError
-from mmgibbs.likelihood.base import Likelihood
+from mmgibbs.likelihood.base import Likelihood, LikelihoodPoint
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.renewable import RenewableRelationship
 from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
@@ -28,13 +29,22 @@ from mmgibbs.reml.boundary import stays_inside
 from mmgibbs.reml.elements import Elements
 from mmgibbs.reml.finer_units import maximise_in_fitting_units
 from mmgibbs.reml.information import element_places
-from mmgibbs.reml.maximise import NOISE, ROUNDING, Maximum, Watch, continue_watch, maximise
+from mmgibbs.reml.maximise import NOISE, ROUNDING, Maximum, continue_watch, maximise
 
 MAX_HALVINGS = 10
 MAX_STEP = 1.0  # in z: from a correlation of 0 to one of .76
 OTHER_STARTS = (-0.5, 0.2, 0.9)
 MAX_OTHER_STARTS = 9
 MIN_INFORMATION = 1e-8  # of z, below which the data say nothing
+
+
+class CorrelationsWatch(Protocol):
+    """Who follows the iteration, and is told of the correlations first."""
+
+    correlations: np.ndarray | None
+
+    def __call__(self, iteration: int, point: LikelihoodPoint, distance: float) -> bool:
+        """Whether to stop."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +82,12 @@ def maximise_with_correlations(
     start: Variances,
     tolerance: float,
     max_iterations: int,
-    watch: Watch | None = None,
+    watch: CorrelationsWatch | None = None,
+    start_correlations: np.ndarray | None = None,
 ) -> tuple[Maximum, Elements, CorrelationEstimates]:
     """Return the maximum over variances and correlations, the elements in its units, and the correlations."""
     assert isinstance(likelihood, RestrictedLikelihood), "the form of every relationship that has parameters"
-    return _Profile(likelihood, elements, tolerance, max_iterations, watch).maximise(start)
+    return _Profile(likelihood, elements, tolerance, max_iterations, watch).maximise(start, start_correlations)
 
 
 class _Profile:
@@ -88,7 +99,7 @@ class _Profile:
         elements: Elements,
         tolerance: float,
         max_iterations: int,
-        watch: Watch | None,
+        watch: CorrelationsWatch | None,
     ):
         self.likelihood, self.elements, self.tolerance, self.watch = likelihood, elements, tolerance, watch
         self.max_iterations = self.remaining = max_iterations
@@ -105,6 +116,8 @@ class _Profile:
     # -------------------------------------------------------------------------------------------- the variances
 
     def renew(self, z: np.ndarray) -> None:
+        if self.watch is not None:
+            self.watch.correlations = np.tanh(z)
         for renewable, rho in zip(self.relationships, np.split(np.tanh(z), self.cuts), strict=True):
             renewable.renew(rho)
 
@@ -123,10 +136,12 @@ class _Profile:
 
     # -------------------------------------------------------------------------------------------- the correlations
 
-    def maximise(self, start: Variances) -> tuple[Maximum, Elements, CorrelationEstimates]:
-        z = np.clip(
-            np.arctanh(np.concatenate([renewable.parameters for renewable in self.relationships])), self.low, self.high
-        )
+    def maximise(
+        self, start: Variances, correlations: np.ndarray | None = None
+    ) -> tuple[Maximum, Elements, CorrelationEstimates]:
+        """From these correlations, by default those of the model."""
+        of_model = np.concatenate([renewable.parameters for renewable in self.relationships])
+        z = np.clip(np.arctanh(of_model if correlations is None else correlations), self.low, self.high)
         self.renew(z)
         maximum, self.elements = maximise_in_fitting_units(
             self.likelihood, self.elements, start, self.tolerance, self.max_iterations, self.watch

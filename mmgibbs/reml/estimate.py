@@ -37,6 +37,8 @@ from mmgibbs.reml.units import model_units
 class EstimateWatch(Protocol):
     """Who follows the iteration."""
 
+    correlations: np.ndarray | None  # parameters of relationships as they are now, where some are estimated
+
     def begin(self, description: str, operations: float, step: str) -> None:
         """Before the first iteration; the arguments are those of a Likelihood."""
 
@@ -74,11 +76,13 @@ def estimate(
     max_iterations: int,
     watch: EstimateWatch | None = None,
     start: Variances | None = None,
+    start_correlations: np.ndarray | None = None,
 ) -> Estimates:
     """Maximise the restricted likelihood; the best point and a warning where the iteration does not converge.
 
     watch: told of the size of the equations and of each iteration, which it may end; the estimates are then those of
-    the best point (`facts['stopped']`). start: variances to begin from, in place of those of the model.
+    the best point (`facts['stopped']`). start: variances to begin from, in place of those of the model; so are
+    start_correlations for the parameters of relationships.
     """
     of_terms = [None if c is None else c.blocks for c in covariances]
     likelihood = restricted_likelihood(design, of_terms, [m.blocks for m in residual.matrices])
@@ -100,7 +104,7 @@ def estimate(
     correlations: CorrelationEstimates | None = None
     if has_correlations(likelihood):
         maximum, elements, correlations = maximise_with_correlations(
-            likelihood, elements, start, tolerance, max_iterations, watch
+            likelihood, elements, start, tolerance, max_iterations, watch, start_correlations
         )
     else:
         maximum, elements = maximise_in_fitting_units(likelihood, elements, start, tolerance, max_iterations, watch)

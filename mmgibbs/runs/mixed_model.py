@@ -276,7 +276,8 @@ class MixedModelProblem:
         model, s = self.assembled.model, self.analysis.sampler
         watch = RemlWatch(folder, console.say if executor.max_local_calls else None)
         shared = (model.design, model.covariances, model.residual)
-        call = (s.tolerance, s.max_iterations, watch if executor.max_local_calls else None, watch.start)
+        followed = watch if executor.max_local_calls else None
+        call = (s.tolerance, s.max_iterations, followed, watch.start, watch.correlations)
         with StopSignals(watch.ask_to_stop) as stop:
             (fitted,) = executor.each(estimate, shared, [call], ["estimating"])
         if not executor.max_local_calls:

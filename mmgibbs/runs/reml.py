@@ -134,6 +134,7 @@ class RemlWatch:
     def __init__(self, folder: RunFolder, tell: Tell | None):
         self._folder, self._tell, self._is_asked_to_stop = folder, tell, False
         self.start: Variances | None = None
+        self.correlations: np.ndarray | None = None
         self._before = 0  # iterations of the run that is continued
         if folder.kind == RESUMED and folder.checkpoints is not None:
             state, _ = folder.checkpoints.read(STATE)
@@ -141,6 +142,7 @@ class RemlWatch:
                 n = int(state.arrays["terms"])
                 G = [state.arrays.get(f"G.{i}") for i in range(n)]
                 self.start, self._before = Variances(G, state.arrays["R"]), int(state.facts["sweep"])
+                self.correlations = state.arrays.get("correlations")
 
     def ask_to_stop(self) -> None:
         self._is_asked_to_stop = True
@@ -166,6 +168,7 @@ class RemlWatch:
             arrays = {f"G.{i}": g for i, g in enumerate(at.G) if g is not None}
             with suppress(OSError):  # a full disk does not end the iteration
                 arrays |= {"R": at.R, "terms": np.array(len(at.G))}
+                arrays |= {} if self.correlations is None else {"correlations": self.correlations}
                 self._folder.checkpoints.write(STATE, arrays, {"sweep": number, "engine": None})
         return self._is_asked_to_stop
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -204,6 +204,7 @@ def check_number(folds: int) -> None:
 
 # ------------------------------------------------------------ variances of a finished run
 
+PARAMETER_KEYS = ("rho", "fixed")  # of relationships: values of their parameters, and whether they are known
 PRIORS_WITH_COMMON_VARIANCE = ("rr", "bayes_c", "bayes_r")  # priors whose variance can be fixed
 
 
@@ -224,7 +225,9 @@ def read_starts(run: str | os.PathLike, analysis: Analysis) -> list[str]:
         raise ConfigError(
             f"{given}: its terms of SNP effects are not those of this analysis; needed a run of the same model"
         )
-    if theirs != ours or list(finished.record["analysis"]["traits"]) != [t.name for t in analysis.traits]:
+    traits = [t.name for t in analysis.traits]
+    is_same_model = _without_parameters(theirs) == _without_parameters(ours)
+    if not is_same_model or list(finished.record["analysis"]["traits"]) != traits:
         raise ConfigError(
             f"{given}: its traits or random effects are not those of this analysis; needed a run of the same model"
         )
@@ -255,7 +258,29 @@ def read_starts(run: str | os.PathLike, analysis: Analysis) -> list[str]:
             [mean[f"{name}.var[{a}]"] if a == b else _covariance(mean, name, a, b) for b in labels] for a in labels
         ]
         out.append(f"variances.{name}.start={json.dumps(start)}")
+    out += [line for name in ours for line in _parameters_of_relationship(name, analysis, mean)]
     return out + [line for name in analysis.model.markers for line in _starts_of_markers(name, analysis, mean)]
+
+
+def _without_parameters(random: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Random terms of run.json without the values of parameters of relationships, which may be starts or estimates."""
+    out = {}
+    for name, section in (random or {}).items():
+        relationship = section.get("relationship")
+        if isinstance(relationship, Mapping):
+            relationship = {key: value for key, value in relationship.items() if key not in PARAMETER_KEYS}
+        out[name] = {**section, "relationship": relationship}
+    return out
+
+
+def _parameters_of_relationship(name: str, analysis: Analysis, mean: Mapping[str, float]) -> list[str]:
+    """The parameters of the relationship of a term, such as correlations of neighbours, fixed."""
+    names = analysis.model.random[name].relationship.parameters
+    known = {key: mean[label] for key in names if (label := f"{name}.rho[{key}]") in mean}
+    if not known:
+        return []
+    at = f"model.random.{name}.relationship"
+    return [f"{at}.rho={json.dumps(known)}", f"{at}.fixed=true"]
 
 
 def _starts_of_markers(name: str, analysis: Analysis, mean: dict) -> list[str]:

@@ -1,17 +1,26 @@
 """REML of correlations of plots and times: the likelihood in plain dense form, its maximum, and standard errors."""
 
+import os
+import signal
+
 import numpy as np
 import polars as pl
 import pytest
+import yaml
 from scipy import optimize
 
 import mmgibbs
 from mmgibbs.build.assemble import assemble
+from mmgibbs.cli import main
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
+from mmgibbs.errors import ConfigError
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.renewable import RenewableRelationship
 from mmgibbs.likelihood.restricted import RestrictedLikelihood
+from mmgibbs.runs.reml import RemlWatch
+from mmgibbs.validation.options import Plan
+from mmgibbs.validation.run import load_with_plan
 
 FIELD = {"kind": "ar1", "row": "row", "column": "column", "within": "trial"}
 
@@ -197,3 +206,48 @@ def test_repeated_records_in_time_are_correlated_by_their_distance(tmp_path):
     for p in range(4):  # no step of a hundredth rises
         step = np.eye(4)[p] * 1e-2 * found
         assert minus(found) < min(minus(found + step), minus(found - step))
+
+
+def test_a_resumed_estimation_begins_at_the_correlations_that_it_had(records, tmp_path, monkeypatch):
+    csv = tmp_path / "plots.csv"
+    records.write_csv(csv)
+    source = analysis(str(csv), directory=tmp_path / "run")
+    (tmp_path / "analysis.yaml").write_text(yaml.safe_dump(source))
+    called, kept = RemlWatch.__call__, []
+
+    def with_signal(self, iteration, point, distance):
+        kept.append(np.array(self.correlations))
+        if iteration == 10:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return called(self, iteration, point, distance)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RemlWatch, "__call__", with_signal)
+        assert main(["run", str(tmp_path / "analysis.yaml")]) == 128 + signal.SIGTERM
+    stopped_at, began_at = kept[-1], []
+
+    def without_signal(self, iteration, point, distance):
+        began_at.append(np.array(self.correlations))
+        return called(self, iteration, point, distance)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RemlWatch, "__call__", without_signal)
+        assert main(["run", str(tmp_path / "analysis.yaml"), "--resume"]) == 0
+    assert np.all(stopped_at != 0.5)
+    np.testing.assert_allclose(began_at[0], stopped_at, rtol=1e-12)
+    found, _ = estimates(mmgibbs.open_run(tmp_path / "run"))
+    whole, _ = estimates(mmgibbs.run(analysis(records, directory=tmp_path / "whole")))
+    np.testing.assert_allclose(found, whole, rtol=1e-4)
+
+
+@pytest.mark.parametrize("rho", [None, 0.3])
+def test_validation_takes_the_correlations_of_a_run(records, run, rho):
+    """Also where the analysis has other starts of them; they are then known."""
+    source = analysis(records, FIELD if rho is None else FIELD | {"rho": rho})
+    held = load_with_plan(source, Plan(variances=str(run.directory)), [])
+    found, _ = estimates(run)
+    relationship = held.model.random["field"].relationship
+    assert relationship.rho == {"row": found[2], "column": found[3]} and relationship.fixed
+    assert held.variances.terms["field"].start == ((found[0],),)
+    with pytest.raises(ConfigError, match="its traits or random effects are not those"):
+        load_with_plan(analysis(records, FIELD | {"within": "entry"}), Plan(variances=str(run.directory)), [])
