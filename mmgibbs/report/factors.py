@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import polars as pl
 
 from mmgibbs.report.html_tables import Column, Number, Table, figure, known, number
+from mmgibbs.results.factor_scores import read_factors
 from mmgibbs.results.tables import was_drawn
-
-_LOADING = re.compile(r"^(?P<term>.+)\.loading\[(?P<component>.+):(?P<factor>\d+)\]$", re.DOTALL)
 
 
 def is_of_factors(parameter: str) -> bool:
@@ -21,16 +18,11 @@ def is_of_factors(parameter: str) -> bool:
 def factor_tables(summary: pl.DataFrame) -> list[Table]:
     """In the order of the summary."""
     values = {name: (mean, sd) for name, mean, sd in summary.select("parameter", "mean", "sd").iter_rows()}
-    sizes: dict[str, tuple[list[str], int]] = {}
-    for name in values:
-        match = _LOADING.match(name)
-        if match is not None:
-            components, factors = sizes.setdefault(match["term"], ([], 0))
-            if match["component"] not in components:
-                components.append(match["component"])
-            sizes[match["term"]] = components, max(factors, int(match["factor"]))
     drawn = was_drawn(summary)
-    return [_table(term, components, factors, values, drawn) for term, (components, factors) in sizes.items()]
+    return [
+        _table(term, factors.components, factors.loadings.shape[1], values, drawn)
+        for term, factors in read_factors(summary).items()
+    ]
 
 
 def _table(

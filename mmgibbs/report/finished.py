@@ -52,6 +52,7 @@ class Finished:
     genotyped: pl.DataFrame | None = None  # principal components; None without relationships from genotypes
     relationship_sample: pl.DataFrame | None = None  # of some of them
     means: pl.DataFrame | None = None  # adjusted means; None where none were asked for
+    factor_scores: pl.DataFrame | None = None  # of levels of terms with factors; None without any
     plots: pl.DataFrame | None = None  # trends of plots; None without trials in rows and columns
     variogram: pl.DataFrame | None = None  # of trend and error of these plots
     predicted: pl.DataFrame | None = None  # classes of traits that are not normal; None where there is no such trait
@@ -159,6 +160,7 @@ def read_finished(directory: str | os.PathLike, solutions: pl.DataFrame | None =
         genotyped=table("genotyped"),
         relationship_sample=table("relationship_sample"),
         means=table("means"),
+        factor_scores=table("factor_scores"),
         plots=table("field"),
         variogram=table("variogram"),
         predicted=table("predicted_classes"),

@@ -17,6 +17,7 @@ from mmgibbs.report.bounds import bounds
 from mmgibbs.report.breeding import breeding_values, unrelated_effect_rows
 from mmgibbs.report.curves import curves_of_variance
 from mmgibbs.report.decisions import decision_tables
+from mmgibbs.report.factor_scores import performance_section
 from mmgibbs.report.factors import factor_tables, is_of_factors
 from mmgibbs.report.field import field_section
 from mmgibbs.report.findings import ESS, RHAT, attention, diagnosis, excess, remarks, warnings
@@ -102,6 +103,7 @@ def page(run: Finished, top: int = 20, figures: plots.Figures | None = None) -> 
         "diagnostics": diagnostics(run, figures),
         "breeding": breeding,
         "means": means_tables(run),
+        "performance": performance_section(run, figures, top),
         "field": field_section(run, figures),
         "genomic": genomic_section(run, figures, top),
         "genotyped": genotyped_section(run, figures),
@@ -200,6 +202,7 @@ def model_section(
         "equations": words.model_equations(analysis, intercept),
         "behind": words.underlying_words(analysis.get("traits", {})),
         "random": random,
+        "symbols": [(symbol, words.SYMBOLS[symbol]) for symbol in words.SYMBOLS if symbol in random.values()],
         "markers": list(model.get("markers") or {}),
         "residuals": words.residuals_words(record),
         "terms": words.model_table(record, intercept, coefficients),

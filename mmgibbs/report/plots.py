@@ -471,6 +471,21 @@ def paint_cloud(x: np.ndarray, y: np.ndarray, most: int = 1500) -> Painter:
     return paint
 
 
+def paint_labelled(x: np.ndarray, y: np.ndarray, labels: Sequence[str], most: int = 1500) -> Painter:
+    """Points, the first of which have labels; of more than `most` an even sample."""
+
+    def paint(axes: Axes) -> None:
+        every = slice(None, None, -(-len(x) // most))
+        axes.plot(x[every], y[every], "o", color=SERIES[0], markersize=2.2, alpha=0.6, markeredgewidth=0)
+        for label, at, height in zip(labels, x, y, strict=False):
+            axes.annotate(label, (at, height), (0, 3), textcoords="offset points", ha="center", fontsize=6, color=INK)
+        axes.set_ylim(bottom=0, top=1.15 * float(y.max() or 1.0))
+        axes.margins(x=0.08)
+        axes.grid()
+
+    return paint
+
+
 def paint_heat_map(K: np.ndarray, low: float, high: float) -> Painter:
     """A square matrix as shades of one colour, darkest from `high` on."""
 

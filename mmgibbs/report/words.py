@@ -119,6 +119,14 @@ def values_words(record: dict, reliable: bool = True, errors: bool = True, coeff
     return f"BLUP {scale}; intervals are the solution \u00b1 1.96 standard errors of prediction (SE).{reliability}"
 
 
+SYMBOLS = {  # what the covariance matrix of the levels of a random effect is
+    "A": "has the relationships of the pedigree",
+    "G": "without a name below it has the relationships by genotypes",
+    "D": "has the dominance relationships by genotypes",
+    "H": "has the relationships of the pedigree and, between genotyped animals, those by genotypes",
+    "C": "has the correlations of plots or times",
+    "K": "is the user\u2019s relationship matrix",
+}
 FROM_GENOTYPES = ("G", "D", "H")  # symbols of relationships whose diagonal takes the place of 1 + F
 
 

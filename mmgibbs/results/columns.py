@@ -171,6 +171,15 @@ _MEANS = {
     "effects 0; of draws the posterior mean",
     "se": "its standard error; of draws the posterior standard deviation",
 }
+_FACTOR_SCORES = {
+    "term": "name of the random effect with `structure: factor_analytic`",
+    "level": "level of the effect, such as a line",
+    "overall_performance": "mean over the traits of the loading of the first factor, times the score of the level on "
+    "it: where traits are environments, its value in an average one (Smith & Cullis 2018)",
+    "stability": "root mean square, over the traits, of what the other factors add: small where a level follows the "
+    "first factor everywhere; empty with one factor",
+    "score_J": "score on factor J, given the values of the level",
+}
 _OF_TREND = {
     "term": "name of the random effect with `relationship: ar1`",
     "effect": "which effect of it, empty if it has one",
@@ -219,6 +228,7 @@ OUTPUTS = {
     "genotyped.parquet": Output("a genotyped animal, if relationships are from genotypes", _GENOTYPED),
     "relationship_sample.parquet": Output("a pair among some of the genotyped animals", _RELATIONSHIP_SAMPLE),
     "means.csv": Output("a level of an effect in `output.means`, for each trait", _MEANS),
+    "factor_scores.csv": Output("a level of a random effect with factors over traits", _FACTOR_SCORES),
     "field.csv": Output("a plot of a field trial, also one without a record, for each trait", _FIELD),
     "variogram.csv": Output("a displacement of plots of a field trial, for each trait", _VARIOGRAM),
     "predicted_classes.csv": Output("a category of a trait that is not normal, overall and by class", _PREDICTED),

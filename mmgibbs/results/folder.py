@@ -35,6 +35,8 @@ CONTENTS = frozenset(
         "means.csv",
         "means.parquet",
         "means_covariance.npz",
+        "factor_scores.csv",
+        "factor_scores.parquet",
         "field.csv",
         "field.parquet",
         "variogram.csv",

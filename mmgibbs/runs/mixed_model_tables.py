@@ -25,6 +25,7 @@ from mmgibbs.posterior.result import posterior_mean
 from mmgibbs.posterior.summary import LevelDraws, summary_table
 from mmgibbs.results.animals import animals_file
 from mmgibbs.results.decisions import candidates_frame, decision_files, response_frame
+from mmgibbs.results.factor_scores import score_files, scores_frame
 from mmgibbs.results.field import field_files, field_frame
 from mmgibbs.results.marker_draws import marker_draws_file
 from mmgibbs.results.markers import (
@@ -67,12 +68,14 @@ class MixedModelTables:
         ]
         more = self._probability_columns(estimates) if estimates.pev is None else error_columns(estimates.pev)
         solutions = solutions_frame(self.prepared, estimates.moments, means, more)
+        summary = summary_frame(
+            summary_table(parameters.draws, parameters.fixed)
+            if estimates.estimates is None
+            else estimates_table(estimates.estimates, self.assembled)
+        )
+        output = self.analysis.output
         return Tables(
-            summary=summary_frame(
-                summary_table(parameters.draws, parameters.fixed)
-                if estimates.estimates is None
-                else estimates_table(estimates.estimates, self.assembled)
-            ),
+            summary=summary,
             solutions=pl.concat([solutions, *breeding_values, *self._totals(estimates)], how="diagonal"),
             decisions=candidates,
             response=response,
@@ -90,11 +93,8 @@ class MixedModelTables:
             | files_of_genotyped(self.prepared)
             | animals_file(self.prepared.pedigree)
             | decision_files(candidates, response, self.analysis.output.csv, self.analysis.output.escape_formulas)
-            | field_files(
-                field_frame(self.prepared, estimates.moments),
-                self.analysis.output.csv,
-                self.analysis.output.escape_formulas,
-            )
+            | field_files(field_frame(self.prepared, estimates.moments), output.csv, output.escape_formulas)
+            | score_files(scores_frame(summary, solutions), output.csv, output.escape_formulas)
             | means_files(means_of_run, self.analysis.output.escape_formulas)
             | predicted_files(self._predicted(estimates), self.analysis.output.escape_formulas),
         )

@@ -262,6 +262,12 @@ class Result:
         return None if frame is None else ResultFrame(frame)
 
     @cached_property
+    def factor_scores(self) -> pl.DataFrame | None:
+        """Overall performance, stability and scores of levels of terms with factors over traits; None without any."""
+        frame = RunFiles(self.directory, "factor_scores: ").table_if_any("factor_scores.parquet")
+        return None if frame is None else ResultFrame(frame)
+
+    @cached_property
     def field(self) -> pl.DataFrame | None:
         """Trends of the plots of field trials (trial, row, column, mean, sd, residual); None without any."""
         frame = RunFiles(self.directory, "field: ").table_if_any("field.parquet")
