@@ -30,17 +30,19 @@ from mmgibbs.models.covariance import (
     full_block,
 )
 from mmgibbs.models.design import Design
-from mmgibbs.models.labels import component_labels, state_labels
+from mmgibbs.models.labels import component_labels, correlation_label, state_labels
 from mmgibbs.models.markers import Markers
 from mmgibbs.models.response import Categories
 from mmgibbs.models.terms import Term
 from mmgibbs.posterior.parameters import (
+    CorrelationInfo,
     JointMarkerInfo,
     MarkerInfo,
     ObservedInfo,
     ResidualInfo,
     TermInfo,
     ThresholdInfo,
+    residual_correlation_name,
     term_info,
     threshold_name,
 )
@@ -119,7 +121,10 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
     scales = observed_scales(design, infos, levels, residual_diagonals(prepared))
     observed = tuple(ObservedInfo(scale.names, scale.draws) for scale in scales)
     moments = trait_moments(analysis.output.moments, prepared, infos)
-    info = ResidualInfo(design.traits, joined, fixed, residual.classes, unit, thresholds, observed, moments)
+    correlations = _correlation_infos(design)
+    info = ResidualInfo(
+        design.traits, joined, fixed, residual.classes, unit, thresholds, observed, moments, correlations
+    )
     model = MixedModel(
         design,
         tuple(covariances),
@@ -143,6 +148,20 @@ def _implied(spec: Variance, markers: Markers, term: Term) -> Variance:
     order = [markers.joint.traits.index(int(t)) for t in term.component_trait]
     G = markers.left.factor * markers.joint.start[np.ix_(order, order)]
     return spec.model_copy(update={"start": tuple(map(tuple, G.tolist())), "fixed": markers.joint.fixed})
+
+
+def _correlation_infos(design: Design) -> tuple[CorrelationInfo, ...]:
+    """Of the residuals of each group of records that has correlations as parameters."""
+    return tuple(
+        CorrelationInfo(
+            tuple(correlation_label(design, g, name) for name in group.relationship.parameters),
+            tuple(group.relationship.parameter_values.tolist()),
+            group.relationship.parameters_fixed,
+            residual_correlation_name(g),
+        )
+        for g, group in enumerate(design.correlated)
+        if group.relationship.parameters
+    )
 
 
 def marker_infos(design: Design) -> tuple[MarkerInfo | JointMarkerInfo, ...]:

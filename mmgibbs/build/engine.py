@@ -130,6 +130,8 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
         )
     if sampler.is_sampled_reml:
         refuse_sampled_reml(model)
+    if model.design.correlated and sampler.method == "gibbs":
+        _refuse_correlated(sampler, model)
     if refused:
         raise ConfigError(f"sampler: engine {comparison.name} with device {device} cannot be combined with {refused}")
     if comparison.name == "marginal" and structured_term(model) is not None:
@@ -162,6 +164,16 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
         comparison.name, sampler.update, threads, device, fixed, sampler.tolerance, joined, share, size
     )
     return ChosenEngine(choice, kind, comparison.why, comparison.estimates)
+
+
+def _refuse_correlated(sampler: Sampler, model: MixedModel) -> None:
+    """ConfigError where engine marginal, the one that correlated residuals have, cannot sample a model."""
+    obstacle = marginal_obstacle(sampler, model)
+    if obstacle is not None:
+        raise ConfigError(
+            "variances.residual.known: needs engine: marginal with method: gibbs, which cannot be combined with "
+            f"{obstacle}; needed a model without it, or method: reml or blup"
+        )
 
 
 def refuse_sampled_reml(model: MixedModel) -> None:
@@ -218,6 +230,8 @@ def _continued(name: str) -> Compared:
 def _compared(sampler: Sampler, model: MixedModel) -> Compared:
     if sampler.method != "gibbs" or sampler.device == "gpu":
         return _engine_by_size(sampler, model)
+    if model.design.correlated:
+        return Compared("marginal", "auto: residuals are correlated (variances.residual.known)", {})
     correlated = _estimated_relationships(model)
     if correlated:
         return Compared("serial", f"auto: correlations are estimated ({correlated})", {})

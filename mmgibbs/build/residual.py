@@ -14,7 +14,12 @@ import numpy as np
 from mmgibbs.build.priors import covariance_model, make_prior, unit_traits
 from mmgibbs.config.variances import ResidualVariance, Variance
 from mmgibbs.errors import ConfigError, ModelError
-from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, check_posterior_exists
+from mmgibbs.models.covariance import (
+    CovarianceModel,
+    blocks_recorded_together,
+    check_posterior_exists,
+    diagonal_blocks,
+)
 from mmgibbs.models.design import Design
 from mmgibbs.models.residual import ResidualModel
 from mmgibbs.models.response import Categories
@@ -32,6 +37,8 @@ def residual_model(
 
     sampled: False where no posterior is asked for (REML).
     """
+    if spec.known is not None:
+        return _known_residual_model(design), []
     classes, matrices, notes = design.residual_classes, [], []
     observed = design.patterns[design.pattern]
     for c, name in enumerate(classes or ("",)):
@@ -55,6 +62,16 @@ def residual_model(
             )
         matrices.append(matrix)
     return ResidualModel(tuple(matrices), classes), notes
+
+
+def _known_residual_model(design: Design) -> ResidualModel:
+    """Variances that are the mean ones of the given covariance matrices; all are fixed."""
+    start = np.eye(design.n_traits)
+    for group in design.correlated:
+        assert group.variance is not None, "it is known"
+        start[group.trait, group.trait] = group.variance
+    blocks = diagonal_blocks(design.n_traits)
+    return ResidualModel((CovarianceModel(start, True, blocks, name="residual"),))
 
 
 def reference_class(design: Design, trait: int) -> int:

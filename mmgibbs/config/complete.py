@@ -86,7 +86,7 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
         candidates = decisions.candidates.model_copy(update={"file": absolute(decisions.candidates.file, folder)})
         decisions = decisions.model_copy(update={"candidates": candidates})
     problems.refuse()  # sizes are known only where all names are
-    variances = _complete_variances(analysis, model, problems)
+    variances = _complete_variances(analysis, model, folder, problems)
     problems.refuse()
     parts = {
         "data": data,
@@ -353,7 +353,7 @@ def _check_means(analysis: Analysis, model: Model, problems: Problems) -> None:
 # ------------------------------------------------------------------------------------------------ covariance matrices
 
 
-def _complete_variances(analysis: Analysis, model: Model, problems: Problems) -> Variances:
+def _complete_variances(analysis: Analysis, model: Model, folder: Path, problems: Problems) -> Variances:
     variances = analysis.variances
     if model.plugin is not None:
         for term in ("residual", *variances.terms):
@@ -381,7 +381,8 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
     def finish(place: tuple[str, ...], variance: OfVariance, labels: tuple[str, ...]) -> OfVariance:
         fixed = variance.fixed or why is not None
         by_class = isinstance(variance, ResidualVariance) and variance.classes
-        if fixed and variance.start is None and not by_class:
+        is_known = isinstance(variance, ResidualVariance) and variance.known is not None
+        if fixed and variance.start is None and not by_class and not is_known:
             problems.add((*place, "start"), f"missing, needed {_size(labels)} for {why or 'fixed: true'}")
         start, prior = variance.start, variance.prior
         for key, message in structure_problems(variance, labels, of_residuals=place == ("variances", "residual")):
@@ -406,6 +407,7 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
         for term, random in model.random.items()
     }
     of_all = with_proper_classes(analysis, with_unit_start(analysis, variances.residual))
+    of_all = _with_correlations(analysis, of_all, folder, problems)
     residual = finish(("variances", "residual"), of_all, component_names(analysis.traits))
     check_unit_residuals(analysis, residual, problems)
     classes = {}
@@ -414,14 +416,66 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
         finished = finish(place, given, component_names(analysis.traits))
         classes[name] = section.model_copy(update={key: getattr(finished, key) for key in ("start", "fixed", "prior")})
     residual = residual.model_copy(update={"classes": classes})
+    _refuse_sweeps(analysis, residual, problems)
     matrices: list[Variance | ResidualClass] = [residual, *classes.values(), *terms.values()]
-    is_free = any(random.relationship.has_free_parameters for random in model.random.values())
+    of_terms = [random.relationship for random in model.random.values()]
+    is_free = any(relationship.has_free_parameters for relationship in (*of_terms, *residual.relationships))
     mode = "fixed" if all(v.fixed for v in matrices) and not is_free else "sample"
     if all(v.fixed for v in matrices) and analysis.sampler.method == "reml":
         problems.add(
             ("sampler", "method"), "found reml, but every variance is fixed; needed blup, or variances to estimate"
         )
     return variances.model_copy(update={"mode": mode, "terms": terms, "residual": residual})
+
+
+def _with_correlations(
+    analysis: Analysis, residual: ResidualVariance, folder: Path, problems: Problems
+) -> ResidualVariance:
+    """The residuals with correlations that are held where nothing is estimated, and absolute paths."""
+    place, update = ("variances", "residual"), dict[str, object]()
+
+    def complete_kind(kind: AnyRelationship | None, place: tuple[str, ...]) -> AnyRelationship | None:
+        if kind is None or kind.name == "identity":
+            return kind
+        if kind.name != "ar1":
+            problems.add(
+                (*place, "relationship"),
+                f"expected ar1 for residuals, got {kind.name}, whose relationships are those of a random effect",
+            )
+        return _with_known_parameters(kind, analysis, place, problems)
+
+    update["relationship"] = complete_kind(residual.relationship, place)
+    update["classes"] = {
+        name: section
+        if "relationship" not in section.model_fields_set
+        else section.model_copy(update={"relationship": complete_kind(section.relationship, (*place, "classes", name))})
+        for name, section in residual.classes.items()
+    }
+    if residual.known is not None:
+        update |= {"known": residual.known.with_paths(lambda path: absolute(path, folder)), "fixed": True}
+    return residual.model_copy(update=update)
+
+
+def _refuse_sweeps(analysis: Analysis, residual: ResidualVariance, problems: Problems) -> None:
+    """Sweeps draw records one by one, which correlated residuals do not allow."""
+    sampler, place = analysis.sampler, ("variances", "residual")
+    if residual.relationships and sampler.method == "gibbs":
+        problems.add(
+            (*place, "relationship"),
+            "cannot be combined with sampler.method: gibbs; needed method: reml or blup, or the same relationship in a "
+            "random effect, beside which the residual is a nugget",
+        )
+    if residual.known is not None and sampler.method == "gibbs" and sampler.engine not in ("auto", "marginal"):
+        problems.add(
+            (*place, "known"),
+            f"cannot be combined with sampler.engine: {sampler.engine}; needed auto or marginal, or sampler.method: "
+            "reml or blup",
+        )
+    if (residual.relationships or residual.known is not None) and sampler.method != "gibbs" and sampler.engine == "pcg":
+        problems.add(
+            ("sampler", "engine"),
+            "found pcg, which cannot be combined with correlated residuals (variances.residual); needed auto",
+        )
 
 
 def structure_problems(

@@ -380,6 +380,11 @@ def read_path(value: object) -> object:
         raise wrong(f"found {show(value)}, but there is no such home directory") from None
 
 
+def is_path_or_list(value: object) -> bool:
+    """A path, or a list of paths: no mapping."""
+    return isinstance(value, (str, Path, list, tuple))
+
+
 def read_table(value: object) -> object:
     """The path of a table, or (from Python) a data frame: see frames.py."""
     if isinstance(value, str):

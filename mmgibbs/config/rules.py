@@ -91,6 +91,21 @@ def _implied_by(s: Any, priors: tuple[str, ...]) -> bool:
     return s.variance_left == "implied" and s.single_step != "none" and s.prior in priors
 
 
+def _is_set_beside_known(key: str) -> Callable[[Any], bool]:
+    return lambda s: s.variances.residual.known is not None and key in s.variances.residual.model_fields_set
+
+
+def _is_beside_correlated_residuals(key: str, is_so: Callable[[Any], object]) -> Callable[[Any], bool]:
+    """Residuals are correlated by this key, and something holds of the analysis."""
+
+    def check(s: Any) -> bool:
+        residual = s.variances.residual
+        is_correlated = residual.known is not None if key == "known" else bool(residual.relationships)
+        return is_correlated and bool(is_so(s))
+
+    return check
+
+
 _ONE_THREAD = (
     "found {s.threads}, which cannot be combined with engine: {s.engine}, which runs on one thread; needed 1 or auto, "
     "or engine: structured or hybrid"
@@ -275,6 +290,16 @@ OF_VARIANCES = (
          lambda s: s.sampler.method == "blup" and s.variances.is_to_be_sampled,
          "found sample, which cannot be combined with sampler.method: blup, which solves at given variances; needed "
          "fixed"),
+    *(Rule(f"variances.residual.{key}", _is_set_beside_known(key),
+           "cannot be combined with known, which is the covariance matrix of the residuals")
+      for key in ("start", "fixed", "prior", "structure", "by", "classes", "relationship")),
+    *(Rule(f"variances.residual.{key}", _is_beside_correlated_residuals(key, is_so), f"cannot be combined with {what}")
+      for key in ("known", "relationship")
+      for what, is_so in (
+          ("data.weights: weights are for independent residuals", lambda s: s.data.weights is not None),
+          ("traits that are not normal", lambda s: any(trait.type != "normal" for trait in s.traits)),
+          ("model.markers", lambda s: s.model.markers),
+      )),
     Rule("variances.residual.classes", lambda s: s.variances.residual.classes and s.variances.residual.by is None,
          "found classes without by, needed by: COLUMN of the phenotypes"),
 )

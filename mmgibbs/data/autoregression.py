@@ -51,12 +51,15 @@ class Places:
 
 
 def build_autoregression(
-    phenotypes: Phenotypes, term: str, spec: Autoregression, is_met: Sequence[np.ndarray]
+    phenotypes: Phenotypes, place: str, spec: Autoregression, is_met: Sequence[np.ndarray]
 ) -> Places:
-    """Find the levels of each effect; is_met: (n,) per effect, whether a record has one."""
-    path, needed = f"model.random.{term}.relationship", np.logical_or.reduce(list(is_met))
+    """Find the levels of each effect; is_met: (n,) per effect, whether a record has one.
+
+    place: what is autoregressive, as a path of the YAML: 'model.random.TERM' or 'variances.residual'.
+    """
+    path, needed = f"{place}.relationship", np.logical_or.reduce(list(is_met))
     if not needed.any():
-        raise DataError(f"{phenotypes.name}: found no record with a level of model.random.{term}; needed some")
+        raise DataError(f"{phenotypes.name}: found no record with a level of {place}; needed some")
     group, names = np.zeros(len(phenotypes), np.int64), pl.Series("id", [""])
     if spec.within is not None:
         text = phenotypes.text(spec.within, f"{path}.within")

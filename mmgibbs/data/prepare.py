@@ -13,6 +13,7 @@ import polars as pl
 
 from mmgibbs.config import Analysis
 from mmgibbs.data.animal_ids import name_keys
+from mmgibbs.data.correlated_residuals import correlated_residuals
 from mmgibbs.data.covariate_codes import warn_of_codes
 from mmgibbs.data.covariates import Basis
 from mmgibbs.data.doubles import warn_of_doubles
@@ -154,6 +155,7 @@ def prepare(
     n_patterns, classes, pattern_class = len(patterns), residual_classes(analysis, records), None
     if classes is not None:
         pattern, patterns, pattern_class = fold_classes(pattern, patterns, classes[1], len(classes[0]))
+    correlated, of_correlated = correlated_residuals(analysis, records, classes)
     y, responses = records.y.copy(), {r.trait: r for r in records.responses}
     for term, component, value in fixed.offsets:
         trait = int(terms[term].component_trait[component])
@@ -163,7 +165,7 @@ def prepare(
     design = Design(
         tuple(names), y, pattern, patterns, records.weight, terms, fixed.rescale, fixed.shifts, fixed.offsets,
         fixed.base, notes, () if classes is None else classes[0], pattern_class, tuple(responses.values()),
-        tuple(markers),
+        tuple(markers), correlated,
     )  # fmt: skip
     labels = tuple(fixed_labels) + tuple(label for _, label in built)
     counts = _counts(analysis, records, kin, design, ungenotyped) | {"missing_patterns": n_patterns}
@@ -174,7 +176,7 @@ def prepare(
         counts["genotypes"] = genotypes.counts
     if builder.ranges:
         counts["legendre_ranges"] = builder.ranges
-    warnings = (*phenotypes.warnings, *of_reading, *of_records)
+    warnings = (*phenotypes.warnings, *of_reading, *of_records, *of_correlated)
     warnings += warn_of_repeated_records(analysis, terms, records.observed)
     if kin is not None:
         warnings += tuple(name_keys(warning) for warning in kin.pedigree.warnings)
@@ -204,6 +206,7 @@ def _columns(analysis: Analysis) -> list[str]:
     weights = [analysis.data.weights] if analysis.data.weights is not None else []
     by = analysis.variances.residual.by
     weights += [by] if by is not None else []
+    weights += analysis.variances.residual.correlation_columns
     traits = [column for trait in analysis.traits for column, _ in response_columns(trait)]
     where = [column for trait in analysis.traits for column in trait.where]
     markers = [m.level for m in analysis.model.markers.values()]

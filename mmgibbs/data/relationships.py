@@ -159,7 +159,7 @@ def _build_autoregression(builder: RandomTerms, name: str, spec: Relationship, c
     assert isinstance(spec, Autoregression)
     levels = [builder.texts(column).is_not_null().to_numpy() for column in columns]
     traits = [e.traits for e in builder.analysis.model.random[name].effects.values()]
-    found = build_autoregression(builder.phenotypes, name, spec, levels)
+    found = build_autoregression(builder.phenotypes, f"model.random.{name}", spec, levels)
     builder.warnings += found.find_repeated(builder.phenotypes, name, builder.observed_traits(traits))
     labels = LevelLabels(found.ids, np.arange(len(found.ids)), plots=found.plots)
     return Read(found.relationship, labels, found.levels)

@@ -22,6 +22,13 @@ class Place(NamedTuple):
     column: int
 
 
+class Source(NamedTuple):
+    """Whose parameter it is: of the relationship of a random term, or of a group of records (`Design.correlated`)."""
+
+    term: int | None
+    group: int | None = None
+
+
 class LikelihoodPoint(Protocol):
     """The likelihood at one psi; what derivatives need is computed when it is asked for."""
 

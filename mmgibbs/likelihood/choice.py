@@ -8,6 +8,7 @@ import numpy as np
 
 from mmgibbs.likelihood.base import Likelihood
 from mmgibbs.likelihood.coefficients import Blocks
+from mmgibbs.likelihood.correlated import CorrelatedLikelihood
 from mmgibbs.likelihood.restricted import OPERATIONS_OF_POINT, RestrictedLikelihood
 from mmgibbs.likelihood.spectral import OneRelationship, SpectralLikelihood, one_relationship
 from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
@@ -24,6 +25,10 @@ def restricted_likelihood(
 
     DeviceError where it does not fit into memory.
     """
+    if design.correlated:
+        correlated = CorrelatedLikelihood(design, of_terms)
+        _refuse_too_large(correlated.bytes, design.n_equations, correlated.symbolic.nonzeros)
+        return correlated
     has_parameters = any(term.relationship.has_free_parameters for term in design.terms)  # K changes
     known = None if has_parameters else _drop_too_large(one_relationship(design))
     if known is not None and known.operations < POINTS * OPERATIONS_OF_POINT * _least_operations(design):
@@ -35,11 +40,12 @@ def restricted_likelihood(
         spectral = _make_spectral(known)
         if spectral is not None:
             return spectral
-    nonzeros = sparse.coefficients.symbolic.nonzeros
-    refuse_beyond_free(
-        sparse.bytes, f"a sparse factor of {design.n_equations:,} equations ({nonzeros:,} elements)", SOLUTION
-    )
+    _refuse_too_large(sparse.bytes, design.n_equations, sparse.coefficients.symbolic.nonzeros)
     return sparse
+
+
+def _refuse_too_large(n_bytes: int, equations: int, nonzeros: int) -> None:
+    refuse_beyond_free(n_bytes, f"a sparse factor of {equations:,} equations ({nonzeros:,} elements)", SOLUTION)
 
 
 def _least_operations(design: Design) -> float:

@@ -13,15 +13,17 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy
+from scipy.sparse import csr_array
 
 from mmgibbs.cholesky.columns import analyse_columns
 from mmgibbs.cholesky.elimination import Elimination, eliminate
 from mmgibbs.cholesky.factor import Factor, NotPositiveDefiniteError, analyse, factorise, factorise_matrix
 from mmgibbs.cholesky.symbolic import SymbolicFactor
-from mmgibbs.equations.base import precisions
+from mmgibbs.equations.base import layout, precisions
 from mmgibbs.equations.explicit.csr import ExplicitEquations, explicit_equations
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock
 from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.incidence import Incidence
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.models.covariance import full_block
 from mmgibbs.models.design import Design
@@ -67,7 +69,7 @@ class Coefficients:
             with blas_threads(1):
                 return factorise(self.symbolic, values)
         except NotPositiveDefiniteError as error:
-            raise _refuse(equation_name(self.design, error.equation)) from None
+            raise refuse_equation(equation_name(self.design, error.equation)) from None
 
     def selected_inverse(self, factor: Factor) -> np.ndarray:
         """(elements,) C^-1 where its factor has elements, the same bits on every machine."""
@@ -112,10 +114,34 @@ def coefficients(
     explicit = explicit_equations(design)
     used = _used(explicit, of_terms, of_residuals)
     pattern = _find_pattern(explicit, used)
+    for products in correlated_products(design):
+        pattern = fill_ones(csr_array(pattern.astype(float) + fill_ones(products)), bool)
     first = None if order is None else order(explicit, pattern)
     symbolic: SymbolicFactor = analyse_columns(eliminate(pattern, first)) if columns_alone else analyse(pattern, first)
     indices = {pair: symbolic.locate(*numbers) for pair, (numbers, _in_force) in used.items()}
     return Coefficients(explicit, symbolic, indices)
+
+
+def correlated_products(design: Design) -> list[csr_array]:
+    """W'K^-1 W between the equations in force, of each group of correlated records with one in every cell."""
+    if not design.correlated:
+        return []
+    W = Incidence(design).matrix[:, np.flatnonzero(layout(design).active)]
+    products = []
+    for group in design.correlated:
+        of_cells = W[(group.records * design.n_traits + group.trait)[np.argsort(group.cells)]]
+        indptr, indices, values = group.relationship.inverse_csr()
+        K = csr_array((values, indices, indptr), shape=(group.relationship.n_levels,) * 2)
+        products.append(csr_array(of_cells.T @ (K @ of_cells)))
+    return products
+
+
+def fill_ones(matrix: csr_array, dtype: type = float) -> csr_array:
+    """1 where a matrix has an element other than 0, sorted in each row."""
+    nonzero = csr_array(matrix, copy=True)
+    nonzero.eliminate_zeros()
+    nonzero.sort_indices()
+    return csr_array((np.ones(nonzero.nnz, dtype), nonzero.indices, nonzero.indptr), shape=nonzero.shape)
 
 
 def joined_coefficients(design: Design, G: Sequence[np.ndarray | None], order: Order | None = None) -> Coefficients:
@@ -154,10 +180,11 @@ def factorise_inverse(relationship: scipy.sparse.csr_array) -> Factor:
         with blas_threads(1):
             return factorise_matrix(relationship)
     except NotPositiveDefiniteError as error:
-        raise _refuse(f"equation {error.equation}") from None
+        raise refuse_equation(f"equation {error.equation}") from None
 
 
-def _refuse(equation: str) -> ModelError:
+def refuse_equation(equation: str) -> ModelError:
+    """The error for equations that are not positive definite; equation: the first at which it shows, in words."""
     return ModelError(
         f"the mixed-model equations are not positive definite, first at {equation}: the variances differ too much, or "
         "effects cannot be separated; needed other variances or fewer effects"

@@ -11,7 +11,10 @@ from mmgibbs.models.design import Design
 
 
 class Incidence:
-    """W of a design: y = W theta + e, records and levels in model order."""
+    """W of a design: y = W theta + e, records and levels in model order.
+
+    matrix: (n T, places), a row for each trait of each record.
+    """
 
     def __init__(self, design: Design):
         sizes = [t.n_levels * t.n_components for t in design.terms]
@@ -21,13 +24,13 @@ class Incidence:
         order = np.argsort(rows, kind="stable")  # effects stay in their order, and sums their bits
         ends = np.cumsum(np.bincount(rows, minlength=design.y.size))
         shape = (design.y.size, sum(sizes))
-        self._W = scipy.sparse.csr_array((values[order], columns[order], np.append(0, ends)), shape=shape)
-        self._transposed = scipy.sparse.csr_array(self._W.T)
+        self.matrix = scipy.sparse.csr_array((values[order], columns[order], np.append(0, ends)), shape=shape)
+        self._transposed = scipy.sparse.csr_array(self.matrix.T)
 
     def fit(self, thetas: Sequence[np.ndarray]) -> np.ndarray:
         """(n, T, m) W Theta; thetas: (q, k, m) per term."""
         m = thetas[0].shape[2]
-        return (self._W @ np.concatenate([theta.reshape(-1, m) for theta in thetas])).reshape(*self.shape, m)
+        return (self.matrix @ np.concatenate([theta.reshape(-1, m) for theta in thetas])).reshape(*self.shape, m)
 
     def accumulate(self, u: np.ndarray) -> np.ndarray:
         """(places, m) W'u; u (n, T, m)."""

@@ -10,13 +10,17 @@ New variances are then one pass over the lists. The same lists turned over give 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import coo_array, csr_array, tril
 
-from mmgibbs.likelihood.coefficients import Coefficients
+from mmgibbs.likelihood.coefficients import Coefficients, correlated_products
+from mmgibbs.likelihood.incidence import Incidence
 from mmgibbs.likelihood.matrices import CovarianceMatrices
 from mmgibbs.models.design import Design
+from mmgibbs.models.residual import CorrelatedRecords
 from mmgibbs.models.terms import Effect
 
 
@@ -57,7 +61,7 @@ def _gather(contributions: Iterator[Contributions], size: int) -> Lists:
 
 def list_C(known: Coefficients, at: CovarianceMatrices) -> Lists:
     """C by its places in the factor."""
-    return _gather(_contribute_blocks(known, at), at.size)
+    return _gather(chain(_contribute_blocks(known, at), _contribute_correlated(known, at)), at.size)
 
 
 def _contribute_blocks(known: Coefficients, at: CovarianceMatrices) -> Iterator[Contributions]:
@@ -72,10 +76,27 @@ def _contribute_blocks(known: Coefficients, at: CovarianceMatrices) -> Iterator[
             coefficient, number = at.locate_inverse_G(design.terms[row.term], row.term, row.component, column.component)
             met = places >= 0
             yield places[met], np.full(met.sum(), coefficient), number * unit.kappa[met]
+        if design.correlated:
+            continue
         of_record = places[unit.position]
         met = of_record >= 0
         coefficients = at.locate_inverse_R(unit.pattern, row.trait, column.trait)
         yield of_record[met], coefficients[met], unit.sums[row.covariate, column.covariate][met]
+
+
+def _contribute_correlated(known: Coefficients, at: CovarianceMatrices) -> Iterator[Contributions]:
+    """W'K^-1 W of each group of correlated records, times 1 / R_tt."""
+    design = known.design
+    for group, products in zip(design.correlated, correlated_products(design), strict=True):
+        below = coo_array(tril(products))
+        places = known.symbolic.locate(below.row, below.col)
+        yield places, np.full(places.size, _locate_variance(at, group)), below.data
+
+
+def _locate_variance(at: CovarianceMatrices, group: CorrelatedRecords) -> int:
+    """The coefficient 1 / R_tt of a group of correlated records."""
+    pattern = at.design.pattern[group.records[:1]]
+    return int(at.locate_inverse_R(pattern, group.trait, group.trait)[0])
 
 
 def _lower(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
@@ -85,11 +106,35 @@ def _lower(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
 
 def list_right_hand_side(known: Coefficients, at: CovarianceMatrices, y: np.ndarray) -> Lists:
     """W' R^-1 y by places of equations in the factor; y (n, T), 0 where not observed."""
+    if known.design.correlated:
+        return _gather(_contribute_correlated_records(known, at, y), at.size)
     contributions = (
         (place, coefficient, factor * y[record, u])
         for place, coefficient, record, u, factor in _contribute_records(known, at)
     )
     return _gather(contributions, at.size)
+
+
+def _contribute_correlated_records(
+    known: Coefficients, at: CovarianceMatrices, y: np.ndarray
+) -> Iterator[Contributions]:
+    """W'K^-1 y of each group of correlated records, times 1 / R_tt."""
+    design = known.design
+    W, active = Incidence(design), known.explicit.layout.active
+    for group in design.correlated:
+        weighted = np.zeros((*y.shape, 1))
+        weighted[group.records, group.trait, 0] = _weigh(group, y)
+        sums = W.accumulate(weighted)[active, 0]
+        yield known.symbolic.step, np.full(sums.size, _locate_variance(at, group)), sums
+
+
+def _weigh(group: CorrelatedRecords, y: np.ndarray) -> np.ndarray:
+    """(r,) K^-1 y of a group with a record in every cell."""
+    indptr, indices, values = group.relationship.inverse_csr()
+    K = csr_array((values, indices, indptr), shape=(group.relationship.n_levels,) * 2)
+    of_cells = np.zeros(group.relationship.n_levels)
+    of_cells[group.cells] = y[group.records, group.trait]
+    return (K @ of_cells)[group.cells]
 
 
 def list_records(known: Coefficients, at: CovarianceMatrices, position: np.ndarray) -> tuple[Lists, RecordLists]:
@@ -128,7 +173,14 @@ def _contribute_records(known: Coefficients, at: CovarianceMatrices) -> Iterator
 
 
 def square_records(design: Design, y: np.ndarray) -> np.ndarray:
-    """(patterns, T, T) sum of w_r y_r y_r' of each missing pattern, so that y'R^-1 y = sum_p tr(R_p^-1 Y_p)."""
+    """(patterns, T, T) sum of w_r y_r y_r' of each missing pattern, so that y'R^-1 y = sum_p tr(R_p^-1 Y_p); y'K^-1 y
+    where records are correlated."""
+    if design.correlated:
+        out = np.zeros((len(design.patterns), design.n_traits, design.n_traits))
+        for group in design.correlated:
+            t = group.trait
+            out[design.pattern[group.records[0]], t, t] += y[group.records, t] @ _weigh(group, y)
+        return out
     return np.array(
         [(y[m] * design.weight[m, None]).T @ y[m] for m in map(design.pattern.__eq__, range(len(design.patterns)))]
     )

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 from scipy.sparse import csr_array
 
+from mmgibbs.likelihood.base import Source
 from mmgibbs.likelihood.coefficients import factorise_inverse
 from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
 
@@ -19,7 +20,7 @@ class RenewableRelationship:
     """K of one random term. A point that was made at other parameters must not be asked for derivatives any more."""
 
     def __init__(self, likelihood: RestrictedLikelihood, term: int):
-        self.likelihood, self.term = likelihood, term
+        self.likelihood, self.term, self.source = likelihood, term, Source(term)
         self.relationship = likelihood.design.terms[term].relationship
         self.parameters = self.relationship.parameter_values
         self.n_components = likelihood.design.terms[term].n_components

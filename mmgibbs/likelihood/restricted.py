@@ -61,11 +61,7 @@ class RestrictedLikelihood(Likelihood):
         return factorise_inverse(csr_array(self.inverses[i][:levels][:, :levels])).log_determinant
 
     def _mean_unknown_diagonal(self, i: int) -> float:
-        n = self.design.terms[i].n_without_fixed_groups
-        levels = np.unique(np.linspace(0, n - 1, LEVELS_LOOKED_AT).astype(int))
-        columns, place = np.zeros((n, levels.size)), np.arange(levels.size)
-        columns[levels, place] = 1.0
-        return float(np.mean(factorise_inverse(csr_array(self.inverses[i][:n][:, :n])).solve(columns)[levels, place]))
+        return mean_diagonal_of_inverse(self.inverses[i], self.design.terms[i].n_without_fixed_groups)
 
     @property
     def description(self) -> str:
@@ -194,6 +190,14 @@ class Point:
         units = [theta @ Ginv for theta, Ginv in zip(self.solutions, self.Ginv, strict=True)]
         residuals = working_residuals(places, weighted, design.class_of_pattern[design.pattern])
         return residuals + self.likelihood.incidence.fit(working_effects(places, units))
+
+
+def mean_diagonal_of_inverse(relationship: csr_array, n: int) -> float:
+    """Mean of some diagonal elements of K, known by its inverse, of the first n levels."""
+    levels = np.unique(np.linspace(0, n - 1, LEVELS_LOOKED_AT).astype(int))
+    columns, place = np.zeros((n, levels.size)), np.arange(levels.size)
+    columns[levels, place] = 1.0
+    return float(np.mean(factorise_inverse(csr_array(relationship[:n][:, :n])).solve(columns)[levels, place]))
 
 
 def _as_csr(design: Design, i: int) -> csr_array:

@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from mmgibbs.models.markers import Markers
+from mmgibbs.models.residual import CorrelatedRecords
 from mmgibbs.models.response import Response
 from mmgibbs.models.terms import Term
 from pedigree.kernels import kernel
@@ -76,6 +77,7 @@ class Design:
     pattern_class: np.ndarray | None = None  # (n_patterns,) int64 class of each row of `patterns`; None: one for all
     responses: tuple[Response, ...] = ()  # how traits are observed that are not normal; y then holds where they start
     markers: tuple[Markers, ...] = ()  # terms of SNP effects
+    correlated: tuple[CorrelatedRecords, ...] = ()  # all records, where residuals of several are correlated; else none
 
     @property
     def n_records(self) -> int:

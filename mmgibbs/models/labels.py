@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from mmgibbs.models.design import Design
     from mmgibbs.models.markers import JointPriorSpec
     from mmgibbs.models.terms import Effect, Term
 
@@ -94,3 +95,11 @@ def numbered(effect: Effect) -> list[str]:
     if effect.covariates is None:
         return [effect.name]
     return [f"{effect.name}.{j}" for j in range(effect.n_regressors)]
+
+
+def correlation_label(design: Design, group: int, name: str) -> str:
+    """Name of a correlation of residuals of a group of records: 'residual.rho[row]', 'residual.rho[yield:row|S1]'."""
+    records = design.correlated[group]
+    trait = f"{design.traits[records.trait]}:" if design.n_traits > 1 else ""
+    residual_class = f"|{design.residual_classes[records.residual_class]}" if design.residual_classes else ""
+    return f"residual.rho[{trait}{name}{residual_class}]"

@@ -9,6 +9,9 @@ residuals (engines/augment.py) and in the step that draws R (sampler/covariances
     R_c | . ~ IW(nu_c + n_c, S_c + sum of w_r e_r e_r' over its own n_c records)
 
 Foulley & Quaas (1995) write of models of this kind.
+
+Residuals of different records are independent unless a design has `correlated` records, with which every record has
+one trait: R is then block-diagonal with a block R_tt K of each trait and class (likelihood/correlated.py).
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.relationships.base import Relationship
 
 Blocks = Sequence[tuple[int, ...]]  # a partition of the traits
 
@@ -29,6 +33,21 @@ class ClassBlocks(NamedTuple):
 
     of_class: tuple[Blocks, ...]  # traits that may covary
     class_of_pattern: np.ndarray  # (patterns,) int64
+
+
+@dataclass(frozen=True)
+class CorrelatedRecords:
+    """Records of one trait and class whose residuals are correlated, e ~ N(0, R_tt K).
+
+    The levels of K are *cells*, such as the plots of a field: each has one of the records, or none.
+    """
+
+    trait: int
+    residual_class: int
+    relationship: Relationship
+    records: np.ndarray  # (r,) int64
+    cells: np.ndarray  # (r,) int64, each once
+    variance: float | None = None  # R_tt where the covariance matrix is given, as that of adjusted means
 
 
 @dataclass(frozen=True)

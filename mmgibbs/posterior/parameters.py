@@ -5,6 +5,7 @@ no name):
 
     TERM.var[a]          TERM.cov[a,b]          residual.var[trait]    residual.cov[trait,trait]
     TERM.rho[row]        TERM.rho[column]       TERM.rho[time]         correlations of neighbours (relationship: ar1)
+    residual.rho[row]    residual.rho[trait:row]                       of residuals; [trait:row] of several traits
     h2[trait]            TERM.corr[a,b]         residual.corr[trait,trait]
     ratio[TERM:trait]    ratio[TERM.effect:trait] where TERM has several effects
     threshold[trait:low|high]    incidence[trait:category]    h2_observed[trait:category]    (observed_scale.py)
@@ -72,6 +73,11 @@ def structure_name(term: int) -> str:
 def relationship_name(term: int) -> str:
     """What the draws (..., P) of the parameters of the relationship of a random term are called."""
     return f"rho.{term}"
+
+
+def residual_correlation_name(group: int) -> str:
+    """What the values (..., P) of the correlations of residuals of a group of records are called."""
+    return f"rho.residual.{group}"
 
 
 def marker_name(term: str, what: str) -> str:
@@ -235,6 +241,22 @@ def _correlation_or_0(G: np.ndarray, a: int, b: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
+class CorrelationInfo:
+    """What is reported of the correlations of residuals of one group of records (`Design.correlated`)."""
+
+    names: tuple[str, ...]  # (P,) 'residual.rho[row]'
+    values: tuple[float, ...]  # (P,) where they begin, or are held
+    fixed: bool
+    draws: str  # what values (..., P) that were estimated are called
+
+    def named(self, R: np.ndarray, matrices: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """(chains, draws) of each; those that were not estimated are held."""
+        held = np.broadcast_to(np.array(self.values), (*R.shape[:2], len(self.values)))
+        values = matrices.get(self.draws, held)
+        return {name: values[..., p] for p, name in enumerate(self.names)}
+
+
+@dataclass(frozen=True)
 class ResidualInfo:
     """What the names and ratios need to know of the residuals: of all records, or class by class."""
 
@@ -246,6 +268,7 @@ class ResidualInfo:
     thresholds: tuple[ThresholdInfo, ...] = ()  # of the ordinal traits
     observed: tuple[ObservedInfo, ...] = ()  # of traits in categories and counts
     moments: tuple[TraitMoments, ...] = ()  # traits whose mean and fixed effects are reported
+    correlations: tuple[CorrelationInfo, ...] = ()  # of residuals
 
     def matrices(self, R: np.ndarray) -> list[tuple[str, TermInfo, np.ndarray]]:
         """(ending of its names, info, draws (..., T, T)) per class."""
@@ -323,6 +346,10 @@ def named_parameters(
         of_relationship = _parameters_of_relationship(info, G, matrices)
         draws.update(of_relationship)
         fixed.update(of_relationship if info.parameters_fixed else ())
+    for correlations in residual.correlations:
+        named = correlations.named(matrices[RESIDUAL], matrices)
+        draws.update(named)
+        fixed.update(named if correlations.fixed else ())
     for of_markers in markers:
         draws.update(of_markers.named(matrices))
     of_traits = [m for m in markers if isinstance(m, MarkerInfo)]
@@ -345,7 +372,8 @@ def named_parameters(
         draws.update(share.ratios)
         if share.ending and share.fixed:
             fixed.update((*share.heritability, *share.ratios))
-    if all(info.fixed and info.parameters_fixed for _, info, _ in every) and not markers:
+    all_fixed = all(info.fixed and info.parameters_fixed for _, info, _ in every)
+    if all_fixed and all(correlations.fixed for correlations in residual.correlations) and not markers:
         fixed.update(draws)
     for (ending, _, _), unit in zip(residuals, residual.unit, strict=True):
         fixed.update(f"residual.var[{residual.traits[t]}{ending}]" for t in unit)

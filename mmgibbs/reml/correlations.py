@@ -12,18 +12,21 @@ no slope in rho where the variance of the term is 0; other starts are tried then
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from mmgibbs.errors import ModelError
-from mmgibbs.likelihood.base import Likelihood, LikelihoodPoint
+from mmgibbs.likelihood.base import Likelihood, LikelihoodPoint, Source
+from mmgibbs.likelihood.correlated import CorrelatedLikelihood, CorrelatedPoint, RenewableResidual
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.renewable import RenewableRelationship
 from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
 from mmgibbs.models.design import Design
+from mmgibbs.models.labels import correlation_label
 from mmgibbs.models.terms import Related
 from mmgibbs.reml.boundary import stays_inside
 from mmgibbs.reml.elements import Elements
@@ -51,7 +54,7 @@ class CorrelationsWatch(Protocol):
 class CorrelationEstimates:
     """Parameters of relationships, and how their errors add to those of the variances."""
 
-    terms: tuple[int, ...]  # (P,) random term of each
+    sources: tuple[Source, ...]  # (P,) of each
     names: tuple[str, ...]  # (P,)
     values: np.ndarray  # (P,)
     covariance: np.ndarray  # (P, P); NaN of what is at a bound, and of what the data do not determine
@@ -64,16 +67,61 @@ class CorrelationEstimates:
 
     def renew(self, design: Design) -> Design:
         """The design with the relationships at these values."""
-        terms = list(design.terms)
-        for i in dict.fromkeys(self.terms):
-            values = self.values[[t == i for t in self.terms]]
-            terms[i] = replace(terms[i], prior=Related(terms[i].relationship.renewed(values)))
-        return replace(design, terms=tuple(terms))
+        terms, correlated = list(design.terms), list(design.correlated)
+        for source, values in self.by_source().items():
+            if source.term is not None:
+                term = terms[source.term]
+                terms[source.term] = replace(term, prior=Related(term.relationship.renewed(values)))
+            elif source.group is not None:
+                group = correlated[source.group]
+                correlated[source.group] = replace(group, relationship=group.relationship.renewed(values))
+        return replace(design, terms=tuple(terms), correlated=tuple(correlated))
+
+    def by_source(self) -> dict[Source, np.ndarray]:
+        """The values of each relationship."""
+        return {
+            source: self.values[[other == source for other in self.sources]] for source in dict.fromkeys(self.sources)
+        }
+
+    def labels(self, design: Design) -> list[str]:
+        """(P,) 'field.rho[row]', 'residual.rho[row]'."""
+        return [_label(design, *of_parameter) for of_parameter in zip(self.sources, self.names, strict=True)]
+
+
+def _label(design: Design, source: Source, name: str) -> str:
+    if source.term is not None:
+        return f"{design.terms[source.term].name}.rho[{name}]"
+    assert source.group is not None, "a parameter is of one or the other"
+    return correlation_label(design, source.group, name)
 
 
 def has_correlations(likelihood: Likelihood) -> bool:
     """Some relationship has parameters to estimate."""
-    return any(likelihood.design.terms[i].relationship.has_free_parameters for i in likelihood.random)
+    return bool(_free_terms(likelihood) or _free_groups(likelihood))
+
+
+def _free_terms(likelihood: Likelihood) -> list[int]:
+    return [i for i in likelihood.random if likelihood.design.terms[i].relationship.has_free_parameters]
+
+
+def _free_groups(likelihood: Likelihood) -> list[int]:
+    groups = likelihood.design.correlated
+    return [g for g, group in enumerate(groups) if group.relationship.has_free_parameters]
+
+
+def _make_renewable(likelihood: Likelihood) -> list[RenewableRelationship] | list[RenewableResidual]:
+    """What changes with the correlations, of a likelihood that is of the form for it."""
+    if isinstance(likelihood, CorrelatedLikelihood):
+        terms = _free_terms(likelihood)
+        if terms:
+            name = likelihood.design.terms[terms[0]].name
+            raise ModelError(
+                f"sampler.method: reml: found correlations of model.random.{name} that are estimated beside correlated "
+                "residuals (variances.residual); needed one of them, or known correlations (rho, and fixed: true)"
+            )
+        return [RenewableResidual(likelihood, group) for group in _free_groups(likelihood)]
+    assert isinstance(likelihood, RestrictedLikelihood), "the form of every relationship that has parameters"
+    return [RenewableRelationship(likelihood, term) for term in _free_terms(likelihood)]
 
 
 def maximise_with_correlations(
@@ -86,7 +134,6 @@ def maximise_with_correlations(
     start_correlations: np.ndarray | None = None,
 ) -> tuple[Maximum, Elements, CorrelationEstimates]:
     """Return the maximum over variances and correlations, the elements in its units, and the correlations."""
-    assert isinstance(likelihood, RestrictedLikelihood), "the form of every relationship that has parameters"
     return _Profile(likelihood, elements, tolerance, max_iterations, watch).maximise(start, start_correlations)
 
 
@@ -95,7 +142,7 @@ class _Profile:
 
     def __init__(
         self,
-        likelihood: RestrictedLikelihood,
+        likelihood: Likelihood,
         elements: Elements,
         tolerance: float,
         max_iterations: int,
@@ -103,9 +150,7 @@ class _Profile:
     ):
         self.likelihood, self.elements, self.tolerance, self.watch = likelihood, elements, tolerance, watch
         self.max_iterations = self.remaining = max_iterations
-        terms = likelihood.design.terms
-        free = [i for i in likelihood.random if terms[i].relationship.has_free_parameters]
-        self.relationships = [RenewableRelationship(likelihood, i) for i in free]
+        self.relationships: Sequence[Any] = _make_renewable(likelihood)
         sizes = [len(renewable.parameters) for renewable in self.relationships]
         self.cuts = np.cumsum(sizes)[:-1]
         bounds = np.concatenate([renewable.relationship.parameter_bounds for renewable in self.relationships])
@@ -179,7 +224,7 @@ class _Profile:
 
     def _other_starts(self, z: np.ndarray, maximum: Maximum) -> tuple[np.ndarray, Maximum]:
         """The best of several correlations, where the variance of the term is 0 at the first."""
-        of_terms = {renewable.term for renewable in self.relationships}
+        of_terms = {renewable.source.term for renewable in self.relationships} - {None}
         if not any(self.elements.blocks[c.block].term in of_terms for c in maximum.quadratic.closed):
             return z, maximum
         best = z, maximum
@@ -208,15 +253,15 @@ class _Profile:
 
     def _about(self, z: np.ndarray, maximum: Maximum) -> _Slope:
         point, about = maximum.point, maximum.quadratic
-        assert isinstance(point, Point), "of such a likelihood"
+        assert isinstance(point, (Point, CorrelatedPoint)), "of such a likelihood"
         rho = np.tanh(z)
         gradient = np.concatenate([renewable.gradient(point) for renewable in self.relationships]) * (1 - rho**2)
         p = len(self.elements)
         of_variances = point.working_variates(element_places(self.elements)) * self.elements.scale
         of_correlations = np.concatenate(
-            [renewable.working_variates(point) for renewable in self.relationships], axis=2
+            [renewable.working_variates(point) for renewable in self.relationships], axis=-1
         ) * (1 - rho**2)
-        information = point.project(np.concatenate([of_variances, of_correlations], axis=2))
+        information = point.project(np.concatenate([of_variances, of_correlations], axis=-1))
         cross = information[p:, :p] @ about.open  # (P, m)
         follows = -about.inverse @ cross.T  # (m, P): of the variances, by a step in z
         profile = information[p:, p:] + cross @ follows
@@ -258,12 +303,12 @@ class _Profile:
         covariance = about.inverse * np.outer(1 - rho**2, 1 - rho**2)
         without = about.shut | ~about.known
         covariance[without] = covariance[:, without] = np.nan
-        terms = tuple(renewable.term for renewable in self.relationships for _ in renewable.parameters)
+        sources = tuple(renewable.source for renewable in self.relationships for _ in renewable.parameters)
         names = tuple(name for renewable in self.relationships for name in renewable.relationship.parameters)
         design = self.likelihood.design
         words = []
         for n in np.flatnonzero(without):
-            name = f"{design.terms[terms[n]].name}.rho[{names[n]}]"
+            name = _label(design, sources[n], names[n])
             if about.shut[n]:
                 words.append(
                     f"{name}: the correlation is at its bound, {rho[n]:.3f}: the likelihood rises beyond it, as where "
@@ -276,7 +321,7 @@ class _Profile:
                     "estimate comes from its start alone and has no standard error; needed a model without the term"
                 )
         of_variances = about.follows @ about.inverse @ about.follows.T
-        return CorrelationEstimates(terms, names, rho, covariance, of_variances, tuple(words))
+        return CorrelationEstimates(sources, names, rho, covariance, of_variances, tuple(words))
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,10 @@ def _files(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         chosen = markers.get("snps")
         if isinstance(chosen, Mapping) and chosen.get("file"):
             yield "File of chosen SNPs", str(chosen["file"]), ""
+    known = ((analysis.get("variances") or {}).get("residual") or {}).get("known") or {}
+    files = known.get("files") or ()
+    for path in files.values() if isinstance(files, Mapping) else files:
+        yield "Covariances of means", str(path), ""
     candidates = (analysis.get("decisions") or {}).get("candidates")
     if isinstance(candidates, Mapping) and candidates.get("file"):
         candidate_files = record.get("decisions", {}).get("candidates")

@@ -205,6 +205,7 @@ def model_section(
         "symbols": [(symbol, words.SYMBOLS[symbol]) for symbol in words.SYMBOLS if symbol in random.values()],
         "markers": list(model.get("markers") or {}),
         "residuals": words.residuals_words(record),
+        "correlated": words.has_correlated_residuals(record),
         "terms": words.model_table(record, intercept, coefficients),
     }
 

@@ -285,7 +285,7 @@ def model_table(
     rows.append(
         (
             "residual",
-            f"random; weighted by {weights}" if weights else "random",
+            f"random; weighted by {weights}" if weights else f"random{_correlations_clause(variances)}",
             describe_traits({}),
             record.get("data", {}).get("records", {}).get("used"),
             _residual_treated(analysis, estimated) + _classes_clause(record),
@@ -351,6 +351,39 @@ def _classes_clause(record: dict) -> str:
     return f", one for each class of {by} ({', '.join(sorted(classes, key=natural))})" if by else ""
 
 
+def has_correlated_residuals(record: dict) -> bool:
+    """Residuals of different records are correlated."""
+    residual = record["analysis"].get("variances", {}).get("residual") or {}
+    kinds = [residual.get("relationship"), *((c or {}).get("relationship") for c in _classes(residual).values())]
+    return bool(residual.get("known") or any(kinds))
+
+
+def _classes(residual: dict) -> dict:
+    return residual.get("classes") or {}
+
+
+def _correlations_clause(variances: dict) -> str:
+    """'; correlated between neighbouring rows and columns (AR1)'; of each class that has another one."""
+    residual = variances.get("residual") or {}
+    clauses = [_directions(residual.get("relationship"))]
+    clauses += [
+        f"in {name} {_directions(of_class['relationship'])}"
+        for name, of_class in _classes(residual).items()
+        if (of_class or {}).get("relationship")
+    ]
+    return "".join(f"; {clause}" for clause in clauses if clause)
+
+
+def _directions(kind: dict | str | None) -> str:
+    if not isinstance(kind, dict):
+        return ""
+    within = f" within {kind['within']}" if kind.get("within") else ""
+    if kind.get("time"):
+        return f"correlated between successive {kind['time']}{within} (AR1)"
+    directions = [f"{key}s" for key in ("row", "column") if kind.get(key)]
+    return f"correlated between neighbouring {' and '.join(directions)}{within} (AR1)"
+
+
 def _treated(variances: dict, name: str, estimated: bool = False) -> str:
     settings = variances.get(name) or {}
     if variances.get("mode") == "fixed" or settings.get("fixed"):
@@ -381,7 +414,10 @@ def _residual_treated(analysis: dict, estimated: bool = False) -> str:
     """As of any matrix, but for liabilities of categories, whose residual variance is 1."""
     traits, variances = analysis["traits"], analysis.get("variances", {})
     unit = [name for name, trait in traits.items() if trait.get("type") in OF_CATEGORIES]
-    by = (variances.get("residual") or {}).get("by")
+    settings = variances.get("residual") or {}
+    by = settings.get("by")
+    if settings.get("known"):
+        return "known: the covariance matrix of the means of a first analysis"
     if not unit:
         return _treated(variances, "residual", estimated)
     convention = "1 by convention" + (f" in one class of {by}" if by else "")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from mmgibbs.data.known_residuals import LEVELS, NAMES, RANDOM
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.posterior.adjusted_means import AdjustedMeans, MeansMoments
 from mmgibbs.results.csv_files import csv_writer
@@ -91,11 +92,19 @@ def means_files(tables: Sequence[MeansTable], escaped: bool = False) -> dict[str
     if not tables:
         return {}
     frame = means_frame(tables)
-    covariances: dict[str, Any] = {table.means.name: table.moments.covariance for table in tables}
+    arrays: dict[str, Any] = {}
+    for table in tables:
+        name = table.means.name
+        arrays |= {
+            name: table.moments.covariance,
+            f"{name}{NAMES}": np.array([table.means.effect, table.means.trait]),
+            f"{name}{LEVELS}": np.array(table.means.levels, dtype=np.str_),
+            f"{name}{RANDOM}": np.array(table.means.random is not None),
+        }
 
     def write_covariances(path: Path) -> None:
         with path.open("wb") as file:
-            np.savez(file, **covariances)
+            np.savez(file, **arrays)
 
     return {
         f"{NAME}.parquet": frame.write_parquet,

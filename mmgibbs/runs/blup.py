@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmgibbs.build.pev_samples import PevSamples
-from mmgibbs.engines.direct.standard_errors import affordable_posterior_sd, posterior_sd
+from mmgibbs.engines.direct.standard_errors import affordable_posterior_sd, original_scale_sd, posterior_sd
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.machine.speed import Lines, Tell
+from mmgibbs.likelihood.correlated import correlated_likelihood
+from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.machine.memory import refuse_beyond_free
+from mmgibbs.machine.speed import Lines, Tell, describe_duration, estimate_seconds
 from mmgibbs.machine.threads import Threads
+from mmgibbs.models.design import Design
+from mmgibbs.models.residual import stack_classes
 
 if TYPE_CHECKING:
     from mmgibbs.engines.pcg.prediction_errors import MonteCarloPev
@@ -33,6 +38,23 @@ def solve_equations(
     solver, lines = _solver(equations, G, R, threads, preconditioner), Lines(tell)
     said = lambda n: lines.show(lambda seconds: f"PCG: iteration {n:,}, {seconds / n:.2g} s for each")
     return solver.solve(tolerance, callback=said)
+
+
+def solve_correlated(
+    design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, tell: Tell | None = None
+) -> tuple[list[np.ndarray], list[np.ndarray], dict]:
+    """Solutions and their errors, (q, k) per term on the user's scale, where residuals are correlated: by one factor;
+    facts for run.json."""
+    likelihood = correlated_likelihood(design, G)
+    n, nonzeros = likelihood.n_equations, likelihood.symbolic.nonzeros
+    refuse_beyond_free(
+        likelihood.bytes, f"a sparse factor of {n:,} equations ({nonzeros:,} elements)", "a machine with more memory"
+    )
+    if tell is not None:
+        tell(f"BLUP: {likelihood.description}{describe_duration(estimate_seconds(likelihood.operations))}")
+    point = likelihood.evaluate(Variances(list(G), stack_classes(R)))
+    sd = original_scale_sd(design, point.inverse_diagonal, point.solve_equations)
+    return design.to_original_scale(point.solutions), sd, likelihood.facts
 
 
 def errors_of_solutions(

@@ -27,6 +27,9 @@ FREE = (
 )
 
 
+PATHS_IN = (".relationship", "data.genotypes", "residual.known.files")  # keys with paths below them
+
+
 def fingerprint(analysis: Analysis) -> dict:
     """All that the draws depend on: settings (dotted key -> value as JSON), and the SHA-256 of each data file."""
     return {
@@ -52,15 +55,16 @@ def settings(tree: Mapping) -> dict[str, str]:
     paths = ("data.phenotypes", "data.pedigree", "decisions.candidates.file")
     kept = {key: text for key, text in values.items() if key not in (*FREE, *paths)}
     return {
-        key: '"file"' if (".relationship" in key or key.startswith("data.genotypes")) and _is_path(text) else text
+        key: '"file"' if any(part in key for part in PATHS_IN) and _is_path(text) else text
         for key, text in kept.items()
     }
 
 
 def _is_path(text: str) -> bool:
-    """A value as JSON is an absolute path, as those of a resolved analysis are."""
+    """A value as JSON is an absolute path, as those of a resolved analysis are, or a list of such paths."""
     value = json.loads(text)
-    return isinstance(value, str) and Path(value).is_absolute()
+    paths = value if isinstance(value, list) and value else [value]
+    return all(isinstance(path, str) and Path(path).is_absolute() for path in paths)
 
 
 def _tables(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[str, Path | pl.DataFrame]]:
@@ -72,6 +76,9 @@ def _tables(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[str, Path
     elif isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _tables(inner, (*place, str(key)))
+    elif isinstance(value, tuple) and any(isinstance(inner, Path) for inner in value):
+        for number, inner in enumerate(value, 1):
+            yield from _tables(inner, (*place, str(number)))
     elif hasattr(type(value), "model_fields"):
         is_path = isinstance(value.as_file(), str)  # a section that is written as one path counts as that path
         for name in type(value).model_fields:

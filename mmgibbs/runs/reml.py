@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 
 from mmgibbs.build.assemble import Assembled
-from mmgibbs.likelihood.base import LikelihoodPoint
+from mmgibbs.likelihood.base import LikelihoodPoint, Source
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.machine.speed import Tell, describe_duration, estimate_seconds
 from mmgibbs.posterior.diagnostics import COLUMNS
@@ -18,6 +18,7 @@ from mmgibbs.posterior.parameters import (
     matrix_name,
     named_parameters,
     relationship_name,
+    residual_correlation_name,
     structure_name,
 )
 from mmgibbs.reml.boundary import FLOOR
@@ -102,24 +103,28 @@ def draws_by_name(estimates: Estimates, places: list[np.ndarray], classes: bool)
 
 def correlations_by_name(estimates: Estimates, n: int = 1) -> dict[str, np.ndarray]:
     """(1, n, P) parameters of each relationship that was estimated, n times."""
-    found = estimates.correlations
-    terms = () if found is None else found.terms
+    if estimates.correlations is None:
+        return {}
     return {
-        relationship_name(i): np.tile(found.values[[t == i for t in terms]], (1, n, 1))  # type: ignore[union-attr]
-        for i in dict.fromkeys(terms)
+        _name_of_source(source): np.tile(values, (1, n, 1))
+        for source, values in estimates.correlations.by_source().items()
     }
+
+
+def _name_of_source(source: Source) -> str:
+    if source.term is not None:
+        return relationship_name(source.term)
+    assert source.group is not None, "a parameter is of one or the other"
+    return residual_correlation_name(source.group)
 
 
 def _correlation_errors(estimates: Estimates, assembled: Assembled) -> dict[str, float]:
     """Name of an estimated parameter of a relationship -> its standard error, NaN where it has none."""
-    found = estimates.correlations
-    if found is None:
+    correlations = estimates.correlations
+    if correlations is None:
         return {}
-    errors = np.sqrt(np.diag(found.covariance)).tolist()
-    names = [
-        f"{assembled.model.design.terms[i].name}.rho[{name}]" for i, name in zip(found.terms, found.names, strict=True)
-    ]
-    return dict(zip(names, errors, strict=True))
+    errors = np.sqrt(np.diag(correlations.covariance)).tolist()
+    return dict(zip(correlations.labels(assembled.model.design), errors, strict=True))
 
 
 # ------------------------------------------------------------------------------------------------ the iteration

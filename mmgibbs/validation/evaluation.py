@@ -136,6 +136,13 @@ def read_recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
     """The records of an analysis. Raises ConfigError where it cannot be validated. sampled: so are its variances."""
     if analysis.model.plugin is not None:
         raise ConfigError(f"validate: found model.plugin {analysis.model.plugin}, needed a mixed model (model.random)")
+    residual = analysis.variances.residual
+    if residual.known is not None or residual.relationships:
+        key = "relationship" if residual.known is None else "known"
+        raise ConfigError(
+            f"validate: variances.residual.{key}: expected independent residuals, got correlated ones, of which none "
+            "can be left out alone"
+        )
     for name, random in analysis.model.random.items():
         for effect in random.effects.values():
             if effect.legendre is not None and effect.legendre.range is None:

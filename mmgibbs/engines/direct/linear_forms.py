@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,8 +10,11 @@ import scipy.sparse as sp
 from mmgibbs.engines.direct.original_scale import original_scale_matrix
 from mmgibbs.equations.base import layout
 from mmgibbs.likelihood.coefficients import joined_coefficients
+from mmgibbs.likelihood.correlated import CorrelatedLikelihood, correlated_likelihood
+from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.models.design import Design
+from mmgibbs.models.residual import stack_classes
 
 COLUMNS = 64  # right-hand sides at once
 
@@ -23,11 +26,16 @@ def form_covariances(
 
     C is that of the mixed-model equations at G (None for fixed terms) and R. DeviceError where its factor does not fit.
     """
-    matrix = joined_coefficients(design, G)
+    matrix = correlated_likelihood(design, G) if design.correlated else joined_coefficients(design, G)
     most = max((K.shape[0] for K in forms), default=0)
     needed = matrix.symbolic.bytes + 8 * most * (most + 2 * COLUMNS)
     refuse_beyond_free(needed, "covariances of adjusted means (output.means)", "fewer effects in output.means")
-    factor, places = matrix.factor(G, R), layout(design)
+    solve: Callable[[np.ndarray], np.ndarray]
+    if isinstance(matrix, CorrelatedLikelihood):
+        solve = matrix.evaluate(Variances(list(G), stack_classes(R))).solve_equations
+    else:
+        solve = matrix.factor(G, R).solve
+    places = layout(design)
     active = [np.ascontiguousarray(a) for a in places.split(places.active)]
     B = original_scale_matrix(design, active)
     out = []
@@ -36,6 +44,6 @@ def form_covariances(
         covariance = np.empty((K.shape[0], K.shape[0]))
         for first in range(0, K.shape[0], COLUMNS):
             columns = rows[first : first + COLUMNS].toarray().T
-            covariance[:, first : first + COLUMNS] = rows @ factor.solve(np.ascontiguousarray(columns))
+            covariance[:, first : first + COLUMNS] = rows @ solve(np.ascontiguousarray(columns))
         out.append((covariance + covariance.T) / 2)
     return out

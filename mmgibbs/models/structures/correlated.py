@@ -51,7 +51,8 @@ class Correlated(ABC):
     def rho(self, phi: np.ndarray) -> np.ndarray:
         """Of draws (..., p)."""
         low, high = self.bounds
-        return low + (high - low) / (1 + np.exp(-phi[..., -1]))
+        with np.errstate(over="ignore"):  # far below 0 it is the lower bound
+            return low + (high - low) / (1 + np.exp(-phi[..., -1]))
 
     def _sd(self, phi: np.ndarray) -> np.ndarray:
         return np.broadcast_to(np.exp(phi[: self.n_sd]), self.k)

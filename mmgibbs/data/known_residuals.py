@@ -1,0 +1,240 @@
+"""Residuals of known covariance: records that are adjusted means of a first analysis, by its means_covariance.npz.
+
+Each record is matched to its mean by file, effect, trait and level. Means without a record are left out of the
+covariance matrix, which is then that of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from mmgibbs.config.variances import KnownResidual
+from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
+from mmgibbs.data.traits import Records
+from mmgibbs.errors import DataError, nearest
+from mmgibbs.models.relationships.user_inverse import SparseInverse
+from mmgibbs.models.residual import CorrelatedRecords
+from pedigree.tables import agreeing, counted, quoted
+
+PATH = "variances.residual.known"
+# after the name of means in the file: effect and trait, ids of the levels, whether the effect is random
+NAMES, LEVELS, RANDOM = ":names", ":levels", ":random"
+MIN_EIGENVALUE = 1e-10  # of the correlations of means
+
+
+class KnownMeans(NamedTuple):
+    """Means of one effect and trait of a first analysis."""
+
+    source: str  # file, as messages call it
+    effect: str
+    trait: str
+    levels: list[str]  # (L,)
+    covariance: np.ndarray  # (L, L)
+
+    @property
+    def name(self) -> str:
+        return f"{self.effect}.{self.trait}"
+
+
+def read_known_residuals(
+    spec: KnownResidual, records: Records
+) -> tuple[tuple[CorrelatedRecords, ...], tuple[str, ...]]:
+    """Return the records of each trait with the inverse of their covariance, in units of its mean variance; warnings.
+
+    DataError for a file without labels, a record whose mean is in no file, and two records of one mean.
+    """
+    files = dict(spec.files) if isinstance(spec.files, dict) else {str(path): path for path in spec.files}
+    read = {value: read_means(path) for value, path in files.items()}
+    tables = [means for several in read.values() for means in several]
+    group, place = _match(spec, records.phenotypes, read, tables)
+    _refuse_repeated(records.phenotypes, group, place, tables)
+    return _correlate(records, group, place, tables), tuple(_warn_of_means_without_records(group, place, tables))
+
+
+def _match(
+    spec: KnownResidual, phenotypes: Phenotypes, read: dict[str, list[KnownMeans]], tables: Sequence[KnownMeans]
+) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) number of the table of means that each record is in, and (n,) its place there."""
+    phenotypes.need(spec.level, f"{PATH}.level")
+    levels = phenotypes.text(spec.level, f"{PATH}.level").to_list()
+    keys = list(zip(*_list_keys(spec, phenotypes), strict=True))
+    matched = {key: _find_means(spec, read, *key) for key in dict.fromkeys(keys)}
+    number = {id(means): i for i, means in enumerate(tables)}
+    places = [{level: i for i, level in enumerate(means.levels)} for means in tables]
+    group, place = np.empty(len(phenotypes), np.int64), np.empty(len(phenotypes), np.int64)
+    problems: dict[int, str] = {}
+    for i, (key, level) in enumerate(zip(keys, levels, strict=True)):
+        means = matched[key]
+        if isinstance(means, str):
+            problems[i] = means
+            continue
+        group[i] = number[id(means)]
+        place[i] = places[group[i]].get(level, -1)
+        if place[i] < 0:
+            known = nearest(str(level), means.levels, f"means of {means.name} are of")
+            problems[i] = (
+                f"found {quoted(level)} in column '{spec.level}', which has no mean in {means.source}: {known}"
+            )
+    if problems:
+        rows, texts = phenotypes.rows[list(problems)], [f"{text} ({PATH})" for text in problems.values()]
+        raise refuse_rows(phenotypes.name, rows, texts, "records that are means of the first analysis")
+    return group, place
+
+
+def read_means(path: Path) -> list[KnownMeans]:
+    """Return all means whose covariance a file has. DataError for a file that is none, or of shrunken means."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file ({PATH})") from None
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(f"{path}: expected means_covariance.npz of a run ({PATH}), got {error}") from None
+    names = [name for name in arrays if f"{name}{LEVELS}" in arrays and f"{name}{NAMES}" in arrays]
+    if not names:
+        raise DataError(
+            f"{path}: expected covariances of means with the ids of their levels ({PATH}), got none; run the first "
+            "analysis again with output.means, which writes them to means_covariance.npz"
+        )
+    read = []
+    for name in names:
+        effect, trait = (str(text) for text in arrays[f"{name}{NAMES}"])
+        if bool(arrays.get(f"{name}{RANDOM}", np.array(False))):
+            raise DataError(
+                f"{path}: expected means of fixed effects ({PATH}), got those of the random effect {quoted(effect)}, "
+                "which are shrunken; make it fixed in the first analysis"
+            )
+        levels = [str(level) for level in arrays[f"{name}{LEVELS}"]]
+        covariance = np.asarray(arrays[name], np.float64)
+        if covariance.shape != (len(levels), len(levels)) or not np.isfinite(covariance).all():
+            raise DataError(f"{path}: expected a covariance matrix of {len(levels)} means of {name} ({PATH})")
+        read.append(KnownMeans(path.name, effect, trait, levels, (covariance + covariance.T) / 2))
+    return read
+
+
+def _list_keys(spec: KnownResidual, phenotypes: Phenotypes) -> list[list[str | None]]:
+    """Cells of by, effect and trait; None without the column, which records need where the file names it."""
+    keys = []
+    for key, column in (("by", spec.by), ("effect", spec.effect), ("trait", spec.trait)):
+        if column is not None:
+            phenotypes.need(column, f"{PATH}.{key}")
+        is_there = column is not None or (key != "by" and phenotypes.has(key))
+        cells = phenotypes.text(column or key, f"{PATH}.{key}").to_list() if is_there else [None] * len(phenotypes)
+        keys.append(cells)
+    return keys
+
+
+def _find_means(
+    spec: KnownResidual, read: dict[str, list[KnownMeans]], by: str | None, effect: str | None, trait: str | None
+) -> KnownMeans | str:
+    """Return the means that a record is one of, or what is wrong."""
+    if spec.by is not None:
+        if by not in read:
+            known = nearest(str(by), list(read), "the files are of")
+            return f"found {quoted(by)} in column '{spec.by}', which has no file; {known}"
+        candidates = read[by]
+    else:
+        candidates = [means for several in read.values() for means in several]
+    if len(candidates) > 1 and effect is not None:
+        candidates = [means for means in candidates if means.effect == effect]
+    if len(candidates) > 1 and trait is not None:
+        candidates = [means for means in candidates if means.trait == trait]
+    if len(candidates) == 1:
+        return candidates[0]
+    if not candidates:
+        shown = ", ".join(quoted(value) for value in (effect, trait) if value is not None)
+        return f"found {shown}, of which no file has means"
+    names = ", ".join(f"{means.name} of {means.source}" for means in candidates[:SHOWN])
+    return f"found a record that may be a mean of {names}: needed a column that tells them apart (trait, effect, or by)"
+
+
+def _refuse_repeated(
+    phenotypes: Phenotypes, group: np.ndarray, place: np.ndarray, tables: Sequence[KnownMeans]
+) -> None:
+    first: dict[tuple[int, int], int] = {}
+    for i, key in enumerate(zip(group.tolist(), place.tolist(), strict=True)):
+        if key in first:
+            means = tables[key[0]]
+            level = quoted(means.levels[key[1]])
+            raise refuse_rows(
+                phenotypes.name,
+                phenotypes.rows[[i]],
+                [f"found a second record of the mean of {level} in {means.name}, as in row "
+                 f"{phenotypes.rows[first[key]]} ({PATH})"],
+                "one record for each mean",
+            )  # fmt: skip
+        first[key] = i
+
+
+def _correlate(
+    records: Records, group: np.ndarray, place: np.ndarray, tables: Sequence[KnownMeans]
+) -> tuple[CorrelatedRecords, ...]:
+    """A block of K^-1 for each table of means, trait by trait. DataError for a table that is of several traits."""
+    built = []
+    for g, means in enumerate(tables):
+        traits = np.flatnonzero(records.observed[group == g].any(axis=0))
+        if traits.size > 1:
+            raise DataError(
+                f"{means.source}: {means.name}: expected means of one trait of the analysis ({PATH}), got records of "
+                f"{traits.size} traits, whose covariances would be lost"
+            )
+    for t in range(records.observed.shape[1]):
+        of_trait = np.flatnonzero(records.observed[:, t])
+        blocks, order = [], []
+        for g in np.unique(group[of_trait]):
+            rows = of_trait[group[of_trait] == g]
+            covariance = tables[g].covariance[np.ix_(place[rows], place[rows])]
+            blocks.append((tables[g], covariance))
+            order.append(rows)
+        rows = np.concatenate(order)
+        # K in units of the mean variance, which is then reported as that of the residuals
+        unit = float(np.concatenate([np.diag(block) for _, block in blocks]).mean())
+        inverse = [_invert(means, block) * unit for means, block in blocks]
+        relationship = _block_diagonal(inverse)
+        built.append(CorrelatedRecords(t, 0, relationship, rows, np.arange(rows.size), unit))
+    return tuple(built)
+
+
+def _invert(means: KnownMeans, covariance: np.ndarray) -> np.ndarray:
+    variances = np.diag(covariance)
+    if not (variances > 0).all():
+        level = quoted(means.levels[int(np.argmin(variances))])
+        raise DataError(f"{means.source}: {means.name}: expected variances above 0 ({PATH}), got the one of {level}")
+    sd = np.sqrt(variances)
+    values, vectors = np.linalg.eigh(covariance / sd[:, None] / sd)
+    if values[0] < MIN_EIGENVALUE:
+        raise DataError(
+            f"{means.source}: {means.name}: expected a positive definite covariance matrix ({PATH}), got one with the "
+            f"eigenvalue {values[0]:.1e} of its correlations: some means are functions of others"
+        )
+    root = vectors / np.sqrt(values) / sd[:, None]
+    return root @ root.T
+
+
+def _block_diagonal(blocks: Sequence[np.ndarray]) -> SparseInverse:
+    sizes = np.array([len(block) for block in blocks])
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    indptr = np.concatenate([[0], np.cumsum(np.repeat(sizes, sizes))])
+    indices = np.concatenate([np.tile(np.arange(a, b), b - a) for a, b in zip(first[:-1], first[1:], strict=True)])
+    values = np.concatenate([block.ravel() for block in blocks])
+    return SparseInverse(indptr.astype(np.int64), indices.astype(np.int32), values, "the first analysis")
+
+
+def _warn_of_means_without_records(group: np.ndarray, place: np.ndarray, tables: Sequence[KnownMeans]) -> list[str]:
+    """Of the effects that records are means of; a file may have those of others."""
+    effects, warnings = {tables[g].effect for g in np.unique(group)}, []
+    for g, means in enumerate(tables):
+        absent = np.setdiff1d(np.arange(len(means.levels)), place[group == g])
+        if absent.size and means.effect in effects:
+            names = ", ".join(quoted(means.levels[i]) for i in absent[:SHOWN])
+            names += ", ..." if absent.size > SHOWN else ""
+            of_means = f"{counted(absent.size, 'mean')} of {means.name} {agreeing(absent.size, 'has')}"
+            warnings.append(
+                f"{PATH}: {means.source}: {of_means} no record ({names}): left out of the covariance matrix of the "
+                "others"
+            )
+    return warnings

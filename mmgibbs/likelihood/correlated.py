@@ -1,0 +1,400 @@
+"""The restricted likelihood of records whose residuals are correlated, without a nugget.
+
+Residuals stand in the cells of matrices K_g, one for each trait and class g of records (models/residual.py): e_g ~
+N(0, s_g K_g), with s_g the residual variance. A cell without a record has an effect of its own, a flat fixed one beside
+those of the design, which takes what no record says: y is 0 there. With W of all cells and Q = blockdiag(K_g^-1 / s_g)
+
+    log p(y | psi) = -1/2 [ sum_g (m_g log s_g + log|K_g|) + sum_j (q_j log|G_j| + k_j log|K_j|) + log|C| + y'Py
+                            + (N - p) log 2 pi ]
+
+    C = W'QW + blockdiag(K_j^-1 (x) G_j^-1),       y'Py = e'Qe + sum_j tr(G_j^-1 Theta_j' K_j^-1 Theta_j)
+
+m_g cells; N observations and p fixed equations of the design, as the effects of empty cells leave them. Derivatives,
+with E_g = e_g e_g' + W_g C^-1 W_g', of which the elements where K_g^-1 is not 0 are needed:
+
+    by s_g      -1/2 [ m_g / s_g - tr(K_g^-1 E_g) / s_g^2 ]
+    by rho_g    -1/2 [ tr(dK_g^-1 E_g) / s_g - d log|K_g^-1| ]
+
+and working variates F = (dV/dpsi) P y: e_g / s_g, and -K_g dK_g^-1 e_g.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import block_diag, csr_array, eye_array, hstack, kron
+
+from mmgibbs.cholesky.factor import Factor, NotPositiveDefiniteError, analyse, factorise
+from mmgibbs.equations.base import layout
+from mmgibbs.likelihood.base import Likelihood, Place, Source
+from mmgibbs.likelihood.coefficients import Blocks, equation_name, factorise_inverse, fill_ones, refuse_equation
+from mmgibbs.likelihood.incidence import Incidence
+from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.restricted import OPERATIONS_OF_POINT, mean_diagonal_of_inverse
+from mmgibbs.machine.threads import blas_threads
+from mmgibbs.models.covariance import full_block
+from mmgibbs.models.design import Design
+from mmgibbs.models.relationships.base import Relationship
+from mmgibbs.models.terms import Term
+
+
+class Pairs(NamedTuple):
+    """Elements of K^-1 of a term, and where those of C^-1 of two of its components are in the factor."""
+
+    a: int
+    b: int
+    kappa: np.ndarray  # (e,)
+    places: np.ndarray  # (e,) int64
+
+
+class CorrelatedLikelihood(Likelihood):
+    """log p(y | psi) of a design with normal traits and correlated residuals.
+
+    of_terms: components that may covary (see coefficients).
+    """
+
+    def __init__(self, design: Design, of_terms: Sequence[Blocks | None]):
+        super().__init__(design)
+        self.layout, self.groups = layout(design), design.correlated
+        sizes = [group.relationship.n_levels for group in self.groups]
+        self.cuts = np.concatenate([[0], np.cumsum(sizes)])  # first cell of each group
+        self.incidence = Incidence(design)
+        rows = np.concatenate([g.records * design.n_traits + g.trait for g in self.groups])
+        self.cell = np.concatenate([first + g.cells for first, g in zip(self.cuts[:-1], self.groups, strict=True)])
+        observation = np.full(self.n_cells, -1, np.int64)
+        observation[self.cell] = rows
+        self.empty = np.flatnonzero(observation < 0)
+        self.rows = rows
+        self.y = self._put(np.nan_to_num(design.y).ravel())
+        self.W = self._make_incidence()
+        self.inverses = {i: make_inverse(design.terms[i].relationship) for i in self.random}
+        relationships = [group.relationship for group in self.groups]
+        self.correlations = [make_inverse(relationship) for relationship in relationships]
+        of_groups = zip(relationships, self.correlations, strict=True)
+        self.log_determinants = [_log_determinant(*of_group) for of_group in of_groups]  # of K_g^-1
+        self.joined = [_mask_joined(term, blocks) for term, blocks in zip(design.terms, of_terms, strict=True)]
+        self.symbolic = analyse(self._find_pattern())
+        self.pairs = {i: self._find_pairs(i) for i in self.random}
+
+    @property
+    def n_cells(self) -> int:
+        return int(self.cuts[-1])
+
+    @property
+    def n_equations(self) -> int:
+        """Those of the design."""
+        return int(self.layout.active.sum())
+
+    def _put(self, x: np.ndarray) -> np.ndarray:
+        """(cells, ...) of observations (n T, ...), 0 where there is no record."""
+        out = np.zeros((self.n_cells, *x.shape[1:]))
+        out[self.cell] = x[self.rows]
+        return out
+
+    def _make_incidence(self) -> csr_array:
+        """(cells, equations + empty cells)"""
+        n, of_records = self.n_cells, self.incidence.matrix[:, np.flatnonzero(self.layout.active)]
+        pick = csr_array((np.ones(self.rows.size), (self.cell, self.rows)), shape=(n, of_records.shape[0]))
+        k = self.empty.size
+        return csr_array(hstack([pick @ of_records, csr_array((np.ones(k), (self.empty, np.arange(k))), shape=(n, k))]))
+
+    def _make_prior(self, inverse_G: Sequence[np.ndarray]) -> csr_array:
+        """blockdiag(K^-1 (x) G^-1) between the equations, and 0 for empty cells."""
+        blocks = []
+        for i, (term, inverse) in enumerate(zip(self.design.terms, inverse_G, strict=True)):
+            relationship = self.inverses.get(i)
+            if relationship is None:
+                relationship = csr_array(eye_array(term.n_levels))
+            blocks.append(csr_array(kron(relationship, inverse, format="csr")))
+        active = np.flatnonzero(self.layout.active)
+        of_terms = csr_array(block_diag(blocks, format="csr"))[active][:, active]
+        return csr_array(block_diag([of_terms, csr_array((self.empty.size,) * 2)], format="csr"))
+
+    def _find_pattern(self) -> csr_array:
+        """The elements of C that may be other than 0."""
+        W = fill_ones(self.W)
+        Q = csr_array(block_diag([fill_ones(inverse) for inverse in self.correlations], format="csr"))
+        prior = fill_ones(self._make_prior(self.joined))
+        pattern = csr_array(W.T @ (Q @ W) + prior + eye_array(W.shape[1]))
+        pattern.sort_indices()
+        return fill_ones(pattern)
+
+    def _find_pairs(self, i: int) -> list[Pairs]:
+        """Of a random term, for the sums over C^-1 that log|C| brings to derivatives."""
+        inverse, equation = self.inverses[i], self.layout.split(self.layout.equation)[i]
+        rows = np.repeat(np.arange(inverse.shape[0]), np.diff(inverse.indptr))
+        pairs = []
+        for a, b in zip(*np.nonzero(np.tril(self.joined[i])), strict=True):
+            first, second = equation[rows, a], equation[inverse.indices, b]
+            in_force = (first >= 0) & (second >= 0)
+            places = self.symbolic.locate(first[in_force], second[in_force])
+            pairs.append(Pairs(int(a), int(b), inverse.data[in_force], places))
+        return pairs
+
+    @property
+    def constant(self) -> float:
+        """Of -2 log p, its sign turned: what does not depend on variances."""
+        terms = self.design.terms
+        of_terms = sum(terms[i].n_components * self._log_determinant_of_term[i] for i in self.random)
+        return of_terms + sum(self.log_determinants) - self.freedom * float(np.log(2 * np.pi))
+
+    @cached_property
+    def _log_determinant_of_term(self) -> dict[int, float]:
+        """log|K^-1| of the levels that have a variance."""
+        out = {}
+        for i in self.random:
+            n = self.design.terms[i].n_prior_levels
+            out[i] = factorise_inverse(csr_array(self.inverses[i][:n][:, :n])).log_determinant
+        return out
+
+    def _mean_unknown_diagonal(self, i: int) -> float:
+        return mean_diagonal_of_inverse(self.inverses[i], self.design.terms[i].n_without_fixed_groups)
+
+    def factor(self, inverse_G: Sequence[np.ndarray], Q: csr_array) -> Factor:
+        """Of C at these inverses. ModelError, which names the equation, where it is not positive definite."""
+        C = csr_array(self.W.T @ (Q @ self.W) + self._make_prior(inverse_G))
+        rows = np.repeat(np.arange(C.shape[0]), np.diff(C.indptr))
+        below = rows >= C.indices
+        values = np.zeros(self.symbolic.elements)
+        values[self.symbolic.locate(rows[below], C.indices[below])] = C.data[below]
+        try:
+            with blas_threads(1):
+                return factorise(self.symbolic, values)
+        except NotPositiveDefiniteError as error:
+            is_of_design = error.equation < self.n_equations
+            name = equation_name(self.design, error.equation) if is_of_design else "a cell without a record"
+            raise refuse_equation(name) from None
+
+    @property
+    def description(self) -> str:
+        return f"{self.W.shape[1]:,} equations, {self.n_cells:,} correlated residuals"
+
+    @property
+    def step(self) -> str:
+        return "for an iteration"
+
+    @property
+    def bytes(self) -> int:
+        return self.symbolic.bytes
+
+    @property
+    def operations(self) -> float:
+        return OPERATIONS_OF_POINT * self.symbolic.flops
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        known = self.symbolic
+        return {
+            "likelihood": "correlated residuals",
+            "factor_nonzeros": known.nonzeros,
+            "factor_operations": known.flops,
+        }
+
+    def evaluate(self, variances: Variances) -> CorrelatedPoint:
+        """ModelError where C is not positive definite there."""
+        return CorrelatedPoint(self, variances)
+
+
+def correlated_likelihood(design: Design, G: Sequence[np.ndarray | None]) -> CorrelatedLikelihood:
+    """That of a design where all components of a term may covary; G: None for fixed terms."""
+    return CorrelatedLikelihood(design, [None if g is None else full_block(len(g)) for g in G])
+
+
+class CorrelatedPoint:
+    """The likelihood at one psi; what derivatives need is computed when it is asked for."""
+
+    def __init__(self, likelihood: CorrelatedLikelihood, variances: Variances):
+        self.likelihood, self.variances = likelihood, variances
+        matrices = likelihood.matrices
+        self.v = np.ones(matrices.size)
+        of_matrices = matrices.invert(variances.psi, self.v)  # sum_j q_j log|G_j| + sum_r log s_r, of records
+        if not np.isfinite(of_matrices):
+            matrices.refuse_singular(variances)
+        self.Ginv, _ = matrices.unpack(self.v)
+        groups = likelihood.groups
+        self.scales = np.array([variances.R[g.residual_class][g.trait, g.trait] for g in groups])
+        without_records = np.diff(likelihood.cuts) - [g.records.size for g in groups]
+        self.log_determinants = of_matrices + float(without_records @ np.log(self.scales))
+        self.Q = csr_array(
+            block_diag([K / s for K, s in zip(likelihood.correlations, self.scales, strict=True)], format="csr")
+        )
+        self.factor = likelihood.factor(self.Ginv, self.Q)
+        solved = self.factor.solve(self._weighted_sums(likelihood.y))
+        self.theta = np.zeros(likelihood.layout.size)
+        self.theta[likelihood.layout.active] = solved[: likelihood.n_equations]
+        self.e = likelihood.y - likelihood.W @ solved  # (cells,)
+
+    def _weighted_sums(self, x: np.ndarray) -> np.ndarray:
+        """W'Q x; x (cells, ...)."""
+        return self.likelihood.W.T @ (self.Q @ x)
+
+    @property
+    def residuals(self) -> np.ndarray:
+        """(n, T) e, records in model order; 0 where not observed."""
+        out = np.zeros(self.likelihood.design.y.size)
+        out[self.likelihood.rows] = self.e[self.likelihood.cell]
+        return out.reshape(self.likelihood.design.y.shape)
+
+    @property
+    def solutions(self) -> list[np.ndarray]:
+        """(q, k) per term: BLUE and BLUP at these variances, on the scale of the equations."""
+        return self.likelihood.layout.split(self.theta)
+
+    def solve_equations(self, b: np.ndarray) -> np.ndarray:
+        """C^-1 b, (equations, m): of those of the design, whatever is in the empty cells."""
+        n = self.likelihood.n_equations
+        padded = np.zeros((self.likelihood.W.shape[1], *b.shape[1:]))
+        padded[:n] = b
+        return self.factor.solve(padded)[:n]
+
+    @cached_property
+    def log_likelihood(self) -> float:
+        """log p(y | psi), with its constant."""
+        changing = self.log_determinants + self.factor.log_determinant + self.quadratic
+        return -0.5 * (changing - self.likelihood.constant)
+
+    @cached_property
+    def quadratic(self) -> float:
+        """y'Py, as a sum of squares: nothing cancels."""
+        of_terms = zip(self.Ginv, self._squares, strict=True)
+        return float(self.e @ (self.Q @ self.e)) + sum(float(np.sum(g * square)) for g, square in of_terms)
+
+    @cached_property
+    def _squares(self) -> list[np.ndarray]:
+        """(k, k) Theta' K^-1 Theta per term; of a fixed one Theta' Theta."""
+        inverses = self.likelihood.inverses
+        return [t.T @ (inverses[i] @ t if i in inverses else t) for i, t in enumerate(self.solutions)]
+
+    @cached_property
+    def selected(self) -> np.ndarray:
+        """C^-1 in the places of the factor."""
+        with blas_threads(1):
+            return self.factor.selected_inverse()
+
+    @property
+    def inverse_diagonal(self) -> np.ndarray:
+        """(equations,) the diagonal of C^-1."""
+        return self.selected[self.likelihood.symbolic.diagonal][: self.likelihood.n_equations]
+
+    @cached_property
+    def derivatives(self) -> Variances:
+        """D of each matrix."""
+        likelihood = self.likelihood
+        S: list[np.ndarray | None] = [None] * len(self._squares)
+        for i in likelihood.random:
+            traces = np.zeros_like(self._squares[i])
+            for a, b, kappa, places in likelihood.pairs[i]:
+                traces[a, b] = traces[b, a] = kappa @ self.selected[places]
+            S[i] = self._squares[i] + traces
+        T = likelihood.design.n_traits
+        D = likelihood.matrices.differentiate(self.v, S, np.zeros((len(likelihood.design.patterns), T, T)))
+        R = np.zeros_like(D.R)
+        for g, (group, s) in enumerate(zip(likelihood.groups, self.scales, strict=True)):
+            cells = np.diff(likelihood.cuts)[g]
+            sums = self.sum_products(g, likelihood.correlations[g])
+            R[group.residual_class, group.trait, group.trait] += -0.5 * (cells / s - sums / s**2)
+        return Variances(D.G, R)
+
+    def sum_products(self, g: int, matrix: csr_array) -> float:
+        """tr(M E_g), of a matrix M on the pattern of K_g^-1."""
+        likelihood = self.likelihood
+        cells = slice(likelihood.cuts[g], likelihood.cuts[g + 1])
+        e, W = self.e[cells], likelihood.W[cells]
+        products = csr_array(W.T @ (matrix @ W))
+        rows = np.repeat(np.arange(products.shape[0]), np.diff(products.indptr))
+        places = likelihood.symbolic.locate(rows, products.indices)
+        return float(e @ (matrix @ e)) + float(products.data @ self.selected[places])
+
+    def average_information(self, places: Sequence[Place]) -> np.ndarray:
+        """(p, p) 1/2 F' P F of some elements."""
+        return self.project(self.working_variates(places))
+
+    def project(self, F: np.ndarray) -> np.ndarray:
+        """(p, p) 1/2 F' P F of working variates (cells, p): F'PG = F'QG - (W'QF)' C^-1 W'QG."""
+        b = self._weighted_sums(F)
+        total = 0.25 * (F.T @ (self.Q @ F) - b.T @ self.factor.solve(b))
+        return total + total.T
+
+    def working_variates(self, places: Sequence[Place]) -> np.ndarray:
+        """(cells, p) F = (dV/dpsi) P y."""
+        likelihood, thetas = self.likelihood, self.solutions
+        columns = [np.zeros((*theta.shape, len(places))) for theta in thetas]
+        of_residuals = np.zeros((likelihood.n_cells, len(places)))
+        for number, (term, residual_class, a, b) in enumerate(places):
+            if term is not None:
+                unit = thetas[term] @ self.Ginv[term]
+                columns[term][:, a, number] = unit[:, b]
+                columns[term][:, b, number] = unit[:, a]
+                continue
+            for g, group in enumerate(likelihood.groups):
+                if a == b == group.trait and group.residual_class == residual_class:
+                    cells = slice(likelihood.cuts[g], likelihood.cuts[g + 1])
+                    of_residuals[cells, number] = self.e[cells] / self.scales[g]
+        flat = np.concatenate([c.reshape(-1, len(places)) for c in columns])[likelihood.layout.active]
+        return of_residuals + likelihood.W[:, : likelihood.n_equations] @ flat
+
+
+class RenewableResidual:
+    """K of one group of correlated records, whose parameters change under the likelihood.
+
+    A point that was made at other parameters must not be asked for derivatives any more.
+    """
+
+    def __init__(self, likelihood: CorrelatedLikelihood, group: int):
+        self.likelihood, self.group, self.source = likelihood, group, Source(None, group)
+        self.relationship = likelihood.groups[group].relationship
+        self.parameters = self.relationship.parameter_values
+
+    def renew(self, parameters: np.ndarray) -> None:
+        """Let the likelihood be that of other values of the parameters."""
+        weights = self.relationship.weigh(parameters)
+        self.likelihood.correlations[self.group].data[:] = self.relationship.fixed_matrices @ weights.values
+        self.likelihood.log_determinants[self.group] = weights.log_determinant
+        self.parameters = np.array(parameters, float)
+
+    def _changes(self) -> list[csr_array]:
+        """(P,) d K^-1 by each parameter."""
+        K, weights = self.likelihood.correlations[self.group], self.relationship.weigh(self.parameters)
+        values = weights.derivatives @ self.relationship.fixed_matrices.T
+        return [csr_array((row, K.indices, K.indptr), shape=K.shape) for row in values]
+
+    def gradient(self, point: CorrelatedPoint) -> np.ndarray:
+        """(P,) d log p at a point of these parameters."""
+        slopes = self.relationship.weigh(self.parameters).log_determinant_derivatives
+        sums = np.array([point.sum_products(self.group, change) for change in self._changes()])
+        return -0.5 * (sums / point.scales[self.group] - slopes)
+
+    def working_variates(self, point: CorrelatedPoint) -> np.ndarray:
+        """(cells, P) (dV / d rho) P y = -K dK^-1 e."""
+        likelihood = self.likelihood
+        cells = slice(likelihood.cuts[self.group], likelihood.cuts[self.group + 1])
+        out = np.zeros((likelihood.n_cells, len(self.parameters)))
+        columns = np.column_stack([change @ point.e[cells] for change in self._changes()])
+        out[cells] = -factorise_inverse(likelihood.correlations[self.group]).solve(columns)
+        return out
+
+
+def make_inverse(relationship: Relationship) -> csr_array:
+    """K^-1 of a relationship, its values free to be changed."""
+    indptr, indices, values = relationship.inverse_csr()
+    return csr_array((values.copy(), indices, indptr), shape=(relationship.n_levels,) * 2)
+
+
+def _log_determinant(relationship: Relationship, inverse: csr_array) -> float:
+    """log|K^-1|"""
+    if relationship.parameters:
+        return relationship.weigh(relationship.parameter_values).log_determinant
+    return factorise_inverse(inverse).log_determinant
+
+
+def _mask_joined(term: Term, blocks: Blocks | None) -> np.ndarray:
+    """(k, k) 1 where G^-1 may be other than 0; of a fixed term where its prior precision is."""
+    mask = np.zeros((term.n_components,) * 2)
+    if term.kind == "fixed":
+        return mask if term.prior_precision is None else (np.asarray(term.prior_precision) != 0).astype(float)
+    for block in blocks or ():
+        mask[np.ix_(block, block)] = 1.0
+    return mask
