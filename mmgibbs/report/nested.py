@@ -77,6 +77,9 @@ def nested(small: Finished, large: Finished) -> Nested | NotNested | Unknown:
             structure = section.get("structure") if isinstance(section, dict) else None
             if isinstance(structure, dict):
                 return Unknown(f"the covariance matrix of {name} is {structure['kind']} in one of them")
+    residuals = [_correlations_of_residuals(run.record["analysis"]) for run in (small, large)]
+    if residuals[0] != residuals[1]:
+        return Unknown("the residuals are correlated in one of them, or in another way")
     places = _embedding(small.record["analysis"], large.record["analysis"])
     if not isinstance(places, dict):
         return places
@@ -100,6 +103,13 @@ def nested(small: Finished, large: Finished) -> Nested | NotNested | Unknown:
     lacking = {key: e for key, e in large_elements.items() if e.is_free and not (key in used and used[key].is_free)}
     at_0 = [key for key in lacking if len(key.components) == 1 and not (key in used and used[key].value)]
     return Nested(tuple(e.name for e in lacking.values()), len(at_0), equal)
+
+
+def _correlations_of_residuals(analysis: Mapping[str, Any]) -> str:
+    residual = analysis["variances"].get("residual") or {}
+    of_classes = {name: (keys or {}).get("relationship") for name, keys in (residual.get("classes") or {}).items()}
+    of_classes = {name: kind for name, kind in of_classes.items() if kind is not None}
+    return json.dumps([residual.get("relationship"), residual.get("known"), of_classes], sort_keys=True)
 
 
 def _problem(

@@ -132,7 +132,7 @@ def test_index_names_every_page_and_links_lead_somewhere():
         links = [link for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")) if "://" not in link]
         assert all((page.parent / link).exists() for link in links), page
     index = (DOCS / "README.md").read_text(encoding="utf-8")
-    assert all(f"]({p.relative_to(DOCS).as_posix()})" in index for p in PAGES) and len(TUTORIALS) == 20
+    assert all(f"]({p.relative_to(DOCS).as_posix()})" in index for p in PAGES) and len(TUTORIALS) == 21
 
 
 def test_commands_of_the_other_pages_are_accepted():

@@ -1,5 +1,6 @@
 """Which models are nested in which, whatever their effects are called; and what cannot be judged."""
 
+import copy
 import re
 from pathlib import Path
 
@@ -132,6 +133,16 @@ def test_residual_classes():
     assert isinstance(nested(classes, classes), Nested)
     test = likelihood_ratio(INTERCEPT, classes)
     assert isinstance(test, LikelihoodRatio) and (test.variances, test.covariances, test.equal) == (0, 1, 1)
+
+
+def test_correlated_residuals():
+    """Two models with the same correlations of residuals are compared, others are not."""
+    plots = copy.deepcopy(INTERCEPT), copy.deepcopy(NOTHING)
+    for run in plots:
+        run.record["analysis"]["variances"]["residual"]["relationship"] = {"kind": "ar1", "row": "row"}
+    assert isinstance(nested(plots[1], plots[0]), Nested)
+    found = nested(NOTHING, plots[0])
+    assert found == Unknown("the residuals are correlated in one of them, or in another way")
 
 
 def test_a_random_intercept_within_intercept_and_slope():
