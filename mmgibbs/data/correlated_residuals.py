@@ -57,7 +57,7 @@ def _correlate(
     if isinstance(kind, Autoregression):
         built = build_autoregression(records.phenotypes, place, kind, [is_met])
         relationship, cells = built.relationship, built.levels[0][rows].astype(np.int64)
-        _refuse_repeated(records, place, rows, cells, built.ids.to_list(), built.what)
+        _refuse_repeated(records, place, rows, cells, built.ids.to_list(), "time" if built.plots is None else "plot")
     return CorrelatedRecords(trait, residual_class, relationship, rows, cells)
 
 
