@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmgibbs.build.connectivity import count_common_levels, warn_of_separate_traits
+from mmgibbs.build.curves import curves_of_terms
 from mmgibbs.build.estimable.variances import check_variances
 from mmgibbs.build.means import adjusted_means
 from mmgibbs.build.observed_scale import observed_scales, residual_diagonals
@@ -125,6 +126,8 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
     info = ResidualInfo(
         design.traits, joined, fixed, residual.classes, unit, thresholds, observed, moments, correlations
     )
+    curves, of_curves = curves_of_terms(analysis, prepared)
+    notes += of_curves
     model = MixedModel(
         design,
         tuple(covariances),
@@ -133,7 +136,7 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         marker_draws=analysis.output.save_marker_draws or 0,
         observed=scales,
         moments=moments,
-        means=adjusted_means(analysis, prepared),
+        means=(*adjusted_means(analysis, prepared), *curves),
         predicted=predicted_classes(prepared),
     )
     return Assembled(model, tuple(infos), info, tuple(notes), tuple(undetermined), marker_infos(design))

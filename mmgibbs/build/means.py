@@ -31,6 +31,8 @@ def _means_of_effect(name: str, analysis: Analysis, prepared: Prepared) -> list[
     term, labels = design.terms[index], prepared.levels[index]
     if len(term.effects) > 1 or term.effects[0].covariates is not None:
         raise ConfigError(f"{path}: expected an effect of classes, got one with covariates or several effects")
+    if labels.curve is not None:
+        raise ConfigError(f"{path}: expected an effect of classes, got a curve; smooths.csv has its means")
     if labels.n_groups:
         raise ConfigError(f"{path}: expected levels without unknown-parent groups, which solutions.csv has as they are")
     if term.n_levels > MAX_LEVELS:
@@ -57,15 +59,15 @@ def _make(index: int, t: int, analysis: Analysis, prepared: Prepared) -> Adjuste
     records = np.bincount(level[level >= 0], minlength=term.n_levels)
     if term.kind == "fixed":
         order = order[records[order] > 0]
-    columns = _class_columns(analysis, term)
-    parts = [Part(index, _component(term, t), order, np.eye(order.size))]
+    columns = class_columns(analysis, term)
+    parts = [Part(index, component_of_trait(term, t), order, np.eye(order.size))]
     for i, other in enumerate(design.terms):
         if i == index or other.kind != "fixed" or t not in other.effects[0].traits:
             continue
-        shared = bool(set(columns) & set(_class_columns(analysis, other)))
+        shared = bool(set(columns) & set(class_columns(analysis, other)))
         within = (level, order) if shared else None
-        parts += _average(design, i, t, rows, within)
-    random = None if term.kind == "fixed" else (index, _component(term, t))
+        parts += average(design, i, t, rows, within)
+    random = None if term.kind == "fixed" else (index, component_of_trait(term, t))
     means = AdjustedMeans(
         term.name, design.traits[t], tuple(ids[i] for i in order), records[order], tuple(parts), random
     )
@@ -73,12 +75,12 @@ def _make(index: int, t: int, analysis: Analysis, prepared: Prepared) -> Adjuste
     return means
 
 
-def _component(term: Term, t: int) -> int:
+def component_of_trait(term: Term, t: int) -> int:
     """The first component of the trait."""
     return int(np.flatnonzero(term.component_trait == t)[0])
 
 
-def _class_columns(analysis: Analysis, term: Term) -> tuple[str, ...]:
+def class_columns(analysis: Analysis, term: Term) -> tuple[str, ...]:
     """Columns whose classes the levels of the term are."""
     if term.name in analysis.model.fixed:
         return analysis.model.fixed[term.name].class_columns
@@ -87,7 +89,7 @@ def _class_columns(analysis: Analysis, term: Term) -> tuple[str, ...]:
     return ()
 
 
-def _average(
+def average(
     design: Design, i: int, t: int, rows: np.ndarray, within: tuple[np.ndarray, np.ndarray] | None
 ) -> list[Part]:
     """A fixed term averaged over its levels, and its covariates over the records of the trait.
@@ -113,11 +115,11 @@ def _average(
     components = np.flatnonzero(term.component_trait == t)
     if term.effects[0].covariates is None:
         return [Part(i, int(components[0]), codes, weights)]
-    values = _raw_covariates(design, i, components, rows[known]).mean(axis=0)
+    values = raw_covariates(design, i, components, rows[known]).mean(axis=0)
     return [Part(i, int(c), codes, x * weights) for c, x in zip(components, values, strict=True)]
 
 
-def _raw_covariates(design: Design, i: int, components: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def raw_covariates(design: Design, i: int, components: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """(rows, m) covariates of a term on the user's scale: not orthonormal, not centred."""
     effect = design.terms[i].effects[0]
     assert effect.covariates is not None
@@ -132,7 +134,19 @@ def _raw_covariates(design: Design, i: int, components: np.ndarray, rows: np.nda
 
 
 def _refuse_not_estimable(means: AdjustedMeans, design: Design, t: int, rows: np.ndarray) -> None:
-    """ConfigError where the records do not determine a mean: an interaction without records of some combinations.
+    """ConfigError where the records do not determine a mean: an interaction without records of some combinations."""
+    lost = find_not_estimable(means, design, t, rows)
+    if lost.size:
+        names = ", ".join(means.levels[i] for i in lost[:5]) + (", ..." if lost.size > 5 else "")
+        raise ConfigError(
+            f"output.means: {means.effect}: expected means that the records determine, got {lost.size:,} of "
+            f"{means.trait} that they do not ({names}): some combinations of classes have no records. Leave out an "
+            "interaction, or take the solutions as they are"
+        )
+
+
+def find_not_estimable(means: AdjustedMeans, design: Design, t: int, rows: np.ndarray) -> np.ndarray:
+    """Numbers of the means that these records do not determine.
 
     A direction of the fixed effects of which the records say nothing is z less its projection on the rows of X; a mean
     is estimable if it is 0 in a random one of these.
@@ -146,13 +160,13 @@ def _refuse_not_estimable(means: AdjustedMeans, design: Design, t: int, rows: np
         components = np.flatnonzero(term.component_trait == t)
         known = np.flatnonzero(level >= 0)
         ones = np.ones((len(rows), 1))
-        values = ones if term.effects[0].covariates is None else _raw_covariates(design, i, components, rows)
+        values = ones if term.effects[0].covariates is None else raw_covariates(design, i, components, rows)
         for c, x in zip(components, values.T, strict=True):
             first[i, int(c)] = places
             X.append(sp.csr_array((x[known], (known, level[known])), shape=(len(rows), term.n_levels)))
             places += term.n_levels
     if not parts:
-        return
+        return np.zeros(0, np.int64)
     matrix = sp.csr_array(sp.hstack(X))
     scale = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=0)).ravel())
     scale[scale == 0] = 1.0
@@ -165,14 +179,7 @@ def _refuse_not_estimable(means: AdjustedMeans, design: Design, t: int, rows: np
         at = first[part.term, part.component] + part.codes
         found = found + part.weights @ unknown[at]
         size = size + np.abs(part.weights) @ np.abs(z[at] / scale[at])
-    lost = np.flatnonzero(np.abs(found) > NOT_ESTIMABLE * size)
-    if lost.size:
-        names = ", ".join(means.levels[i] for i in lost[:5]) + (", ..." if lost.size > 5 else "")
-        raise ConfigError(
-            f"output.means: {means.effect}: expected means that the records determine, got {lost.size:,} of "
-            f"{means.trait} that they do not ({names}): some combinations of classes have no records. Leave out an "
-            "interaction, or take the solutions as they are"
-        )
+    return np.flatnonzero(np.abs(found) > NOT_ESTIMABLE * size)
 
 
 def form_matrix(parts: Sequence[Part], n: int, first: np.ndarray, components: Sequence[int]) -> sp.csr_array:

@@ -254,6 +254,36 @@ class Autoregression(Relationship):
             problems.add(("rho",), "missing, needed the known correlation (fixed: true)")
 
 
+class RandomWalk(Relationship):
+    """A curve over a covariate, through its observed values: a random walk of order 1, or of order 2, a smooth curve.
+
+    The levels are the values of `of` within each level of `within`; the effect needs no `level`. Where the curve begins
+    is an effect of the model: an intercept, and for order 2 a covariate, its slope.
+    """
+
+    of: Column
+    """Column of the covariate."""
+
+    order: Annotated[int, Field(ge=1, le=2), WHOLE] = 2
+    """1: the curve changes from value to value at random, as a process in time; 2: its slope does, so it is smooth (the
+    cubic smoothing spline)."""
+
+    within: Column | None = None
+    """Class column: each of its levels has a curve of its own. Default: one curve for all records."""
+
+    name = "random_walk"
+    related = False
+    needs_keys = True
+
+    @property
+    def level_columns(self) -> tuple[str, ...]:
+        return (self.of,) if self.within is None else (self.within, self.of)
+
+    def check(self, problems: Problems) -> None:
+        if self.of == self.within:
+            problems.add(("within",), "found the column of `of`, needed another column, or none")
+
+
 _BASE = Expected("genotyped, recorded, half, base or the path of a file such as frequencies.txt")
 BaseFrequencies = Annotated[  # as data.genotypes.frequencies, or base: those of the pedigree's base animals
     Annotated[Choice[Literal["genotyped", "recorded", "half", "base"]], _BASE, Tag("word")]
@@ -428,7 +458,7 @@ class SingleStep(Genomic):
 
 
 KINDS: dict[str, type[Relationship]] = {
-    kind.name: kind for kind in (Identity, Pedigree, Autoregression, File, Genomic, Dominance, SingleStep)
+    kind.name: kind for kind in (Identity, Pedigree, Autoregression, RandomWalk, File, Genomic, Dominance, SingleStep)
 }
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config.relationships import Autoregression
-from mmgibbs.data.levels import code_levels
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
+from mmgibbs.data.series import code_classes, find_series
 from mmgibbs.errors import DataError
 from mmgibbs.models.relationships.ar1 import Field, FirstOrder, Lattice, TimeSeries
 from pedigree.tables import counted, format_number, quoted
@@ -60,11 +60,7 @@ def build_autoregression(
     path, needed = f"{place}.relationship", np.logical_or.reduce(list(is_met))
     if not needed.any():
         raise DataError(f"{phenotypes.name}: found no record with a level of {place}; needed some")
-    group, names = np.zeros(len(phenotypes), np.int64), pl.Series("id", [""])
-    if spec.within is not None:
-        text = phenotypes.text(spec.within, f"{path}.within")
-        names, (codes,) = code_levels([text.to_frame("id").select(pl.when(pl.Series(needed)).then("id"))["id"]])
-        group = codes.astype(np.int64)
+    group, names = code_classes(phenotypes, spec.within, f"{path}.within", needed)
     build = _build_series if spec.time is not None else _build_field
     structure, level, within, positions = build(phenotypes, path, spec, np.flatnonzero(needed), group, names)
     trial = names.gather(within)
@@ -129,10 +125,8 @@ def _build_series(
 ) -> tuple[Field | TimeSeries, np.ndarray, np.ndarray, dict[str, pl.Series]]:
     """Return the times, the level of each record, and of each level its class and time."""
     assert spec.time is not None
-    time = phenotypes.numbers(spec.time, f"{path}.time")[rows]
-    pairs, number = np.unique(np.column_stack([group[rows], time]), axis=0, return_inverse=True)
-    within = pairs[:, 0].astype(np.int64)
-    distance = np.where(np.diff(within, prepend=-1) == 0, np.diff(pairs[:, 1], prepend=0.0), 0.0)
+    series = find_series(phenotypes, spec.time, f"{path}.time", rows, group)
+    distance = series.gap
     if not distance.any():
         what = "record has one time" if spec.within is None else f"level of {quoted(spec.within)} has one time"
         raise DataError(
@@ -140,11 +134,9 @@ def _build_series(
             "needed several times of some"
         )
     step = spec.step or float(distance[distance > 0].min())
-    level = np.full(len(phenotypes), -1, np.int64)
-    level[rows] = number.ravel()
-    shown = pl.Series([format_number(t) for t in pairs[:, 1]], dtype=pl.String)
+    shown = pl.Series([format_number(t) for t in series.values], dtype=pl.String)
     structure = TimeSeries(np.round(distance / step, 9), spec.time, step)
-    return structure, level, within, {"time": shown}
+    return structure, series.number, series.within, {"time": shown}
 
 
 def _read_whole(phenotypes: Phenotypes, column: str | None, path: str, rows: np.ndarray) -> np.ndarray:

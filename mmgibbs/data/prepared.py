@@ -18,6 +18,23 @@ from pedigree.read import Pedigree
 
 
 @dataclass(frozen=True)
+class Curve:
+    """The values of a covariate at which a curve is known, class by class, rising."""
+
+    column: str  # of the covariate
+    within: str | None  # column of the classes that have a curve each
+    classes: pl.Series  # (m,) String: class of each value; '' without `within`
+    values: np.ndarray  # (m,)
+    levels: np.ndarray  # (m,) int64 level of the term at each value; -1: the curve begins there, its level is 0
+    number: np.ndarray  # (n,) int64 value of each record; -1: none
+
+    @cached_property
+    def class_of_value(self) -> np.ndarray:
+        """(m,) int64 number of the class of each value, in their order."""
+        return self.classes.rle_id().cast(pl.Int64).to_numpy()
+
+
+@dataclass(frozen=True)
 class LevelLabels:
     """The levels of one term as the user knows them."""
 
@@ -31,6 +48,7 @@ class LevelLabels:
     diagonal: np.ndarray | None = None
     # (q,) trial (String), row and column (Int64) of the plots of fields; a direction without a column is null
     plots: pl.DataFrame | None = None
+    curve: Curve | None = None  # of a term whose levels are points of a curve
 
     @property
     def group(self) -> np.ndarray:

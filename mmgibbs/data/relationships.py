@@ -21,12 +21,14 @@ from mmgibbs.config.relationships import (
     GenotypeRelationship,
     Identity,
     Pedigree,
+    RandomWalk,
     Relationship,
     SingleStep,
 )
 from mmgibbs.data.autoregression import build_autoregression
 from mmgibbs.data.genomic_relationships import build_genomic_matrix, single_step
 from mmgibbs.data.prepared import LevelLabels
+from mmgibbs.data.random_walks import build_random_walk, missing_polynomial, too_many_points
 from mmgibbs.data.relationship_file import not_inverted, read_relationship
 from mmgibbs.data.relationships_by_core import genomic_by_core, products_suffice, single_step_by_core
 from mmgibbs.errors import DataError
@@ -165,10 +167,20 @@ def _build_autoregression(builder: RandomTerms, name: str, spec: Relationship, c
     return Read(found.relationship, labels, found.levels)
 
 
+def _build_random_walk(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
+    assert isinstance(spec, RandomWalk)
+    is_met = [builder.texts(column).is_not_null().to_numpy() for column in columns]
+    walk = build_random_walk(builder.phenotypes, name, spec, is_met)
+    builder.warnings += missing_polynomial(builder.analysis, name, spec)
+    builder.notes += too_many_points(name, walk.labels)
+    return Read(walk.relationship, walk.labels, walk.levels)
+
+
 READERS: dict[type[Relationship], Reader] = {
     Identity: _independent,
     Pedigree: _build_pedigree,
     Autoregression: _build_autoregression,
+    RandomWalk: _build_random_walk,
     File: _build_file,
     Genomic: _build_genomic,
     Dominance: _build_genomic,

@@ -36,11 +36,12 @@ class AdjustedMeans:
     records: np.ndarray  # (L,) int64 records of the trait at each level
     parts: tuple[Part, ...]
     random: tuple[int, int] | None  # term and component of a random effect, whose levels are the means
+    is_curve: bool = False  # means along a covariate
 
     @property
     def name(self) -> str:
         """By which its moments are known in a chain."""
-        return f"{self.effect}.{self.trait}"
+        return f"{self.effect}.{self.trait}{'.curve' if self.is_curve else ''}"
 
     def values(self, theta: Theta) -> np.ndarray:
         """(L,) float64 means of one draw."""

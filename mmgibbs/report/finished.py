@@ -55,6 +55,7 @@ class Finished:
     factor_scores: pl.DataFrame | None = None  # of levels of terms with factors; None without any
     plots: pl.DataFrame | None = None  # trends of plots; None without trials in rows and columns
     variogram: pl.DataFrame | None = None  # of trend and error of these plots
+    smooths: pl.DataFrame | None = None  # curves over covariates; None without any
     predicted: pl.DataFrame | None = None  # classes of traits that are not normal; None where there is no such trait
     draws: dict[str, np.ndarray] = field(default_factory=dict)  # parameter -> (chains, draws)
     trends: dict[str, Trend] = field(default_factory=dict)  # by term
@@ -163,6 +164,7 @@ def read_finished(directory: str | os.PathLike, solutions: pl.DataFrame | None =
         factor_scores=table("factor_scores"),
         plots=table("field"),
         variogram=table("variogram"),
+        smooths=table("smooths"),
         predicted=table("predicted_classes"),
         draws=draws,
         trends=trends,

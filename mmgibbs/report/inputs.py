@@ -8,7 +8,7 @@ from typing import Any
 
 from mmgibbs.report.html_tables import counted
 
-KINDS = ("identity", "ar1", "pedigree", "genomic", "dominance", "single_step")  # relationships that are no path
+KINDS = ("identity", "ar1", "random_walk", "pedigree", "genomic", "dominance", "single_step")  # no path of a file
 FRAME = "data frame of "  # what stands for a table from Python, with its rows
 FREQUENCIES = ("genotyped", "recorded", "half", "base")  # of alleles, that are no path
 

@@ -48,6 +48,7 @@ from mmgibbs.report.matrices import correlation_tables
 from mmgibbs.report.means import means_tables
 from mmgibbs.report.other_traits import describe_scales, extreme_words, non_normal_rows
 from mmgibbs.report.render import render
+from mmgibbs.report.smooths import dimensions_table, smooths_section
 from mmgibbs.report.triangle import lower_triangle
 from mmgibbs.results.relationships import describe_relationships
 from mmgibbs.results.tables import was_drawn
@@ -105,6 +106,8 @@ def page(run: Finished, top: int = 20, figures: plots.Figures | None = None) -> 
         "means": means_tables(run),
         "performance": performance_section(run, figures, top),
         "field": field_section(run, figures),
+        "smooths": smooths_section(run, figures),
+        "dimensions": dimensions_table(run),
         "genomic": genomic_section(run, figures, top),
         "genotyped": genotyped_section(run, figures),
         "decisions": decision_tables(run, top),

@@ -124,7 +124,7 @@ SYMBOLS = {  # what the covariance matrix of the levels of a random effect is
     "G": "without a name below it has the relationships by genotypes",
     "D": "has the dominance relationships by genotypes",
     "H": "has the relationships of the pedigree and, between genotyped animals, those by genotypes",
-    "C": "has the correlations of plots or times",
+    "C": "has the covariances of plots, times or points of a curve, up to the variance",
     "K": "is the user\u2019s relationship matrix",
 }
 FROM_GENOTYPES = ("G", "D", "H")  # symbols of relationships whose diagonal takes the place of 1 + F

@@ -203,6 +203,17 @@ _VARIOGRAM = {
     "pairs": "number of pairs of plots",
     "semivariance": "half the mean squared difference of `residual` in these pairs (Gilmour et al. 1997)",
 }
+_SMOOTHS = {
+    "term": "name of the random effect with `relationship: random_walk`",
+    "trait": "name of the trait",
+    "class": "level of `within`, empty if there is one curve",
+    "covariate": "column of the covariate",
+    "at": "value of the covariate",
+    "records": "number of records of the trait there",
+    "mean": "mean of the trait along the curve: with the fixed covariate, other class effects averaged over their "
+    "levels and other random effects 0; of draws the posterior mean",
+    "sd": "its standard error; of draws the posterior standard deviation",
+}
 _CURVES = {
     "term": "name of the random regression",
     "trait": "name of the trait",
@@ -231,6 +242,7 @@ OUTPUTS = {
     "factor_scores.csv": Output("a level of a random effect with factors over traits", _FACTOR_SCORES),
     "field.csv": Output("a plot of a field trial, also one without a record, for each trait", _FIELD),
     "variogram.csv": Output("a displacement of plots of a field trial, for each trait", _VARIOGRAM),
+    "smooths.csv": Output("a value of the covariate of a curve, for each trait", _SMOOTHS),
     "predicted_classes.csv": Output("a category of a trait that is not normal, overall and by class", _PREDICTED),
 }
 PARAMETERS = {

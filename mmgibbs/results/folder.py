@@ -41,6 +41,8 @@ CONTENTS = frozenset(
         "field.parquet",
         "variogram.csv",
         "variogram.parquet",
+        "smooths.csv",
+        "smooths.parquet",
         "predicted_classes.csv",
         "predicted_classes.parquet",
         "markers.parquet",

@@ -40,6 +40,7 @@ from mmgibbs.runs.problem import Sampled, Tables, sample
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import model_record
 from mmgibbs.runs.reml import RemlWatch, draws_by_name, stopped_words
+from mmgibbs.runs.smooths import describe_dimensions, effective_dimensions
 from mmgibbs.sampler.schedule import Schedule
 from pedigree.messages import split_messages
 
@@ -79,6 +80,7 @@ class MixedModelProblem:
                 case _:
                     estimates = self._gibbs(folder, console, executor)
             self._make_diagonals(estimates, console)
+            self._count_dimensions(estimates, console)
             return estimates
         except ModelError as error:
             warned = (f"warning: {note}" for note in self.assembled.notes)  # most likely why
@@ -94,6 +96,14 @@ class MixedModelProblem:
                 seconds = estimate_seconds(operations, SHARE_OF_DIAGONALS)
                 console.say(f"reliabilities: the diagonal of {symbol} for {n:,} levels{describe_duration(seconds)}")
                 _ = term.relationship.diagonal
+
+    def _count_dimensions(self, estimates: PosteriorEstimates, console: Console) -> None:
+        """Effective dimensions of curves and field trends, for run.json and the console."""
+        dimensions, notes = effective_dimensions(self.prepared, self.assembled, estimates.draws)
+        estimates.notes.extend(notes)
+        if dimensions:
+            estimates.facts["effective_dimensions"] = dimensions
+            console.say_all(describe_dimensions(dimensions))
 
     # Gibbs
 
@@ -368,7 +378,7 @@ class MixedModelProblem:
         design, scales = self.prepared.design, self.assembled.model.observed
         liabilities = liability_facts(design, scales, estimates.draws, estimates.statistics)
         extreme = [vars(levels) for levels in extreme_levels(self.prepared)]
-        if estimates.means:
+        if self.analysis.output.means and estimates.means:
             of_run |= {"means": [table.facts for table in means_tables(self.assembled, estimates)]}
         return of_run | ({"liabilities": liabilities, "extreme_levels": extreme} if liabilities else {})
 

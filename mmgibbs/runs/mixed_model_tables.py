@@ -38,6 +38,7 @@ from mmgibbs.results.markers import (
 )
 from mmgibbs.results.means import means_files
 from mmgibbs.results.predictive import predicted_files, predicted_frame
+from mmgibbs.results.smooths import smooths_files, smooths_frame
 from mmgibbs.results.tables import LevelColumns, sd_column, solutions_frame, summary_frame
 from mmgibbs.runs.estimates import PosteriorEstimates
 from mmgibbs.runs.means import means_tables
@@ -95,6 +96,11 @@ class MixedModelTables:
             | decision_files(candidates, response, self.analysis.output.csv, self.analysis.output.escape_formulas)
             | field_files(field_frame(self.prepared, estimates.moments), output.csv, output.escape_formulas)
             | score_files(scores_frame(summary, solutions), output.csv, output.escape_formulas)
+            | smooths_files(
+                smooths_frame(self.prepared, self.assembled.model.means, estimates.means),
+                output.csv,
+                output.escape_formulas,
+            )
             | means_files(means_of_run, self.analysis.output.escape_formulas)
             | predicted_files(self._predicted(estimates), self.analysis.output.escape_formulas),
         )

@@ -273,6 +273,12 @@ class Result:
         frame = RunFiles(self.directory, "field: ").table_if_any("field.parquet")
         return None if frame is None else ResultFrame(frame)
 
+    @cached_property
+    def smooths(self) -> pl.DataFrame | None:
+        """Curves over covariates (term, trait, class, covariate, at, records, mean, sd); None without any."""
+        frame = RunFiles(self.directory, "smooths: ").table_if_any("smooths.parquet")
+        return None if frame is None else ResultFrame(frame)
+
     def contrast(self, effect: str, weights: Mapping[str, float], trait: str | None = None) -> tuple[float, float]:
         """Estimate a linear combination of adjusted means, such as a difference of two.
 

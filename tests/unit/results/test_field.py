@@ -134,7 +134,7 @@ def test_the_page_has_maps_of_the_first_trials_and_one_variogram(several_trials)
     assert '<a href="#field-trends">' in page
     assert f"The first {MAX_TRIALS} of {MAX_TRIALS + 2} trials are shown" in page
     assert page.count("Trend of field, y in T") == MAX_TRIALS
-    assert "<var>C</var> has the correlations" in page and "user’s relationship" not in page
+    assert "<var>C</var> has the covariances" in page and "user’s relationship" not in page
     item = field_section(read_finished(several_trials.directory), plots.Figures())[0]
     variogram = pl.read_parquet(several_trials.directory / "variogram.parquet")
     along = variogram.filter(column_displacement=0, row_displacement=1)

@@ -1,0 +1,174 @@
+"""REML of curves: the mixed model of smoothing splines in dense form, by penalties that leave the polynomial free."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import optimize
+
+import mmgibbs
+from mmgibbs.errors import ConfigError
+
+
+@pytest.fixture(scope="module")
+def records():
+    """Unequal steps, repeated values, two classes with a level each."""
+    rng = np.random.default_rng(12)
+    day = rng.choice(np.round(np.cumsum(rng.uniform(0.2, 3.0, 24)), 2), 90)
+    sex = rng.integers(0, 2, 90)
+    y = 20 + 0.4 * day + 4 * np.sin(day / 6) + 2 * sex + rng.normal(size=90)
+    return pl.DataFrame({"day": day, "sex": [f"s{i}" for i in sex], "y": y})
+
+
+def analysis(records, order, directory, method="reml", within=None, **variances):
+    relationship = {"kind": "random_walk", "of": "day", "order": order} | ({"within": within} if within else {})
+    fixed = {"sex": {}} | ({"day": {"kind": "covariate"}} if order == 2 and within is None else {})
+    if order == 2 and within is not None:
+        fixed["slope"] = {"column": "day", "kind": "covariate", "by": within}
+    return {
+        "data": {"phenotypes": records},
+        "traits": ["y"],
+        "model": {"fixed": fixed, "random": {"curve": {"relationship": relationship}}},
+        "variances": variances,
+        "sampler": {"method": method},
+        "output": {"directory": str(directory)},
+    }
+
+
+def penalty(t, order):
+    """f' P f: sum of squared differences over gaps; or the integral of f''^2 of the natural cubic spline through f."""
+    h = np.diff(t)
+    if order == 1:
+        D = np.diff(np.eye(len(t)), axis=0)
+        return D.T @ np.diag(1 / h) @ D
+    n = len(t)  # Green & Silverman (1994), section 2.1
+    Q, R = np.zeros((n, n - 2)), np.zeros((n - 2, n - 2))
+    for j in range(n - 2):
+        Q[j : j + 3, j] = 1 / h[j], -1 / h[j] - 1 / h[j + 1], 1 / h[j + 1]
+        R[j, j] = (h[j] + h[j + 1]) / 3
+        if j:
+            R[j, j - 1] = R[j - 1, j] = h[j] / 6
+    return Q @ np.linalg.solve(R, Q.T)
+
+
+def covariance(records, order, within):
+    """(n, n) of the curve in the records, its polynomial free, its mean variance over the values 1."""
+    day, sex = records["day"].to_numpy(), records["sex"].to_numpy()
+    group = sex if within else np.zeros(len(day))
+    out, total, values = np.zeros((len(day),) * 2), 0.0, 0
+    for level in np.unique(group):
+        rows = np.flatnonzero(group == level)
+        t, place = np.unique(day[rows], return_inverse=True)
+        K = np.linalg.pinv(penalty(t, order), rcond=1e-13, hermitian=True)
+        out[np.ix_(rows, rows)] = K[np.ix_(place, place)]
+        total, values = total + np.trace(K), values + len(t)
+    return out / (total / values)
+
+
+def log_likelihood(records, K, X, psi):
+    V = psi[0] * K + psi[1] * np.eye(len(K))
+    inverse, y = np.linalg.inv(V), records["y"].to_numpy()
+    C = X.T @ inverse @ X
+    P = inverse - inverse @ X @ np.linalg.solve(C, X.T @ inverse)
+    determinants = np.linalg.slogdet(V)[1] + np.linalg.slogdet(C)[1] - np.linalg.slogdet(X.T @ X)[1]
+    return -0.5 * (determinants + y @ P @ y + (len(y) - X.shape[1]) * np.log(2 * np.pi))
+
+
+def fixed_effects(records, order, within):
+    """sex, and the line or lines."""
+    day, sex = records["day"].to_numpy(), records["sex"].to_numpy()
+    classes = (sex[:, None] == np.unique(sex)).astype(float)
+    if order == 1:
+        return classes
+    return np.column_stack([classes, classes * day[:, None] if within else day])
+
+
+@pytest.fixture(scope="module", params=[(1, None), (1, "sex"), (2, None), (2, "sex")])
+def fitted(request, records, tmp_path_factory):
+    """(run, variances, order, within) of one model."""
+    order, within = request.param
+    directory = tmp_path_factory.mktemp("curve") / "run"
+    run = mmgibbs.run(analysis(records, order, directory, within=within), progress=False, report=True)
+    found = dict(run.summary.select("parameter", "mean").iter_rows())
+    return run, np.array([found["curve.var[y]"], found["residual.var[y]"]]), order, within
+
+
+def test_estimates_are_the_maximum_of_the_dense_likelihood_with_a_free_polynomial(records, fitted, tmp_path):
+    run, psi, order, within = fitted
+    K, X = covariance(records, order, within), fixed_effects(records, order, within)
+    best = optimize.minimize(
+        lambda v: -log_likelihood(records, K, X, np.exp(v)), np.log(psi), method="Nelder-Mead", options={"fatol": 1e-10}
+    )
+    np.testing.assert_allclose(psi, np.exp(best.x), rtol=2e-3)
+    # the scale of covariates is in neither difference
+    held = {"curve": {"start": 2 * psi[0], "fixed": True}}
+    other = mmgibbs.run(analysis(records, order, tmp_path / "run", within=within, **held), progress=False)
+    residual = dict(other.summary.select("parameter", "mean").iter_rows())["residual.var[y]"]
+    change = log_likelihood(records, K, X, [2 * psi[0], residual]) - log_likelihood(records, K, X, psi)
+    assert other.info["log_likelihood"] - run.info["log_likelihood"] == pytest.approx(change, abs=1e-8)
+
+
+def dense_curve(records, psi, order, within):
+    """(mean, standard error) of the curve at each record, and its effective dimension."""
+    K, X, y = covariance(records, order, within), fixed_effects(records, order, within), records["y"].to_numpy()
+    G = psi[0] * K
+    W = np.linalg.inv(G + psi[1] * np.eye(len(K)))
+    C = np.linalg.inv(X.T @ W @ X)
+    b = C @ X.T @ W @ y
+    at = X.copy()
+    if within is None:
+        at[:, :2] = 0.5  # averaged over the sexes
+    P = W - W @ X @ C @ X.T @ W
+    cross = at @ C @ X.T @ W @ G
+    V = at @ C @ at.T + G - G @ P @ G - cross - cross.T
+    return at @ b + G @ W @ (y - X @ b), np.sqrt(np.diag(V)), np.trace(G @ P)
+
+
+def test_the_curve_and_its_errors_are_those_of_the_mixed_model(records, fitted):
+    run, psi, order, within = fitted
+    mean, error, dimension = dense_curve(records, psi, order, within)
+    by = ["day", "sex"] if within else ["day"]
+    smooths = run.smooths.rename({"at": "day", "class": "sex"})
+    both = records.with_columns(known=pl.Series(mean), error=pl.Series(error)).join(smooths, on=by)
+    assert both.height == records.height and smooths.height == records.select(by).n_unique()
+    np.testing.assert_allclose(both["mean"], both["known"], atol=1e-8)
+    np.testing.assert_allclose(both["sd"], both["error"], atol=1e-8)
+    assert smooths["records"].sum() == records.height
+    assert run.info["effective_dimensions"]["curve"]["y"]["effective"] == pytest.approx(dimension, abs=1e-6)
+    page = (run.directory / "report.html").read_text(encoding="utf-8")
+    assert f"<td>{dimension:.1f}" in page or f">{dimension:.1f}<" in page
+    assert '<a href="#smooth-curves">' in page and page.count("Curve of curve, y") == (2 if within else 1)
+
+
+def test_blup_at_the_estimates_has_the_same_curve(records, fitted, tmp_path):
+    run, psi, order, within = fitted
+    known = {"curve": psi[0], "residual": psi[1]}
+    blup = mmgibbs.run(analysis(records, order, tmp_path / "run", "blup", within, **known), progress=False)
+    np.testing.assert_allclose(blup.smooths["mean"], run.smooths["mean"], atol=1e-5)
+    np.testing.assert_allclose(blup.smooths["sd"], run.smooths["sd"], atol=1e-5)
+    assert blup.info["effective_dimensions"]["curve"]["y"] == pytest.approx(
+        run.info["effective_dimensions"]["curve"]["y"]
+    )
+
+
+def test_draws_have_the_curve_of_the_mixed_model(records, tmp_path):
+    """Variances are all but known by their priors; draws are independent (engine marginal)."""
+    psi, df = np.array([6.0, 1.0]), 1e6
+    priors = {name: {"prior": {"df": df, "scale": df * v}} for name, v in zip(("curve", "residual"), psi, strict=True)}
+    source = analysis(records, 2, tmp_path / "run", "gibbs", **priors)
+    source["sampler"] |= {"samples": 4000, "burn_in": 500, "thin": 1, "chains": 1, "seed": 3}
+    run = mmgibbs.run(source, progress=False)
+    assert run.info["engine"] == "marginal"
+    mean, error, dimension = dense_curve(records, psi, 2, None)
+    known = records.with_columns(known=pl.Series(mean), error=pl.Series(error)).join(
+        run.smooths.rename({"at": "day"}), on="day"
+    )
+    np.testing.assert_allclose(known["mean"], known["known"], atol=0.1 * error.max())
+    np.testing.assert_allclose(known["sd"], known["error"], rtol=0.06)
+    assert run.info["effective_dimensions"]["curve"]["y"]["effective"] == pytest.approx(dimension, abs=0.02)
+
+
+def test_means_of_a_curve_are_refused(records, tmp_path):
+    source = analysis(records, 1, tmp_path / "run")
+    source["output"]["means"] = ["curve"]
+    with pytest.raises(ConfigError, match=r"output\.means: curve: expected an effect of classes, got a curve; smooths"):
+        mmgibbs.run(source, progress=False)
