@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mmgibbs.errors import ConfigError, option, option_name
-from mmgibbs.report.finished import Finished, read_finished
+from mmgibbs.errors import ConfigError
+from mmgibbs.exchange.exported import choose_folder, read_exported
+from mmgibbs.report.finished import Finished
 from mmgibbs.results.csv_files import write_csv
-from mmgibbs.results.folder import CONTENTS
 from mmgibbs.results.markers import GEBV, TOTAL
 
 FILES = ("solutions", "levels.csv", "postgibbs_samples", "postind")
@@ -50,25 +50,8 @@ def export_blupf90(run: str | os.PathLike, output: str | os.PathLike | None = No
     model, a folder that holds a run (which a new run would replace, and leave these files beside it), files that are
     there already.
     """
-    try:
-        finished = read_finished(run)
-    except ConfigError as error:  # it speaks for the command that reads most runs
-        raise ConfigError(f"export: {str(error).removeprefix('report: ')}") from None
-    if finished.solutions is None:
-        raise ConfigError(f"export: '{run}' holds a regression, needed the run of a mixed model")
-    folder = Path(output) if output is not None else finished.directory.with_name(f"{finished.directory.name}-blupf90")
-    of_a_run = sorted(p.name for p in folder.iterdir() if p.name in CONTENTS) if folder.is_dir() else []
-    if of_a_run:
-        raise ConfigError(
-            f"export: '{folder}' is the folder of a run (it holds {of_a_run[0]}), needed another folder for "
-            f"{option_name('output')}"
-        )
-    existing = [name for name in FILES if (folder / name).exists()]
-    if existing and not overwrite:
-        raise ConfigError(
-            f"export: '{folder}' holds {', '.join(existing)}; choose another {option_name('output')}, or give "
-            f"{option('overwrite')}"
-        )
+    finished = read_exported(run)
+    folder, existing = choose_folder(finished, output, "blupf90", FILES, overwrite)
     terms = numbered_terms(finished)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -10,20 +10,36 @@ from mmgibbs.options import add_output, add_overwrite, describe
 def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Write a finished run as the files of another program. Format blupf90: `solutions` (trait, effect, level, "
-        "solution, s.e., which is the posterior standard deviation, left out if it is unknown); `levels.csv` "
-        "(effect, level, id, term, name: what the numbers of effects and levels mean); and, if variances were "
-        "sampled, `postgibbs_samples` (number, round, how many, the (co)variances; one chain after another, "
-        "with rounds "
-        "numbered on) and `postind` (the position of each (co)variance in a sample).",
+        "Write a finished run as the files of another program, or as deregressed proofs.",
+        "Format blupf90: `solutions` (trait, effect, level, solution, s.e., which is the posterior standard deviation, "
+        "left out if it is unknown); `levels.csv` (effect, level, id, term, name: what the numbers of effects and "
+        "levels mean); and, if variances were sampled, `postgibbs_samples` (number, round, how many, the "
+        "(co)variances; one chain after another, with rounds numbered on) and `postind` (the position of each "
+        "(co)variance in a sample).",
+        "Format deregressed: `deregressed.csv` and `.parquet` with the deregressed proof of each animal, the parent "
+        "average removed, its reliability and its weight (Garrick, Taylor & Fernando 2009), for a second analysis such "
+        "as one by SNPs. Animals without information beyond their parents are left out and counted.",
     )
     parser.add_argument("run", metavar="RUN", help="the folder of a finished run")
-    parser.add_argument("--format", required=True, choices=["blupf90"], help="the program whose files to write")
-    add_output(parser, "the folder to write to (default: RUN-blupf90), not the folder of a run")
+    parser.add_argument("--format", required=True, choices=["blupf90", "deregressed"], help="what to write")
+    parser.add_argument(
+        "--unexplained", type=float, default=0.5, metavar="SHARE",
+        help="deregressed: share of the genetic variance that markers of the second analysis do not explain, for the "
+        "weights (default: 0.5)",
+    )  # fmt: skip
+    add_output(parser, "the folder to write to (default: RUN-FORMAT), not the folder of a run")
     add_overwrite(parser, "replace existing files")
 
 
 def export(args: argparse.Namespace) -> None:
+    if args.format == "deregressed":
+        from mmgibbs.exchange.deregressed_write import export_deregressed
+
+        folder, notes = export_deregressed(
+            args.run, args.output, unexplained=args.unexplained, overwrite=args.overwrite
+        )
+        print("\n".join([*notes, f"written to {folder}"]))
+        return
     from mmgibbs.exchange.blupf90_write import export_blupf90
 
     print(f"written to {export_blupf90(args.run, args.output, overwrite=args.overwrite)}")

@@ -171,6 +171,18 @@ _MEANS = {
     "effects 0; of draws the posterior mean",
     "se": "its standard error; of draws the posterior standard deviation",
 }
+_DEREGRESSED = {
+    "animal": "id of the animal",
+    "trait": "name of the trait",
+    "deregressed": "deregressed proof: what the records of the animal and of its progeny say, without its parents",
+    "reliability": "reliability of the deregressed proof, X / (X + (1 - h2) / h2)",
+    "weight": "(1 - h2) / ((c + (1 - reliability) / reliability) h2), c from `--unexplained`, for an analysis of the "
+    "deregressed proofs",
+    "information": "X, the information of the animal and its progeny as a number of records",
+    "ebv": "breeding value in the run",
+    "ebv_reliability": "its reliability",
+    "parent_average": "mean of the breeding values of the parents, an unknown one as 0; 0 without known parents",
+}
 _FACTOR_SCORES = {
     "term": "name of the random effect with `structure: factor_analytic`",
     "level": "level of the effect, such as a line",
@@ -243,6 +255,7 @@ OUTPUTS = {
     "field.csv": Output("a plot of a field trial, also one without a record, for each trait", _FIELD),
     "variogram.csv": Output("a displacement of plots of a field trial, for each trait", _VARIOGRAM),
     "smooths.csv": Output("a value of the covariate of a curve, for each trait", _SMOOTHS),
+    "deregressed.csv": Output("an animal and trait, written by `mmgibbs export --format deregressed`", _DEREGRESSED),
     "predicted_classes.csv": Output("a category of a trait that is not normal, overall and by class", _PREDICTED),
 }
 PARAMETERS = {

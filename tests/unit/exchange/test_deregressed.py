@@ -1,0 +1,152 @@
+"""Deregressed proofs: the example of Garrick et al. (2009), exact cases, the way back, and what is refused."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import mmgibbs
+from mmgibbs.cli import main
+from mmgibbs.errors import MmgibbsError
+from mmgibbs.exchange.deregressed_write import export_deregressed
+from mmgibbs.exchange.deregression import Evaluated, deregress, weigh
+
+LAMBDA = 3.0  # of h2 = 0.25
+
+
+def evaluated(sire, dam, ebv, reliability, inbreeding=None):
+    F = np.zeros(len(ebv)) if inbreeding is None else np.array(inbreeding, float)
+    return Evaluated(np.array(sire), np.array(dam), np.array(ebv, float), np.array(reliability, float), F)
+
+
+def test_formulas_of_the_paper():
+    """Heritability .25; parents with EBVs 10 and 2 and reliabilities .97 and .36, their progeny 15 and .68."""
+    found = deregress(evaluated([-1, -1, 0], [-1, -1, 1], [10, 2, 15], [0.97, 0.36, 0.68]), 0.25)
+    r_pa = (0.97 + 0.36) / 4
+    alpha, delta = 1 / (0.5 - r_pa), (0.5 - r_pa) / (1 - 0.68)
+    of_parents = LAMBDA * (0.5 * alpha - 4) + 0.5 * LAMBDA * np.sqrt(alpha**2 + 16 / delta)
+    own = delta * of_parents + 2 * LAMBDA * (2 * delta - 1)
+    assert found.parent_average[2] == 6.0
+    assert found.information[2] == pytest.approx(own)
+    assert found.reliability[2] == pytest.approx(1 - LAMBDA / (own + LAMBDA))
+    assert found.proof[2] == pytest.approx((-2 * LAMBDA * 6 + (own + 2 * LAMBDA) * 15) / own)
+    assert (own, found.proof[2], found.reliability[2]) == pytest.approx((5.0763, 25.6377, 0.62854), abs=5e-5)
+    assert weigh(np.array([0.62854]), 0.25, 0.5) == pytest.approx(3 / (0.5 + 0.37146 / 0.62854))
+
+
+def test_without_parents_it_is_the_ebv_over_its_reliability():
+    found = deregress(evaluated([-1], [-1], [4.0], [0.4]), 0.25)
+    assert found.proof[0] == pytest.approx(10.0) and found.reliability[0] == pytest.approx(0.4)
+    assert found.information[0] == pytest.approx(2.0)  # two records: 2 / (2 + 3) = .4
+
+
+def test_animals_without_information_have_no_proof():
+    """The mean of the parents, with the reliability that it gives."""
+    found = deregress(evaluated([-1, -1, 0], [-1, -1, 1], [10, 2, 6], [0.97, 0.36, (0.97 + 0.36) / 4]), 0.25)
+    assert np.isnan(found.proof[2]) and np.isnan(found.reliability[2])
+
+
+def test_the_way_back():
+    """The two equations of parent average and animal give EBVs and prediction error variances again, with any F."""
+    rng = np.random.default_rng(1)
+    ebv, reliability = rng.normal(size=9), rng.uniform(0.3, 0.5, 9)
+    reliability[6:] = 0.75
+    sire, dam = np.array([-1] * 6 + [0, 1, -1]), np.array([-1] * 6 + [3, 4, 5])
+    F = np.array([0, 0.1, 0, 0.05, 0, 0.2, 0.125, 0.0, 0.25])
+    given = evaluated(sire, dam, ebv, reliability, F)
+    found = deregress(given, 0.25)
+    for i in (6, 7, 8):
+        if sire[i] >= 0:
+            parents = [sire[i], dam[i]]
+            v = (2 + F[parents].sum() + 4 * F[i]) / 4
+            d, share = (2 - F[parents].sum()) / 4, 1.0
+            mean, errors = ebv[parents].mean(), given.errors[parents].sum() / 4
+        else:
+            v, d, share = 1 + F[dam[i]], (3 - F[dam[i]]) / 4, 0.5
+            mean, errors = ebv[dam[i]], given.errors[dam[i]]
+        prior = LAMBDA * np.array([[1 / v + share**2 / d, -share / d], [-share / d, 1 / d]])
+        # information on the parents, such that their error variance is right: C_11 - C_12^2 / C_22 = lambda / errors
+        C = prior + np.diag([0.0, found.information[i]])
+        C[0, 0] = LAMBDA / errors + C[0, 1] ** 2 / C[1, 1]
+        right = np.array([(C @ [mean, ebv[i]])[0], found.information[i] * found.proof[i]])
+        np.testing.assert_allclose(np.linalg.solve(C, right), [mean, ebv[i]], atol=1e-9)
+        assert LAMBDA * np.linalg.inv(C)[1, 1] == pytest.approx(given.errors[i], rel=1e-8)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Dams with records, and one progeny each with records; no fixed effects, so that records are deviations."""
+    rng = np.random.default_rng(7)
+    folder = tmp_path_factory.mktemp("run")
+    n = rng.integers(0, 4, 40)
+    n[::2] = np.maximum(n[::2], 1)
+    animals = [f"D{i // 2}" if i % 2 == 0 else f"P{i // 2}" for i in range(40)]
+    pedigree = pl.DataFrame(
+        {
+            "id": animals,
+            "sire": [None] * 40,
+            "dam": [None if i % 2 == 0 else f"D{i // 2}" for i in range(40)],
+        },
+        schema_overrides={"sire": pl.String},
+    )
+    records = pl.DataFrame({"animal": np.repeat(animals, n), "y": rng.normal(size=n.sum())})
+    result = mmgibbs.run(
+        {
+            "data": {"phenotypes": records, "pedigree": pedigree},
+            "traits": ["y"],
+            "model": {"intercept": False, "random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
+            "variances": {"mode": "fixed", "genetic": 1.0, "residual": 3.0},
+            "sampler": {"method": "blup", "tolerance": 1e-12},
+            "output": {"directory": str(folder / "run")},
+        },
+        progress=False,
+    )
+    return result, records
+
+
+def test_proofs_are_the_means_of_the_records(run, tmp_path):
+    """Exact with one known parent: what an animal's records say, as many as they are, whatever its dam."""
+    result, records = run
+    folder, notes = export_deregressed(result.directory, tmp_path / "proofs")
+    table = pl.read_parquet(folder / "deregressed.parquet").filter(pl.col("animal").str.starts_with("P"))
+    means = records.group_by("animal").agg(pl.col("y").mean(), n=pl.len()).filter(pl.col("animal").str.starts_with("P"))
+    both = table.join(means, on="animal", how="full", coalesce=True)
+    assert both.null_count().sum_horizontal()[0] == 0
+    assert both["deregressed"].to_numpy() == pytest.approx(both["y"].to_numpy(), abs=1e-8)
+    assert both["information"].to_numpy() == pytest.approx(both["n"].to_numpy(), abs=1e-8)
+    n = both["n"].to_numpy()
+    assert both["reliability"].to_numpy() == pytest.approx(n / (n + 3))
+    assert both["weight"].to_numpy() == pytest.approx(3 / (0.5 + 3 / n))
+    without = 20 - means.height
+    assert notes == [f"y: {without} animals have no information beyond the parents: left out"]
+
+
+def test_command(run, tmp_path, capsys):
+    result, _ = run
+    target = tmp_path / "out"
+    command = ["export", "--format", "deregressed", str(result.directory), "--output", str(target)]
+    assert main([*command, "--unexplained", "0.1"]) == 0
+    assert f"written to {target}" in capsys.readouterr().out
+    assert pl.read_csv(target / "deregressed.csv").columns[:5] == [
+        "animal", "trait", "deregressed", "reliability", "weight"
+    ]  # fmt: skip
+    assert main(command) == 2
+    assert "holds deregressed.csv" in capsys.readouterr().err
+    assert main([*command, "--overwrite", "--unexplained", "1"]) == 2
+    assert "expected a share from 0 to below 1" in capsys.readouterr().err
+    assert main([*command[:-1], str(result.directory)]) == 2
+    assert "is the folder of a run" in capsys.readouterr().err
+
+
+def test_what_has_no_proofs(tmp_path):
+    records = pl.DataFrame({"herd": ["a", "b"] * 10, "y": np.arange(20.0)})
+    source = {
+        "data": {"phenotypes": records},
+        "traits": ["y"],
+        "model": {"random": {"herd": {}}},
+        "variances": {"mode": "fixed", "herd": 1.0, "residual": 3.0},
+        "sampler": {"method": "blup"},
+        "output": {"directory": str(tmp_path / "run")},
+    }
+    mmgibbs.run(source, progress=False)
+    with pytest.raises(MmgibbsError, match="has no heritability of a direct effect of a pedigree"):
+        export_deregressed(tmp_path / "run", tmp_path / "out")
