@@ -25,6 +25,7 @@ from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.observed_scale import ObservedValues
 from mmgibbs.sampler.predictive import PredictedRecords
 from mmgibbs.sampler.recorder import Recorder
+from mmgibbs.sampler.resident import ResidentSweep
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import Step, gibbs_steps
 from mmgibbs.sampler.trait_moments import TraitMomentsStep
@@ -36,6 +37,7 @@ WORDS: dict[type, str] = {
     LiabilityVariances: "variances given liabilities, location effects integrated out",
     MarginalVariances: "variances, location effects integrated out",
     ResidualCovariance: "residual covariance",
+    ResidentSweep: "all of a sweep on the device",
     ObservedValues: "variances on the observed scale",
     PredictedRecords: "predicted records",
     TraitMomentsStep: "means of traits",

@@ -1,6 +1,7 @@
 // Gamma and chi-square draws by Marsaglia and Tsang: the twin of gamma.py.
 #pragma once
 #include "normal.cuh"
+#include "over_relaxation.cuh"
 
 namespace mmgibbs {
 
@@ -60,6 +61,22 @@ __device__ inline double log_gamma_draw(double shape, word32 c0, word32 c1, word
 
 __device__ inline double chi_square(double df, word32 c0, word32 c1, word32 c2, word32 draw, word32 k0, word32 k1) {
     return 2.0 * gamma(0.5 * df, c0, c1, c2, draw, k0, k1);
+}
+
+__device__ inline double over_relaxed_chi_square(double df, double now, word32 c0, word32 c1, word32 c2, word32 draw,
+                                                 word32 k0, word32 k1) {
+    const double shape = 0.5 * df;
+    if (!(shape >= 1.0 && shape < infinity())) return chi_square(df, c0, c1, c2, draw, k0, k1);
+    const double d = shape - 0.3333333333333333, scale = 1.0 / (3.0 * sqrt(d));
+    const double w_now = exp(0.3333333333333333 * log(0.5 * now / d)) - 1.0;
+    word32 w0, w1, w2, w3;
+    philox(c0, c1, c2, draw_word(draw, 0), k0, k1, w0, w1, w2, w3);
+    double z, unused;
+    box_muller(uniform(w0, w1), short_uniform(w2), z, unused);
+    const double w = OVER_RELAXED * w_now + NOISE * z * scale;
+    if (w > -1.0 && log(short_uniform(w3)) < log_acceptance(w, d) - log_acceptance(w_now, d))
+        return 2.0 * d * ((1.0 + w) * (1.0 + w) * (1.0 + w));
+    return now;
 }
 
 }  // namespace mmgibbs

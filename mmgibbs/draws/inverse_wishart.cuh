@@ -1,21 +1,63 @@
-// Inverse-Wishart draws by one block of threads: the twin of inverse_wishart.py without a draw of before.
+// Inverse-Wishart draws by one block of threads: the twin of inverse_wishart.py.
 #pragma once
 #include "gamma.cuh"
 #include "small_matrices.cuh"
 
 namespace mmgibbs {
 
-// G ~ IW(nu, S), (k, k); NaN where S is not positive definite. The lower triangle of S is lost; T and A (k, k) are
-// overwritten. Every thread of the block calls it, behind a BARRIER; it ends with one.
-__device__ inline void block_inverse_wishart(double nu, double *S, double *T, double *A, double *G, int k, word32 number,
-                                             word32 first_row, word32 stream, word32 k0, word32 k1) {
+const double SINGULAR = 1e-12;  // of a diagonal element, as in small_matrices.py
+
+// Bartlett's T of G given L, lower: T T' = L' G^-1 L = X' X, X = B^-1 L with G = B B'. Whether rounding lets it be found;
+// X and products (k, k) are overwritten.
+__device__ inline bool block_bartlett_factor(const double *G, const double *L, double *T, double *X, double *products, int k) {
+    block_factor(G, T, k, SINGULAR);
+    const bool has_factor = T[k * k - 1] > 0.0;
+    BARRIER  // T is written next
+    if (!has_factor) return false;
+    PHASE {
+        for (int j = (int)threadIdx.x; j < k; j += (int)blockDim.x)
+            for (int i = j; i < k; ++i) {
+                double s = L[i * k + j];
+                for (int m = j; m < i; ++m) s -= T[i * k + m] * X[m * k + j];
+                X[i * k + j] = s / T[i * k + i];
+            }
+    }
+    BARRIER
+    PHASE {
+        for (int at = (int)threadIdx.x; at < k * k; at += (int)blockDim.x) {
+            const int i = at / k, j = at % k;
+            double s = 0.0;
+            for (int m = i; j <= i && m < k; ++m) s += X[m * k + i] * X[m * k + j];
+            products[at] = s;
+        }
+    }
+    BARRIER
+    block_factor(products, T, k, SINGULAR);
+    const bool is_known = T[k * k - 1] > 0.0;
+    BARRIER
+    return is_known;
+}
+
+// G ~ IW(nu, S), (k, k), over-relaxed from `now` unless that is null; NaN where S is not positive definite. The lower
+// triangle of S is lost; work (3, k, k), (2, k, k) where `now` is null, is overwritten. Every thread of the block calls it, behind a BARRIER; it ends
+// with one.
+__device__ inline void block_inverse_wishart(double nu, double *S, const double *now, double *work, double *G, int k,
+                                             word32 number, word32 first_row, word32 stream, word32 k0, word32 k1) {
+    double *T = work, *A = work + k * k;
     block_cholesky(S, k, k);
+    const bool is_known = now && block_bartlett_factor(now, S, T, A, A + k * k, k);
     PHASE {
         for (int at = (int)threadIdx.x; at < k * k; at += (int)blockDim.x) {
             const int i = at / k, j = at % k;
             const word32 row = first_row + (word32)i;
-            if (j == i) T[at] = sqrt(chi_square(nu - i, number, row, stream, 0, k0, k1));
-            else if (j < i) T[at] = normal(number, row, stream, (word32)(2 + j), k0, k1);
+            if (j == i) {
+                const double square = is_known ? over_relaxed_chi_square(nu - i, T[at] * T[at], number, row, stream, 0, k0, k1)
+                                               : chi_square(nu - i, number, row, stream, 0, k0, k1);
+                T[at] = sqrt(square);
+            } else if (j < i) {
+                const double z = normal(number, row, stream, (word32)(2 + j), k0, k1);
+                T[at] = is_known ? OVER_RELAXED * T[at] + NOISE * z : z;
+            }
         }
     }
     BARRIER

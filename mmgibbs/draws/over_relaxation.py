@@ -20,5 +20,5 @@ from math import sqrt
 # a, of location effects and of the elements that covariance matrices are drawn by. -0.7 gives two to seven times the
 # effective draws of a variance that 0 gives, and more than -0.5; -0.9 little more (benchmarks/interweaving.py)
 OVER_RELAXED = -0.7
-TOWARDS_MEAN = 1.0 - OVER_RELAXED  # what m - x is multiplied by (engines/kernels/level.cu has these two as well)
+TOWARDS_MEAN = 1.0 - OVER_RELAXED  # what m - x is multiplied by (over_relaxation.cuh has these as well)
 NOISE = sqrt(1.0 - OVER_RELAXED**2)

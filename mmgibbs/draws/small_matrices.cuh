@@ -37,6 +37,32 @@ __device__ inline void block_cholesky(double *A, int k, int n_rows) {
     }
 }
 
+// L with L L' = A, lower; A is read. NaN in the last diagonal element where a pivot is not above `singular` times its
+// diagonal element.
+__device__ inline void block_factor(const double *A, double *L, int k, double singular) {
+    PHASE {
+        for (int at = (int)threadIdx.x; at < k * k; at += (int)blockDim.x)
+            if (at % k <= at / k) L[at] = A[at];
+    }
+    BARRIER
+    for (int j = 0; j < k; ++j) {
+        const int width = k - j - 1;
+        PHASE {
+            const double pivot = L[j * k + j], root = pivot > singular * A[j * k + j] ? sqrt(pivot) : not_a_number();
+            for (int i = j + 1 + (int)threadIdx.x; i < k; i += (int)blockDim.x) L[i * k + j] /= root;
+        }
+        BARRIER
+        PHASE {
+            if (threadIdx.x == 0) L[j * k + j] = L[j * k + j] > singular * A[j * k + j] ? sqrt(L[j * k + j]) : not_a_number();
+            for (int at = (int)threadIdx.x; at < width * width; at += (int)blockDim.x) {
+                const int i = j + 1 + at / width, l = j + 1 + at % width;
+                if (l <= i) L[i * k + l] -= L[i * k + j] * L[l * k + j];
+            }
+        }
+        BARRIER
+    }
+}
+
 // x becomes L'^-1 x: columns from the last.
 __device__ inline void block_solve_transposed(const double *L, double *x, int k) {
     for (int j = k - 1; j >= 0; --j) {

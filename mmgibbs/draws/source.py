@@ -11,13 +11,14 @@ NAMES = (
     "philox",
     "normal",
     "exponential",
+    "over_relaxation",
     "gamma",
     "truncated_normal",
     "inverse_gaussian",
     "polya_gamma",
     "poisson_log_normal",
 )
-BLOCK_NAMES = ("phases", "small_matrices", "inverse_wishart", "rounds", "spd")  # for all threads of a block together
+BLOCK_NAMES = ("phases", "small_matrices", "inverse_wishart", "rounds", "spd", "ring")  # no draws of a single thread
 _INCLUDE = re.compile(r'^#include "(\w+)\.cuh"\n', re.MULTILINE)
 
 

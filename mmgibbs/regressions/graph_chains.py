@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from mmgibbs.regressions.protocol import Keys, State
 from mmgibbs.regressions.spd import SpdFactors
 
 C_TYPES = {"float64": "double", "float32": "float", "uint8": "unsigned char", "int8": "signed char"}
-RING_TEXT = (Path(__file__).resolve().parent / "cuda" / "ring.cuh").read_text(encoding="utf-8")
 NAMESPACE = "mmgibbs"  # of all kernels
 THREADS = 256  # of a block, where a kernel does not say another number
 MAX_BLOCKS = 4096  # of kernels whose threads take several elements
@@ -39,7 +37,7 @@ def assemble_source(
     """
     type_names = "".join(f"typedef {C_TYPES[np.dtype(dtype).name]} {name};\n" for name, dtype in types.items())
     declarations = "".join(f"const {name} = {value!r};\n" for name, value in constants.items())
-    shared = cuda_source(*headers) + RING_TEXT + type_names
+    shared = cuda_source(*headers, "ring") + type_names
     return f"{shared}namespace {NAMESPACE} {{\n{declarations}}}\n{text}"
 
 

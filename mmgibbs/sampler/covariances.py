@@ -8,13 +8,15 @@ of the sweep alone, so each sweep leaves the posterior as it is.
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Sequence
+from collections.abc import Callable, ItemsView, Mapping, Sequence
+from typing import NoReturn
 
 import numpy as np
 
 from mmgibbs.draws.inverse_wishart import NOTHING, inverse_wishart
 from mmgibbs.draws.purpose import VARIANCE, stream
 from mmgibbs.engines.base import Engine
+from mmgibbs.engines.device_sweep import DeviceVariances, VariancePlan
 from mmgibbs.errors import ModelError
 from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.residual import ClassBlocks
@@ -38,8 +40,21 @@ class CovarianceMatrices:
         self._priors: dict[str, CovarianceModel | None] = {}  # given the auxiliaries, where they have been asked for
         self.auxiliaries: dict[str, np.ndarray] = {}
         self._names = [matrix_name(i) for i in range(len(G))]
-        self._now = {matrix_name(i): g for i, g in enumerate(G) if g is not None} | {RESIDUAL: R}
-        self.changed = set(self._now)
+        self._held = {matrix_name(i): g for i, g in enumerate(G) if g is not None} | {RESIDUAL: R}
+        self.changed = set(self._held)
+        self._read: Callable[[], Mapping[str, np.ndarray]] | None = None
+
+    @property
+    def _now(self) -> dict[str, np.ndarray]:
+        """The matrices by name, those that a device has drawn meanwhile included."""
+        if self._read is not None:
+            read, self._read = self._read, None
+            self._held |= read()
+        return self._held
+
+    def follow(self, read: Callable[[], Mapping[str, np.ndarray]]) -> None:
+        """A device draws matrices from now on: `read` brings them over when one is asked for."""
+        self._read = read
 
     def items(self) -> ItemsView[str, np.ndarray]:
         return self._now.items()
@@ -123,6 +138,21 @@ class TermCovariance:
                 prior, products, self.n_levels, number, self.term, self.key, current=self.matrices[self.name]
             )
 
+    @property
+    def can_launch(self) -> bool:
+        """Whether a device can draw it: see resident.py."""
+        return not self.covariance.unit and self.covariance.scale_prior is None
+
+    def add_to_plan(self, plan: VariancePlan) -> None:
+        """See resident.DeviceStep."""
+        if self.is_sampled:
+            plan.terms[self.term] = self.covariance, self.n_levels
+
+    def launch(self, variances: DeviceVariances) -> None:
+        """See resident.DeviceStep."""
+        if self.is_sampled:
+            variances.launch_products(self.term)
+
     def draws(self) -> dict[str, np.ndarray]:
         return {self.name: self.matrices[self.name]}
 
@@ -166,6 +196,19 @@ class ResidualCovariance:
         model = self.matrices.prior(name, self.residual.matrices[c])
         so_far = now[c] if self.residual.classes else now
         return draw_covariance(model, products, n, number, self.n_terms, self.key, first, so_far)
+
+    @property
+    def can_launch(self) -> bool:
+        """Whether a device can draw it: see resident.py."""
+        return not any(m.unit or m.scale_prior is not None for m in self.residual.matrices)
+
+    def add_to_plan(self, plan: VariancePlan) -> None:
+        """See resident.DeviceStep."""
+        plan.samples_residual = self.is_sampled
+
+    def launch(self, variances: DeviceVariances) -> None:
+        """See resident.DeviceStep."""
+        variances.launch_residuals()
 
     def draws(self) -> dict[str, np.ndarray]:
         return {RESIDUAL: self.matrices[RESIDUAL]}
@@ -216,10 +259,14 @@ def draw_covariance(
                 now = NOTHING if current is None or is_independent(number) else np.ascontiguousarray(current[index])
                 out[index] = inverse_wishart(nu + count, W, now, *site, key[0], key[1])
     if not np.logical_and.reduce(np.isfinite(out), axis=None):
-        raise ModelError(
-            f"variances.{model.name or '*'}: no covariance matrix can be drawn at sweep {number} of chain "
-            f"{key[1] + 1}: the sum of squares and "
-            "products is not positive definite, so the data do not determine this matrix; "
-            f"needed a proper prior (variances.{model.name or '*'}.prior), fewer effects, or fixed variances"
-        )
+        refuse_lost_matrix(model, number, key[1])
     return out
+
+
+def refuse_lost_matrix(model: CovarianceModel, number: int, chain: int) -> NoReturn:
+    """ModelError for a matrix that could not be drawn."""
+    raise ModelError(
+        f"variances.{model.name or '*'}: no covariance matrix can be drawn at sweep {number} of chain {chain + 1}: "
+        "the sum of squares and products is not positive definite, so the data do not determine this matrix; "
+        f"needed a proper prior (variances.{model.name or '*'}.prior), fewer effects, or fixed variances"
+    )

@@ -27,6 +27,7 @@ from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import INTERWEAVE, stream
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.engines.base import Engine
+from mmgibbs.engines.device_sweep import DeviceVariances, ScaledTerm, VariancePlan
 from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.posterior.parameters import Parameter, matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
@@ -87,6 +88,7 @@ class Interweaving:
         self._prior = cholesky_prior(start)
         self.elements = self._prior.elements
         self.fact = f"interweaving_acceptance[{model.design.terms[term].name}]"
+        self.can_launch = of_scale_prior is None and not model.design.terms[term].groups_fixed
 
     @property
     def prior(self) -> CholeskyPrior:
@@ -106,6 +108,14 @@ class Interweaving:
             moved = M @ G @ M.T
             self.matrices[self.name] = (moved + moved.T) / 2
         return {self.fact: float(accepted)}
+
+    def add_to_plan(self, plan: VariancePlan) -> None:
+        """See resident.DeviceStep."""
+        plan.scaled[self.term] = ScaledTerm(self.elements, self._prior.exponents)
+
+    def launch(self, variances: DeviceVariances) -> None:
+        """See resident.DeviceStep."""
+        variances.launch_scaling(self.term)
 
     def draws(self) -> dict[str, np.ndarray]:
         return {}

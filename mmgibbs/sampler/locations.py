@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmgibbs.engines.base import Engine
+from mmgibbs.engines.device_sweep import DeviceVariances, VariancePlan
 from mmgibbs.errors import VersionError
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices
@@ -30,6 +31,15 @@ class Locations:
         if number % self.refresh_every == 0:
             self.engine.refresh()
         return facts
+
+    can_launch = True
+
+    def add_to_plan(self, plan: VariancePlan) -> None:
+        """See resident.DeviceStep."""
+
+    def launch(self, variances: DeviceVariances) -> None:
+        """See resident.DeviceStep."""
+        variances.launch_locations()
 
     def draws(self) -> dict[str, np.ndarray]:
         return {}

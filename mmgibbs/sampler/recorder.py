@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from mmgibbs.sampler.markers.joint import JointMarkerEffects
 from mmgibbs.sampler.markers.probabilities import ProbabilitiesWithMarkers
 from mmgibbs.sampler.markers.totals import DecisionsWithMarkers, FollowedTotals
 from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.resident import ResidentSweep
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import Step
 
@@ -61,6 +63,26 @@ class ResidentTheta:
 
     def add(self, _theta: Theta) -> None:
         self._moments.add()
+
+
+class DrawsOfSteps(Mapping[str, np.ndarray]):
+    """The parameters of a draw by name, which the steps are asked for when the first one is read."""
+
+    def __init__(self, steps: Sequence[Step]):
+        self._steps = steps
+
+    @cached_property
+    def _draws(self) -> dict[str, np.ndarray]:
+        return {name: values for step in self._steps for name, values in step.draws().items()}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._draws[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._draws)
+
+    def __len__(self) -> int:
+        return len(self._draws)
 
 
 def make_trackers(model: MixedModel, schedule: Schedule) -> dict[str, Tracked]:
@@ -117,17 +139,35 @@ class Recorder:
             self.tracked["decisions"] = counts
 
     def __call__(self, facts: Mapping[str, float]) -> None:
-        drawn = {name: values for step in self.steps for name, values in step.draws().items()}
-        self.theta.renew(drawn)
+        self.theta.renew(DrawsOfSteps(self.steps))
         for tracked in self.tracked.values():
             tracked.add(self.theta)
-        for name, values in drawn.items():
+        for step in self.steps:
+            if isinstance(step, ResidentSweep):
+                step.count_kept()
+            else:
+                self._append_draws(step.draws())
+        self._append_facts(facts)
+
+    def _append_draws(self, draws: Mapping[str, np.ndarray]) -> None:
+        for name, values in draws.items():
             self.draws[name].append(values.copy())
+
+    def _append_facts(self, facts: Mapping[str, float]) -> None:
         for name, value in facts.items():
             self.facts.setdefault(name, []).append(value)
 
+    def _take_kept(self) -> None:
+        """Append the draws that a device kept meanwhile."""
+        for step in self.steps:
+            if isinstance(step, ResidentSweep):
+                for kept in step.take_kept():
+                    self._append_draws(kept.matrices | step.unsampled_matrices())
+                    self._append_facts(kept.facts)
+
     def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Draws and facts: name -> (kept sweeps, ...)."""
+        self._take_kept()
         draws, facts = ({name: np.array(v) for name, v in kept.items()} for kept in (self.draws, self.facts))
         return draws, facts
 

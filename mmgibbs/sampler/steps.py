@@ -28,6 +28,7 @@ from mmgibbs.sampler.markers.joint import JointMarkerEffects
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.observed_scale import ObservedValues
 from mmgibbs.sampler.predictive import PredictedRecords
+from mmgibbs.sampler.resident import join_steps
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.structured_covariance import StructuredCovariance, StructuredInterweaving
 from mmgibbs.sampler.trait_moments import TraitMomentsStep
@@ -126,7 +127,7 @@ def gibbs_steps(
         observed = [ObservedValues(o, of_trait[o.population.trait], engine, matrices, known) for o in model.observed]
         observed += [PredictedRecords(p, of_trait[p.trait], engine, matrices, key) for p in model.predicted]
     covariances = {i: term_covariance(model, i, engine, matrices, key) for i in model.random_terms}
-    return [
+    of_every_sweep = [
         *liabilities,
         Locations(engine, matrices, key, schedule.refresh_every),
         *markers,
@@ -134,6 +135,9 @@ def gibbs_steps(
         *(interweaving(model, i, engine, matrices, key, covariances[i]) for i in schedule.interweave),
         ResidualCovariance(model, engine, matrices, key),
         *(Auxiliaries(which, matrices, key) for which in model.scale_priors),
+    ]
+    return [
+        *join_steps(model, engine, of_every_sweep, matrices, schedule, key),
         *observed,
         *(TraitMomentsStep(of, engine, collect_effects(markers)) for of in model.moments),
     ]

@@ -39,6 +39,7 @@ FAMILIES = {
     "polya_gamma_1": (1, f"polya_gamma_1(p0[i], {SITE})"),
     "polya_gamma": (2, f"polya_gamma((long long)p0[i], p1[i], {SITE})"),
     "poisson_log_normal": (3, f"poisson_log_normal(p0[i], 1.5, p1[i], p2[i], {SITE})"),
+    "over_relaxed_chi_square": (2, f"over_relaxed_chi_square(p0[i], p1[i], {SITE})"),
 }
 
 
@@ -69,6 +70,8 @@ def _fill(family, p0, p1, p2, sweep, out):
             out[i] = pg.polya_gamma(np.int64(p0[i]), p1[i], sweep, i, STREAM, DRAW, SEED, CHAIN)
         elif family == 11:
             out[i] = pl.poisson_log_normal(p0[i], 1.5, p1[i], p2[i], sweep, i, STREAM, DRAW, SEED, CHAIN)
+        elif family == 12:
+            out[i] = ga.over_relaxed_chi_square(p0[i], p1[i], sweep, i, STREAM, DRAW, SEED, CHAIN)
 
 
 def _arguments(family, n, parameters):

@@ -57,7 +57,7 @@ def read_resources(text: str, architecture: str, expressions: Sequence[str]) -> 
     assert "warning" not in said, said
     kernels = []
     for report in re.split(r"Compiling entry function", said)[1:]:
-        name = re.search(r"'_ZN7mmgibbs\d+([a-z_]+?)(?:I[LN]|E)", report)
+        name = re.search(r"'_ZN7mmgibbs\d+([a-z_]+?)(?:I[LNfd]|E)", report)
         registers, spilled = re.search(r"Used (\d+) registers", report), re.search(r"(\d+) bytes spill stores", report)
         shared = re.search(r"(\d+) bytes smem", report)
         assert name and registers, report

@@ -106,7 +106,7 @@ def test_spoilt_samplers_are_seen(monkeypatch, spoilt):
     if spoilt == "released leapfrog":
         monkeypatch.setattr(hmc, "leapfrog", full_kicks_and_two_half_ones)
     else:
-        monkeypatch.setattr(hmc, "accept", lambda start, tried, u, T, xp: tried.end)
+        monkeypatch.setattr(hmc, "accept", lambda start, tried, u, T: tried.end)
     assert not two_coefficients(*TWO_CLASSES, **FIXED | {"step_size": 0.45}).agrees
 
 

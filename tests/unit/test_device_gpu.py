@@ -121,6 +121,7 @@ ACCEPTED = {
     "prior half_t": {"variances": {"pen": {"prior": {"half_t": {"df": 2}}}}},
     "prior inverse Wishart": {"variances": {"pen": {"prior": {"df": 5, "scale": 2}}}},
     "known variances": {"variances": {"mode": "fixed", "pen": 1.0, "residual": 2.0}},
+    "residual classes": {"variances": {"residual": {"by": "side"}}},
     "residual classes, hybrid": {"variances": {"residual": {"by": "side"}}, "sampler": {"engine": "hybrid"}},
     "moments": {"output": {"directory": "run", "moments": ["gain"]}},
     "type normal": {"traits": {"gain": {"type": "normal"}}},
@@ -151,10 +152,6 @@ REFUSED = {
     "SNP effects of all animals": (
         {"model": {"random": ANIMAL, "markers": {"snps": {"prior": "rr", "single_step": "epsilon"}}}} | SOME,
         MARKERS,
-    ),
-    "residual classes": (
-        {"variances": {"residual": {"by": "herd"}}},
-        "sampler.device: found gpu, which cannot be combined with residual classes (variances.residual.by)",
     ),
     "type binary": ({"traits": {"ill": {"type": "binary"}}}, NOT_NORMAL.replace("TRAIT", "ill")),
     "type ordinal": ({"traits": {"score": {"type": "ordinal"}}}, NOT_NORMAL.replace("TRAIT", "score")),

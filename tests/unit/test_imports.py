@@ -45,7 +45,7 @@ OPEN = {"pedigree.kernels", "mmgibbs.options"}  # the decorator of compiled func
 PACKAGES["draft"] |= {"formula"}
 PACKAGES["cli"] |= {"validation", "exchange", "bench", "simulation", "formula", "draft", "comparison"}
 CHOLESKY_LIBRARIES = {"numpy", "scipy"}  # and its own kernels: it could be used alone
-SAMPLER_SEES = {"mmgibbs.engines.base"}
+SAMPLER_SEES = {"mmgibbs.engines.base", "mmgibbs.engines.device_sweep"}
 REGRESSIONS_SEE = {"mmgibbs.sampler.loop", "mmgibbs.sampler.schedule"}
 CONFIG_SEES = {"mmgibbs.models.labels"}
 # Upward or sideways, but inside a function: (module, what it imports) and why.

@@ -9,30 +9,32 @@ levels, or all of them when asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
 
 from mmgibbs.draws.purpose import AUGMENT, stream
-from mmgibbs.engines.augment import augmentation
+from mmgibbs.engines.augment import augmentation, count_records_per_block, expand_classes
 from mmgibbs.engines.base import refuse_singular, replaced_y
 from mmgibbs.engines.coloured.engine import refuse_other_partitions
 from mmgibbs.engines.coloured_gpu.moments import ResidentMoments
 from mmgibbs.engines.coloured_gpu.resident import Colour, Resident
 from mmgibbs.engines.coloured_gpu.sizes import (
-    FOLDED,
-    SUMS,
+    count_blocks,
     count_strands,
     lower,
     refuse_too_large,
+    residual_sums,
     scaling_strands,
     scaling_sums,
     strand_sums,
     too_many_components,
 )
 from mmgibbs.engines.coloured_gpu.source import REAL, kernel, model_kernels, specialisations, term_kernels
+from mmgibbs.engines.coloured_gpu.variances import ResidentVariances
 from mmgibbs.engines.dense import with_dense_block
+from mmgibbs.engines.device_sweep import VariancePlan
 from mmgibbs.engines.liabilities import first_trait_not_normal
 from mmgibbs.engines.markers import with_markers
 from mmgibbs.equations.base import precisions
@@ -73,18 +75,26 @@ class StructuredGpuEngine:
         self.resident = Resident(eq, queue)
         self._names = [term_kernels(k, T, kin) for k, kin in specialisations(eq)]
         sizes, n = [t.n_components for t in eq.design.terms], eq.design.n_records
-        self._n_products = max(lower(T), sum(map(lower, sizes)), *map(scaling_sums, sizes))
+        self._n_products = max(residual_sums(eq.design), sum(map(lower, sizes)), *map(scaling_sums, sizes))
         self._products = queue.empty(self._n_products + 1, np.float64)  # the last one holds the first level that failed
         failed = np.array([queue.address(self._products) + 8 * self._n_products], np.uint64)
         self._draws = self.joint, self.resident.counter, failed  # what every kernel that draws is given last
         self._scratch = queue.empty(strand_sums(eq.design), np.float64)
-        self._folded = queue.empty(SUMS // FOLDED, np.float64)
+        of_sums = [(n, residual_sums(eq.design)), *((t.n_levels, lower(t.n_components)) for t in eq.design.terms)]
+        blocks = max(n_sums * count_blocks(count_strands(m, n_sums)) for m, n_sums in of_sums)
+        self._block_sums = queue.empty(blocks, np.float64)
         self._ordered = queue.empty(max(t.n_levels * t.n_components for t in eq.design.terms), eq.real)
         n_patterns = len(eq.design.patterns)
-        self._augmentation = queue.empty((2, n_patterns, T, T), np.float64)  # fill and noise (augment.py)
+        self.augmentation = queue.empty((2, n_patterns, T, T), np.float64)  # fill and noise (augment.py)
         self._complete = queue.upload(np.logical_and.reduce(eq.design.patterns, axis=1).astype(np.uint8))
-        self._per_pattern = np.bincount(eq.records.pattern, minlength=n_patterns)
-        self._change = [queue.empty((k, k), np.float64) for k in sizes]  # D of transform_term
+        self.records_per_pattern = np.bincount(eq.records.pattern, minlength=n_patterns)
+        self._change = [queue.empty(k * k + 1, np.float64) for k in sizes]  # D of transform_term, 1 where it is not 0
+        of_classes = [term.classes for term in self.resident.terms if term.classes is not None]
+        self._n_classes = sum(term.n_classes for term in self.resident.terms)
+        self._classes = queue.upload(np.concatenate(of_classes).view(np.uint8)) if of_classes else None
+        self._n_terms_with_classes = np.int32(len(of_classes))
+        self._class_of_pattern = queue.upload(eq.design.class_of_pattern.astype(np.int32))
+        self._moved_levels: dict[tuple[int, ...], DeviceArray] = {}
         self._levels_of_records: dict[int, DeviceArray] = {}
         self._levels_of_one_term = queue.empty(n * max(len(t.effects) for t in eq.design.terms), np.uint32)
         self._elements: dict[tuple[int, Elements], tuple[np.ndarray, list[DeviceArray]]] = {}
@@ -97,8 +107,6 @@ class StructuredGpuEngine:
     @staticmethod
     def refuses(design: Design) -> str | None:
         """See HostState.refuses."""
-        if design.residual_classes:
-            return "residual classes (variances.residual.by): its sums of residual products are one for all records"
         marked = with_markers(design) or with_dense_block(design)
         return marked or first_trait_not_normal(design) or too_many_components(design)
 
@@ -168,26 +176,26 @@ class StructuredGpuEngine:
         self.R = np.array(R, dtype=float)
         self.Ginv, self.Rinv = precisions(self.equations.design, G, self.R)
         self.resident.set_coefficients(self.Ginv, self.Rinv)
-        if any(term.n_classes for term in self.resident.terms):
-            self.queue.repeat("classes", self._class_precisions)
+        if self._n_classes:
+            self.queue.repeat("classes", self.launch_class_precisions)
 
-    def _class_precisions(self) -> None:
-        for i, term in enumerate(self.resident.terms):
-            if term.n_classes:
-                n = np.uint32(term.n_classes)
-                self._launch_term(
-                    i, "class_precisions", _blocks(n), term.struct, self.resident.records, term.examples, n
-                )
+    def launch_class_precisions(self) -> None:
+        """Queue the data part of P of the classes of levels."""
+        if self._n_classes:
+            Rinv, T = np.uint64(self.resident.records["Rinv"][0]), np.int32(self.equations.design.n_traits)
+            given = self._classes, self._n_terms_with_classes, Rinv, T
+            self.launch_blocks(kernel("class_precisions"), _blocks(self._n_classes), *given)
 
     def sweep(self, number: int, key: tuple[int, int]) -> None:
         """One Gibbs sweep through the colours; `number` and key = (seed, chain) say which draws to use.
 
         It is asked for, not waited for: what next brings values to the host reports a level that could not be drawn."""
-        self._set_counter(number, key)
-        self.queue.repeat("sweep", self._launch_sweep)
+        self.set_counter(number, key)
+        self.queue.repeat("sweep", self.launch_sweep)
         self._quadratics.clear()
 
-    def _launch_sweep(self) -> None:
+    def launch_sweep(self) -> None:
+        """Queue the kernels of a sweep, colour by colour."""
         places: dict[int, int] = {}
         for block in self.equations.partition.blocks:
             place = places[block.term] = places.get(block.term, -1) + 1
@@ -216,10 +224,22 @@ class StructuredGpuEngine:
 
     def _move_records(self, i: int, D: DeviceArray | None, deviation: DeviceArray | None) -> None:
         """e_r -= W_r change, where every level of a term moves by D deviation (D None: by theta itself)."""
-        levels, effects = self._record_levels(i, kept=False)
-        records, n = self.resident.records, self.equations.design.n_records
-        self._launch_term(
-            i, "move_records", _blocks(n), self.resident.terms[i].struct, records, levels, effects, D, deviation
+        moved = self._moved_term(i, D, deviation, kept=False)
+        n = self.equations.design.n_records
+        self._launch_term(i, "move_records", _blocks(n), moved, self.resident.records)
+
+    def _moved_term(
+        self, i: int, D: DeviceArray | None, deviation: DeviceArray | None, kept: bool = True
+    ) -> np.ndarray:
+        """struct MovedTerm of moves.cu."""
+        levels, effects = self._record_levels(i, kept)
+        address = lambda buffer: 0 if buffer is None else self.queue.address(buffer)
+        return make_struct(
+            term=self.resident.terms[i].struct[0],
+            levels=address(levels),
+            D=address(D),
+            deviation=address(deviation),
+            effects=effects,
         )
 
     def wait(self) -> None:
@@ -247,53 +267,97 @@ class StructuredGpuEngine:
     def _sum_quadratics(self) -> None:
         first = 0
         for i in self._asked:
-            term, t = self.resident.terms[i], self.equations.design.terms[i]
-            q, size = t.n_levels, lower(t.n_components)
-            strands = count_strands(q, size)
-            n = np.uint32(q), np.uint32(strands)
-            self._launch_term(i, "quadratic_strands", _blocks(strands), term.struct, term.kin, *n, self._scratch)
-            self._fold(size, strands, first)
+            size = lower(self.equations.design.terms[i].n_components)
+            self._fold(size, self._block_sums, self.launch_quadratic_form(i, self._block_sums), first)
             first += size
+
+    def launch_quadratic_form(self, i: int, sums: DeviceArray) -> int:
+        """Queue the sums of Theta' K^-1 Theta of a term, in so many parts each as it returns."""
+        term, t = self.resident.terms[i], self.equations.design.terms[i]
+        strands = count_strands(t.n_levels, lower(t.n_components))
+        n = np.uint32(t.n_levels), np.uint32(strands)
+        self._launch_term(i, "quadratic_strands", _blocks(strands), term.struct, term.kin, *n, self._scratch, sums)
+        return count_blocks(strands)
 
     def residual_products(
         self, number: int, key: tuple[int, int], blocks: Blocks | ClassBlocks
     ) -> tuple[np.ndarray, np.ndarray | list[np.ndarray]]:
         """sum_r w_r e_r e_r' with missing residuals augmented, and the records behind each block (see augment.py)."""
-        eq, T = self.equations, self.equations.design.n_traits
-        patterns = eq.design.patterns
-        self.queue.write(self._augmentation, np.stack(augmentation(self.R, patterns, blocks)))
-        self._set_counter(number, key)
+        design = self.equations.design
+        self.queue.write(self.augmentation, np.stack(augmentation(self.R, design.patterns, blocks)))
+        self.set_counter(number, key)
         self.queue.repeat("residual products", self._sum_residuals)
-        counts = np.array([self._per_pattern[patterns[:, list(block)].any(axis=1)].sum() for block in blocks])
-        return _square(self._read_products()[: lower(T)], T), counts
+        products = self._read_products()[: residual_sums(design)].reshape(-1, lower(design.n_traits))
+        matrices = np.stack([_square(sums, design.n_traits) for sums in products])
+        by_class = expand_classes(blocks, len(design.patterns))
+        counts = count_records_per_block(self.records_per_pattern, design.patterns, by_class)
+        return (matrices, counts) if by_class is blocks else (matrices[0], counts[0])
 
     def _sum_residuals(self) -> None:
+        self._fold(residual_sums(self.equations.design), self._block_sums, self.launch_residual_products())
+
+    def launch_residual_products(self, moved_term: int | None = None) -> int:
+        """Queue the sums of `residual_products`, in so many parts each as it returns; the levels of a term move first,
+        where one is given: their records here, they themselves by `launch_level_moves`.
+        """
         n, T = self.equations.records.y.shape
-        strands = count_strands(n, lower(T))
-        self._launch(
-            kernel("residual_strands", T), _blocks(strands), self.resident.records,
-            self._augmentation[0], self._augmentation[1], self._complete,
-            np.uint32(stream(AUGMENT, 0)), self.resident.counter, np.uint32(strands), self._scratch,
+        strands = count_strands(n, residual_sums(self.equations.design))
+        given = (
+            self.resident.records, self._augmentation_struct, self.resident.counter, np.uint32(strands), self._scratch,
+            self._block_sums,
         )  # fmt: skip
-        self._fold(lower(T), strands)
+        if moved_term is None:
+            self.launch_blocks(kernel("residual_strands", T), _blocks(strands), *given)
+        else:
+            moved = self._moved_term(moved_term, self._change[moved_term], None)
+            self._launch_term(moved_term, "moved_residual_strands", _blocks(strands), moved, *given)
+        return count_blocks(strands)
+
+    @cached_property
+    def _augmentation_struct(self) -> np.ndarray:
+        """struct Augmentation of products.cu."""
+        fill, noise = self.augmentation_addresses
+        return make_struct(
+            fill=fill,
+            noise=noise,
+            complete=self.queue.address(self._complete),
+            class_of_pattern=self.queue.address(self._class_of_pattern),
+            n_classes=np.int32(max(1, len(self.equations.design.residual_classes))),
+            stream=np.uint32(stream(AUGMENT, 0)),
+        )
+
+    @property
+    def augmentation_addresses(self) -> tuple[int, int]:
+        """Where `fill` and `noise` of the missing residuals lie (augment.py)."""
+        n_patterns, T = self.equations.design.patterns.shape
+        fill = self.queue.address(self.augmentation)
+        return fill, fill + 8 * n_patterns * T * T
 
     def scaling_products(self, term: int, elements: Elements) -> tuple[np.ndarray, np.ndarray]:
         """H (p, p) and s (p,): how the records see theta_l -> M theta_l (see equations/scaling.py)."""
-        p, (levels, effects) = len(elements), self._record_levels(term)
+        p, deviation = len(elements), self._deviation(term)
         sums = lower(p) + p
-        strands = scaling_strands(self.equations.design.n_records, sums)
-        given = (
-            self.resident.terms[term].struct, self.resident.records, levels, effects, self._deviation(term),
-            self._table(term, elements), np.uint32(strands), self._scratch,
-        )  # fmt: skip
 
         def work() -> None:
-            self._launch_term(term, "scaling_strands", -(-sums // THREADS) * strands, *given)
-            self._fold(sums, strands)
+            self._fold(sums, self._scratch, self.launch_scaling_products(term, elements, deviation))
 
+        self._record_levels(term)
+        self._table(term, elements)
         self.queue.repeat(("scaling", term, elements), work)
         products = self._read_products()
         return _square(products[: lower(p)], p), products[lower(p) : sums].copy()
+
+    def launch_scaling_products(self, term: int, elements: Elements, deviation: DeviceArray | None = None) -> int:
+        """Queue the sums of `scaling_products`, in so many parts each as it returns."""
+        levels, effects = self._record_levels(term)
+        sums = lower(len(elements)) + len(elements)
+        strands = scaling_strands(self.equations.design.n_records, sums)
+        self._launch_term(
+            term, "scaling_strands", -(-sums // THREADS) * strands,
+            self.resident.terms[term].struct, self.resident.records, levels, effects, deviation,
+            self._table(term, elements), np.uint32(strands), self._scratch,
+        )  # fmt: skip
+        return strands
 
     def _table(self, term: int, elements: Elements) -> np.ndarray:
         """struct Elements, made when first asked for."""
@@ -311,15 +375,37 @@ class StructuredGpuEngine:
     def transform_term(self, term: int, M: np.ndarray) -> None:
         """theta_l <- M theta_l for every level (with fixed groups: the deviations from their mean), and e follows."""
         deviation = self._deviation(term)
-        self.queue.write(self._change[term], np.asarray(M, float) - np.eye(len(M)))
+        self.queue.write(self._change[term], np.append(np.asarray(M, float) - np.eye(len(M)), 1.0))
         self._record_levels(term)
         self.queue.repeat(("move", term), partial(self._move_term, term, deviation))
         self._quadratics.pop(term, None)
 
     def _move_term(self, term: int, deviation: DeviceArray | None) -> None:
-        q, resident = np.uint32(self.equations.design.terms[term].n_levels), self.resident.terms[term]
+        self.launch_record_moves(term, deviation)
+        self.launch_level_moves((term,), deviation)
+
+    def launch_record_moves(self, term: int, deviation: DeviceArray | None = None) -> None:
+        """Queue the moves of the residuals where the levels of a term are to move by D deviation."""
         self._move_records(term, self._change[term], deviation)
-        self._launch_term(term, "move_levels", _blocks(q), resident.struct, q, self._change[term], deviation)
+
+    def launch_level_moves(self, terms: tuple[int, ...], deviation: DeviceArray | None = None) -> None:
+        """Queue the moves of the levels of some terms by D deviation, of one term where there is a deviation."""
+        if terms not in self._moved_levels:
+            structs = [self._levels_to_move(i, deviation) for i in terms]
+            self._moved_levels[terms] = self.queue.upload(np.concatenate(structs).view(np.uint8))
+        n_levels = sum(self.equations.design.terms[i].n_levels for i in terms)
+        self.launch_blocks(kernel("move_levels"), _blocks(n_levels), self._moved_levels[terms], np.int32(len(terms)))
+
+    def _levels_to_move(self, term: int, deviation: DeviceArray | None) -> np.ndarray:
+        """struct MovedLevels of moves.cu."""
+        t = self.equations.design.terms[term]
+        return make_struct(
+            theta=self.queue.address(self.resident.terms[term].theta),
+            D=self.queue.address(self._change[term]),
+            deviation=0 if deviation is None else self.queue.address(deviation),
+            n=np.uint32(t.n_levels),
+            k=np.int32(t.n_components),
+        )
 
     def _record_levels(self, term: int, kept: bool = True) -> tuple[DeviceArray, np.int32]:
         """Buffer (n, effects) of the level that each record meets. kept: not made again when next asked for."""
@@ -350,13 +436,9 @@ class StructuredGpuEngine:
             self.queue.write(self._deviations[term], deviation)
         return self._deviations[term]
 
-    def _fold(self, n: int, strands: int, first: int = 0) -> None:
-        """The n sums of the strands in scratch, in two rounds where one block would have to wait for too many."""
-        scratch, parts = self._scratch, strands // FOLDED
-        if parts > 1 and strands % FOLDED == 0:
-            self._launch(kernel("fold_strands"), n * parts, scratch, np.uint32(FOLDED), self._folded)
-            scratch, strands = self._folded, parts
-        self._launch(kernel("fold_strands"), n, scratch, np.uint32(strands), self._products[first:])
+    def _fold(self, n: int, parts: DeviceArray, n_parts: int, first: int = 0) -> None:
+        """Queue n sums of so many parts each: into the products, from the first."""
+        self.launch_blocks(kernel("fold_strands"), n, parts, np.uint32(n_parts), self._products[first:])
 
     def _read_products(self) -> np.ndarray:
         """What the last sums left, once all is done; ModelError as refuse_failed."""
@@ -366,21 +448,48 @@ class StructuredGpuEngine:
             refuse_singular(self.equations, int(failed >> np.uint64(32)), int(failed & np.uint64(0xFFFFFFFF)))
         return products
 
+    # What a sweep with variances drawn on the device is made of (variances.py)
+
+    def make_variances(self, plan: VariancePlan) -> ResidentVariances:
+        """Make the matrices that are drawn on the device."""
+        return ResidentVariances(self, plan)
+
+    def forget_sums(self) -> None:
+        """Forget what the host knows of the state, which moved on."""
+        self._quadratics.clear()
+        self._counter = None
+
+    @property
+    def residual_sums_address(self) -> int:
+        """Where `launch_residual_products` leaves its sums."""
+        return self.queue.address(self._block_sums)
+
+    @property
+    def scaling_sums_address(self) -> int:
+        """Where `launch_scaling_products` leaves its sums."""
+        return self.queue.address(self._scratch)
+
+    def change_address(self, term: int) -> int:
+        """Where the D of the moves of a term lies."""
+        return self.queue.address(self._change[term])
+
     # Launches
 
-    def _set_counter(self, number: int, key: tuple[int, int]) -> None:
+    def set_counter(self, number: int, key: tuple[int, int]) -> None:
+        """Queue which draws the next kernels use."""
         if self._counter != (number, *key):
             self._counter = (number, *key)
             self._kernels[kernel("set_counter")](1, 1, self.resident.counter, *map(np.uint32, self._counter))
 
     def launch(self, name: str, n: int, *arguments: Argument) -> None:
         """Queue a kernel (see source.kernel) on n threads."""
-        self._launch(name, _blocks(n), *arguments)
+        self.launch_blocks(name, _blocks(n), *arguments)
 
     def _launch_term(self, i: int, name: str, blocks: int, *arguments: Argument) -> None:
-        self._launch(self._names[i][name], blocks, *arguments)
+        self.launch_blocks(self._names[i][name], blocks, *arguments)
 
-    def _launch(self, name: str, blocks: int, *arguments: Argument) -> None:
+    def launch_blocks(self, name: str, blocks: int, *arguments: Argument) -> None:
+        """Queue a kernel (see source.kernel) on so many blocks."""
         self._kernels[name](int(blocks), THREADS, *arguments)
 
 

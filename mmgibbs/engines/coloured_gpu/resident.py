@@ -49,7 +49,7 @@ class ResidentTerm:
     theta: DeviceArray  # (q, k)
     code: DeviceArray  # (q,) level in model order
     colours: tuple[Colour, ...]
-    examples: DeviceArray | None  # which list of cells each class has; None where there are no classes
+    classes: np.ndarray | None  # struct Classes; None where there are no classes
     n_classes: int
 
 
@@ -103,8 +103,7 @@ class Resident:
         k, q = term.n_components, term.n_levels
         effect_of = np.repeat(np.arange(len(term.effects)), np.diff(lists.effect_first))
         theta, code = self.queue.empty((q, k), eq.real), self.queue.upload(lists.code.view(np.uint32))
-        classes = lists.cell_class
-        examples = np.arange(lists.cell_ptr.size - 1 if classes.size else 0)  # which cells each class has
+        n_classes = lists.cell_ptr.size - 1 if lists.cell_class.size else 0
         values = make_struct(
             visit_ptr=self._keep(positions(lists.visit_ptr)),
             visit_record=self._keep(lists.visit_record),
@@ -115,8 +114,8 @@ class Resident:
             covariates=self._keep(lists.covariates),
             active=self._keep(lists.active),
             code=self.queue.address(code),
-            classes=self._keep(classes),
-            parts=self._room((examples.size, k * (k + 1) // 2), np.float64) if examples.size else 0,
+            classes=self._keep(lists.cell_class),
+            parts=self._room((n_classes, k * (k + 1) // 2), np.float64) if n_classes else 0,
             Ginv=self._coefficient(i),
             theta=self.queue.address(theta),
             stream=np.uint32(stream(LOCATION, i)),
@@ -127,8 +126,21 @@ class Resident:
             effect=effect_of.astype(np.int32),
         )
         colours = tuple(self._colour(lists, K, b.first, b.last, k) for b in eq.partition.blocks if b.term == i)
-        example_levels = self.queue.upload(examples.astype(np.uint32)) if examples.size else None
-        return ResidentTerm(values, self._kin(K), theta, code, colours, example_levels, examples.size)
+        classes = self._classes(values, n_classes) if n_classes else None
+        return ResidentTerm(values, self._kin(K), theta, code, colours, classes, n_classes)
+
+    def _classes(self, term: np.ndarray, n: int) -> np.ndarray:
+        """struct Classes of a term, from its struct Term."""
+        shared = {name: int(term[name][0]) for name in ("cell_ptr", "cell_pattern", "cell_sums")}
+        return make_struct(
+            **shared,
+            trait=self._keep(term["trait"][0].reshape(-1)),
+            regressor=self._keep(term["regressor"][0].reshape(-1)),
+            parts=int(term["parts"][0]),
+            n=np.uint32(n),
+            k=np.int32(term["trait"][0].size),
+            regressors=term["regressors"][0],
+        )
 
     def _kin(self, K: Lists) -> np.ndarray:
         """The structure of the kernels, which has the fields of the lists in their order."""

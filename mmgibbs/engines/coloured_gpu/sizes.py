@@ -12,7 +12,8 @@ from mmgibbs.models.design import Design
 
 STRANDS = 262_144  # of a sum over levels or records at most: a thread each
 SUMS = 1 << 23  # of all strands of sums that are made together: 64 MB
-FOLDED = 2048  # strands that one block adds up: 16 for each of its threads
+BLOCK_STRANDS = 128  # that a block adds up at once, as in products.cu
+MAX_CHUNKS = 2048  # of the records of interweaving's sums: a block each
 MOST_COMPONENTS = 40  # 40 sums in float64 for each of 128 threads fit in 48 KB of shared memory
 
 
@@ -24,7 +25,12 @@ def lower(k: int) -> int:
 def count_strands(n: int, sums: int) -> int:
     """Strands of `sums` sums over n levels or records, by the model and not by the device: so the order is fixed."""
     most = min(STRANDS, 1 << (SUMS // sums).bit_length() - 1) if sums <= SUMS else 1
-    return min(most, FOLDED * -(-n // FOLDED))
+    return min(most, BLOCK_STRANDS * -(-n // BLOCK_STRANDS))
+
+
+def count_blocks(strands: int) -> int:
+    """Blocks of so many strands: sums that each sum is left in."""
+    return -(-strands // BLOCK_STRANDS)
 
 
 def resident_bytes(equations: StructuredEquations) -> int:
@@ -46,14 +52,19 @@ def scaling_sums(components: int) -> int:
 
 def scaling_strands(n: int, sums: int) -> int:
     """Strands of interweaving's sums over n records: a block each, and again for every 128 sums."""
-    return min(FOLDED, count_strands(n, sums), -(-n // 128))
+    return min(MAX_CHUNKS, count_strands(n, sums), -(-n // 128))
+
+
+def residual_sums(design: Design) -> int:
+    """Sums of squares and products of residuals, of all their classes."""
+    return lower(design.n_traits) * max(1, len(design.residual_classes))
 
 
 def strand_sums(design: Design) -> int:
     """The most sums of strands that are made together."""
-    of = [(design.n_records, lower(design.n_traits)), *((t.n_levels, lower(t.n_components)) for t in design.terms)]
+    of = [(design.n_records, residual_sums(design)), *((t.n_levels, lower(t.n_components)) for t in design.terms)]
     most = max(sums * count_strands(n, sums) for n, sums in of)
-    return max(most, *(min(SUMS, FOLDED * scaling_sums(t.n_components)) for t in design.terms))
+    return max(most, *(min(SUMS, MAX_CHUNKS * scaling_sums(t.n_components)) for t in design.terms))
 
 
 def refuse_too_large(equations: StructuredEquations, queue: GpuQueue) -> None:

@@ -16,14 +16,17 @@ from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.models.relationships.base import Lists
 
 FOLDER = Path(__file__).resolve().parents[1] / "kernels"
-FILES = ("level.cu", "structured.cu", "moves.cu", "products.cu")
+FILES = ("level.cu", "structured.cu", "moves.cu", "products.cu", "variances.cu")
 REAL = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
 OF_RELATIONSHIP = ("sweep_levels", "sum_pieces", "draw_long_levels", "draw_levels_of_few_pieces")  # <K, T, Kin>
-OF_TERM = ("move_pieces", "class_precisions", "move_records", "scaling_strands")  # <K, T>
-OF_COMPONENTS = ("move_levels", "record_levels")  # <K>
+OF_TERM = ("move_pieces", "move_records", "moved_residual_strands", "scaling_strands")  # <K, T>
+OF_COMPONENTS = ("record_levels",)  # <K>
 OF_VALUES = ("add_draw", "move_rows")  # <type of the values>
-OF_ALL = ("set_counter", "fold_strands", "close_batch", "widen", "rescale", "recentre", "add_offset")
+OF_VARIANCES = ("draw_covariances", "draw_scaling", "draw_residuals", "end_sweep", "invert_matrices")
+OF_TERMS = ("class_precisions", "move_levels")  # of all terms at once
+OF_MOMENTS = ("close_batch", "widen", "rescale", "recentre", "add_offset")
+OF_ALL = ("set_counter", "fold_strands", *OF_TERMS, *OF_VARIANCES, *OF_MOMENTS)
 
 
 def source(real: np.dtype, pattern: np.dtype) -> str:
@@ -31,7 +34,9 @@ def source(real: np.dtype, pattern: np.dtype) -> str:
     small = np.dtype(pattern) == np.uint8
     types = f"typedef {REAL[np.dtype(real)]} REAL;\ntypedef unsigned {'char' if small else 'int'} PATTERN;\n"
     return (
-        cuda_source("normal", "phases") + types + "".join((FOLDER / name).read_text(encoding="utf-8") for name in FILES)
+        cuda_source("phases", "inverse_wishart", "ring")
+        + types
+        + "".join((FOLDER / name).read_text(encoding="utf-8") for name in FILES)
     )
 
 

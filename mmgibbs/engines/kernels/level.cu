@@ -280,10 +280,9 @@ __device__ __forceinline__ void draw_normals(const Term<K> &term, word32 level, 
     }
 }
 
-// Over-relaxed draws (draws/over_relaxation.py, of the same numbers).
-constexpr double TOWARDS_MEAN = 1.7, NOISE = 0.714142842854285;
+constexpr double TOWARDS_MEAN = 1.0 - OVER_RELAXED;
 
-// change = L'^-1 (f L^-1 rhs + n z), N(P^-1 rhs, P^-1) over-relaxed; P becomes its factor with 1 / l_jj on the diagonal.
+// change = L'^-1 (f L^-1 rhs + n z), N(P^-1 rhs, P^-1) over-relaxed (draws/over_relaxation.py); P becomes its factor with 1 / l_jj on the diagonal.
 template <int K>
 __device__ __forceinline__ bool draw_level(double (&P)[K][K], const double (&rhs)[K], const double (&z)[K],
                                            double (&change)[K]) {

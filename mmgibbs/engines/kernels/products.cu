@@ -1,8 +1,9 @@
 // What leaves the device after a sweep: sums over all levels or records, moments of the locations, chosen rows.
 //
-// A sum is made in two or three stages. A strand adds every strands-th element (scaling_strands: chunk of records) and
-// leaves its sums in scratch[m][s]; fold_strands adds the strands as a tree, in two rounds where they are many. The
-// number of strands depends on the model alone, and so does the order of the sum.
+// A sum is made in two stages. A strand adds every strands-th element (scaling_strands: chunk of records) and leaves its
+// sums in scratch[m][s]; of quadratic forms and residuals a block adds those of its threads at once, in their order.
+// Then fold_strands, or the draw that needs the sums, adds what is left as a tree. The number of strands depends on the
+// model alone, and so does the order of the sum.
 
 namespace mmgibbs {
 
@@ -30,10 +31,22 @@ __device__ __forceinline__ void quadratic_rows(const Kin &kin, word32 level, con
     load_row<K>(theta, level, right);
 }
 
+// sums[m][block] = the sum of the strands of this block, scratch[m][first], ...
+__device__ inline void add_strands_of_block(const double *scratch, word32 strands, int n, double *sums) {
+    PHASE {
+        const word32 first = blockIdx.x * blockDim.x, last = first + blockDim.x < strands ? first + blockDim.x : strands;
+        for (int m = (int)threadIdx.x; m < n; m += (int)blockDim.x) {
+            double sum = 0.0;
+            for (word32 s = first; s < last; ++s) sum += scratch[(size_t)m * strands + s];
+            sums[(size_t)m * gridDim.x + blockIdx.x] = sum;
+        }
+    }
+}
+
 // Theta' K^-1 Theta, lower triangle.
 template <int K, class Kin>
 __global__ void __launch_bounds__(THREADS)
-    quadratic_strands(Term<K> term, Kin kin, word32 n, word32 strands, double *scratch) {
+    quadratic_strands(Term<K> term, Kin kin, word32 n, word32 strands, double *scratch, double *sums) {
     PHASE {
         const word32 s = blockIdx.x * blockDim.x + threadIdx.x;
         if (s < strands) {
@@ -47,45 +60,88 @@ __global__ void __launch_bounds__(THREADS)
             for (int m = 0; m < K * (K + 1) / 2; ++m) scratch[(size_t)m * strands + s] = sum[m];
         }
     }
+    BARRIER
+    add_strands_of_block(scratch, strands, K * (K + 1) / 2, sums);
 }
 
-// sum_r w_r e_r e_r' with the missing residuals of record r augmented, e = fill e_obs + noise z / sqrt(w); lower
-// triangle.
+// What a record's missing residuals are drawn from, e = fill e_observed + noise z / sqrt(w), and which class it is in.
+struct Augmentation {
+    const double *fill;             // (patterns, T, T)
+    const double *noise;            // (patterns, T, T)
+    const unsigned char *complete;  // (patterns)
+    const int *class_of_pattern;    // (patterns)
+    int n_classes;
+    word32 stream;
+};
+
+// sum += w_r e_r e_r' of one record, its missing residuals augmented; lower triangle.
 template <int T>
-__global__ void __launch_bounds__(THREADS)
-    residual_strands(Records records, const double *fill, const double *noise, const unsigned char *complete,
-                     word32 stream, const word32 *counter, word32 strands, double *scratch) {
-    PHASE {
-        const word32 s = blockIdx.x * blockDim.x + threadIdx.x;
-        if (s < strands) {
-            double sum[T * (T + 1) / 2], f[T], e[T];
-            for (int m = 0; m < T * (T + 1) / 2; ++m) sum[m] = 0.0;
-            for (word32 r = s; r < records.n; r += strands) {
-                const word32 p = records.pattern[r];
-                const double w = records.weight ? (double)records.weight[r] : 1.0;
-                load_row<T>(records.e, r, e);
-                if (complete[p]) {
-                    for (int t = 0; t < T; ++t) f[t] = e[t];
-                } else {
-                    double z[T + 1];
-                    for (int t = 0; t < T; t += 2)
-                        normal_pair(counter[0], records.record[r], stream, t >> 1, counter[1], counter[2], z[t],
-                                    z[t + 1]);
-                    for (int t = 0; t < T; ++t) {
-                        double drawn = 0.0, expected = 0.0;
-                        for (int u = 0; u < T; ++u) {
-                            drawn += noise[((size_t)p * T + t) * T + u] * z[u];
-                            expected += fill[((size_t)p * T + t) * T + u] * e[u];
-                        }
-                        f[t] = expected + drawn / sqrt(w);
-                    }
-                }
-                for (int t = 0; t < T; ++t)
-                    for (int u = 0; u <= t; ++u) sum[t * (t + 1) / 2 + u] += w * f[t] * f[u];
+__device__ __forceinline__ void add_residual(const Records &records, const Augmentation &augmentation, word32 r,
+                                             const double (&e)[T], const word32 *counter,
+                                             double (&sum)[T * (T + 1) / 2]) {
+    const word32 p = records.pattern[r];
+    const double w = records.weight ? (double)records.weight[r] : 1.0;
+    double f[T];
+    if (augmentation.complete[p]) {
+        for (int t = 0; t < T; ++t) f[t] = e[t];
+    } else {
+        double z[T + 1];
+        for (int t = 0; t < T; t += 2)
+            normal_pair(counter[0], records.record[r], augmentation.stream, t >> 1, counter[1], counter[2], z[t], z[t + 1]);
+        for (int t = 0; t < T; ++t) {
+            double drawn = 0.0, expected = 0.0;
+            for (int u = 0; u < T; ++u) {
+                drawn += augmentation.noise[((size_t)p * T + t) * T + u] * z[u];
+                expected += augmentation.fill[((size_t)p * T + t) * T + u] * e[u];
             }
-            for (int m = 0; m < T * (T + 1) / 2; ++m) scratch[(size_t)m * strands + s] = sum[m];
+            f[t] = expected + drawn / sqrt(w);
         }
     }
+    for (int t = 0; t < T; ++t)
+        for (int u = 0; u <= t; ++u) sum[t * (t + 1) / 2 + u] += w * f[t] * f[u];
+}
+
+// What a record does before its residuals are summed: nothing, or it follows a term that moves (moves.cu).
+struct StandStill {
+    template <int T>
+    __device__ __forceinline__ void move(const Records &, word32) const {}
+};
+
+// sum_r w_r e_r e_r' of each class; moved: what moves each record first.
+template <int T, class Moved>
+__device__ __forceinline__ void sum_residuals(const Moved &moved, const Records &records, const Augmentation &augmentation,
+                                              const word32 *counter, word32 strands, double *scratch, double *sums) {
+    const int size = T * (T + 1) / 2;
+    PHASE {
+        const word32 s = blockIdx.x * blockDim.x + threadIdx.x;
+        for (int c = 0; s < strands && c < augmentation.n_classes; ++c) {
+            double sum[T * (T + 1) / 2], e[T];
+            for (int m = 0; m < size; ++m) sum[m] = 0.0;
+            for (word32 r = s; r < records.n; r += strands) {
+                if (augmentation.n_classes > 1 && augmentation.class_of_pattern[records.pattern[r]] != c) continue;
+                moved.template move<T>(records, r);
+                load_row<T>(records.e, r, e);
+                add_residual<T>(records, augmentation, r, e, counter, sum);
+            }
+            for (int m = 0; m < size; ++m) scratch[((size_t)c * size + m) * strands + s] = sum[m];
+        }
+    }
+    BARRIER
+    add_strands_of_block(scratch, strands, size * augmentation.n_classes, sums);
+}
+
+template <int T>
+__global__ void __launch_bounds__(THREADS) residual_strands(Records records, Augmentation augmentation, const word32 *counter,
+                                                            word32 strands, double *scratch, double *sums) {
+    sum_residuals<T>(StandStill(), records, augmentation, counter, strands, scratch, sums);
+}
+
+// The same behind the move of a term's levels by D, which move_levels makes afterwards: e is read once.
+template <int K, int T>
+__global__ void __launch_bounds__(THREADS)
+    moved_residual_strands(MovedTerm<K> moved, Records records, Augmentation augmentation, const word32 *counter,
+                           word32 strands, double *scratch, double *sums) {
+    sum_residuals<T>(moved, records, augmentation, counter, strands, scratch, sums);
 }
 
 // Elements (c, j) of a linear change theta_l -> M theta_l (scaling.py): element i moves trait[i] by x_i =

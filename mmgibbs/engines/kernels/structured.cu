@@ -167,17 +167,39 @@ __global__ void __launch_bounds__(THREADS) move_pieces(Term<K> term, Records rec
     }
 }
 
-// The data part of P of each class of levels, from one of its levels.
-template <int K, int T>
+// Classes of levels of a term, whose data part of P is the same.
+struct Classes {
+    const word32 *cell_ptr;      // (n + 1)
+    const word32 *cell_pattern;  // (cells)
+    const REAL *cell_sums;       // (cells, regressors, regressors)
+    const int *trait;            // (k)
+    const int *regressor;        // (k)
+    double *parts;               // (n, k (k + 1) / 2) lower triangles
+    word32 n;
+    int k;
+    int regressors;
+};
+
+// The data part of P of each class, of some terms.
 __global__ void __launch_bounds__(THREADS)
-    class_precisions(Term<K> term, Records records, const word32 *examples, word32 n) {
+    class_precisions(const Classes *terms, int n_terms, const double *Rinv, int n_traits) {
     PHASE {
-        const word32 i = blockIdx.x * blockDim.x + threadIdx.x;
-        if (i < n) {
-            double P[K][K];
-            level_precisions<K, T>(term, records, examples[i], P);
-            for (int a = 0; a < K; ++a)
-                for (int b = 0; b <= a; ++b) term.parts[(size_t)i * (K * (K + 1) / 2) + a * (a + 1) / 2 + b] = P[a][b];
+        word32 at = blockIdx.x * blockDim.x + threadIdx.x;
+        int term = 0;
+        while (term < n_terms && at >= terms[term].n) at -= terms[term++].n;
+        if (term < n_terms) {
+            const Classes &of = terms[term];
+            double *part = of.parts + (size_t)at * (of.k * (of.k + 1) / 2);
+            for (int a = 0; a < of.k; ++a)
+                for (int b = 0; b <= a; ++b) {
+                    const int place = of.regressor[a] * of.regressors + of.regressor[b];
+                    const int traits = of.trait[a] * n_traits + of.trait[b];
+                    double sum = 0.0;
+                    for (word32 cell = of.cell_ptr[at]; cell < of.cell_ptr[at + 1]; ++cell)
+                        sum += (double)of.cell_sums[(size_t)cell * of.regressors * of.regressors + place] *
+                               Rinv[(size_t)of.cell_pattern[cell] * n_traits * n_traits + traits];
+                    part[a * (a + 1) / 2 + b] = sum;
+                }
         }
     }
 }

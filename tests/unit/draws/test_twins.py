@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 from helpers.draw_batches import FAMILIES, numba_draws, twin_draws
+from helpers.host_device import HostDevice, build
 from helpers.nvrtc import ARCHITECTURES, compiled
 
+from mmgibbs.draws.inverse_wishart import NOTHING, inverse_wishart
 from mmgibbs.draws.source import NAMES, cuda_source
+from mmgibbs.machine.gpu_queue import GpuQueue
 
 N = 100_003
 
@@ -33,6 +36,7 @@ def parameters(family):
         "inverse_gaussian": (10.0 ** rng.uniform(-4, 18, N), 10.0 ** rng.uniform(-4, 4, N)),
         "polya_gamma_1": (z,),
         "polya_gamma": (np.minimum(10.0 ** rng.uniform(0, 3, N), 600).astype(int), z),
+        "over_relaxed_chi_square": (shape, shape * rng.uniform(0.1, 3, N)),
         "poisson_log_normal": (rng.poisson(10.0 ** rng.uniform(-1, 3, N)), low / 3, 10.0 ** rng.uniform(-3, 2, N)),
     }[family]
 
@@ -44,6 +48,51 @@ def test_twin_equals_numba_bit_for_bit(twins, family):
         draws.view(np.uint64) for draws in (twin_draws(twins, family, N, *p), numba_draws(family, N, *p))
     )
     assert np.count_nonzero(found != expected) == 0
+
+
+WISHART = """
+namespace mmgibbs {
+__global__ void draw(double nu, const double *S, const double *now, double *work, double *G, int k, word32 number) {
+    PHASE { for (int at = (int)threadIdx.x; at < k * k; at += (int)blockDim.x) work[at] = S[at]; }
+    BARRIER
+    block_inverse_wishart(nu, work, now, work + k * k, G, k, number, 2, 7, 11, 3);
+}
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def draw_wisharts(tmp_path_factory):
+    """A function that draws G on a device: nu, S, the G of before or None, sweep, order of the threads."""
+    text = cuda_source("phases", "inverse_wishart") + WISHART
+    library = build(tmp_path_factory.mktemp("wishart"), "wishart", text, ["mmgibbs::draw"])
+
+    def draw(nu, S, now, number, backwards):
+        queue, k = GpuQueue(HostDevice(library, backwards)), len(S)
+        before, work, G = (
+            (None if now is None else queue.upload(now)),
+            queue.empty((4, k, k), float),
+            queue.empty(S.shape, float),
+        )
+        kernel = queue.kernels("", ["mmgibbs::draw"])["mmgibbs::draw"]
+        kernel(1, 8, np.float64(nu), queue.upload(S), before, work, G, np.int32(k), np.uint32(number))
+        return queue.read(G)
+
+    return draw
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, 9])
+def test_inverse_wisharts_of_a_block_equal_numba_bit_for_bit(draw_wisharts, k):
+    """Independent of the draw of before, and over-relaxed from it; then from one that rounding hides, and without S."""
+    rng = np.random.default_rng(k)
+    S = np.cov(rng.normal(size=(k, k + 5))).reshape(k, k) * 40
+    now = inverse_wishart(k + 9.0, S, NOTHING, 1, 0, 5, 1, 1)
+    hidden = np.ones((k, k)) * 1e-3
+    for nu, before, number in ((k + 3.0, None, 1), (k + 3.0, now, 2), (k + 0.5, now, 3), (k + 3.0, hidden, 4)):
+        expected = inverse_wishart(nu, S, NOTHING if before is None else before, number, 2, 7, 11, 3)
+        for backwards in (False, True):
+            np.testing.assert_array_equal(draw_wisharts(nu, S, before, number, backwards), expected)
+    assert np.isnan(draw_wisharts(k + 3.0, -S, now, 5, False)).all()
 
 
 def test_a_wrong_twin_is_noticed(mutants):

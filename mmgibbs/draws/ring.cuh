@@ -1,4 +1,7 @@
 // Where a kept draw goes: slots of a ring, which machine/ring.py empties.
+#pragma once
+#include "elementary.cuh"
+
 namespace mmgibbs {
 
 struct Ring {

@@ -1,0 +1,169 @@
+"""A sweep that a device makes alone: the steps launch kernels, once, and what they launched is repeated as a graph.
+
+Nothing waits for it. The matrices are brought over when one is asked for, kept draws many at a time by way of a ring
+(machine/ring.py). Where the residuals are to be computed anew the sweep is two graphs, with that between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from mmgibbs.engines.base import Engine
+from mmgibbs.engines.device_sweep import DeviceVariances, VariancePlan
+from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.posterior.parameters import RESIDUAL, Parameter, matrix_name
+from mmgibbs.sampler.covariances import CovarianceMatrices, refuse_lost_matrix
+from mmgibbs.sampler.interweave import Interweaving
+from mmgibbs.sampler.locations import Locations
+from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.schedule import Schedule
+
+CHECK_EVERY = 100  # sweeps between two looks for what could not be drawn
+
+
+@runtime_checkable
+class DeviceStep(Protocol):
+    """A step that a device can make.
+
+    `can_launch`: whether it can for this model; `add_to_plan(plan)`: say what is drawn; `launch(variances)`: queue the
+    kernels, the same every time.
+    """
+
+    can_launch: bool
+
+    def add_to_plan(self, plan: VariancePlan) -> None: ...
+
+    def launch(self, variances: DeviceVariances) -> None: ...
+
+
+class KeptDraw(NamedTuple):
+    """What the ring has of a kept draw."""
+
+    matrices: dict[str, np.ndarray]
+    facts: dict[str, float]
+
+
+class ResidentSweep:
+    """All steps of a sweep on the device of the engine; key = (seed, chain). It speaks for them: see steps.Step."""
+
+    def __init__(
+        self,
+        model: MixedModel,
+        engine: Any,
+        steps: Sequence[Any],
+        matrices: CovarianceMatrices,
+        schedule: Schedule,
+        key: tuple[int, int],
+    ):
+        self.model, self.engine, self.steps, self.matrices, self.key = model, engine, list(steps), matrices, key
+        self.refresh_every = schedule.refresh_every
+        self.parameters: dict[str, Parameter] = {n: p for step in steps for n, p in step.parameters.items()}
+        plan = VariancePlan(model.residual, schedule.burn_in, schedule.thin)
+        for step in steps:
+            step.add_to_plan(plan)
+        self.variances: DeviceVariances = engine.make_variances(plan)
+        self._facts = {step.term: step.fact for step in steps if isinstance(step, Interweaving)}
+        self._next: int | None = None  # sweep for which the device is ready
+
+    def __call__(self, number: int) -> None:
+        """Queue sweep `number`."""
+        if self.matrices.changed or self._next != number:
+            self.matrices.give(self.engine)
+            self.variances.load(self.matrices.G, self.matrices.R, number, self.key)
+        if number % self.refresh_every:
+            self.variances.repeat("whole sweep", self._launch_all)
+        else:
+            self.variances.repeat("locations", self._launch_locations)
+            self.engine.refresh()
+            self.variances.repeat("variances", self._launch_variances)
+        self._next = number + 1
+        self.matrices.follow(self._read)
+        if number % CHECK_EVERY == 0:
+            self._refuse_lost()
+
+    def count_kept(self) -> None:
+        """Note that the draw of this sweep is kept."""
+        self.variances.ring.count()
+
+    def take_kept(self) -> list[KeptDraw]:
+        """Wait for the sweeps that were queued; the kept draws that were not taken before."""
+        draws = []
+        for values in self.variances.ring.take():
+            G, R, accepted = self.variances.split(values)
+            facts = {self._facts[term]: value for term, value in accepted.items()}
+            draws.append(KeptDraw(self._complete(G, R), facts))
+        return draws
+
+    def unsampled_matrices(self) -> dict[str, np.ndarray]:
+        """Of the names that the steps return, those that never change."""
+        drawn = {matrix_name(term) for term in self.variances.plan.terms} | {RESIDUAL}
+        return {name: self.matrices[name] for name in self.parameters if name not in drawn}
+
+    def draws(self) -> dict[str, np.ndarray]:
+        """See steps.Step: waits for the device."""
+        return {name: values for step in self.steps for name, values in step.draws().items()}
+
+    def state(self) -> dict[str, np.ndarray]:
+        """See steps.Step: waits for the device."""
+        self._refuse_lost()
+        return {name: values for step in self.steps for name, values in step.state().items()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """See steps.Step."""
+        for step in self.steps:
+            step.restore(state)
+        self._next = None
+
+    def _launch_all(self) -> None:
+        self._launch_locations()
+        self._launch_variances()
+
+    def _launch_locations(self) -> None:
+        self.steps[0].launch(self.variances)
+
+    def _launch_variances(self) -> None:
+        for step in self.steps[1:]:
+            step.launch(self.variances)
+        self.variances.launch_end()
+
+    def _read(self) -> dict[str, np.ndarray]:
+        self._refuse_lost()
+        G, R = self.variances.read()
+        return self._complete(G, R)
+
+    def _complete(self, G: Mapping[int, np.ndarray], R: np.ndarray) -> dict[str, np.ndarray]:
+        """By name, with copies that may be kept."""
+        return {matrix_name(term): g.copy() for term, g in G.items()} | {RESIDUAL: R.copy()}
+
+    def _refuse_lost(self) -> None:
+        """Wait for what was queued; ModelError where a matrix or a level could not be drawn."""
+        lost = self.variances.find_lost()
+        if lost is not None:
+            refuse_lost_matrix(self._drawn_models[lost[1]], lost[0], self.key[1])
+        self.engine.refuse_failed()
+
+    @property
+    def _drawn_models(self) -> list[CovarianceModel]:
+        """By the numbers of the matrices on the device."""
+        terms = [self.model.covariance(term) for term in self.variances.plan.terms]
+        return [*terms, *self.model.residual.matrices]
+
+
+def join_steps(
+    model: MixedModel,
+    engine: Engine,
+    steps: list[Any],
+    matrices: CovarianceMatrices,
+    schedule: Schedule,
+    key: tuple[int, int],
+) -> list[Any]:
+    """The steps of a sweep, as one where the engine's device can make all of them and some variance is sampled."""
+    if not hasattr(engine, "make_variances") or model.all_fixed:
+        return steps
+    if not all(isinstance(step, DeviceStep) and step.can_launch for step in steps):
+        return steps
+    assert isinstance(steps[0], Locations), "the first step"
+    return [ResidentSweep(model, engine, steps, matrices, schedule, key)]
