@@ -116,6 +116,15 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
             f"variances.{structured[0]}.structure: cannot be combined with correlations of its relationship that are "
             "estimated; needed structure: full or diagonal, or known correlations (rho, and fixed: true)"
         )
+    joint = [t.name for t in model.design.terms if t.relationship.moves_jointly]
+    if joint and sampler.method == "gibbs" and comparison.name != "marginal":
+        why = marginal_obstacle(sampler, model)
+        raise ConfigError(
+            f"sampler.engine: found {comparison.name}, which cannot draw splines (model.random.{joint[0]}): their "
+            "points have to be drawn all at once; needed method: reml or blup, engine: marginal"
+            + (f" (which cannot be combined with {why})" if why else "")
+            + ", or relationship: random_walk"
+        )
     if gpu and correlated:
         raise ConfigError(
             f"sampler.device: found gpu, which cannot be combined with correlations that are estimated ({correlated}); "
@@ -239,6 +248,8 @@ def _compared(sampler: Sampler, model: MixedModel) -> Compared:
     refused = marginal_obstacle(sampler, model)
     if refused and design.n_equations >= MIN_STRUCTURED_EQUATIONS:
         return _engine_by_size(sampler, model)
+    if not refused and any(term.relationship.moves_jointly for term in design.terms):
+        return Compared("marginal", "auto: splines are drawn all at once", {})
     sweeps = estimated_sweeps(model)
     name = min(sweeps, key=lambda engine: sweeps[engine]) if _free(sampler) else "serial"
     shown = " and ".join(f"{ms:.2g} ms per sweep of {engine}" for engine, ms in sweeps.items())

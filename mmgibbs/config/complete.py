@@ -17,7 +17,7 @@ from mmgibbs.config.interactions import check_relationship, complete_fixed, comp
 from mmgibbs.config.markers import MarkerEffects
 from mmgibbs.config.messages import Problems
 from mmgibbs.config.paths import absolute, with_absolute_paths
-from mmgibbs.config.relationships import AnyRelationship
+from mmgibbs.config.relationships import AnyRelationship, Spline
 from mmgibbs.config.rules import BETWEEN_SECTIONS, OF_VARIANCES, broken
 from mmgibbs.config.sampling import MARKER_DRAWS
 from mmgibbs.config.tables import Data
@@ -122,8 +122,22 @@ def _check_references(model: Model, traits: Sequence[str], problems: Problems) -
 # ------------------------------------------------------------------------------------------------ names
 
 
+def _write_out_surfaces(random: dict[str, Random], problems: Problems) -> dict[str, Random]:
+    """Each part of a surface as a term of its own, NAME_rows, ... (see Spline)."""
+    out: dict[str, Random] = {}
+    for name, term in random.items():
+        parts = term.relationship.write_out() if isinstance(term.relationship, Spline) else {"": term.relationship}
+        for part, relationship in parts.items():
+            key = f"{name}_{part}" if part else name
+            if key in out or (part and key in random):
+                problems.add(("model", "random", name), f"its part {key} has the name of another effect")
+            out[key] = term.model_copy(update={"relationship": relationship})
+    return out
+
+
 def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Model:
     model = analysis.model
+    model = model.model_copy(update={"random": _write_out_surfaces(model.random, problems)})
     if model.plugin is not None:
         for section, shared in (("sampler", OF_EVERY_SAMPLER), ("data", OF_A_TABLE)):
             values = getattr(analysis, section)

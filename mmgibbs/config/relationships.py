@@ -94,6 +94,11 @@ class Relationship(Section):
         return ()
 
     @property
+    def number_columns(self) -> tuple[str, ...]:
+        """Columns of numbers in the records that it needs beside them."""
+        return ()
+
+    @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the parameters that it is estimated with, such as correlations."""
         return ()
@@ -209,6 +214,11 @@ class Autoregression(Relationship):
     needs_keys = True
 
     @property
+    def directions(self) -> tuple[str, ...]:
+        """Directions of a field that have a correlation."""
+        return tuple(key for key in self.parameters if key != "time")
+
+    @property
     def parameters(self) -> tuple[str, ...]:
         return tuple(key for key in ("row", "column", "time") if getattr(self, key) is not None)
 
@@ -282,6 +292,101 @@ class RandomWalk(Relationship):
     def check(self, problems: Problems) -> None:
         if self.of == self.within:
             problems.add(("within",), "found the column of `of`, needed another column, or none")
+
+
+class Spline(Relationship):
+    """A P-spline: a smooth curve over a covariate (`of`), or a smooth surface over the rows and columns of a field.
+
+    The levels are the values of the covariate, or the plots, within each level of `within`; the effect needs no
+    `level`. Polynomials, such as the line, are effects of the model. A surface has five parts (PS-ANOVA), each a random
+    effect of its own: NAME_rows and NAME_columns, curves along them; NAME_rows_by_column and NAME_columns_by_row, whose
+    height changes in the other direction; NAME_surface, what is smooth in both.
+    """
+
+    of: Column | None = None
+    """Column of the covariate of a curve."""
+
+    by: Column | None = None
+    """Column that the curve is multiplied by, less its mean and in its standard deviations."""
+
+    row: Column | None = None
+    """Column of the rows of a field, whole numbers; with `column` a surface."""
+
+    column: Column | None = None
+    """Column of the columns of a field, whole numbers."""
+
+    part: Choice[Literal["rows", "columns", "rows_by_column", "columns_by_row", "surface"]] | None = None
+    """One part of a surface: rows, columns, rows_by_column, columns_by_row or surface. Default: all of them."""
+
+    within: Column | None = None
+    """Class column: each of its levels has a curve or surface of its own. Default: one for all records."""
+
+    knots: Annotated[int, Field(ge=1, le=500), WHOLE] | None = None
+    """Number of equal segments between knots. Default: 20 of a curve, 10 in each direction of a surface."""
+
+    degree: Annotated[int, Field(ge=1, le=5), WHOLE] = 3
+    """Degree of the B-splines."""
+
+    order: Annotated[int, Field(ge=1, le=3), WHOLE] = 2
+    """Order of the differences that are penalised: what is free is a polynomial of one degree less."""
+
+    name = "spline"
+    related = False
+    needs_keys = True
+    parts: ClassVar = {  # of a surface: (column of the curve, column that it is multiplied by)
+        "rows": ("row", None),
+        "columns": ("column", None),
+        "rows_by_column": ("row", "column"),
+        "columns_by_row": ("column", "row"),
+        "surface": (None, None),
+    }
+
+    @property
+    def keys_of_curve(self) -> tuple[str | None, str | None]:
+        """Keys of the covariate and of the factor of a curve; (None, None) of a surface."""
+        if self.of is not None:
+            return "of", None if self.by is None else "by"
+        return self.parts[self.part or "surface"]
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """Directions of a surface; () of a curve."""
+        return () if self.keys_of_curve[0] is not None else ("row", "column")
+
+    @property
+    def segments(self) -> int:
+        return self.knots or (20 if self.of is not None else 10)
+
+    @property
+    def level_columns(self) -> tuple[str, ...]:
+        covariate = self.keys_of_curve[0]
+        columns = (self.row, self.column) if covariate is None else (getattr(self, covariate),)
+        return tuple(column for column in (self.within, *columns) if column is not None)
+
+    @property
+    def number_columns(self) -> tuple[str, ...]:
+        factor = self.keys_of_curve[1]
+        return () if factor is None else (getattr(self, factor),)
+
+    def write_out(self) -> dict[str, Self]:
+        """Part -> it alone, of a surface without `part`; '' -> itself of anything else."""
+        if self.of is not None or self.part is not None:
+            return {"": self}
+        return {part: self.model_copy(update={"part": part}) for part in self.parts}
+
+    def check(self, problems: Problems) -> None:
+        of_field = [key for key in ("row", "column", "part") if getattr(self, key) is not None]
+        if self.of is None and not {"row", "column"} <= set(of_field):
+            problems.add((), "found no covariate, needed of: COLUMN for a curve, or row and column for a surface")
+        if self.of is not None and of_field:
+            problems.add((of_field[0],), "cannot be combined with of; needed two effects")
+        if self.by is not None and self.of is None:
+            problems.add(("by",), "found without of, the covariate of the curve that it multiplies")
+        columns = [c for c in (self.of, self.by, self.row, self.column, self.within) if c is not None]
+        if len(set(columns)) < len(columns):
+            problems.add((), "found one column twice, needed a column each for of, by, row, column and within")
+        if self.segments + self.degree <= self.order:
+            problems.add(("knots",), f"found {self.segments}, needed more than order - degree")
 
 
 _BASE = Expected("genotyped, recorded, half, base or the path of a file such as frequencies.txt")
@@ -457,8 +562,9 @@ class SingleStep(Genomic):
         return refusals
 
 
+_SMOOTH, _OF_GENOTYPES = (Autoregression, RandomWalk, Spline), (Genomic, Dominance, SingleStep)
 KINDS: dict[str, type[Relationship]] = {
-    kind.name: kind for kind in (Identity, Pedigree, Autoregression, RandomWalk, File, Genomic, Dominance, SingleStep)
+    kind.name: kind for kind in (Identity, Pedigree, *_SMOOTH, File, *_OF_GENOTYPES)
 }
 
 

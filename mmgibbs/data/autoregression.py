@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from mmgibbs.config.relationships import Autoregression
+from mmgibbs.config.relationships import Autoregression, Spline
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.data.series import code_classes, find_series
 from mmgibbs.errors import DataError
@@ -61,7 +61,7 @@ def build_autoregression(
     if not needed.any():
         raise DataError(f"{phenotypes.name}: found no record with a level of {place}; needed some")
     group, names = code_classes(phenotypes, spec.within, f"{path}.within", needed)
-    build = _build_series if spec.time is not None else _build_field
+    build = _build_series if spec.time is not None else build_field
     structure, level, within, positions = build(phenotypes, path, spec, np.flatnonzero(needed), group, names)
     trial = names.gather(within)
     columns = {key: positions[key] for key in spec.parameters}
@@ -71,17 +71,22 @@ def build_autoregression(
     rho = np.clip(spec.starts(), *structure.bounds.T)
     relationship = FirstOrder.build(structure, spec.parameters, rho, spec.fixed)
     levels = [np.where(met, level, -1).astype(np.int32) for met in is_met]
-    return Places(relationship, ids, levels, _name_plots(trial, columns) if spec.time is None else None)
+    return Places(relationship, ids, levels, name_plots(trial, columns) if spec.time is None else None)
 
 
-def _name_plots(trial: pl.Series, columns: Mapping[str, pl.Series]) -> pl.DataFrame:
+def name_plots(trial: pl.Series, columns: Mapping[str, pl.Series]) -> pl.DataFrame:
     absent = pl.Series([None] * len(trial), dtype=pl.Int64)
     return pl.DataFrame({"trial": trial, **{key: columns.get(key, absent) for key in ("row", "column")}})
 
 
-def _build_field(
-    phenotypes: Phenotypes, path: str, spec: Autoregression, rows: np.ndarray, group: np.ndarray, names: pl.Series
-) -> tuple[Field | TimeSeries, np.ndarray, np.ndarray, dict[str, pl.Series]]:
+def build_field(
+    phenotypes: Phenotypes,
+    path: str,
+    spec: Autoregression | Spline,
+    rows: np.ndarray,
+    group: np.ndarray,
+    names: pl.Series,
+) -> tuple[Field, np.ndarray, np.ndarray, dict[str, pl.Series]]:
     """Return the plots, the level of each record, and of each level its trial, row and column."""
     at = {
         key: _read_whole(phenotypes, column, f"{path}.{key}", rows)
@@ -90,7 +95,7 @@ def _build_field(
     g, n = group[rows], len(names)
     low = {key: _smallest(values, g, n) for key, values in at.items()}
     size = {key: 1 - low[key] - _smallest(-values, g, n) for key, values in at.items()}
-    for key in spec.parameters:
+    for key in spec.directions:
         if size[key].max() < 2:
             raise DataError(
                 f"{phenotypes.name}: found one {key} in every trial (column {quoted(getattr(spec, key))}, {path}."
@@ -99,7 +104,7 @@ def _build_field(
     plots = int(np.sum(size["row"].astype(float) * size["column"]))
     if plots > max(MAX_PLOTS_PER_RECORD * rows.size, MIN_PLOTS_REFUSED):
         largest = int(np.argmax(size["row"].astype(float) * size["column"]))
-        spans = " and ".join(f"{size[key][largest]:,} {key}s" for key in spec.parameters)
+        spans = " and ".join(f"{size[key][largest]:,} {key}s" for key in spec.directions)
         where = f" in {quoted(names[largest])}" if spec.within is not None else ""
         raise DataError(
             f"{phenotypes.name}: found {spans}{where} for {counted(rows.size, 'record')} ({path}): {plots:,} plots in "
@@ -110,7 +115,7 @@ def _build_field(
     row, column = at["row"] - low["row"][g], at["column"] - low["column"][g]
     level[rows] = first[g] + row * size["column"][g] + column
     lattices = tuple(Lattice(int(r), int(c)) for r, c in zip(size["row"], size["column"], strict=True))
-    structure = Field(lattices, spec.parameters)
+    structure = Field(lattices, spec.directions)
     within = np.repeat(np.arange(n), np.diff(first))
     place = np.arange(first[-1]) - first[within]
     numbers = {

@@ -87,6 +87,7 @@ def wanted_columns(random: Mapping[str, Random]) -> list[str]:
     """Every phenotype column that random effects may use."""
     out = list(ANIMAL_COLUMNS)
     for r in random.values():
+        out += r.relationship.number_columns
         for e in r.effects.values():
             out += [*e.level_columns, *(e.covariates or ()), *((e.legendre.column,) if e.legendre else ())]
     return out
@@ -120,7 +121,7 @@ class RandomTerms:
         columns = [self._level_ids(name, effect_name, effect) for effect_name, effect in random.effects.items()]
         read = READERS[type(random.relationship)](self, name, random.relationship, columns)
         effects = tuple(
-            self._effect(name, effect_name, effect, level)
+            self._effect(name, effect_name, effect, level, read.factor)
             for (effect_name, effect), level in zip(random.effects.items(), read.levels, strict=True)
         )
         return Term(name, Levels(effects, read.relationship.n_levels), Related(read.relationship)), read.labels
@@ -323,7 +324,9 @@ class RandomTerms:
 
     # -------------------------------------------------------------------------------------------- covariates
 
-    def _effect(self, term: str, effect_name: str, effect: RandomEffect, level: np.ndarray) -> Effect:
+    def _effect(
+        self, term: str, effect_name: str, effect: RandomEffect, level: np.ndarray, factor: np.ndarray | None
+    ) -> Effect:
         traits = tuple(self._trait_index(t) for t in effect.traits)
         if effect.covariates:
             columns = [self._covariate(c, _path(term, effect_name, "covariates"), level) for c in effect.covariates]
@@ -336,6 +339,8 @@ class RandomTerms:
             )
             X = legendre(x, effect.legendre.degree, low, high)
             self.ranges[f"{term}.{effect_name}"] = [low, high]
+        elif factor is not None:
+            return Effect(effect_name, level, traits, np.where(level >= 0, factor, 0.0)[:, None])
         else:
             return Effect(effect_name, level, traits)
         # G lives on the scale of these covariates: they are neither centred nor made orthonormal.

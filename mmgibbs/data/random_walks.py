@@ -10,6 +10,7 @@ import polars as pl
 
 from mmgibbs.config import Analysis
 from mmgibbs.config.relationships import RandomWalk as Section
+from mmgibbs.config.relationships import Spline
 from mmgibbs.data.phenotypes import Phenotypes
 from mmgibbs.data.prepared import Curve, LevelLabels
 from mmgibbs.data.series import Series, code_classes, find_series
@@ -39,7 +40,7 @@ def build_random_walk(phenotypes: Phenotypes, term: str, spec: Section, is_met: 
         raise DataError(f"{phenotypes.name}: found no record with a level of model.random.{term}; needed some")
     group, names = code_classes(phenotypes, spec.within, f"{path}.within", needed)
     series = find_series(phenotypes, spec.of, f"{path}.of", np.flatnonzero(needed), group)
-    _refuse_few(phenotypes, path, spec, series)
+    refuse_few_values(phenotypes, f"{path}.of", spec.of, spec.within, spec.order, series)
     _refuse_close(phenotypes, path, spec, series)
     follows = series.gap > 0
     point = np.cumsum(follows) - 1  # of each value; where a curve begins there is none
@@ -52,9 +53,8 @@ def build_random_walk(phenotypes: Phenotypes, term: str, spec: Section, is_met: 
 
 def _label(spec: Section, series: Series, names: pl.Series, level: np.ndarray) -> LevelLabels:
     """Ids such as 'A:12', of slopes 'A:12:slope', which are not reported."""
-    shown = pl.Series([format_number(value) for value in series.values], dtype=pl.String)
     classes = names.gather(series.within)
-    ids = shown if spec.within is None else pl.select(pl.concat_str(classes, shown, separator=":")).to_series()
+    ids = join_ids(spec.within, classes, series.values)
     points = ids.filter(pl.Series(level >= 0))
     if spec.order == 2:
         both = pl.DataFrame({"id": points, "slope": points + ":slope"})
@@ -63,16 +63,26 @@ def _label(spec: Section, series: Series, names: pl.Series, level: np.ndarray) -
     return LevelLabels(points.rename("id"), level[level >= 0], curve=curve)
 
 
-def _refuse_few(phenotypes: Phenotypes, path: str, spec: Section, series: Series) -> None:
-    """DataError where every curve is a polynomial: of order 1 a constant, of order 2 a line."""
+def join_ids(within: str | None, classes: pl.Series, values: np.ndarray) -> pl.Series:
+    """'12', or 'A:12' of curves of several classes."""
+    shown = pl.Series("id", [format_number(value) for value in values], dtype=pl.String)
+    joined = pl.concat_str(classes, shown, separator=":").alias("id")
+    return shown if within is None else pl.select(joined).to_series()
+
+
+def refuse_few_values(
+    phenotypes: Phenotypes, path: str, column: str, within: str | None, order: int, series: Series
+) -> None:
+    """DataError where every curve is a polynomial, of a degree less than the order."""
     most = int(np.bincount(series.within).max())
-    if most > spec.order:
+    if most > order:
         return
-    of_class = "" if spec.within is None else f" in any level of {quoted(spec.within)}"
-    polynomial = "a constant, which the intercept is" if spec.order == 1 else "a line, which a covariate is"
+    of_class = "" if within is None else f" in any level of {quoted(within)}"
+    constant = "a constant, which the intercept is"
+    polynomial = constant if order == 1 else "a line, which a covariate is" if order == 2 else "a polynomial"
     raise DataError(
-        f"{phenotypes.name}: found at most {most} distinct value{'s' if most > 1 else ''} in column {quoted(spec.of)}"
-        f"{of_class} ({path}.of); needed at least {spec.order + 1} for a curve that is not {polynomial}: leave the "
+        f"{phenotypes.name}: found at most {most} distinct value{'s' if most > 1 else ''} in column {quoted(column)}"
+        f"{of_class} ({path}); needed at least {order + 1} for a curve that is not {polynomial}: leave the "
         "effect out"
     )
 
@@ -92,9 +102,9 @@ def _refuse_close(phenotypes: Phenotypes, path: str, spec: Section, series: Seri
         )
 
 
-def missing_polynomial(analysis: Analysis, term: str, spec: Section) -> list[str]:
-    """A warning where a curve of order 2 for all records has no slope in the model: it then begins with slope 0."""
-    if spec.order == 1 or spec.within is not None:
+def missing_polynomial(analysis: Analysis, term: str, spec: Section | Spline) -> list[str]:
+    """A warning where a curve of order 2 for all records has no slope in the model."""
+    if spec.order == 1 or spec.within is not None or spec.of is None or getattr(spec, "by", None) is not None:
         return []
     traits = {trait for effect in analysis.model.random[term].effects.values() for trait in effect.traits}
     with_slope = {
@@ -103,8 +113,9 @@ def missing_polynomial(analysis: Analysis, term: str, spec: Section) -> list[str
     lacking = [trait.name for trait in analysis.traits if trait.name in traits - with_slope]
     if not lacking:
         return []
+    what = "begins with slope 0" if isinstance(spec, Section) else "has no line of its own"
     return [
-        f"model.random.{term}: the curve over {spec.of} begins with slope 0 for {', '.join(lacking)}, since "
+        f"model.random.{term}: the curve over {spec.of} {what} for {', '.join(lacking)}, since "
         f"model.fixed has no covariate {spec.of}; needed model.fixed: {{{spec.of}: {{kind: covariate}}}} for a curve "
         "with any slope"
     ]

@@ -24,6 +24,7 @@ from mmgibbs.config.relationships import (
     RandomWalk,
     Relationship,
     SingleStep,
+    Spline,
 )
 from mmgibbs.data.autoregression import build_autoregression
 from mmgibbs.data.genomic_relationships import build_genomic_matrix, single_step
@@ -31,6 +32,7 @@ from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.random_walks import build_random_walk, missing_polynomial, too_many_points
 from mmgibbs.data.relationship_file import not_inverted, read_relationship
 from mmgibbs.data.relationships_by_core import genomic_by_core, products_suffice, single_step_by_core
+from mmgibbs.data.splines import build_spline, missing_planes
 from mmgibbs.errors import DataError
 from mmgibbs.models.relationships import base, groups, identity, selfing
 from mmgibbs.models.relationships.metafounders import metafounders
@@ -53,6 +55,7 @@ class Read:
     relationship: base.Relationship
     labels: LevelLabels
     levels: Sequence[np.ndarray]  # per effect (n,) int32, -1: the record does not meet it
+    factor: np.ndarray | None = None  # (n,) what the effects of a level are multiplied by in each record; None: by 1
 
 
 @dataclass(frozen=True)
@@ -176,11 +179,22 @@ def _build_random_walk(builder: RandomTerms, name: str, spec: Relationship, colu
     return Read(walk.relationship, walk.labels, walk.levels)
 
 
+def _build_spline(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
+    assert isinstance(spec, Spline)
+    is_met = [builder.texts(column).is_not_null().to_numpy() for column in columns]
+    spline = build_spline(builder.phenotypes, name, spec, is_met)
+    builder.warnings += missing_polynomial(builder.analysis, name, spec)
+    builder.warnings += missing_planes(builder.analysis, name, spec)
+    builder.notes += too_many_points(name, spline.labels)
+    return Read(spline.relationship, spline.labels, spline.levels, spline.factor)
+
+
 READERS: dict[type[Relationship], Reader] = {
     Identity: _independent,
     Pedigree: _build_pedigree,
     Autoregression: _build_autoregression,
     RandomWalk: _build_random_walk,
+    Spline: _build_spline,
     File: _build_file,
     Genomic: _build_genomic,
     Dominance: _build_genomic,

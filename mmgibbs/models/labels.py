@@ -92,7 +92,7 @@ def state_labels(spec: JointPriorSpec, traits: Sequence[str]) -> list[str]:
 
 def numbered(effect: Effect) -> list[str]:
     """(m,) the effect's name, with '.j' for coefficient j of a random regression."""
-    if effect.covariates is None:
+    if effect.covariates is None or effect.coefficients == ("",):
         return [effect.name]
     return [f"{effect.name}.{j}" for j in range(effect.n_regressors)]
 

@@ -309,7 +309,8 @@ def term_info(
         trait_of_component=tuple(int(t) for t in term.component_trait),
         effects=tuple(e.name for e in term.effects),
         level_columns=tuple(level_columns),
-        regression=tuple(e.covariates is not None for e in term.effects),
+        # a factor of a single effect is in units of 1
+        regression=tuple(e.covariates is not None and e.coefficients != ("",) for e in term.effects),
         related=term.relationship.related,
         of_pedigree=term.relationship.of_pedigree,
         blocks=blocks,

@@ -8,7 +8,7 @@ from typing import Any
 
 from mmgibbs.report.html_tables import counted
 
-KINDS = ("identity", "ar1", "random_walk", "pedigree", "genomic", "dominance", "single_step")  # no path of a file
+KINDS = ("identity", "ar1", "random_walk", "spline", "pedigree", "genomic", "dominance", "single_step")  # no path
 FRAME = "data frame of "  # what stands for a table from Python, with its rows
 FREQUENCIES = ("genotyped", "recorded", "half", "base")  # of alleles, that are no path
 

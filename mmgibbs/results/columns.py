@@ -216,7 +216,7 @@ _VARIOGRAM = {
     "semivariance": "half the mean squared difference of `residual` in these pairs (Gilmour et al. 1997)",
 }
 _SMOOTHS = {
-    "term": "name of the random effect with `relationship: random_walk`",
+    "term": "name of the random effect with `relationship: random_walk` or `spline`",
     "trait": "name of the trait",
     "class": "level of `within`, empty if there is one curve",
     "covariate": "column of the covariate",

@@ -22,6 +22,8 @@ from mmgibbs.likelihood.restricted import RestrictedLikelihood
 from mmgibbs.machine.speed import estimate_seconds
 from mmgibbs.models.design import Design
 from mmgibbs.models.labels import component_labels
+from mmgibbs.models.relationships.random_walk import RandomWalk
+from mmgibbs.models.relationships.spline import Spline
 from mmgibbs.models.terms import Related
 from mmgibbs.posterior.parameters import RESIDUAL, relationship_name
 from mmgibbs.posterior.result import posterior_mean
@@ -31,7 +33,12 @@ MAX_SECONDS = 60.0  # of a factor of the equations and its selected inverse
 
 def smooth_terms(prepared: Prepared) -> list[int]:
     """Terms that are curves or field trends."""
-    return [i for i, labels in enumerate(prepared.levels) if labels.curve is not None or labels.plots is not None]
+    levels = zip(prepared.design.terms, prepared.levels, strict=True)
+    return [
+        i
+        for i, (term, labels) in enumerate(levels)
+        if labels.plots is not None or isinstance(term.relationship, (RandomWalk, Spline))
+    ]
 
 
 def effective_dimensions(

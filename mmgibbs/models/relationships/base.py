@@ -106,6 +106,8 @@ class Relationship(ABC):
     related: ClassVar[bool] = True  # levels are individuals, some of which are relatives: effects are breeding values
     of_pedigree: ClassVar[bool] = False  # levels are the animals of the pedigree, then any unknown-parent groups
     known_diagonal: ClassVar[bool] = True  # K's diagonal is known (1 + F with a pedigree), and so is reliability
+    # levels determine each other so closely that they must be drawn all at once, not one after another
+    moves_jointly: ClassVar[bool] = False
     can_draw: ClassVar[bool] = True  # `draw` works: K is known by more than its inverse
 
     def __getstate__(self) -> dict[str, Any]:

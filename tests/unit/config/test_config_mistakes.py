@@ -246,8 +246,8 @@ MISTAKES = [
     (
         "model.random.herd.relationship",
         {"file": "inverse.txt"},
-        "model.random.herd.relationship.kind: missing, needed one of identity, pedigree, ar1, file, genomic, "
-        "dominance, single_step",
+        "model.random.herd.relationship.kind: missing, needed one of identity, pedigree, ar1, random_walk, "
+        "spline, file, genomic, dominance, single_step",
     ),
     (
         "model.random.herd.relationship",
