@@ -14,6 +14,7 @@ NAMES = (
     "over_relaxation",
     "gamma",
     "truncated_normal",
+    "normal_interval",
     "inverse_gaussian",
     "polya_gamma",
     "poisson_log_normal",

@@ -94,6 +94,29 @@ class Engine(Protocol):
     def restore(self, state: dict[str, np.ndarray]) -> None: ...
 
 
+class LiabilityEngine(Engine, Protocol):
+    """An engine that holds liabilities of traits that are not normal, in place of y: see the methods of HostState."""
+
+    @property
+    def y(self) -> np.ndarray: ...
+
+    @property
+    def e(self) -> np.ndarray: ...
+
+    @property
+    def theta(self) -> list[np.ndarray]: ...
+
+    def draw_liabilities(self, response: int, cuts: np.ndarray, number: int, key: Key) -> tuple[float, float]: ...
+
+    def ratio_of_cuts(self, response: int, cuts: np.ndarray, proposed: np.ndarray) -> float: ...
+
+    def ratio_of_residual_scale(self, response: int, cuts: np.ndarray, of_class: int, s: float) -> float: ...
+
+    def scale_trait(self, trait: int, g: float) -> None: ...
+
+    def sums_of_products(self, term: int) -> np.ndarray: ...
+
+
 class LocationMoments(Protocol):
     """Running moments of every location on the user's scale, kept where the engine keeps its state.
 

@@ -43,7 +43,7 @@ def first_trait_not_normal(design: Design) -> str | None:
     if not design.responses:
         return None
     name = design.traits[design.responses[0].trait]
-    return f"trait '{name}', which is not normal; use engine: serial, structured or pcg on the CPU"
+    return f"trait '{name}', which is not normal; use engine: structured, or serial or pcg on the CPU"
 
 
 class Liabilities:

@@ -33,7 +33,7 @@ from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import LIABILITY_SCALE, THRESHOLD, stream
-from mmgibbs.engines.base import HostState
+from mmgibbs.engines.base import HostState, LiabilityEngine
 from mmgibbs.models.response import Categories, Count
 from mmgibbs.posterior.parameters import RESIDUAL, Parameter, matrix_name, threshold_name
 from mmgibbs.sampler.covariances import CovarianceMatrices, is_independent
@@ -55,7 +55,7 @@ class LiabilityStep:
         self,
         model: MixedModel,
         response: int,
-        engine: HostState,
+        engine: LiabilityEngine,
         matrices: CovarianceMatrices,
         key: tuple[int, int],
         burn_in: int,
@@ -108,6 +108,7 @@ class LiabilityStep:
         for scale in self.residual_scales:
             facts |= scale(number, self.cuts)
         if self.over_relaxed and not is_independent(number) and not facts.get(self.fact):
+            assert isinstance(self.engine, HostState), "other engines integrate no locations out of liabilities"
             self.engine.reflect_liabilities(self.response, self.cuts, number, self.key)
             return facts
         of_residuals = self.engine.draw_liabilities(self.response, self.cuts, number, self.key)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mmgibbs.engines.base import HostState
+from mmgibbs.engines.base import LiabilityEngine
 from mmgibbs.models.residual import stack_classes
 from mmgibbs.posterior.observed_scale import OF_GENOMIC, OF_LIABILITY, ObservedScale, Population, observed_values
 from mmgibbs.posterior.parameters import Parameter
@@ -23,7 +23,7 @@ class ObservedValues:
         self,
         scale: ObservedScale,
         liabilities: LiabilityStep,
-        engine: HostState,
+        engine: LiabilityEngine,
         matrices: CovarianceMatrices,
         markers: Sequence[EffectsFollowed] = (),
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmgibbs.draws.purpose import PREDICTED
-from mmgibbs.engines.base import HostState
+from mmgibbs.engines.base import LiabilityEngine
 from mmgibbs.models.residual import stack_classes
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.posterior.predictive import PredictedClasses
@@ -20,7 +20,7 @@ class PredictedRecords:
         self,
         classes: PredictedClasses,
         liabilities: LiabilityStep,
-        engine: HostState,
+        engine: LiabilityEngine,
         matrices: CovarianceMatrices,
         key: tuple[int, int],
     ):

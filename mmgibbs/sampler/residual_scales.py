@@ -17,7 +17,7 @@ import numpy as np
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import RESIDUAL_SCALE, stream
-from mmgibbs.engines.base import HostState
+from mmgibbs.engines.base import LiabilityEngine
 from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.posterior.parameters import RESIDUAL, class_matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
@@ -35,7 +35,7 @@ class ResidualScale:
         model: MixedModel,
         response: int,
         of_class: int,
-        engine: HostState,
+        engine: LiabilityEngine,
         matrices: CovarianceMatrices,
         key: tuple[int, int],
         burn_in: int,

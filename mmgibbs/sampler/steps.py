@@ -7,11 +7,11 @@ kind of step is one file, and one line in `gibbs_steps`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
-from mmgibbs.engines.base import Engine, HostState, Integrated, IntegratedLiabilities
+from mmgibbs.engines.base import Engine, HostState, Integrated, IntegratedLiabilities, LiabilityEngine
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.auxiliaries import Auxiliaries
 from mmgibbs.sampler.correlations import CorrelationsAndCovariance
@@ -109,10 +109,10 @@ def gibbs_steps(
         return [variances, KeptLocations(engine, schedule, key), *moments]
     liabilities: list[LiabilityStep] = []
     observed: list[Step] = []
+    holder = cast(LiabilityEngine, engine)  # where there are responses: other engines refuse such a design
     if model.design.responses:
-        assert isinstance(engine, HostState), "other engines refuse such a design"
         responses = range(len(model.design.responses))
-        liabilities = [LiabilityStep(model, r, engine, matrices, key, schedule.burn_in) for r in responses]
+        liabilities = [LiabilityStep(model, r, holder, matrices, key, schedule.burn_in) for r in responses]
         of_trait = {step.trait: step for step in liabilities}
     markers: list[Step] = []
     if model.design.markers:
@@ -122,10 +122,9 @@ def gibbs_steps(
                 kind = MarkerEffects if own.joint is None else JointMarkerEffects
                 markers.append(kind(model, j, engine, matrices, key, schedule))
     if model.design.responses:
-        assert isinstance(engine, HostState), "other engines refuse such a design"
         known = collect_effects(markers)
-        observed = [ObservedValues(o, of_trait[o.population.trait], engine, matrices, known) for o in model.observed]
-        observed += [PredictedRecords(p, of_trait[p.trait], engine, matrices, key) for p in model.predicted]
+        observed = [ObservedValues(o, of_trait[o.population.trait], holder, matrices, known) for o in model.observed]
+        observed += [PredictedRecords(p, of_trait[p.trait], holder, matrices, key) for p in model.predicted]
     covariances = {i: term_covariance(model, i, engine, matrices, key) for i in model.random_terms}
     of_every_sweep = [
         *liabilities,

@@ -95,7 +95,6 @@ of_snps = lambda prior, **keys: {
 }
 MARKERS = "sampler.device: found gpu, which cannot be combined with model.markers ('snps'); use engine: serial, or "
 DENSE = "relationships (model.random.genetic); use engine: serial, pcg, marginal, or structured on the CPU"
-NOT_NORMAL = "sampler.device: found gpu, which cannot be combined with trait 'TRAIT', which is not normal; use engine: "
 
 ACCEPTED = {
     "relationship identity": {},
@@ -124,6 +123,11 @@ ACCEPTED = {
     "residual classes": {"variances": {"residual": {"by": "side"}}},
     "residual classes, hybrid": {"variances": {"residual": {"by": "side"}}, "sampler": {"engine": "hybrid"}},
     "moments": {"output": {"directory": "run", "moments": ["gain"]}},
+    "type binary": {"traits": {"ill": {"type": "binary"}}},
+    "type ordinal": {"traits": {"score": {"type": "ordinal"}}},
+    "type count": {"traits": {"cases": {"type": "count"}}},
+    "type censored": {"traits": {"life": {"type": "censored", "lower": "low", "upper": "high"}}},
+    "binary beside normal": {"traits": {"gain": {}, "ill": {"type": "binary"}}},
     "type normal": {"traits": {"gain": {"type": "normal"}}},
     "engine auto": {"sampler": {"engine": "auto"}},
     "engine structured": {"sampler": {"engine": "structured"}},
@@ -152,17 +156,6 @@ REFUSED = {
     "SNP effects of all animals": (
         {"model": {"random": ANIMAL, "markers": {"snps": {"prior": "rr", "single_step": "epsilon"}}}} | SOME,
         MARKERS,
-    ),
-    "type binary": ({"traits": {"ill": {"type": "binary"}}}, NOT_NORMAL.replace("TRAIT", "ill")),
-    "type ordinal": ({"traits": {"score": {"type": "ordinal"}}}, NOT_NORMAL.replace("TRAIT", "score")),
-    "type count": ({"traits": {"cases": {"type": "count"}}}, NOT_NORMAL.replace("TRAIT", "cases")),
-    "type censored": (
-        {"traits": {"life": {"type": "censored", "lower": "low", "upper": "high"}}},
-        NOT_NORMAL.replace("TRAIT", "life"),
-    ),
-    "binary beside normal": (
-        {"traits": {"gain": {}, "ill": {"type": "binary"}}},
-        NOT_NORMAL.replace("TRAIT", "ill"),
     ),
     "engine serial": ({"sampler": {"engine": "serial"}}, "sampler.device: found gpu, which cannot be combined with en"),
     "engine marginal": ({"sampler": {"engine": "marginal"}}, "sampler.device: found gpu, which cannot be combined wit"),
@@ -241,6 +234,7 @@ WITH_KERNELS = {
     "bayesian_lasso": [{}],
     "horseshoe_probit": [{}, {"collapsed": False}, {"expansion": False, "collapsed": False}, {"slab_scale": 2.0}],
     "multinomial_pg": [{}],
+    "multinomial_hmc": [{}, {"mass": "diagonal"}],
     "hierarchical_slice": [{}, {"method": "slice"}, {"method": "polya_gamma"}, {"family": "poisson"}],
 }
 

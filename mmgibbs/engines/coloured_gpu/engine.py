@@ -18,6 +18,7 @@ from mmgibbs.draws.purpose import AUGMENT, stream
 from mmgibbs.engines.augment import augmentation, count_records_per_block, expand_classes
 from mmgibbs.engines.base import refuse_singular, replaced_y
 from mmgibbs.engines.coloured.engine import refuse_other_partitions
+from mmgibbs.engines.coloured_gpu.liabilities import ResidentResponse
 from mmgibbs.engines.coloured_gpu.moments import ResidentMoments
 from mmgibbs.engines.coloured_gpu.resident import Colour, Resident
 from mmgibbs.engines.coloured_gpu.sizes import (
@@ -29,13 +30,13 @@ from mmgibbs.engines.coloured_gpu.sizes import (
     scaling_strands,
     scaling_sums,
     strand_sums,
+    sums_in_blocks,
     too_many_components,
 )
 from mmgibbs.engines.coloured_gpu.source import REAL, kernel, model_kernels, specialisations, term_kernels
 from mmgibbs.engines.coloured_gpu.variances import ResidentVariances
 from mmgibbs.engines.dense import with_dense_block
 from mmgibbs.engines.device_sweep import VariancePlan
-from mmgibbs.engines.liabilities import first_trait_not_normal
 from mmgibbs.engines.markers import with_markers
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.scaling import Elements
@@ -44,6 +45,7 @@ from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Argument, Device, DeviceArray, make_struct
 from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.models.design import Design
+from mmgibbs.models.relationships.identity import IdentityLists
 from mmgibbs.models.residual import Blocks, ClassBlocks
 
 THREADS = 128  # per block, as in structured.cu
@@ -66,7 +68,7 @@ class StructuredGpuEngine:
         refused = self.refuses(equations.design)
         if refused:
             raise DeviceError(f"device: gpu: the structured engine cannot be combined with {refused}")
-        self.equations, self.joint, self.y = equations, np.int32(update == "level"), equations.records.y
+        self.equations, self.joint, self._y = equations, np.int32(update == "level"), equations.records.y
         self.queue = queue = GpuQueue(device, "use precision: single, engine: hybrid, or device: cpu")
         refuse_too_large(equations, queue)
         eq, T = equations, equations.design.n_traits
@@ -75,13 +77,12 @@ class StructuredGpuEngine:
         self.resident = Resident(eq, queue)
         self._names = [term_kernels(k, T, kin) for k, kin in specialisations(eq)]
         sizes, n = [t.n_components for t in eq.design.terms], eq.design.n_records
-        self._n_products = max(residual_sums(eq.design), sum(map(lower, sizes)), *map(scaling_sums, sizes))
+        self._n_products = max(2, residual_sums(eq.design), sum(map(lower, sizes)), *map(scaling_sums, sizes))
         self._products = queue.empty(self._n_products + 1, np.float64)  # the last one holds the first level that failed
         failed = np.array([queue.address(self._products) + 8 * self._n_products], np.uint64)
         self._draws = self.joint, self.resident.counter, failed  # what every kernel that draws is given last
         self._scratch = queue.empty(strand_sums(eq.design), np.float64)
-        of_sums = [(n, residual_sums(eq.design)), *((t.n_levels, lower(t.n_components)) for t in eq.design.terms)]
-        blocks = max(n_sums * count_blocks(count_strands(m, n_sums)) for m, n_sums in of_sums)
+        blocks = max(n_sums * count_blocks(count_strands(m, n_sums)) for m, n_sums in sums_in_blocks(eq.design))
         self._block_sums = queue.empty(blocks, np.float64)
         self._ordered = queue.empty(max(t.n_levels * t.n_components for t in eq.design.terms), eq.real)
         n_patterns = len(eq.design.patterns)
@@ -93,7 +94,7 @@ class StructuredGpuEngine:
         self._n_classes = sum(term.n_classes for term in self.resident.terms)
         self._classes = queue.upload(np.concatenate(of_classes).view(np.uint8)) if of_classes else None
         self._n_terms_with_classes = np.int32(len(of_classes))
-        self._class_of_pattern = queue.upload(eq.design.class_of_pattern.astype(np.int32))
+        self.class_of_pattern = queue.upload(eq.design.class_of_pattern.astype(np.int32))
         self._moved_levels: dict[tuple[int, ...], DeviceArray] = {}
         self._levels_of_records: dict[int, DeviceArray] = {}
         self._levels_of_one_term = queue.empty(n * max(len(t.effects) for t in eq.design.terms), np.uint32)
@@ -108,7 +109,7 @@ class StructuredGpuEngine:
     def refuses(design: Design) -> str | None:
         """See HostState.refuses."""
         marked = with_markers(design) or with_dense_block(design)
-        return marked or first_trait_not_normal(design) or too_many_components(design)
+        return marked or too_many_components(design)
 
     # State
 
@@ -131,9 +132,26 @@ class StructuredGpuEngine:
 
     def replace_y(self, trait: int, y: np.ndarray) -> None:
         """Own data of this chain for one trait, y (n,), records in model order; e is made anew."""
-        self.y = replaced_y(self.equations, self.y, trait, y)
-        self.queue.write(self.resident.y, self.y)
+        self._y = replaced_y(self.equations, self.y, trait, y)
+        self.queue.write(self.resident.y, self._y)
         self.refresh()
+
+    @property
+    def y(self) -> np.ndarray:
+        """(n, T) in sweep order, those of the equations themselves where the chain has no others.
+
+        Waits where there are liabilities."""
+        return self.queue.read(self.resident.y) if self.equations.design.responses else self._y
+
+    @property
+    def e(self) -> np.ndarray:
+        """(n, T) residuals in sweep order: waits."""
+        return self.queue.read(self.resident.e)
+
+    @property
+    def theta(self) -> list[np.ndarray]:
+        """(q, k) per term in sweep order: waits."""
+        return [self.queue.read(term.theta) for term in self.resident.terms]
 
     def fetch(self) -> list[np.ndarray]:
         """(q, k) float64 per term, in model order."""
@@ -155,12 +173,13 @@ class StructuredGpuEngine:
         """Theta per term and e, sweep order, as the host's engines have them."""
         theta = {f"theta.{i}": self.queue.read(term.theta) for i, term in enumerate(self.resident.terms)}
         self._read_products()
-        own = {} if self.y is self.equations.records.y else {"y": self.y}
-        return {"e": self.queue.read(self.resident.e), **own, **theta}
+        y = self.y
+        changed = {} if y is self.equations.records.y else {"y": y}
+        return {"e": self.e, **changed, **theta}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        self.y = np.array(state["y"]) if "y" in state else self.equations.records.y
-        self.queue.write(self.resident.y, self.y)
+        self._y = np.array(state["y"]) if "y" in state else self.equations.records.y
+        self.queue.write(self.resident.y, self._y)
         self.queue.write(self.resident.e, state["e"])
         for i, term in enumerate(self.resident.terms):
             self.queue.write(term.theta, state[f"theta.{i}"])
@@ -321,7 +340,7 @@ class StructuredGpuEngine:
             fill=fill,
             noise=noise,
             complete=self.queue.address(self._complete),
-            class_of_pattern=self.queue.address(self._class_of_pattern),
+            class_of_pattern=self.queue.address(self.class_of_pattern),
             n_classes=np.int32(max(1, len(self.equations.design.residual_classes))),
             stream=np.uint32(stream(AUGMENT, 0)),
         )
@@ -447,6 +466,59 @@ class StructuredGpuEngine:
         if failed != NONE_FAILED:
             refuse_singular(self.equations, int(failed >> np.uint64(32)), int(failed & np.uint64(0xFFFFFFFF)))
         return products
+
+    # Liabilities
+
+    @cached_property
+    def _responses(self) -> list[ResidentResponse]:
+        return [ResidentResponse(self, response) for response in self.equations.design.responses]
+
+    def draw_liabilities(
+        self, response: int, cuts: np.ndarray, number: int, key: tuple[int, int]
+    ) -> tuple[float, float]:
+        """See HostState.draw_liabilities."""
+        return self._responses[response].draw(cuts, number, key)
+
+    def ratio_of_cuts(self, response: int, cuts: np.ndarray, proposed: np.ndarray) -> float:
+        """See HostState.ratio_of_cuts."""
+        return self._responses[response].compare_cuts(cuts, proposed)
+
+    def ratio_of_residual_scale(self, response: int, cuts: np.ndarray, of_class: int, s: float) -> float:
+        """See HostState.ratio_of_residual_scale."""
+        return self._responses[response].compare_residual_scales(cuts, of_class, s)
+
+    def scale_trait(self, trait: int, g: float) -> None:
+        """y, e and theta of one trait times g."""
+        n, T = self.equations.records.y.shape
+        for rows in (self.resident.y, self.resident.e):
+            self._scale_column(rows, n, T, trait, g)
+        for term, resident in zip(self.equations.design.terms, self.resident.terms, strict=True):
+            for component in np.flatnonzero(term.component_trait == trait).tolist():
+                self._scale_column(resident.theta, term.n_levels, term.n_components, component, g)
+        self._quadratics.clear()
+
+    def _scale_column(self, rows: DeviceArray, n: int, k: int, column: int, g: float) -> None:
+        self.launch(kernel("scale_column"), n, rows, np.uint32(n), np.int32(k), np.int32(column), np.float64(g))
+
+    def sums_of_products(self, term: int) -> np.ndarray:
+        """Theta' Theta, (k, k); a fixed term has no relationship, so that this is its quadratic form."""
+        if isinstance(self.equations.relationships[term], IdentityLists):
+            return self.quadratic_form(term)
+        theta = self.theta[term].astype(np.float64)
+        return theta.T @ theta
+
+    @property
+    def sum_buffers(self) -> tuple[DeviceArray, DeviceArray]:
+        """Sums of strands, and of blocks of them."""
+        return self._scratch, self._block_sums
+
+    def fold_sums(self, n: int, parts: int) -> None:
+        """Queue n sums of what blocks left, so many parts each."""
+        self._fold(n, self._block_sums, parts)
+
+    def read_sums(self, n: int) -> np.ndarray:
+        """The sums that were folded last: waits."""
+        return self._read_products()[:n]
 
     # What a sweep with variances drawn on the device is made of (variances.py)
 

@@ -16,7 +16,8 @@ from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.models.relationships.base import Lists
 
 FOLDER = Path(__file__).resolve().parents[1] / "kernels"
-FILES = ("level.cu", "structured.cu", "moves.cu", "products.cu", "variances.cu")
+HEADERS = ("phases", "inverse_wishart", "ring", "truncated_normal", "normal_interval", "poisson_log_normal")
+FILES = ("level.cu", "structured.cu", "moves.cu", "products.cu", "variances.cu", "liabilities.cu")
 REAL = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
 OF_RELATIONSHIP = ("sweep_levels", "sum_pieces", "draw_long_levels", "draw_levels_of_few_pieces")  # <K, T, Kin>
@@ -24,20 +25,17 @@ OF_TERM = ("move_pieces", "move_records", "moved_residual_strands", "scaling_str
 OF_COMPONENTS = ("record_levels",)  # <K>
 OF_VALUES = ("add_draw", "move_rows")  # <type of the values>
 OF_VARIANCES = ("draw_covariances", "draw_scaling", "draw_residuals", "end_sweep", "invert_matrices")
+OF_LIABILITIES = ("draw_liabilities", "compare_cuts", "compare_residual_scales", "scale_column")
 OF_TERMS = ("class_precisions", "move_levels")  # of all terms at once
 OF_MOMENTS = ("close_batch", "widen", "rescale", "recentre", "add_offset")
-OF_ALL = ("set_counter", "fold_strands", *OF_TERMS, *OF_VARIANCES, *OF_MOMENTS)
+OF_ALL = ("set_counter", "fold_strands", *OF_TERMS, *OF_VARIANCES, *OF_LIABILITIES, *OF_MOMENTS)
 
 
 def source(real: np.dtype, pattern: np.dtype) -> str:
     """The text of all kernels: `real` is the type of stored values, `pattern` (uint8, uint32) of pattern numbers."""
     small = np.dtype(pattern) == np.uint8
     types = f"typedef {REAL[np.dtype(real)]} REAL;\ntypedef unsigned {'char' if small else 'int'} PATTERN;\n"
-    return (
-        cuda_source("phases", "inverse_wishart", "ring")
-        + types
-        + "".join((FOLDER / name).read_text(encoding="utf-8") for name in FILES)
-    )
+    return cuda_source(*HEADERS) + types + "".join((FOLDER / name).read_text(encoding="utf-8") for name in FILES)
 
 
 def kernel(

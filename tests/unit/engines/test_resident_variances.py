@@ -13,7 +13,7 @@ from parity.test_residual_classes import example_of, sampled
 from reference import models
 
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
-from mmgibbs.engines.coloured_gpu.source import OF_TERMS, OF_VARIANCES, kernels, source
+from mmgibbs.engines.coloured_gpu.source import OF_LIABILITIES, OF_TERMS, OF_VARIANCES, kernels, source
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -244,9 +244,8 @@ NEEDED = [
 
 def test_threads_of_a_block_do_not_race_and_a_barrier_that_is_taken_out_is_noticed(tmp_path):
     text = source(np.dtype(np.float64), np.dtype(np.uint8))
-    text = (
-        text[: text.index("// What leaves the device")] + text[text.index("// Draws of covariance matrices (sampler") :]
-    )
+    first, last = "// What leaves the device", "// Passes over the records for traits"
+    text = text[: text.index(first)] + text[text.index("// Draws of covariance matrices (") : text.index(last)]
     complete = run_without_race(tmp_path, text, MAIN)
     *values, flag, sweep, nothing_lost = np.array(complete.printed.split(), float)
     assert np.isfinite(values).all() and np.count_nonzero(values) == 20 and (flag, sweep, nothing_lost) == (1, 22, 1)
@@ -254,6 +253,7 @@ def test_threads_of_a_block_do_not_race_and_a_barrier_that_is_taken_out_is_notic
         assert_barrier_is_needed(tmp_path, text, MAIN, place, complete)
 
 
+SPILLED_BYTES = 160  # of a pass over liabilities
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ARCHITECTURES if name != "sm_90"]
 
 
@@ -265,3 +265,5 @@ def test_kernels_fit_on_a_device(architecture):
     for name in (*OF_VARIANCES, *OF_TERMS, "quadratic_strands", "residual_strands", "moved_residual_strands"):
         assert taken[name].spilled_bytes == 0 and taken[name].registers <= 128, name
         assert taken[name].shared_bytes <= 2048, name
+    for name in OF_LIABILITIES:  # calls of functions that the compiler keeps
+        assert taken[name].spilled_bytes <= SPILLED_BYTES and taken[name].registers <= 128, name

@@ -1,0 +1,110 @@
+"""Liabilities of traits that are not normal on a device: draws bit for bit those of the CPU, sums up to rounding.
+
+The passes are those of engines/liabilities.py (kernels/liabilities.cu). y and e stay on the device; what a decision of
+the sampler needs, a sum or two over the records, is brought over.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mmgibbs.draws.purpose import LIABILITY, stream
+from mmgibbs.engines.coloured_gpu.sizes import count_blocks, count_strands
+from mmgibbs.engines.coloured_gpu.source import kernel
+from mmgibbs.engines.liabilities import conditional_residuals
+from mmgibbs.machine.device import DeviceArray, make_struct
+from mmgibbs.models.response import Categories, Interval, Response
+
+if TYPE_CHECKING:
+    from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
+
+N_SUMS = 2  # of a pass, at most
+Key = tuple[int, int]  # (seed, chain)
+
+
+class ResidentResponse:
+    """One response of the design, records in sweep order, on the device of its engine."""
+
+    def __init__(self, engine: StructuredGpuEngine, response: Response):
+        self.engine, self.queue = engine, engine.queue
+        self.trait, self.is_categories = response.trait, isinstance(response, Categories)
+        n_patterns, T = engine.equations.design.patterns.shape
+        n_cuts = len(response.labels) + 1 if isinstance(response, Categories) else 1
+        self._records = [self.queue.upload(np.ascontiguousarray(a)) for a in self._list_columns(response).values()]
+        columns = dict(zip(self._list_columns(response), map(self.queue.address, self._records), strict=True))
+        self._cuts = self.queue.empty((2, n_cuts), np.float64)  # those in force, and those proposed
+        self._conditional = self.queue.empty(n_patterns * (T + 1), np.float64)  # B, then s
+        self._scale = self.queue.empty(1, np.float64)
+        self._known: np.ndarray | None = None  # Rinv that B and s are of
+        names = ("category", "lower", "upper", "count", "exposure")
+        B, cuts = self.queue.address(self._conditional), self.queue.address(self._cuts)
+        self.struct = make_struct(
+            **{name: columns.get(name, 0) for name in names},
+            cuts=cuts,
+            proposed=cuts + 8 * n_cuts,
+            B=B,
+            s=B + 8 * n_patterns * T,
+            y=self.queue.address(engine.resident.y),
+            stream=np.uint32(stream(LIABILITY, response.trait)),
+            trait=np.int32(response.trait),
+            T=np.int32(T),
+        )
+        self.strands = count_strands(engine.equations.design.n_records, N_SUMS)
+
+    def _list_columns(self, response: Response) -> dict[str, np.ndarray]:
+        """What the records say of the liability, in sweep order."""
+        ordered = response.keep(self.engine.equations.records.record.astype(np.int64))
+        if isinstance(ordered, Categories):
+            return {"category": ordered.category.astype(np.int16)}
+        if isinstance(ordered, Interval):
+            return {"lower": ordered.lower, "upper": ordered.upper}
+        return {"count": ordered.count, "exposure": ordered.exposure}
+
+    def _take(self, cuts: np.ndarray, proposed: np.ndarray | None = None) -> None:
+        """Bring over what the next pass depends on."""
+        Rinv = self.engine.Rinv
+        if self._known is not Rinv:
+            B, s = conditional_residuals(Rinv, self.trait)
+            self.queue.write(self._conditional, np.concatenate([B.ravel(), s]))
+            self._known = Rinv
+        if self.is_categories:
+            self.queue.write(self._cuts, np.stack([cuts, cuts if proposed is None else proposed]))
+
+    def draw(self, cuts: np.ndarray, number: int, key: Key) -> tuple[float, float]:
+        """Draw every liability; (a, b) of their scale, of categories. Nothing is waited for but these."""
+        self._take(cuts)
+        self.engine.set_counter(number, key)
+        counter = self.engine.resident.counter
+        self._repeat("draw_liabilities", 2, self.struct, self.engine.resident.records, counter)
+        if not self.is_categories:
+            return 0.0, 0.0
+        a, b = self.engine.read_sums(2).tolist()
+        return a, b
+
+    def compare_cuts(self, cuts: np.ndarray, proposed: np.ndarray) -> float:
+        """log p(categories | proposed) - log p(categories | cuts), liabilities integrated out."""
+        self._take(cuts, proposed)
+        self._repeat("compare_cuts", 1, self.struct, self.engine.resident.records)
+        return float(self.engine.read_sums(1)[0])
+
+    def compare_residual_scales(self, cuts: np.ndarray, of_class: int, s: float) -> float:
+        """log p(categories of the records of one class | s) - log p(... | 1), liabilities integrated out."""
+        self._take(cuts)
+        self.queue.write(self._scale, np.array([s]))
+        classes = self.engine.class_of_pattern, np.int32(of_class), self._scale
+        self._repeat("compare_residual_scales", 1, self.struct, self.engine.resident.records, *classes, of=of_class)
+        return float(self.engine.read_sums(1)[0])
+
+    def _repeat(self, name: str, n_sums: int, *arguments: DeviceArray | np.ndarray | np.generic, of: int = 0) -> None:
+        """Queue a pass and its sums, recorded once; of: what tells passes of a name apart."""
+        work = partial(self._launch, name, n_sums, arguments)
+        self.queue.repeat((name, self.trait, of), work)
+
+    def _launch(self, name: str, n_sums: int, arguments: tuple) -> None:
+        scratch, sums = self.engine.sum_buffers
+        blocks = count_blocks(self.strands)
+        self.engine.launch_blocks(kernel(name), blocks, *arguments, np.uint32(self.strands), scratch, sums)
+        self.engine.fold_sums(n_sums, blocks)

@@ -1,0 +1,214 @@
+"""Traits that are not normal on a device without a GPU: liabilities bit for bit those of the serial engine, sums and
+chains up to rounding.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers.host_device import HostDevice
+from helpers.races import assert_barrier_is_needed, run_without_race
+from parity.test_residual_classes import sampled
+from parity.test_resumed import one_trait
+from reference import models
+
+from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
+from mmgibbs.engines.coloured_gpu.source import source
+from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.models.priors import UniformHeritability
+from mmgibbs.models.response import Categories, Count, Interval
+from mmgibbs.sampler.chain import Chain
+from mmgibbs.sampler.interweave import terms_to_interweave
+from mmgibbs.sampler.schedule import Schedule
+
+KEY = (11, 2)
+KINDS = ("binary", "ordinal", "censored", "count")
+
+
+def observe(design, trait, kind):
+    """A design whose records of one trait are known as `kind`, and how its liabilities start."""
+    liability = design.y[:, trait] - np.nanmedian(design.y[:, trait])
+    seen = np.isfinite(liability)
+    match kind:
+        case "binary" | "ordinal":
+            inner = [0.0] if kind == "binary" else [0.0, 0.8, 1.5]
+            category = np.where(seen, np.searchsorted(inner, liability), -1).astype(np.int16)
+            response = Categories(trait, tuple("abcd"[: len(inner) + 1]), category)
+        case "censored":
+            lower = np.where(seen, np.minimum(liability, 0.5), np.nan)
+            response = Interval(
+                trait, lower, np.where(liability > 0.5, np.inf, np.where(seen, lower + (lower < -1), np.nan))
+            )
+        case _:
+            rng = np.random.default_rng(1)
+            counts = np.where(seen, rng.poisson(np.exp(np.clip(np.nan_to_num(liability), -5, 5))), np.nan)
+            response = Count(trait, counts, np.full(len(seen), 1.5))
+    y = design.y.copy()
+    y[:, trait] = response.start()
+    return replace(design, y=y, responses=(response,))
+
+
+def beside_normal_traits(name, trait, kind):
+    """A model of an example, all matrices sampled: a trait in categories has a residual variance of 1."""
+    example = models.example(name)
+    R = np.asarray(example.R, float)
+    R = R / np.sqrt(np.outer(np.diag(R), np.diag(R)))
+    model = sampled(observe(example.design, trait, kind), example.G, R)
+    unit = (trait,) if kind in ("binary", "ordinal") else ()
+    matrices = tuple(replace(m, unit=unit) for m in model.residual.matrices)
+    return replace(model, residual=replace(model.residual, matrices=matrices))
+
+
+def under_scale_prior(model):
+    """The variance under its default prior of a trait in categories, which has an auxiliary variable."""
+    covariances = [c and replace(c, df=None, scale=None, scale_prior=UniformHeritability()) for c in model.covariances]
+    return replace(model, covariances=tuple(covariances))
+
+
+MODELS = {
+    **{kind: (lambda kind=kind: one_trait(kind)) for kind in KINDS},
+    "uniform heritability": lambda: under_scale_prior(one_trait("ordinal")),
+    "binary beside two others, missing": lambda: beside_normal_traits("three_traits_maternal", 1, "binary"),
+    "ordinal beside another, weights": lambda: beside_normal_traits("bivariate_missing", 0, "ordinal"),
+    "censored beside another": lambda: beside_normal_traits("bivariate_missing", 1, "censored"),
+    "count beside another": lambda: beside_normal_traits("bivariate_missing", 1, "count"),
+}
+
+
+def engines(model, library, precision="double", backwards=False):
+    equations = structured_equations(model.design, partition(model.design, "colour"), precision)
+    both = SerialEngine(equations), StructuredGpuEngine(equations, device=HostDevice(library, backwards))
+    for engine in both:
+        engine.set_variances([None if c is None else c.start for c in model.covariances], model.residual.start)
+        engine.sweep(1, KEY)
+    both[1].restore(both[0].state())  # where lists are long sums differ in their last bits
+    return both
+
+
+def cuts_of(response):
+    return response.start_of_cuts() if isinstance(response, Categories) else np.array([-np.inf, np.inf])
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("name", MODELS)
+def test_liabilities_are_those_of_the_host_bit_for_bit(name, precision, backwards, shim):
+    model = MODELS[name]()
+    host, device = engines(model, shim(precision), precision, backwards)
+    response = model.design.responses[0]
+    for number in range(1, 4):
+        sums = [engine.draw_liabilities(0, cuts_of(response), number, KEY) for engine in (host, device)]
+        np.testing.assert_allclose(sums[1], sums[0], rtol=1e-12)
+        np.testing.assert_array_equal(device.y, host.y)
+        np.testing.assert_array_equal(device.e, host.e)
+        for engine in (host, device):
+            engine.scale_trait(response.trait, 1.0 + 0.1 * number)
+        for found, expected in zip((device.y, device.e, *device.theta), (host.y, host.e, *host.theta), strict=True):
+            np.testing.assert_array_equal(found, expected)
+        host.sweep(number + 1, KEY)
+        device.restore(host.state())
+    assert isinstance(response, Categories) == bool(np.all(sums[0][0] > 0))
+
+
+def test_liabilities_far_out(shim):
+    """Cuts of which a record lies tens of standard deviations away, and an interval that holds no probability."""
+    model = MODELS["ordinal beside another, weights"]()
+    host, device = engines(model, shim("double"))
+    for cuts in ([-np.inf, 0, 40, 90, np.inf], [-np.inf, 0, 1e-9, 2e-9, np.inf], [-np.inf, -50, -49.9, -49, np.inf]):
+        for engine in (host, device):
+            engine.draw_liabilities(0, np.array(cuts, float), 5, KEY)
+        np.testing.assert_array_equal(device.y, host.y)
+
+
+@pytest.mark.parametrize("strands", [1, 7, 65_536])
+def test_ratios_of_cuts_and_scales(strands, shim, monkeypatch):
+    monkeypatch.setattr("mmgibbs.engines.coloured_gpu.sizes.STRANDS", strands)
+    model = MODELS["ordinal beside another, weights"]()
+    host, device = engines(model, shim("double"))
+    cuts = cuts_of(model.design.responses[0])
+    for factor in (1.1, 30.0, 1e-3):
+        proposed = cuts.copy()
+        proposed[2:-1] *= factor
+        found, expected = (engine.ratio_of_cuts(0, cuts, proposed) for engine in (device, host))
+        assert expected != 0
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
+    for s in (0.7, 1.3):
+        found, expected = (engine.ratio_of_residual_scale(0, cuts, 0, s) for engine in (device, host))
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
+    for term in range(len(model.design.terms)):
+        np.testing.assert_allclose(device.sums_of_products(term), host.sums_of_products(term), rtol=1e-12)
+
+
+def chains(model, library, states=(None, None)):
+    schedule = Schedule(5, 40, 2, refresh_every=8, interweave=terms_to_interweave(model, "auto"))
+    equations = structured_equations(model.design, partition(model.design, "colour"))
+    pair = SerialEngine(equations), StructuredGpuEngine(equations, device=HostDevice(library))
+    return [Chain(model, engine, schedule, KEY, state) for engine, state in zip(pair, states, strict=True)]
+
+
+def assert_same_results(found, expected):
+    for kept in ("draws", "sample_stats"):
+        for name, values in getattr(expected.result(), kept).items():
+            other = getattr(found.result(), kept)[name]
+            np.testing.assert_allclose(other, values, rtol=0, atol=1e-9 * np.abs(values).max(initial=0), err_msg=name)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_chain_of_the_host_up_to_rounding(name, shim):
+    model = MODELS[name]()
+    expected, found = chains(model, shim("double"))
+    for run in (expected, found):
+        run.advance(30)
+    assert_same_results(found, expected)
+
+
+@pytest.mark.parametrize("name", ["ordinal", "count beside another"])
+def test_a_chain_continues_bit_for_bit_and_on_the_other_device(name, shim):
+    """Liabilities are part of the state."""
+    model = MODELS[name]()
+    host, stopped = chains(model, shim("double"))
+    _, whole = chains(model, shim("double"))
+    for run in (host, stopped):
+        run.advance(12)
+    states = [{k: np.array(v) for k, v in run.state().items()} for run in (stopped, host)]
+    from_device, from_host = chains(model, shim("double"), states)
+    _, resumed = chains(model, shim("double"), (None, states[0]))
+    for run in (whole, resumed, from_device, from_host):
+        run.advance(24)
+    for what, values in whole.result().draws.items():
+        np.testing.assert_array_equal(resumed.result().draws[what], values)
+    for run in (from_device, from_host):
+        assert_same_results(run, whole)
+
+
+MAIN = """
+using namespace mmgibbs;
+
+int main() {
+    const int n = 40, T = 2;
+    static double y[n * T], e[n * T], B[T], s[1] = {1};
+    static double cuts[4] = {-1e300, 0, 1, 1e300}, proposed[4] = {-1e300, 0, 1.1, 1e300};
+    static double scratch[2 * n], sums[2 * 3], ratio[3];
+    static short category[n];
+    static PATTERN pattern[n];
+    static word32 record[n], counter[3] = {3, 4, 5};
+    for (int r = 0; r < n; ++r) category[r] = r % 3, record[r] = r, y[r * T] = 0.01 * r;
+    Response of = {category, 0, 0, 0, 0, cuts, proposed, B, s, y, 7, 0, T};
+    Records records = {y, e, pattern, 0, record, 0, n};
+    run([=] { draw_liabilities(of, records, counter, n, scratch, sums); }, 3, 16);
+    run([=] { compare_cuts(of, records, n, scratch, ratio); }, 3, 16);
+    for (double value : sums) printf("%.17g ", value);
+    for (double value : ratio) printf("%.17g ", value);
+}
+"""
+
+
+def test_threads_of_a_block_do_not_race_and_a_barrier_that_is_taken_out_is_noticed(tmp_path):
+    text = source(np.dtype(np.float64), np.dtype(np.uint8))
+    complete = run_without_race(tmp_path, text, MAIN)
+    values = np.array(complete.printed.split(), float)
+    assert len(values) == 9 and np.isfinite(values).all() and values[:3].all()
+    for place in ("scratch[(size_t)strands + s] = b;", "scratch[strand] = total + log(product);"):
+        assert_barrier_is_needed(tmp_path, text, MAIN, place, complete)
