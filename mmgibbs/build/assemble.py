@@ -19,6 +19,7 @@ from mmgibbs.build.priors import covariance_model, make_prior, refuse_flat, warn
 from mmgibbs.build.residual import residual_model
 from mmgibbs.build.separation import refuse_separation
 from mmgibbs.build.structures import make_structure, variances_alone
+from mmgibbs.build.surfaces import trends_of_surfaces
 from mmgibbs.build.trait_moments import trait_moments
 from mmgibbs.config import Analysis
 from mmgibbs.config.variances import Variance
@@ -47,6 +48,7 @@ from mmgibbs.posterior.parameters import (
     term_info,
     threshold_name,
 )
+from mmgibbs.results.field import SurfaceTrend
 from mmgibbs.sampler.mixed_model import MixedModel
 
 
@@ -58,6 +60,7 @@ class Assembled:
     notes: tuple[str, ...]  # warnings about the data and the posterior
     undetermined: tuple[str, ...] = ()  # of these, those on variances that the records do not determine
     markers: tuple[MarkerInfo | JointMarkerInfo, ...] = ()  # of the terms of SNP effects, for names
+    trends: tuple[SurfaceTrend, ...] = ()  # of fields whose surfaces have several parts
 
 
 def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
@@ -128,6 +131,8 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
     )
     curves, of_curves = curves_of_terms(analysis, prepared)
     notes += of_curves
+    trends = trends_of_surfaces(analysis, prepared)
+    of_plots = [means for trend in trends if trend.has_errors for means in trend.trials]
     model = MixedModel(
         design,
         tuple(covariances),
@@ -136,10 +141,10 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         marker_draws=analysis.output.save_marker_draws or 0,
         observed=scales,
         moments=moments,
-        means=(*adjusted_means(analysis, prepared), *curves),
+        means=(*adjusted_means(analysis, prepared), *curves, *of_plots),
         predicted=predicted_classes(prepared),
     )
-    return Assembled(model, tuple(infos), info, tuple(notes), tuple(undetermined), marker_infos(design))
+    return Assembled(model, tuple(infos), info, tuple(notes), tuple(undetermined), marker_infos(design), trends)
 
 
 def _implied(spec: Variance, markers: Markers, term: Term) -> Variance:

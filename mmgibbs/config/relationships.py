@@ -350,8 +350,8 @@ class Spline(Relationship):
 
     @property
     def directions(self) -> tuple[str, ...]:
-        """Directions of a surface; () of a curve."""
-        return () if self.keys_of_curve[0] is not None else ("row", "column")
+        """Directions of a field; () of a curve."""
+        return () if self.of is not None else ("row", "column")
 
     @property
     def segments(self) -> int:
@@ -359,9 +359,8 @@ class Spline(Relationship):
 
     @property
     def level_columns(self) -> tuple[str, ...]:
-        covariate = self.keys_of_curve[0]
-        columns = (self.row, self.column) if covariate is None else (getattr(self, covariate),)
-        return tuple(column for column in (self.within, *columns) if column is not None)
+        columns = self.within, self.of, self.row, self.column
+        return tuple(column for column in columns if column is not None)
 
     @property
     def number_columns(self) -> tuple[str, ...]:

@@ -99,7 +99,8 @@ def build_field(
         if size[key].max() < 2:
             raise DataError(
                 f"{phenotypes.name}: found one {key} in every trial (column {quoted(getattr(spec, key))}, {path}."
-                f"{key}), which leaves no neighbours; needed two or more, or no {key}"
+                f"{key}), which leaves no neighbours; needed two or more, or "
+                + (f"no {key}" if isinstance(spec, Autoregression) else "a model without this effect")
             )
     plots = int(np.sum(size["row"].astype(float) * size["column"]))
     if plots > max(MAX_PLOTS_PER_RECORD * rows.size, MIN_PLOTS_REFUSED):

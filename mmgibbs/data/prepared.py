@@ -35,6 +35,18 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class SurfacePart:
+    """One of the random effects that a surface over the rows and columns of fields is the sum of."""
+
+    name: str  # 'rows', ..., 'surface'
+    columns: tuple[str, str, str | None]  # of rows, columns and trials: the surface that it is of
+    plots: pl.DataFrame  # (plots,) trial, row, column, trial by trial
+    levels: np.ndarray  # (plots,) int64 level of the term at each plot
+    factors: np.ndarray  # (plots,) what the level is multiplied by there
+    plot: np.ndarray  # (n,) int64 plot of each record; -1: none
+
+
+@dataclass(frozen=True)
 class LevelLabels:
     """The levels of one term as the user knows them."""
 
@@ -49,6 +61,7 @@ class LevelLabels:
     # (q,) trial (String), row and column (Int64) of the plots of fields; a direction without a column is null
     plots: pl.DataFrame | None = None
     curve: Curve | None = None  # of a term whose levels are points of a curve
+    surface: SurfacePart | None = None  # of a term that is a part of a surface
 
     @property
     def group(self) -> np.ndarray:

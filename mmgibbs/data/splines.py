@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -13,11 +14,17 @@ from mmgibbs.config import Analysis
 from mmgibbs.config.relationships import Spline as Section
 from mmgibbs.data.autoregression import build_field, name_plots
 from mmgibbs.data.phenotypes import Phenotypes
-from mmgibbs.data.prepared import Curve, LevelLabels
+from mmgibbs.data.prepared import Curve, LevelLabels, SurfacePart
 from mmgibbs.data.random_walks import join_ids, refuse_few_values
 from mmgibbs.data.series import code_classes, find_series
 from mmgibbs.errors import DataError
-from mmgibbs.models.relationships.spline import Spline, curve_covariance, mean_variance, surface_covariance
+from mmgibbs.models.relationships.spline import (
+    Spline,
+    curve_covariance,
+    line_covariance,
+    mean_variance,
+    surface_covariance,
+)
 from pedigree.tables import counted, quoted
 
 MAX_ELEMENTS = 20_000_000  # of K^-1, in which all points of a class have an element for each other
@@ -40,62 +47,78 @@ def build_spline(phenotypes: Phenotypes, term: str, spec: Section, is_met: Seque
         raise DataError(f"{phenotypes.name}: found no record with a level of model.random.{term}; needed some")
     rows = np.flatnonzero(needed)
     group, names = code_classes(phenotypes, spec.within, f"{path}.within", needed)
-    build = _build_curve if spec.keys_of_curve[0] is not None else _build_surface
-    relationship, labels, level = build(phenotypes, path, spec, rows, group, names)
+    factor = _find_factor(phenotypes, path, spec, rows)
+    if spec.of is not None:
+        relationship, labels, level = _build_curve(phenotypes, path, spec, rows, group, names)
+    else:
+        relationship, labels, level = _build_part(phenotypes, path, spec, rows, group, names, factor)
     levels = [np.where(met, level, -1).astype(np.int32) for met in is_met]
-    return SplineLevels(relationship, labels, levels, _find_factor(phenotypes, path, spec, rows))
+    return SplineLevels(relationship, labels, levels, None if factor is None else factor.in_records)
 
 
 def _build_curve(
     phenotypes: Phenotypes, path: str, spec: Section, rows: np.ndarray, group: np.ndarray, names: pl.Series
 ) -> tuple[Spline, LevelLabels, np.ndarray]:
-    key, factor = spec.keys_of_curve
-    assert key is not None, "it is a curve"
-    column, place = getattr(spec, key), f"{path}.{key}"
-    series = find_series(phenotypes, column, place, rows, group)
-    refuse_few_values(phenotypes, place, column, spec.within, spec.order, series)
+    assert spec.of is not None, "it is a curve"
+    series = find_series(phenotypes, spec.of, f"{path}.of", rows, group)
+    refuse_few_values(phenotypes, f"{path}.of", spec.of, spec.within, spec.order, series)
     sizes = np.bincount(series.within)
     _refuse_many(phenotypes, path, sizes)
-    blocks = [_curve_block(spec, x, series.values) for x in np.split(series.values, np.cumsum(sizes)[:-1])]
-    times = "" if factor is None else f", times {getattr(spec, factor)}"
-    description = f"values of a P-spline over {column}{times} ({_basis_words(spec)})"
+    low, high = float(series.values.min()), float(series.values.max())
+    blocks = [
+        curve_covariance(x, low, high, spec.segments, spec.degree, spec.order)
+        for x in np.split(series.values, np.cumsum(sizes)[:-1])
+    ]
+    times = "" if spec.by is None else f", times {spec.by}"
+    description = f"values of a P-spline over {spec.of}{times} ({_basis_words(spec)})"
     classes = names.gather(series.within)
     ids = join_ids(spec.within, classes, series.values)
     every = np.arange(len(ids))
-    curve = Curve(column, spec.within, classes, series.values, every, series.number)
-    labels = LevelLabels(ids, every, curve=curve if spec.of is not None and factor is None else None)
+    curve = Curve(spec.of, spec.within, classes, series.values, every, series.number)
+    labels = LevelLabels(ids, every, curve=curve if spec.by is None else None)
     return Spline.build(blocks, description), labels, series.number
 
 
-def _curve_block(spec: Section, x: np.ndarray, every: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of the values of one class: curves have the range of all classes, fields that of each trial."""
-    if spec.of is not None:
-        return curve_covariance(x, float(every.min()), float(every.max()), spec.segments, spec.degree, spec.order)
-    low, high = float(x.min()), float(x.max())
-    if len(x) <= spec.order:
-        return np.zeros((len(x),) * 2), np.eye(len(x))
-    return curve_covariance(x, low, high, min(spec.segments, max(1, round(high - low))), spec.degree, spec.order)
-
-
-def _build_surface(
-    phenotypes: Phenotypes, path: str, spec: Section, rows: np.ndarray, group: np.ndarray, names: pl.Series
+def _build_part(
+    phenotypes: Phenotypes,
+    path: str,
+    spec: Section,
+    rows: np.ndarray,
+    group: np.ndarray,
+    names: pl.Series,
+    factor: Factor | None,
 ) -> tuple[Spline, LevelLabels, np.ndarray]:
-    field, level, within, positions = build_field(phenotypes, path, spec, rows, group, names)
-    _refuse_many(phenotypes, path, np.array([lattice.rows * lattice.columns for lattice in field.lattices]))
-    covariance = cache(surface_covariance)
-    blocks = [covariance(*lattice, spec.segments, spec.degree, spec.order) for lattice in field.lattices]
+    """A part of a surface: its levels are the rows, the columns or the plots of each trial, with or without records."""
+    field, plot, within, positions = build_field(phenotypes, path, spec, rows, group, names)
+    key, of_factor = spec.keys_of_curve
+    shapes = np.array(field.lattices)
+    sizes = shapes.prod(axis=1) if key is None else shapes[:, 0 if key == "row" else 1]
+    _refuse_many(phenotypes, path, sizes)
+    covariance = cache(surface_covariance if key is None else line_covariance)
+    arguments = field.lattices if key is None else [(int(n),) for n in sizes]
+    blocks = [covariance(*shape, spec.segments, spec.degree, spec.order) for shape in arguments]
     if not mean_variance(blocks) > 0:
+        what = "rows and columns" if key is None else f"{key}s"
         raise DataError(
-            f"{phenotypes.name}: found no trial with at least {spec.order + 1} rows and {spec.order + 1} columns "
-            f"({path}), of which a surface could be smooth; needed relationship: {{kind: spline, of: COLUMN}}"
+            f"{phenotypes.name}: found no trial with at least {spec.order + 1} {what} ({path}), over which a trend "
+            "could be smooth; leave the effect out, or take parts that the trials have (part)"
         )
+    place = np.arange(len(within)) - np.concatenate([[0], np.cumsum(shapes.prod(axis=1))])[within]
+    line = {"row": place // shapes[within, 1], "column": place % shapes[within, 1], None: place}[key]
+    level = np.concatenate([[0], np.cumsum(sizes)])[within] + line
+    first = np.unique(level, return_index=True)[1]  # a plot of each level
     trial = names.gather(within)
     parts = [trial] if spec.within is not None else []
-    parts += [positions[key].cast(pl.String) for key in spec.directions]
-    ids = pl.select(pl.concat_str(parts, separator=":").alias("id")).to_series()
-    plots = name_plots(trial, positions)
-    description = f"plots of a surface that is smooth over rows and columns ({_basis_words(spec)})"
-    return Spline.build(blocks, description), LevelLabels(ids, np.arange(len(ids)), plots=plots), level
+    parts += [positions[name].cast(pl.String) for name in (spec.directions if key is None else (key,))]
+    ids = pl.select(pl.concat_str(parts, separator=":").alias("id")).to_series().gather(first)
+    factors = np.ones(len(within)) if factor is None else factor.scale(positions[str(of_factor)].to_numpy())
+    columns = (str(spec.row), str(spec.column), spec.within)
+    surface = SurfacePart(spec.part or "surface", columns, name_plots(trial, positions), level, factors, plot)
+    times = "" if of_factor is None else f", times {getattr(spec, of_factor)}"
+    over = "a surface that is smooth over rows and columns" if key is None else f"a P-spline over {key}s{times}"
+    labels = LevelLabels(ids, np.arange(len(ids)), surface=surface)
+    of_record = np.where(plot >= 0, level[plot], -1)
+    return Spline.build(blocks, f"values of {over} ({_basis_words(spec)})"), labels, of_record
 
 
 def _basis_words(spec: Section) -> str:
@@ -104,8 +127,19 @@ def _basis_words(spec: Section) -> str:
     )
 
 
-def _find_factor(phenotypes: Phenotypes, path: str, spec: Section, rows: np.ndarray) -> np.ndarray | None:
-    """(n,) the column `by`, less its mean and in its standard deviations; 0 where it is not needed."""
+class Factor(NamedTuple):
+    """What a curve is multiplied by: a column, less its mean and in its standard deviations over the records."""
+
+    in_records: np.ndarray  # (n,) 0 where it is not needed
+    mean: float
+    sd: float
+
+    def scale(self, values: np.ndarray) -> np.ndarray:
+        """The factor at other values of the column."""
+        return (values - self.mean) / self.sd
+
+
+def _find_factor(phenotypes: Phenotypes, path: str, spec: Section, rows: np.ndarray) -> Factor | None:
     key = spec.keys_of_curve[1]
     if key is None:
         return None
@@ -120,8 +154,8 @@ def _find_factor(phenotypes: Phenotypes, path: str, spec: Section, rows: np.ndar
     mean, sd = float(values[rows].mean()), float(values[rows].std())
     if not sd > 0:
         raise DataError(f"{phenotypes.name}: found one value in column {quoted(column)} ({place}); needed several")
-    factor = np.zeros(len(phenotypes))
-    factor[rows] = (values[rows] - mean) / sd
+    factor = Factor(np.zeros(len(phenotypes)), mean, sd)
+    factor.in_records[rows] = factor.scale(values[rows])
     return factor
 
 
@@ -138,7 +172,7 @@ def _refuse_many(phenotypes: Phenotypes, path: str, sizes: np.ndarray) -> None:
 
 def missing_planes(analysis: Analysis, term: str, spec: Section) -> list[str]:
     """A warning where a surface has no plane and no product of rows and columns in the fixed effects of a trait."""
-    if spec.directions == () or spec.order == 1 or spec.row is None or spec.column is None:
+    if spec.keys_of_curve[0] is not None or spec.order == 1 or spec.row is None or spec.column is None:
         return []
     wanted: dict[frozenset[str], str] = {}
     for columns in ((spec.row,), (spec.column,), (spec.row, spec.column)):

@@ -37,11 +37,18 @@ class AdjustedMeans:
     parts: tuple[Part, ...]
     random: tuple[int, int] | None  # term and component of a random effect, whose levels are the means
     is_curve: bool = False  # means along a covariate
+    trial: int | None = None  # the means are the trend of the plots of this trial, without a mean
 
     @property
     def name(self) -> str:
         """By which its moments are known in a chain."""
-        return f"{self.effect}.{self.trait}{'.curve' if self.is_curve else ''}"
+        ending = ".curve" if self.is_curve else "" if self.trial is None else f".trend.{self.trial}"
+        return f"{self.effect}.{self.trait}{ending}"
+
+    @property
+    def is_of_levels(self) -> bool:
+        """They are the means of the levels of an effect."""
+        return not self.is_curve and self.trial is None
 
     def values(self, theta: Theta) -> np.ndarray:
         """(L,) float64 means of one draw."""

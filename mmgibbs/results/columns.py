@@ -193,7 +193,7 @@ _FACTOR_SCORES = {
     "score_J": "score on factor J, given the values of the level",
 }
 _OF_TREND = {
-    "term": "name of the random effect with `relationship: ar1`",
+    "term": "name of the random effect with `relationship: ar1`, or of the surface (`spline`)",
     "effect": "which effect of it, empty if it has one",
     "trait": "name of the trait",
     "trial": "level of `within`: the trial, empty if all records are of one",
@@ -203,8 +203,10 @@ _FIELD = {
     "row": "row of the plot, empty if rows have no correlation",
     "column": "column of the plot, empty if columns have no correlation",
     "records": "number of records of the trait, 0 of a plot that has none",
-    "mean": "trend at the plot: posterior mean; with method blup or reml the solution",
-    "sd": "posterior standard deviation of the trend; with method blup or reml its standard error",
+    "mean": "trend at the plot: posterior mean; with method blup or reml the solution; of a surface the sum of its "
+    "parts and of fixed covariates of rows and columns, less its mean over the trial",
+    "sd": "posterior standard deviation of the trend; with method blup or reml its standard error; "
+    "empty for surfaces of more than 5,000 plots",
     "residual": "mean of the records of the plot less all effects but the trend, that is trend plus error; empty "
     "without records, for traits that are not normal and for traits with SNP effects",
 }

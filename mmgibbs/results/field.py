@@ -5,7 +5,7 @@ The residual of a plot is the mean of its records less all effects but the trend
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import polars as pl
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.models.labels import numbered
 from mmgibbs.models.terms import Effect, Term
+from mmgibbs.posterior.adjusted_means import AdjustedMeans, MeansMoments
 from mmgibbs.posterior.fitted import residuals
 from mmgibbs.posterior.moments import PooledMoments
 from mmgibbs.results.csv_files import csv_writer
@@ -23,6 +24,24 @@ from mmgibbs.results.variogram import sample_variogram
 
 NAME, VARIOGRAM = "field", "variogram"
 OF_TREND = ("term", "effect", "trait", "trial")
+MAX_PLOTS = 5_000  # of all trials of a surface, whose trend has errors: each pair in a trial has a covariance
+
+
+@dataclass(frozen=True)
+class SurfaceTrend:
+    """The trend of a field on one trait."""
+
+    name: str  # of the surface
+    trait: int
+    terms: tuple[int, ...]  # of the design that make it: parts, and fixed covariates of rows and columns
+    plots: pl.DataFrame  # trial, row, column
+    plot: np.ndarray  # (n,) int64 plot of each record; -1: none
+    trials: tuple[AdjustedMeans, ...]  # the trend of each, in the order of the plots
+
+    @property
+    def has_errors(self) -> bool:
+        """The trials are few enough for the errors of their trends."""
+        return self.plots.height <= MAX_PLOTS
 
 
 @dataclass(frozen=True)
@@ -36,10 +55,16 @@ class _Component:
     number: int  # of the component of the term
 
 
-def field_frame(prepared: Prepared, moments: PooledMoments) -> pl.DataFrame | None:
+def field_frame(
+    prepared: Prepared,
+    moments: PooledMoments,
+    trends: Sequence[SurfaceTrend] = (),
+    means: Mapping[str, MeansMoments] | None = None,
+) -> pl.DataFrame | None:
     """A row for each plot, trait and effect; None without such a term.
 
-    Plots without a record are levels too, and have rows. Trials without a record of the trait have none.
+    Plots without a record are levels too, and have rows. Trials without a record of the trait have none. means: of the
+    trends of surfaces, as far as their errors are computed.
     """
     frames = []
     for i, (term, labels) in enumerate(zip(prepared.design.terms, prepared.levels, strict=True)):
@@ -48,6 +73,7 @@ def field_frame(prepared: Prepared, moments: PooledMoments) -> pl.DataFrame | No
         for component in _components(term):
             mean, sd = (values[i][:, component.number] for values in (moments.mean, moments.sd))
             frames.append(_frame(prepared, moments, component, labels.plots, mean, sd))
+    frames += [_trend_frame(prepared, moments, trend, means or {}) for trend in trends]
     return pl.concat(frames) if frames else None
 
 
@@ -70,16 +96,58 @@ def _frame(
     residual = np.full(plots.height, np.nan)
     if has_residuals(prepared, of.trait) and of.effect.covariates is None:
         others = lambda term, effect: term is not of.term or effect is not of.effect
-        values, weight = residuals(design, moments.mean, others)[met, of.trait], design.weight[met]
-        sums = np.bincount(level[met], weights=weight * values, minlength=plots.height)
-        weights = np.bincount(level[met], weights=weight, minlength=plots.height)
-        residual[records > 0] = (sums / np.where(weights > 0, weights, 1.0))[records > 0]
+        values = residuals(design, moments.mean, others)[met, of.trait]
+        residual = _weighted_means(level[met], values, design.weight[met], plots.height)
+    names = of.term.name, of.label, design.traits[of.trait]
+    return _as_frame(names, plots, records, mean, sd, residual)
+
+
+def _trend_frame(
+    prepared: Prepared, moments: PooledMoments, trend: SurfaceTrend, means: Mapping[str, MeansMoments]
+) -> pl.DataFrame:
+    """Of a surface with several parts: their sum, and that sum plus error."""
+    design = prepared.design
+    mean = np.concatenate([_values(of_trial, moments.mean) for of_trial in trend.trials])
+    errors = [
+        np.sqrt(np.maximum(np.diag(means[of_trial.name].covariance), 0.0))
+        if of_trial.name in means
+        else np.full(len(of_trial.levels), np.nan)
+        for of_trial in trend.trials
+    ]
+    met = np.flatnonzero((trend.plot >= 0) & np.isfinite(design.y[:, trend.trait]))
+    records, residual = np.bincount(trend.plot[met], minlength=mean.size), np.full(mean.size, np.nan)
+    if has_residuals(prepared, trend.trait):
+        e = residuals(design, moments.mean, lambda _term, _effect: True)[met, trend.trait]
+        residual = mean + _weighted_means(trend.plot[met], e, design.weight[met], mean.size)
+    names = trend.name, "", design.traits[trend.trait]
+    return _as_frame(names, trend.plots, records, mean, np.concatenate(errors), residual)
+
+
+def _values(means: AdjustedMeans, solutions: Sequence[np.ndarray]) -> np.ndarray:
+    return np.sum([part.weights @ solutions[part.term][part.codes, part.component] for part in means.parts], axis=0)
+
+
+def _weighted_means(plot: np.ndarray, values: np.ndarray, weight: np.ndarray, n: int) -> np.ndarray:
+    """(n,) of each plot; NaN without records."""
+    sums = np.bincount(plot, weights=weight * values, minlength=n)
+    weights = np.bincount(plot, weights=weight, minlength=n)
+    return np.divide(sums, weights, out=np.full(n, np.nan), where=weights > 0)
+
+
+def _as_frame(
+    names: tuple[str, str, str],
+    plots: pl.DataFrame,
+    records: np.ndarray,
+    mean: np.ndarray,
+    sd: np.ndarray,
+    residual: np.ndarray,
+) -> pl.DataFrame:
+    """names: of the term, its effect and the trait."""
     text = lambda word: pl.repeat(word, plots.height, dtype=pl.String, eager=True)
-    columns = {"term": text(of.term.name), "effect": text(of.label), "trait": text(design.traits[of.trait])}
     numbers = {"mean": mean, "sd": sd, "residual": residual}
     return pl.DataFrame(
         {
-            **columns,
+            **{name: text(word) for name, word in zip(OF_TREND[:3], names, strict=True)},
             **{name: plots[name] for name in ("trial", "row", "column")},
             "records": records,
             **{name: pl.Series(np.ascontiguousarray(v, np.float64), nan_to_null=True) for name, v in numbers.items()},

@@ -44,7 +44,7 @@ def solve_means(
     forms += [
         _Forms(m.name + EFFECTS, form_matrix(m.parts[:1], len(m.levels), places.first, components))
         for m in wanted
-        if m.random is not None and not m.is_curve and _is_unrelated(design, m)
+        if m.random is not None and m.is_of_levels and _is_unrelated(design, m)
     ]
     covariances = form_covariances(design, G, R, [form.matrix for form in forms])
     values = places.join(list(theta))
@@ -61,7 +61,7 @@ def means_tables(assembled: Assembled, estimates: PosteriorEstimates) -> list[Me
     design, is_drawn = assembled.model.design, estimates.facts["method"] == "gibbs"
     matrices = {info.name: info.matrix for info in assembled.terms}
     tables = []
-    for means in (m for m in assembled.model.means if not m.is_curve):
+    for means in (m for m in assembled.model.means if m.is_of_levels):
         variance, of_effects = None, estimates.means.get(means.name + EFFECTS)
         if means.random is not None:
             G = posterior_mean(estimates.draws[matrices[means.effect]])

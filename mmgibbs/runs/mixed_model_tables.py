@@ -94,7 +94,7 @@ class MixedModelTables:
             | files_of_genotyped(self.prepared)
             | animals_file(self.prepared.pedigree)
             | decision_files(candidates, response, self.analysis.output.csv, self.analysis.output.escape_formulas)
-            | field_files(field_frame(self.prepared, estimates.moments), output.csv, output.escape_formulas)
+            | field_files(self._field(estimates), output.csv, output.escape_formulas)
             | score_files(scores_frame(summary, solutions), output.csv, output.escape_formulas)
             | smooths_files(
                 smooths_frame(self.prepared, self.assembled.model.means, estimates.means),
@@ -104,6 +104,9 @@ class MixedModelTables:
             | means_files(means_of_run, self.analysis.output.escape_formulas)
             | predicted_files(self._predicted(estimates), self.analysis.output.escape_formulas),
         )
+
+    def _field(self, estimates: PosteriorEstimates) -> pl.DataFrame | None:
+        return field_frame(self.prepared, estimates.moments, self.assembled.trends, estimates.means)
 
     def _totals(self, estimates: PosteriorEstimates) -> list[pl.DataFrame]:
         design, terms = (

@@ -133,6 +133,13 @@ def curve_covariance(
     return Z @ Z.T, np.vander((x - middle) / (high - low), order)
 
 
+def line_covariance(n: int, segments: int, degree: int, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """(K, polynomial) of a curve over n rows or columns, at most as many segments as there are distances."""
+    Z, values, polynomial = _direction(n, min(segments, n - 1), degree, order)
+    Z = Z / np.sqrt(values)
+    return Z @ Z.T, polynomial
+
+
 def surface_covariance(
     rows: int, columns: int, segments: int, degree: int, order: int
 ) -> tuple[np.ndarray, np.ndarray]:
