@@ -103,6 +103,7 @@ ACCEPTED = {
     "relationship ar1, known": {
         "random": {"field": {"relationship": {"kind": "ar1", "column": "column", "rho": 0.5, "fixed": True}}}
     },
+    "relationship random_walk": {"random": {"curve": {"relationship": {"kind": "random_walk", "of": "age"}}}},
     "selfing": {"random": of_kind("pedigree", selfing="selfings")},
     "groups": {"random": ANIMAL, "data": {"groups": {"column": "origin", "effect": "random"}}},
     "several traits": {"traits": TRIPLE, "random": ANIMAL},
@@ -147,6 +148,10 @@ REFUSED = {
     "relationship ar1": (
         {"random": {"field": {"relationship": {"kind": "ar1", "column": "column"}}}},
         "sampler.device: found gpu, which cannot be combined with correlations that are estimated (model.random.field",
+    ),
+    "relationship spline": (
+        {"random": {"curve": {"relationship": {"kind": "spline", "of": "age"}}}, "sampler": {"burn_in": 200}},
+        "sampler.engine: found structured, which cannot draw splines (model.random.curve)",
     ),
     "relationship genomic": ({"random": of_kind("genomic", blend=0.05), "data": GENOTYPES}, DENSE),
     "relationship dominance": ({"random": of_kind("dominance"), "data": GENOTYPES}, DENSE),
