@@ -6,7 +6,7 @@ The steps of the sampler write into a `VariancePlan` what they draw. `engine.mak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -16,6 +16,41 @@ from mmgibbs.machine.ring import Ring
 from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.residual import ResidualModel
 
+RESIDUAL = "R"  # name of the residual matrices, (classes, T, T)
+
+
+def accepted_name(term: int) -> str:
+    """Of the value that says whether the scaling of a term was accepted."""
+    return f"accepted.{term}"
+
+
+def auxiliary_name(matrix: str) -> str:
+    """Of the auxiliary variables of a matrix."""
+    return f"auxiliary.{matrix}"
+
+
+def cuts_name(response: int) -> str:
+    """Of the cuts of a trait in categories."""
+    return f"cuts.{response}"
+
+
+def log_step_name(response: int) -> str:
+    """Of the logarithm of the step of its thresholds."""
+    return f"log_step.{response}"
+
+
+def moved_name(response: int) -> str:
+    """Of the value that says whether its thresholds moved."""
+    return f"moved.{response}"
+
+
+class SampledTerm(NamedTuple):
+    """The covariance matrix of a term, given the start of its auxiliary variables where it has some."""
+
+    name: str
+    covariance: CovarianceModel
+    n_levels: int  # with a prior
+
 
 class ScaledTerm(NamedTuple):
     """L of a term whose effects are scaled: see sampler/interweave.py, CholeskyPrior."""
@@ -24,37 +59,66 @@ class ScaledTerm(NamedTuple):
     exponents: np.ndarray  # (k,)
 
 
+class AuxiliaryVariables(NamedTuple):
+    """Auxiliary variables of the scale prior of a matrix: see sampler/auxiliaries.py."""
+
+    matrix: str
+    covariance: CovarianceModel
+    term: int  # of its draws
+    residual_class: int | None
+
+
+class ObservedTrait(NamedTuple):
+    """A trait that is not normal: its thresholds, liabilities and their scale (sampler/liabilities.py)."""
+
+    response: int
+    trait: int
+    log_gap_steps: np.ndarray  # (gaps,) of the walk of the thresholds, at a log_step of 0
+    wanted_acceptance: float
+    is_scaled: bool
+    power: float  # what M is whatever the draws are, matrices under a flat prior that move along included
+    moving: tuple[tuple[int, tuple[int, ...]], ...]  # terms whose matrix moves along: its components of the trait
+    staying: tuple[tuple[int, tuple[int, ...]], ...]  # the other terms with a prior
+
+
 @dataclass
 class VariancePlan:
-    """What the steps of a sweep draw on the device; `burn_in` sweeps are thrown away, then every `thin`-th is kept."""
+    """What the steps of a sweep draw on the device; `burn_in` sweeps are thrown away, then every `thin`-th is kept.
+
+    values: name -> shape of all that is drawn, in the order of a kept draw.
+    """
 
     residual: ResidualModel
     burn_in: int
     thin: int
-    terms: dict[int, tuple[CovarianceModel, int]] = field(default_factory=dict)  # sampled: model, levels with a prior
+    values: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    terms: dict[int, SampledTerm] = field(default_factory=dict)
     scaled: dict[int, ScaledTerm] = field(default_factory=dict)
+    auxiliaries: list[AuxiliaryVariables] = field(default_factory=list)
+    traits: list[ObservedTrait] = field(default_factory=list)
     samples_residual: bool = False  # any of it
 
 
 class DeviceVariances(Protocol):
-    """The sampled matrices of one chain on a device, and the launches of its steps.
+    """What a device draws beside the location effects of one chain, and the launches of its steps.
 
-    `load(G, R, number, key)`: take the matrices before sweep `number`, which the engine has taken, too; `repeat(name,
-    launch)`: queue a sweep, or a part of it; `ring`: counts kept draws, whose values `split` takes apart: G of the
-    sampled terms, R, and whether each scaling was accepted. `read` and `find_lost` wait for what was queued: the
-    matrices, and the first sweep and the number of a matrix that could not be drawn (those of the terms first).
+    `load(values, number, key)`: take the values before sweep `number`; `repeat(name, launch)`: queue a sweep, or a part
+    of it; `ring`: counts kept draws, whose values `split` takes apart by name. `read` and `find_lost` wait for what was
+    queued: the values, and the first sweep and the number of a matrix that could not be drawn (those of the terms
+    first).
     """
 
     plan: VariancePlan
     ring: Ring
 
-    def load(self, G: Sequence[np.ndarray | None], R: np.ndarray, number: int, key: tuple[int, int]) -> None: ...
+    def load(self, values: Mapping[str, np.ndarray], number: int, key: tuple[int, int]) -> None: ...
     def repeat(self, name: str, launch: Callable[[], None]) -> None: ...
-    def split(self, values: np.ndarray) -> tuple[dict[int, np.ndarray], np.ndarray, dict[int, float]]: ...
-    def read(self) -> tuple[dict[int, np.ndarray], np.ndarray]: ...
+    def split(self, values: np.ndarray) -> dict[str, np.ndarray]: ...
+    def read(self) -> dict[str, np.ndarray]: ...
     def find_lost(self) -> tuple[int, int] | None: ...
     def launch_locations(self) -> None: ...
     def launch_products(self, term: int) -> None: ...
     def launch_scaling(self, term: int) -> None: ...
     def launch_residuals(self) -> None: ...
+    def launch_trait(self, number: int) -> None: ...
     def launch_end(self) -> None: ...

@@ -6,6 +6,7 @@ import numpy as np
 
 from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.purpose import AUXILIARY, stream
+from mmgibbs.engines.device_sweep import AuxiliaryVariables, DeviceVariances, VariancePlan, auxiliary_name
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MatrixUnderScalePrior
@@ -32,6 +33,17 @@ class Auxiliaries:
         draws = np.array([gamma(shape, number, first + i, self.site, 0, *self.key) for i, shape in enumerate(c.shape)])
         draws /= c.rate
         self.matrices.take_auxiliaries(self.of.name, 1 / draws if c.inverse else draws)
+
+    can_launch = True
+
+    def add_to_plan(self, plan: VariancePlan) -> None:
+        """See resident.DeviceStep."""
+        of = self.of
+        plan.auxiliaries.append(AuxiliaryVariables(of.name, of.covariance, of.term, of.residual_class))
+        plan.values[auxiliary_name(of.name)] = (len(of.covariance.start),)
+
+    def launch(self, variances: DeviceVariances) -> None:
+        """See resident.DeviceStep: all are drawn together at the end of a sweep."""
 
     def draws(self) -> dict[str, np.ndarray]:
         return {}

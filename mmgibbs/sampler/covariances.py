@@ -16,10 +16,10 @@ import numpy as np
 from mmgibbs.draws.inverse_wishart import NOTHING, inverse_wishart
 from mmgibbs.draws.purpose import VARIANCE, stream
 from mmgibbs.engines.base import Engine
-from mmgibbs.engines.device_sweep import DeviceVariances, VariancePlan
+from mmgibbs.engines.device_sweep import DeviceVariances, SampledTerm, VariancePlan
 from mmgibbs.errors import ModelError
 from mmgibbs.models.covariance import CovarianceModel
-from mmgibbs.models.residual import ClassBlocks
+from mmgibbs.models.residual import ClassBlocks, ResidualModel
 from mmgibbs.posterior.parameters import RESIDUAL, Parameter, class_matrix_name, matrix_name
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.unit_diagonals import draw_with_unit_diagonal
@@ -33,28 +33,44 @@ class CovarianceMatrices:
     """The matrices of one chain as they are now, by name: what its steps share.
 
     `changed`: names of those that the engine has not taken yet. `auxiliaries`: of the scale priors of matrices
-    (auxiliaries.py), by the name of the matrix.
+    (auxiliaries.py), by the name of the matrix. Where a device draws, both are brought over when they are asked for.
     """
 
     def __init__(self, G: Sequence[np.ndarray | None], R: np.ndarray):
         self._priors: dict[str, CovarianceModel | None] = {}  # given the auxiliaries, where they have been asked for
-        self.auxiliaries: dict[str, np.ndarray] = {}
+        self._auxiliaries: dict[str, np.ndarray] = {}
         self._names = [matrix_name(i) for i in range(len(G))]
         self._held = {matrix_name(i): g for i, g in enumerate(G) if g is not None} | {RESIDUAL: R}
         self.changed = set(self._held)
-        self._read: Callable[[], Mapping[str, np.ndarray]] | None = None
+        self._refresh: Callable[[], None] | None = None
+
+    def follow(self, refresh: Callable[[], None]) -> None:
+        """A device draws from now on: `refresh` brings over what it drew, when something is asked for."""
+        self._refresh = refresh
+
+    def refresh(self) -> None:
+        """Bring over what a device drew meanwhile."""
+        if self._refresh is not None:
+            refresh, self._refresh = self._refresh, None
+            refresh()
+
+    def put_drawn(self, matrices: Mapping[str, np.ndarray], auxiliaries: Mapping[str, np.ndarray]) -> None:
+        """Take what a device has drawn, and has."""
+        self._held |= matrices
+        for name, a in auxiliaries.items():
+            self.take_auxiliaries(name, a)
 
     @property
     def _now(self) -> dict[str, np.ndarray]:
-        """The matrices by name, those that a device has drawn meanwhile included."""
-        if self._read is not None:
-            read, self._read = self._read, None
-            self._held |= read()
+        """The matrices by name."""
+        self.refresh()
         return self._held
 
-    def follow(self, read: Callable[[], Mapping[str, np.ndarray]]) -> None:
-        """A device draws matrices from now on: `read` brings them over when one is asked for."""
-        self._read = read
+    @property
+    def auxiliaries(self) -> dict[str, np.ndarray]:
+        """By the name of the matrix."""
+        self.refresh()
+        return self._auxiliaries
 
     def items(self) -> ItemsView[str, np.ndarray]:
         return self._now.items()
@@ -77,7 +93,7 @@ class CovarianceMatrices:
 
     def take_auxiliaries(self, name: str, a: np.ndarray) -> None:
         """The auxiliary variables of the scale prior of one matrix are a (k,) now."""
-        self.auxiliaries[name] = a
+        self._auxiliaries[name] = a
         self._priors[name] = None
 
     def prior(self, name: str, covariance: CovarianceModel) -> CovarianceModel:
@@ -141,12 +157,14 @@ class TermCovariance:
     @property
     def can_launch(self) -> bool:
         """Whether a device can draw it: see resident.py."""
-        return not self.covariance.unit and self.covariance.scale_prior is None
+        return not (self.is_sampled and self.covariance.unit)
 
     def add_to_plan(self, plan: VariancePlan) -> None:
         """See resident.DeviceStep."""
         if self.is_sampled:
-            plan.terms[self.term] = self.covariance, self.n_levels
+            given = self.matrices.prior(self.name, self.covariance)
+            plan.terms[self.term] = SampledTerm(self.name, given, self.n_levels)
+            plan.values[self.name] = given.start.shape
 
     def launch(self, variances: DeviceVariances) -> None:
         """See resident.DeviceStep."""
@@ -200,11 +218,17 @@ class ResidualCovariance:
     @property
     def can_launch(self) -> bool:
         """Whether a device can draw it: see resident.py."""
-        return not any(m.unit or m.scale_prior is not None for m in self.residual.matrices)
+        return not (self.is_sampled and any(m.unit for m in self.residual.matrices))
 
     def add_to_plan(self, plan: VariancePlan) -> None:
         """See resident.DeviceStep."""
         plan.samples_residual = self.is_sampled
+        names = (
+            [class_matrix_name(c) for c in range(len(self.residual.matrices))] if self.residual.classes else [RESIDUAL]
+        )
+        given = tuple(map(self.matrices.prior, names, self.residual.matrices))
+        plan.residual = ResidualModel(given, self.residual.classes)
+        plan.values[RESIDUAL] = (len(given), *given[0].start.shape)
 
     def launch(self, variances: DeviceVariances) -> None:
         """See resident.DeviceStep."""

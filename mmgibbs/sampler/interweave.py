@@ -16,7 +16,7 @@ M, which is I to begin with (equations/scaling.py); as L is fixed, it is the sam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import INTERWEAVE, stream
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.engines.base import Engine
-from mmgibbs.engines.device_sweep import DeviceVariances, ScaledTerm, VariancePlan
+from mmgibbs.engines.device_sweep import DeviceVariances, ScaledTerm, VariancePlan, accepted_name
 from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.posterior.parameters import Parameter, matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
@@ -88,7 +88,7 @@ class Interweaving:
         self._prior = cholesky_prior(start)
         self.elements = self._prior.elements
         self.fact = f"interweaving_acceptance[{model.design.terms[term].name}]"
-        self.can_launch = of_scale_prior is None and not model.design.terms[term].groups_fixed
+        self.can_launch = not model.design.terms[term].groups_fixed
 
     @property
     def prior(self) -> CholeskyPrior:
@@ -112,6 +112,11 @@ class Interweaving:
     def add_to_plan(self, plan: VariancePlan) -> None:
         """See resident.DeviceStep."""
         plan.scaled[self.term] = ScaledTerm(self.elements, self._prior.exponents)
+        plan.values[accepted_name(self.term)] = (1,)
+
+    def find_facts(self, values: Mapping[str, np.ndarray]) -> dict[str, float]:
+        """What a kept draw of a device has to say of it."""
+        return {self.fact: float(values[accepted_name(self.term)][0])}
 
     def launch(self, variances: DeviceVariances) -> None:
         """See resident.DeviceStep."""

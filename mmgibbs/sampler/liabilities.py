@@ -27,6 +27,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from mmgibbs.draws.gamma import gamma
@@ -34,6 +36,14 @@ from mmgibbs.draws.normal import normal
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import LIABILITY_SCALE, THRESHOLD, stream
 from mmgibbs.engines.base import HostState, LiabilityEngine
+from mmgibbs.engines.device_sweep import (
+    DeviceVariances,
+    ObservedTrait,
+    VariancePlan,
+    cuts_name,
+    log_step_name,
+    moved_name,
+)
 from mmgibbs.models.response import Categories, Count
 from mmgibbs.posterior.parameters import RESIDUAL, Parameter, matrix_name, threshold_name
 from mmgibbs.sampler.covariances import CovarianceMatrices, is_independent
@@ -203,6 +213,63 @@ class LiabilityStep:
             power, square = covariance.scale_prior.of_scale(auxiliaries, component)
             M, a = M + power, a + square
         return M, a
+
+    # On a device: see resident.DeviceStep
+
+    @property
+    def cuts(self) -> np.ndarray:
+        """(K + 1,): -inf, t_1, ..., t_{K-1}, inf."""
+        self.matrices.refresh()
+        return self._cuts
+
+    @cuts.setter
+    def cuts(self, cuts: np.ndarray) -> None:
+        self._cuts = cuts
+
+    @property
+    def can_launch(self) -> bool:
+        """Whether a device can draw all of it: not where residual scales move."""
+        return not self.residual_scales
+
+    def add_to_plan(self, plan: VariancePlan) -> None:
+        """See resident.DeviceStep."""
+        moving = {i: tuple(self.components[i]) for i in self.moving}
+        staying = {i: tuple(self.components[i]) for i, *_ in self.with_prior if i not in self.moving}
+        self.number_in_plan = len(plan.traits)
+        plan.traits.append(
+            ObservedTrait(
+                response=self.response,
+                trait=self.trait,
+                log_gap_steps=self.step if self.n_gaps else np.empty(0),
+                wanted_acceptance=TARGET.get(self.n_gaps, 0.28),
+                is_scaled=self.scaled,
+                power=self.power + sum(self._moving_prior(i)[0] for i in moving),
+                moving=tuple(moving.items()),
+                staying=tuple(staying.items()) if self.scaled else (),
+            )
+        )
+        of = self.response
+        plan.values |= {cuts_name(of): (len(self._cuts),), log_step_name(of): (1,), moved_name(of): (1,)}
+
+    def launch(self, variances: DeviceVariances) -> None:
+        """See resident.DeviceStep."""
+        variances.launch_trait(self.number_in_plan)
+
+    def list_values(self) -> dict[str, np.ndarray]:
+        """What a device holds of it."""
+        return {cuts_name(self.response): self._cuts, log_step_name(self.response): self.log_step}
+
+    def put_drawn(self, values: Mapping[str, np.ndarray]) -> None:
+        """Take what a device has drawn."""
+        self._cuts, self.log_step = (values[f(self.response)].copy() for f in (cuts_name, log_step_name))
+
+    def find_draws(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Those of a kept draw of a device."""
+        return {self.name: values[cuts_name(self.response)][2:-1]} if self.n_gaps else {}
+
+    def find_facts(self, values: Mapping[str, np.ndarray]) -> dict[str, float]:
+        """What a kept draw of a device has to say of it."""
+        return {self.fact: float(values[moved_name(self.response)][0])} if self.n_gaps else {}
 
     def draws(self) -> dict[str, np.ndarray]:
         return {self.name: self.cuts[2:-1]} if self.n_gaps else {}

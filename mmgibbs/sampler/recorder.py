@@ -162,7 +162,7 @@ class Recorder:
         for step in self.steps:
             if isinstance(step, ResidentSweep):
                 for kept in step.take_kept():
-                    self._append_draws(kept.matrices | step.unsampled_matrices())
+                    self._append_draws(kept.draws)
                     self._append_facts(kept.facts)
 
     def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:

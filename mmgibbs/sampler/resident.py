@@ -12,11 +12,13 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from mmgibbs.engines.base import Engine
-from mmgibbs.engines.device_sweep import DeviceVariances, VariancePlan
+from mmgibbs.engines.device_sweep import DeviceVariances, VariancePlan, auxiliary_name
 from mmgibbs.models.covariance import CovarianceModel
-from mmgibbs.posterior.parameters import RESIDUAL, Parameter, matrix_name
+from mmgibbs.models.residual import stack_classes
+from mmgibbs.posterior.parameters import RESIDUAL, Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices, refuse_lost_matrix
 from mmgibbs.sampler.interweave import Interweaving
+from mmgibbs.sampler.liabilities import LiabilityStep
 from mmgibbs.sampler.locations import Locations
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
@@ -42,7 +44,7 @@ class DeviceStep(Protocol):
 class KeptDraw(NamedTuple):
     """What the ring has of a kept draw."""
 
-    matrices: dict[str, np.ndarray]
+    draws: dict[str, np.ndarray]
     facts: dict[str, float]
 
 
@@ -65,14 +67,15 @@ class ResidentSweep:
         for step in steps:
             step.add_to_plan(plan)
         self.variances: DeviceVariances = engine.make_variances(plan)
-        self._facts = {step.term: step.fact for step in steps if isinstance(step, Interweaving)}
+        self._n_first = next(i for i, step in enumerate(steps) if isinstance(step, Locations)) + 1
         self._next: int | None = None  # sweep for which the device is ready
 
     def __call__(self, number: int) -> None:
         """Queue sweep `number`."""
         if self.matrices.changed or self._next != number:
+            values = self._list_values()
             self.matrices.give(self.engine)
-            self.variances.load(self.matrices.G, self.matrices.R, number, self.key)
+            self.variances.load(values, number, self.key)
         if number % self.refresh_every:
             self.variances.repeat("whole sweep", self._launch_all)
         else:
@@ -80,7 +83,7 @@ class ResidentSweep:
             self.engine.refresh()
             self.variances.repeat("variances", self._launch_variances)
         self._next = number + 1
-        self.matrices.follow(self._read)
+        self.matrices.follow(self._bring_over)
         if number % CHECK_EVERY == 0:
             self._refuse_lost()
 
@@ -90,17 +93,17 @@ class ResidentSweep:
 
     def take_kept(self) -> list[KeptDraw]:
         """Wait for the sweeps that were queued; the kept draws that were not taken before."""
-        draws = []
-        for values in self.variances.ring.take():
-            G, R, accepted = self.variances.split(values)
-            facts = {self._facts[term]: value for term, value in accepted.items()}
-            draws.append(KeptDraw(self._complete(G, R), facts))
-        return draws
+        return [self._make_kept(self.variances.split(values)) for values in self.variances.ring.take()]
 
-    def unsampled_matrices(self) -> dict[str, np.ndarray]:
-        """Of the names that the steps return, those that never change."""
-        drawn = {matrix_name(term) for term in self.variances.plan.terms} | {RESIDUAL}
-        return {name: self.matrices[name] for name in self.parameters if name not in drawn}
+    def _make_kept(self, values: Mapping[str, np.ndarray]) -> KeptDraw:
+        draws, facts = self._name_matrices(values), dict[str, float]()
+        for step in self.steps:
+            if isinstance(step, LiabilityStep):
+                draws |= step.find_draws(values)
+            if isinstance(step, LiabilityStep | Interweaving):
+                facts |= step.find_facts(values)
+        unsampled = {name: self.matrices[name] for name in self.parameters if name not in draws}
+        return KeptDraw(draws | unsampled, facts)
 
     def draws(self) -> dict[str, np.ndarray]:
         """See steps.Step: waits for the device."""
@@ -122,21 +125,40 @@ class ResidentSweep:
         self._launch_variances()
 
     def _launch_locations(self) -> None:
-        self.steps[0].launch(self.variances)
+        """The steps up to that of the location effects."""
+        for step in self.steps[: self._n_first]:
+            step.launch(self.variances)
 
     def _launch_variances(self) -> None:
-        for step in self.steps[1:]:
+        for step in self.steps[self._n_first :]:
             step.launch(self.variances)
         self.variances.launch_end()
 
-    def _read(self) -> dict[str, np.ndarray]:
-        self._refuse_lost()
-        G, R = self.variances.read()
-        return self._complete(G, R)
+    def _list_values(self) -> dict[str, np.ndarray]:
+        """What the host has of the values of the device."""
+        values = dict(self.matrices.items()) | {RESIDUAL: stack_classes(self.matrices.R)}
+        values |= {auxiliary_name(name): a for name, a in self.matrices.auxiliaries.items()}
+        for step in self.steps:
+            if isinstance(step, LiabilityStep):
+                values |= step.list_values()
+        return values
 
-    def _complete(self, G: Mapping[int, np.ndarray], R: np.ndarray) -> dict[str, np.ndarray]:
-        """By name, with copies that may be kept."""
-        return {matrix_name(term): g.copy() for term, g in G.items()} | {RESIDUAL: R.copy()}
+    def _bring_over(self) -> None:
+        """Give the steps what the device drew."""
+        self._refuse_lost()
+        values = self.variances.read()
+        names = [of.matrix for of in self.variances.plan.auxiliaries]
+        auxiliaries = {name: values[auxiliary_name(name)].copy() for name in names}
+        self.matrices.put_drawn(self._name_matrices(values), auxiliaries)
+        for step in self.steps:
+            if isinstance(step, LiabilityStep):
+                step.put_drawn(values)
+
+    def _name_matrices(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The sampled matrices, and R, as copies that may be kept."""
+        R = values[RESIDUAL]
+        matrices = {of.name: values[of.name].copy() for of in self.variances.plan.terms.values()}
+        return matrices | {RESIDUAL: (R if self.model.residual.classes else R[0]).copy()}
 
     def _refuse_lost(self) -> None:
         """Wait for what was queued; ModelError where a matrix or a level could not be drawn."""
@@ -160,10 +182,9 @@ def join_steps(
     schedule: Schedule,
     key: tuple[int, int],
 ) -> list[Any]:
-    """The steps of a sweep, as one where the engine's device can make all of them and some variance is sampled."""
-    if not hasattr(engine, "make_variances") or model.all_fixed:
+    """The steps of a sweep, as one where the engine's device can make all of them and they draw more than locations."""
+    if not hasattr(engine, "make_variances") or (model.all_fixed and not model.design.responses):
         return steps
     if not all(isinstance(step, DeviceStep) and step.can_launch for step in steps):
         return steps
-    assert isinstance(steps[0], Locations), "the first step"
     return [ResidentSweep(model, engine, steps, matrices, schedule, key)]

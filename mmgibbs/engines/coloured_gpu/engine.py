@@ -50,6 +50,7 @@ from mmgibbs.models.residual import Blocks, ClassBlocks
 
 THREADS = 128  # per block, as in structured.cu
 FEW_PIECES = 16  # that a thread adds while a block of threads would still share them out
+SCALED_COLUMN_BYTES = 24  # of struct ScaledColumn
 NONE_FAILED = np.uint64(2**64 - 1)
 
 
@@ -95,6 +96,8 @@ class StructuredGpuEngine:
         self._classes = queue.upload(np.concatenate(of_classes).view(np.uint8)) if of_classes else None
         self._n_terms_with_classes = np.int32(len(of_classes))
         self.class_of_pattern = queue.upload(eq.design.class_of_pattern.astype(np.int32))
+        self._scaled_columns: dict[int, tuple[DeviceArray, int]] = {}
+        self._scale = queue.empty(1, np.float64)
         self._moved_levels: dict[tuple[int, ...], DeviceArray] = {}
         self._levels_of_records: dict[int, DeviceArray] = {}
         self._levels_of_one_term = queue.empty(n * max(len(t.effects) for t in eq.design.terms), np.uint32)
@@ -470,42 +473,56 @@ class StructuredGpuEngine:
     # Liabilities
 
     @cached_property
-    def _responses(self) -> list[ResidentResponse]:
+    def responses(self) -> list[ResidentResponse]:
+        """Those of the design."""
         return [ResidentResponse(self, response) for response in self.equations.design.responses]
 
     def draw_liabilities(
         self, response: int, cuts: np.ndarray, number: int, key: tuple[int, int]
     ) -> tuple[float, float]:
         """See HostState.draw_liabilities."""
-        return self._responses[response].draw(cuts, number, key)
+        return self.responses[response].draw(cuts, number, key)
 
     def ratio_of_cuts(self, response: int, cuts: np.ndarray, proposed: np.ndarray) -> float:
         """See HostState.ratio_of_cuts."""
-        return self._responses[response].compare_cuts(cuts, proposed)
+        return self.responses[response].compare_cuts(cuts, proposed)
 
     def ratio_of_residual_scale(self, response: int, cuts: np.ndarray, of_class: int, s: float) -> float:
         """See HostState.ratio_of_residual_scale."""
-        return self._responses[response].compare_residual_scales(cuts, of_class, s)
+        return self.responses[response].compare_residual_scales(cuts, of_class, s)
 
     def scale_trait(self, trait: int, g: float) -> None:
         """y, e and theta of one trait times g."""
-        n, T = self.equations.records.y.shape
-        for rows in (self.resident.y, self.resident.e):
-            self._scale_column(rows, n, T, trait, g)
-        for term, resident in zip(self.equations.design.terms, self.resident.terms, strict=True):
-            for component in np.flatnonzero(term.component_trait == trait).tolist():
-                self._scale_column(resident.theta, term.n_levels, term.n_components, component, g)
+        self.queue.write(self._scale, np.array([g]))
+        self.queue.repeat(("scale", trait), partial(self.launch_scale, trait, self._scale))
         self._quadratics.clear()
 
-    def _scale_column(self, rows: DeviceArray, n: int, k: int, column: int, g: float) -> None:
-        self.launch(kernel("scale_column"), n, rows, np.uint32(n), np.int32(k), np.int32(column), np.float64(g))
+    def launch_scale(self, trait: int, g: DeviceArray) -> None:
+        """Queue y, e and theta of one trait times what is in g then."""
+        columns, n_rows = self._columns_of_trait(trait)
+        n = np.int32(columns.size // SCALED_COLUMN_BYTES)
+        self.launch_blocks(kernel("scale_columns"), _blocks(n_rows), columns, n, g)
+
+    def _columns_of_trait(self, trait: int) -> tuple[DeviceArray, int]:
+        """struct ScaledColumn of liabilities.cu, of y, e and every term, and their rows in all."""
+        if trait not in self._scaled_columns:
+            n, T = self.equations.records.y.shape
+            columns = [(rows, n, T, trait) for rows in (self.resident.y, self.resident.e)]
+            for term, resident in zip(self.equations.design.terms, self.resident.terms, strict=True):
+                components = np.flatnonzero(term.component_trait == trait).tolist()
+                columns += [(resident.theta, term.n_levels, term.n_components, c) for c in components]
+            structs = [
+                make_struct(rows=self.queue.address(rows), n=np.uint32(m), k=np.int32(k), column=np.int32(c))
+                for rows, m, k, c in columns
+            ]
+            uploaded = self.queue.upload(np.concatenate(structs).view(np.uint8))
+            self._scaled_columns[trait] = uploaded, sum(m for _, m, _, _ in columns)
+        return self._scaled_columns[trait]
 
     def sums_of_products(self, term: int) -> np.ndarray:
-        """Theta' Theta, (k, k); a fixed term has no relationship, so that this is its quadratic form."""
-        if isinstance(self.equations.relationships[term], IdentityLists):
-            return self.quadratic_form(term)
-        theta = self.theta[term].astype(np.float64)
-        return theta.T @ theta
+        """Theta' Theta, (k, k) of a fixed term: it has no relationship, so that this is its quadratic form."""
+        assert isinstance(self.equations.relationships[term], IdentityLists)
+        return self.quadratic_form(term)
 
     @property
     def sum_buffers(self) -> tuple[DeviceArray, DeviceArray]:

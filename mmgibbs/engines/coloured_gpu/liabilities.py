@@ -15,7 +15,7 @@ from mmgibbs.draws.purpose import LIABILITY, stream
 from mmgibbs.engines.coloured_gpu.sizes import count_blocks, count_strands
 from mmgibbs.engines.coloured_gpu.source import kernel
 from mmgibbs.engines.liabilities import conditional_residuals
-from mmgibbs.machine.device import DeviceArray, make_struct
+from mmgibbs.machine.device import Argument, DeviceArray, make_struct
 from mmgibbs.models.response import Categories, Interval, Response
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class ResidentResponse:
             return {"lower": ordered.lower, "upper": ordered.upper}
         return {"count": ordered.count, "exposure": ordered.exposure}
 
-    def _take(self, cuts: np.ndarray, proposed: np.ndarray | None = None) -> None:
+    def take(self, cuts: np.ndarray, proposed: np.ndarray | None = None) -> None:
         """Bring over what the next pass depends on."""
         Rinv = self.engine.Rinv
         if self._known is not Rinv:
@@ -75,7 +75,7 @@ class ResidentResponse:
 
     def draw(self, cuts: np.ndarray, number: int, key: Key) -> tuple[float, float]:
         """Draw every liability; (a, b) of their scale, of categories. Nothing is waited for but these."""
-        self._take(cuts)
+        self.take(cuts)
         self.engine.set_counter(number, key)
         counter = self.engine.resident.counter
         self._repeat("draw_liabilities", 2, self.struct, self.engine.resident.records, counter)
@@ -86,13 +86,13 @@ class ResidentResponse:
 
     def compare_cuts(self, cuts: np.ndarray, proposed: np.ndarray) -> float:
         """log p(categories | proposed) - log p(categories | cuts), liabilities integrated out."""
-        self._take(cuts, proposed)
+        self.take(cuts, proposed)
         self._repeat("compare_cuts", 1, self.struct, self.engine.resident.records)
         return float(self.engine.read_sums(1)[0])
 
     def compare_residual_scales(self, cuts: np.ndarray, of_class: int, s: float) -> float:
         """log p(categories of the records of one class | s) - log p(... | 1), liabilities integrated out."""
-        self._take(cuts)
+        self.take(cuts)
         self.queue.write(self._scale, np.array([s]))
         classes = self.engine.class_of_pattern, np.int32(of_class), self._scale
         self._repeat("compare_residual_scales", 1, self.struct, self.engine.resident.records, *classes, of=of_class)
@@ -104,7 +104,11 @@ class ResidentResponse:
         self.queue.repeat((name, self.trait, of), work)
 
     def _launch(self, name: str, n_sums: int, arguments: tuple) -> None:
+        self.launch_pass(name, *arguments)
+        self.engine.fold_sums(n_sums, count_blocks(self.strands))
+
+    def launch_pass(self, name: str, *arguments: Argument) -> None:
+        """Queue a pass over the records, whose sums blocks leave."""
         scratch, sums = self.engine.sum_buffers
         blocks = count_blocks(self.strands)
         self.engine.launch_blocks(kernel(name), blocks, *arguments, np.uint32(self.strands), scratch, sums)
-        self.engine.fold_sums(n_sums, blocks)

@@ -24,8 +24,14 @@ OF_RELATIONSHIP = ("sweep_levels", "sum_pieces", "draw_long_levels", "draw_level
 OF_TERM = ("move_pieces", "move_records", "moved_residual_strands", "scaling_strands")  # <K, T>
 OF_COMPONENTS = ("record_levels",)  # <K>
 OF_VALUES = ("add_draw", "move_rows")  # <type of the values>
-OF_VARIANCES = ("draw_covariances", "draw_scaling", "draw_residuals", "end_sweep", "invert_matrices")
-OF_LIABILITIES = ("draw_liabilities", "compare_cuts", "compare_residual_scales", "scale_column")
+OF_VARIANCES = (
+    "draw_covariances", "draw_scaling", "draw_residuals", "draw_auxiliaries", "end_sweep", "set_scales",
+    "invert_matrices",
+)  # fmt: skip
+OF_LIABILITIES = (
+    "draw_liabilities", "compare_cuts", "compare_residual_scales", "scale_columns", "propose_cuts", "decide_cuts",
+    "decide_scale",
+)  # fmt: skip
 OF_TERMS = ("class_precisions", "move_levels")  # of all terms at once
 OF_MOMENTS = ("close_batch", "widen", "rescale", "recentre", "add_offset")
 OF_ALL = ("set_counter", "fold_strands", *OF_TERMS, *OF_VARIANCES, *OF_LIABILITIES, *OF_MOMENTS)

@@ -6,20 +6,30 @@ Numbers of sweeps, matrices and kept draws lie in device memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmgibbs.draws.purpose import INTERWEAVE, VARIANCE, stream
+from mmgibbs.draws.purpose import AUXILIARY, INTERWEAVE, LIABILITY_SCALE, THRESHOLD, VARIANCE, stream
 from mmgibbs.engines.augment import block_of_trait, count_records_per_block, expand_classes
 from mmgibbs.engines.coloured_gpu.sizes import count_blocks, count_strands, lower, residual_sums, scaling_strands
 from mmgibbs.engines.coloured_gpu.source import kernel
-from mmgibbs.engines.device_sweep import VariancePlan
+from mmgibbs.engines.device_sweep import (
+    RESIDUAL,
+    AuxiliaryVariables,
+    VariancePlan,
+    accepted_name,
+    auxiliary_name,
+    cuts_name,
+    log_step_name,
+    moved_name,
+)
 from mmgibbs.machine.device import Argument, DeviceArray, make_struct
 from mmgibbs.machine.ring import Ring, count_slots
 from mmgibbs.models.covariance import CovarianceModel
-from mmgibbs.models.residual import ClassBlocks, stack_classes
+from mmgibbs.models.priors import HalfT
+from mmgibbs.models.residual import ClassBlocks
 
 if TYPE_CHECKING:
     from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
@@ -36,26 +46,29 @@ class ResidentVariances:
         design = engine.equations.design
         self.by_class = expand_classes(self._residual_blocks(), len(design.patterns))
         self._kept_alive: list[DeviceArray] = []
-        sizes = [design.terms[i].n_components for i in plan.terms]
-        T, n_classes = design.n_traits, len(plan.residual.matrices)
-        # of the values of a draw: matrices of terms, those of the residuals, whether each scaling was accepted
-        self._shapes = [*((k, k) for k in sizes), (n_classes, T, T), (len(plan.scaled),)]
-        self._first = np.cumsum([0, *map(np.prod, self._shapes)]).tolist()
+        self._first = np.cumsum([0, *(int(np.prod(shape)) for shape in plan.values.values())]).tolist()
         self.values = self.queue.empty(self._first[-1], np.float64)
         self.lost = self.queue.upload(np.full(1, NONE_LOST))
         self._place_kept_draws()
-        self._sums = {i: self._make_sums(i) for i in plan.terms}
-        number = {term: n for n, term in enumerate(plan.terms)}
-        of_terms = [self._term_matrix(n, term) for term, n in number.items()]
-        of_residuals = [self._residual_matrix(c) for c in range(n_classes)]
+        self._sums = {i: self._make_sums(i) for i in {*plan.terms, *(i for of in plan.traits for i, _ in of.staying)}}
+        of_terms = [self._term_matrix(n, term) for n, term in enumerate(plan.terms)]
+        of_residuals = [self._residual_matrix(c) for c in range(len(plan.residual.matrices))]
+        self._structs = {entry.name: matrix for entry, matrix in zip(plan.terms.values(), of_terms, strict=True)}
+        self._structs[RESIDUAL] = of_residuals[0]
         self._matrices = self._upload_structs(of_terms) if of_terms else None
         self._residuals = self._upload_structs(of_residuals)
+        self._residual_structs = of_residuals
         self._matrix_of_term = {
             term: np.uint64(self.queue.address(self._matrices) + n * of_terms[0].nbytes)  # type: ignore[arg-type]
-            for term, n in number.items()
+            for n, term in enumerate(plan.terms)
         }
+        self._responses = [engine.responses[of.response] for of in plan.traits]
         self._patterns = self._make_patterns()
-        self._scalings = {i: self._make_scaling(n, i) for n, i in enumerate(plan.scaled)}
+        self._scalings = {i: self._make_scaling(i) for i in plan.scaled}
+        self._auxiliaries = [self._make_auxiliaries(of) for of in plan.auxiliaries]
+        self._auxiliary_structs = self._upload_structs(self._auxiliaries) if self._auxiliaries else None
+        self._scales = [self.queue.empty(1, np.float64) for _ in plan.traits]
+        self._traits = [self._make_trait(n) for n in range(len(plan.traits))]
 
     # Structures
 
@@ -92,8 +105,8 @@ class ResidentVariances:
     def _upload_structs(self, structs: list[np.ndarray]) -> DeviceArray:
         return self.queue.upload(np.concatenate(structs).view(np.uint8))
 
-    def _address_of_value(self, group: int, element: int = 0) -> int:
-        return self.queue.address(self.values) + 8 * (self._first[group] + element)
+    def _address_of_value(self, name: str) -> int:
+        return self.queue.address(self.values) + 8 * self._first[list(self.plan.values).index(name)]
 
     def _make_sums(self, term: int) -> tuple[int, DeviceArray]:
         """In how many parts the sums of a quadratic form come, and where."""
@@ -125,13 +138,13 @@ class ResidentVariances:
         )
 
     def _term_matrix(self, n: int, term: int) -> np.ndarray:
-        model, n_levels = self.plan.terms[term]
+        name, model, n_levels = self.plan.terms[term]
         n_strands, sums = self._sums[term]
         counts = np.full(len(model.blocks), float(n_levels))
         inverse = int(self.engine.resident.terms[term].struct["Ginv"][0])
         site = {"stream": stream(VARIANCE, term), "first_row": 0, "number": n}
         strands = self.queue.address(sums), n_strands
-        return self._matrix(model, counts, self._address_of_value(n), inverse, strands, site)
+        return self._matrix(model, counts, self._address_of_value(name), inverse, strands, site)
 
     def _residual_matrix(self, c: int) -> np.ndarray:
         design, T = self.engine.equations.design, self.engine.equations.design.n_traits
@@ -139,11 +152,12 @@ class ResidentVariances:
         n_parts = count_blocks(count_strands(design.n_records, residual_sums(design)))
         site = {"stream": stream(VARIANCE, len(design.terms)), "first_row": c * T, "number": len(self.plan.terms) + c}
         sums = self.engine.residual_sums_address + 8 * lower(T) * n_parts * c
-        now = self._address_of_value(len(self.plan.terms), c * T * T)
+        now = self._address_of_value(RESIDUAL) + 8 * c * T * T
         return self._matrix(self.plan.residual.matrices[c], counts, now, self._reserve(T * T), (sums, n_parts), site)
 
     def _make_patterns(self) -> np.ndarray:
         """struct Patterns of kernels/variances.cu."""
+        responses = [response.struct for response in self._responses]
         engine, (n, T) = self.engine, self.engine.equations.design.patterns.shape
         blocks = block_of_trait(tuple(tuple(map(tuple, b)) for b in self.by_class.of_class), T)
         fill, noise = engine.augmentation_addresses
@@ -156,11 +170,32 @@ class ResidentVariances:
             noise=noise,
             work=self._reserve(n * T * T),
             traits=self._reserve(n * T, np.int32),
+            responses=self._hold(np.concatenate(responses).view(np.uint8)) if responses else 0,
             n=np.int32(n),
             T=np.int32(T),
+            n_responses=np.int32(len(self._responses)),
         )
 
-    def _make_scaling(self, n: int, term: int) -> np.ndarray:
+    def _make_auxiliaries(self, of: AuxiliaryVariables) -> np.ndarray:
+        """struct Auxiliaries of kernels/variances.cu."""
+        matrix = self._structs[of.matrix] if of.residual_class is None else self._residual_structs[of.residual_class]
+        prior, k = of.covariance.scale_prior, len(of.covariance.start)
+        is_half_t = isinstance(prior, HalfT)
+        return make_struct(
+            values=self._address_of_value(auxiliary_name(of.matrix)),
+            scale=int(matrix["scale"][0]),
+            now=int(matrix["now"][0]),
+            inverse=int(matrix["inverse"][0]),
+            sizes=self._hold(of.covariance.size_of_block.astype(np.float64)),
+            precisions=self._hold(1 / prior.A**2 if isinstance(prior, HalfT) else np.ones(k)),
+            nu=np.float64(prior.nu if isinstance(prior, HalfT) else 0.0),
+            stream=np.uint32(stream(AUXILIARY, of.term)),
+            first_row=np.uint32(0 if of.residual_class is None else of.residual_class * k),
+            k=np.int32(k),
+            is_half_t=np.int32(is_half_t),
+        )
+
+    def _make_scaling(self, term: int) -> np.ndarray:
         """struct Scaling of kernels/variances.cu."""
         scaled, engine = self.plan.scaled[term], self.engine
         p, (row, column) = len(scaled.elements), np.array(scaled.elements, np.int32).T
@@ -171,38 +206,87 @@ class ResidentVariances:
             strands=engine.scaling_sums_address,
             work=self._reserve((2 * p + 2) * p),
             change=engine.change_address(term),
-            accepted=self._address_of_value(len(self.plan.terms) + 1, n),
+            accepted=self._address_of_value(accepted_name(term)),
             n_strands=np.uint32(scaling_strands(engine.equations.design.n_records, lower(p) + p)),
             stream=np.uint32(stream(INTERWEAVE, term)),
             p=np.int32(p),
         )
 
+    def _make_trait(self, number: int) -> np.ndarray:
+        """struct Trait of kernels/liabilities.cu."""
+        of, response = self.plan.traits[number], self._responses[number]
+        struct = response.struct.copy()
+        struct["cuts"] = self._address_of_value(cuts_name(of.response))
+        terms = [self._make_prior_term(*entry, True) for entry in of.moving]
+        terms += [self._make_prior_term(*entry, False) for entry in of.staying]
+        uploaded = self._hold(np.concatenate(terms).view(np.uint8)) if terms else 0
+        k = max((t.n_components for t in self.engine.equations.design.terms), default=1)
+        return make_struct(
+            of=struct[0],
+            log_step=self._address_of_value(log_step_name(of.response)),
+            has_moved=self._address_of_value(moved_name(of.response)),
+            walk=self._reserve(1),
+            g=self.queue.address(self._scales[number]),
+            work=self._reserve(max(2, lower(k))),
+            steps=self._hold(np.asarray(of.log_gap_steps, np.float64)) if of.log_gap_steps.size else 0,
+            sums=self.queue.address(self.engine.sum_buffers[1]),
+            terms=uploaded,
+            power=np.float64(of.power),
+            wanted=np.float64(of.wanted_acceptance),
+            n_sums=np.uint32(count_blocks(response.strands)),
+            threshold_stream=np.uint32(stream(THRESHOLD, of.response)),
+            scale_stream=np.uint32(stream(LIABILITY_SCALE, of.response)),
+            burn_in=np.uint32(self.plan.burn_in),
+            n_gaps=np.int32(of.log_gap_steps.size),
+            n_terms=np.int32(len(terms)),
+        )
+
+    def _make_prior_term(self, term: int, components: tuple[int, ...], is_moving: bool) -> np.ndarray:
+        """struct PriorTerm of kernels/liabilities.cu."""
+        k = self.engine.equations.design.terms[term].n_components
+        mask = np.zeros(k, np.uint8)
+        mask[list(components)] = 1
+        matrix = int(self._matrix_of_term[term]) if is_moving else 0
+        n_parts, sums = (0, None) if is_moving else self._sums[term]
+        numbers = {of.matrix: n for n, of in enumerate(self.plan.auxiliaries)}
+        number = numbers.get(self.plan.terms[term].name) if is_moving else None
+        auxiliaries = 0
+        if number is not None and self._auxiliary_structs is not None:
+            auxiliaries = self.queue.address(self._auxiliary_structs) + number * self._auxiliaries[0].nbytes
+        return make_struct(
+            matrix=matrix,
+            auxiliaries=auxiliaries,
+            precision=int(self.engine.resident.terms[term].struct["Ginv"][0]),
+            strands=0 if sums is None else self.queue.address(sums),
+            is_of_trait=self._hold(mask),
+            n_strands=np.uint32(n_parts),
+            k=np.int32(k),
+        )
+
     # State
 
-    def load(self, G: Sequence[np.ndarray | None], R: np.ndarray, number: int, key: Key) -> None:
-        """Take the matrices before sweep `number`, which the engine has taken, too."""
-        matrices = [np.asarray(G[term], np.float64).ravel() for term in self.plan.terms]
-        accepted = np.zeros(len(self.plan.scaled))
-        self.queue.write(self.values, np.concatenate([*matrices, stack_classes(R).ravel(), accepted]))
+    def load(self, values: Mapping[str, np.ndarray], number: int, key: Key) -> None:
+        """Take the values before sweep `number`; the engine has taken the matrices, too."""
+        given = [np.broadcast_to(values.get(name, 0.0), shape) for name, shape in self.plan.values.items()]
+        self.queue.write(self.values, np.concatenate([np.ravel(v).astype(np.float64) for v in given]))
         self.engine.set_counter(number, key)
         n_matrices, counter = np.int32(len(self.plan.terms)), self.engine.resident.counter
-        given = self._matrices, n_matrices, self._residuals, self._patterns
-        self._launch("invert_matrices", 1, *given, counter, self.lost)
+        if self._auxiliaries:
+            self._launch("set_scales", 1, self._auxiliary_structs, np.int32(len(self._auxiliaries)))
+        matrices = self._matrices, n_matrices, self._residuals, self._patterns
+        self._launch("invert_matrices", 1, *matrices, counter, self.lost)
         self.engine.launch_class_precisions()
         n_kept = max(0, number - 1 - self.plan.burn_in) // self.plan.thin
         self.ring = Ring(self.queue, self._slots, n_kept)
 
-    def split(self, values: np.ndarray) -> tuple[dict[int, np.ndarray], np.ndarray, dict[int, float]]:
-        """G of the sampled terms, R, and whether each scaling was accepted, of the values of a draw."""
-        parts = [v.reshape(s) for v, s in zip(np.split(values, self._first[1:-1]), self._shapes, strict=True)]
-        R = parts[-2] if self.plan.residual.classes else parts[-2][0]
-        G = dict(zip(self.plan.terms, parts[:-2], strict=True))
-        return G, R, dict(zip(self.plan.scaled, parts[-1].tolist(), strict=True))
+    def split(self, values: np.ndarray) -> dict[str, np.ndarray]:
+        """The values of a draw by name."""
+        parts = np.split(values, self._first[1:-1])
+        return {n: v.reshape(shape) for (n, shape), v in zip(self.plan.values.items(), parts, strict=True)}
 
-    def read(self) -> tuple[dict[int, np.ndarray], np.ndarray]:
-        """Wait for what was launched; G of the sampled terms, and R."""
-        G, R, _ = self.split(self.queue.read(self.values))
-        return G, R
+    def read(self) -> dict[str, np.ndarray]:
+        """Wait for what was launched; the values by name."""
+        return self.split(self.queue.read(self.values))
 
     def find_lost(self) -> tuple[int, int] | None:
         """Wait for what was launched; the first sweep and the number of a matrix that could not be drawn."""
@@ -248,16 +332,36 @@ class ResidentVariances:
             if self.plan.scaled:
                 self.engine.launch_level_moves(tuple(self.plan.scaled))
 
+    def launch_trait(self, number: int) -> None:
+        """Queue thresholds, liabilities and their scale, of a trait of the plan."""
+        engine, counter = self.engine, self.engine.resident.counter
+        of, response, trait = self.plan.traits[number], self._responses[number], self._traits[number]
+        given = np.ascontiguousarray(trait["of"]), engine.resident.records
+        if of.log_gap_steps.size:
+            self._launch("propose_cuts", 1, trait, counter)
+            response.launch_pass("compare_cuts", *given)
+            self._launch("decide_cuts", 1, trait, counter)
+        response.launch_pass("draw_liabilities", *given, counter)
+        if of.is_scaled:
+            for term, _ in of.staying:  # not over the sums of the liabilities, which are read next
+                engine.launch_quadratic_form(term, self._sums[term][1])
+            self._launch("decide_scale", 1, trait, counter, self.lost)
+            engine.launch_scale(of.trait, self._scales[number])
+
     def launch_end(self) -> None:
-        """R given its sums, the kept draw and the number of the next sweep."""
-        counter = self.engine.resident.counter
-        if not self.plan.samples_residual:
+        """R given its sums, auxiliary variables, the kept draw and the number of the next sweep."""
+        counter, has_auxiliaries = self.engine.resident.counter, bool(self._auxiliaries)
+        if self.plan.samples_residual:
+            n_matrices = np.int32(len(self.plan.residual.matrices))
+            given = self._residuals, n_matrices, self._patterns, self._kept, np.int32(not has_auxiliaries), counter
+            self._launch("draw_residuals", 1, *given, self.lost)
+        elif not has_auxiliaries:
             self._launch("end_sweep", 1, self._kept, counter)
-            return
-        n_matrices = np.int32(len(self.plan.residual.matrices))
-        given = self._residuals, n_matrices, self._patterns, self._kept, np.int32(1), counter, self.lost
-        self._launch("draw_residuals", 1, *given)
-        self.engine.launch_class_precisions()
+        if has_auxiliaries:
+            n = np.int32(len(self._auxiliaries))
+            self._launch("draw_auxiliaries", 1, self._auxiliary_structs, n, self._kept, counter)
+        if self.plan.samples_residual:
+            self.engine.launch_class_precisions()
 
     def _launch(self, name: str, blocks: int, *arguments: Argument) -> None:
         self.engine.launch_blocks(kernel(name), blocks, *arguments)

@@ -5,23 +5,6 @@ namespace mmgibbs {
 
 const double TINY = 1e-150, FAR = 1e100;  // as in liabilities.py
 
-// How a trait is observed, one of categories, bounds or counts (the others are null), and what its liability depends on.
-struct Response {
-    const short *category;   // (n): -1 where not observed
-    const double *lower;     // (n)
-    const double *upper;     // (n)
-    const double *count;     // (n)
-    const double *exposure;  // (n)
-    const double *cuts;      // (K + 1): -inf, t_1, ..., inf
-    const double *proposed;  // (K + 1)
-    const double *B;         // (patterns, T): the mean of the residual given the others is B e,
-    const double *s;         // (patterns): its standard deviation at weight 1; 0 where the trait is missing
-    REAL *y;                 // (n, T)
-    word32 stream;
-    int trait;
-    int T;
-};
-
 // Mean and standard deviation of the residual of a record given its others, and eta = y - e; whether it has the trait.
 __device__ __forceinline__ bool condition_residual(const Response &of, const Records &records, word32 r, double &mean, double &sd,
                                                    double &eta) {
@@ -131,12 +114,167 @@ __global__ void __launch_bounds__(THREADS) compare_residual_scales(Response of, 
     add_strands_of_block(scratch, strands, 1, sums);
 }
 
-// Column `column` of rows (n, k) times g.
-__global__ void __launch_bounds__(THREADS) scale_column(REAL *rows, word32 n, int k, int column, double g) {
+// A column of rows (n, k) that a scale of a trait multiplies.
+struct ScaledColumn {
+    REAL *rows;
+    word32 n;
+    int k;
+    int column;
+};
+
+// All columns of a trait times *g: y, e and the effects.
+__global__ void __launch_bounds__(THREADS) scale_columns(const ScaledColumn *columns, int n_columns, const double *g) {
     PHASE {
-        const word32 i = blockIdx.x * blockDim.x + threadIdx.x;
-        if (i < n) rows[(size_t)i * k + column] *= (REAL)g;
+        word32 row = blockIdx.x * blockDim.x + threadIdx.x;
+        int i = 0;
+        while (i < n_columns && row >= columns[i].n) row -= columns[i++].n;
+        if (i < n_columns) columns[i].rows[(size_t)row * columns[i].k + columns[i].column] *= (REAL)*g;
     }
+}
+
+// A term with a prior, in the density of the scale of a trait: its matrix moves along, or stays.
+struct PriorTerm {
+    const Matrix *matrix;            // of one that moves along, else null
+    const Auxiliaries *auxiliaries;  // of one that moves along under a scale prior, else null
+    const double *precision;         // (k, k) of one that stays
+    const double *strands;           // (k (k + 1) / 2, n_strands): its sums of squares and products
+    const unsigned char *is_of_trait;  // (k)
+    word32 n_strands;
+    int k;
+};
+
+// Thresholds and scale of a trait in categories: sampler/liabilities.py.
+struct Trait {
+    Response of;
+    double *log_step;       // of the walk of the thresholds
+    double *has_moved;      // whether they moved
+    double *walk;           // sum of the moves of the logarithms of their gaps
+    double *g;
+    double *work;           // (largest k (k + 1) / 2, at least 2)
+    const double *steps;    // (gaps): of the walk at a log_step of 0
+    const double *sums;     // of a pass over the records, n_sums each
+    const PriorTerm *terms;
+    double power;           // what M is whatever the draws are
+    double wanted;          // acceptance
+    word32 n_sums;
+    word32 threshold_stream;
+    word32 scale_stream;
+    word32 burn_in;
+    int n_gaps;
+    int n_terms;
+};
+
+const word32 DECISION = 200;  // draw number
+
+// Proposed cuts: a random walk on the logarithms of the gaps.
+__global__ void __launch_bounds__(THREADS) propose_cuts(Trait t, const word32 *counter) {
+    PHASE {
+        if (threadIdx.x == 0) {
+            double *cuts = t.of.cuts, *proposed = t.of.proposed, total = 0.0;
+            *t.walk = 0.0;
+            for (int j = 0; j < t.n_gaps; ++j) {
+                const double z = normal(counter[0], (word32)t.of.trait, t.threshold_stream, (word32)j, counter[1], counter[2]);
+                const double moved = exp(*t.log_step) * t.steps[j] * z;
+                *t.walk += moved;
+                total += (cuts[j + 2] - cuts[j + 1]) * exp(moved);
+                proposed[j + 2] = total;
+            }
+            proposed[0] = cuts[0], proposed[1] = cuts[1], proposed[t.n_gaps + 2] = cuts[t.n_gaps + 2];
+        }
+    }
+}
+
+__global__ void __launch_bounds__(THREADS) decide_cuts(Trait t, const word32 *counter) {
+    fold_rows(t.sums, t.n_sums, 1, t.work);
+    PHASE {
+        if (threadIdx.x == 0) {
+            const double log_ratio = t.work[0] + *t.walk;
+            double u, unused;
+            uniform_pair(counter[0], (word32)t.of.trait, t.threshold_stream, draw_word(DECISION, 0), counter[1], counter[2], u,
+                         unused);
+            if (counter[0] <= t.burn_in)
+                *t.log_step += (exp(log_ratio < 0.0 ? log_ratio : 0.0) - t.wanted) / sqrt((double)counter[0]);
+            *t.has_moved = log(u) < log_ratio ? 1.0 : 0.0;
+            for (int j = 0; *t.has_moved != 0.0 && j < t.n_gaps; ++j) t.of.cuts[j + 2] = t.of.proposed[j + 2];
+        }
+    }
+}
+
+// g with density ~ g^(M - 1) exp(-a g^2 / 2 - b g): exactly where b is 0, else a Metropolis step from 1.
+__device__ inline double draw_scale(double M, double a, double b, word32 trait, word32 stream, const word32 *counter) {
+    if (b == 0.0) return sqrt(2.0 * gamma(0.5 * M, counter[0], trait, stream, 0, counter[1], counter[2]) / a);
+    const double mode = (-b + sqrt(b * b + 4.0 * a * M)) / (2.0 * a), sd = 1.0 / sqrt(2.0 * a * (mode * mode) + b * mode);
+    const double centre = log(mode), x = centre + sd * normal(counter[0], trait, stream, 0, counter[1], counter[2]);
+    const double away = (x - centre) / sd, back = centre / sd;
+    const double then = M * x - 0.5 * a * exp(2.0 * x) - b * exp(x) + 0.5 * (away * away);
+    const double now = -0.5 * a - b + 0.5 * (back * back);
+    double u, unused;
+    uniform_pair(counter[0], trait, stream, draw_word(DECISION, 0), counter[1], counter[2], u, unused);
+    return log(u) < then - now ? exp(x) : 1.0;
+}
+
+// What a term that stays adds to a and b, by one thread; S: lower triangle of its sums.
+__device__ inline void add_prior(const PriorTerm &term, const double *S, double &a, double &b) {
+    for (int i = 0; i < term.k; ++i)
+        for (int j = 0; term.is_of_trait[i] && j < term.k; ++j) {
+            const double product = term.precision[i * term.k + j] * S[i > j ? i * (i + 1) / 2 + j : j * (j + 1) / 2 + i];
+            if (term.is_of_trait[j]) a += product;
+            else b += product;
+        }
+}
+
+// What a matrix that moves along under a scale prior adds to a.
+__device__ inline double moving_square(const PriorTerm &term) {
+    double square = 0.0;
+    for (int i = 0; term.auxiliaries && i < term.k; ++i)
+        if (term.is_of_trait[i]) {
+            const double value = term.auxiliaries->values[i];
+            square += term.auxiliaries->is_half_t ? 2.0 * term.auxiliaries->precisions[i] / value : 2.0 * value;
+        }
+    return square;
+}
+
+// Rows and columns of the trait in a matrix that moves along, and the auxiliary variables of its prior.
+__device__ inline void scale_matrix(const PriorTerm &term, double g) {
+    for (int i = 0; i < term.k; ++i) {
+        if (!term.is_of_trait[i]) continue;
+        for (int j = 0; j < term.k; ++j) term.matrix->now[i * term.k + j] *= g;
+        for (int j = 0; j < term.k; ++j) term.matrix->now[j * term.k + i] *= g;
+        if (!term.auxiliaries) continue;
+        term.auxiliaries->values[i] *= term.auxiliaries->is_half_t ? 1.0 / (g * g) : g * g;
+        set_scale(*term.auxiliaries, i);
+    }
+}
+
+// The scale of the liabilities, their thresholds and the matrices that move along.
+__global__ void __launch_bounds__(THREADS) decide_scale(Trait t, const word32 *counter, bits64 *lost) {
+    __shared__ double density[2];
+    fold_rows(t.sums, t.n_sums, 2, t.work);
+    PHASE { if (threadIdx.x == 0) density[0] = t.work[0], density[1] = t.work[1]; }
+    BARRIER
+    for (int m = 0; m < t.n_terms; ++m) {
+        const PriorTerm &term = t.terms[m];
+        if (!term.matrix) fold_rows(term.strands, term.n_strands, term.k * (term.k + 1) / 2, t.work);
+        PHASE {
+            if (threadIdx.x == 0) {
+                if (term.matrix) density[0] += moving_square(term);
+                else add_prior(term, t.work, density[0], density[1]);
+            }
+        }
+        BARRIER
+    }
+    PHASE {
+        if (threadIdx.x == 0) {
+            const double g = draw_scale(t.power, density[0], density[1], (word32)t.of.trait, t.scale_stream, counter);
+            for (int j = 0; j < t.n_gaps; ++j) t.of.cuts[j + 2] *= g;
+            for (int m = 0; m < t.n_terms; ++m)
+                if (t.terms[m].matrix) scale_matrix(t.terms[m], g);
+            *t.g = g;
+        }
+    }
+    BARRIER
+    for (int m = 0; m < t.n_terms; ++m)
+        if (t.terms[m].matrix) invert_matrix(*t.terms[m].matrix, counter[0], lost);
 }
 
 }  // namespace mmgibbs

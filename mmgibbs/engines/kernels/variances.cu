@@ -5,8 +5,9 @@
 //     draw_scaling      M of one term by a Metropolis step, and G = M G M'
 //     draw_residuals    R of each class given the sums of squares and products of its residuals; R^-1 of each missing
 //                       pattern, and what augments its missing residuals; what end_sweep does, where it is the last
+//     draw_auxiliaries  auxiliary variables of scale priors; what end_sweep does
 //     end_sweep         the kept draw, and the number of the next sweep
-//     invert_matrices   what all of these leave besides the matrices, before the first sweep
+//     set_scales, invert_matrices   what all of these leave besides the values, before the first sweep
 //
 // A matrix that cannot be drawn or inverted is noted in `lost`, first sweep first, and the sweep goes on.
 
@@ -18,7 +19,7 @@ const word32 SWEEPS_APART = 20;  // from one draw that is independent of the mat
 struct Matrix {
     double *now;            // (k, k)
     double *inverse;        // (k, k)
-    const double *scale;    // (k, k) S of its prior
+    double *scale;          // (k, k) S of its prior
     const double *degrees;  // (blocks) of freedom, those of the data included
     const int *members;     // (k) components, block by block
     const int *first;       // (blocks + 1) of each block among the members
@@ -33,6 +34,23 @@ struct Matrix {
     int is_sampled;
 };
 
+// How a trait is observed, one of categories, bounds or counts (the others are null), and what its liability depends on.
+struct Response {
+    const short *category;   // (n): -1 where not observed
+    const double *lower;     // (n)
+    const double *upper;     // (n)
+    const double *count;     // (n)
+    const double *exposure;  // (n)
+    double *cuts;            // (K + 1): -inf, t_1, ..., inf
+    double *proposed;        // (K + 1)
+    double *B;               // (patterns, T): the mean of the residual given the others is B e,
+    double *s;               // (patterns): its standard deviation at weight 1; 0 where the trait is missing
+    REAL *y;                 // (n, T)
+    word32 stream;
+    int trait;
+    int T;
+};
+
 // A missing pattern of each row: what its records know of R.
 struct Patterns {
     const unsigned char *observed;  // (n, T)
@@ -43,8 +61,10 @@ struct Patterns {
     double *noise;                  // (n, T, T)
     double *work;                   // (n, T, T)
     int *traits;                    // (n, T)
+    const Response *responses;
     int n;
     int T;
+    int n_responses;
 };
 
 // L of a term whose effects are scaled: its elements (row, column), and log prior and Jacobian as exponents of l_ii.
@@ -293,12 +313,21 @@ __device__ inline void augment_pattern(const double *R, const Patterns &q, int p
     }
 }
 
+// What the residual of a trait depends on given its others: engines/liabilities.py, conditional_residuals.
+__device__ inline void condition_pattern(const Response &of, const Patterns &q, int pattern) {
+    const double *row = q.Rinv + ((size_t)pattern * q.T + of.trait) * q.T;
+    const bool is_missing = row[of.trait] == 0.0;
+    for (int o = 0; o < q.T; ++o) of.B[(size_t)pattern * q.T + o] = is_missing || o == of.trait ? 0.0 : -row[o] / row[of.trait];
+    of.s[pattern] = is_missing ? 0.0 : 1.0 / sqrt(row[of.trait]);
+}
+
 __device__ inline void renew_patterns(const Matrix *residuals, const Patterns &q) {
     PHASE {
         for (int p = (int)threadIdx.x; p < q.n; p += (int)blockDim.x) {
             const double *R = residuals[q.matrix[p]].now;
             invert_observed(R, q.observed + (size_t)p * q.T, q.Rinv + (size_t)p * q.T * q.T, q.T);
             augment_pattern(R, q, p, q.block + q.matrix[p] * q.T);
+            for (int m = 0; m < q.n_responses; ++m) condition_pattern(q.responses[m], q, p);
         }
     }
     BARRIER
@@ -327,6 +356,53 @@ __global__ void __launch_bounds__(THREADS) draw_residuals(const Matrix *residual
         if (residuals[c].is_sampled) draw_matrix(residuals[c], counter, lost);
     renew_patterns(residuals, q);
     if (is_last) finish_sweep(kept, counter);
+}
+
+// Auxiliary variables of the scale prior of a matrix: models/priors.py.
+struct Auxiliaries {
+    double *values;            // (k)
+    double *scale;             // (k, k) S of the matrix, which they make
+    const double *now;         // (k, k) the matrix
+    const double *inverse;     // (k, k)
+    const double *sizes;       // (k) of the block of each component
+    const double *precisions;  // (k) 1 / A^2
+    double nu;
+    word32 stream;
+    word32 first_row;
+    int k;
+    int is_half_t;             // else of a uniform heritability
+};
+
+// S given the auxiliary variable of a component.
+__device__ __forceinline__ void set_scale(const Auxiliaries &of, int i) {
+    of.scale[i * of.k + i] = of.is_half_t ? 2.0 * of.nu * (1.0 / of.values[i]) : 2.0 * of.values[i];
+}
+
+__device__ inline void draw_auxiliary(const Auxiliaries &of, int i, const word32 *counter) {
+    const double size = of.sizes[i], G = of.now[i * of.k + i];
+    const double shape = of.is_half_t ? 0.5 * (of.nu + size) : 2.0 * size;
+    const double rate = of.is_half_t ? of.nu * of.inverse[i * of.k + i] + of.precisions[i] : 1.0 + 1.0 / G;
+    const double drawn = gamma(shape, counter[0], of.first_row + (word32)i, of.stream, 0, counter[1], counter[2]) / rate;
+    of.values[i] = of.is_half_t ? 1.0 / drawn : drawn;
+    set_scale(of, i);
+}
+
+__global__ void __launch_bounds__(THREADS) set_scales(const Auxiliaries *auxiliaries, int n) {
+    PHASE {
+        for (int m = 0; m < n; ++m)
+            for (int i = (int)threadIdx.x; i < auxiliaries[m].k; i += (int)blockDim.x) set_scale(auxiliaries[m], i);
+    }
+}
+
+// The last of a sweep.
+__global__ void __launch_bounds__(THREADS) draw_auxiliaries(const Auxiliaries *auxiliaries, int n, Kept kept, word32 *counter) {
+    PHASE {
+        for (int m = 0; m < n; ++m)
+            for (int i = (int)threadIdx.x; i < auxiliaries[m].k; i += (int)blockDim.x)
+                draw_auxiliary(auxiliaries[m], i, counter);
+    }
+    BARRIER
+    finish_sweep(kept, counter);
 }
 
 __global__ void __launch_bounds__(THREADS) end_sweep(Kept kept, word32 *counter) { finish_sweep(kept, counter); }

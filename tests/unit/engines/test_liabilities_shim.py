@@ -17,10 +17,12 @@ from mmgibbs.engines.coloured_gpu.source import source
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.models.priors import UniformHeritability
+from mmgibbs.models.priors import HalfT, UniformHeritability
 from mmgibbs.models.response import Categories, Count, Interval
+from mmgibbs.models.terms import Normal
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.interweave import terms_to_interweave
+from mmgibbs.sampler.resident import ResidentSweep
 from mmgibbs.sampler.schedule import Schedule
 
 KEY = (11, 2)
@@ -61,15 +63,49 @@ def beside_normal_traits(name, trait, kind):
     return replace(model, residual=replace(model.residual, matrices=matrices))
 
 
-def under_scale_prior(model):
-    """The variance under its default prior of a trait in categories, which has an auxiliary variable."""
-    covariances = [c and replace(c, df=None, scale=None, scale_prior=UniformHeritability()) for c in model.covariances]
+def under_scale_prior(model, half_t=False):
+    """Matrices of terms under priors with auxiliary variables; the default is that of one trait in categories."""
+    prior = lambda c: HalfT(3.0, np.sqrt(np.diag(c.start))) if half_t else UniformHeritability()
+    covariances = [c and replace(c, df=None, scale=None, scale_prior=prior(c)) for c in model.covariances]
     return replace(model, covariances=tuple(covariances))
+
+
+def under_flat_prior(model):
+    """Matrices of terms move along with the scale of the trait."""
+    return replace(model, covariances=tuple(c and replace(c, df=None, scale=None) for c in model.covariances))
+
+
+def with_known_residuals(model):
+    matrices = tuple(replace(m, fixed=True) for m in model.residual.matrices)
+    return replace(model, residual=replace(model.residual, matrices=matrices))
+
+
+def known(model):
+    """All variances are known."""
+    covariances = tuple(c and replace(c, fixed=True) for c in model.covariances)
+    return with_known_residuals(replace(model, covariances=covariances))
+
+
+def with_prior_of_fixed_effects(model):
+    """Proper priors of fixed effects, whose levels stay when the scale moves."""
+    terms = tuple(
+        t if c is not None else replace(t, prior=Normal(np.eye(t.n_components) + 0.3))
+        for t, c in zip(model.design.terms, model.covariances, strict=True)
+    )
+    return replace(model, design=replace(model.design, terms=terms))
 
 
 MODELS = {
     **{kind: (lambda kind=kind: one_trait(kind)) for kind in KINDS},
     "uniform heritability": lambda: under_scale_prior(one_trait("ordinal")),
+    "flat prior": lambda: under_flat_prior(one_trait("ordinal")),
+    "known variances": lambda: known(one_trait("binary")),
+    "half-t, ordinal beside another, known residuals": lambda: under_scale_prior(
+        with_known_residuals(MODELS["ordinal beside another, weights"]()), half_t=True
+    ),
+    "priors of fixed effects, known residuals": lambda: with_prior_of_fixed_effects(
+        with_known_residuals(MODELS["binary beside two others, missing"]())
+    ),
     "binary beside two others, missing": lambda: beside_normal_traits("three_traits_maternal", 1, "binary"),
     "ordinal beside another, weights": lambda: beside_normal_traits("bivariate_missing", 0, "ordinal"),
     "censored beside another": lambda: beside_normal_traits("bivariate_missing", 1, "censored"),
@@ -137,8 +173,9 @@ def test_ratios_of_cuts_and_scales(strands, shim, monkeypatch):
     for s in (0.7, 1.3):
         found, expected = (engine.ratio_of_residual_scale(0, cuts, 0, s) for engine in (device, host))
         np.testing.assert_allclose(found, expected, rtol=1e-10)
-    for term in range(len(model.design.terms)):
-        np.testing.assert_allclose(device.sums_of_products(term), host.sums_of_products(term), rtol=1e-12)
+    for term, covariance in enumerate(model.covariances):
+        if covariance is None:
+            np.testing.assert_allclose(device.sums_of_products(term), host.sums_of_products(term), rtol=1e-12)
 
 
 def chains(model, library, states=(None, None)):
@@ -155,10 +192,15 @@ def assert_same_results(found, expected):
             np.testing.assert_allclose(other, values, rtol=0, atol=1e-9 * np.abs(values).max(initial=0), err_msg=name)
 
 
+# R is sampled with a residual variance of 1: drawn by the host.
+BY_STEPS_OF_THE_HOST = {"binary beside two others, missing", "ordinal beside another, weights"}
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_the_chain_of_the_host_up_to_rounding(name, shim):
     model = MODELS[name]()
     expected, found = chains(model, shim("double"))
+    assert isinstance(found.steps[0], ResidentSweep) == (name not in BY_STEPS_OF_THE_HOST)
     for run in (expected, found):
         run.advance(30)
     assert_same_results(found, expected)
@@ -183,6 +225,19 @@ def test_a_chain_continues_bit_for_bit_and_on_the_other_device(name, shim):
         assert_same_results(run, whole)
 
 
+def test_nodes_and_waits_of_a_sweep(shim):
+    """Seven nodes of an ordinal trait: three of thresholds, one of liabilities, three of their scale."""
+    _, chain = chains(MODELS["ordinal"](), shim("double"))
+    chain.advance(3)
+    device = chain.engine.queue.device
+    device.asked.clear(), device.launched.clear(), device.nodes.clear()
+    chain._sweep(4)
+    assert device.asked == [] and device.nodes == [len(device.launched)]
+    names = [name.removeprefix("mmgibbs::").partition("<")[0] for name in device.launched]
+    of_trait = ["propose_cuts", "compare_cuts", "decide_cuts", "draw_liabilities", "quadratic_strands", "decide_scale"]
+    assert names[:7] == [*of_trait, "scale_columns"]
+
+
 MAIN = """
 using namespace mmgibbs;
 
@@ -199,6 +254,17 @@ int main() {
     Records records = {y, e, pattern, 0, record, 0, n};
     run([=] { draw_liabilities(of, records, counter, n, scratch, sums); }, 3, 16);
     run([=] { compare_cuts(of, records, n, scratch, ratio); }, 3, 16);
+    static double log_step[1], has_moved[1], walk[1], g[1], work[3], steps[1] = {0.1}, precision[1] = {2}, strands[20];
+    static bits64 lost[1];
+    static unsigned char mask[1] = {1};
+    for (double &value : strands) value = 0.1;
+    PriorTerm term = {0, 0, precision, strands, mask, 20, 1};
+    static PriorTerm terms[2] = {term, term};
+    Trait t = {of, log_step, has_moved, walk, g, work, steps, sums, terms, 50, 0.44, 3, 8, 9, 10, 1, 2};
+    run([=] { propose_cuts(t, counter); }, 1, 16);
+    run([=] { decide_cuts(t, counter); }, 1, 16);
+    run([=] { decide_scale(t, counter, lost); }, 1, 16);
+    printf("%.17g %.17g ", *g, *log_step);
     for (double value : sums) printf("%.17g ", value);
     for (double value : ratio) printf("%.17g ", value);
 }
@@ -209,6 +275,6 @@ def test_threads_of_a_block_do_not_race_and_a_barrier_that_is_taken_out_is_notic
     text = source(np.dtype(np.float64), np.dtype(np.uint8))
     complete = run_without_race(tmp_path, text, MAIN)
     values = np.array(complete.printed.split(), float)
-    assert len(values) == 9 and np.isfinite(values).all() and values[:3].all()
+    assert len(values) == 11 and np.isfinite(values).all() and values[:5].all()
     for place in ("scratch[(size_t)strands + s] = b;", "scratch[strand] = total + log(product);"):
         assert_barrier_is_needed(tmp_path, text, MAIN, place, complete)

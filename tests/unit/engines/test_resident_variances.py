@@ -19,6 +19,7 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.models.covariance import CovarianceModel, diagonal_blocks
+from mmgibbs.models.priors import HalfT
 from mmgibbs.models.relationships.identity import IdentityLists
 from mmgibbs.models.residual import ResidualModel
 from mmgibbs.sampler.chain import Chain
@@ -49,6 +50,13 @@ def with_fixed(model, terms=(), residual=False):
     return replace(model, covariances=covariances, residual=ResidualModel(matrices, model.residual.classes))
 
 
+def under_half_t(model):
+    """Priors of standard deviations, which have auxiliary variables, of all matrices."""
+    half_t = lambda c: c and replace(c, df=None, scale=None, scale_prior=HalfT(2.0, np.sqrt(np.diag(c.start))))
+    residual = ResidualModel(tuple(map(half_t, model.residual.matrices)), model.residual.classes)
+    return replace(model, covariances=tuple(map(half_t, model.covariances)), residual=residual)
+
+
 MODELS = {
     "one trait": lambda: sampled_example("univariate_animal"),
     "missing traits": lambda: sampled_example("bivariate_missing"),
@@ -58,6 +66,9 @@ MODELS = {
     "diagonal": lambda: with_diagonal_blocks(sampled_example("direct_maternal")),
     "a fixed term": lambda: with_fixed(sampled_example("direct_maternal"), terms=(1,)),
     "fixed residuals": lambda: with_fixed(sampled_example("direct_maternal"), residual=True),
+    "half-t priors": lambda: under_half_t(sampled_example("direct_maternal")),
+    "half-t priors, fixed residuals": lambda: with_fixed(MODELS["half-t priors"](), residual=True),
+    "half-t priors of residual classes": lambda: under_half_t(sampled(*example_of("bivariate_missing"))),
     "residual classes": lambda: sampled(*example_of("three_traits_maternal")),
 }
 
@@ -114,7 +125,7 @@ def test_a_ring_of_few_slots_loses_no_draw(shim, monkeypatch):
     assert_same_results(found, expected)
 
 
-@pytest.mark.parametrize("name", ["missing traits", "residual classes"])
+@pytest.mark.parametrize("name", ["missing traits", "residual classes", "half-t priors"])
 def test_a_chain_continues_bit_for_bit_and_on_the_other_device(name, shim):
     model = MODELS[name]()
     schedule = schedule_of(model)
@@ -169,7 +180,7 @@ def test_nothing_is_launched_for_what_is_fixed(shim):
 
 
 def test_steps_that_no_device_can_make_stay_on_the_host(shim):
-    """Deviations from fixed groups are made on the host, and auxiliary variables of scale priors drawn there."""
+    """Deviations from fixed groups are made on the host."""
     model = sampled_example("fixed_groups")
     _, chain = chains(model, shim("double"), schedule_of(model))
     assert not any(isinstance(step, ResidentSweep) for step in chain.steps)
@@ -198,11 +209,12 @@ MAIN = """
 using namespace mmgibbs;
 
 int main() {
-    const int k = 3, p = 6, n = 40;
-    static double values[2 * k * k + 1], inverse[2][k * k], scale[k * k], degrees[1] = {30}, work[2][8 * k * k];
+    const int k = 3, p = 6, n = 40, n_values = 2 * k * k + 1 + k;
+    static double values[n_values], ones[k] = {1, 1, 1}, inverse[2][k * k], scale[k * k], degrees[1] = {30};
+    static double work[2][8 * k * k];
     static double strands[p * n], sums[(p * (p + 1) / 2 + p) * n], of_scaling[(2 * p + 2) * p], change[k * k + 1];
     static double exponents[k] = {-30, -31, -32}, Rinv[2 * k * k], fill[2 * k * k], noise[2 * k * k];
-    static double of_patterns[2 * k * k], slots[2 * (2 * k * k + 1)];
+    static double of_patterns[2 * k * k], slots[2 * n_values];
     static int members[k] = {0, 1, 2}, first[2] = {0, k}, row[p] = {0, 1, 1, 2, 2, 2}, column[p] = {0, 0, 1, 0, 1, 2};
     static int of_pattern[2], block[k], traits[2 * k];
     static unsigned char observed[2 * k] = {1, 1, 1, 1, 0, 1};
@@ -223,13 +235,15 @@ int main() {
     of_residuals.now = values + k * k, of_residuals.inverse = inverse[1], of_residuals.work = work[1];
     of_residuals.stream = 2, of_residuals.number = 1;
     static Matrix matrices[2] = {of_term, of_residuals};
-    Patterns q = {observed, of_pattern, block, Rinv, fill, noise, of_patterns, traits, 2, k};
+    Patterns q = {observed, of_pattern, block, Rinv, fill, noise, of_patterns, traits, 0, 2, k, 0};
     Scaling scaling = {row, column, exponents, sums, of_scaling, change, values + 2 * k * k, n, 3, p};
-    Kept kept = {values, 2 * k * k + 1, {slots, 2 * k * k + 1, 2, 0, 1}};
+    Kept kept = {values, n_values, {slots, n_values, 2, 0, 1}};
+    static Auxiliaries of_prior = {values + 2 * k * k + 1, scale, values, inverse[0], ones, ones, 2, 4, 0, k, 1};
     run([=] { invert_matrices(matrices, 1, matrices + 1, q, counter, lost); }, 1, 16);
     run([=] { draw_covariances(matrices, counter, lost); }, 1, 16);
     run([=] { draw_scaling(matrices, scaling, counter, lost); }, 1, 16);
-    run([=] { draw_residuals(matrices + 1, 1, q, kept, 1, counter, lost); }, 1, 16);
+    run([=] { draw_residuals(matrices + 1, 1, q, kept, 0, counter, lost); }, 1, 16);
+    run([=] { draw_auxiliaries(&of_prior, 1, kept, counter); }, 1, 16);
     for (double value : slots) printf("%.17g ", value);
     for (double value : noise) printf("%.17g ", value);
     printf("%g %u %u", change[k * k], counter[0], (unsigned)(lost[0] == ~0ULL));
@@ -237,6 +251,7 @@ int main() {
 """
 NEEDED = [
     "now[at] = before[i * k + j];",
+    "draw_auxiliary(auxiliaries[m], i, counter);",
     "if (a % p <= a / p) H[a] = factor[a / p * (a / p + 1) / 2 + a % p];",
     "for (int c = 0; c < k; ++c) X[a] += M[a / k * k + c] * m.now[c * k + a % k];",
 ]
@@ -248,7 +263,7 @@ def test_threads_of_a_block_do_not_race_and_a_barrier_that_is_taken_out_is_notic
     text = text[: text.index(first)] + text[text.index("// Draws of covariance matrices (") : text.index(last)]
     complete = run_without_race(tmp_path, text, MAIN)
     *values, flag, sweep, nothing_lost = np.array(complete.printed.split(), float)
-    assert np.isfinite(values).all() and np.count_nonzero(values) == 20 and (flag, sweep, nothing_lost) == (1, 22, 1)
+    assert np.isfinite(values).all() and np.count_nonzero(values) == 23 and (flag, sweep, nothing_lost) == (1, 22, 1)
     for place in NEEDED:
         assert_barrier_is_needed(tmp_path, text, MAIN, place, complete)
 
