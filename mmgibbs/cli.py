@@ -81,6 +81,11 @@ _COMMANDS = {
         "compute genomic breeding values of more animals, from the SNP effects of a finished run",
         "mmgibbs predict runs/genomic young.bed --output young.csv",
     ),
+    "gwas": Command(
+        "association",
+        "test every SNP in the mixed model of a finished run, and show them along the genome",
+        "mmgibbs gwas runs/genomic-reml genotypes.bed",
+    ),
     "schema": Command(
         "config",
         "print the JSON schema of the analysis file, with which editors complete keys and mark mistakes",

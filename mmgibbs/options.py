@@ -60,5 +60,17 @@ def add_escape_formulas(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_genotypes(parser: Parser) -> None:
+    """Keys of `data.genotypes` for a file of genotypes that a command names."""
+    parser.add_argument("--format", help="plink, pgen, vcf, hapmap, blupf90 or table, if the file does not show it")
+    parser.add_argument("--map", metavar="FILE", help="file with the names of the SNPs, if the genotypes have none")
+    parser.add_argument(
+        "--animals", metavar="FILE", help="the .fam of a .bed or the .psam of a .pgen, if it has another name"
+    )
+    parser.add_argument(
+        "--id", metavar="COLUMN", help="for a table: the column of the animals (default: the first, or IID)"
+    )
+
+
 def add_top(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument("--top", type=int, default=20, metavar="N", help=f"{help} (default: 20)")

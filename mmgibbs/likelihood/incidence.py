@@ -25,7 +25,7 @@ class Incidence:
         ends = np.cumsum(np.bincount(rows, minlength=design.y.size))
         shape = (design.y.size, sum(sizes))
         self.matrix = scipy.sparse.csr_array((values[order], columns[order], np.append(0, ends)), shape=shape)
-        self._transposed = scipy.sparse.csr_array(self.matrix.T)
+        self.transposed = scipy.sparse.csr_array(self.matrix.T)
 
     def fit(self, thetas: Sequence[np.ndarray]) -> np.ndarray:
         """(n, T, m) W Theta; thetas: (q, k, m) per term."""
@@ -34,7 +34,7 @@ class Incidence:
 
     def accumulate(self, u: np.ndarray) -> np.ndarray:
         """(places, m) W'u; u (n, T, m)."""
-        return self._transposed @ u.reshape(-1, u.shape[2])
+        return self.transposed @ u.reshape(-1, u.shape[2])
 
 
 def _list_entries(design: Design) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:

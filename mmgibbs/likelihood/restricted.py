@@ -115,14 +115,14 @@ class Point:
         """C^-1 b, (equations, m)."""
         return self.factor.solve(b)
 
-    def _weigh(self, e: np.ndarray) -> np.ndarray:
+    def weigh(self, e: np.ndarray) -> np.ndarray:
         """R^-1 e, (n, T, m)."""
         design = self.likelihood.design
         return np.einsum("r,rtu,rum->rtm", design.weight, self.Rinv[design.pattern], e, optimize=True)
 
     def _weighted_sums(self, e: np.ndarray) -> np.ndarray:
         """W' R^-1 e, (equations, m); e (n, T, m)."""
-        return self.likelihood.incidence.accumulate(self._weigh(e))[self.likelihood.layout.active]
+        return self.likelihood.incidence.accumulate(self.weigh(e))[self.likelihood.layout.active]
 
     @property
     def solutions(self) -> list[np.ndarray]:
@@ -143,7 +143,7 @@ class Point:
     @cached_property
     def quadratic(self) -> float:
         """y'Py, as a sum of squares: nothing cancels."""
-        of_records = float(np.sum(self.residuals * self._weigh(self.residuals[:, :, None])[:, :, 0]))
+        of_records = float(np.sum(self.residuals * self.weigh(self.residuals[:, :, None])[:, :, 0]))
         return of_records + sum(float(np.sum(g * square)) for g, square in zip(self.Ginv, self.squares, strict=True))
 
     @cached_property
@@ -180,7 +180,7 @@ class Point:
         """(p, p) 1/2 F' P F of working variates (n, T, p)."""
         p = F.shape[2]
         b = self._weighted_sums(F)
-        total = 0.25 * (F.reshape(-1, p).T @ self._weigh(F).reshape(-1, p) - b.T @ self.solve_equations(b))
+        total = 0.25 * (F.reshape(-1, p).T @ self.weigh(F).reshape(-1, p) - b.T @ self.solve_equations(b))
         return total + total.T
 
     def working_variates(self, places: Sequence[Place]) -> np.ndarray:

@@ -128,7 +128,7 @@ def concatenate_positions(frame: pl.DataFrame, place: str = "position") -> pl.Da
     return joined.with_columns(at=pl.col(place) + pl.col("before")).drop("before")
 
 
-def _ticks(frame: pl.DataFrame) -> list[tuple[float, str]]:
+def chromosome_ticks(frame: pl.DataFrame) -> list[tuple[float, str]]:
     """(middle, name) of each chromosome; names that are longer than a number are left out of a drawing."""
     middles = frame.group_by("chromosome_number", "chromosome").agg((pl.col("at").min() + pl.col("at").max()) / 2)
     plain = re.compile(r"[0-9A-Za-z]{1,3}")
@@ -159,7 +159,7 @@ def _manhattan(snps: pl.DataFrame, of: _Term, figures: plots.Figures) -> tuple[s
             f"with {figure(values[highest])}. Under this prior every SNP has an effect."
         )
     paint = plots.paint_along_genome(
-        snps["at"].to_numpy(), values, snps["chromosome_number"].to_numpy(), _ticks(snps), ceiling=by_chance
+        snps["at"].to_numpy(), values, snps["chromosome_number"].to_numpy(), chromosome_ticks(snps), ceiling=by_chance
     )
     heading = "Probability of an effect along the genome" if by_chance else "Size of effects along the genome"
     label = "SNP number" if snps["chromosome"].null_count() else "chromosome"
@@ -177,7 +177,7 @@ def _window_figure(windows: pl.DataFrame, of: _Term, figures: plots.Figures) -> 
         f"{'has' if likely == 1 else 'have'} more than {100 * above:g} % with a probability of {LIKELY} or above."
     )
     paint = plots.paint_along_genome(
-        frame["at"].to_numpy(), values, frame["chromosome_number"].to_numpy(), _ticks(frame), stems=True
+        frame["at"].to_numpy(), values, frame["chromosome_number"].to_numpy(), chromosome_ticks(frame), stems=True
     )
     heading = "Genetic variance along the genome, in per cent"
     label = "window number" if windows["chromosome"].null_count() else "chromosome"

@@ -241,6 +241,7 @@ _KEYS: dict[str, Any] = {
     "name": str,
     "finished": str,
     "run_id": str,
+    "data_files": dict[str, str],
     "versions": dict[str, str],
     "analysis": _Analysis,
     "seed": int,

@@ -13,6 +13,7 @@ from mmgibbs.options import (
     BAD_INPUT,
     add_cluster,
     add_escape_formulas,
+    add_genotypes,
     add_no_report,
     add_output,
     add_overwrite,
@@ -139,19 +140,13 @@ def add_predict_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="the folder of a finished run with SNP effects (model.markers)")
     parser.add_argument("genotypes", metavar="FILE", help="the genotypes of the animals, such as young.bed")
     add_output(parser, "the table to write, .csv or .parquet (default: %(default)s)", "FILE", "gebv.csv")
-    parser.add_argument("--format", help="plink, pgen, vcf, hapmap, blupf90 or table, if the file does not show it")
-    parser.add_argument("--map", metavar="FILE", help="file with the names of the SNPs, if the genotypes have none")
-    parser.add_argument(
-        "--animals", metavar="FILE", help="the .fam of a .bed or the .psam of a .pgen, if it has another name"
-    )
-    parser.add_argument(
-        "--id", metavar="COLUMN", help="for a table: the column of the animals (default: the first, or IID)"
-    )
+    add_genotypes(parser)
     add_escape_formulas(parser)
 
 
 def predict_command(args: argparse.Namespace) -> None:
-    from mmgibbs.runs.predict import OPTIONS, predict
+    from mmgibbs.runs.other_genotypes import OPTIONS
+    from mmgibbs.runs.predict import predict
     from pedigree.tables import counted
 
     options = {key: getattr(args, key) for key in OPTIONS}

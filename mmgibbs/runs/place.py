@@ -112,6 +112,11 @@ class RunFolder:
         """What is run; the words of the run that is continued, which may be of a version with fewer keys."""
         return fingerprint(self.analysis)
 
+    @property
+    def data_files(self) -> dict[str, str]:
+        """Dotted key of the analysis -> SHA-256 of the data file, or of the data frame."""
+        return dict(self._fingerprint["files"])
+
     # What is there
 
     def _look(self, resume: bool, extend: int) -> None:

@@ -17,9 +17,8 @@ genotypes is t_a = g_a over all terms, and J_a b with J_a = -1 where the run has
 from __future__ import annotations
 
 import os
-import re
 import reprlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -27,15 +26,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from pydantic import ValidationError
 
 from mmgibbs.config.complete import J
-from mmgibbs.config.genotypes import Genotypes
-from mmgibbs.config.messages import listed_problems
 from mmgibbs.data.genotypes.alleles import Counterparts, counterparts
-from mmgibbs.data.genotypes.file import GenotypeFile, open_genotypes
+from mmgibbs.data.genotypes.file import GenotypeFile
 from mmgibbs.data.genotypes.imputed import J_OF_GENOTYPED
-from mmgibbs.errors import ConfigError, DataError, option_name
+from mmgibbs.errors import ConfigError
 from mmgibbs.genotypes.store import BLOCK, dosages
 from mmgibbs.machine.files import replaced_file
 from mmgibbs.report.finished import Finished, read_finished
@@ -45,6 +41,7 @@ from mmgibbs.results.markers import FILE as MARKERS
 from mmgibbs.results.markers import GEBV, TOTAL, breeding_value_columns, column_suffix, genotype_variances
 from mmgibbs.results.reading import RunFiles
 from mmgibbs.results.reliability import count_negative
+from mmgibbs.runs.other_genotypes import genotypes_section, open_other_genotypes
 
 ANIMALS = 16_384  # at a time: their draws take 8 bytes x draws x terms each
 
@@ -164,8 +161,8 @@ def predict(
     finished = _finished(run)
     effects, traits = _read_effects(finished), finished.record["analysis"]["traits"]
     given = {"file": genotypes} | {key: value for key, value in options.items() if value is not None}
-    section = _section({k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in given.items()})
-    file = _opened(section, {trait.get("column") or name for name, trait in traits.items()})
+    section = genotypes_section("predict", given)
+    file = open_other_genotypes(section, {trait.get("column") or name for name, trait in traits.items()})
     matched = counterparts(effects.snps, effects.every, file, section.map is not None)
     frames = [
         _values(effects, file, matched, first, min(first + ANIMALS, file.n_animals))
@@ -201,30 +198,6 @@ def _finished(run: str | os.PathLike) -> Finished:
         return read_finished(run)
     except ConfigError as error:
         raise ConfigError(str(error).replace("report:", "predict:", 1)) from None
-
-
-def _section(options: dict[str, Any]) -> Genotypes:
-    """Keys as in `data.genotypes`, paths as from where the command runs."""
-    try:
-        return Genotypes.model_validate(options).completed().with_paths(Path.absolute)
-    except ValidationError as error:
-        lines = [f"predict: {'.'.join(place)}: {message}" for place, message in listed_problems(error)]
-        raise ConfigError("\n".join(lines)) from None
-
-
-def _opened(section: Genotypes, traits: Collection[str]) -> GenotypeFile:
-    """Messages name the arguments of this command, not keys of an analysis that it does not have."""
-    try:
-        return open_genotypes(section, traits)
-    except DataError as error:
-        said = _OF_THE_FILE.sub("", str(error))
-        raise DataError(
-            _KEY.sub(lambda found: option_name(found[1]) if found[1] in OPTIONS else found[1], said)
-        ) from None
-
-
-_OF_THE_FILE, _KEY = re.compile(r" \(data\.genotypes(\.file)?\)"), re.compile(r"\bdata\.genotypes\.(\w+)")
-OPTIONS = ("format", "map", "animals", "id")  # keys of data.genotypes that the command has as options
 
 
 def _write(values: pl.DataFrame, path: Path, escaped: bool) -> None:

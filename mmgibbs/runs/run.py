@@ -126,6 +126,7 @@ def _solved(folder: RunFolder, console: Console, executor: Executor) -> Result:
     clock.lap("summary")
     memory = {"main": peak_bytes(), "workers": dict(sorted(executor.worker_peaks.items()))}
     record = problem.record(estimates, clock.seconds) | {"peak_memory": memory, "run_id": folder.run_id}
+    record |= {"data_files": folder.data_files}
     negative = negative_reliabilities(tables.solutions, record)
     record |= {} if negative is None else {"negative_reliabilities": negative}
     return written(folder, tables, record, console)

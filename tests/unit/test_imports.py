@@ -39,11 +39,12 @@ PACKAGES = {
 }
 PACKAGES["build"] = set(PACKAGES) - {"errors", "report", "regressions", "reml"} | {"pedigree"}
 PACKAGES["runs"] = set(PACKAGES) - {"errors"} | {"pedigree"}
-for edge in ("validation", "exchange", "bench", "simulation", "formula", "draft", "comparison", "cli"):
+for edge in ("validation", "exchange", "bench", "simulation", "formula", "draft", "comparison", "association", "cli"):
     PACKAGES[edge] = set(PACKAGES["runs"]) | {"runs"}
 OPEN = {"pedigree.kernels", "mmgibbs.options"}  # the decorator of compiled functions, options of commands
 PACKAGES["draft"] |= {"formula"}
-PACKAGES["cli"] |= {"validation", "exchange", "bench", "simulation", "formula", "draft", "comparison"}
+PACKAGES["association"] |= {"validation"}  # starts from a run
+PACKAGES["cli"] |= {"validation", "exchange", "bench", "simulation", "formula", "draft", "comparison", "association"}
 CHOLESKY_LIBRARIES = {"numpy", "scipy"}  # and its own kernels: it could be used alone
 SAMPLER_SEES = {"mmgibbs.engines.base", "mmgibbs.engines.device_sweep"}
 REGRESSIONS_SEE = {"mmgibbs.sampler.loop", "mmgibbs.sampler.schedule"}

@@ -1,0 +1,1 @@
+"""Tests of single SNPs in the mixed model of a finished run."""

@@ -1,0 +1,89 @@
+"""`mmgibbs gwas`: its options, and what it prints."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from mmgibbs.options import add_genotypes, add_no_report, add_output, add_overwrite, add_quiet, describe
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Test every SNP in the whole mixed model of a finished run, at its variances: repeated records, weights, "
+        "permanent environments, maternal effects, residual classes. Traits are normal, and the run (REML, BLUP or "
+        "Gibbs) has no SNP effects of its own. You get the effect of one copy of the counted allele with its standard "
+        "error and p value, false discovery rates, and a genome-wide threshold from the effective number of tests; of "
+        "several traits also a joint test.",
+        "The data of the run are read again, and must not have changed. Tests are exact if the estimated time, which "
+        "is printed first, is below --exact-limit. Otherwise standard errors are calibrated by 100 SNPs, and tests "
+        "with p < 1e-5 are computed exactly.",
+    )
+    parser.add_argument("run", metavar="RUN", help="folder of a finished run")
+    parser.add_argument(
+        "genotypes", metavar="FILE", nargs="?", help="the genotypes (default: those of the run, data.genotypes)"
+    )
+    add_output(parser, "the folder to write (default: the name of the run folder with -gwas added)")
+    parser.add_argument(
+        "--level",
+        metavar="COLUMN",
+        help="column of the records with the ids of the genotyped animals or lines (default: that of the first random "
+        "effect with relationships)",
+    )
+    parser.add_argument(
+        "--maf", type=float, default=0.01, metavar="X",
+        help="least minor allele frequency of SNPs that are tested, among the animals with records (default: 0.01)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--call-rate", type=float, default=0.9, metavar="X", help="least call rate of these SNPs (default: 0.9)"
+    )
+    parser.add_argument(
+        "--exact-limit",
+        type=float,
+        default=10.0,
+        metavar="MINUTES",
+        help="estimated time up to which all tests are exact (default: 10)",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed of the SNPs by which tests are calibrated (default: 1)"
+    )
+    add_genotypes(parser)
+    add_overwrite(parser, "replace an existing association")
+    add_quiet(parser)
+    add_no_report(parser, "do not write gwas.html")
+
+
+def main(args: argparse.Namespace) -> None:
+    from mmgibbs.association.files import default_folder
+    from mmgibbs.association.run import gwas
+    from mmgibbs.association.words import describe_association
+    from mmgibbs.report.render import missing_libraries
+    from mmgibbs.runs.other_genotypes import OPTIONS
+
+    missing = [] if args.no_report else missing_libraries()
+    if missing:
+        words = f"no gwas.html: found no {' and no '.join(missing)}; needed: pip install {' '.join(missing)}"
+        print(words, file=sys.stderr)
+    made = gwas(
+        args.run,
+        args.genotypes,
+        args.output or default_folder(args.run),
+        level=args.level,
+        maf=args.maf,
+        call_rate=args.call_rate,
+        exact_limit=60 * args.exact_limit,
+        seed=args.seed,
+        overwrite=args.overwrite,
+        progress=not args.quiet,
+        report=not (args.no_report or missing),
+        **{key: getattr(args, key) for key in OPTIONS},
+    )
+    for note in made.notes:
+        if not args.quiet or note.startswith("warning: "):
+            print(note if note.startswith("warning: ") else f"note: {note}", file=sys.stderr)
+    print("\n".join(describe_association(made)))
+    print(f"written to {made.directory}")
+
+
+COMMANDS = {"gwas": (add_arguments, main)}

@@ -1,0 +1,60 @@
+"""Files of an association: the tests of all SNPs, what was done, and the page."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mmgibbs.errors import ConfigError, option, option_name
+from mmgibbs.machine.files import WORK, replaced_files
+from mmgibbs.results.csv_files import csv_writer
+from mmgibbs.results.folder import is_csv_wanted, plain
+
+if TYPE_CHECKING:
+    from mmgibbs.association.run import Association
+
+FILES = ("markers.parquet", "markers.csv", "gwas.json", "gwas.html")
+
+
+def default_folder(run: str | os.PathLike) -> str:
+    """Beside the run folder."""
+    return f"{os.fspath(run).rstrip('/' + os.sep)}-gwas"
+
+
+def output_folder(directory: str | os.PathLike, overwrite: bool) -> Path:
+    """The absolute path, once it is sure that it may be written."""
+    path = Path(directory).resolve()
+    if path.exists() and not path.is_dir():
+        raise ConfigError(f"{option_name('output')}: '{directory}' is a file, needed a directory")
+    names = {p.name for p in path.iterdir()} - {WORK} if path.is_dir() else set()
+    if names - set(FILES):
+        raise ConfigError(f"{option_name('output')}: '{directory}' holds other files; choose another one")
+    if names and not overwrite:
+        raise ConfigError(
+            f"{option_name('output')}: '{directory}' holds an association; choose another one, or give "
+            f"{option('overwrite')}"
+        )
+    return path
+
+
+def write_association(association: Association, folder: Path, page: bool) -> None:
+    """Write all files, whole or not at all."""
+    values = association.values
+    writers: dict[str, Callable[[Path], object]] = {"markers.parquet": values.write_parquet}
+    if is_csv_wanted("auto", values.height):
+        writers["markers.csv"] = csv_writer(values)
+    facts = json.dumps(plain(association.facts | {"notes": list(association.notes)}), indent=2, ensure_ascii=False)
+    writers["gwas.json"] = lambda path: path.write_text(facts + "\n", encoding="utf-8")
+    if page:
+        from mmgibbs.association.page import write_page  # and matplotlib with it
+
+        writers["gwas.html"] = lambda path: write_page(association, path)
+    try:
+        with replaced_files(folder, FILES) as work:
+            for name, write in writers.items():
+                write(work / name)
+    except OSError as error:
+        raise ConfigError(f"{option_name('output')}: cannot write '{folder}': {error.strerror}") from None

@@ -1,0 +1,138 @@
+"""The model of a finished run, from its data as they are now, at the variances that the run found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.build.assemble import assemble
+from mmgibbs.config import Analysis
+from mmgibbs.data.environments import load_analysis
+from mmgibbs.data.prepare import prepare
+from mmgibbs.data.prepared import Prepared
+from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.models.design import Design
+from mmgibbs.report.finished import OF_ANIMALS, Finished, read_finished
+from mmgibbs.results.relationships import describe_relationships
+from mmgibbs.runs.fingerprint import fingerprint
+from mmgibbs.validation.options import read_starts
+
+FROM_GENOTYPES = ("G", "D", "H")  # symbols of relationships
+
+
+@dataclass(frozen=True)
+class RunModel:
+    """A run whose data were read again."""
+
+    directory: Path
+    record: dict[str, Any]  # run.json
+    analysis: Analysis
+    prepared: Prepared
+    variances: Variances
+
+    @property
+    def design(self) -> Design:
+        return self.prepared.design
+
+    @property
+    def method(self) -> str:
+        return str(self.record.get("method"))
+
+    @property
+    def uses_genotypes(self) -> bool:
+        """Some relationships are from genotypes."""
+        return any(kind["symbol"] in FROM_GENOTYPES for kind in describe_relationships(self.record).values())
+
+    def levels(self) -> dict[str, tuple[pl.Series, np.ndarray]]:
+        """Column of the records -> ids of the levels, and the level of each record (-1: none), of random effects."""
+        out: dict[str, tuple[pl.Series, np.ndarray]] = {}
+        for term, labels in zip(self.design.terms, self.prepared.levels, strict=True):
+            if term.kind != "random":
+                continue
+            effects = self.analysis.model.random[term.name].effects
+            for effect in term.effects:
+                column = effects[effect.name].level
+                if isinstance(column, str):
+                    out.setdefault(column, (labels.ids, effect.level))
+        return out
+
+    def animal_level(self, genotyped: pl.Series) -> str:
+        """The column of the first random effect with relationships, else the one with most genotyped levels."""
+        kinds = describe_relationships(self.record)
+        levels = self.levels()
+        for term in self.design.terms:
+            if term.kind == "random" and kinds.get(term.name, {}).get("symbol") in OF_ANIMALS:
+                column = self.analysis.model.random[term.name].effects[term.effects[0].name].level
+                if column in levels:
+                    return str(column)
+        if not levels:
+            raise ConfigError(
+                f"gwas: '{self.directory}' has no random effect; needed one whose levels are the genotyped animals"
+            )
+        common = {column: int(ids.is_in(genotyped.implode()).sum()) for column, (ids, _) in levels.items()}
+        return max(common, key=lambda column: common[column])
+
+
+def read_model_of_run(run: str | os.PathLike, tell: Callable[[str], None]) -> RunModel:
+    """ConfigError where the tests are not for such a run, DataError where its data have changed."""
+    try:
+        finished = read_finished(run)
+    except ConfigError as error:
+        raise ConfigError(str(error).replace("report:", "gwas:", 1)) from None
+    _refuse_other_runs(finished)
+    source = finished.record["analysis"]
+    starts: list[str] = []
+    if finished.record.get("method") != "blup":  # whose starts are the variances
+        without = load_analysis(source | {"sampler": {"method": "reml"}}, ["variances.mode=sample"])
+        starts = [*read_starts(run, without), "variances.mode=fixed"]
+    analysis = load_analysis(source | {"sampler": {"method": "blup"}}, starts)
+    _refuse_changed_data(finished, analysis)
+    tell(f"reading the data of '{finished.directory}'")
+    prepared = prepare(analysis)
+    model = assemble(analysis, prepared).model
+    variances = Variances([None if c is None else c.start for c in model.covariances], model.residual.start)
+    return RunModel(finished.directory, finished.record, analysis, prepared, variances)
+
+
+def _refuse_other_runs(finished: Finished) -> None:
+    analysis = finished.record.get("analysis", {})
+    name = f"gwas: '{finished.directory}'"
+    if "plugin" in finished.record or not analysis.get("model", {}).get("random"):
+        raise ConfigError(f"{name} is not a mixed model with random effects; needed such a run")
+    if analysis["model"].get("markers"):
+        raise ConfigError(
+            f"{name} has SNP effects of its own (model.markers): look at their probabilities (pip) in markers.parquet; "
+            "needed a run without model.markers, such as one with relationship: pedigree or genomic"
+        )
+    other = {t: keys["type"] for t, keys in analysis["traits"].items() if keys.get("type", "normal") != "normal"}
+    if other:
+        trait, kind = next(iter(other.items()))
+        raise ConfigError(
+            f"{name}: trait {trait} is {kind}, and the tests are those of normal traits; needed a run of normal "
+            "traits. For others, fit SNP effects (model.markers with prior: bayes_c) and look at their probabilities "
+            "(pip)"
+        )
+    records = analysis["data"].get("phenotypes")
+    if not isinstance(records, str) or not Path(records).is_absolute():
+        raise ConfigError(f"{name} was given its records from Python; needed a run whose data are files")
+
+
+def _refuse_changed_data(finished: Finished, analysis: Analysis) -> None:
+    """The fingerprints of the files are those of the run; runs of earlier versions have none."""
+    then = finished.record.get("data_files")
+    if then is None:
+        return
+    now = fingerprint(analysis)["files"]
+    changed = [key for key in now if key in then and then[key] != now[key]]
+    if changed:
+        raise DataError(
+            f"gwas: the file of {changed[0]} is not the one that '{finished.directory}' has read; needed its data as "
+            "they were, or a new run"
+        )

@@ -1,0 +1,140 @@
+"""gwas.html: tests along the genome, against what chance gives, and the strongest SNPs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from scipy import stats
+
+from mmgibbs.association.trait_columns import trait_columns
+from mmgibbs.association.words import describe_association, format_p, strongest, tests_of
+from mmgibbs.report import plots
+from mmgibbs.report.genomic import chromosome_ticks, concatenate_positions
+from mmgibbs.report.html_tables import Column, Number, Table, counts, decimals, numbers
+from mmgibbs.report.render import render
+
+if TYPE_CHECKING:
+    from mmgibbs.association.run import Association
+
+TOP = 20  # SNPs of a table
+QUANTILES = 2000  # points of a quantile-quantile plot
+
+
+def write_page(association: Association, path: Path) -> Path:
+    """Write the page and return its path."""
+    return render("gwas.html.j2", page(association), path)
+
+
+def page(association: Association) -> dict[str, Any]:
+    """What the template shows."""
+    facts, figures = association.facts, plots.Figures()
+    frame = concatenate_positions(association.values.filter(pl.col("left_out").is_null()))
+    sections = []
+    for number, (name, column) in enumerate(tests_of(facts).items()):
+        tested = frame.filter(pl.col(column).is_not_null())
+        sections.append(
+            {
+                "id": f"test-{number}",
+                "heading": name,
+                "wide": [_manhattan(tested, name, column, facts, figures)],
+                "figures": [_quantiles(tested, name, column, facts, figures)],
+                "table": _table(tested, name, column),
+            }
+        )
+    return {
+        "title": f"Tests of SNPs: {Path(facts['run']).name}",
+        "subtitle": describe_association(association)[0],
+        "facts": _facts(facts),
+        "sections": sections,
+        "notes": association.notes,
+    }
+
+
+def _facts(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    left_out = [f"{n:,} ({why})" for why, n in facts["left_out"].items() if n]
+    animals = f"{facts['animals']:,} with genotypes and records ({facts['level']}), {facts['records']:,} records"
+    variances = {"reml": "estimated by REML", "blup": "as the analysis gives them"}
+    return [
+        ("Run", facts["run"]),
+        ("Variances", variances.get(facts["method"], "posterior means")),
+        ("Genotypes", facts["genotypes"]),
+        ("Animals", animals),
+        ("SNPs tested", f"{facts['tested']:,}, of which {facts['exact']:,} exactly"),
+        ("SNPs left out", ", ".join(left_out) or "none"),
+        ("Threshold", f"p = {10 ** -facts['threshold_log10_p']:.2g}: {facts['threshold']}"),
+    ]
+
+
+def _manhattan(
+    tested: pl.DataFrame, name: str, column: str, facts: dict[str, Any], figures: plots.Figures
+) -> tuple[str, str, str]:
+    log_p, threshold = tested[column].to_numpy(), facts["threshold_log10_p"]
+    best = tested.row(int(np.argmax(log_p)), named=True)
+    where = "" if best["chromosome"] is None else f" on chromosome {best['chromosome']}"
+    caption = (
+        f"-log10 p of {tested.height:,} SNPs. The highest is {best['snp']}{where}, p = {format_p(best[column])}; the "
+        f"line is the threshold, p = {10**-threshold:.2g}."
+    )
+    along = plots.paint_along_genome(
+        tested["at"].to_numpy(), log_p, tested["chromosome_number"].to_numpy(), chromosome_ticks(tested)
+    )
+
+    def paint(axes: Axes) -> None:
+        along(axes)
+        axes.set_ylim(0, 1.05 * max(threshold, float(log_p.max())))
+        axes.axhline(threshold, color=plots.FAINT, linewidth=0.8, dashes=(4, 3))
+
+    heading = "Tests along the genome"
+    label = "SNP number" if tested["chromosome"].null_count() else "chromosome"
+    return heading, figures.draw(paint, f"{heading}, {name}", caption, 0.07, label, size=plots.WIDE), caption
+
+
+def _quantiles(
+    tested: pl.DataFrame, name: str, column: str, facts: dict[str, Any], figures: plots.Figures
+) -> tuple[str, str, str]:
+    log_p = np.sort(tested[column].to_numpy())[::-1]
+    n = log_p.size
+    rank = np.unique(np.round(np.geomspace(1, n, min(n, QUANTILES))).astype(np.int64))
+    expected = -np.log10((rank - 0.5) / n)
+    low, high = (-np.log10(stats.beta.ppf(q, rank, n - rank + 1)) for q in (0.975, 0.025))
+    inflation = facts["lambda"].get(name)
+    of_lambda = "" if inflation is None else f" Lambda, the ratio of their medians as chi-squares, is {inflation:.3f}."
+    caption = (
+        "-log10 p found (up) against that expected if no SNP had an effect (right); the band is where 95 % of each "
+        f"would be, of independent SNPs.{of_lambda}"
+    )
+
+    def paint(axes: Axes) -> None:
+        axes.fill_between(expected, low, high, color=plots.BAND, linewidth=0)
+        axes.plot(expected, expected, color=plots.INK, linewidth=0.8, dashes=(4, 3))
+        axes.plot(expected, log_p[rank - 1], "o", color=plots.SERIES[0], markersize=1.8, markeredgewidth=0)
+        axes.grid()
+
+    heading = "Against chance"
+    return heading, figures.draw(paint, f"{heading}, {name}", caption, 0.1, "-log10 p expected", (3.6, 2.6)), caption
+
+
+def _table(tested: pl.DataFrame, name: str, column: str) -> Table:
+    top, names = strongest(tested, column, TOP), trait_columns(name)
+    q = names.q if names.q in top.columns else "q_joint"
+    columns = [Column("SNP", "id"), Column("Chromosome"), Column("Position", "number"), Column("Counted allele")]
+    columns.append(Column("Frequency", "number", "of the counted allele, among the animals with records"))
+    cells: list[list[Any]] = [
+        top["snp"].to_list(),
+        top["chromosome"].to_list(),
+        counts([None if at is None else round(at) for at in top["position"].to_list()]),
+        top["counted"].to_list(),
+        numbers(top["frequency"].to_list(), 3),
+    ]
+    if names.effect in top.columns:
+        places = decimals(float(top[names.error].median() or 1.0))  # type: ignore[arg-type]
+        columns += [Column("Effect", "number", "of one copy of the counted allele"), Column("SE", "number")]
+        cells += [numbers(top[names.effect].to_list(), places), numbers(top[names.error].to_list(), places)]
+    columns += [Column("p", "number"), Column("q", "number", "false discovery rate (Benjamini & Hochberg 1995)")]
+    cells.append([Number(format_p(value), 10.0**-value) for value in top[column].to_list()])
+    cells.append([Number(f"{value:.2g}", value) for value in top[q].to_list()])
+    return Table(f"Strongest SNPs: {name}", columns, [list(row) for row in zip(*cells, strict=True)], "")

@@ -1,0 +1,60 @@
+"""What an association says in words, on the terminal and on the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from mmgibbs.association.trait_columns import trait_columns
+from pedigree.tables import counted
+
+if TYPE_CHECKING:
+    from mmgibbs.association.run import Association
+
+SHOWN_SNPS = 5
+
+
+def tests_of(facts: dict[str, Any]) -> dict[str, str]:
+    """What is tested -> its column of -log10 p: each trait, and all of several."""
+    columns = {trait: trait_columns(trait).log_p for trait in facts["lambda"]}
+    return columns | ({"all traits": "log10_p_joint"} if len(columns) > 1 else {})
+
+
+def strongest(values: pl.DataFrame, column: str, n: int) -> pl.DataFrame:
+    """The n SNPs with the smallest p values."""
+    return values.filter(pl.col(column).is_not_null()).sort(column, descending=True, maintain_order=True).head(n)
+
+
+def describe_association(association: Association) -> list[str]:
+    """Lines for the terminal."""
+    facts = association.facts
+    threshold = facts["threshold_log10_p"]
+    kind = "exact" if facts["exact"] == facts["tested"] else f"calibrated, {facts['exact']:,} of them exact"
+    lines = [
+        f"{counted(facts['tested'], 'SNP')} tested ({kind}), {facts['animals']:,} animals with {facts['records']:,} "
+        f"records; threshold p = {10**-threshold:.2g} ({facts['effective_tests']:,.0f} effective tests)"
+    ]
+    for name, column in tests_of(facts).items():
+        inflation = facts["lambda"].get(name)
+        of_lambda = "" if inflation is None else f", lambda {inflation:.3f}"
+        lines.append(f"{name}: {counted(facts['significant'][column], 'SNP')} beyond the threshold{of_lambda}")
+        for row in strongest(association.values, column, SHOWN_SNPS).iter_rows(named=True):
+            place = "" if row["chromosome"] is None else f", chromosome {row['chromosome']}"
+            place += "" if row["position"] is None else f":{row['position']:.0f}"
+            lines.append(f"  {row['snp']}{place}: p = {format_p(row[column])}{_effect_words(row, name)}")
+    return lines
+
+
+def _effect_words(row: dict[str, Any], trait: str) -> str:
+    names = trait_columns(trait)
+    if row.get(names.effect) is None:
+        return ""
+    allele = "" if row["counted"] is None else f" of {row['counted']}"
+    return f", effect{allele} {row[names.effect]:.3g} (SE {row[names.error]:.2g})"
+
+
+def format_p(log10_p: float) -> str:
+    """'3.2e-08' from -log10 p, however small p is."""
+    exponent = int(log10_p)
+    return f"{10**-log10_p:.2g}" if exponent < 300 else f"1e-{exponent}"

@@ -1,0 +1,176 @@
+"""`mmgibbs gwas`: tests of SNPs from finished runs, against the SNP as a covariate of the analysis itself."""
+
+import json
+import shutil
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.support import ROOT
+from polars.testing import assert_frame_equal
+
+import mmgibbs
+from mmgibbs.association.multiple_testing import effective_number, false_discovery_rates
+from mmgibbs.cli import main
+from mmgibbs.errors import ConfigError, DataError
+
+SAMPLE = ROOT / "data_samples" / "genomic"
+CHOSEN = ["snp0890", "snp1146", "snp0001"]
+
+
+def analysis(folder, **changes):
+    data = {"phenotypes": str(folder / "phenotypes.csv"), "pedigree": str(folder / "pedigree.csv")}
+    model = {"fixed": {"sex": {}}, "random": {"genetic": {"level": "animal", "relationship": "pedigree"}}}
+    return {"data": data, "traits": {"birth_weight": {}}, "model": model, "sampler": {"method": "reml"}} | changes
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gwas")
+    for path in SAMPLE.iterdir():
+        shutil.copy(path, folder)
+    mmgibbs.run(analysis(folder), directory=folder / "run", progress=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tested(folder):
+    return mmgibbs.gwas(folder / "run", folder / "genotypes.bed", progress=False)
+
+
+def copies(folder, snps):
+    """Copies of the counted allele of some SNPs, by animal."""
+    from mmgibbs.config.genotypes import Genotypes
+    from mmgibbs.data.genotypes.file import open_genotypes
+    from mmgibbs.genotypes.store import dosages
+
+    file = open_genotypes(Genotypes(file=folder / "genotypes.bed").completed())
+    at = [file.snps["snp"].to_list().index(snp) for snp in snps]
+    columns = {snp: dosages(file.source.block(j, j + 1))[0].astype(float) for snp, j in zip(snps, at, strict=True)}
+    return pl.DataFrame({"animal": file.ids} | columns).with_columns(pl.col(snps).fill_nan(None))
+
+
+def test_tests_are_those_of_the_snp_as_a_covariate(folder, tested, tmp_path):
+    """The SNP in the analysis, at the variances of the run, has the same effect and standard error."""
+    summary = dict(pl.read_parquet(folder / "run" / "summary.parquet").select("parameter", "mean").iter_rows())
+    variances = {
+        "mode": "fixed",
+        "genetic": {"start": summary["genetic.var[birth_weight]"]},
+        "residual": {"start": summary["residual.var[birth_weight]"]},
+    }
+    records = pl.read_csv(folder / "phenotypes.csv").with_columns(pl.col("animal").cast(pl.String))
+    records = records.join(copies(folder, CHOSEN), on="animal", how="left", maintain_order="left")
+    means = records.filter(pl.col("birth_weight").is_not_null()).select(pl.col(CHOSEN).mean())
+    records = records.with_columns(pl.col(snp).fill_null(means[snp][0]) for snp in CHOSEN)
+    records.write_csv(tmp_path / "records.csv")
+    rows = tested.values.filter(pl.col("snp").is_in(CHOSEN))
+    for snp in CHOSEN:
+        given = analysis(folder, variances=variances, sampler={"method": "blup"})
+        given["data"] |= {"phenotypes": str(tmp_path / "records.csv")}
+        given["model"] = given["model"] | {"fixed": {"sex": {}, snp: {"kind": "covariate"}}}
+        solutions = mmgibbs.run(given, directory=tmp_path / snp, progress=False).solutions
+        b, sd = solutions.filter(term=snp).select("mean", "sd").row(0)
+        effect, error = rows.filter(snp=snp).select("effect_birth_weight", "se_birth_weight").row(0)
+        np.testing.assert_allclose((effect, error), (b, sd), rtol=1e-6)
+
+
+def test_qtl_are_found(folder, tested):
+    truth = pl.read_csv(folder / "true_effects.csv")
+    p, q = pl.col("frequency"), 1 - pl.col("frequency")
+    largest = truth.sort(p * q * pl.col("direct_birth_weight") ** 2, descending=True)["snp"][:3].to_list()
+    strongest = tested.values.sort("log10_p_birth_weight", descending=True, nulls_last=True)["snp"][:30].to_list()
+    assert len(set(largest) & set(strongest)) >= 2
+    assert tested.facts["significant"]["log10_p_birth_weight"] >= 5
+
+
+def test_command_writes_tables_and_a_page(folder, tested, capsys):
+    words = ["gwas", str(folder / "run"), str(folder / "genotypes.bed")]
+    assert main(words) == 0
+    out, err = capsys.readouterr()
+    assert "beyond the threshold" in out and "exact tests" in err
+    written = folder / "run-gwas"
+    assert {path.name for path in written.iterdir()} == {"markers.parquet", "markers.csv", "gwas.json", "gwas.html"}
+    assert_frame_equal(pl.read_parquet(written / "markers.parquet"), tested.values)
+    facts = json.loads((written / "gwas.json").read_text())
+    assert facts["tested"] == tested.facts["tested"] and facts["threshold_log10_p"] > 3
+    page = (written / "gwas.html").read_text(encoding="utf-8")
+    assert "Tests along the genome" in page and "Against chance" in page and "snp0890" in page
+    assert main(words) == 2 and "--overwrite" in capsys.readouterr().err
+    assert main([*words, "--overwrite", "--exact-limit", "0", "--quiet"]) == 0
+    assert json.loads((written / "gwas.json").read_text())["calibration"]["snps"] == 100
+
+
+def test_two_traits_have_a_joint_test(folder, tmp_path):
+    rng = np.random.default_rng(1)
+    records = pl.read_csv(folder / "phenotypes.csv")
+    records = records.with_columns(second=0.5 * pl.col("birth_weight") + pl.Series(rng.normal(size=len(records))))
+    records.write_csv(tmp_path / "records.csv")
+    given = analysis(folder, traits={"birth_weight": {}, "second": {}})
+    given["data"] |= {"phenotypes": str(tmp_path / "records.csv")}
+    mmgibbs.run(given, directory=tmp_path / "run", progress=False)
+    values = mmgibbs.gwas(tmp_path / "run", folder / "genotypes.bed", progress=False).values
+    joint = values.select("log10_p_joint", "log10_p_birth_weight", "log10_p_second").drop_nulls()
+    assert {"chi2_joint", "q_joint", "effect_second"} <= set(values.columns)
+    assert joint["log10_p_joint"].max() > 5
+    # two standardised effects with correlation r: chi2 of both is at least the larger square
+    assert (values["chi2_joint"] + 1e-9 >= (values["effect_second"] / values["se_second"]) ** 2).drop_nulls().all()
+
+
+def test_runs_that_cannot_be_used(folder, tmp_path):
+    with pytest.raises(ConfigError, match="gwas: '.*' is not the folder of a finished run"):
+        mmgibbs.gwas(tmp_path / "nothing", folder / "genotypes.bed", progress=False)
+    with pytest.raises(ConfigError, match="is a run without genotypes; needed a file of them"):
+        mmgibbs.gwas(folder / "run", progress=False)
+    with pytest.raises(ConfigError, match="level=.sex.: expected the level of a random effect of the run .animal."):
+        mmgibbs.gwas(folder / "run", folder / "genotypes.bed", level="sex", progress=False)
+    with pytest.raises(ConfigError, match="maf: expected a number, 0 to 0.5, got 2"):
+        mmgibbs.gwas(folder / "run", folder / "genotypes.bed", maf=2, progress=False)
+    with pytest.raises(DataError, match="no SNP can be tested"):
+        mmgibbs.gwas(folder / "run", folder / "genotypes.bed", maf=0.5, progress=False)
+    short = {"method": "gibbs", "chains": 1, "burn_in": 5, "samples": 10, "thin": 1}
+    binary = analysis(folder, traits={"heavy": {"type": "binary"}}, sampler=short)
+    records = pl.read_csv(folder / "phenotypes.csv")
+    heavy = (pl.col("birth_weight") > pl.col("birth_weight").median()).cast(pl.Int8).alias("heavy")
+    records.with_columns(heavy).write_csv(tmp_path / "r.csv")
+    binary["data"] |= {"phenotypes": str(tmp_path / "r.csv")}
+    binary["variances"] = {"genetic": {"prior": {"half_t": {}}}}
+    mmgibbs.run(binary, directory=tmp_path / "binary", progress=False)
+    with pytest.raises(ConfigError, match="trait heavy is binary.*bayes_c"):
+        mmgibbs.gwas(tmp_path / "binary", folder / "genotypes.bed", progress=False)
+    marked = analysis(folder, sampler=short)
+    marked["data"] |= {"genotypes": str(folder / "genotypes.bed")}
+    marked["model"] = {"fixed": {}, "markers": {"snps": {"level": "animal"}}, "random": marked["model"]["random"]}
+    mmgibbs.run(marked, directory=tmp_path / "marked", progress=False)
+    with pytest.raises(ConfigError, match="has SNP effects of its own .model.markers.*pip"):
+        mmgibbs.gwas(tmp_path / "marked", progress=False)
+
+
+def test_data_that_have_changed_are_refused(folder, tmp_path):
+    for path in SAMPLE.iterdir():
+        shutil.copy(path, tmp_path)
+    mmgibbs.run(analysis(tmp_path), directory=tmp_path / "run", progress=False)
+    with (tmp_path / "phenotypes.csv").open("a") as file:
+        file.write("\n")
+    with pytest.raises(DataError, match="gwas: the file of data.phenotypes is not the one that"):
+        mmgibbs.gwas(tmp_path / "run", folder / "genotypes.bed", progress=False)
+
+
+def test_ids_that_do_not_match_are_named(folder, tmp_path):
+    for ending in ("bed", "bim"):
+        shutil.copy(folder / f"genotypes.{ending}", tmp_path)
+    lines = [line.split() for line in (folder / "genotypes.fam").read_text().splitlines()]
+    (tmp_path / "genotypes.fam").write_text("".join(" ".join(["f", f"x{c[1]}", *c[2:]]) + "\n" for c in lines))
+    with pytest.raises(DataError, match="none of the .* genotyped animals has a record; are ids written in the"):
+        mmgibbs.gwas(folder / "run", tmp_path / "genotypes.bed", progress=False)
+
+
+def test_false_discovery_rates():
+    p = np.array([0.01, 0.04, 0.03, np.nan, 0.5])
+    np.testing.assert_allclose(false_discovery_rates(p), [0.04, 0.16 / 3, 0.16 / 3, np.nan, 0.5])
+
+
+def test_effective_numbers():
+    x = np.random.default_rng(1).normal(size=(20, 5000))
+    assert effective_number(np.repeat(x[:1], 4, axis=0)) == pytest.approx(1.0)
+    assert 17 < effective_number(x) <= 20
+    assert effective_number(np.concatenate([x, x])) < 32  # of 40, 20 of them twice
