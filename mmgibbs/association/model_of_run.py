@@ -96,6 +96,11 @@ def read_model_of_run(run: str | os.PathLike, tell: Callable[[str], None]) -> Ru
     _refuse_changed_data(finished, analysis)
     tell(f"reading the data of '{finished.directory}'")
     prepared = prepare(analysis)
+    if prepared.design.correlated:
+        raise ConfigError(
+            f"gwas: '{finished.directory}' has residuals that are correlated (variances.residual); needed a run with "
+            "independent residuals, such as a random effect with relationship: ar1 and a residual of its own"
+        )
     model = assemble(analysis, prepared).model
     variances = Variances([None if c is None else c.start for c in model.covariances], model.residual.start)
     return RunModel(finished.directory, finished.record, analysis, prepared, variances)

@@ -125,7 +125,9 @@ def gwas(
     Examples
     --------
     >>> import mmgibbs
-    >>> tested = mmgibbs.gwas("runs/genomic-reml", "data_samples/genomic/genotypes.bed", progress=False)
+    >>> without_snps = ["sampler={method: reml}", "model.markers={}"]
+    >>> run = mmgibbs.run("configs/genomic.yaml", without_snps, directory="runs/genomic-reml", progress=False)
+    >>> tested = mmgibbs.gwas(run.directory, "data_samples/genomic/genotypes.bed", progress=False)
     >>> tested.values.columns[:5]
     ['snp', 'chromosome', 'position', 'counted', 'other']
     """

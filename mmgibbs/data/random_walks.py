@@ -25,7 +25,7 @@ MIN_GAPS = {1: 1e-9, 2: 3e-4}
 
 
 @dataclass(frozen=True)
-class Walk:
+class WalkLevels:
     """The levels of a curve."""
 
     relationship: RandomWalk
@@ -33,7 +33,7 @@ class Walk:
     levels: list[np.ndarray]  # per effect (n,) int32, -1: none
 
 
-def build_random_walk(phenotypes: Phenotypes, term: str, spec: Section, is_met: Sequence[np.ndarray]) -> Walk:
+def build_random_walk(phenotypes: Phenotypes, term: str, spec: Section, is_met: Sequence[np.ndarray]) -> WalkLevels:
     """Find the levels of each effect; is_met: (n,) per effect, whether a record has one."""
     path, needed = f"model.random.{term}.relationship", np.logical_or.reduce(list(is_met))
     if not needed.any():
@@ -48,7 +48,7 @@ def build_random_walk(phenotypes: Phenotypes, term: str, spec: Section, is_met: 
     relationship = RandomWalk.build(series.gap[follows], is_first, spec.order, spec.of)
     level = np.where(follows, point * spec.order, -1)
     levels = [np.where(met & (series.number >= 0), level[series.number], -1).astype(np.int32) for met in is_met]
-    return Walk(relationship, _label(spec, series, names, level), levels)
+    return WalkLevels(relationship, _label(spec, series, names, level), levels)
 
 
 def _label(spec: Section, series: Series, names: pl.Series, level: np.ndarray) -> LevelLabels:
