@@ -63,7 +63,7 @@ def _build_curve(
     series = find_series(phenotypes, spec.of, f"{path}.of", rows, group)
     refuse_few_values(phenotypes, f"{path}.of", spec.of, spec.within, spec.order, series)
     sizes = np.bincount(series.within)
-    _refuse_many(phenotypes, path, sizes)
+    _refuse_many(phenotypes, path, spec, sizes)
     low, high = float(series.values.min()), float(series.values.max())
     blocks = [
         curve_covariance(x, low, high, spec.segments, spec.degree, spec.order)
@@ -93,7 +93,7 @@ def _build_part(
     key, of_factor = spec.keys_of_curve
     shapes = np.array(field.lattices)
     sizes = shapes.prod(axis=1) if key is None else shapes[:, 0 if key == "row" else 1]
-    _refuse_many(phenotypes, path, sizes)
+    _refuse_many(phenotypes, path, spec, sizes)
     covariance = cache(surface_covariance if key is None else line_covariance)
     arguments = field.lattices if key is None else [(int(n),) for n in sizes]
     blocks = [covariance(*shape, spec.segments, spec.degree, spec.order) for shape in arguments]
@@ -159,14 +159,15 @@ def _find_factor(phenotypes: Phenotypes, path: str, spec: Section, rows: np.ndar
     return factor
 
 
-def _refuse_many(phenotypes: Phenotypes, path: str, sizes: np.ndarray) -> None:
+def _refuse_many(phenotypes: Phenotypes, path: str, spec: Section, sizes: np.ndarray) -> None:
     elements = int(np.sum(sizes.astype(float) ** 2))
     if elements > MAX_ELEMENTS:
+        rounded = "values that are rounded" if spec.of is not None else "fewer trials in one analysis"
+        sparse = "random_walk" if spec.of is not None else "ar1"
         raise DataError(
             f"{phenotypes.name}: found {counted(int(sizes.max()), 'point')} in the largest of "
-            f"{counted(len(sizes), 'spline')} ({path}), which would take {elements:,} elements of an inverse; expected "
-            f"at most {MAX_ELEMENTS:,}: take rounded values, or relationship random_walk or ar1, which have sparse "
-            "inverses"
+            f"{counted(len(sizes), 'spline')} ({path}), which would take {elements:,} elements of an inverse, expected "
+            f"at most {MAX_ELEMENTS:,}; needed {rounded}, or relationship {sparse}, whose inverse is sparse"
         )
 
 

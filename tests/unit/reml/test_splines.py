@@ -232,7 +232,7 @@ def test_values_that_do_not_fit_are_named(plots, change, relationship, message):
 
 def test_too_many_points_are_refused(plots, monkeypatch):
     monkeypatch.setattr(splines, "MAX_ELEMENTS", 1000)
-    with pytest.raises(DataError, match=r"found 56 points in the largest of 1 spline .*random_walk or ar1"):
+    with pytest.raises(DataError, match=r"found 56 points in the largest of 1 spline .*fewer trials.*relationship ar1"):
         prepare(load_config(analysis(plots, {"f": FIELD | {"part": "surface"}}, {}, "run")))
 
 
