@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmgibbs.build.pev_samples import PevSamples
+from mmgibbs.engines.direct.solutions import direct_likelihood
 from mmgibbs.engines.direct.standard_errors import affordable_posterior_sd, original_scale_sd, posterior_sd
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.likelihood.correlated import correlated_likelihood
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.machine.speed import Lines, Tell, describe_duration, estimate_seconds
@@ -40,16 +40,13 @@ def solve_equations(
     return solver.solve(tolerance, callback=said)
 
 
-def solve_correlated(
+def solve_by_factor(
     design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, tell: Tell | None = None
 ) -> tuple[list[np.ndarray], list[np.ndarray], dict]:
-    """Solutions and their errors, (q, k) per term on the user's scale, where residuals are correlated: by one factor;
-    facts for run.json."""
-    likelihood = correlated_likelihood(design, G)
-    n, nonzeros = likelihood.n_equations, likelihood.symbolic.nonzeros
-    refuse_beyond_free(
-        likelihood.bytes, f"a sparse factor of {n:,} equations ({nonzeros:,} elements)", "a machine with more memory"
-    )
+    """Solutions and their errors, (q, k) per term on the user's scale, by one factor; facts for run.json."""
+    likelihood = direct_likelihood(design, G)
+    n, n_bytes = design.n_equations, likelihood.bytes
+    refuse_beyond_free(n_bytes, f"a sparse factor of {n:,} equations", "a machine with more memory")
     if tell is not None:
         tell(f"BLUP: {likelihood.description}{describe_duration(estimate_seconds(likelihood.operations))}")
     point = likelihood.evaluate(Variances(list(G), stack_classes(R)))

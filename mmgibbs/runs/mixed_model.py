@@ -18,6 +18,7 @@ from mmgibbs.config import Analysis
 from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.engines.choice import EngineChoice
+from mmgibbs.engines.direct.solutions import needs_factor
 from mmgibbs.engines.direct.standard_errors import MONTE_CARLO, MOST_EQUATIONS
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
 from mmgibbs.errors import ModelError, Stopped
@@ -30,7 +31,7 @@ from mmgibbs.posterior.moments import LONG_ENOUGH, PooledMoments, pool
 from mmgibbs.posterior.parameters import named_parameters
 from mmgibbs.posterior.result import ChainResult, pooled, pooled_by_prefix, sample_stats, stacked_draws
 from mmgibbs.reml.estimate import estimate
-from mmgibbs.runs.blup import errors_of_solutions, solve_correlated, solve_equations
+from mmgibbs.runs.blup import errors_of_solutions, solve_by_factor, solve_equations
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.estimates import PosteriorEstimates
 from mmgibbs.runs.means import means_tables, solve_means
@@ -218,17 +219,17 @@ class MixedModelProblem:
         given = Variances([None if c is None else c.start for c in model.covariances], model.residual.start)
         fixed = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
         tolerance = self.analysis.sampler.default_tolerance
-        if model.design.correlated:
-            return self._solve_correlated(given, fixed, console, executor)
+        if needs_factor(model.design):
+            return self._solve_by_factor(given, fixed, console, executor)
         return self._solve_blup(given, fixed, self.analysis.sampler.tolerance or tolerance, folder, console, executor)
 
-    def _solve_correlated(
+    def _solve_by_factor(
         self, variances: Variances, matrices: dict[str, np.ndarray], console: Console, executor: Executor
     ) -> PosteriorEstimates:
         """By the factor of C at known variances, with every PEV."""
         model, (G, R) = self.assembled.model, variances
         tell = console.say if executor.max_local_calls else None  # on other machines nobody hears it
-        ((theta, sd, of_factor),) = executor.each(solve_correlated, (model.design, G, R), [(tell,)], ["solving"])
+        ((theta, sd, of_factor),) = executor.each(solve_by_factor, (model.design, G, R), [(tell,)], ["solving"])
         facts = {"method": "blup", "engine": "direct", **of_factor, **executor.facts}
         means = solve_means(model.design, model.means, G, R, theta)
         return PosteriorEstimates(PooledMoments.exact(theta, sd), matrices, facts, means=means)

@@ -27,6 +27,7 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.data.random import ANIMAL_COLUMNS, animal_column
 from mmgibbs.data.residual_classes import PATH as RESIDUAL_PATH
 from mmgibbs.data.traits import read_records
+from mmgibbs.engines.direct.solutions import needs_factor, solve_by_factor
 from mmgibbs.engines.direct.solver import DirectSolver, PlannedFactor, planned_factor
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
@@ -211,7 +212,10 @@ def evaluate(analysis: Analysis, prepared: Prepared | None = None, threads: Thre
     model = assembled.model
     equations = structured_equations(model.design, partition(model.design))
     engine = PcgSolver(equations, threads, analysis.sampler.preconditioner)
-    engine.set_variances([None if c is None else c.start for c in model.covariances], model.residual.start)
+    G, R = [None if c is None else c.start for c in model.covariances], model.residual.start
+    engine.set_variances(G, R)
+    if needs_factor(model.design):
+        return Evaluation(prepared, assembled, engine, solve_by_factor(model.design, G, R))
     tolerance = analysis.sampler.tolerance
     assert tolerance is not None, "a complete analysis has one"
     return Evaluation(prepared, assembled, engine, engine.solve(tolerance).theta)

@@ -108,6 +108,8 @@ class Relationship(ABC):
     known_diagonal: ClassVar[bool] = True  # K's diagonal is known (1 + F with a pedigree), and so is reliability
     # levels determine each other so closely that they must be drawn all at once, not one after another
     moves_jointly: ClassVar[bool] = False
+    # K^-1 has elements of very different size: solutions are those of a factor, as iterations hardly converge
+    needs_factor: ClassVar[bool] = False
     can_draw: ClassVar[bool] = True  # `draw` works: K is known by more than its inverse
 
     def __getstate__(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -43,7 +43,8 @@ class Spline(SparseInverse):
     related = False  # levels are no relatives
     known_diagonal = True
     can_draw = True
-    moves_jointly: ClassVar[bool] = True
+    needs_factor = True
+    moves_jointly = True
 
     @classmethod
     def build(cls, blocks: Sequence[tuple[np.ndarray, np.ndarray]], description: str) -> Self:

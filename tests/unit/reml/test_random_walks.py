@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from scipy import optimize
+from scipy import interpolate, optimize
 
 import mmgibbs
 from mmgibbs.errors import ConfigError
@@ -172,3 +172,18 @@ def test_means_of_a_curve_are_refused(records, tmp_path):
     source["output"]["means"] = ["curve"]
     with pytest.raises(ConfigError, match=r"output\.means: curve: expected an effect of classes, got a curve; smooths"):
         mmgibbs.run(source, progress=False)
+
+
+def test_a_long_curve_by_blup_is_the_smoothing_spline_of_scipy(tmp_path):
+    """Hundreds of values at unequal distances, which iterations do not solve: a factor does."""
+    rng = np.random.default_rng(2)
+    day = np.round(np.cumsum(rng.uniform(0.2, 2.0, 600)), 2)
+    frame = pl.DataFrame({"day": day, "sex": ["s"] * 600, "y": 3 * np.sin(day / 40) + rng.normal(size=600)})
+    run = mmgibbs.run(analysis(frame, 2, tmp_path / "run", "blup", curve=8.0, residual=1.2), progress=False)
+    assert run.info["engine"] == "direct"
+    step = run.info["relationships"]["curve"]["variance_of_unit_step"]
+    spline = interpolate.make_smoothing_spline(day, frame["y"].to_numpy(), lam=1.2 / (8.0 * step))
+    np.testing.assert_allclose(run.smooths["mean"], spline(day), atol=1e-5)
+    source = analysis(frame, 2, tmp_path / "run", curve=8.0, residual=1.2)
+    folds = mmgibbs.validate(source, method="kfold", folds=3, progress=False, report=False, output=tmp_path / "folds")
+    assert folds.table.height > 0

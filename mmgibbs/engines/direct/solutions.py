@@ -1,0 +1,34 @@
+"""Solutions of the mixed-model equations at given variances by one factor, in place of iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mmgibbs.engines.direct.standard_errors import MOST_EQUATIONS
+from mmgibbs.likelihood.correlated import CorrelatedLikelihood, correlated_likelihood
+from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.restricted import RestrictedLikelihood
+from mmgibbs.models.covariance import full_block
+from mmgibbs.models.design import Design
+from mmgibbs.models.residual import stack_classes
+
+
+def needs_factor(design: Design) -> bool:
+    """Iterations would not converge, or not for correlated residuals, and the equations are few enough for a factor."""
+    slow = any(term.relationship.needs_factor for term in design.terms) and design.n_equations <= MOST_EQUATIONS
+    return bool(design.correlated) or slow
+
+
+def direct_likelihood(design: Design, G: Sequence[np.ndarray | None]) -> CorrelatedLikelihood | RestrictedLikelihood:
+    """What has the solutions at variances: all components of a term, and all traits of the residuals, may covary."""
+    if design.correlated:
+        return correlated_likelihood(design, G)
+    of_terms = [None if g is None else full_block(len(g)) for g in G]
+    return RestrictedLikelihood(design, of_terms, [full_block(design.n_traits)] * max(1, len(design.residual_classes)))
+
+
+def solve_by_factor(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray) -> list[np.ndarray]:
+    """(q, k) per term on the scale of the equations, in model order; G: None for fixed terms."""
+    return direct_likelihood(design, G).evaluate(Variances(list(G), stack_classes(R))).solutions
