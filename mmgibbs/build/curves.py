@@ -13,7 +13,7 @@ import numpy as np
 from mmgibbs.build.means import average, class_columns, component_of_trait, find_not_estimable, raw_covariates
 from mmgibbs.config import Analysis
 from mmgibbs.data.prepared import Curve, Prepared
-from mmgibbs.data.random_walks import MAX_POINTS
+from mmgibbs.data.random_walks import MAX_POINTS, has_means
 from mmgibbs.posterior.adjusted_means import AdjustedMeans, Part
 
 
@@ -24,9 +24,10 @@ def curves_of_terms(analysis: Analysis, prepared: Prepared) -> tuple[tuple[Adjus
         if labels.curve is None:
             continue
         term = prepared.design.terms[index]
-        if len(labels.curve.values) > MAX_POINTS:
+        effects = list(analysis.model.random[term.name].effects.values())
+        if len(labels.curve.values) > MAX_POINTS or not has_means(effects):
             continue  # a note of the data says so
-        for trait in term.effects[0].traits if len(term.effects) == 1 else ():
+        for trait in term.effects[0].traits:
             curve = _make(index, int(trait), labels.curve, analysis, prepared)
             if curve is None:
                 notes.append(

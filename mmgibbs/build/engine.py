@@ -200,6 +200,11 @@ def refuse_sampled_reml(model: MixedModel) -> None:
         for term in (model.design.terms[i] for i in model.random_terms)
         if not term.relationship.can_draw
     ]
+    problems += [
+        f"model.random.{term.name}.relationship: iterations do not solve for curves ({term.relationship.words})"
+        for term in model.design.terms
+        if term.relationship.needs_factor
+    ]
     if problems:
         needed = "sampler.engine: found pcg with method: reml; needed engine: auto, or another model"
         raise ConfigError("\n".join([*problems, needed]))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mmgibbs.config.messages import Problems, wrong
+from mmgibbs.config.relationships import Spline
 from mmgibbs.config.text import is_nothing, show
 
 if TYPE_CHECKING:
@@ -156,6 +157,14 @@ def check_relationship(random: Random, place: tuple[str, ...], problems: Problem
             f"found {kind.name}, which relates animals and cannot be combined with an interaction; needed identity, or "
             "a level that is a column of animals",
         )
+    if isinstance(kind, Spline):
+        if len(random.effects) > 1:
+            problems.add((*place, "effects"), "found several with relationship spline, needed one effect")
+        for name, effect in random.effects.items():
+            for key in ("covariates", "legendre"):
+                if getattr(effect, key) is not None:
+                    at = (*place, "effects", name, key)
+                    problems.add(at, "cannot be combined with relationship spline; needed by: COLUMN in it, or neither")
 
 
 def list_interactions(analysis: Analysis) -> dict[str, dict[str, tuple[str, ...]]]:

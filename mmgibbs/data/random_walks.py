@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis
+from mmgibbs.config.effects import RandomEffect
 from mmgibbs.config.relationships import RandomWalk as Section
 from mmgibbs.config.relationships import Spline
 from mmgibbs.data.phenotypes import Phenotypes
@@ -121,12 +122,22 @@ def missing_polynomial(analysis: Analysis, term: str, spec: Section | Spline) ->
     ]
 
 
-def too_many_points(term: str, labels: LevelLabels) -> list[str]:
-    """A note where the curves of a term have more points than are written."""
-    n = 0 if labels.curve is None else len(labels.curve.values)
-    if n <= MAX_POINTS:
+def unwritten_curves(analysis: Analysis, term: str, labels: LevelLabels) -> list[str]:
+    """A note where the means along the curves of a term are not written."""
+    if labels.curve is None:
         return []
-    return [
-        f"model.random.{term}: smooths.csv has no curves of {n:,} points, of which each pair has a covariance (at most "
-        f"{MAX_POINTS:,}); their deviations from the fixed effects are in the solutions"
-    ]
+    effects = list(analysis.model.random[term].effects.values())
+    n, rest = len(labels.curve.values), "; deviations from the fixed effects are in the solutions"
+    if n > MAX_POINTS:
+        return [
+            f"model.random.{term}: smooths.csv has no curves of {n:,} points, of which each pair has a covariance (at "
+            f"most {MAX_POINTS:,}){rest}"
+        ]
+    if not has_means(effects):
+        return [f"model.random.{term}: smooths.csv has no curves of an effect with covariates, or of several{rest}"]
+    return []
+
+
+def has_means(effects: Sequence[RandomEffect]) -> bool:
+    """A curve is added to the records as it is, once."""
+    return len(effects) == 1 and effects[0].covariates is None and effects[0].legendre is None

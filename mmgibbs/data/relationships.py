@@ -29,7 +29,7 @@ from mmgibbs.config.relationships import (
 from mmgibbs.data.autoregression import build_autoregression
 from mmgibbs.data.genomic_relationships import build_genomic_matrix, single_step
 from mmgibbs.data.prepared import LevelLabels
-from mmgibbs.data.random_walks import build_random_walk, missing_polynomial, too_many_points
+from mmgibbs.data.random_walks import build_random_walk, missing_polynomial, unwritten_curves
 from mmgibbs.data.relationship_file import not_inverted, read_relationship
 from mmgibbs.data.relationships_by_core import genomic_by_core, products_suffice, single_step_by_core
 from mmgibbs.data.splines import build_spline, missing_planes
@@ -175,7 +175,7 @@ def _build_random_walk(builder: RandomTerms, name: str, spec: Relationship, colu
     is_met = [builder.texts(column).is_not_null().to_numpy() for column in columns]
     walk = build_random_walk(builder.phenotypes, name, spec, is_met)
     builder.warnings += missing_polynomial(builder.analysis, name, spec)
-    builder.notes += too_many_points(name, walk.labels)
+    builder.notes += unwritten_curves(builder.analysis, name, walk.labels)
     return Read(walk.relationship, walk.labels, walk.levels)
 
 
@@ -185,7 +185,7 @@ def _build_spline(builder: RandomTerms, name: str, spec: Relationship, columns: 
     spline = build_spline(builder.phenotypes, name, spec, is_met)
     builder.warnings += missing_polynomial(builder.analysis, name, spec)
     builder.warnings += missing_planes(builder.analysis, name, spec)
-    builder.notes += too_many_points(name, spline.labels)
+    builder.notes += unwritten_curves(builder.analysis, name, spline.labels)
     return Read(spline.relationship, spline.labels, spline.levels, spline.factor)
 
 

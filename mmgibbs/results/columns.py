@@ -225,7 +225,8 @@ _SMOOTHS = {
     "at": "value of the covariate",
     "records": "number of records of the trait there",
     "mean": "mean of the trait along the curve: with the fixed covariate, other class effects averaged over their "
-    "levels and other random effects 0; of draws the posterior mean",
+    "levels and other random effects 0, on the liability scale of traits that are not normal; of draws the posterior "
+    "mean",
     "sd": "its standard error; of draws the posterior standard deviation",
 }
 _CURVES = {

@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import mmgibbs
 from mmgibbs.config import load_config
 from mmgibbs.data import random_walks
 from mmgibbs.data.prepare import prepare
@@ -62,6 +63,16 @@ def test_a_smooth_curve_without_a_slope_is_warned_of():
 def test_curves_of_very_many_points_are_named_in_a_note(monkeypatch):
     monkeypatch.setattr(random_walks, "MAX_POINTS", 5)
     assert any("no curves of 7 points" in note for note in prepared().design.notes)
+
+
+def test_a_curve_times_a_covariate_has_no_means_and_a_note(tmp_path):
+    term = {"relationship": CURVE | {"order": 1}, "effects": {"slope": {"level": "day", "covariates": ["x"]}}}
+    source = analysis(records=RECORDS.with_columns(x=pl.col("y") ** 2), method="blup")
+    source["model"]["random"]["curve"] = term
+    source |= {"variances": {"curve": 1, "residual": 1}, "output": {"directory": str(tmp_path / "run")}}
+    run = mmgibbs.run(source, progress=False)
+    assert run.smooths is None and any("no curves of an effect with covariates" in note for note in run.info["notes"])
+    assert run.info["engine"] == "direct" and "curve" in run.info["effective_dimensions"]
 
 
 @pytest.mark.parametrize(

@@ -247,6 +247,26 @@ def test_a_surface_without_its_plane_is_warned_of(plots):
     assert 'needed model.fixed: {"column": {kind: covariate}} for' in warning
 
 
+@pytest.mark.parametrize(
+    ("effects", "message"),
+    [
+        ({"a": {"level": "day", "covariates": ["x"]}}, r"covariates: cannot be combined with relationship spline"),
+        ({"a": {"level": "day"}, "b": {"level": "day"}}, r"found several with relationship spline, needed one effect"),
+    ],
+)
+def test_effects_of_splines_are_plain(records, effects, message):
+    source = analysis(records, {"curve": CURVE}, SLOPE, "run")
+    source["model"]["random"]["curve"]["effects"] = effects
+    with pytest.raises(ConfigError, match=message):
+        load_config(source)
+
+
+def test_reml_by_monte_carlo_is_refused(records):
+    source = analysis(records, {"curve": CURVE}, SLOPE, "run", engine="pcg")
+    with pytest.raises(ConfigError, match=r"iterations do not solve for curves \(spline\)"):
+        mmgibbs.run(source, progress=False)
+
+
 def test_parts_need_names_of_their_own(plots):
     with pytest.raises(ConfigError, match=r"its part f_rows has the name of another effect"):
         load_config(analysis(plots, {"f": FIELD, "f_rows": FIELD | {"part": "rows"}}, {}, "run"))
