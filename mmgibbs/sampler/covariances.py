@@ -217,8 +217,9 @@ class ResidualCovariance:
 
     @property
     def can_launch(self) -> bool:
-        """Whether a device can draw it: see resident.py."""
-        return not (self.is_sampled and any(m.unit for m in self.residual.matrices))
+        """Whether a device can draw it: not several correlated traits whose variance is 1 by convention."""
+        blocks = [(m, block) for m in self.residual.matrices for block in m.blocks]
+        return not self.is_sampled or all(sum(c in m.unit for c in block) <= 1 for m, block in blocks)
 
     def add_to_plan(self, plan: VariancePlan) -> None:
         """See resident.DeviceStep."""

@@ -7,6 +7,7 @@ Numbers of sweeps, matrices and kept draws lie in device memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +35,7 @@ from mmgibbs.models.residual import ClassBlocks
 if TYPE_CHECKING:
     from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 
+COUNTER = count()
 NONE_LOST = np.uint64(2**64 - 1)
 Key = tuple[int, int]  # (seed, chain)
 
@@ -43,6 +45,7 @@ class ResidentVariances:
 
     def __init__(self, engine: StructuredGpuEngine, plan: VariancePlan):
         self.engine, self.plan, self.queue = engine, plan, engine.queue
+        self._number = next(COUNTER)  # of these buffers: graphs that were recorded with others are not repeated
         design = engine.equations.design
         self.by_class = expand_classes(self._residual_blocks(), len(design.patterns))
         self._kept_alive: list[DeviceArray] = []
@@ -128,8 +131,9 @@ class ResidentVariances:
             degrees=self._hold(np.array([nu for nu, _ in model.block_priors]) + counts),
             members=self._hold(np.concatenate(model.blocks).astype(np.int32)),
             first=self._hold(first.astype(np.int32)),
+            unit=self._hold(np.array([find_unit(block, model.unit) for block in model.blocks], np.int32)),
             strands=strands[0],
-            work=self._reserve(8 * k * k),
+            work=self._reserve(12 * k * k),
             n_strands=np.uint32(strands[1]),
             **{name: np.uint32(value) for name, value in site.items()},
             k=np.int32(k),
@@ -297,7 +301,7 @@ class ResidentVariances:
 
     def repeat(self, name: str, launch: Callable[[], None]) -> None:
         """Queue the kernels of a sweep, or of a part of it: recorded once."""
-        self.queue.repeat(name, launch)
+        self.queue.repeat((self._number, name), launch)
         self.engine.forget_sums()
 
     def launch_locations(self) -> None:
@@ -365,3 +369,10 @@ class ResidentVariances:
 
     def _launch(self, name: str, blocks: int, *arguments: Argument) -> None:
         self.engine.launch_blocks(kernel(name), blocks, *arguments)
+
+
+def find_unit(block: tuple[int, ...], unit: tuple[int, ...]) -> int:
+    """Which member of a block has the variance 1 by convention; -1: none."""
+    members = [i for i, component in enumerate(block) if component in unit]
+    assert len(members) <= 1, "the host draws correlations of several"
+    return members[0] if members else -1

@@ -23,8 +23,9 @@ struct Matrix {
     const double *degrees;  // (blocks) of freedom, those of the data included
     const int *members;     // (k) components, block by block
     const int *first;       // (blocks + 1) of each block among the members
+    const int *unit;        // (blocks) which of its members has the variance 1 by convention; -1: none
     const double *strands;  // (k (k + 1) / 2, n_strands): sums of squares and products
-    double *work;           // (8, k, k)
+    double *work;           // (12, k, k)
     word32 n_strands;
     word32 stream;
     word32 first_row;       // of its draws
@@ -116,6 +117,42 @@ __device__ inline void invert_matrix(const Matrix &m, word32 sweep, bits64 *lost
     BARRIER
 }
 
+const word32 OF_B = 1 << 16;  // added to the level of a draw, as in unit_diagonals.py
+
+// R (k, k) with R_uu = 1 into `drawn`, given W (k, k) and its degrees of freedom: sampler/unit_diagonals.py, for one such u.
+// With f the others, D ~ IW(degrees, W_ff - W_fu W_uf / W_uu), B ~ N(W_uf / W_uu, D / W_uu), R_uf = B, R_ff = D + B'B.
+// work (7, k, k) is overwritten.
+__device__ inline void draw_beside_unit(const Matrix &m, double degrees, const double *W, int u, int k, word32 row,
+                                        const word32 *counter, double *work, double *drawn) {
+    const int n = k - 1, size = k * k;
+    double *S = work, *D = work + size, *L = work + 2 * size, *B = work + 3 * size, *more = work + 4 * size;
+    PHASE {
+        for (int at = (int)threadIdx.x; at < n * n; at += (int)blockDim.x) {
+            const int i = at / n + (at / n >= u), j = at % n + (at % n >= u);
+            S[at] = W[i * k + j] - W[u * k + i] * (W[u * k + j] / W[u * k + u]);
+        }
+    }
+    BARRIER
+    block_inverse_wishart(degrees, S, 0, more, D, n, counter[0], row, m.stream, counter[1], counter[2]);
+    block_factor(D, L, n, 0.0);
+    PHASE {
+        for (int j = (int)threadIdx.x; j < n; j += (int)blockDim.x) {
+            double sum = 0.0;
+            for (int l = 0; l <= j; ++l)
+                sum += normal(counter[0], row + OF_B, m.stream, (word32)l, counter[1], counter[2]) * L[j * n + l];
+            B[j] = W[u * k + j + (j >= u)] / W[u * k + u] + sum / sqrt(W[u * k + u]);
+        }
+    }
+    BARRIER
+    PHASE {
+        for (int at = (int)threadIdx.x; at < size; at += (int)blockDim.x) {
+            const int i = at / k, j = at % k, a = i - (i > u), b = j - (j > u);
+            drawn[at] = i == u && j == u ? 1.0 : i == u ? B[b] : j == u ? B[a] : (D[a * n + b] + D[b * n + a]) / 2 + B[a] * B[b];
+        }
+    }
+    BARRIER
+}
+
 // The matrix given its sums, block by block; elements outside of blocks become 0.
 __device__ inline void draw_matrix(const Matrix &m, const word32 *counter, bits64 *lost) {
     const int k = m.k, size = k * k;
@@ -140,9 +177,10 @@ __device__ inline void draw_matrix(const Matrix &m, const word32 *counter, bits6
             }
         }
         BARRIER
+        const word32 row = m.first_row + (word32)members[0];
         const bool is_independent = sweep <= SWEEPS_APART || sweep % SWEEPS_APART == 0;
-        block_inverse_wishart(m.degrees[b], S, is_independent ? 0 : now, work, drawn, kb, sweep,
-                              m.first_row + (word32)members[0], m.stream, counter[1], counter[2]);
+        if (m.unit[b] >= 0) draw_beside_unit(m, m.degrees[b], S, m.unit[b], kb, row, counter, work, drawn);
+        else block_inverse_wishart(m.degrees[b], S, is_independent ? 0 : now, work, drawn, kb, sweep, row, m.stream, counter[1], counter[2]);
         PHASE {
             for (int at = (int)threadIdx.x; at < kb * kb; at += (int)blockDim.x)
                 m.now[members[at / kb] * k + members[at % kb]] = drawn[at];

@@ -192,8 +192,17 @@ def assert_same_results(found, expected):
             np.testing.assert_allclose(other, values, rtol=0, atol=1e-9 * np.abs(values).max(initial=0), err_msg=name)
 
 
-# R is sampled with a residual variance of 1: drawn by the host.
-BY_STEPS_OF_THE_HOST = {"binary beside two others, missing", "ordinal beside another, weights"}
+def two_binary_traits():
+    """Two correlated residual variances of 1: the correlation is drawn by the host."""
+    model = beside_normal_traits("three_traits_maternal", 1, "binary")
+    design = observe(model.design, 0, "binary")
+    design = replace(design, responses=(*model.design.responses, *design.responses))
+    matrices = tuple(replace(m, unit=(0, 1)) for m in model.residual.matrices)
+    return replace(model, design=design, residual=replace(model.residual, matrices=matrices))
+
+
+MODELS["two binary traits"] = two_binary_traits
+BY_STEPS_OF_THE_HOST = {"two binary traits"}
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -144,6 +144,18 @@ def test_a_chain_continues_bit_for_bit_and_on_the_other_device(name, shim):
         assert_same_results(run, whole)
 
 
+def test_two_chains_of_one_engine(shim):
+    """What was recorded for the first is not repeated for the second."""
+    model = MODELS["missing traits"]()
+    expected, first = chains(model, shim("double"), schedule_of(model))
+    first.advance(5)
+    first.engine.start()
+    second = Chain(model, first.engine, schedule_of(model), KEY)
+    for run in (expected, second):
+        run.advance(9)
+    assert_same_results(second, expected)
+
+
 @pytest.fixture(scope="module")
 def beef():
     herds = simulate_beef(3000, 3)
@@ -211,11 +223,12 @@ using namespace mmgibbs;
 int main() {
     const int k = 3, p = 6, n = 40, n_values = 2 * k * k + 1 + k;
     static double values[n_values], ones[k] = {1, 1, 1}, inverse[2][k * k], scale[k * k], degrees[1] = {30};
-    static double work[2][8 * k * k];
+    static double work[2][12 * k * k];
     static double strands[p * n], sums[(p * (p + 1) / 2 + p) * n], of_scaling[(2 * p + 2) * p], change[k * k + 1];
     static double exponents[k] = {-30, -31, -32}, Rinv[2 * k * k], fill[2 * k * k], noise[2 * k * k];
     static double of_patterns[2 * k * k], slots[2 * n_values];
     static int members[k] = {0, 1, 2}, first[2] = {0, k}, row[p] = {0, 1, 1, 2, 2, 2}, column[p] = {0, 0, 1, 0, 1, 2};
+    static int no_unit[1] = {-1}, unit[1] = {1};
     static int of_pattern[2], block[k], traits[2 * k];
     static unsigned char observed[2 * k] = {1, 1, 1, 1, 0, 1};
     static word32 counter[3] = {21, 5, 6};
@@ -230,10 +243,11 @@ int main() {
         for (int j = 0; j <= i; ++j, ++m)
             for (int s = 0; s < n; ++s) sums[m * n + s] = i == j ? 1000 : 0.1;
     for (int s = 0; s < p * n; ++s) sums[p * (p + 1) / 2 * n + s] = 0.001 * s;
-    Matrix of_term = {values, inverse[0], scale, degrees, members, first, strands, work[0], n, 1, 0, 0, k, 1, 1};
+    Matrix of_term = {values,  inverse[0], scale,   degrees, members, first, no_unit, strands,
+                      work[0], n,          1,       0,       0,       k,     1,       1};
     Matrix of_residuals = of_term;
     of_residuals.now = values + k * k, of_residuals.inverse = inverse[1], of_residuals.work = work[1];
-    of_residuals.stream = 2, of_residuals.number = 1;
+    of_residuals.stream = 2, of_residuals.number = 1, of_residuals.unit = unit;
     static Matrix matrices[2] = {of_term, of_residuals};
     Patterns q = {observed, of_pattern, block, Rinv, fill, noise, of_patterns, traits, 0, 2, k, 0};
     Scaling scaling = {row, column, exponents, sums, of_scaling, change, values + 2 * k * k, n, 3, p};
@@ -251,6 +265,7 @@ int main() {
 """
 NEEDED = [
     "now[at] = before[i * k + j];",
+    "S[at] = W[i * k + j] - W[u * k + i] * (W[u * k + j] / W[u * k + u]);",
     "draw_auxiliary(auxiliaries[m], i, counter);",
     "if (a % p <= a / p) H[a] = factor[a / p * (a / p + 1) / 2 + a % p];",
     "for (int c = 0; c < k; ++c) X[a] += M[a / k * k + c] * m.now[c * k + a % k];",
