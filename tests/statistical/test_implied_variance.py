@@ -105,7 +105,7 @@ def test_a_class_of_a_quarter_implies_a_quarter(data, tmp_path, exact, monkeypat
 squares = ImpliedVariance.squares
 WRONG = {
     "squares": lambda own: (squares(own)[0], 2 * own.n),  # degrees of freedom twice
-    "of_animals": lambda own, n: np.zeros((len(own.components), n)),  # interweaving sees one part, and scales both
+    "epsilon": lambda own, n: np.zeros((len(own.components), n)),  # interweaving sees one part, and scales both
 }
 
 

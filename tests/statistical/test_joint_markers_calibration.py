@@ -101,7 +101,7 @@ def test_ranks_are_uniform(form):
 def accepts_always(step):
     """Interweaving of standard deviations that knows neither their Jacobian nor the prior."""
     scaling = step.prior.scaling
-    wrong = replace(scaling, exponents=np.zeros_like(scaling.exponents), S=np.zeros_like(scaling.S))
+    wrong = scaling._replace(exponents=np.zeros_like(scaling.exponents), S=np.zeros_like(scaling.S))
     type_of_prior = type(step.prior)
     step.prior.__class__ = type("Spoiled", (type_of_prior,), {"scaling": wrong})
 

@@ -21,7 +21,7 @@ class WithoutLogG(Target):
 
     def evaluate(self, x):
         value, psi = super().evaluate(x)
-        sizes, levels = self.likelihood.matrices.sizes, self.likelihood.matrices.levels
+        sizes, levels, *_ = self.likelihood.matrices.sizes
         at, k = int((sizes[:-1] ** 2).sum()), int(sizes[-1])
         return value + 0.5 * levels[-1] * np.linalg.slogdet(psi[at : at + k * k].reshape(k, k))[1], psi
 
