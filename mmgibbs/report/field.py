@@ -132,11 +132,14 @@ def _variogram(variogram: pl.DataFrame, label: str, trials: int, figures: plots.
         for name, face in faces.items()
     ]
     if lines:
+        both = len(lines) > 1
         ends = ", ".join(f"{figure(float(y[0]))} to {figure(float(y[-1]))} {name}" for name, _, y in lines)
-        caption = f"Semivariance of plots in the same column or row, by their distance (right): {ends}; {of_pairs}."
-        title = f"Sample variogram along rows and columns of {label}"
+        what = "plots in the same column or row" if both else "plots"
+        caption = f"Semivariance of {what}, by their distance (right): {ends}; {of_pairs}."
+        heading = "Along rows and columns" if both else "Sample variogram"
+        title = f"Sample variogram{' along rows and columns' if both else ''} of {label}"
         svg = figures.draw(plots.paint_lines(lines), title, caption, x_label="plots apart", size=(3.6, 2.6))
-        drawn.append(("Along rows and columns", svg, caption))
+        drawn.append((heading, svg, caption))
     legend = [(n, name) for n, (name, _, _) in enumerate(lines, 1)] if len(lines) > 1 else []
     return {"variogram": drawn, "legend": legend, "table": _table(faces, of_pairs)}
 

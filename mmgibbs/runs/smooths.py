@@ -19,6 +19,7 @@ from mmgibbs.build.assemble import Assembled
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.restricted import RestrictedLikelihood
+from mmgibbs.machine.memory import free_bytes
 from mmgibbs.machine.speed import estimate_seconds
 from mmgibbs.models.design import Design
 from mmgibbs.models.labels import component_labels
@@ -28,6 +29,7 @@ from mmgibbs.models.terms import Related
 from mmgibbs.posterior.parameters import RESIDUAL, relationship_name
 from mmgibbs.posterior.result import posterior_mean
 
+MAX_EQUATIONS, MAX_DENSE_LEVELS = 300_000, 5_000  # of a model for which a factor is looked at
 MAX_SECONDS = 60.0  # of a factor of the equations and its selected inverse
 
 
@@ -55,6 +57,9 @@ def effective_dimensions(
         return {}, [
             "effective dimensions are not computed: they need normal traits, independent residuals and no SNP effects"
         ]
+    dense = sum(t.relationship.dense.levels.size for t in design.terms if t.relationship.dense is not None)
+    if design.n_equations > MAX_EQUATIONS or dense > MAX_DENSE_LEVELS:
+        return {}, [_too_long(design)]
     design = _renew(design, draws)
     matrices = {info.name: info.matrix for info in assembled.terms}
     G = [posterior_mean(draws[matrices[t.name]]) if t.name in matrices else None for t in design.terms]
@@ -62,11 +67,16 @@ def effective_dimensions(
     R = R if assembled.model.residual.classes else R[None]
     of_terms = [None if c is None else c.blocks for c in assembled.model.covariances]
     likelihood = RestrictedLikelihood(design, of_terms, [m.blocks for m in assembled.model.residual.matrices])
-    if estimate_seconds(likelihood.operations) > MAX_SECONDS:
-        return {}, [f"effective dimensions are not computed: {design.n_equations:,} equations would take too long"]
+    free = free_bytes()
+    if estimate_seconds(likelihood.operations) > MAX_SECONDS or (free is not None and likelihood.bytes > free):
+        return {}, [_too_long(design)]
     point = likelihood.evaluate(Variances(G, R))
     traces = likelihood.coefficients.traces(point.selected).of_terms
     return {design.terms[i].name: _of_term(design, prepared, i, point.Ginv[i], traces[i]) for i in terms}, []
+
+
+def _too_long(design: Design) -> str:
+    return f"effective dimensions are not computed: a factor of {design.n_equations:,} equations would take too long"
 
 
 def _renew(design: Design, draws: Mapping[str, np.ndarray]) -> Design:

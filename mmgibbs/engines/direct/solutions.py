@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmgibbs.engines.direct.standard_errors import MOST_EQUATIONS
+from mmgibbs.engines.direct.standard_errors import MOST_EQUATIONS, MOST_OPERATIONS
 from mmgibbs.likelihood.correlated import CorrelatedLikelihood, correlated_likelihood
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.restricted import RestrictedLikelihood
@@ -17,8 +17,10 @@ from mmgibbs.models.residual import stack_classes
 
 def needs_factor(design: Design) -> bool:
     """Iterations would not converge, or not for correlated residuals, and the equations are few enough for a factor."""
-    slow = any(term.relationship.needs_factor for term in design.terms) and design.n_equations <= MOST_EQUATIONS
-    return bool(design.correlated) or slow
+    related = [t.relationship.dense.levels.size for t in design.terms if t.relationship.dense is not None]
+    is_affordable = design.n_equations <= MOST_EQUATIONS and sum(m**3 for m in related) / 3 <= MOST_OPERATIONS
+    is_slow = any(term.relationship.needs_factor for term in design.terms)
+    return bool(design.correlated) or (is_slow and is_affordable)
 
 
 def direct_likelihood(design: Design, G: Sequence[np.ndarray | None]) -> CorrelatedLikelihood | RestrictedLikelihood:

@@ -9,6 +9,7 @@ from mmgibbs.config import load_config
 from mmgibbs.data import random_walks
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.runs import smooths
 
 RECORDS = pl.DataFrame(
     {
@@ -139,3 +140,12 @@ def test_a_completed_analysis_says_the_same_when_it_is_read_again():
     again = load_config(first.resolved() | {"data": {"phenotypes": RECORDS}})
     assert again.model == first.model
     assert first.model.random["curve"].effects[""].level == "animal:day"
+
+
+def test_effective_dimensions_of_too_many_equations_are_left_out_with_a_note(tmp_path, monkeypatch):
+    monkeypatch.setattr(smooths, "MAX_EQUATIONS", 5)
+    source = analysis(method="blup") | {"variances": {"curve": 1, "residual": 1}}
+    source["output"] = {"directory": str(tmp_path / "run")}
+    run = mmgibbs.run(source, progress=False)
+    assert "effective_dimensions" not in run.info
+    assert any("effective dimensions are not computed: a factor of 14 equations" in note for note in run.info["notes"])

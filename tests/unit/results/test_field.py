@@ -110,7 +110,7 @@ def test_one_direction_without_trials(tmp_path):
     assert run.field["trial"].unique().to_list() == [""] and run.field["column"].null_count() == 40
     item = field_section(read_finished(run.directory), plots.Figures())[0]
     assert item["maps"][0][0] == "Trend" and "Trend along rows" in item["maps"][0][2]
-    assert [heading for heading, _, _ in item["variogram"]] == ["Along rows and columns"]
+    assert [heading for heading, _, _ in item["variogram"]] == ["Sample variogram"]
 
 
 def test_a_run_without_plots_has_no_such_files(tmp_path):
