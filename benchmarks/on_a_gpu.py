@@ -5,8 +5,8 @@
 
 Per system: seconds per sample of the structured engine with fixed and with sampled variances, beside those that
 arithmetic predicted; milliseconds of a sweep and of what is kept of it; with --kernels those of each kernel of a sweep,
-and the structured engine of the CPU on as many threads. With --classic the whole table of the benchmark engines (small
-alone: explicit matrices).
+what a binary trait takes besides, and the structured engine of the CPU on as many threads. With --classic the whole
+table of the benchmark engines (small alone: explicit matrices).
 With --regressions seconds of a sweep of each regression, and the seconds that arithmetic predicted, before a GPU had
 measured any.
 Needs what the solver core needs and CuPy, no more. With --wait-for the systems are prepared at once and timed once that
@@ -20,6 +20,7 @@ import json
 import statistics
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -30,6 +31,7 @@ SWEEPS = 50  # timed at once
 # Seconds of a sweep with fixed and with sampled variances on an H200, by arithmetic: the location effects as an earlier
 # state of their kernels took, and the kernels beside them without the waits that these had. No measurement.
 PREDICTED_SECONDS = {"small": (6e-4, 1.1e-3), "large": (5.6e-3, 1.15e-2)}
+PREDICTED_SECONDS_OF_A_BINARY_TRAIT = {"small": 8e-5, "large": 5e-4}  # besides
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # the latter for the classic engine
 
 
@@ -84,11 +86,12 @@ def system(name: str, design, herds, equations, arguments: argparse.Namespace) -
     print(f"on {engine.queue.device.name}: built, compiled and recorded in {time.perf_counter() - started:.1f} s")
     for _ in range(3):
         fixed = engine.queue.seconds(partial(sweep_on, engine, key)) / SWEEPS
-        steps, sampled = steps_and_seconds(model, engine, True, key, 25)
+        sampled = seconds_of_chain(model, engine, key)
         print(f"fixed {1e3 * fixed:.3f} ms, sampled {1e3 * sampled:.3f} ms: {sampled / fixed:.2f}")
     if arguments.scale == 1:
         ratios = [a / b for a, b in zip((fixed, sampled), PREDICTED_SECONDS[name], strict=True)]
         print(f"measured over predicted: fixed {ratios[0]:.2f}, sampled {ratios[1]:.2f}")
+    steps, _ = steps_and_seconds(model, engine, True, key, 5)
     moved, bandwidth = bytes_per_sweep(equations), copy_bandwidth(engine.queue)
     print(f"{moved / 1e9:.3f} GB a sweep, copies at {bandwidth / 1e9:.0f} GB/s: {1e3 * moved / bandwidth:.3f} ms, "
           f"{fixed * bandwidth / moved:.1f} times that")  # fmt: skip
@@ -100,6 +103,11 @@ def system(name: str, design, herds, equations, arguments: argparse.Namespace) -
         for what, work in works.items():
             of_kernels(engine, what, work)
     del engine
+    binary, equations_of_binary = with_binary_trait(model)
+    besides = seconds_of_chain(binary, StructuredGpuEngine(equations_of_binary), key) - sampled
+    print(f"a binary trait besides: {1e3 * besides:.3f} ms")
+    if arguments.scale == 1:
+        print(f"measured over predicted: {besides / PREDICTED_SECONDS_OF_A_BINARY_TRAIT[name]:.2f}")
     if arguments.threads:
         cpu = StructuredEngine(equations, threads=arguments.threads)
         cpu.set_variances(herds.G, herds.R)
@@ -111,6 +119,39 @@ def system(name: str, design, herds, equations, arguments: argparse.Namespace) -
         sampled = steps_and_seconds(model, cpu, True, key, 5)[1]
         print(f"the CPU on {arguments.threads} threads: fixed {statistics.median(times[2:]):.4f} s, "
               f"sampled {sampled:.4f} s")  # fmt: skip
+
+
+def seconds_of_chain(model, engine, key: tuple[int, int], n_sweeps: int = SWEEPS) -> float:
+    """Seconds of a sweep with all that is sampled, no draw kept and nothing waited for before the end."""
+    from mmgibbs.sampler.chain import Chain
+    from mmgibbs.sampler.interweave import terms_to_interweave
+    from mmgibbs.sampler.schedule import Schedule
+
+    chain = Chain(model, engine, Schedule(10**6, 1, interweave=terms_to_interweave(model, True)), key)
+    chain.advance(3)  # compiles, then records
+    engine.queue.synchronize()
+    started = time.perf_counter()
+    chain.advance(3 + n_sweeps)
+    engine.queue.synchronize()
+    return (time.perf_counter() - started) / n_sweeps
+
+
+def with_binary_trait(model):
+    """The model with a first trait of two categories, and its equations."""
+    from mmgibbs.equations.partition import partition
+    from mmgibbs.equations.structured import structured_equations
+    from mmgibbs.models.response import Categories
+
+    design, residual = model.design, model.residual.matrices[0]
+    values = design.y[:, 0]
+    is_high = np.where(np.isfinite(values), values > np.nanmedian(values), -1).astype(np.int16)
+    response = Categories(0, ("low", "high"), is_high)
+    y, scale = design.y.copy(), np.ones(len(residual.start))
+    y[:, 0], scale[0] = response.start(), residual.start[0, 0] ** -0.5
+    design = replace(design, y=y, responses=(response,))
+    residual = replace(residual, start=residual.start * np.outer(scale, scale), unit=(0,))
+    model = replace(model, design=design, residual=replace(model.residual, matrices=(residual,)))
+    return model, structured_equations(design, partition(design, "colour"), "single")
 
 
 def sweep_on(engine, key: tuple[int, int]) -> None:

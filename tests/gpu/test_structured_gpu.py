@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers.support import mixed_model, saved_draws
+from parity.test_resumed import one_trait
 from reference import models
 
 from benchmarks.gpu import structured_on_gpu
@@ -13,6 +14,7 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.models.covariance import blocks_recorded_together
+from mmgibbs.models.response import Categories
 from mmgibbs.posterior.moments import Moments
 from mmgibbs.sampler.chain import sample_chain
 from mmgibbs.sampler.schedule import Schedule
@@ -116,6 +118,26 @@ def test_a_chain_whose_moments_stay_on_the_device(device):
         assert_near(found.moments.state()[part], values, 1e-9)
     for name, values in saved_draws(truth).items():
         assert_near(saved_draws(found)[name], values, 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["binary", "ordinal", "censored", "count"])
+def test_traits_that_are_not_normal(device, kind):
+    """Liabilities bit for bit, and the chain, as far as sums of thresholds and scales decide alike."""
+    model = one_trait(kind)
+    equations = equations_of(model.design)
+    truth, engine = SerialEngine(equations), StructuredGpuEngine(equations, device=device)
+    response = model.design.responses[0]
+    cuts = response.start_of_cuts() if isinstance(response, Categories) else np.array([-np.inf, np.inf])
+    for e in (truth, engine):
+        e.set_variances([None if c is None else c.start for c in model.covariances], model.residual.start)
+    truth.sweep(1, KEY)
+    engine.restore(truth.state())
+    for e in (truth, engine):
+        e.draw_liabilities(0, cuts, 1, KEY)
+    np.testing.assert_array_equal(engine.y, truth.y)
+    expected, found = (sample_chain(model, e, Schedule(4, 40, 2), KEY) for e in (truth, engine))
+    for name, values in expected.draws.items():
+        assert_near(found.draws[name], values, 1e-7)
 
 
 def test_a_level_that_cannot_be_drawn_is_named(device):

@@ -12,6 +12,7 @@ from helpers.races import assert_barrier_is_needed, run_without_race
 from parity.test_residual_classes import example_of, sampled
 from reference import models
 
+from benchmarks.on_a_gpu import seconds_of_chain, with_binary_trait
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.coloured_gpu.source import OF_LIABILITIES, OF_TERMS, OF_VARIANCES, kernels, source
 from mmgibbs.engines.serial import SerialEngine
@@ -180,6 +181,20 @@ def test_nodes_and_waits_of_a_sweep(beef, shim):
     of_locations = ("sweep_levels", "sum_pieces", "draw_l", "move_pieces")
     others = [name for name in launched if not any(kernel in name for kernel in of_locations)]
     assert len(others) == 12 and len(launched) - len(others) > 12
+
+
+def test_chains_of_the_benchmark_on_a_gpu(beef, shim):
+    """Of normal traits, and with a binary one beside them: the device makes their sweeps alone."""
+    model, equations = with_binary_trait(beef)
+    assert equations.real == np.float32
+    nodes = []
+    for of in (beef, model):
+        equations = structured_equations(of.design, partition(of.design, "colour"), "single")
+        engine = StructuredGpuEngine(equations, device=HostDevice(shim("single")))
+        assert seconds_of_chain(of, engine, KEY, 1) > 0
+        nodes.append(engine.queue.device.nodes)
+    assert [len(set(of_sweeps)) for of_sweeps in nodes] == [1, 1] and len(nodes[0]) == 3
+    assert nodes[1][0] == nodes[0][0] + 4  # liabilities, the form of a term that stays, their scale, what it moves
 
 
 def test_nothing_is_launched_for_what_is_fixed(shim):
