@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from scipy.sparse import csr_array
 
 from mmgibbs.build.assemble import Assembled, assemble
 from mmgibbs.build.memory_estimate import refuse_solving_beyond_memory
@@ -36,6 +37,8 @@ from mmgibbs.errors import ConfigError, DataError, ModelError
 from mmgibbs.likelihood.coefficients import Order
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.models.design import Design
+from mmgibbs.models.relationships.base import Relationship, solve_inverse
+from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.terms import Term
 from mmgibbs.validation.options import refuse_without_starts
 from pedigree.tables import quoted
@@ -263,7 +266,8 @@ def _held(term: Term) -> np.ndarray:
 
 
 def random_solutions(partial: Evaluation, whole_data: Evaluation) -> list[np.ndarray]:
-    """Solutions from the partial data, by the levels of the whole data: 0 where an unrelated level has no record left.
+    """Solutions from the partial data, by the levels of the whole data; of levels without a record what others say of
+    them, which is 0 of independent levels.
 
     Fixed effects are left at 0. Raises DataError for an animal that left the pedigree with its records.
     """
@@ -281,7 +285,21 @@ def random_solutions(partial: Evaluation, whole_data: Evaluation) -> list[np.nda
                 )
             is_known = code.is_not_null().to_numpy()
             out[i][is_known] = partial.theta[j][code.drop_nulls().to_numpy()]
+            out[i][~is_known] = _predict_levels(term.relationship, is_known, out[i])
     return out
+
+
+def _predict_levels(relationship: Relationship, is_known: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """(levels that are not known, k) their expectation given the others: points of a curve, times, between known ones.
+
+    E(u | s) = -(K^-1)_uu^-1 (K^-1)_us theta_s, which is 0 of independent levels.
+    """
+    unknown = np.flatnonzero(~is_known)
+    if not unknown.size or relationship.related or isinstance(relationship, Identity):
+        return np.zeros((unknown.size, theta.shape[1]))
+    indptr, indices, values = relationship.inverse_csr()
+    inverse = csr_array((values, indices, indptr), shape=(is_known.size, is_known.size))
+    return solve_inverse(relationship, unknown, -(inverse[unknown] @ np.where(is_known[:, None], theta, 0.0)))
 
 
 # ------------------------------------------------------------ records for another machine
