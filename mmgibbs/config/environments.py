@@ -20,7 +20,7 @@ from mmgibbs.errors import ConfigError
 
 BETWEEN_TRAIT_AND_LEVEL = "|"
 SHOWN = 5  # levels in a message
-MAX_LEVELS = 200  # traits; with more, a column of plots or lines was named
+MAX_LEVELS = 250  # traits; with more, a column of plots or lines was named
 OF_TRAITS = ("traits", "moments")  # keys of the sections `model` and `output` whose values are names of traits
 VALUE_COLUMNS = ("column", "lower", "upper")
 

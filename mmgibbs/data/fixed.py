@@ -313,16 +313,13 @@ def _rank_by_trait(
 ) -> list[_TraitRank]:
     ranks: list[_TraitRank] = []
     known: list[tuple[tuple, int]] = []
+    of_traits = [np.packbits(column).tobytes() for column in observed.T]  # quick to compare
     for t in range(observed.shape[1]):
         classes = [i for i in flat if effects[i].is_flat(t)]
         slopes = [n for n, p in enumerate(parts) if t in p.traits and effects[p.effect].is_flat(t)]
         gene_groups = [n for n, g in enumerate(groups) if g.trait == t]
         same = next(
-            (
-                s
-                for key, s in known
-                if not gene_groups and key == (classes, slopes) and np.array_equal(observed[:, s], observed[:, t])
-            ),
+            (s for key, s in known if not gene_groups and key == (classes, slopes) and of_traits[s] == of_traits[t]),
             None,
         )
         if same is not None:

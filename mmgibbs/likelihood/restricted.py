@@ -45,6 +45,10 @@ class RestrictedLikelihood(Likelihood):
         self.coefficients: Coefficients = coefficients(design, of_terms, of_residuals)
         self.incidence = Incidence(design)
         self.observed = design.patterns[design.pattern]
+        # records of each missing pattern, and the traits that they have
+        self.observations = [
+            (np.flatnonzero(design.pattern == p), np.flatnonzero(seen)) for p, seen in enumerate(design.patterns)
+        ]
         self.y = np.where(self.observed, design.y, 0.0)
         self.layout = self.coefficients.explicit.layout
         self.inverses = {i: _as_csr(design, i) for i in self.random}
@@ -117,8 +121,12 @@ class Point:
 
     def weigh(self, e: np.ndarray) -> np.ndarray:
         """R^-1 e, (n, T, m)."""
-        design = self.likelihood.design
-        return np.einsum("r,rtu,rum->rtm", design.weight, self.Rinv[design.pattern], e, optimize=True)
+        weight, out = self.likelihood.design.weight, np.zeros(e.shape)
+        for (rows, traits), inverse in zip(self.likelihood.observations, self.Rinv, strict=True):
+            at = np.ix_(rows, traits)
+            block = inverse[np.ix_(traits, traits)]
+            out[at] = weight[rows, None, None] * np.einsum("tu,rum->rtm", block, e[at], optimize=True)
+        return out
 
     def _weighted_sums(self, e: np.ndarray) -> np.ndarray:
         """W' R^-1 e, (equations, m); e (n, T, m)."""
@@ -186,9 +194,9 @@ class Point:
     def working_variates(self, places: Sequence[Place]) -> np.ndarray:
         """(n, T, p) F = (dV/dpsi) P y, see working_variates.py."""
         design = self.likelihood.design
-        weighted = np.einsum("rtu,ru->rt", self.Rinv[design.pattern], self.residuals)
+        unweighted = self._weigh(self.residuals[:, :, None])[:, :, 0] / design.weight[:, None]  # R^-1 e
         units = [theta @ Ginv for theta, Ginv in zip(self.solutions, self.Ginv, strict=True)]
-        residuals = working_residuals(places, weighted, design.class_of_pattern[design.pattern])
+        residuals = working_residuals(places, unweighted, design.class_of_pattern[design.pattern])
         return residuals + self.likelihood.incidence.fit(working_effects(places, units))
 
 

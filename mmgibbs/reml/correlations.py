@@ -197,7 +197,7 @@ class _Profile:
         secant: _Secant | None = None
         while True:
             about = self._about(z, maximum)
-            secant = _Secant(z, about.gradient, about.inverse) if secant is None else secant.update(z, about)
+            secant = _Secant.begin(z, about) if secant is None else secant.update(z, about)
             distance = float(np.sqrt(max(about.gradient @ about.step, 0.0)))
             # the distance in all directions: the one of the variances belongs to fixed correlations
             maximum = replace(maximum, distance=float(np.hypot(distance, maximum.distance)))
@@ -346,14 +346,24 @@ class _Secant:
     z: np.ndarray  # (P,)
     gradient: np.ndarray  # (P,)
     inverse: np.ndarray  # (P, P)
+    is_free: np.ndarray  # (P,) not at a bound, and the data say something of it
     is_learnt: bool = False
 
+    @classmethod
+    def begin(cls, z: np.ndarray, about: _Slope) -> _Secant:
+        """By the average information alone."""
+        return cls(z, about.gradient, about.inverse, ~about.shut & about.known)
+
     def update(self, z: np.ndarray, about: _Slope) -> _Secant:
-        """The same at the next point; anew where a correlation has come to a bound, or the slopes bend upwards."""
+        """The same at the next point; anew where other correlations are at bounds, or the slopes bend upwards.
+
+        Of those at bounds slopes and steps are 0, and the inverse stays so.
+        """
         step, fall = z - self.z, self.gradient - about.gradient
         curvature = float(step @ fall)
-        if about.shut.any() or not about.known.all() or curvature <= 1e-12 * float(step @ step):
-            return _Secant(z, about.gradient, about.inverse)
+        is_free = ~about.shut & about.known
+        if not np.array_equal(is_free, self.is_free) or curvature <= 1e-12 * float(step @ step):
+            return _Secant.begin(z, about)
         projection = np.eye(z.size) - np.outer(step, fall) / curvature
         inverse = projection @ self.inverse @ projection.T + np.outer(step, step) / curvature
-        return _Secant(z, about.gradient, inverse, True)
+        return _Secant(z, about.gradient, inverse, is_free, True)

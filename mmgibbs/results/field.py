@@ -66,14 +66,16 @@ def field_frame(
     Plots without a record are levels too, and have rows. Trials without a record of the trait have none. means: of the
     trends of surfaces, as far as their errors are computed.
     """
-    frames = []
+    if not trends and all(labels.plots is None for labels in prepared.levels):
+        return None
+    frames, unexplained = [], residuals(prepared.design, moments.mean, lambda _term, _effect: True)
     for i, (term, labels) in enumerate(zip(prepared.design.terms, prepared.levels, strict=True)):
         if labels.plots is None:
             continue
         for component in _components(term):
             mean, sd = (values[i][:, component.number] for values in (moments.mean, moments.sd))
-            frames.append(_frame(prepared, moments, component, labels.plots, mean, sd))
-    frames += [_trend_frame(prepared, moments, trend, means or {}) for trend in trends]
+            frames.append(_frame(prepared, unexplained, component, labels.plots, mean, sd))
+    frames += [_trend_frame(prepared, moments, unexplained, trend, means or {}) for trend in trends]
     return pl.concat(frames) if frames else None
 
 
@@ -88,24 +90,28 @@ def _components(term: Term) -> list[_Component]:
 
 
 def _frame(
-    prepared: Prepared, moments: PooledMoments, of: _Component, plots: pl.DataFrame, mean: np.ndarray, sd: np.ndarray
+    prepared: Prepared, unexplained: np.ndarray, of: _Component, plots: pl.DataFrame, mean: np.ndarray, sd: np.ndarray
 ) -> pl.DataFrame:
+    """unexplained: (n, T) records less all effects."""
     design, level = prepared.design, of.effect.level
     met = np.flatnonzero((level >= 0) & np.isfinite(design.y[:, of.trait]))
     records = np.bincount(level[met], minlength=plots.height)
     residual = np.full(plots.height, np.nan)
     if has_residuals(prepared, of.trait) and of.effect.covariates is None:
-        others = lambda term, effect: term is not of.term or effect is not of.effect
-        values = residuals(design, moments.mean, others)[met, of.trait]
+        values = unexplained[met, of.trait] + mean[level[met]]
         residual = _weighted_means(level[met], values, design.weight[met], plots.height)
     names = of.term.name, of.label, design.traits[of.trait]
     return _as_frame(names, plots, records, mean, sd, residual)
 
 
 def _trend_frame(
-    prepared: Prepared, moments: PooledMoments, trend: SurfaceTrend, means: Mapping[str, MeansMoments]
+    prepared: Prepared,
+    moments: PooledMoments,
+    unexplained: np.ndarray,
+    trend: SurfaceTrend,
+    means: Mapping[str, MeansMoments],
 ) -> pl.DataFrame:
-    """Of a surface with several parts: their sum, and that sum plus error."""
+    """Of a surface with several parts: their sum, and that sum plus error; unexplained: (n, T) that error."""
     design = prepared.design
     mean = np.concatenate([_values(of_trial, moments.mean) for of_trial in trend.trials])
     errors = [
@@ -117,7 +123,7 @@ def _trend_frame(
     met = np.flatnonzero((trend.plot >= 0) & np.isfinite(design.y[:, trend.trait]))
     records, residual = np.bincount(trend.plot[met], minlength=mean.size), np.full(mean.size, np.nan)
     if has_residuals(prepared, trend.trait):
-        e = residuals(design, moments.mean, lambda _term, _effect: True)[met, trend.trait]
+        e = unexplained[met, trend.trait]
         residual = mean + _weighted_means(trend.plot[met], e, design.weight[met], mean.size)
     names = trend.name, "", design.traits[trend.trait]
     return _as_frame(names, trend.plots, records, mean, np.concatenate(errors), residual)

@@ -30,7 +30,7 @@ from mmgibbs.posterior.decisions import Decided
 from mmgibbs.posterior.moments import LONG_ENOUGH, PooledMoments, pool
 from mmgibbs.posterior.parameters import named_parameters
 from mmgibbs.posterior.result import ChainResult, pooled, pooled_by_prefix, sample_stats, stacked_draws
-from mmgibbs.reml.estimate import estimate
+from mmgibbs.reml.estimate_groups import estimate_by_groups
 from mmgibbs.runs.blup import errors_of_solutions, solve_by_factor, solve_equations
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.estimates import PosteriorEstimates
@@ -303,7 +303,7 @@ class MixedModelProblem:
         followed = watch if executor.max_local_calls else None
         call = (s.tolerance, s.max_iterations, followed, watch.start, watch.correlations)
         with StopSignals(watch.ask_to_stop) as stop:
-            (fitted,) = executor.each(estimate, shared, [call], ["estimating"])
+            (fitted,) = executor.each(estimate_by_groups, shared, [call], ["estimating"])
         if not executor.max_local_calls:
             for iteration, log_likelihood in enumerate(fitted.facts["log_likelihoods"]):
                 console.say(f"REML: iteration {iteration}, log likelihood {log_likelihood:.4f}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from contextlib import suppress
 
 import numpy as np
@@ -130,6 +131,7 @@ def _correlation_errors(estimates: Estimates, assembled: Assembled) -> dict[str,
 # ------------------------------------------------------------------------------------------------ the iteration
 
 STATE = "reml"  # name of the checkpoint
+CHECKPOINT_SECONDS = 1.0  # at least, between two of them
 SLOW_STEP_SECONDS = 1800.0  # from which REML by Monte Carlo is worth trying
 
 
@@ -141,6 +143,7 @@ class RemlWatch:
         self.start: Variances | None = None
         self.correlations: np.ndarray | None = None
         self._before = 0  # iterations of the run that is continued
+        self._written = -CHECKPOINT_SECONDS  # when the state was kept last
         if folder.kind == RESUMED and folder.checkpoints is not None:
             state, _ = folder.checkpoints.read(STATE)
             if state is not None:
@@ -168,7 +171,10 @@ class RemlWatch:
                 f"REML: iteration {number}, log likelihood {point.log_likelihood:.4f}, about {distance:.1e} standard "
                 "errors from the maximum"
             )
-        if self._folder.checkpoints is not None:
+        now = time.monotonic()
+        is_due = now - self._written >= CHECKPOINT_SECONDS or self._is_asked_to_stop
+        if self._folder.checkpoints is not None and is_due:
+            self._written = now
             at = point.variances
             arrays = {f"G.{i}": g for i, g in enumerate(at.G) if g is not None}
             with suppress(OSError):  # a full disk does not end the iteration

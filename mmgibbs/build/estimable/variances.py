@@ -26,6 +26,7 @@ from mmgibbs.build.estimable.posterior import (
 )
 from mmgibbs.build.estimable.undetermined import find_undetermined
 from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.trait_groups import group_traits, take_traits
 from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.design import Design
 from mmgibbs.models.residual import ResidualModel
@@ -56,7 +57,11 @@ def check_variances(
     if is_sampled:
         for number in find_improper_at_zero(blocks):
             raise ModelError(messages.describe_prior_at_zero(blocks[number]))
-    findings, is_complete = _look_at_records(design, blocks, is_sampled)
+    groups = [] if is_sampled or design.markers or design.responses else group_traits(design, covariances, residual)
+    if len(groups) > 1:
+        findings, is_complete = _look_at_groups(design, covariances, residual, groups, blocks)
+    else:
+        findings, is_complete = _look_at_records(design, blocks, is_sampled)
     if findings.growth and is_complete:
         raise ModelError(messages.describe_growth(findings.growth, blocks, design))
     if not is_complete:
@@ -65,6 +70,26 @@ def check_variances(
         *messages.describe_undetermined(findings.elements, blocks, design, is_sampled),
         *_find_too_few(design, blocks, is_sampled),
     ]
+
+
+def _look_at_groups(
+    design: Design,
+    covariances: Sequence[CovarianceModel | None],
+    residual: ResidualModel,
+    groups: Sequence[tuple[int, ...]],
+    blocks: Sequence[Block],
+) -> tuple[Findings, bool]:
+    """Of groups of traits that have nothing in common, one after another, as many trials are."""
+    elements: list[tuple[Element, ...]] = []
+    is_complete = True
+    for traits in groups:
+        group = take_traits(design, covariances, residual, traits)
+        of_group = list_estimated_blocks(group.design, group.covariances, group.residual)
+        numbers = [i for i, block in enumerate(blocks) if set(block.traits) <= set(traits)]  # in the same order
+        findings, is_known = _look_at_records(group.design, of_group, is_sampled=False)
+        is_complete &= is_known
+        elements += [tuple(e._replace(block=numbers[e.block]) for e in together) for together in findings.elements]
+    return Findings(elements, []), is_complete
 
 
 def _is_estimated(block: Block) -> bool:
@@ -77,6 +102,8 @@ def _look_at_records(design: Design, blocks: Sequence[Block], is_sampled: bool) 
     m = max(m, _count_contrasts_for_elements(blocks))
     findings = Findings([], [])
     for seed, size in enumerate((*SIZES, design.n_records)):
+        if size < design.n_records < 2 * size:  # a part that is most of them saves nothing
+            continue
         records = sample_families(design, size, seed)
         contrasts = draw_contrasts(design, records, m)
         if contrasts is None:

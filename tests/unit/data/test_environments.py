@@ -134,7 +134,7 @@ def test_mistakes_are_named():
     expect("'yield|S3' is not a trait; did you mean 'yield|S2'?", model=unknown)
     many = trial().with_columns(plot=pl.int_range(pl.len())).select(pl.all().repeat_by(4).explode())
     many = many.with_columns(plot=pl.int_range(pl.len()))
-    expect("at most 200 environments, got 'plot' with 288 levels", many, traits={"yield": {"by": "plot"}})
+    expect("at most 250 environments, got 'plot' with 288 levels", many, traits={"yield": {"by": "plot"}})
     expect("no column 'none' (traits.yield)", traits={"yield": {"by": "site", "column": "none"}})
     empty = trial().with_columns(pl.lit(None, pl.Float64).alias("yield"))
     expect("traits.yield.by: expected records with a value of yield and of column 'site', got none", empty)
