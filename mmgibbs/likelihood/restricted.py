@@ -194,7 +194,7 @@ class Point:
     def working_variates(self, places: Sequence[Place]) -> np.ndarray:
         """(n, T, p) F = (dV/dpsi) P y, see working_variates.py."""
         design = self.likelihood.design
-        unweighted = self._weigh(self.residuals[:, :, None])[:, :, 0] / design.weight[:, None]  # R^-1 e
+        unweighted = self.weigh(self.residuals[:, :, None])[:, :, 0] / design.weight[:, None]  # R^-1 e
         units = [theta @ Ginv for theta, Ginv in zip(self.solutions, self.Ginv, strict=True)]
         residuals = working_residuals(places, unweighted, design.class_of_pattern[design.pattern])
         return residuals + self.likelihood.incidence.fit(working_effects(places, units))
