@@ -44,6 +44,16 @@ def moved_name(response: int) -> str:
     return f"moved.{response}"
 
 
+def scale_step_name(name: str) -> str:
+    """Of the logarithm of the step of a residual scale."""
+    return f"{name}.log_step"
+
+
+def scale_moved_name(name: str) -> str:
+    """Of the value that says whether a residual scale moved."""
+    return f"{name}.moved"
+
+
 class SampledTerm(NamedTuple):
     """The covariance matrix of a term, given the start of its auxiliary variables where it has some."""
 
@@ -68,6 +78,15 @@ class AuxiliaryVariables(NamedTuple):
     residual_class: int | None
 
 
+class ScaledResidual(NamedTuple):
+    """The residual scale of a trait in one class of records: see sampler/residual_scales.py."""
+
+    name: str
+    of_class: int
+    step: float
+    wanted_acceptance: float
+
+
 class ObservedTrait(NamedTuple):
     """A trait that is not normal: its thresholds, liabilities and their scale (sampler/liabilities.py)."""
 
@@ -79,6 +98,7 @@ class ObservedTrait(NamedTuple):
     power: float  # what M is whatever the draws are, matrices under a flat prior that move along included
     moving: tuple[tuple[int, tuple[int, ...]], ...]  # terms whose matrix moves along: its components of the trait
     staying: tuple[tuple[int, tuple[int, ...]], ...]  # the other terms with a prior
+    residual_scales: tuple[ScaledResidual, ...]
 
 
 @dataclass

@@ -43,6 +43,8 @@ from mmgibbs.engines.device_sweep import (
     cuts_name,
     log_step_name,
     moved_name,
+    scale_moved_name,
+    scale_step_name,
 )
 from mmgibbs.models.response import Categories, Count
 from mmgibbs.posterior.parameters import RESIDUAL, Parameter, matrix_name, threshold_name
@@ -226,10 +228,7 @@ class LiabilityStep:
     def cuts(self, cuts: np.ndarray) -> None:
         self._cuts = cuts
 
-    @property
-    def can_launch(self) -> bool:
-        """Whether a device can draw all of it: not where residual scales move."""
-        return not self.residual_scales
+    can_launch = True
 
     def add_to_plan(self, plan: VariancePlan) -> None:
         """See resident.DeviceStep."""
@@ -246,10 +245,13 @@ class LiabilityStep:
                 power=self.power + sum(self._moving_prior(i)[0] for i in moving),
                 moving=tuple(moving.items()),
                 staying=tuple(staying.items()) if self.scaled else (),
+                residual_scales=tuple(scale.describe() for scale in self.residual_scales),
             )
         )
         of = self.response
         plan.values |= {cuts_name(of): (len(self._cuts),), log_step_name(of): (1,), moved_name(of): (1,)}
+        for scale in self.residual_scales:
+            plan.values |= {scale_step_name(scale.name): (1,), scale_moved_name(scale.name): (1,)}
 
     def launch(self, variances: DeviceVariances) -> None:
         """See resident.DeviceStep."""
@@ -257,11 +259,14 @@ class LiabilityStep:
 
     def list_values(self) -> dict[str, np.ndarray]:
         """What a device holds of it."""
-        return {cuts_name(self.response): self._cuts, log_step_name(self.response): self.log_step}
+        of_scales = {scale_step_name(scale.name): scale.log_step for scale in self.residual_scales}
+        return {cuts_name(self.response): self._cuts, log_step_name(self.response): self.log_step} | of_scales
 
     def put_drawn(self, values: Mapping[str, np.ndarray]) -> None:
         """Take what a device has drawn."""
         self._cuts, self.log_step = (values[f(self.response)].copy() for f in (cuts_name, log_step_name))
+        for scale in self.residual_scales:
+            scale.log_step = values[scale_step_name(scale.name)].copy()
 
     def find_draws(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Those of a kept draw of a device."""
@@ -269,7 +274,8 @@ class LiabilityStep:
 
     def find_facts(self, values: Mapping[str, np.ndarray]) -> dict[str, float]:
         """What a kept draw of a device has to say of it."""
-        return {self.fact: float(values[moved_name(self.response)][0])} if self.n_gaps else {}
+        facts = {scale.fact: float(values[scale_moved_name(scale.name)][0]) for scale in self.residual_scales}
+        return facts | ({self.fact: float(values[moved_name(self.response)][0])} if self.n_gaps else {})
 
     def draws(self) -> dict[str, np.ndarray]:
         return {self.name: self.cuts[2:-1]} if self.n_gaps else {}

@@ -18,6 +18,7 @@ from mmgibbs.draws.normal import normal
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import RESIDUAL_SCALE, stream
 from mmgibbs.engines.base import LiabilityEngine
+from mmgibbs.engines.device_sweep import ScaledResidual
 from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.posterior.parameters import RESIDUAL, class_matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
@@ -66,6 +67,10 @@ class ResidualScale:
             self.matrices[RESIDUAL] = R
             self.matrices.give(self.engine)
         return {self.fact: float(accepted)}
+
+    def describe(self) -> ScaledResidual:
+        """What a device needs to know of it."""
+        return ScaledResidual(self.name, self.of_class, float(self.step), TARGET)
 
     def _log_prior_ratio(self, log_s: float) -> float:
         """Log prior of R of the class, the standard deviation of the trait times s, less that of R as it is."""

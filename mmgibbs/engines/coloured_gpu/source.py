@@ -30,7 +30,7 @@ OF_VARIANCES = (
 )  # fmt: skip
 OF_LIABILITIES = (
     "draw_liabilities", "compare_cuts", "compare_residual_scales", "scale_columns", "propose_cuts", "decide_cuts",
-    "decide_scale",
+    "decide_scale", "propose_residual_scale", "decide_residual_scale",
 )  # fmt: skip
 OF_TERMS = ("class_precisions", "move_levels")  # of all terms at once
 OF_MOMENTS = ("close_batch", "widen", "rescale", "recentre", "add_offset")

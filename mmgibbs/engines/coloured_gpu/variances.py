@@ -12,19 +12,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmgibbs.draws.purpose import AUXILIARY, INTERWEAVE, LIABILITY_SCALE, THRESHOLD, VARIANCE, stream
+from mmgibbs.draws.purpose import AUXILIARY, INTERWEAVE, LIABILITY_SCALE, RESIDUAL_SCALE, THRESHOLD, VARIANCE, stream
 from mmgibbs.engines.augment import block_of_trait, count_records_per_block, expand_classes
 from mmgibbs.engines.coloured_gpu.sizes import count_blocks, count_strands, lower, residual_sums, scaling_strands
 from mmgibbs.engines.coloured_gpu.source import kernel
 from mmgibbs.engines.device_sweep import (
     RESIDUAL,
     AuxiliaryVariables,
+    ScaledResidual,
     VariancePlan,
     accepted_name,
     auxiliary_name,
     cuts_name,
     log_step_name,
     moved_name,
+    scale_moved_name,
+    scale_step_name,
 )
 from mmgibbs.machine.device import Argument, DeviceArray, make_struct
 from mmgibbs.machine.ring import Ring, count_slots
@@ -72,6 +75,9 @@ class ResidentVariances:
         self._auxiliary_structs = self._upload_structs(self._auxiliaries) if self._auxiliaries else None
         self._scales = [self.queue.empty(1, np.float64) for _ in plan.traits]
         self._traits = [self._make_trait(n) for n in range(len(plan.traits))]
+        self._residual_scales = [
+            [self._make_residual_scale(n, scale) for scale in of.residual_scales] for n, of in enumerate(plan.traits)
+        ]
 
     # Structures
 
@@ -245,6 +251,32 @@ class ResidentVariances:
             n_terms=np.int32(len(terms)),
         )
 
+    def _make_residual_scale(self, number: int, scale: ScaledResidual) -> np.ndarray:
+        """struct ResidualScale of kernels/liabilities.cu."""
+        of, model = self.plan.traits[number], self.plan.residual.matrices[scale.of_class]
+        block = next(block for block in model.blocks if of.trait in block)
+        mask = np.zeros(len(model.start), np.uint8)
+        mask[list(block)] = 1
+        size = self._residual_structs[0].nbytes
+        return make_struct(
+            of=self._traits[number]["of"][0],
+            matrix=self.queue.address(self._residuals) + size * scale.of_class,
+            is_in_block=self._hold(mask),
+            log_step=self._address_of_value(scale_step_name(scale.name)),
+            has_moved=self._address_of_value(scale_moved_name(scale.name)),
+            log_s=self._reserve(1),
+            s=self._reserve(1),
+            work=self._reserve(1),
+            sums=self.queue.address(self.engine.sum_buffers[1]),
+            step=np.float64(scale.step),
+            wanted=np.float64(scale.wanted_acceptance),
+            nu=np.float64(model.prior(block)[0]),
+            n_sums=np.uint32(count_blocks(self._responses[number].strands)),
+            stream=np.uint32(stream(RESIDUAL_SCALE, of.response)),
+            burn_in=np.uint32(self.plan.burn_in),
+            of_class=np.int32(scale.of_class),
+        )
+
     def _make_prior_term(self, term: int, components: tuple[int, ...], is_moving: bool) -> np.ndarray:
         """struct PriorTerm of kernels/liabilities.cu."""
         k = self.engine.equations.design.terms[term].n_components
@@ -277,8 +309,8 @@ class ResidentVariances:
         n_matrices, counter = np.int32(len(self.plan.terms)), self.engine.resident.counter
         if self._auxiliaries:
             self._launch("set_scales", 1, self._auxiliary_structs, np.int32(len(self._auxiliaries)))
-        matrices = self._matrices, n_matrices, self._residuals, self._patterns
-        self._launch("invert_matrices", 1, *matrices, counter, self.lost)
+        of_residuals = self._residuals, np.int32(len(self.plan.residual.matrices)), self._patterns
+        self._launch("invert_matrices", 1, self._matrices, n_matrices, *of_residuals, counter, self.lost)
         self.engine.launch_class_precisions()
         n_kept = max(0, number - 1 - self.plan.burn_in) // self.plan.thin
         self.ring = Ring(self.queue, self._slots, n_kept)
@@ -345,6 +377,13 @@ class ResidentVariances:
             self._launch("propose_cuts", 1, trait, counter)
             response.launch_pass("compare_cuts", *given)
             self._launch("decide_cuts", 1, trait, counter)
+        for scale in self._residual_scales[number]:
+            self._launch("propose_residual_scale", 1, scale, counter)
+            classes = engine.class_of_pattern, scale["of_class"][0], np.uint64(scale["s"][0])
+            response.launch_pass("compare_residual_scales", *given, *classes)
+            self._launch("decide_residual_scale", 1, scale, self._residuals, self._patterns, counter, self.lost)
+        if self._residual_scales[number]:
+            engine.launch_class_precisions()
         response.launch_pass("draw_liabilities", *given, counter)
         if of.is_scaled:
             for term, _ in of.staying:  # not over the sums of the liabilities, which are read next

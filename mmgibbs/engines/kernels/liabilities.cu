@@ -200,6 +200,72 @@ __global__ void __launch_bounds__(THREADS) decide_cuts(Trait t, const word32 *co
     }
 }
 
+// The residual standard deviation of a trait in one class of records: sampler/residual_scales.py.
+struct ResidualScale {
+    Response of;
+    const Matrix *matrix;             // R of the class
+    const unsigned char *is_in_block;  // (T): traits in a block with this one
+    double *log_step;                 // of the walk
+    double *has_moved;
+    double *log_s;                    // of the proposal
+    double *s;
+    double *work;                     // (1)
+    const double *sums;               // of a pass over the records, n_sums
+    double step;                      // at a log_step of 0
+    double wanted;                    // acceptance
+    double nu;                        // degrees of freedom of the prior of the block
+    word32 n_sums;
+    word32 stream;
+    word32 burn_in;
+    int of_class;
+};
+
+__global__ void __launch_bounds__(THREADS) propose_residual_scale(ResidualScale t, const word32 *counter) {
+    PHASE {
+        if (threadIdx.x == 0) {
+            *t.log_s = exp(*t.log_step) * t.step * normal(counter[0], (word32)t.of_class, t.stream, 0, counter[1], counter[2]);
+            *t.s = exp(*t.log_s);
+        }
+    }
+}
+
+// Log prior of R of the class, the trait's standard deviation times s, less that of R as it is.
+__device__ inline double log_prior_ratio(const ResidualScale &t) {
+    const int T = t.matrix->k, u = t.of.trait;
+    double trace = 0.0;
+    for (int at = 0; at < T * T; ++at) {
+        const int i = at / T, j = at % T, n_scaled = (i == u) + (j == u);
+        const double factor = n_scaled == 2 ? 1.0 / (*t.s * *t.s) : 1.0 / *t.s;
+        if (n_scaled && t.is_in_block[i] && t.is_in_block[j]) trace += t.matrix->scale[at] * t.matrix->inverse[at] * (factor - 1.0);
+    }
+    return -t.nu * *t.log_s - 0.5 * trace;
+}
+
+__global__ void __launch_bounds__(THREADS)
+    decide_residual_scale(ResidualScale t, const Matrix *residuals, Patterns q, const word32 *counter, bits64 *lost) {
+    __shared__ bool has_moved;
+    fold_rows(t.sums, t.n_sums, 1, t.work);
+    PHASE {
+        if (threadIdx.x == 0) {
+            const double log_ratio = t.work[0] + log_prior_ratio(t);
+            double u, unused;
+            uniform_pair(counter[0], (word32)t.of_class, t.stream, draw_word(DECISION, 0), counter[1], counter[2], u, unused);
+            if (counter[0] <= t.burn_in)
+                *t.log_step += (exp(log_ratio < 0.0 ? log_ratio : 0.0) - t.wanted) / sqrt((double)counter[0]);
+            has_moved = log(u) < log_ratio;
+            *t.has_moved = has_moved ? 1.0 : 0.0;
+            double *R = t.matrix->now;
+            const int T = t.matrix->k;
+            for (int j = 0; has_moved && j < T; ++j) R[t.of.trait * T + j] *= *t.s;
+            for (int j = 0; has_moved && j < T; ++j) R[j * T + t.of.trait] *= *t.s;
+        }
+    }
+    BARRIER
+    if (!has_moved) return;
+    invert_matrix(*t.matrix, counter[0], lost);
+    renew_patterns(residuals, q);
+}
+
 // g with density ~ g^(M - 1) exp(-a g^2 / 2 - b g): exactly where b is 0, else a Metropolis step from 1.
 __device__ inline double draw_scale(double M, double a, double b, word32 trait, word32 stream, const word32 *counter) {
     if (b == 0.0) return sqrt(2.0 * gamma(0.5 * M, counter[0], trait, stream, 0, counter[1], counter[2]) / a);

@@ -446,8 +446,10 @@ __global__ void __launch_bounds__(THREADS) draw_auxiliaries(const Auxiliaries *a
 __global__ void __launch_bounds__(THREADS) end_sweep(Kept kept, word32 *counter) { finish_sweep(kept, counter); }
 
 __global__ void __launch_bounds__(THREADS)
-    invert_matrices(const Matrix *matrices, int n_matrices, const Matrix *residuals, Patterns q, const word32 *counter, bits64 *lost) {
+    invert_matrices(const Matrix *matrices, int n_matrices, const Matrix *residuals, int n_residuals, Patterns q,
+                    const word32 *counter, bits64 *lost) {
     for (int m = 0; m < n_matrices; ++m) invert_matrix(matrices[m], counter[0], lost);
+    for (int c = 0; c < n_residuals; ++c) invert_matrix(residuals[c], counter[0], lost);
     renew_patterns(residuals, q);
 }
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.host_device import HostDevice
 from helpers.races import assert_barrier_is_needed, run_without_race
-from parity.test_residual_classes import sampled
+from parity.test_residual_classes import example_of, sampled
 from parity.test_resumed import one_trait
 from reference import models
 
@@ -201,6 +201,16 @@ def two_binary_traits():
     return replace(model, design=design, residual=replace(model.residual, matrices=matrices))
 
 
+def binary_in_classes():
+    """A binary trait beside others in three classes of records: R of the first has a variance of 1, others a scale."""
+    design, G, R = example_of("three_traits_maternal")
+    R = R / np.sqrt(np.einsum("ci,cj->cij", *[np.diagonal(R, axis1=1, axis2=2)] * 2))
+    model = sampled(observe(design, 1, "binary"), G, R)
+    first, *others = model.residual.matrices
+    return replace(model, residual=replace(model.residual, matrices=(replace(first, unit=(1,)), *others)))
+
+
+MODELS["binary in classes of records"] = binary_in_classes
 MODELS["two binary traits"] = two_binary_traits
 BY_STEPS_OF_THE_HOST = {"two binary traits"}
 
@@ -215,7 +225,7 @@ def test_the_chain_of_the_host_up_to_rounding(name, shim):
     assert_same_results(found, expected)
 
 
-@pytest.mark.parametrize("name", ["ordinal", "count beside another"])
+@pytest.mark.parametrize("name", ["ordinal", "count beside another", "binary in classes of records"])
 def test_a_chain_continues_bit_for_bit_and_on_the_other_device(name, shim):
     """Liabilities are part of the state."""
     model = MODELS[name]()
@@ -273,7 +283,19 @@ int main() {
     run([=] { propose_cuts(t, counter); }, 1, 16);
     run([=] { decide_cuts(t, counter); }, 1, 16);
     run([=] { decide_scale(t, counter, lost); }, 1, 16);
-    printf("%.17g %.17g ", *g, *log_step);
+    static double R[T * T] = {1, 0.2, 0.2, 2}, inverse[T * T], scale[T * T] = {1, 0, 0, 1}, of_matrix[12 * T * T];
+    static double Rinv[T * T], fill[T * T], noise[T * T], of_patterns[T * T], steps_of_scale[5];
+    static unsigned char both[T] = {1, 1}, observed[T] = {1, 1};
+    static int one_matrix[1], block[T], traits[T];
+    static Matrix residuals[1];
+    residuals[0] = Matrix{R, inverse, scale, 0, 0, 0, 0, 0, of_matrix, 0, 0, 0, 0, T, 1, 1};
+    Patterns q = {observed, one_matrix, block, Rinv, fill, noise, of_patterns, traits, 0, 1, T, 0};
+    ResidualScale of_class = {of, residuals, both, steps_of_scale, steps_of_scale + 1, steps_of_scale + 2,
+                              steps_of_scale + 3, steps_of_scale + 4, ratio, 0.01, 0.44, 4, 3, 11, 10, 0};
+    run([=] { invert_matrices(0, 0, residuals, 1, q, counter, lost); }, 1, 16);
+    run([=] { propose_residual_scale(of_class, counter); }, 1, 16);
+    run([=] { decide_residual_scale(of_class, residuals, q, counter, lost); }, 1, 16);
+    printf("%.17g %.17g %.17g %.17g %.17g ", *g, *log_step, R[0], inverse[3], Rinv[1]);
     for (double value : sums) printf("%.17g ", value);
     for (double value : ratio) printf("%.17g ", value);
 }
@@ -284,6 +306,11 @@ def test_threads_of_a_block_do_not_race_and_a_barrier_that_is_taken_out_is_notic
     text = source(np.dtype(np.float64), np.dtype(np.uint8))
     complete = run_without_race(tmp_path, text, MAIN)
     values = np.array(complete.printed.split(), float)
-    assert len(values) == 11 and np.isfinite(values).all() and values[:5].all()
-    for place in ("scratch[(size_t)strands + s] = b;", "scratch[strand] = total + log(product);"):
+    assert len(values) == 14 and np.isfinite(values).all() and values[:8].all() and values[2] != 1
+    needed = (
+        "scratch[(size_t)strands + s] = b;",
+        "scratch[strand] = total + log(product);",
+        "R[j * T + t.of.trait] *= *t.s;",
+    )
+    for place in needed:
         assert_barrier_is_needed(tmp_path, text, MAIN, place, complete)
