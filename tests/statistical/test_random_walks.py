@@ -1,4 +1,5 @@
-"""Draws of curves over unequal steps with their variance, against the exact posterior on a grid; mutants."""
+"""Draws of curves (random walks over unequal steps, a P-spline) with their variance, against the exact posterior on a
+grid; mutants."""
 
 from functools import cache
 
@@ -9,20 +10,24 @@ from helpers.monte_carlo import batches, compare
 from helpers.mutants import mutant
 from helpers.selection import first
 
+import mmgibbs
 from mmgibbs.build.assemble import assemble
 from mmgibbs.config import load_config
 from mmgibbs.data import random_walks as reader
+from mmgibbs.data import splines as spline_reader
 from mmgibbs.data.prepare import prepare
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.models.relationships import random_walk
+from mmgibbs.models.relationships import random_walk, spline
+from mmgibbs.report.finished import read_finished
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.schedule import Schedule
 
 DF, SCALE = 5.0, {"curve": 6.0, "residual": 2.0}
 DRAWS, BURN_IN = 15_000, 500
 DAYS = np.array([0.0, 0.5, 3.0, 4.0, 9.0])
+SEGMENTS = 3  # of the spline
 
 
 @cache
@@ -41,12 +46,25 @@ def covariance(order):
     return np.repeat(np.repeat(K / np.trace(K) * DAYS.size, 2, axis=0), 2, axis=1)
 
 
+def spline_covariance():
+    """K of the records by B-splines in truncated powers, its mean variance about the line 1."""
+    width = np.ptp(DAYS) / SEGMENTS
+    knots = DAYS[0] + width * np.arange(-3, SEGMENTS + 4)
+    powers = np.where(DAYS[:, None] >= knots, (DAYS[:, None] - knots) ** 3, 0.0)
+    B = powers @ np.diff(np.eye(len(knots)), n=4, axis=0).T / (6 * width**3)
+    D = np.diff(np.eye(B.shape[1]), n=2, axis=0)
+    K = B @ np.linalg.pinv(D.T @ D, rcond=1e-12, hermitian=True) @ B.T
+    X = np.vander(DAYS, 2)
+    M = np.eye(DAYS.size) - X @ np.linalg.pinv(X)
+    return np.repeat(np.repeat(K / np.trace(M @ K) * DAYS.size, 2, axis=0), 2, axis=1)
+
+
 @cache
-def exact(order):
+def exact(order, kind="random_walk"):
     """E and Var of (log curve variance, log residual variance): a grid, the polynomial integrated out."""
     y, X = records()["y"].to_numpy(), np.vander(np.repeat(DAYS, 2), order)
     log_v = np.linspace(np.log(0.01), np.log(300.0), 160)
-    K, log_p = covariance(order), np.empty((160, 160))
+    K, log_p = covariance(order) if kind == "random_walk" else spline_covariance(), np.empty((160, 160))
     prior = {name: -0.5 * DF * log_v - 0.5 * S / np.exp(log_v) for name, S in SCALE.items()}  # of log v
     for i, v in enumerate(np.exp(log_v)):
         for j, e in enumerate(np.exp(log_v)):
@@ -62,20 +80,23 @@ def exact(order):
     return means, np.array([np.sum(p * (x - m) ** 2) for x, m in zip(axes, means, strict=True)])
 
 
+def analysis(relationship, fixed, directory="run"):
+    return {
+        "data": {"phenotypes": records()},
+        "traits": ["y"],
+        "model": {"fixed": fixed, "random": {"curve": {"relationship": relationship}}},
+        "variances": {name: {"prior": {"df": DF, "scale": S}} for name, S in SCALE.items()},
+        "output": {"directory": str(directory)},
+    }
+
+
+LINE = {"day": {"kind": "covariate"}}
+
+
 def draws(order):
     """(DRAWS, 2) of one chain."""
-    config = load_config(
-        {
-            "data": {"phenotypes": records()},
-            "traits": ["y"],
-            "model": {
-                "fixed": {"day": {"kind": "covariate"}} if order == 2 else {},
-                "random": {"curve": {"relationship": {"kind": "random_walk", "of": "day", "order": order}}},
-            },
-            "variances": {name: {"prior": {"df": DF, "scale": S}} for name, S in SCALE.items()},
-            "output": {"directory": "run"},
-        }
-    )
+    relationship = {"kind": "random_walk", "of": "day", "order": order}
+    config = load_config(analysis(relationship, LINE if order == 2 else {}))
     prepared = prepare(config)
     model = assemble(config, prepared).model
     equations = structured_equations(model.design, partition(model.design))
@@ -86,8 +107,8 @@ def draws(order):
     return np.column_stack([np.log(G), np.log(np.asarray(kept["R"]).reshape(-1))])
 
 
-def judge(found, order):
-    means, variances = exact(order)
+def judge(found, order, kind="random_walk"):
+    means, variances = exact(order, kind)
     values = np.concatenate([found, (found - means) ** 2], axis=1)
     return compare(batches(values), np.concatenate([means, variances]))
 
@@ -113,4 +134,27 @@ def test_a_wrong_relationship_is_found(monkeypatch, order, right, wrong):
     spoilt = mutant(random_walk, right, wrong, compiled=False)
     monkeypatch.setattr(reader, "RandomWalk", spoilt.RandomWalk)
     result = judge(draws(order), order)
+    assert not result.agrees, result
+
+
+def spline_draws(directory):
+    """(draws, 2) of one chain of engine marginal."""
+    source = analysis({"kind": "spline", "of": "day", "knots": SEGMENTS}, LINE, directory)
+    source["sampler"] = {"chains": 1, "burn_in": 500, "samples": 6000, "thin": 1, "seed": 5}
+    run = mmgibbs.run(source, progress=False)
+    assert run.info["engine"] == "marginal"
+    kept = read_finished(run.directory).draws
+    return np.log(np.column_stack([kept[f"{name}.var[y]"].reshape(-1) for name in SCALE]))
+
+
+def test_the_variance_of_a_spline_has_its_exact_posterior(tmp_path):
+    result = judge(spline_draws(tmp_path / "run"), 2, "spline")
+    assert result.agrees, result
+
+
+def test_a_wrong_spline_is_found(monkeypatch, tmp_path):
+    right = "degree) @ (vectors / np.sqrt(values))"
+    spoilt = mutant(spline, right, "degree) @ vectors", compiled=False)
+    monkeypatch.setattr(spline_reader, "curve_covariance", spoilt.curve_covariance)
+    result = judge(spline_draws(tmp_path / "run"), 2, "spline")
     assert not result.agrees, result
