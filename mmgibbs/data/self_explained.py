@@ -96,6 +96,8 @@ def warn_of_copies(analysis: Analysis, records: Records, effects: Effects) -> tu
         if fixed.kind == "covariate"
     }
     values = [_values(records, t) for t in range(len(analysis.traits))]
+    observed = records.observed.astype(np.float32)
+    together = observed.T @ observed > 0  # of trials as traits hardly any pair
     for t, trait in enumerate(analysis.traits):
         y = values[t]
         columns = [
@@ -110,7 +112,8 @@ def warn_of_copies(analysis: Analysis, records: Records, effects: Effects) -> tu
             for said in (*_said_of_numbers(trait, y, columns), *_said_of_classes(trait, t, y, effects))
         ]
         for s in range(t):
-            if trait.type == analysis.traits[s].type == "normal" and is_linear_function(y, [values[s]]):
+            are_normal = trait.type == analysis.traits[s].type == "normal"
+            if are_normal and together[s, t] and is_linear_function(y, [values[s]]):
                 out.append(
                     f"{phenotypes.name}: the values of traits.{trait.name} are a linear function of those of traits."
                     f"{analysis.traits[s].name} (columns {quoted(trait.column)} and "

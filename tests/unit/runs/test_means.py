@@ -157,6 +157,7 @@ def test_heritabilities_of_an_alpha_design(tmp_path):
     assert estimates["gen.var[yield]"] == pytest.approx(0.1429, abs=1e-4)
     assert estimates["rep:block.var[yield]"] == pytest.approx(0.07022, abs=1e-4)
     assert estimates["residual.var[yield]"] == pytest.approx(0.08162, abs=1e-4)
+    assert result.info["log_likelihood_without_2_pi"] == pytest.approx(16.8098, abs=5e-5)
 
 
 def field_analysis(directory, rho=None, variances=None):
