@@ -81,6 +81,11 @@ _COMMANDS = {
         "compute genomic breeding values of more animals, from the SNP effects of a finished run",
         "mmgibbs predict runs/genomic young.bed --output young.csv",
     ),
+    "pedigree": Command(
+        "population",
+        "describe a pedigree: completeness, inbreeding, effective size, founders, generation intervals",
+        "mmgibbs pedigree pedigree.csv --output pedigree",
+    ),
     "gwas": Command(
         "association",
         "test every SNP in the mixed model of a finished run, and show them along the genome",

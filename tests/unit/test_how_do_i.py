@@ -90,6 +90,8 @@ def workplace(tmp_path_factory):
     for name, run in {"beef": "beef", "genomic": "genomic", "sheep": "repeated_records"}.items():
         mmgibbs.run(ROOT / "configs" / f"{run}.yaml", few, directory=folder / "runs" / name, progress=False)
     mmgibbs.run(folder / "analysis.yaml", few, directory=folder / "runs" / "analysis", progress=False)
+    without_snps = ["sampler={method: reml}", "model.markers={}"]
+    mmgibbs.run(ROOT / "configs" / "genomic.yaml", without_snps, directory=folder / "runs" / "growth", progress=False)
     genotypes = load_analysis(ROOT / "configs" / "genomic.yaml").data.genotypes.file
     for suffix in (".bed", ".bim", ".fam"):
         (folder / f"young{suffix}").write_bytes(genotypes.with_suffix(suffix).read_bytes())

@@ -39,12 +39,13 @@ PACKAGES = {
 }
 PACKAGES["build"] = set(PACKAGES) - {"errors", "report", "regressions", "reml"} | {"pedigree"}
 PACKAGES["runs"] = set(PACKAGES) - {"errors"} | {"pedigree"}
-for edge in ("validation", "exchange", "bench", "simulation", "formula", "draft", "comparison", "association", "cli"):
+EDGES = {"validation", "exchange", "bench", "simulation", "formula", "draft", "comparison", "association", "population"}
+for edge in (*EDGES, "cli"):
     PACKAGES[edge] = set(PACKAGES["runs"]) | {"runs"}
 OPEN = {"pedigree.kernels", "mmgibbs.options"}  # the decorator of compiled functions, options of commands
 PACKAGES["draft"] |= {"formula"}
 PACKAGES["association"] |= {"validation"}  # starts from a run
-PACKAGES["cli"] |= {"validation", "exchange", "bench", "simulation", "formula", "draft", "comparison", "association"}
+PACKAGES["cli"] |= EDGES
 CHOLESKY_LIBRARIES = {"numpy", "scipy"}  # and its own kernels: it could be used alone
 SAMPLER_SEES = {"mmgibbs.engines.base", "mmgibbs.engines.device_sweep"}
 REGRESSIONS_SEE = {"mmgibbs.sampler.loop", "mmgibbs.sampler.schedule"}

@@ -1,0 +1,1 @@
+"""Facts about a pedigree: completeness, inbreeding, effective size, founders, generation intervals."""

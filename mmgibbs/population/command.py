@@ -1,0 +1,66 @@
+"""`mmgibbs pedigree`: its options, and what it prints."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from mmgibbs.options import add_no_report, add_output, add_overwrite, describe
+
+COLUMNS = ("id", "sire", "dam", "birth")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Describe a pedigree: how complete it is, inbreeding, effective population size, founders and major "
+        "ancestors, generation intervals. The figures are those of a reference population: the animals of the last "
+        "generation interval, or without births those that have no progeny.",
+    )
+    parser.add_argument("file", metavar="FILE", help="table of animals with their sires and dams")
+    add_output(parser, "also write tables and the page pedigree.html into this folder")
+    parser.add_argument(
+        "--born-after", type=int, metavar="YEAR", help="the reference population are the animals born after this year"
+    )
+    for name in COLUMNS:
+        parser.add_argument(
+            f"--{name}", metavar="COLUMN", help=f"column of the {name}, its name or number (default: recognised)"
+        )
+    parser.add_argument(
+        "--unknown", metavar="A,B,...", help="values that mean an unknown parent (default: empty, NA and 0)"
+    )
+    add_overwrite(parser, "replace an existing description")
+    add_no_report(parser, "do not write pedigree.html")
+
+
+def main(args: argparse.Namespace) -> None:
+    from mmgibbs.population.facts import UNKNOWN, describe_pedigree
+    from mmgibbs.population.words import fact_lines
+    from mmgibbs.report.render import missing_libraries
+
+    named = {name: getattr(args, name) for name in COLUMNS if getattr(args, name) is not None}
+    columns = {name: int(value) if value.isdigit() else value for name, value in named.items()}
+    with_page = args.output is not None and not args.no_report and not missing_libraries()
+    described = describe_pedigree(
+        args.file,
+        args.output,
+        born_after=args.born_after,
+        columns=columns or None,
+        unknown=UNKNOWN if args.unknown is None else tuple(args.unknown.split(",")),
+        overwrite=args.overwrite,
+        report=with_page,
+    )
+    for note in described.notes:
+        print(note if note.startswith("warning: ") else f"note: {note}", file=sys.stderr)
+    width = max(len(name) for name, _ in fact_lines(described.facts))
+    for name, value in fact_lines(described.facts):
+        print(f"{name:<{width}}  {value}")
+    if described.ancestors.height:
+        top = described.ancestors.head(5).iter_rows(named=True)
+        shares = ", ".join(f"{row['ancestor']} {100 * row['marginal_share']:.1f} %" for row in top)
+        print(f"{'Major ancestors':<{width}}  {shares}")
+    if described.directory is not None:
+        print(f"written to {described.directory}")
+
+
+COMMANDS = {"pedigree": (add_arguments, main)}

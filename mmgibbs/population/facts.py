@@ -1,0 +1,310 @@
+"""`mmgibbs.describe_pedigree`: what a pedigree says of the population, and of the animals of the present generation.
+
+The reference population is that of the animals born from a year on (by default in the last generation), or, without
+births, those without progeny. With F of an animal and t its equivalent generations (Gutierrez et al. 2009),
+
+    Delta F_i = 1 - (1 - F_i)^(1 / (t_i - 1))        Ne = 1 / (2 mean Delta F_i)
+
+is the effective size by the individual increase in inbreeding, over the reference animals with t_i > 1.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.data.births import birth_years
+from mmgibbs.errors import ConfigError, DataError, option_name
+from mmgibbs.population.files import output_folder, write_facts
+from pedigree.ancestry import (
+    completeness,
+    effective_number,
+    equivalent_generations,
+    founder_contributions,
+    major_ancestors,
+)
+from pedigree.errors import PedigreeError, TableError
+from pedigree.inbreeding import inbreeding
+from pedigree.read import Pedigree, read_pedigree
+
+GENERATIONS = 6  # of which completeness is told
+MAX_ANCESTORS = 100
+PATHS = {"sire of sires": ("sire", True), "sire of dams": ("sire", False), "dam of sires": ("dam", True),
+         "dam of dams": ("dam", False)}  # fmt: skip
+UNKNOWN = ("", "NA", "0")
+
+
+@dataclass(frozen=True)
+class PedigreeFacts:
+    """What a pedigree says of a population.
+
+    Attributes
+    ----------
+    facts : dict
+        Counts and figures, as in pedigree.json.
+    animals : polars.DataFrame
+        A row for each animal: id, sire, dam, birth_year, inbreeding, equivalent_generations, reference.
+    years : polars.DataFrame
+        A row for each birth year: animals, parents known, equivalent generations, inbreeding.
+    ancestors : polars.DataFrame
+        The ancestors that explain most of the genes of the reference animals.
+    notes : tuple of str
+        What was decided while reading; warnings begin with "warning: ".
+    directory : pathlib.Path or None
+        Where they were written.
+    """
+
+    facts: dict[str, Any]
+    animals: pl.DataFrame
+    years: pl.DataFrame
+    ancestors: pl.DataFrame
+    notes: tuple[str, ...]
+    directory: Path | None = None
+
+
+def describe_pedigree(
+    pedigree: str | os.PathLike | pl.DataFrame,
+    output: str | os.PathLike | None = None,
+    *,
+    born_after: int | None = None,
+    columns: Mapping[str, str | int | None] | None = None,
+    unknown: Sequence[str] = UNKNOWN,
+    overwrite: bool = False,
+    report: bool = False,
+) -> PedigreeFacts:
+    """Describe a pedigree: completeness, inbreeding, effective size, founders, generation intervals.
+
+    Parameters
+    ----------
+    pedigree : path-like or polars.DataFrame
+        Table of animals with their sires and dams, and births if there are any.
+    output : path-like or None, default None
+        Folder to write. By default nothing is written.
+    born_after : int or None, default None
+        The reference population are the animals born after this year. By default those of the last generation interval,
+        or without births those that have no progeny.
+    columns : mapping or None, default None
+        Name or 1-based position of the columns "id", "sire", "dam" and "birth". By default they are recognised.
+    unknown : sequence of str, default ("", "NA", "0")
+        Values that mean an unknown parent.
+    overwrite : bool, default False
+        Replace the files of an earlier description in `output`.
+    report : bool, default False
+        Write pedigree.html too; needs `output`.
+
+    Returns
+    -------
+    PedigreeFacts
+        Figures and tables.
+
+    Raises
+    ------
+    DataError
+        The pedigree cannot be used.
+    ConfigError
+        An argument cannot be used.
+
+    References
+    ----------
+    Boichard, Maignel & Verrier (1997), Genet. Sel. Evol. 29:5-23; Gutierrez, Cervantes & Goyache (2009),
+    J. Anim. Breed. Genet. 126:327-332.
+
+    Examples
+    --------
+    >>> import mmgibbs
+    >>> described = mmgibbs.describe_pedigree("data_samples/beef/pedigree.csv")
+    >>> described.facts["animals"]
+    3500
+    """
+    folder = None if output is None else output_folder(output, overwrite)
+    if report and folder is None:
+        raise ConfigError("describe_pedigree: report needs output, the folder to write")
+    try:
+        read = read_pedigree(pedigree, columns=columns, unknown=tuple(unknown), hermaphrodites=True)
+    except (PedigreeError, TableError) as error:
+        raise DataError(str(error)) from None
+    years = _years(read)
+    reference, words = choose_reference(read, years, born_after)
+    F, generations = inbreeding(read.sire, read.dam), equivalent_generations(read.sire, read.dam)
+    animals = _animals(read, years, F, generations, reference)
+    ancestors = major_ancestors(read.sire, read.dam, reference, MAX_ANCESTORS)
+    facts = {
+        "pedigree": read.name,
+        **_counts(read),
+        "reference": words,
+        "reference_animals": int(reference.sum()),
+        **_completeness(read, reference, generations),
+        **_inbreeding(F, generations, reference),
+        **_origins(read, reference, ancestors.marginal),
+        "generation_intervals": generation_intervals(read, years),
+        "family_sizes": _family_sizes(read),
+    }
+    table = pl.DataFrame(
+        {
+            "ancestor": read.ids.gather(ancestors.code),
+            "birth_year": years.gather(ancestors.code),
+            "marginal_share": ancestors.marginal,
+            "cumulative_share": np.cumsum(ancestors.marginal),
+        }
+    )
+    notes = (*(f"warning: {warning}" for warning in read.warnings), *read.notes)
+    described = PedigreeFacts(facts, animals, _by_year(animals), table, notes, folder)
+    if folder is not None:
+        write_facts(described, folder, report)
+    return described
+
+
+def _years(read: Pedigree) -> pl.Series:
+    """(n,) Int64, null where unknown."""
+    if read.birth is None:
+        return pl.Series("birth_year", [None] * read.n_animals, dtype=pl.Int64)
+    return birth_years(pl.Series(read.birth, nan_to_null=True)).alias("birth_year")
+
+
+def choose_reference(read: Pedigree, years: pl.Series, born_after: int | None) -> tuple[np.ndarray, str]:
+    """(n,) bool of the reference animals, and who they are in words."""
+    if years.null_count() == len(years):
+        if born_after is not None:
+            raise ConfigError(f"{option_name('born_after')}: {read.name} has no births; needed a column of them")
+        is_parent = np.zeros(read.n_animals, bool)
+        for parent in (read.sire, read.dam):
+            is_parent[parent[(parent >= 0) & (parent < read.n_animals)]] = True
+        return ~is_parent, "animals without progeny"
+    year = years.fill_null(-(10**6)).to_numpy()
+    if born_after is None:
+        interval = generation_intervals(read, years).get("mean")
+        born_after = int(year.max()) - max(1, round(1.0 if interval is None else interval["years"]))
+    reference = np.asarray(year > born_after)
+    if not reference.any():
+        raise ConfigError(
+            f"{option_name('born_after')}: found {born_after}, after which no animal was born; needed a year before "
+            f"{int(year.max())}"
+        )
+    return reference, f"animals born after {born_after}"
+
+
+def _is_known(read: Pedigree, parent: np.ndarray) -> np.ndarray:
+    return np.asarray((parent >= 0) & (parent < read.n_animals))
+
+
+def _animals(
+    read: Pedigree, years: pl.Series, F: np.ndarray, generations: np.ndarray, reference: np.ndarray
+) -> pl.DataFrame:
+    """A row for each animal, in the order of the file."""
+    names = pl.concat([read.ids, pl.Series([None], dtype=pl.String)])  # the last one: unknown
+    parent = {
+        role: names.gather(np.where(_is_known(read, code), code, read.n_animals))
+        for role, code in (("sire", read.sire), ("dam", read.dam))
+    }
+    frame = pl.DataFrame(
+        {
+            "id": read.ids, **parent, "birth_year": years, "inbreeding": F, "equivalent_generations": generations,
+            "reference": reference,
+        }
+    )  # fmt: skip
+    return frame[read.file_order.astype(np.int64)]
+
+
+def _by_year(animals: pl.DataFrame) -> pl.DataFrame:
+    return (
+        animals.drop_nulls("birth_year")
+        .group_by("birth_year")
+        .agg(
+            animals=pl.len(),
+            sires_known=pl.col("sire").is_not_null().mean(),
+            dams_known=pl.col("dam").is_not_null().mean(),
+            equivalent_generations=pl.col("equivalent_generations").mean(),
+            inbreeding=pl.col("inbreeding").mean(),
+            inbred=(pl.col("inbreeding") > 0).mean(),
+        )
+        .sort("birth_year")
+    )
+
+
+def _counts(read: Pedigree) -> dict[str, Any]:
+    sire, dam = _is_known(read, read.sire), _is_known(read, read.dam)
+    return {
+        "animals": read.n_animals,
+        "without_parents": int((~sire & ~dam).sum()),
+        "one_parent": int((sire ^ dam).sum()),
+        "sires": int(np.unique(read.sire[sire]).size),
+        "dams": int(np.unique(read.dam[dam]).size),
+    }
+
+
+def _completeness(read: Pedigree, reference: np.ndarray, generations: np.ndarray) -> dict[str, Any]:
+    shares = completeness(read.sire, read.dam, GENERATIONS)[reference].mean(axis=0)
+    return {
+        "known_ancestors_by_generation": [float(share) for share in shares],
+        "equivalent_generations": float(generations[reference].mean()),
+    }
+
+
+def _inbreeding(F: np.ndarray, generations: np.ndarray, reference: np.ndarray) -> dict[str, Any]:
+    of = F[reference]
+    out: dict[str, Any] = {
+        "inbreeding": {"mean": float(of.mean()), "highest": float(of.max()), "inbred": float((of > 0).mean())}
+    }
+    counted = reference & (generations > 1)
+    if int(counted.sum()) < 2:
+        return out
+    rate = 1 - (1 - F[counted]) ** (1 / (generations[counted] - 1))
+    out["rate_of_inbreeding"] = float(rate.mean())
+    if rate.mean() > 0:
+        size = 1 / (2 * float(rate.mean()))
+        error = 2 * size**2 * float(rate.std(ddof=1)) / np.sqrt(rate.size)
+        out["effective_size"] = {"ne": size, "se": float(error), "animals": int(counted.sum())}
+    return out
+
+
+def _origins(read: Pedigree, reference: np.ndarray, marginal: np.ndarray) -> dict[str, Any]:
+    founders = founder_contributions(read.sire, read.dam, reference)
+    shares = np.cumsum(marginal)
+    half = int(np.searchsorted(shares, 0.5)) + 1 if shares.size and shares[-1] >= 0.5 else None
+    rest = 1.0 - float(marginal.sum())
+    smallest = float(marginal[-1]) if marginal.size else 1.0
+    # what is left unexplained lies in ancestors that are at most as important as the last one
+    highest = 1.0 / (float(np.sum(marginal**2))) if marginal.size else float("nan")
+    lowest = 1.0 / (float(np.sum(marginal**2)) + rest * smallest) if marginal.size else float("nan")
+    return {
+        "founders": int((founders > 0).sum()),
+        "effective_founders": effective_number(founders),
+        "effective_ancestors": {"lowest": lowest, "highest": highest},
+        "ancestors_of_half_the_genes": half,
+    }
+
+
+def generation_intervals(read: Pedigree, years: pl.Series) -> dict[str, dict[str, float]]:
+    """Path -> mean age of parents at the birth of progeny that became parents, and how many; {} without births."""
+    year = years.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    n = read.n_animals
+    is_sire, is_dam = np.zeros(n, bool), np.zeros(n, bool)
+    is_sire[read.sire[_is_known(read, read.sire)]] = True
+    is_dam[read.dam[_is_known(read, read.dam)]] = True
+    out, ages = {}, []
+    for name, (role, of_sires) in PATHS.items():
+        parent = read.sire if role == "sire" else read.dam
+        chosen = np.flatnonzero(_is_known(read, parent) & (is_sire if of_sires else is_dam))
+        age = year[chosen] - year[parent[chosen]]
+        age = age[np.isfinite(age)]
+        if age.size:
+            out[name] = {"years": float(age.mean()), "n": int(age.size)}
+            ages.append(float(age.mean()))
+    if ages:
+        out["mean"] = {"years": float(np.mean(ages)), "n": int(sum(path["n"] for path in out.values()))}
+    return out
+
+
+def _family_sizes(read: Pedigree) -> dict[str, dict[str, float]]:
+    out = {}
+    for role, parent in (("sire", read.sire), ("dam", read.dam)):
+        sizes = np.unique(parent[_is_known(read, parent)], return_counts=True)[1]
+        if sizes.size:
+            out[role] = {"mean": float(sizes.mean()), "largest": int(sizes.max())}
+    return out

@@ -1,0 +1,56 @@
+"""Files of a described pedigree: tables, figures as JSON, and the page."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mmgibbs.errors import ConfigError, option, option_name
+from mmgibbs.machine.files import WORK, replaced_files
+from mmgibbs.results.csv_files import csv_writer
+from mmgibbs.results.folder import plain
+
+if TYPE_CHECKING:
+    from mmgibbs.population.facts import PedigreeFacts
+
+FILES = ("animals.parquet", "years.csv", "ancestors.csv", "pedigree.json", "pedigree.html")
+
+
+def output_folder(directory: str | os.PathLike, overwrite: bool) -> Path:
+    """The absolute path, once it is sure that it may be written."""
+    path = Path(directory).resolve()
+    if path.exists() and not path.is_dir():
+        raise ConfigError(f"{option_name('output')}: '{directory}' is a file, needed a directory")
+    names = {p.name for p in path.iterdir()} - {WORK} if path.is_dir() else set()
+    if names - set(FILES):
+        raise ConfigError(f"{option_name('output')}: '{directory}' holds other files; choose another one")
+    if names and not overwrite:
+        raise ConfigError(
+            f"{option_name('output')}: '{directory}' holds a described pedigree; choose another one, or give "
+            f"{option('overwrite')}"
+        )
+    return path
+
+
+def write_facts(described: PedigreeFacts, folder: Path, page: bool) -> None:
+    """Write all files, whole or not at all."""
+    text = json.dumps(plain(described.facts | {"notes": list(described.notes)}), indent=2, ensure_ascii=False)
+    writers: dict[str, Callable[[Path], object]] = {
+        "animals.parquet": described.animals.write_parquet,
+        "years.csv": csv_writer(described.years),
+        "ancestors.csv": csv_writer(described.ancestors),
+        "pedigree.json": lambda path: path.write_text(text + "\n", encoding="utf-8"),
+    }
+    if page:
+        from mmgibbs.population.page import write_page  # and matplotlib with it
+
+        writers["pedigree.html"] = lambda path: write_page(described, path)
+    try:
+        with replaced_files(folder, FILES) as work:
+            for name, write in writers.items():
+                write(work / name)
+    except OSError as error:
+        raise ConfigError(f"{option_name('output')}: cannot write '{folder}': {error.strerror}") from None

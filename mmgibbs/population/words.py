@@ -1,0 +1,49 @@
+"""A described pedigree in words: names and values for the terminal and the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """(name, value), in the order in which they are read."""
+    known = facts["known_ancestors_by_generation"]
+    inbreeding, ancestors = facts["inbreeding"], facts["effective_ancestors"]
+    animals = f"{facts['animals']:,}; {facts['without_parents']:,} without parents, {facts['one_parent']:,} with one; "
+    shares = ", ".join(f"{100 * share:.0f} %" for share in known)
+    of_values = f"mean {inbreeding['mean']:.4f}, highest {inbreeding['highest']:.4f}; "
+    lines = [
+        ("Animals", f"{animals}{facts['sires']:,} sires, {facts['dams']:,} dams"),
+        ("Progeny", _family_words(facts["family_sizes"])),
+        ("Reference population", f"{facts['reference']}: {facts['reference_animals']:,}"),
+        ("Known ancestors", f"{shares} of the parents, grandparents, ..."),
+        ("Equivalent generations", f"{facts['equivalent_generations']:.2f}"),
+        ("Inbreeding", f"{of_values}{100 * inbreeding['inbred']:.0f} % of the animals are inbred"),
+        ("Effective population size", _size_words(facts)),
+        ("Founders", f"{facts['founders']:,}, as many as {facts['effective_founders']:.1f} with equal shares"),
+        ("Ancestors", _ancestor_words(ancestors, facts["ancestors_of_half_the_genes"])),
+    ]
+    if facts["generation_intervals"]:
+        paths = [f"{name} {path['years']:.1f}" for name, path in facts["generation_intervals"].items()]
+        lines.append(("Generation interval, years", ", ".join(paths)))
+    return lines
+
+
+def _family_words(sizes: dict[str, dict[str, float]]) -> str:
+    parts = [f"{of['mean']:.1f} of a {role} on average, at most {of['largest']:,}" for role, of in sizes.items()]
+    return "; ".join(parts) or "none"
+
+
+def _size_words(facts: dict[str, Any]) -> str:
+    if "effective_size" not in facts:
+        return "not known: the reference animals are not inbred, or have no known grandparents"
+    size = facts["effective_size"]
+    rate = f"{100 * facts['rate_of_inbreeding']:.2f} % a generation"
+    of_animals = f"from the increase in inbreeding of {size['animals']:,} animals, {rate}"
+    return f"{size['ne']:.0f} (SE {size['se']:.0f}), {of_animals}"
+
+
+def _ancestor_words(effective: dict[str, float], half: int | None) -> str:
+    low, high = f"{effective['lowest']:.1f}", f"{effective['highest']:.1f}"
+    words = f"as many as {low if low == high else f'{low} to {high}'} with equal shares"
+    return words if half is None else f"{words}; {half:,} of them explain half of the genes"

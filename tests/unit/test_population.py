@@ -1,0 +1,88 @@
+"""`mmgibbs pedigree`: figures of a small population by hand, files, and what is refused."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.support import ROOT
+
+import mmgibbs
+from mmgibbs.cli import main
+from mmgibbs.errors import ConfigError, DataError
+
+HERD_BOOK = ROOT / "data_samples" / "beef" / "pedigree.csv"
+# a x b -> c, d; full sibs c x d -> e, f; e x f -> g, h
+ROWS = (
+    "id,sire,dam,birth\na,0,0,2000\nb,0,0,2000\nc,a,b,2002\nd,a,b,2003\n"
+    "e,c,d,2005\nf,c,d,2005\ng,e,f,2008\nh,e,f,2008\n"
+)
+
+
+@pytest.fixture
+def small(tmp_path):
+    (tmp_path / "p.csv").write_text(ROWS)
+    return tmp_path / "p.csv"
+
+
+def test_full_sib_matings(small):
+    facts = mmgibbs.describe_pedigree(small).facts
+    assert (facts["animals"], facts["without_parents"], facts["sires"], facts["dams"]) == (8, 2, 3, 3)
+    assert facts["reference"] == "animals born after 2006" and facts["reference_animals"] == 2
+    assert facts["inbreeding"] == {"mean": 0.375, "highest": 0.375, "inbred": 1.0}
+    assert facts["known_ancestors_by_generation"][:4] == [1.0, 1.0, 1.0, 0.0]
+    assert facts["equivalent_generations"] == 3.0
+    rate = 1 - (1 - 0.375) ** (1 / 2)
+    np.testing.assert_allclose(facts["rate_of_inbreeding"], rate)
+    np.testing.assert_allclose(facts["effective_size"]["ne"], 1 / (2 * rate))
+    assert facts["founders"] == 2 and facts["effective_founders"] == pytest.approx(2.0)
+    assert facts["effective_ancestors"]["lowest"] == pytest.approx(2.0)
+    assert facts["generation_intervals"]["sire of sires"] == {"years": 2.5, "n": 2}  # a at c, c at e
+    assert facts["generation_intervals"]["dam of dams"] == {"years": 2.5, "n": 2}
+    assert facts["family_sizes"]["sire"] == {"mean": 2.0, "largest": 2}
+
+
+def test_tables(small):
+    described = mmgibbs.describe_pedigree(small)
+    assert described.animals["id"].to_list() == list("abcdefgh")
+    assert described.animals.filter(pl.col("reference"))["id"].to_list() == ["g", "h"]
+    assert described.animals.filter(id="e").select("sire", "dam", "inbreeding").row(0) == ("c", "d", 0.25)
+    assert described.years["animals"].to_list() == [2, 1, 1, 2, 2]
+    assert described.ancestors["cumulative_share"][-1] == pytest.approx(1.0)
+
+
+def test_without_births_those_without_progeny_are_described(small):
+    facts = mmgibbs.describe_pedigree(pl.read_csv(small).drop("birth")).facts
+    assert facts["reference"] == "animals without progeny" and facts["reference_animals"] == 2
+    assert facts["generation_intervals"] == {}
+    with pytest.raises(ConfigError, match="born-after.*|born_after.*has no births"):
+        mmgibbs.describe_pedigree(pl.read_csv(small).drop("birth"), born_after=2005)
+
+
+def test_a_year_can_be_chosen(small):
+    assert mmgibbs.describe_pedigree(small, born_after=2003).facts["reference_animals"] == 4
+    with pytest.raises(ConfigError, match="found 2008, after which no animal was born; needed a year before 2008"):
+        mmgibbs.describe_pedigree(small, born_after=2008)
+
+
+def test_command_writes_files_and_a_page(tmp_path, capsys):
+    folder = tmp_path / "facts"
+    assert main(["pedigree", str(HERD_BOOK), "--output", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert "Effective population size" in out and "Generation interval, years" in out
+    assert {path.name for path in folder.iterdir()} == {
+        "animals.parquet", "years.csv", "ancestors.csv", "pedigree.json", "pedigree.html"
+    }  # fmt: skip
+    facts = json.loads((folder / "pedigree.json").read_text())
+    assert facts["animals"] == 3500 and 20 < facts["effective_size"]["ne"] < 100
+    assert "Mean inbreeding by birth year" in (folder / "pedigree.html").read_text(encoding="utf-8")
+    assert main(["pedigree", str(HERD_BOOK), "--output", str(folder)]) == 2
+    assert "--overwrite" in capsys.readouterr().err
+
+
+def test_a_pedigree_that_cannot_be_used(tmp_path, capsys):
+    (tmp_path / "loop.csv").write_text("id,sire,dam\na,b,0\nb,a,0\n")
+    with pytest.raises(DataError, match="loop.csv"):
+        mmgibbs.describe_pedigree(tmp_path / "loop.csv")
+    assert main(["pedigree", str(tmp_path / "nothing.csv")]) == 2
+    assert "nothing.csv" in capsys.readouterr().err
