@@ -75,6 +75,7 @@ class CorrelatedLikelihood(Likelihood):
         self.correlations = [make_inverse(relationship) for relationship in relationships]
         of_groups = zip(relationships, self.correlations, strict=True)
         self.log_determinants = [_log_determinant(*of_group) for of_group in of_groups]  # of K_g^-1
+        self._products: dict[int, csr_array] = {}
         self.joined = [_mask_joined(term, blocks) for term, blocks in zip(design.terms, of_terms, strict=True)]
         self.symbolic = analyse(self._find_pattern())
         self.pairs = {i: self._find_pairs(i) for i in self.random}
@@ -153,9 +154,28 @@ class CorrelatedLikelihood(Likelihood):
     def _mean_unknown_diagonal(self, i: int) -> float:
         return mean_diagonal_of_inverse(self.inverses[i], self.design.terms[i].n_without_fixed_groups)
 
-    def factor(self, inverse_G: Sequence[np.ndarray], Q: csr_array) -> Factor:
-        """Of C at these inverses. ModelError, which names the equation, where it is not positive definite."""
-        C = csr_array(self.W.T @ (Q @ self.W) + self._make_prior(inverse_G))
+    def cells(self, g: int) -> slice:
+        """Those of a group."""
+        return slice(self.cuts[g], self.cuts[g + 1])
+
+    def product(self, g: int) -> csr_array:
+        """W_g' K_g^-1 W_g, which variances do not change."""
+        if g not in self._products:
+            W = self.W[self.cells(g)]
+            self._products[g] = csr_array(W.T @ (self.correlations[g] @ W))
+        return self._products[g]
+
+    def renew(self, g: int, values: np.ndarray, log_determinant: float) -> None:
+        """Let the elements of K_g^-1, and its log-determinant, be others."""
+        self.correlations[g].data[:] = values
+        self.log_determinants[g] = log_determinant
+        self._products.pop(g, None)
+
+    def factor(self, inverse_G: Sequence[np.ndarray], scales: np.ndarray) -> Factor:
+        """Of C at these inverses and s_g. ModelError, which names the equation, where it is not positive definite."""
+        C = self._make_prior(inverse_G)
+        for g, s in enumerate(scales):
+            C = csr_array(C + self.product(g) / s)
         rows = np.repeat(np.arange(C.shape[0]), np.diff(C.indptr))
         below = rows >= C.indices
         values = np.zeros(self.symbolic.elements)
@@ -218,18 +238,22 @@ class CorrelatedPoint:
         self.scales = np.array([variances.R[g.residual_class][g.trait, g.trait] for g in groups])
         without_records = np.diff(likelihood.cuts) - [g.records.size for g in groups]
         self.log_determinants = of_matrices + float(without_records @ np.log(self.scales))
-        self.Q = csr_array(
-            block_diag([K / s for K, s in zip(likelihood.correlations, self.scales, strict=True)], format="csr")
-        )
-        self.factor = likelihood.factor(self.Ginv, self.Q)
+        self.factor = likelihood.factor(self.Ginv, self.scales)
         solved = self.factor.solve(self._weighted_sums(likelihood.y))
         self.theta = np.zeros(likelihood.layout.size)
         self.theta[likelihood.layout.active] = solved[: likelihood.n_equations]
         self.e = likelihood.y - likelihood.W @ solved  # (cells,)
 
+    def _weigh(self, x: np.ndarray) -> np.ndarray:
+        """Q x; x (cells, ...)."""
+        likelihood, out = self.likelihood, np.empty(x.shape)
+        for g, (K, s) in enumerate(zip(likelihood.correlations, self.scales, strict=True)):
+            out[likelihood.cells(g)] = K @ x[likelihood.cells(g)] / s
+        return out
+
     def _weighted_sums(self, x: np.ndarray) -> np.ndarray:
         """W'Q x; x (cells, ...)."""
-        return self.likelihood.W.T @ (self.Q @ x)
+        return self.likelihood.W.T @ self._weigh(x)
 
     @property
     def residuals(self) -> np.ndarray:
@@ -260,7 +284,7 @@ class CorrelatedPoint:
     def quadratic(self) -> float:
         """y'Py, as a sum of squares: nothing cancels."""
         of_terms = zip(self.Ginv, self._squares, strict=True)
-        return float(self.e @ (self.Q @ self.e)) + sum(float(np.sum(g * square)) for g, square in of_terms)
+        return float(self.e @ self._weigh(self.e)) + sum(float(np.sum(g * square)) for g, square in of_terms)
 
     @cached_property
     def _squares(self) -> list[np.ndarray]:
@@ -294,19 +318,22 @@ class CorrelatedPoint:
         R = np.zeros_like(D.R)
         for g, (group, s) in enumerate(zip(likelihood.groups, self.scales, strict=True)):
             cells = np.diff(likelihood.cuts)[g]
-            sums = self.sum_products(g, likelihood.correlations[g])
+            sums = self.sum_products(g)
             R[group.residual_class, group.trait, group.trait] += -0.5 * (cells / s - sums / s**2)
         return Variances(D.G, R)
 
-    def sum_products(self, g: int, matrix: csr_array) -> float:
-        """tr(M E_g), of a matrix M on the pattern of K_g^-1."""
+    def sum_products(self, g: int, change: csr_array | None = None) -> float:
+        """tr(K_g^-1 E_g), or that of a change of K_g^-1 on its pattern."""
         likelihood = self.likelihood
-        cells = slice(likelihood.cuts[g], likelihood.cuts[g + 1])
-        e, W = self.e[cells], likelihood.W[cells]
-        products = csr_array(W.T @ (matrix @ W))
+        e, K = self.e[likelihood.cells(g)], likelihood.correlations[g]
+        if change is None:
+            products = likelihood.product(g)
+        else:
+            K, W = change, likelihood.W[likelihood.cells(g)]
+            products = csr_array(W.T @ (change @ W))
         rows = np.repeat(np.arange(products.shape[0]), np.diff(products.indptr))
         places = likelihood.symbolic.locate(rows, products.indices)
-        return float(e @ (matrix @ e)) + float(products.data @ self.selected[places])
+        return float(e @ (K @ e)) + float(products.data @ self.selected[places])
 
     def average_information(self, places: Sequence[Place]) -> np.ndarray:
         """(p, p) 1/2 F' P F of some elements."""
@@ -315,7 +342,7 @@ class CorrelatedPoint:
     def project(self, F: np.ndarray) -> np.ndarray:
         """(p, p) 1/2 F' P F of working variates (cells, p): F'PG = F'QG - (W'QF)' C^-1 W'QG."""
         b = self._weighted_sums(F)
-        total = 0.25 * (F.T @ (self.Q @ F) - b.T @ self.factor.solve(b))
+        total = 0.25 * (F.T @ self._weigh(F) - b.T @ self.factor.solve(b))
         return total + total.T
 
     def working_variates(self, places: Sequence[Place]) -> np.ndarray:
@@ -331,7 +358,7 @@ class CorrelatedPoint:
                 continue
             for g, group in enumerate(likelihood.groups):
                 if a == b == group.trait and group.residual_class == residual_class:
-                    cells = slice(likelihood.cuts[g], likelihood.cuts[g + 1])
+                    cells = likelihood.cells(g)
                     of_residuals[cells, number] = self.e[cells] / self.scales[g]
         flat = np.concatenate([c.reshape(-1, len(places)) for c in columns])[likelihood.layout.active]
         return of_residuals + likelihood.W[:, : likelihood.n_equations] @ flat
@@ -351,8 +378,7 @@ class RenewableResidual:
     def renew(self, parameters: np.ndarray) -> None:
         """Let the likelihood be that of other values of the parameters."""
         weights = self.relationship.weigh(parameters)
-        self.likelihood.correlations[self.group].data[:] = self.relationship.fixed_matrices @ weights.values
-        self.likelihood.log_determinants[self.group] = weights.log_determinant
+        self.likelihood.renew(self.group, self.relationship.fixed_matrices @ weights.values, weights.log_determinant)
         self.parameters = np.array(parameters, float)
 
     def _changes(self) -> list[csr_array]:
@@ -370,7 +396,7 @@ class RenewableResidual:
     def working_variates(self, point: CorrelatedPoint) -> np.ndarray:
         """(cells, P) (dV / d rho) P y = -K dK^-1 e."""
         likelihood = self.likelihood
-        cells = slice(likelihood.cuts[self.group], likelihood.cuts[self.group + 1])
+        cells = likelihood.cells(self.group)
         out = np.zeros((likelihood.n_cells, len(self.parameters)))
         columns = np.column_stack([change @ point.e[cells] for change in self._changes()])
         out[cells] = -factorise_inverse(likelihood.correlations[self.group]).solve(columns)
