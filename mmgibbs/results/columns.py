@@ -268,6 +268,9 @@ PARAMETERS = {
     "residual.var[TRAIT]": "residual variance; residual.var[TRAIT|CLASS] of a residual class",
     "residual.cov[A,B]": "residual covariance of two traits",
     "residual.corr[A,B]": "residual correlation",
+    "residual.rho[DIRECTION]": "correlation of residuals of neighbouring rows, columns or times "
+    "(`variances.residual.relationship`); residual.rho[TRAIT:DIRECTION] of several traits, "
+    "residual.rho[DIRECTION|CLASS] of a residual class",
     "h2[TRAIT]": "heritability: direct genetic variance over the phenotypic variance, draw by draw",
     "ratio[TERM:TRAIT]": "share of the phenotypic variance; `ratio[TERM.EFFECT:TRAIT]` if the term has several effects",
     "threshold[TRAIT:A|B]": "threshold between two neighbouring categories of an ordinal trait",
