@@ -8,10 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmgibbs.errors import ConfigError, option, option_name
-from mmgibbs.machine.files import WORK, replaced_files
 from mmgibbs.results.csv_files import csv_writer
 from mmgibbs.results.folder import is_csv_wanted, plain
+from mmgibbs.results.output_folder import check_output_folder, write_files
 
 if TYPE_CHECKING:
     from mmgibbs.association.run import Association
@@ -26,18 +25,7 @@ def default_folder(run: str | os.PathLike) -> str:
 
 def output_folder(directory: str | os.PathLike, overwrite: bool) -> Path:
     """The absolute path, once it is sure that it may be written."""
-    path = Path(directory).resolve()
-    if path.exists() and not path.is_dir():
-        raise ConfigError(f"{option_name('output')}: '{directory}' is a file, needed a directory")
-    names = {p.name for p in path.iterdir()} - {WORK} if path.is_dir() else set()
-    if names - set(FILES):
-        raise ConfigError(f"{option_name('output')}: '{directory}' holds other files; choose another one")
-    if names and not overwrite:
-        raise ConfigError(
-            f"{option_name('output')}: '{directory}' holds an association; choose another one, or give "
-            f"{option('overwrite')}"
-        )
-    return path
+    return check_output_folder(directory, overwrite, FILES, "an association")
 
 
 def write_association(association: Association, folder: Path, page: bool) -> None:
@@ -52,9 +40,4 @@ def write_association(association: Association, folder: Path, page: bool) -> Non
         from mmgibbs.association.page import write_page  # and matplotlib with it
 
         writers["gwas.html"] = lambda path: write_page(association, path)
-    try:
-        with replaced_files(folder, FILES) as work:
-            for name, write in writers.items():
-                write(work / name)
-    except OSError as error:
-        raise ConfigError(f"{option_name('output')}: cannot write '{folder}': {error.strerror}") from None
+    write_files(folder, writers, FILES)

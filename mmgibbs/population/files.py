@@ -8,10 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmgibbs.errors import ConfigError, option, option_name
-from mmgibbs.machine.files import WORK, replaced_files
 from mmgibbs.results.csv_files import csv_writer
 from mmgibbs.results.folder import plain
+from mmgibbs.results.output_folder import check_output_folder, write_files
 
 if TYPE_CHECKING:
     from mmgibbs.population.facts import PedigreeFacts
@@ -21,18 +20,7 @@ FILES = ("animals.parquet", "years.csv", "ancestors.csv", "pedigree.json", "pedi
 
 def output_folder(directory: str | os.PathLike, overwrite: bool) -> Path:
     """The absolute path, once it is sure that it may be written."""
-    path = Path(directory).resolve()
-    if path.exists() and not path.is_dir():
-        raise ConfigError(f"{option_name('output')}: '{directory}' is a file, needed a directory")
-    names = {p.name for p in path.iterdir()} - {WORK} if path.is_dir() else set()
-    if names - set(FILES):
-        raise ConfigError(f"{option_name('output')}: '{directory}' holds other files; choose another one")
-    if names and not overwrite:
-        raise ConfigError(
-            f"{option_name('output')}: '{directory}' holds a described pedigree; choose another one, or give "
-            f"{option('overwrite')}"
-        )
-    return path
+    return check_output_folder(directory, overwrite, FILES, "a described pedigree")
 
 
 def write_facts(described: PedigreeFacts, folder: Path, page: bool) -> None:
@@ -48,9 +36,4 @@ def write_facts(described: PedigreeFacts, folder: Path, page: bool) -> None:
         from mmgibbs.population.page import write_page  # and matplotlib with it
 
         writers["pedigree.html"] = lambda path: write_page(described, path)
-    try:
-        with replaced_files(folder, FILES) as work:
-            for name, write in writers.items():
-                write(work / name)
-    except OSError as error:
-        raise ConfigError(f"{option_name('output')}: cannot write '{folder}': {error.strerror}") from None
+    write_files(folder, writers, FILES)

@@ -12,6 +12,7 @@ from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.machine.files import WORK, replaced_files
 from mmgibbs.results.csv_files import write_csv
 from mmgibbs.results.folder import plain
+from mmgibbs.results.output_folder import check_output_folder
 
 if TYPE_CHECKING:
     from mmgibbs.validation.results import Comparison, Validation
@@ -27,13 +28,7 @@ def output_folder(directory: str | os.PathLike, overwrite: bool, folders: Sequen
     path = Path(directory).resolve()
     if folders:
         return _folder_of_folders(path, directory, overwrite, folders)
-    _refuse_file(path, directory)
-    names = {p.name for p in path.iterdir()} - {WORK} if path.is_dir() else set()
-    if names - set(FILES) or (names and not overwrite):
-        remedy = "" if names - set(FILES) else f", or give {option('overwrite')}"
-        what = "a validation" if remedy else "other files"
-        raise ConfigError(f"{option_name('output')}: '{directory}' holds {what}; choose another one{remedy}")
-    return path
+    return check_output_folder(directory, overwrite, FILES, "a validation")
 
 
 def _folder_of_folders(path: Path, directory: str | os.PathLike, overwrite: bool, folders: Sequence[str]) -> Path:
