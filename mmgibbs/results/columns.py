@@ -268,6 +268,14 @@ PARAMETERS = {
     "residual.var[TRAIT]": "residual variance; residual.var[TRAIT|CLASS] of a residual class",
     "residual.cov[A,B]": "residual covariance of two traits",
     "residual.corr[A,B]": "residual correlation",
+    "TERM.rho[DIRECTION]": "correlation of neighbouring rows, columns or times (`relationship: ar1`); `TERM.rho` of a "
+    "covariance matrix with `structure: compound_symmetry` or `ar1`",
+    "TERM.loading[COMPONENT:J]": "loading of a component on factor J (`structure: factor_analytic`), on principal axes",
+    "TERM.specific[COMPONENT]": "variance of a component that no factor explains",
+    "TERM.regression[B,A]": "regression of a component on the one before (`structure: antedependence`)",
+    "TERM.innovation[B]": "variance of what that regression leaves",
+    "TERM.explained[COMPONENT]": "share of the variance of a component that the factors explain; `TERM.explained[J]`: "
+    "share of all variances together that factor J explains",
     "residual.rho[DIRECTION]": "correlation of residuals of neighbouring rows, columns or times "
     "(`variances.residual.relationship`); residual.rho[TRAIT:DIRECTION] of several traits, "
     "residual.rho[DIRECTION|CLASS] of a residual class",
