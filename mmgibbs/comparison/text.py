@@ -11,7 +11,7 @@ from mmgibbs.comparison.solutions import Pair
 from mmgibbs.comparison.unmatched import explain_unmatched
 from mmgibbs.errors import option_name
 from mmgibbs.report.html_tables import count_decimals
-from mmgibbs.report.likelihood_ratio import LikelihoodRatio, describe_test
+from mmgibbs.report.likelihood_ratio import INSTEAD, LikelihoodRatio, describe_test
 from mmgibbs.report.terminal import with_decimals
 from mmgibbs.results.tables import was_drawn
 from pedigree.tables import counted
@@ -28,6 +28,8 @@ def as_text(
 ) -> str:
     a, b = sides
     lines = [f"a: {a.name} ({_KINDS[a.kind]})", f"b: {b.name} ({_KINDS[b.kind]})"]
+    if test is not None:
+        lines += ["", *_test_text(test, sides)]
     for pair in pairs:
         lines += ["", *_pair_text(pair, top)]
     if not pairs:
@@ -37,8 +39,6 @@ def as_text(
         unit, of_what = ("SD", "posterior standard deviations") if True in drawn else ("SE", "standard errors")
         of_what = "the posterior standard deviation and the standard error" if len(drawn) > 1 else f"both {of_what}"
         lines += ["", *_parameters_text(parameters, f"b - a, {unit}"), f"  b - a, {unit}: in the mean of {of_what}"]
-    if test is not None:
-        lines += ["", *_test_text(test, sides)]
     return "\n".join(lines)
 
 
@@ -101,7 +101,18 @@ def _to_digits_of_errors(row: dict[str, float | None]) -> list[str]:
 
 def _test_text(test: LikelihoodRatio | str, sides: tuple[Side, Side]) -> list[str]:
     if isinstance(test, str):
-        return [f"likelihood-ratio test: {test}"]
+        criteria = _criteria_text(sides) if test.endswith(INSTEAD) else []
+        return [f"likelihood-ratio test: {test}", *criteria]
     names = {letter: f"{letter} ({side.name})" for letter, side in zip("ab", sides, strict=True)}
     first, *rest = describe_test(test, names[test.small], names[test.large])
     return [f"likelihood-ratio test of {first}", *(f"  {line}" for line in rest)]
+
+
+def _criteria_text(sides: tuple[Side, Side]) -> list[str]:
+    """AIC and BIC of both runs, which are by REML with the same records and fixed effects."""
+    records = {letter: side.run.record for letter, side in zip("ab", sides, strict=True) if side.run is not None}
+    return [
+        f"  {key.upper()} (smaller is better): " + ", ".join(f"{x} {record[key]:.2f}" for x, record in records.items())
+        for key in ("aic", "bic")
+        if all(key in record for record in records.values())
+    ]

@@ -222,12 +222,14 @@ def _count_iterations(maximum: Maximum | StructuredMaximum) -> str:
 
 
 def _facts(maximum: Maximum | StructuredMaximum, criteria: Criteria, likelihood: Likelihood) -> dict:
+    undetermined = maximum.undetermined if isinstance(maximum, StructuredMaximum) else maximum.quadratic.undetermined
     return {
         "log_likelihood": criteria.log_likelihood,
         "log_likelihood_without_2_pi": criteria.log_likelihood + criteria.freedom * float(np.log(2 * np.pi)) / 2,
         "log_likelihood_constant": "log density of the error contrasts up to the scale of the fixed effects: "
         f"-{criteria.freedom}/2 log(2 pi) is included in log_likelihood, log|X'X| is not",
         "estimated_elements": criteria.parameters,
+        "undetermined_elements": undetermined.shape[1],
         "degrees_of_freedom": criteria.freedom,
         "aic": criteria.aic,
         "bic": criteria.bic,

@@ -29,7 +29,13 @@ from mmgibbs.report.html_tables import (
     number,
     numbers,
 )  # fmt: skip
-from mmgibbs.report.likelihood_ratio import LikelihoodRatio, describe_test, likelihood_ratio, p_in_words
+from mmgibbs.report.likelihood_ratio import (
+    LikelihoodRatio,
+    describe_restrictions,
+    describe_test,
+    likelihood_ratio,
+    p_in_words,
+)
 from mmgibbs.report.page import facts, model_section, subtitle, traits_with_intercept
 from mmgibbs.report.render import render
 from mmgibbs.report.triangle import drop_mirrored
@@ -288,7 +294,7 @@ def _describe_test(test: LikelihoodRatio, of: dict[str, str]) -> tuple[str, str,
     return (
         of[test.small],
         of[test.large],
-        ", ".join(test.lacking),
+        ", ".join([*test.lacking, *describe_restrictions(test)]),
         Number(number(test.statistic, 4), test.statistic),
         test.degrees_of_freedom,
         Number(p_in_words(test.p), test.p),

@@ -6,7 +6,9 @@ Under the smaller model D is chi-square with as many degrees of freedom as covar
 lacks is 0 there, on the boundary of what it can be (Self & Liang 1987): for one variance with its c covariances D is
 half chi2_c, half chi2_(c+1) (Stram & Lee 1994); for m variances without covariances, whose estimates are taken as
 independent, the mixture of chi2_0 .. chi2_m with binomial weights. Where neither holds the weights depend on the data;
-chi2_(m+c) then gives an upper bound of the p value.
+chi2_(m+c) then gives an upper bound of the p value. Structures of covariance matrices fix parameters too, and where the
+smaller one lacks common factors p is an upper bound as well (nested_structures.py). Parameters of which the data say
+nothing (`undetermined_elements` in run.json) do not count.
 
 Restricted likelihoods of models with other fixed effects, or of other data, are not comparable.
 """
@@ -21,6 +23,7 @@ from scipy.stats import chi2
 
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.nested import Nested, NotNested, Unknown, fixed_effects_key, nested
+from mmgibbs.report.nested_structures import Restriction
 from mmgibbs.report.words import is_sampled_reml
 
 INSTEAD = "compare their AIC or BIC"
@@ -40,11 +43,16 @@ class LikelihoodRatio:
     exact: bool
     lacking: tuple[str, ...]
     equal: int = 0  # elements that are equal to another one in the smaller model; among `covariances`
+    restrictions: tuple[Restriction, ...] = ()  # their parameters are among `covariances`
+    most: int | None = None  # degrees of freedom of an upper bound of p, where a structure lacks common factors
+    undetermined: int = 0  # parameters that do not count: the data say nothing of them
 
     @property
     def degrees_of_freedom(self) -> str:
         """Of the chi-squares that D is compared with."""
         m, c = self.variances, self.covariances
+        if self.most is not None:
+            return f"at most {self.most}"
         if not self.exact:
             return f"at most {m + c}"
         if m == 0:
@@ -75,10 +83,37 @@ def likelihood_ratio(a: Finished, b: Finished) -> LikelihoodRatio | str | None:
     assert isinstance(relation, Nested), "chosen so"
     runs = {"a": a, "b": b}
     statistic = 2 * (runs[large].record["log_likelihood"] - runs[small].record["log_likelihood"])
-    m, c = relation.variances, len(relation.lacking) - relation.variances + relation.equal
-    p, exact = _tail(max(statistic, 0.0), m, c)
-    without_boundary = float(chi2.sf(max(statistic, 0.0), m + c))
-    return LikelihoodRatio(small, large, statistic, m, c, p, without_boundary, exact, relation.lacking, relation.equal)
+    m, n = relation.variances, len(relation.lacking) + relation.equal + sum(r.parameters for r in relation.restrictions)
+    undetermined = _count_undetermined(runs[small].record, runs[large].record)
+    if n <= undetermined:
+        return f"no test: the data determine as many parameters of one model as of the other; {INSTEAD}"
+    m, n = min(m, n - undetermined), n - undetermined
+    added = sum(r.most - r.parameters for r in relation.restrictions)
+    lacks_factors = any(r.lacks_factors for r in relation.restrictions)
+    most = n + added if lacks_factors else None
+    p, exact = (
+        _tail(max(statistic, 0.0), m, n - m) if most is None else (float(chi2.sf(max(statistic, 0.0), most)), False)
+    )
+    return LikelihoodRatio(
+        small=small,
+        large=large,
+        statistic=statistic,
+        variances=m,
+        covariances=n - m,
+        p=p,
+        p_without_boundary=float(chi2.sf(max(statistic, 0.0), n)),
+        exact=exact,
+        lacking=relation.lacking,
+        equal=relation.equal,
+        restrictions=relation.restrictions,
+        most=most,
+        undetermined=undetermined,
+    )
+
+
+def _count_undetermined(small: dict[str, Any], large: dict[str, Any]) -> int:
+    """How many more parameters of the larger model the data say nothing of."""
+    return max(large.get("undetermined_elements", 0) - small.get("undetermined_elements", 0), 0)
 
 
 def _tail(statistic: float, variances: int, covariances: int) -> tuple[float, bool]:
@@ -123,7 +158,17 @@ def describe_test(test: LikelihoodRatio, small: str, large: str) -> list[str]:
         f"{small} within {large}: D = {test.statistic:.4f}, p = {p_in_words(test.p)}",
         f"the smaller model {_lacks(test)}",
     ]
-    elements = _degrees(test.variances + test.covariances)
+    n = test.variances + test.covariances
+    elements = _degrees(n)
+    if test.undetermined:
+        lines[1] += f" (the data do not determine {test.undetermined} of what it lacks, not counted below)"
+    if test.most is not None:
+        return [
+            *lines,
+            "common factors of variance 0 are on the boundary, where loadings are not determined: p, of "
+            f"{_degrees(test.most)}, those of a full matrix, is an upper bound (chi-square with {elements}: p = "
+            f"{p_in_words(test.p_without_boundary)})",
+        ]
     if test.variances == 0:
         return [*lines, f"chi-square with {elements}"]
     if test.exact:
@@ -140,10 +185,18 @@ def describe_test(test: LikelihoodRatio, small: str, large: str) -> list[str]:
 
 
 def _lacks(test: LikelihoodRatio) -> str:
-    equal = f"has {test.equal} more of them equal" if test.equal and test.lacking else ""
-    if not test.lacking:
-        return f"has {test.equal} more {'elements' if test.equal > 1 else 'element'} equal to others"
-    return f"lacks {', '.join(test.lacking)}{f', and {equal}' if equal else ''}"
+    parts = [f"lacks {', '.join(test.lacking)}"] if test.lacking else []
+    if test.equal and test.lacking:
+        parts.append(f"has {test.equal} more of them equal")
+    elif test.equal:
+        parts.append(f"has {test.equal} more {'elements' if test.equal > 1 else 'element'} equal to others")
+    parts += [f"has {words}" for words in describe_restrictions(test)]
+    return ", and ".join(parts)
+
+
+def describe_restrictions(test: LikelihoodRatio) -> list[str]:
+    """'line compound_symmetry instead of full (5 parameters fewer)', for each structure."""
+    return [f"{r.words} ({r.parameters} parameter{'s' if r.parameters > 1 else ''} fewer)" for r in test.restrictions]
 
 
 def p_in_words(value: float) -> str:

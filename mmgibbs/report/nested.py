@@ -4,6 +4,7 @@ A random term of the smaller model is in the larger one where a term there has t
 of it: an effect of the same column on the same trait, multiplied by the same function of the same covariate. An
 intercept is the constant Legendre polynomial, and names of terms and effects do not count. Elements of the covariance
 matrices are then compared one by one: those that the smaller model lacks must be free to be 0 in the larger one.
+Matrices with a structure are compared as a whole (nested_structures.py).
 
 Where this does not settle it nothing is claimed, and `Unknown` says why.
 """
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mmgibbs.report.finished import Finished
+from mmgibbs.report.nested_structures import Restriction, describe_structure, restriction
 
 RESIDUAL = "residual"
 _ELEMENT = re.compile(r"^(.+)\.(?:var|cov)\[(.+?)(?:\|([^\]|]*))?\]$")
@@ -25,11 +27,13 @@ _ELEMENT = re.compile(r"^(.+)\.(?:var|cov)\[(.+?)(?:\|([^\]|]*))?\]$")
 @dataclass(frozen=True)
 class Nested:
     """lacking: free elements of the larger model that the smaller one lacks or has fixed; variances: how many of them
-    are variances that are 0 there; equal: how many more are equal to another one in the smaller model."""
+    are variances that are 0 there; equal: how many more are equal to another one in the smaller model; restrictions:
+    what structures of covariance matrices fix in the smaller model."""
 
     lacking: tuple[str, ...]
     variances: int
     equal: int
+    restrictions: tuple[Restriction, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,18 +76,17 @@ _Place = tuple[str, str]  # term and component, as parameters name them
 
 def nested(small: Finished, large: Finished) -> Nested | NotNested | Unknown:
     """Return whether the first model is nested in the second one; data and fixed effects are those of both."""
-    for run in (small, large):
-        for name, section in run.record["analysis"]["variances"].items():
-            structure = section.get("structure") if isinstance(section, dict) else None
-            if isinstance(structure, dict):
-                return Unknown(f"the covariance matrix of {name} is {structure['kind']} in one of them")
     residuals = [_correlations_of_residuals(run.record["analysis"]) for run in (small, large)]
     if residuals[0] != residuals[1]:
         return Unknown("the residuals are correlated in one of them, or in another way")
     places = _embedding(small.record["analysis"], large.record["analysis"])
     if not isinstance(places, dict):
         return places
-    elements, large_elements = _elements(small), _elements(large)
+    restrictions = _restrictions(small, large, places)
+    if not isinstance(restrictions, dict):
+        return restrictions
+    elements = _without(_elements(small), {of_small for of_small, _ in restrictions})
+    large_elements = _without(_elements(large), {of_large for _, of_large in restrictions})
     classes = _classes(small.record["analysis"], large.record["analysis"], large_elements)
     if not isinstance(classes, tuple):
         return classes
@@ -102,7 +105,53 @@ def nested(small: Finished, large: Finished) -> Nested | NotNested | Unknown:
             return NotNested(f"{large_element.name} is fixed in one model, and the other lacks it")
     lacking = {key: e for key, e in large_elements.items() if e.is_free and not (key in used and used[key].is_free)}
     at_0 = [key for key in lacking if len(key.components) == 1 and not (key in used and used[key].value)]
-    return Nested(tuple(e.name for e in lacking.values()), len(at_0), equal)
+    of_structures = tuple(r for r in restrictions.values() if r.parameters)
+    return Nested(tuple(e.name for e in lacking.values()), len(at_0), equal, of_structures)
+
+
+def _without(elements: Mapping[_Key, _Element], terms: set[str]) -> dict[_Key, _Element]:
+    return {key: element for key, element in elements.items() if key.term not in terms}
+
+
+def _restrictions(
+    small: Finished, large: Finished, places: Mapping[_Place, tuple[_Place, bool]]
+) -> dict[tuple[str, str], Restriction] | NotNested | Unknown:
+    """Of each term of the smaller model that has a structure, or has one in the larger model: (its name there)."""
+    out: dict[tuple[str, str], Restriction] = {}
+    terms, large_terms = (run.record["analysis"]["model"]["random"] for run in (small, large))
+    for name, term in terms.items():
+        labels = list(_components(term))
+        images = [places[name, label] for label in labels]
+        large_names = list(dict.fromkeys(place[0] for place, _ in images))
+        sections = [_section(small, name), *(_section(large, n) for n in large_names)]
+        structures = [section.get("structure") for section in sections]
+        if not any(isinstance(structure, dict) for structure in structures):
+            continue
+        same = len(large_names) == 1 and [p[1] for p, _ in images] == list(_components(large_terms[large_names[0]]))
+        if not same or any(is_moved for _, is_moved in images) or any(s.get("fixed") for s in sections):
+            kind = next(s["kind"] for s in structures if isinstance(s, dict))
+            return Unknown(f"the covariance matrix of {name} is {kind} in one of them, and its components are others")
+        means = dict(small.summary.select("parameter", "mean").iter_rows())
+        made = restriction(name, structures[0], structures[1], len(labels), means.get(f"{name}.rho"))
+        if made is None:
+            described = [describe_structure(structure) for structure in structures]
+            return NotNested(
+                f"the covariance matrix of {name} is {described[0]} in one of them, {described[1]} in the other"
+            )
+        out[name, large_names[0]] = made
+    matched = {large_name for _, large_name in out}
+    for name in large_terms:
+        structure = _section(large, name).get("structure")
+        if isinstance(structure, dict) and name not in matched:
+            return Unknown(
+                f"the covariance matrix of {name} is {structure['kind']} in one of them, which the other lacks"
+            )
+    return out
+
+
+def _section(run: Finished, term: str) -> Mapping[str, Any]:
+    """Of the variances of a term."""
+    return run.record["analysis"]["variances"].get(term) or {}
 
 
 def _correlations_of_residuals(analysis: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from helpers.selection import first
 from scipy.optimize import minimize
+from scipy.stats import chi2
 
 import mmgibbs
 from mmgibbs.errors import ConfigError, MmgibbsError, ModelError
@@ -248,14 +249,26 @@ def test_too_few_levels_are_named(records, tmp_path):
         run(few, tmp_path / "run", "factor_analytic", **SHORT)
 
 
-def test_likelihood_ratios_of_structures_are_not_claimed(records, tmp_path):
-    from mmgibbs.report.finished import read_finished
-    from mmgibbs.report.nested import Unknown, nested
-
-    one = run(records, tmp_path / "one", "ar1", method="reml")
-    two = run(records, tmp_path / "two", "full", method="reml")
-    found = nested(read_finished(one.directory), read_finished(two.directory))
-    assert isinstance(found, Unknown) and "ar1" in found.why
+def test_comparison_begins_with_the_likelihood_ratio_test(records, tmp_path):
+    """Factors within a full matrix; two structures of which neither is a case of the other have AIC and BIC."""
+    table, runs = tmp_path / "records.csv", {}
+    records.write_csv(table)
+    for kind in ("factor_analytic", "ar1", "full"):
+        config = analysis(records, tmp_path / kind, kind, method="reml")
+        runs[kind] = mmgibbs.run(config | {"data": {"phenotypes": str(table)}}, progress=False)
+    factors, full, ar1 = runs["factor_analytic"], runs["full"], runs["ar1"]
+    lines = mmgibbs.compare(factors.directory, full.directory).text.splitlines()
+    D = 2 * (full.info["log_likelihood"] - factors.info["log_likelihood"])
+    p = chi2.sf(D, 2)
+    assert lines[3] == f"likelihood-ratio test of a (factor_analytic) within b (full): D = {D:.4f}, p = {p:.4f}"
+    assert lines[4].strip() == (
+        "the smaller model has line factor_analytic with 1 factor instead of full (2 parameters fewer)"
+    )
+    lines = mmgibbs.compare(factors.directory, ar1.directory).text.splitlines()
+    assert lines[3].startswith("likelihood-ratio test: no test: neither model is nested in the other")
+    criteria = [f"{key.upper()} (smaller is better): a {factors.info[key]:.2f}, b {ar1.info[key]:.2f}" for key in
+                ("aic", "bic")]  # fmt: skip
+    assert [line.strip() for line in lines[4:6]] == criteria
 
 
 def test_components_without_a_level_in_common_are_no_reason_to_warn(records, tmp_path):
