@@ -184,12 +184,14 @@ def _structured_estimates(
 
 
 def _bound_words(maximum: StructuredMaximum, design: Design) -> list[str]:
-    """Which variances are at 0."""
+    """Which variances are at 0, each said once."""
     parameters, words = maximum.parameters, []
     for block, structure, places in parameters.list_blocks():
         labels, at_bound = component_names(block, design), maximum.at_bound[places]
         if isinstance(structure, Unstructured):
-            if at_bound.any():
+            if at_bound.any() and len(labels) == 1:
+                words.append(_variance_at_0(block.name, labels[0]))
+            elif at_bound.any():
                 words.append(
                     f"{block.name}: the matrix is on the boundary: a combination of {', '.join(labels)} has no "
                     "variance; the standard errors are those along the boundary"
@@ -202,7 +204,7 @@ def _bound_words(maximum: StructuredMaximum, design: Design) -> list[str]:
             for name, is_there in zip(names, at_bound, strict=True)
             if is_there
         ]
-    return words
+    return list(dict.fromkeys(words))
 
 
 def _undetermined_structure_words(maximum: StructuredMaximum, design: Design) -> tuple[str, ...]:
@@ -210,7 +212,7 @@ def _undetermined_structure_words(maximum: StructuredMaximum, design: Design) ->
     if not maximum.converged or not maximum.undetermined.size:
         return ()
     involved = (maximum.undetermined**2).max(axis=1) > 1e-3
-    names = [block.name for block, _, places in maximum.parameters.list_blocks() if involved[places].any()]
+    names = dict.fromkeys(b.name for b, _, places in maximum.parameters.list_blocks() if involved[places].any())
     return (
         f"the data do not determine each parameter of the covariance matrices of {', '.join(names)}, only combinations "
         "of them: they have no standard errors; expected fewer factors, or a model without one of these effects",
@@ -253,15 +255,19 @@ def boundary_words(elements: Elements, closed: Closed, design: Design) -> str:
     block = elements.blocks[closed.block]
     names, component = component_names(block, design), closed.component()
     if component is not None:
-        return (
-            f"{block.name}: the variance of {names[component]} is on the boundary: the likelihood is highest at 0; it "
-            "is set just above 0, and has no standard error"
-        )
+        return _variance_at_0(block.name, names[component])
     involved = [n for n, v in zip(names, closed.direction, strict=True) if v**2 > 1e-3]
     return (
         f"{block.name}: the matrix is on the boundary: a combination of {', '.join(involved)} has no variance "
         "(correlations at 1 or -1, or correlations that cannot occur together); the standard errors are those "
         "along the boundary"
+    )
+
+
+def _variance_at_0(block: str, component: str) -> str:
+    return (
+        f"{block}: the variance of {component} is on the boundary: the likelihood is highest at 0; it is set just "
+        "above 0, and has no standard error"
     )
 
 

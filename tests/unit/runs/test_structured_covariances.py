@@ -140,6 +140,25 @@ def test_full_and_factor_analytic_with_enough_factors_are_the_same_likelihood(re
     np.testing.assert_allclose(matrix(factors.summary), matrix(full.summary), rtol=0.05, atol=0.02)
 
 
+def test_each_boundary_is_said_once(tmp_path):
+    """Blocks have little variance: a note for each of their variances at 0, whatever their matrix is."""
+    rng = np.random.default_rng(3)
+    u = rng.standard_normal((40, 2)) @ [[1.0, 0.5], [0.0, 0.8]]
+    rows = [
+        {"line": f"l{i}", "block": f"b{rng.integers(6)}"} | {t: u[i, j] + 0.7 * rng.standard_normal()}
+        for i in range(40) for j, t in enumerate("ab") for _ in range(2)
+    ]  # fmt: skip
+    table = pl.DataFrame(rows, schema={"line": pl.String, "block": pl.String, "a": pl.Float64, "b": pl.Float64})
+    config = analysis(table, tmp_path / "run", "compound_symmetry", method="reml")
+    config |= {"traits": ["a", "b"], "model": {"random": {"line": {}, "block": {}}}}
+    config["variances"]["block"] = {"structure": "diagonal"}
+    result = mmgibbs.run(config, progress=False)
+    notes = [note for note in result.info["notes"] if "on the boundary" in note]
+    at_0 = result.summary.filter(pl.col("parameter").str.starts_with("block.var[") & pl.col("sd").is_null())
+    of = [name.removeprefix("block.var[").removesuffix("]") for name in at_0["parameter"]]
+    assert of and [note.partition(" is on")[0] for note in notes] == [f"block: the variance of {t}" for t in of]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_equal_variances_have_fewer_parameters(records, tmp_path, kind):
     free = run(records, tmp_path / "free", kind, method="reml")
@@ -230,6 +249,14 @@ def test_residuals_have_no_structure(records, tmp_path):
     config["variances"]["residual"] = {"structure": "ar1"}
     with pytest.raises(ConfigError, match=r"variances\.residual\.structure: expected full or diagonal"):
         mmgibbs.run(config, progress=False)
+
+
+def test_one_component_has_no_factors(records, tmp_path):
+    config = analysis(records, tmp_path / "run", {"kind": "factor_analytic", "factors": 1}, method="reml")
+    with pytest.raises(
+        ConfigError, match=r"variances\.line\.structure\.kind: expected full for the single component a"
+    ):
+        mmgibbs.run(config | {"traits": ["a"]}, progress=False)
 
 
 def test_one_component_has_no_structure(records, tmp_path):
