@@ -22,7 +22,7 @@ from typing import Any
 from scipy.stats import chi2
 
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.nested import Nested, NotNested, Unknown, fixed_effects_key, nested
+from mmgibbs.report.nested import Nested, NotNested, Unknown, count_undetermined, fixed_effects_key, nested
 from mmgibbs.report.nested_structures import Restriction
 from mmgibbs.report.words import is_sampled_reml
 
@@ -84,7 +84,7 @@ def likelihood_ratio(a: Finished, b: Finished) -> LikelihoodRatio | str | None:
     runs = {"a": a, "b": b}
     statistic = 2 * (runs[large].record["log_likelihood"] - runs[small].record["log_likelihood"])
     m, n = relation.variances, len(relation.lacking) + relation.equal + sum(r.parameters for r in relation.restrictions)
-    undetermined = _count_undetermined(runs[small].record, runs[large].record)
+    undetermined = max(count_undetermined(runs[large]) - count_undetermined(runs[small]), 0)
     if n <= undetermined:
         return f"no test: the data determine as many parameters of one model as of the other; {INSTEAD}"
     m, n = min(m, n - undetermined), n - undetermined
@@ -109,11 +109,6 @@ def likelihood_ratio(a: Finished, b: Finished) -> LikelihoodRatio | str | None:
         most=most,
         undetermined=undetermined,
     )
-
-
-def _count_undetermined(small: dict[str, Any], large: dict[str, Any]) -> int:
-    """How many more parameters of the larger model the data say nothing of."""
-    return max(large.get("undetermined_elements", 0) - small.get("undetermined_elements", 0), 0)
 
 
 def _tail(statistic: float, variances: int, covariances: int) -> tuple[float, bool]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.nested_structures import Restriction, describe_structure, restriction
+from mmgibbs.report.nested_structures import Restriction, count_surplus, describe_structure, restriction
 
 RESIDUAL = "residual"
 _ELEMENT = re.compile(r"^(.+)\.(?:var|cov)\[(.+?)(?:\|([^\]|]*))?\]$")
@@ -147,6 +147,13 @@ def _restrictions(
                 f"the covariance matrix of {name} is {structure['kind']} in one of them, which the other lacks"
             )
     return out
+
+
+def count_undetermined(run: Finished) -> int:
+    """Parameters of which the data say nothing; those that no data would determine (surplus factors) do not count."""
+    terms = run.record["analysis"]["model"]["random"]
+    surplus = (count_surplus(_section(run, n).get("structure"), len(_components(term))) for n, term in terms.items())
+    return max(run.record.get("undetermined_elements", 0) - sum(surplus), 0)
 
 
 def _section(run: Finished, term: str) -> Mapping[str, Any]:

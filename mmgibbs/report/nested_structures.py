@@ -69,6 +69,14 @@ def make_kind(section: Any, k: int) -> Kind:
     return Kind(name, k, factors, equal)
 
 
+def count_surplus(section: Any, k: int) -> int:
+    """Parameters of k components that a structure has beyond the elements of the matrix: too many common factors."""
+    if not isinstance(section, dict) or section["kind"] != "factor_analytic":
+        return 0
+    f, n_variances = section.get("factors") or 1, 1 if section.get("variances") == "equal" else k
+    return max(k * f - f * (f - 1) // 2 + n_variances - k * (k + 1) // 2, 0)
+
+
 def restriction(term: str, small: Any, large: Any, k: int, rho: float | None) -> Restriction | None:
     """None where the first structure is not nested in the second; rho: the estimate of the first one, if it has one."""
     a, b = make_kind(small, k), make_kind(large, k)

@@ -106,6 +106,14 @@ def test_parameters_that_the_data_do_not_determine_do_not_count():
     assert said.startswith("no test: the data determine as many parameters of one model as of the other")
 
 
+def test_surplus_factors_are_not_counted_twice():
+    """Two factors of four components have 11 parameters, of which no data determine more than 10."""
+    four = TRAITS[:4]
+    large = model(FACTORS[2], -95.0, traits=four, undetermined_elements=1)
+    test = likelihood_ratio(model(FACTORS[1], traits=four), large)
+    assert (test.covariances, test.most, test.undetermined) == (2, 2, 0)
+
+
 def test_components_in_another_order_are_not_judged():
     turned = copy.deepcopy(model(FREE["ar1"]))
     turned.record["analysis"]["model"]["random"]["line"]["traits"] = TRAITS[::-1]
