@@ -21,7 +21,7 @@ from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.models.design import Design
 from mmgibbs.report.finished import OF_ANIMALS, Finished, read_finished
 from mmgibbs.results.relationships import describe_relationships
-from mmgibbs.runs.fingerprint import fingerprint
+from mmgibbs.runs.fingerprint import NO_FILE, fingerprint
 from mmgibbs.validation.options import read_starts
 
 FROM_GENOTYPES = ("G", "D", "H")  # symbols of relationships
@@ -135,6 +135,9 @@ def _refuse_changed_data(finished: Finished, analysis: Analysis) -> None:
     if then is None:
         return
     now = fingerprint(analysis)["files"]
+    absent = [key for key, digest in now.items() if digest == NO_FILE and then.get(key) != NO_FILE]
+    if absent:
+        raise DataError(f"gwas: there is no file of {absent[0]} now; needed the data of '{finished.directory}'")
     changed = [key for key in now if key in then and then[key] != now[key]]
     if changed:
         raise DataError(

@@ -133,11 +133,11 @@ def gwas(
     """
     _check_arguments(run, maf, call_rate, exact_limit)
     console = Console(progress)
-    folder = None if output is None else output_folder(output, overwrite)
-    if report and folder is None:
+    if report and output is None:
         raise ConfigError("gwas: report needs output, the folder to write")
     model = read_model_of_run(run, console.say)
     file = _open_genotypes(model, genotypes, options)
+    folder = None if output is None else output_folder(output, overwrite)
     animals = match_animals(model, file, level)
     projection = Projection(model.design, model.variances, animals.of_record, len(animals.places))
     seconds = projection.cost(file.n_snps)
@@ -237,8 +237,10 @@ def _match_notes(
             "the model, and count as average in every SNP"
         )
         alike = find_respelled(ungenotyped, file.ids)
-        if alike is not None:
-            notes.append(f"warning: {column}: {alike} may be the same animal, written in another way")
+        if alike.height:
+            shown = ", ".join(f"{quoted(text)} = {quoted(id)}" for text, id, _ in alike.head(SHOWN).iter_rows())
+            found = counted(alike.height, "recorded id")
+            notes.append(f"warning: {found} may be genotyped in another spelling: {shown}")
     return tuple(notes)
 
 
@@ -332,6 +334,8 @@ def _notes(found: Scan, model: RunModel, facts: dict[str, Any]) -> list[str]:
             f"standard errors are calibrated by {found.calibration.n_snps} SNPs, whose ratios differ by {spread} "
             f"(coefficient of variation); {facts['exact']:,} tests with p < 1e-5 are exact"
         )
+    if model.record.get("converged") is False:
+        notes.append("warning: REML of the run has not converged: tests are at variances that are not its estimates")
     for trait, value in facts["lambda"].items():
         if value > 1.2:
             notes.append(

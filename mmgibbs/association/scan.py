@@ -21,6 +21,7 @@ from mmgibbs.genotypes.store import GenotypeSource, dosages
 CALIBRATION_SNPS = 100
 NEAR = 5.0  # -log10 p from which a calibrated test is computed exactly
 MAX_ANIMALS_OF_CORRELATIONS = 2_000
+ANIMALS_PER_SNP, MIN_BLOCK_SNPS = 10, 4  # of the blocks whose correlations are looked at
 LEFT_OUT = {"call_rate": "call rate", "maf": "minor allele frequency", "constant": "does not vary"}
 
 
@@ -111,9 +112,7 @@ def scan(
         if x.shape[1]:
             found = information(x) if calibration is None else approximate(calibration, weights, x)
             store_tests(out, chosen, compute_tests(x.T @ projection.scores, found), exact)
-            step = -(-x.shape[0] // MAX_ANIMALS_OF_CORRELATIONS)
-            varies = x[::step].std(axis=0) > 0
-            out.effective_tests += effective_number(x[::step, varies].T)
+            out.effective_tests += count_effective_tests(x)
             if not exact:
                 strongest = np.fmax(tests.log_p[chosen].max(axis=1), tests.joint_log_p[chosen])
                 near += chosen[strongest > NEAR].tolist()
@@ -124,6 +123,19 @@ def scan(
         x = make_block(number, copies, limits).x
         store_tests(out, number, compute_tests(x.T @ projection.scores, information(x)), True)
     return out
+
+
+def count_effective_tests(x: np.ndarray) -> float:
+    """Effective number of tests of genotypes (animals, m), over blocks of fewer SNPs than there are animals.
+
+    Correlations of as many SNPs as animals are mostly chance, and would make independent SNPs look linked.
+    """
+    step = -(-x.shape[0] // MAX_ANIMALS_OF_CORRELATIONS)
+    sample = x[::step]
+    sample = sample[:, sample.std(axis=0) > 0]
+    size = max(MIN_BLOCK_SNPS, sample.shape[0] // ANIMALS_PER_SNP)
+    blocks = range(0, sample.shape[1], size)
+    return sum(effective_number(sample[:, first : first + size].T) for first in blocks)
 
 
 def store_tests(out: Scan, number: np.ndarray, tests: Tests, exact: bool) -> None:

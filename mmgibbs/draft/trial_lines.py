@@ -63,6 +63,7 @@ def _field_trends(g: Guess, trial: Trial) -> list[str]:
     assert trial.site is not None
     trait, sites = g.traits[0], sorted(trial.site.values())
     said = "the trend of the field at each site: neighbours are correlated"
+    said += " (then without the structure of lines below)" if trial.site.levels >= MIN_SITES_OF_FACTORS else ""
     out = [f"    # {said}{f'; the first {MAX_FIELDS} sites' if len(sites) > MAX_FIELDS else ''}"]
     for number, site in enumerate(sites[:MAX_FIELDS], start=1):
         name = f"{trait.label}|{site}"

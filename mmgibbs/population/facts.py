@@ -142,7 +142,7 @@ def describe_pedigree(
         **_completeness(read, reference, generations),
         **_inbreeding(F, generations, reference),
         **_origins(read, reference, ancestors.marginal),
-        "generation_intervals": generation_intervals(read, years),
+        "generation_intervals": generation_intervals(read),
         "family_sizes": _family_sizes(read),
     }
     table = pl.DataFrame(
@@ -178,7 +178,7 @@ def choose_reference(read: Pedigree, years: pl.Series, born_after: int | None) -
         return ~is_parent, "animals without progeny"
     year = years.fill_null(-(10**6)).to_numpy()
     if born_after is None:
-        interval = generation_intervals(read, years).get("mean")
+        interval = generation_intervals(read).get("mean")
         born_after = int(year.max()) - max(1, round(1.0 if interval is None else interval["years"]))
     reference = np.asarray(year > born_after)
     if not reference.any():
@@ -280,9 +280,17 @@ def _origins(read: Pedigree, reference: np.ndarray, marginal: np.ndarray) -> dic
     }
 
 
-def generation_intervals(read: Pedigree, years: pl.Series) -> dict[str, dict[str, float]]:
+def birth_times(birth: np.ndarray) -> np.ndarray:
+    """(n,) births in years: numbers such as 20110304 are dates, others are years already."""
+    is_date = (birth > 1e7) & (birth < 1e8)
+    number = np.where(is_date, birth, 0.0)
+    year, month, day = number // 10_000, number // 100 % 100, number % 100
+    return np.where(is_date, year + (month - 1) / 12 + (day - 1) / 365.25, birth)
+
+
+def generation_intervals(read: Pedigree) -> dict[str, dict[str, float]]:
     """Path -> mean age of parents at the birth of progeny that became parents, and how many; {} without births."""
-    year = years.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    time = np.full(read.n_animals, np.nan) if read.birth is None else birth_times(np.asarray(read.birth))
     n = read.n_animals
     is_sire, is_dam = np.zeros(n, bool), np.zeros(n, bool)
     is_sire[read.sire[_is_known(read, read.sire)]] = True
@@ -291,7 +299,7 @@ def generation_intervals(read: Pedigree, years: pl.Series) -> dict[str, dict[str
     for name, (role, of_sires) in PATHS.items():
         parent = read.sire if role == "sire" else read.dam
         chosen = np.flatnonzero(_is_known(read, parent) & (is_sire if of_sires else is_dam))
-        age = year[chosen] - year[parent[chosen]]
+        age = time[chosen] - time[parent[chosen]]
         age = age[np.isfinite(age)]
         if age.size:
             out[name] = {"years": float(age.mean()), "n": int(age.size)}

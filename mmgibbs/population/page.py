@@ -9,7 +9,7 @@ import numpy as np
 
 from mmgibbs.population.words import fact_lines
 from mmgibbs.report import plots
-from mmgibbs.report.html_tables import Column, Table, counts, figure, numbers
+from mmgibbs.report.html_tables import Column, Number, Table, figure, numbers
 from mmgibbs.report.render import render
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _ancestors(described: PedigreeFacts) -> Table:
     ]
     cells = [
         top["ancestor"].to_list(),
-        counts(top["birth_year"].to_list()),
+        [None if year is None else Number(str(year), year) for year in top["birth_year"].to_list()],
         numbers([100 * share for share in top["marginal_share"].to_list()], 1),
         numbers([100 * share for share in top["cumulative_share"].to_list()], 1),
     ]

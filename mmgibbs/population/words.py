@@ -18,10 +18,13 @@ def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("Reference population", f"{facts['reference']}: {facts['reference_animals']:,}"),
         ("Known ancestors", f"{shares} of the parents, grandparents, ..."),
         ("Equivalent generations", f"{facts['equivalent_generations']:.2f}"),
-        ("Inbreeding", f"{of_values}{100 * inbreeding['inbred']:.0f} % of the animals are inbred"),
+        ("Inbreeding of these", f"{of_values}{100 * inbreeding['inbred']:.0f} % of the animals are inbred"),
         ("Effective population size", _size_words(facts)),
-        ("Founders", f"{facts['founders']:,}, as many as {facts['effective_founders']:.1f} with equal shares"),
-        ("Ancestors", _ancestor_words(ancestors, facts["ancestors_of_half_the_genes"])),
+        (
+            "Founders of these",
+            f"{facts['founders']:,} (unknown parents count), effective number {facts['effective_founders']:.1f}",
+        ),
+        ("Ancestors of these", _ancestor_words(ancestors, facts["ancestors_of_half_the_genes"])),
     ]
     if facts["generation_intervals"]:
         paths = [f"{name} {path['years']:.1f}" for name, path in facts["generation_intervals"].items()]
@@ -45,5 +48,5 @@ def _size_words(facts: dict[str, Any]) -> str:
 
 def _ancestor_words(effective: dict[str, float], half: int | None) -> str:
     low, high = f"{effective['lowest']:.1f}", f"{effective['highest']:.1f}"
-    words = f"as many as {low if low == high else f'{low} to {high}'} with equal shares"
+    words = f"effective number {low if low == high else f'{low} to {high}'}"
     return words if half is None else f"{words}; {half:,} of them explain half of the genes"

@@ -30,6 +30,9 @@ FREE = (
 PATHS_IN = (".relationship", "data.genotypes", "residual.known.files")  # keys with paths below them
 
 
+NO_FILE = "no file"  # in place of a SHA-256
+
+
 def fingerprint(analysis: Analysis) -> dict:
     """All that the draws depend on: settings (dotted key -> value as JSON), and the SHA-256 of each data file."""
     return {
@@ -108,7 +111,7 @@ def _sha256(table: Path | pl.DataFrame) -> str:
         return hashlib.sha256(buffer.getbuffer()).hexdigest()
     try:
         if not table.is_file():
-            return "no file"  # what reads it will say so
+            return NO_FILE  # what reads it will say so
         with open(table, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:

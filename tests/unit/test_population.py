@@ -86,3 +86,18 @@ def test_a_pedigree_that_cannot_be_used(tmp_path, capsys):
         mmgibbs.describe_pedigree(tmp_path / "loop.csv")
     assert main(["pedigree", str(tmp_path / "nothing.csv")]) == 2
     assert "nothing.csv" in capsys.readouterr().err
+
+
+def test_generation_intervals_count_days(tmp_path):
+    """s born 2010-12-20, x 2012-01-10, y 2013-01-25, as dates and as numbers."""
+    rows = [
+        ("s", "0", "0", "2010-12-20"),
+        ("x", "s", "0", "2012-01-10"),
+        ("y", "x", "0", "2013-01-25"),
+        ("z", "y", "0", ""),
+    ]
+    for name, write in (("dates", str), ("numbers", lambda date: date.replace("-", ""))):
+        text = "id,sire,dam,birth\n" + "".join(f"{i},{s},{d},{write(b)}\n" for i, s, d, b in rows)
+        (tmp_path / f"{name}.csv").write_text(text)
+        interval = mmgibbs.describe_pedigree(tmp_path / f"{name}.csv").facts["generation_intervals"]["sire of sires"]
+        assert interval["n"] == 2 and interval["years"] == pytest.approx((386 + 381) / 2 / 365.25, abs=0.01)

@@ -11,6 +11,7 @@ from polars.testing import assert_frame_equal
 
 import mmgibbs
 from mmgibbs.association.multiple_testing import effective_number, false_discovery_rates
+from mmgibbs.association.scan import count_effective_tests
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, DataError
 
@@ -174,3 +175,31 @@ def test_effective_numbers():
     assert effective_number(np.repeat(x[:1], 4, axis=0)) == pytest.approx(1.0)
     assert 17 < effective_number(x) <= 20
     assert effective_number(np.concatenate([x, x])) < 32  # of 40, 20 of them twice
+
+
+def test_few_animals_do_not_make_independent_snps_look_linked():
+    x = np.random.default_rng(3).binomial(2, 0.4, (40, 256)).astype(float)
+    assert count_effective_tests(x) > 0.8 * 256
+    linked = np.repeat(x[:, :64], 4, axis=1)
+    assert count_effective_tests(linked) < 0.3 * 256
+
+
+def test_ids_in_another_spelling_are_said(folder, tmp_path):
+    for ending in ("bed", "bim"):
+        shutil.copy(folder / f"genotypes.{ending}", tmp_path)
+    recorded = pl.read_csv(folder / "phenotypes.csv")["animal"].cast(pl.String).to_list()
+    lines = [line.split() for line in (folder / "genotypes.fam").read_text().splitlines()]
+    first = next(c for c in lines if c[1] in recorded)
+    first[1] = first[1].replace("-", " -") if "-" not in first[1] else f"0{first[1]}"
+    (tmp_path / "genotypes.fam").write_text("".join(" ".join(c) + "\n" for c in lines))
+    notes = mmgibbs.gwas(folder / "run", tmp_path / "genotypes.bed", progress=False).notes
+    assert not any("shape:" in note for note in notes) and any("records and no genotypes" in note for note in notes)
+
+
+def test_a_data_file_that_is_gone_is_named(folder, tmp_path):
+    for path in SAMPLE.iterdir():
+        shutil.copy(path, tmp_path)
+    mmgibbs.run(analysis(tmp_path), directory=tmp_path / "run", progress=False)
+    (tmp_path / "pedigree.csv").unlink()
+    with pytest.raises((DataError, ConfigError), match=r"pedigree"):
+        mmgibbs.gwas(tmp_path / "run", folder / "genotypes.bed", progress=False)
