@@ -50,8 +50,8 @@ class CovarianceMatrices:
 
     def refresh(self) -> None:
         """Bring over what a device drew meanwhile."""
-        if self._refresh is not None:
-            refresh, self._refresh = self._refresh, None
+        refresh, self._refresh = self._refresh, None
+        if refresh is not None:
             refresh()
 
     def put_drawn(self, matrices: Mapping[str, np.ndarray], auxiliaries: Mapping[str, np.ndarray]) -> None:
@@ -63,13 +63,15 @@ class CovarianceMatrices:
     @property
     def _now(self) -> dict[str, np.ndarray]:
         """The matrices by name."""
-        self.refresh()
+        if self._refresh is not None:
+            self.refresh()
         return self._held
 
     @property
     def auxiliaries(self) -> dict[str, np.ndarray]:
         """By the name of the matrix."""
-        self.refresh()
+        if self._refresh is not None:
+            self.refresh()
         return self._auxiliaries
 
     def items(self) -> ItemsView[str, np.ndarray]:

@@ -14,8 +14,9 @@ from helpers.validation_data import analysis_of, beef_frames, small_beef
 from reference.dense import build
 
 from mmgibbs.config import load_config
+from mmgibbs.posterior.fitted import fitted
 from mmgibbs.validation import kfold
-from mmgibbs.validation.evaluation import evaluate, fitted, read_recorded
+from mmgibbs.validation.evaluation import evaluate, read_recorded
 from mmgibbs.validation.splits import balanced_folds, families, forward_folds
 
 DRAWS = 400
