@@ -17,9 +17,10 @@ from mmgibbs.config.interactions import check_relationship, complete_fixed, comp
 from mmgibbs.config.markers import MarkerEffects
 from mmgibbs.config.messages import Problems
 from mmgibbs.config.paths import absolute, with_absolute_paths
-from mmgibbs.config.relationships import AnyRelationship, Spline
+from mmgibbs.config.relationships import AnyRelationship
 from mmgibbs.config.rules import BETWEEN_SECTIONS, OF_VARIANCES, broken
 from mmgibbs.config.sampling import MARKER_DRAWS
+from mmgibbs.config.smooth_relationships import Spline
 from mmgibbs.config.tables import Data
 from mmgibbs.config.text import show
 from mmgibbs.config.traits import check_columns_of_values

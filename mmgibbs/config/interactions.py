@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mmgibbs.config.messages import Problems, wrong
-from mmgibbs.config.relationships import Spline
+from mmgibbs.config.smooth_relationships import Spline
 from mmgibbs.config.text import is_nothing, show
 
 if TYPE_CHECKING:
     from mmgibbs.config.analysis import Analysis
     from mmgibbs.config.effects import Fixed, Random, RandomEffect
-    from mmgibbs.config.relationships import Relationship
+    from mmgibbs.config.relationship_base import Relationship
 
 BETWEEN_COLUMNS = ":"
 OF_AN_INTERACTION = "interaction"  # the key

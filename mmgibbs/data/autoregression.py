@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from mmgibbs.config.relationships import Autoregression, Spline
+from mmgibbs.config.smooth_relationships import Autoregression, Spline
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.data.series import code_classes, find_series
 from mmgibbs.errors import DataError

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmgibbs.config import Analysis
-from mmgibbs.config.relationships import Autoregression
+from mmgibbs.config.smooth_relationships import Autoregression
 from mmgibbs.data.autoregression import build_autoregression
 from mmgibbs.data.known_residuals import read_known_residuals
 from mmgibbs.data.phenotypes import SHOWN, refuse_rows

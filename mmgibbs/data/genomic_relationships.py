@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from mmgibbs.config.relationships import Core, Dominance, Genomic, GenotypeRelationship, SingleStep
+from mmgibbs.config.genomic_relationships import Core, Dominance, Genomic, GenotypeRelationship, SingleStep
 from mmgibbs.data.animal_ids import explain_respelled
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes, choose_frequencies
 from mmgibbs.data.phenotypes import SHOWN

@@ -10,8 +10,8 @@ import polars as pl
 
 from mmgibbs.config import Analysis
 from mmgibbs.config.effects import RandomEffect
-from mmgibbs.config.relationships import RandomWalk as Section
-from mmgibbs.config.relationships import Spline
+from mmgibbs.config.smooth_relationships import RandomWalk as Section
+from mmgibbs.config.smooth_relationships import Spline
 from mmgibbs.data.phenotypes import Phenotypes
 from mmgibbs.data.prepared import Curve, LevelLabels
 from mmgibbs.data.series import Series, code_classes, find_series

@@ -13,19 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from mmgibbs.config.relationships import (
-    Autoregression,
-    Dominance,
-    File,
-    Genomic,
-    GenotypeRelationship,
-    Identity,
-    Pedigree,
-    RandomWalk,
-    Relationship,
-    SingleStep,
-    Spline,
-)
+from mmgibbs.config.genomic_relationships import Dominance, Genomic, GenotypeRelationship, SingleStep
+from mmgibbs.config.relationship_base import Relationship
+from mmgibbs.config.relationships import File, Identity, Pedigree
+from mmgibbs.config.smooth_relationships import Autoregression, RandomWalk, Spline
 from mmgibbs.data.autoregression import build_autoregression
 from mmgibbs.data.genomic_relationships import build_genomic_matrix, single_step
 from mmgibbs.data.prepared import LevelLabels

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mmgibbs.config.relationships import Genomic, SingleStep
+from mmgibbs.config.genomic_relationships import Genomic, SingleStep
 from mmgibbs.config.sampling import Sampler
 from mmgibbs.data.genomic_relationships import (
     REAL,

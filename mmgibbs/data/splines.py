@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis
-from mmgibbs.config.relationships import Spline as Section
+from mmgibbs.config.smooth_relationships import Spline as Section
 from mmgibbs.data.autoregression import build_field, name_plots
 from mmgibbs.data.phenotypes import Phenotypes
 from mmgibbs.data.prepared import Curve, LevelLabels, SurfacePart

@@ -14,11 +14,14 @@ BLOCK = re.compile(
     r"^<!-- (new|insert|replace): ([\w/.]+)(?:(?: before)?: (.*?))? -->\n```python\n(.*?)^```$", re.M | re.S
 )
 IMPORTS = {  # which the page tells in words
-    "mmgibbs/config/relationships.py": ("    WHOLE,\n", "    NUMBER,\n    WHOLE,\n"),
+    "mmgibbs/config/relationships.py": (
+        "from mmgibbs.config.fields import ",
+        "from pydantic import Field\nfrom mmgibbs.config.fields import NUMBER, ",
+    ),
     "mmgibbs/data/relationships.py": (
-        "from mmgibbs.config.relationships import (\n",
-        "from mmgibbs.models.relationships import autoregressive\nfrom mmgibbs.config.relationships import (\n"
-        "    Autoregressive,\n",
+        "from mmgibbs.config.relationships import ",
+        "from mmgibbs.models.relationships import autoregressive\n"
+        "from mmgibbs.config.relationships import Autoregressive, ",
     ),
 }
 ANALYSIS = """

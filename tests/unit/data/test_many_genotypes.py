@@ -32,7 +32,7 @@ from helpers.genotypes import bed_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmgibbs.config.relationships import Core
+from mmgibbs.config.genomic_relationships import Core
 from mmgibbs.data.genomic_relationships import choose_core
 from mmgibbs.data.genotypes.alleles import counterparts
 from mmgibbs.data.genotypes.map_file import read_frequencies
