@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class EngineKind:
     """An engine; its class, 'module:name' below `engines`, is imported where it is asked for."""
 
-    words: str  # what it does, for readers who want breeding values: those of report/words.py
+    words: str  # what it does, for readers who want breeding values: those of report/method_words.py
     cpu: str
     gpu: str | None = None  # None: `device: gpu` is refused
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.data.births import birth_years, group_years
-from mmgibbs.report import plots, words
+from mmgibbs.report import figure_words, model_words, plots, value_words
 from mmgibbs.report.finished import Finished, Trend
 from mmgibbs.report.html_tables import (
     Column,
@@ -36,7 +36,7 @@ def breeding_values(run: Finished, figures: plots.Figures, top: int) -> list[dic
         if term not in related:
             continue
         frame = _with_years(run.component(term, effect, trait), years)
-        label = words.component_label(effect, trait, term, several)
+        label = model_words.component_label(effect, trait, term, several)
         values = run.value_name(term, effect, trait)
         called, head = run.level_names(term)
         drawn = _figures(frame, label, figures, _find_trend(run.trends.get(term), effect, trait), values, called)
@@ -89,7 +89,7 @@ def _figures(
     values = frame["mean"].drop_nulls().to_numpy()
     if not len(values):
         return []
-    caption = words.histogram_words(values, what, called)
+    caption = figure_words.histogram_words(values, what, called)
     out = [
         (
             "Distribution",
@@ -112,7 +112,7 @@ def _figures(
             f"from {number(reliable.min(), 2)} to {number(reliable.max(), 2)}."
         )
         caption = " ".join(
-            filter(None, (caption, words.negative_reliability_words(reliable, solved=False, warned=True)))
+            filter(None, (caption, value_words.negative_reliability_words(reliable, solved=False, warned=True)))
         )
         out.append(
             (
@@ -149,8 +149,8 @@ def _reliability(by_year: pl.DataFrame, label: str, figures: plots.Figures) -> t
         by_year[c].to_numpy() for c in ("year", "reliability10", "reliability50", "reliability90")
     )
     band = "The band covers the middle eight tenths of each birth year."
-    below = words.negative_reliability_words([*low, *middle], solved=False, warned=True)
-    caption = words.birth_year_words("Median reliability", years, middle, f"{band} {below}".strip())
+    below = value_words.negative_reliability_words([*low, *middle], solved=False, warned=True)
+    caption = figure_words.birth_year_words("Median reliability", years, middle, f"{band} {below}".strip())
     paint = plots.paint_by_year(years, middle, low, high, floor=min(0.0, float(low.min())), ceiling=1.0)
     return (
         "Reliability by birth year",
@@ -189,8 +189,8 @@ def _trend(
         years, middle, low, high = (by_year[c].to_numpy() for c in ("year", "average", "mean10", "mean90"))
         band, draws = f"The band covers the middle eight tenths of the {called}s of each year.", None
     sentences = (
-        words.birth_year_words(f"Mean {what}", years, middle, ""),
-        words.slope_words(years, middle, draws),
+        figure_words.birth_year_words(f"Mean {what}", years, middle, ""),
+        figure_words.slope_words(years, middle, draws),
         band,
         of,
     )
@@ -277,7 +277,7 @@ def extreme(
         columns.append(Column("Reliability", "number", f"share of the {called}'s genetic variance that is known"))
         cells.append(numbers(chosen["reliability"].to_list(), 2))
         notes += [of_reliability] if of_reliability else []
-        below = words.negative_reliability_words(chosen["reliability"], solved, warned=not of_reliability)
+        below = value_words.negative_reliability_words(chosen["reliability"], solved, warned=not of_reliability)
         notes += [below] if below else []
     for name in (c for c in chosen.columns if c.startswith("probability[") or c == "expected_count"):
         if either[name].count():
@@ -317,7 +317,7 @@ def unrelated_effect_rows(run: Finished) -> Table | None:
             continue
         frame = run.component(term, effect, trait).filter(pl.col("mean").is_not_null())
         if frame.height:
-            rows.append((words.component_label(effect, trait, term, True), frame))
+            rows.append((model_words.component_label(effect, trait, term, True), frame))
     if not rows:
         return None
     frames = [f for _, f in rows]
@@ -340,5 +340,8 @@ def unrelated_effect_rows(run: Finished) -> Table | None:
         numbers([as_number(f["mean"].max()) for f in frames], places),
         numbers(medians, 2),
     ]
-    notes = ["solutions.parquet has every level.", words.negative_reliability_words(medians, run.solved, warned=False)]
+    notes = [
+        "solutions.parquet has every level.",
+        value_words.negative_reliability_words(medians, run.solved, warned=False),
+    ]
     return Table("Spread of the solutions", columns, list(zip(*cells, strict=True)), " ".join(filter(None, notes)))

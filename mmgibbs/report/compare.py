@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mmgibbs.report import plots, words
+from mmgibbs.report import model_words, plots
 from mmgibbs.report.findings import warnings
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.html_tables import (
@@ -370,7 +370,7 @@ def _pair(
 ) -> dict:
     """of: what the values are, what a level is, and the head of a column of levels; more: to the caption."""
     values, called, head = of
-    label = words.component_label(component[1], component[2], component[0])
+    label = model_words.component_label(component[1], component[2], component[0])
     a, b = pair["a"].to_numpy(), pair["b"].to_numpy()
     pearson = float(np.corrcoef(a, b)[0, 1])
     spearman = float(np.corrcoef(pair["rank_a"], pair["rank_b"])[0, 1])

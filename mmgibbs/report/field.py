@@ -10,7 +10,7 @@ import polars as pl
 from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import NORMAL_95, Column, Table, counted, counts, decimals, figure, numbers
-from mmgibbs.report.words import component_label
+from mmgibbs.report.model_words import component_label
 
 MAX_TRIALS = 12  # of which there is a map
 MIN_PAIRS = 30  # of a displacement that is shown: the semivariance of fewer says little

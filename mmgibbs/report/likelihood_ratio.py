@@ -22,9 +22,9 @@ from typing import Any
 from scipy.stats import chi2
 
 from mmgibbs.report.finished import Finished
+from mmgibbs.report.method_words import is_sampled_reml
 from mmgibbs.report.nested import Nested, NotNested, Unknown, count_undetermined, fixed_effects_key, nested
 from mmgibbs.report.nested_structures import Restriction
-from mmgibbs.report.words import is_sampled_reml
 
 INSTEAD = "compare their AIC or BIC"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mmgibbs.report import plots, words
+from mmgibbs.report import figure_words, method_words, model_words, plots, value_words
 from mmgibbs.report.boundary import bound_as_0
 from mmgibbs.report.bounds import bounds
 from mmgibbs.report.breeding import breeding_values, unrelated_effect_rows
@@ -114,16 +114,20 @@ def page(run: Finished, top: int = 20, figures: plots.Figures | None = None) -> 
         "decided": run.record.get("decisions", {}),
         "other_traits": non_normal_rows(run, figures),
         "other_traits_words": describe_scales(run),
-        "breeding_words": words.values_words(
+        "breeding_words": value_words.values_words(
             run.record,
             has_values(run, "reliability"),
             has_values(run, "sd"),
             "none" if not curves else "all" if len(curves) == len(breeding) else "some",
         ),
         "breeding_title": "Curves of breeding values" if len(curves) == len(breeding) else "Breeding values",
-        "curve_words": words.curve_words(curves, "level" if called == {"level"} else "animal"),
-        "polygenic_words": words.polygenic_words(
-            [words.component_label(e, t, name, True) for name, e, t in run.components if (name, e, t) in run.polygenic]
+        "curve_words": value_words.curve_words(curves, "level" if called == {"level"} else "animal"),
+        "polygenic_words": value_words.polygenic_words(
+            [
+                model_words.component_label(e, t, name, True)
+                for name, e, t in run.components
+                if (name, e, t) in run.polygenic
+            ]
         ),
         "extreme": extreme_words(run),
         "others": unrelated_effect_rows(run),
@@ -202,14 +206,16 @@ def model_section(
         return None
     random = {name: kind["symbol"] for name, kind in describe_relationships(record).items()}
     return {
-        "equations": words.model_equations(analysis, intercept),
-        "behind": words.underlying_words(analysis.get("traits", {})),
+        "equations": model_words.model_equations(analysis, intercept),
+        "behind": model_words.underlying_words(analysis.get("traits", {})),
         "random": random,
-        "symbols": [(symbol, words.SYMBOLS[symbol]) for symbol in words.SYMBOLS if symbol in random.values()],
+        "symbols": [
+            (symbol, model_words.SYMBOLS[symbol]) for symbol in model_words.SYMBOLS if symbol in random.values()
+        ],
         "markers": list(model.get("markers") or {}),
-        "residuals": words.residuals_words(record),
-        "correlated": words.has_correlated_residuals(record),
-        "terms": words.model_table(record, intercept, coefficients),
+        "residuals": model_words.residuals_words(record),
+        "correlated": model_words.has_correlated_residuals(record),
+        "terms": model_words.model_table(record, intercept, coefficients),
     }
 
 
@@ -242,15 +248,17 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
         if "plugin" in record
         else "Gibbs sampling"
         if gibbs
-        else words.reml_words(record)
+        else method_words.reml_words(record)
         if record.get("method") == "reml"
         else "BLUP: mixed-model equations solved at given variances",
         "Chains": _chains(record, sampler) if gibbs else None,
         "Targets": listed([_target(t) for t in record["stop"]]) if record.get("stop") else None,
-        "Seed": f"{record['seed']}" if "seed" in record and (gibbs or words.is_sampled_reml(record)) else None,
-        "Engine": words.engine_words(record) if "engine" in record else None,
+        "Seed": f"{record['seed']}" if "seed" in record and (gibbs or method_words.is_sampled_reml(record)) else None,
+        "Engine": method_words.engine_words(record) if "engine" in record else None,
         "Inbreeding": inbreeding.get(str(record.get("inbreeding"))) if kin else None,
-        "Interweaving": words.interweaved_words(record["interweaved_terms"]) if "interweaved_terms" in record else None,
+        "Interweaving": method_words.interweaved_words(record["interweaved_terms"])
+        if "interweaved_terms" in record
+        else None,
         "Precision": record.get("precision"),
     }
     done = {
@@ -463,7 +471,11 @@ def diagnostics(run: Finished, figures: plots.Figures) -> dict:
     worst, heritabilities = shown[:PARAMETERS], [name for name in shown[PARAMETERS:] if name.startswith("h2[")]
     items = [_parameter_figures(name, rows[name], run.draws[name], figures) for name in [*worst, *heritabilities]]
     colours = legend(run.draws[shown[0]].shape[0]) if shown else []
-    return {"items": items, "legend": colours, "order": words.chosen_words(len(shown), len(worst), len(heritabilities))}
+    return {
+        "items": items,
+        "legend": colours,
+        "order": figure_words.chosen_words(len(shown), len(worst), len(heritabilities)),
+    }
 
 
 def legend(chains: int) -> list[tuple[int, str]]:
@@ -475,7 +487,7 @@ def _parameter_figures(name: str, row: dict, draws: np.ndarray, figures: plots.F
     shares, values = plots.rank_shares(draws), plots.autocorrelations(draws)
     posterior = plots.paint_density(draws, row["mean"], row["hpd_low"], row["hpd_high"], bounds(name, draws))
 
-    key = words.key_of_figures(len(draws), known(row["hpd_low"]))
+    key = figure_words.key_of_figures(len(draws), known(row["hpd_low"]))
 
     def drawn(
         heading: str, paint: plots.Painter, caption: str, left: float = 0.18, x_label: str = ""
@@ -484,16 +496,27 @@ def _parameter_figures(name: str, row: dict, draws: np.ndarray, figures: plots.F
         return heading, svg, key[heading]
 
     several = (
-        [drawn("Ranks by chain", plots.paint_ranks(shares), words.rank_words(shares), 0.1, "rank among all draws")]
+        [
+            drawn(
+                "Ranks by chain",
+                plots.paint_ranks(shares),
+                figure_words.rank_words(shares),
+                0.1,
+                "rank among all draws",
+            )
+        ]
         if len(draws) > 1
         else []
     )
     panels = [
-        drawn("Trace", plots.paint_trace(draws), words.trace_words(draws, row), x_label="kept draw"),
+        drawn("Trace", plots.paint_trace(draws), figure_words.trace_words(draws, row), x_label="kept draw"),
         *several,
         drawn(
-            "Autocorrelation", plots.paint_autocorrelation(values), words.autocorrelation_words(values), x_label="lag"
+            "Autocorrelation",
+            plots.paint_autocorrelation(values),
+            figure_words.autocorrelation_words(values),
+            x_label="lag",
         ),
-        drawn("Posterior density", posterior, words.density_words(row), 0.06),
+        drawn("Posterior density", posterior, figure_words.density_words(row), 0.06),
     ]
     return {"name": name, "diagnosis": diagnosis(row), "attention": attention(row), "figures": panels}

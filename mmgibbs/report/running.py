@@ -71,7 +71,7 @@ def page(running: Running) -> dict:
 
 def _diagnosed(running: Running) -> dict:
     """Tables and traces; matplotlib is imported here."""
-    from mmgibbs.report import plots, words
+    from mmgibbs.report import figure_words, plots
     from mmgibbs.report.findings import ORDER, attention, diagnosis, excess
     from mmgibbs.report.html_tables import known
     from mmgibbs.report.page import legend, make_parameter_tables
@@ -84,7 +84,7 @@ def _diagnosed(running: Running) -> dict:
     figures, traces = plots.Figures(), []
     for row in rows[:SHOWN]:
         name, draws = row["parameter"], running.draws[row["parameter"]]
-        said = words.trace_words(draws, row)
+        said = figure_words.trace_words(draws, row)
         svg = figures.draw(plots.paint_trace(draws), f"Trace of {name}", said, 0.18, "kept draw", plots.SMALL)
         traces.append({"name": name, "svg": svg, "diagnosis": diagnosis(row), "attention": attention(row)})
     return {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mmgibbs.report.html_tables import Column, Table, count_decimals, listed, number, numbers
-from mmgibbs.report.words import related_words, underlying_words
+from mmgibbs.report.model_words import related_words, underlying_words
 from mmgibbs.results.relationships import describe_relationships
 from mmgibbs.validation.options import SAMPLE
 from mmgibbs.validation.results import Validation

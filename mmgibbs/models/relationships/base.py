@@ -102,7 +102,7 @@ class Relationship(ABC):
     """
 
     words: ClassVar[str]  # in run.json and what `mmgibbs check` prints: 'pedigree'
-    symbol: ClassVar[str] = "K"  # in the model that the report writes, one of `mmgibbs.report.words.SYMBOLS` or I
+    symbol: ClassVar[str] = "K"  # in the model that the report writes, one of `mmgibbs.report.model_words.SYMBOLS` or I
     related: ClassVar[bool] = True  # levels are individuals, some of which are relatives: effects are breeding values
     of_pedigree: ClassVar[bool] = False  # levels are the animals of the pedigree, then any unknown-parent groups
     known_diagonal: ClassVar[bool] = True  # K's diagonal is known (1 + F with a pedigree), and so is reliability

@@ -13,7 +13,7 @@ from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import KINDS, partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ConfigError
-from mmgibbs.report import words
+from mmgibbs.report import method_words
 
 DEVICES = [("cpu", name) for name in ENGINES] + [
     ("gpu", name) for name, kind in ENGINES.items() if kind.gpu is not None
@@ -48,8 +48,8 @@ def test_other_lists_of_engines_agree():
     with pytest.raises(ValueError, match="engine"):
         Sampler(engine="turbo")
     of_reml = {"direct"}  # what method: reml solves by, which no analysis names
-    named = {name: text for name, text in words.ENGINES.items() if name not in of_reml}
-    assert {name: kind.words for name, kind in ENGINES.items()} == named and of_reml <= set(words.ENGINES)
+    named = {name: text for name, text in method_words.ENGINES.items() if name not in of_reml}
+    assert {name: kind.words for name, kind in ENGINES.items()} == named and of_reml <= set(method_words.ENGINES)
 
 
 def test_an_engine_without_a_gpu_names_those_that_have_one():

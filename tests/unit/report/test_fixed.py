@@ -12,8 +12,8 @@ from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.fixed import _table, bar_scale, fixed_effects, fixed_scale_words, fixed_title
 from mmgibbs.report.html_tables import Bar, bars
+from mmgibbs.report.model_words import _classes_clause
 from mmgibbs.report.other_traits import non_normal_rows
-from mmgibbs.report.words import _classes_clause
 
 
 def solutions(levels, means, sds, trait="weight"):

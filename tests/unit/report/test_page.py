@@ -10,7 +10,7 @@ import xarray
 from helpers.finished_run import HERDS, analysis, ids, record, write_run
 from helpers.html_page import Page, as_number
 
-from mmgibbs.report import make, plots, render, words
+from mmgibbs.report import make, plots, render, value_words
 from mmgibbs.report.breeding import _figures
 from mmgibbs.report.findings import warnings
 from mmgibbs.report.finished import Finished, _draws
@@ -494,11 +494,11 @@ def test_negative_reliabilities_are_explained_once(tmp_path):
 def test_negative_reliabilities_of_other_effects_explain_themselves():
     """The warning counts levels that are related alone."""
     told = "A reliability is below 0 where the posterior SD of a value is above the SD that the model gives it."
-    assert words.negative_reliability_words([0.4, None, -0.1], solved=False, warned=False) == told
-    assert words.negative_reliability_words([-0.1], solved=True, warned=False) == told.replace(
+    assert value_words.negative_reliability_words([0.4, None, -0.1], solved=False, warned=False) == told
+    assert value_words.negative_reliability_words([-0.1], solved=True, warned=False) == told.replace(
         "posterior SD", "standard error"
     )
-    assert words.negative_reliability_words([0.0, -0.004, None], solved=False, warned=False) == ""
+    assert value_words.negative_reliability_words([0.0, -0.004, None], solved=False, warned=False) == ""
 
 
 def test_the_footer_lists_what_the_folder_holds(tmp_path):

@@ -2,25 +2,18 @@
 
 import pytest
 
-from mmgibbs.report.page import facts
-from mmgibbs.report.words import (
-    ENGINES,
-    chosen_words,
-    engine_words,
+from mmgibbs.report.figure_words import chosen_words, key_of_figures
+from mmgibbs.report.method_words import ENGINES, engine_words, interweaved_words, reml_words
+from mmgibbs.report.model_words import (
     fixed_prior_words,
-    genomic_reliability_words,
-    interweaved_words,
-    key_of_figures,
     model_equations,
     model_table,
     prior_words,
-    reliability_words,
-    reml_words,
     residuals_words,
-    scale_words,
     underlying_words,
-    values_words,
 )
+from mmgibbs.report.page import facts
+from mmgibbs.report.value_words import genomic_reliability_words, reliability_words, scale_words, values_words
 
 
 @pytest.mark.parametrize(

@@ -1,39 +1,24 @@
-"""The model and the figures in words, for everyone and for those who do not see the plots."""
+"""The model in words: its terms and equations, their relationships, variances and priors."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from mmgibbs.data.natural_order import natural
-from mmgibbs.report.findings import MIXING, ORDER, RHAT
-from mmgibbs.report.html_tables import Column, Table, counted, counts, decimals, figure, interval, known, listed, number
+from mmgibbs.report.html_tables import Column, Table, counted, counts, listed
 from mmgibbs.results.relationships import describe_relationships
-from mmgibbs.results.reliability import SHOWN_AS_NEGATIVE
 
-ENGINES = {  # what each does, for readers who want breeding values; docs/explanation/engines.md says how
-    "serial": "draws the levels of all effects one after another",
-    "structured": "draws many levels at the same time",
-    "hybrid": "draws several blocks of the effects at the same time",
-    "marginal": "draws the variances first, without the effects, then all effects together",
-    "direct": "solves the mixed-model equations directly",
-    "pcg": "finds all effects together, by iterations that solve the mixed-model equations",
-}
-
-
-OF_CATEGORIES = ("binary", "ordinal")  # types whose liability has a residual variance of 1
+CATEGORICAL_TYPES = ("binary", "ordinal")  # types whose liability has a residual variance of 1
 
 
 def component_label(effect: str, trait: str, term: str = "", several: bool = False) -> str:
     """'genetic direct, weaning_weight'; the term alone where the effect has no name."""
     label = " ".join(piece for piece in (term if several or not effect else "", effect) if piece)
     return f"{label}, {trait}" if label else trait
-
-
-# ------------------------------------------------------------------------------------------------ the model
 
 
 def model_equations(analysis: dict, intercept_traits: Sequence[str] = ()) -> list[tuple[str, list[str]]]:
@@ -75,50 +60,6 @@ def underlying_words(traits: Mapping[str, dict]) -> str:
     )
 
 
-def scale_words(traits: dict[str, dict]) -> str:
-    """'on the scale of the trait (for pneumonia, that of its liability)'."""
-    scales = {name: "logarithm" if link_name(spec) == "log" else link_name(spec) for name, spec in traits.items()}
-    phrases = [f"for {name}, that of its {scale}" for name, scale in scales.items() if scale]
-    return "on the scale of the trait" + (f" ({'; '.join(phrases)})" if phrases else "")
-
-
-def solutions_scale_words(traits: Mapping[str, dict]) -> str:
-    """On which scale solutions of these traits are, where it is not that of their records; '' where it is of all."""
-    scales = {name: link_name(spec) for name, spec in traits.items()}
-    if not any(scales.values()):
-        return ""
-    said = f"They are {scale_words(dict(traits))}."
-    logs = [name for name, scale in scales.items() if scale.startswith("log")]
-    if logs:
-        said += f" A difference of d on a log scale is a factor of exp(d) of {listed(logs)}."
-    return said
-
-
-def values_words(record: dict, reliable: bool = True, errors: bool = True, coefficients: str = "none") -> str:
-    """What breeding values, their intervals and, where they have them, their reliabilities are.
-
-    coefficients: whether 'none', 'some' or 'all' of the values are those of curves, which are not on the scale of the
-    trait but on that scale divided by what they multiply.
-    """
-    scale = scale_words(record.get("analysis", {}).get("traits", {}))
-    if coefficients == "all":
-        scale = f"of the coefficients of curves, {scale} per unit of what they multiply"
-    elif coefficients == "some":
-        scale += ", coefficients of curves per unit of what they multiply"
-    method = record.get("method")
-    variance = {"blup": "given variance", "reml": "estimated variance"}.get(
-        str(method), "posterior mean of the variance"
-    )
-    reliability = f" Reliability is {reliability_words(record)}, with the {variance}." if reliable else ""
-    if method not in ("blup", "reml"):
-        return (
-            f"Posterior means {scale}; intervals are the mean \u00b1 1.96 posterior standard deviations.{reliability}"
-        )
-    if not errors:
-        return f"BLUP {scale}, without standard errors of prediction: a note above says why."
-    return f"BLUP {scale}; intervals are the solution \u00b1 1.96 standard errors of prediction (SE).{reliability}"
-
-
 SYMBOLS = {  # what the covariance matrix of the levels of a random effect is
     "A": "has the relationships of the pedigree",
     "G": "without a name below it has the relationships by genotypes",
@@ -127,83 +68,6 @@ SYMBOLS = {  # what the covariance matrix of the levels of a random effect is
     "C": "has the covariances of plots, times or points of a curve, up to the variance",
     "K": "is the user\u2019s relationship matrix",
 }
-FROM_GENOTYPES = ("G", "D", "H")  # symbols of relationships whose diagonal takes the place of 1 + F
-
-
-def reliability_words(record: dict) -> str:
-    """'1 \u2212 PEV / ((1 + F) variance)', or what stands for 1 + F in this run: a diagonal, or nothing."""
-    symbols = [kind["symbol"] for kind in describe_relationships(record).values() if kind["related"]]
-    genomic = list(dict.fromkeys(symbol for symbol in symbols if symbol in FROM_GENOTYPES))
-    if genomic:
-        pedigree = "; for terms of the pedigree alone, d is 1 + F" if set(symbols) - set(genomic) else ""
-        return (
-            f"1 \u2212 PEV / (d variance), where d is the animal\u2019s diagonal element of {listed(genomic)}{pedigree}"
-        )
-    return "1 \u2212 PEV / variance" if record.get("inbreeding") == "ignore" else "1 \u2212 PEV / ((1 + F) variance)"
-
-
-def genomic_reliability_words(record: dict, polygenic: str = "") -> str:
-    """How the reliability of genomic values is computed, or of their sums with those of the random term `polygenic`.
-
-    See results/markers.py and build/totals.py.
-    """
-    of_genotypes = (
-        "the sum of squares of the animal\u2019s genotypes, as the effects multiply them, times the mean variance of a "
-        "SNP effect under the prior"
-    )
-    averages = "Variances are posterior means."
-    if not polygenic:
-        return f"Reliability is 1 \u2212 PEV / g, where g is {of_genotypes}. {averages}"
-    symbol = describe_relationships(record).get(polygenic, {}).get("symbol", "A")
-    predicted = any(
-        section.get("single_step") == "epsilon"
-        for section in (record["analysis"]["model"].get("markers") or {}).values()
-    )
-    if predicted:
-        epsilon = (
-            f"the variance of {polygenic} times the share of it that genotypes leave to the animal, none if genotyped"
-        )
-    elif symbol in FROM_GENOTYPES:
-        epsilon = f"the animal\u2019s diagonal element of {symbol} times the variance of {polygenic}"
-    elif record.get("inbreeding") == "ignore":
-        epsilon = f"the variance of {polygenic}"
-    else:
-        epsilon = f"(1 + F) times the variance of {polygenic}"
-    return (
-        f"Reliability of the sums is 1 \u2212 PEV / (a + g), where a is {epsilon}, and g is {of_genotypes}. {averages}"
-    )
-
-
-def negative_reliability_words(reliabilities: Iterable[float | None], solved: bool, warned: bool) -> str:
-    """Why reliabilities that are shown are negative; '' where none is. solved: by BLUP; warned: Warnings says why."""
-    if not any(known(r) and r < SHOWN_AS_NEGATIVE for r in reliabilities):
-        return ""
-    if warned:
-        return "Reliabilities below 0 are explained under Warnings."
-    spread = "standard error" if solved else "posterior SD"
-    return f"A reliability is below 0 where the {spread} of a value is above the SD that the model gives it."
-
-
-def curve_words(coefficients: Sequence[str], called: str = "animal") -> str:
-    """Says that these values are coefficients of curves; '' if there are none. called: what has a curve."""
-    if not coefficients:
-        return ""
-    return (
-        f"By random regression each {called} has a curve of breeding values. These are its coefficients, not breeding "
-        f"values: {'; '.join(coefficients)}. The breeding value at a point is the sum of the coefficients times what "
-        "they multiply there (Legendre polynomials or covariates)."
-    )
-
-
-def polygenic_words(values: Sequence[str]) -> str:
-    """Says that these values are not all of a breeding value; '' if there are none."""
-    if not values:
-        return ""
-    return (
-        "SNPs have effects of their own, so that these values are only the polygenic part of a breeding value, which "
-        f"the SNPs do not explain: {'; '.join(values)}. To select animals, use the sums of genomic and polygenic "
-        "values, shown under SNP effects with their trend."
-    )
 
 
 def _effects(random: dict) -> dict[str, dict]:
@@ -413,7 +277,7 @@ def structure_clause(structure: str | dict | None) -> str:
 def _residual_treated(analysis: dict, estimated: bool = False) -> str:
     """As of any matrix, but for liabilities of categories, whose residual variance is 1."""
     traits, variances = analysis["traits"], analysis.get("variances", {})
-    unit = [name for name, trait in traits.items() if trait.get("type") in OF_CATEGORIES]
+    unit = [name for name, trait in traits.items() if trait.get("type") in CATEGORICAL_TYPES]
     settings = variances.get("residual") or {}
     by = settings.get("by")
     if settings.get("known"):
@@ -463,146 +327,3 @@ def _degrees(df: float, scale: Any) -> str:
     if len(numbers) == 1:
         return f"{said} and scale {numbers[0]}"
     return f"{said} and {'a diagonal of the scale of' if values.ndim == 2 else 'scales'} {listed(numbers)}"
-
-
-def engine_words(record: dict) -> str:
-    name = record.get("engine", "unknown")
-    why = record.get("engine_chosen_because") or ""
-    if why.startswith("auto"):  # counts and milliseconds, which say nothing of the results
-        why = "chosen by auto; run.json says why"
-    return f"{name}: {ENGINES.get(name, 'see the documentation')}" + (f" ({why})" if why else "")
-
-
-def interweaved_words(terms: Sequence[str]) -> str:
-    """Which terms interweave; the word alone says nothing to most readers."""
-    return (
-        f"{listed(terms)}: variances are drawn again given the standardised effects, for faster mixing"
-        if terms
-        else "none"
-    )
-
-
-def is_sampled_reml(record: dict) -> bool:
-    """REML by Monte Carlo, which has no likelihood."""
-    return record.get("method") == "reml" and record.get("likelihood") == "monte_carlo"
-
-
-def reml_words(record: dict) -> str:
-    """What REML reached."""
-    if is_sampled_reml(record):
-        iterations = counted(record["iterations"], "iteration")
-        return f"REML by Monte Carlo: {counted(record['samples'], 'sample')}, {iterations}"
-    likelihood, aic, bic = number(record["log_likelihood"], 3), number(record["aic"], 1), number(record["bic"], 1)
-    return f"REML: log likelihood {likelihood}, AIC {aic}, BIC {bic}, {counted(record['iterations'], 'iteration')}"
-
-
-# ------------------------------------------------------------------------------------------------ the figures
-
-
-def chosen_words(total: int, worst: int, heritabilities: int) -> str:
-    """Which of `total` parameters have figures: the `worst` by mixing, then so many heritabilities that mix better."""
-    if worst == total:
-        return f"{ORDER}."
-    better = {0: "", 1: ", and after them 1 heritability that mixes better"}.get(
-        heritabilities, f", and after them {heritabilities:,} heritabilities that mix better"
-    )
-    return (
-        f"Of {total:,} parameters these are the {worst:,} that mix worst, the worst first{better}; draws.nc has all of "
-        f"them. How well a parameter mixes is told {MIXING}."
-    )
-
-
-def key_of_figures(chains: int, interval: bool) -> dict[str, str]:
-    """Heading of a figure of chains -> what its lines are; interval: the density has one."""
-    legend, several = "one line for each chain" if chains > 1 else "", chains > 1
-    parts = ["thick line: all chains", "thin lines: each chain"] if several else []
-    parts += ["shaded: 95\u00a0% interval"] if interval else []
-    return {
-        "Trace": legend,
-        "Ranks by chain": "dashed: where chains agree",
-        "Autocorrelation": legend,
-        "Posterior density": "; ".join([*parts, "dashed: mean"]),
-    }
-
-
-def trace_words(draws: np.ndarray, row: dict) -> str:
-    means, places = draws.mean(axis=1), decimals(row["sd"])
-    n = counted(draws.shape[0], "chain")
-    spread = (
-        f"their means run from {number(means.min(), places)} to {number(means.max(), places)}"
-        if len(means) > 1
-        else f"its mean is {number(means[0], places)}"
-    )
-    verdict = ""
-    if known(row["rhat"]):
-        verdict = f" R-hat is {row['rhat']:.3f}: " + (
-            "the chains have not mixed." if row["rhat"] > RHAT else "the chains agree."
-        )
-    sd = number(row["sd"], places)
-    return f"{n} of {draws.shape[1]:,} kept draws; {spread}, where the posterior SD is {sd}.{verdict}"
-
-
-def rank_words(shares: np.ndarray) -> str:
-    bins = shares.shape[1]
-    chain = int(np.abs(shares - 1 / bins).max(axis=1).argmax())
-    return (
-        f"Share of each chain's draws in {bins} equal classes of rank: from {100 * shares.min():.0f} to "
-        f"{100 * shares.max():.0f} % where "
-        f"{100 / bins:.0f} % is expected; chain {chain + 1} departs most."
-    )
-
-
-def autocorrelation_words(values: np.ndarray, limit: float = 0.1) -> str:
-    below = [int(np.argmax(row < limit)) for row in values if (row < limit).any()]
-    last = values.shape[1] - 1
-    if len(below) < len(values):
-        slow = [str(i + 1) for i, row in enumerate(values) if not (row < limit).any()]
-        chains = listed(slow)
-        return (
-            f"Autocorrelation stays above {limit} up to lag {last} in chain {chains}: draws far apart are still alike."
-        )
-    return f"Autocorrelation falls below {limit} at lag {min(below)}" + (
-        f" to {max(below)}, by chain." if max(below) > min(below) else " in every chain."
-    )
-
-
-def density_words(row: dict) -> str:
-    places = decimals(row["sd"])
-    middle = (
-        f"Mean {number(row['mean'], places)}, median {number(row['median'], places)}, SD {number(row['sd'], places)}"
-    )
-    ends = interval(row["hpd_low"], row["hpd_high"], places)
-    return middle + (f"; 95 % interval {ends}." if ends else ".")
-
-
-def histogram_words(values: np.ndarray, what: str = "breeding value", called: str = "animal") -> str:
-    """what: of which values, such as 'polygenic value'; called: what has one."""
-    places = decimals(values.std())
-    low, middle, high = np.percentile(values, (5, 50, 95))
-    return (
-        f"{what.capitalize()}s of {counted(len(values), called)}: from {number(values.min(), places)} to "
-        f"{number(values.max(), places)}, median {number(middle, places)}; "
-        f"nine tenths lie between {number(low, places)} and {number(high, places)}."
-    )
-
-
-def birth_year_words(what: str, years: np.ndarray, middle: np.ndarray, band: str) -> str:
-    places = decimals(np.ptp(middle) or abs(middle).max())
-    top = int(middle.argmax())
-    return (
-        f"{what} runs from {number(middle[0], places)} in {years[0]} to {number(middle[-1], places)} in {years[-1]}; "
-        f"the highest is {number(middle[top], places)} in {years[top]}. {band}"
-    )
-
-
-def slope_words(years: np.ndarray, middle: np.ndarray, draws: np.ndarray | None = None) -> str:
-    """The regression of the yearly means on the years; from draws (draws, years) with its interval."""
-    if len(years) < 3:
-        return ""
-    x = (years - years.mean()) / ((years - years.mean()) ** 2).sum()
-    slope = float(middle @ x)
-    sentence = f"The regression of the yearly means on the year is {figure(slope, 2)} a year"
-    if draws is None:
-        return f"{sentence}."
-    low, high = np.percentile(draws @ x, (2.5, 97.5))
-    return f"{sentence} (95 % interval {interval(low, high, decimals(high - low))})."
