@@ -9,7 +9,7 @@ import numpy as np
 
 from mmgibbs.build.residual import reference_class
 from mmgibbs.build.totals import make_total
-from mmgibbs.config.complete import J
+from mmgibbs.config.markers import J
 from mmgibbs.data.genotypes.imputed import MOST_SOLVED
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from mmgibbs.config.complete import J
+from mmgibbs.config.markers import J
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.posterior.moments import PooledMoments

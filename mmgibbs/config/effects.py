@@ -40,6 +40,8 @@ from mmgibbs.config.traits import Trait
 from mmgibbs.errors import nearest
 from mmgibbs.models.labels import component_label
 
+RESERVED = ("mode", "residual", "intercept")  # they have a meaning of their own beside the names of terms
+
 Degree = Annotated[int, Field(ge=0, le=20), WHOLE]
 Interaction = Annotated[Some[Column], AfterValidator(check_interaction), Expected("the names of two or more columns")]
 

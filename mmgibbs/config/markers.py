@@ -41,6 +41,7 @@ from mmgibbs.config.messages import Expected, Problems
 from mmgibbs.config.rules import PRIORS, WITH_CLASSES
 from mmgibbs.errors import nearest
 
+J = "J"  # name of the fixed regression that single_step adds
 GROUP = "mmgibbs.marker_priors"  # entry points of priors of others
 BAYES_R = (0.0, 0.01, 0.1, 1.0)  # variances of its classes, in units of the common one
 SHARES_OF_BAYES_R = (0.95, 0.03, 0.015, 0.005)

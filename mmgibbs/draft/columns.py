@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from mmgibbs.config.complete import RESERVED, J
+from mmgibbs.config.effects import RESERVED
 from mmgibbs.config.fields import NOT_IN_A_NAME
+from mmgibbs.config.markers import J
 from mmgibbs.config.tables import MISSING
 from mmgibbs.data.dates import are_dates, are_dates_as_numbers
 from mmgibbs.data.decimal_commas import with_points

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from mmgibbs.config.complete import RESERVED
+from mmgibbs.config.effects import RESERVED
 from mmgibbs.config.fields import NOT_IN_A_NAME
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.formula.columns import Columns

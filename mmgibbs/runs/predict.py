@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from mmgibbs.config.complete import J
+from mmgibbs.config.markers import J
 from mmgibbs.data.genotypes.alleles import Counterparts, counterparts
 from mmgibbs.data.genotypes.file import GenotypeFile
 from mmgibbs.data.genotypes.imputed import J_OF_GENOTYPED

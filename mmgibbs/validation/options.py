@@ -12,7 +12,7 @@ import numpy as np
 import yaml
 
 from mmgibbs.config import Analysis
-from mmgibbs.config.complete import implied_variances
+from mmgibbs.config.complete_variances import implied_variances
 from mmgibbs.config.effects import component_names
 from mmgibbs.config.types_of_traits import UNIT_RESIDUAL
 from mmgibbs.config.variances import Variance

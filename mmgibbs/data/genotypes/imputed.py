@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis
-from mmgibbs.config.complete import J
+from mmgibbs.config.markers import J
 from mmgibbs.data.covariates import Basis
 from mmgibbs.data.fixed import CovariateEffect
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
