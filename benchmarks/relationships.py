@@ -42,7 +42,7 @@ from mmgibbs.models.terms import Effect, Flat, Levels, Related, Term
 from mmgibbs.simulation.simulate import beef_design, simulate_beef
 from pedigree.partitioned import SubsetInverse, inverse_among
 from pedigree.relationship import Relatives
-from pedigree.relationship_products import a_among
+from pedigree.relationship_products import relationship_block
 
 BLEND = 0.05
 TOLERANCE = 1e-10
@@ -115,7 +115,7 @@ def _by_core(
         K[core, np.arange(core.size)] += BLEND
         diagonal += BLEND
     else:
-        with_core = partial(a_among, kin.sire, kin.dam, kin.inbreeding, levels, core)
+        with_core = partial(relationship_block, kin.sire, kin.dam, kin.inbreeding, levels, core)
         K += BLEND * _clocked(row, "s of A22", with_core)
         diagonal += BLEND * (1 + kin.inbreeding[levels])
     parts = _clocked(row, "s of its inverse", lambda: parts_of_core(K, diagonal, core))
@@ -147,7 +147,7 @@ def _single_step(args: argparse.Namespace) -> list[dict]:
             of_core = _with(design, number, SingleStep(kin, by_core, {}))
             rows.append(row | _measured(of_core, beef.G, beef.R, by_core.bytes(8), args))
             continue
-        A22 = _clocked(row, "s of A22", partial(a_among, kin.sire, kin.dam, kin.inbreeding, chosen))
+        A22 = _clocked(row, "s of A22", partial(relationship_block, kin.sire, kin.dam, kin.inbreeding, chosen))
         S, _ = _dense(row, m, p, args, A22)
         S -= _clocked(row, "s of its inverse, A22", partial(inverse_among, kin, chosen))
         block = DenseBlock(chosen.astype(np.int32), S.astype(_real(args), copy=False))

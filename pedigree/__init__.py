@@ -20,7 +20,7 @@ _HOME = {
     "a_inverse_times": "relationship",
     "a_inverse_triplets": "relationship",
     "a_times": "relationship_products",
-    "a_among": "relationship_products",
+    "relationship_block": "relationship_products",
     "quadratic_form": "relationship",
     "simulate_pedigree": "simulate",
     "Population": "simulate",

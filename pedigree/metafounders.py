@@ -24,7 +24,7 @@ from pedigree.group_shares import group_composition
 from pedigree.inbreeding import inbreeding_with_metafounders
 from pedigree.partitioned import COLUMNS, inverse_among, restricted
 from pedigree.relationship import Relatives, relatives
-from pedigree.relationship_products import a_among, a_times_relatives
+from pedigree.relationship_products import a_times_relatives, relationship_block
 
 
 def metafounder_relatives(sire: np.ndarray, dam: np.ndarray, gamma: np.ndarray) -> Relatives:
@@ -129,7 +129,7 @@ def estimated_gamma(
             f"metafounder {without[0] + 1} has no descendant with a genotype ({without.size} such): Gamma cannot be "
             "estimated from genotypes for it"
         )
-    L = np.linalg.cholesky(a_among(sire, dam, inbreeding, animals))
+    L = np.linalg.cholesky(relationship_block(sire, dam, inbreeding, animals))
     half = np.linalg.solve(L, np.column_stack([Q, np.asarray(M, np.float64) - 1.0]))
     W, Z = half[:, :m], half[:, m:]
     values, vectors = np.linalg.eigh(W.T @ W)

@@ -76,7 +76,7 @@ def _a_times(sire, dam, d, u):
                     u[i, c] += 0.5 * u[p, c]
 
 
-def a_among(
+def relationship_block(
     sire: np.ndarray,
     dam: np.ndarray,
     inbreeding: np.ndarray | None,
@@ -116,9 +116,9 @@ def a_among(
     Examples
     --------
     >>> import numpy as np
-    >>> from pedigree import a_among
+    >>> from pedigree import relationship_block
     >>> sire, dam = np.array([-1, -1, 0], np.int32), np.array([-1, -1, 1], np.int32)
-    >>> a_among(sire, dam, None, np.array([0, 2])).tolist()
+    >>> relationship_block(sire, dam, None, np.array([0, 2])).tolist()
     [[1.0, 0.5], [0.5, 1.0]]
     """
     sire, dam = checked_codes(sire, dam)
@@ -135,11 +135,11 @@ def a_among(
     )
     d = mendelian_variance(small_sire, small_dam, F[keep])
     chosen = number[animals]
-    with_whom = chosen if columns is None else chosen[columns]
-    out = np.empty((m, with_whom.size))
+    chosen_columns = chosen if columns is None else chosen[columns]
+    out = np.empty((m, chosen_columns.size))
     block = 16  # columns at a time: 128 bytes per row of u
-    for first in range(0, with_whom.size, block):
-        columns_of_block = with_whom[first : first + block]
+    for first in range(0, chosen_columns.size, block):
+        columns_of_block = chosen_columns[first : first + block]
         u = np.zeros((d.size, columns_of_block.size))
         u[columns_of_block, np.arange(columns_of_block.size)] = 1.0
         _a_times(small_sire, small_dam, d, u)

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 from mmgibbs.association.trait_columns import trait_columns
-from mmgibbs.association.words import describe_association, format_p, strongest, tests_of
+from mmgibbs.association.words import describe_association, format_p, list_tests, strongest
 from mmgibbs.report import plots
 from mmgibbs.report.genomic import chromosome_ticks, concatenate_positions
 from mmgibbs.report.html_tables import Column, Number, Table, counts, decimals, numbers
@@ -34,7 +34,7 @@ def page(association: Association) -> dict[str, Any]:
     facts, figures = association.facts, plots.Figures()
     frame = concatenate_positions(association.values.filter(pl.col("left_out").is_null()))
     sections = []
-    for number, (name, column) in enumerate(tests_of(facts).items()):
+    for number, (name, column) in enumerate(list_tests(facts).items()):
         tested = frame.filter(pl.col(column).is_not_null())
         sections.append(
             {

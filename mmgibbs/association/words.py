@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SHOWN_SNPS = 5
 
 
-def tests_of(facts: dict[str, Any]) -> dict[str, str]:
+def list_tests(facts: dict[str, Any]) -> dict[str, str]:
     """What is tested -> its column of -log10 p: each trait, and all of several."""
     columns = {trait: trait_columns(trait).log_p for trait in facts["lambda"]}
     return columns | ({"all traits": "log10_p_joint"} if len(columns) > 1 else {})
@@ -35,7 +35,7 @@ def describe_association(association: Association) -> list[str]:
         f"{counted(facts['tested'], 'SNP')} tested ({kind}), {facts['animals']:,} animals with {facts['records']:,} "
         f"records; threshold p = {10**-threshold:.2g} ({facts['effective_tests']:,.0f} effective tests)"
     ]
-    for name, column in tests_of(facts).items():
+    for name, column in list_tests(facts).items():
         inflation = facts["lambda"].get(name)
         of_lambda = "" if inflation is None else f", lambda {inflation:.3f}"
         lines.append(f"{name}: {counted(facts['significant'][column], 'SNP')} beyond the threshold{of_lambda}")

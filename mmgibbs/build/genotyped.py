@@ -14,7 +14,7 @@ from mmgibbs.genotypes.components import principal_components
 from mmgibbs.genotypes.relationship import Additive, products
 from mmgibbs.models.relationships.pedigree import Pedigree
 from mmgibbs.results.genotyped import genotyped_files
-from pedigree.relationship_products import a_among
+from pedigree.relationship_products import relationship_block
 
 COUNT = 4  # principal components
 SHOWN = 150  # animals of the sample
@@ -36,7 +36,7 @@ def files_of_genotyped(prepared: Prepared) -> dict[str, Callable[[Path], None]]:
     codes = None if prepared.pedigree is None else prepared.pedigree.codes(chosen)
     if of_pedigree is not None and codes is not None and not codes.null_count():
         kin = of_pedigree.relatives
-        A = a_among(kin.sire, kin.dam, kin.inbreeding, codes.to_numpy().astype(np.int64))
+        A = relationship_block(kin.sire, kin.dam, kin.inbreeding, codes.to_numpy().astype(np.int64))
     return genotyped_files(ids, scores, shares, chosen.to_list(), G[np.ix_(order, order)], A)
 
 

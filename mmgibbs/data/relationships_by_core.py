@@ -45,7 +45,7 @@ from mmgibbs.models.relationships.pedigree import Pedigree as AMatrix
 from pedigree.partitioned import SubsetInverse
 from pedigree.read import Pedigree
 from pedigree.relationship import Relatives
-from pedigree.relationship_products import a_among, a_times_relatives
+from pedigree.relationship_products import a_times_relatives, relationship_block
 
 COLUMNS = 1024  # of A22 at once
 
@@ -143,7 +143,7 @@ def _pedigree_products(asked: Asked, core: np.ndarray) -> WithChosen:
     """A22 as `cross_products` has G."""
     assert asked.of_pedigree is not None, "a pedigree that is needed has been read"
     kin, codes = asked.of_pedigree.relatives, asked.codes
-    columns = a_among(kin.sire, kin.dam, kin.inbreeding, codes, core)
+    columns = relationship_block(kin.sire, kin.dam, kin.inbreeding, codes, core)
     everybody = np.zeros(kin.n_animals)
     everybody[codes] = 1.0
     total = float(a_times_relatives(kin, everybody)[codes].sum())
@@ -157,7 +157,7 @@ def _pedigree_diagonal(kin: Relatives, codes: np.ndarray) -> np.ndarray:
     out = np.empty(codes.size)
     for first in range(0, codes.size, COLUMNS):
         chunk = np.arange(first, min(codes.size, first + COLUMNS))
-        out[chunk] = a_among(kin.sire, kin.dam, kin.inbreeding, codes, chunk)[chunk, np.arange(chunk.size)]
+        out[chunk] = relationship_block(kin.sire, kin.dam, kin.inbreeding, codes, chunk)[chunk, np.arange(chunk.size)]
     return out
 
 

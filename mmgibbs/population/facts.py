@@ -154,7 +154,7 @@ def describe_pedigree(
         }
     )
     notes = (*(f"warning: {warning}" for warning in read.warnings), *read.notes)
-    described = PedigreeFacts(facts, animals, _by_year(animals), table, notes, folder)
+    described = PedigreeFacts(facts, animals, _summarise_years(animals), table, notes, folder)
     if folder is not None:
         write_facts(described, folder, report)
     return described
@@ -211,7 +211,7 @@ def _animals(
     return frame[read.file_order.astype(np.int64)]
 
 
-def _by_year(animals: pl.DataFrame) -> pl.DataFrame:
+def _summarise_years(animals: pl.DataFrame) -> pl.DataFrame:
     return (
         animals.drop_nulls("birth_year")
         .group_by("birth_year")

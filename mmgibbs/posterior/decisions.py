@@ -104,7 +104,7 @@ class DecisionCounts:
         for of, weights in self.asked.on_records:
             assert drawn is not None, "probabilities follow from thresholds and variances"
             thresholds = drawn.get(of.thresholds, np.empty(0))
-            scores += weights @ of.of_draw(rows[:, of.component], drawn[of.liability], thresholds).T
+            scores += weights @ of.evaluate(rows[:, of.component], drawn[of.liability], thresholds).T
         gains = np.empty((len(scores), len(self.asked.selected)))
         for s, score in enumerate(scores):
             order = np.argsort(-score, kind="stable")

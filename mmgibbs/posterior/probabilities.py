@@ -50,7 +50,7 @@ class Probabilities:
         """What one chain keeps."""
         return self.n_levels * len(self.columns) * 4 * 8
 
-    def of_draw(self, effects: np.ndarray, of_liability: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    def evaluate(self, effects: np.ndarray, of_liability: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
         """(q, columns) in one draw: own (q,) effects, of_liability as OF_LIABILITY (and OF_GENOMIC, whose mean is that
         of animals with own genomic values of 0), thresholds (K - 2,).
         """
@@ -74,7 +74,7 @@ class ProbabilitiesOfLevels:
     def add(self, theta: HostTheta) -> None:
         drawn, asked = theta.parameters, self.asked
         thresholds = drawn.get(asked.thresholds, np.empty(0))
-        self.moments.add([asked.of_draw(self.level_effects(theta), drawn[asked.liability], thresholds)])
+        self.moments.add([asked.evaluate(self.level_effects(theta), drawn[asked.liability], thresholds)])
 
     def level_effects(self, theta: HostTheta) -> np.ndarray:
         """(q,) in this draw."""

@@ -52,7 +52,7 @@ class BreedingValue:
     def label(self) -> str:
         return label(self.term, self.effect, self.trait)
 
-    def of_draw(self, draw: Draw) -> np.ndarray:
+    def evaluate(self, draw: Draw) -> np.ndarray:
         """(m,)."""
         out = np.zeros(self.animals.size)
         if self.random is not None:
@@ -232,7 +232,7 @@ class FocalValueAccumulator:
         self.moments, self.kept = make_moments(size, n_draws), ThinnedDraws(MOST_DRAWS, size)
 
     def add(self, draw: Draw) -> None:
-        u = self.value.of_draw(draw)
+        u = self.value.evaluate(draw)
         self.moments.add([u[:, None], u.mean(keepdims=True)[:, None]])
         self.kept.add_vector(u)
 

@@ -26,7 +26,7 @@ from mmgibbs.validation import lr
 from mmgibbs.validation.evaluation import evaluate, evaluate_masked, read_recorded
 from mmgibbs.validation.options import Plan
 from mmgibbs.validation.run import examine
-from pedigree.relationship_products import a_among
+from pedigree.relationship_products import relationship_block
 
 COUNTS = [1000, pytest.param(10_000, marks=pytest.mark.slow)]
 TOO_LARGE = 3.0  # times the genetic variance, where it is wrong
@@ -148,7 +148,7 @@ def test_fixed_groups_by_simulation(n):
     mean = np.concatenate([np.zeros(q), groups])
     for i in range(q):
         mean[i] = sum(mean[p] for p in (kin.sire[i], kin.dam[i]) if p >= 0) / 2
-    A = a_among(kin.sire, kin.dam, kin.inbreeding, np.arange(q))
+    A = relationship_block(kin.sire, kin.dam, kin.inbreeding, np.arange(q))
     u = mean[:q, None] + np.linalg.cholesky(A * G) @ rng.standard_normal((q, n))
     y = u[level] + np.sqrt(R) * rng.standard_normal((level.size, n))
     solved = []

@@ -17,7 +17,7 @@ from mmgibbs.models.relationships.base import UNKNOWN, Lists, Relationship
 from pedigree.kernels import kernel
 from pedigree.partitioned import inverse_among
 from pedigree.relationship import Relatives, a_inverse_csr, list_progeny
-from pedigree.relationship_products import a_among, a_times_relatives
+from pedigree.relationship_products import a_times_relatives, relationship_block
 
 
 class PedigreeLists(NamedTuple):
@@ -106,7 +106,7 @@ class Pedigree(Relationship):
 
     def among(self, animals: np.ndarray) -> np.ndarray:
         """A22, (m, m) relationships of chosen animals (codes) with each other."""
-        return a_among(self.relatives.sire, self.relatives.dam, self.relatives.inbreeding, animals)
+        return relationship_block(self.relatives.sire, self.relatives.dam, self.relatives.inbreeding, animals)
 
     def inverse_among(self, animals: np.ndarray) -> np.ndarray:
         """A22^-1, (m, m)."""

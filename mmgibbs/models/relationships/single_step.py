@@ -36,7 +36,7 @@ from mmgibbs.models.relationships.pedigree import Pedigree, mendelian_noise
 from pedigree.conditional_means import ConditionalMeans
 from pedigree.group_shares import group_composition
 from pedigree.partitioned import Partitioned, SubsetInverse, inverse_among, partitioned
-from pedigree.relationship_products import a_among
+from pedigree.relationship_products import relationship_block
 
 COLUMNS = 64  # right-hand sides at once
 EXACT_UP_TO = 2e9  # others x genotyped: a minute; beyond, the others' diagonal is estimated
@@ -207,7 +207,7 @@ class SingleStep(Pedigree):
             inverse = M.columns_of_inverse(columns)
             diagonal[columns] = inverse[columns, np.arange(columns.size)]
             if self._is_exact:
-                A22 = a_among(kin.sire, kin.dam, kin.inbreeding, chosen, columns)
+                A22 = relationship_block(kin.sire, kin.dam, kin.inbreeding, chosen, columns)
                 out += self._means.quadratic(columns, inverse - A22)
         if not self._is_exact:
             n = self.n_levels + (chosen.size if M.pedigree_weight else 0)

@@ -23,7 +23,7 @@ class ProbabilitiesWithMarkers(ProbabilitiesOfLevels):
     def level_effects(self, theta: HostTheta) -> np.ndarray:
         asked = self.asked
         if asked.total is not None:
-            return asked.total.of_draw(theta, [step.breeding_values() for step in self.steps])
+            return asked.total.evaluate(theta, [step.breeding_values() for step in self.steps])
         assert asked.places is not None, "it has SNP effects"
         own = np.zeros(asked.n_levels) if asked.term is None else super().level_effects(theta)
         for step in (self.steps[j] for j in asked.markers):

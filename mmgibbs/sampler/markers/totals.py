@@ -24,7 +24,7 @@ class FollowedTotals(MomentsOfLocations):
         super().__init__([(values.codes.size, 1)], n_draws, n_batches)
 
     def add(self, theta: Theta) -> None:
-        own = self.values.of_draw(theta, [step.breeding_values() for step in self.steps])
+        own = self.values.evaluate(theta, [step.breeding_values() for step in self.steps])
         self.moments.add([own[:, None]])
 
     def __getstate__(self) -> dict[str, Moments]:

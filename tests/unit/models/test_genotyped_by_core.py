@@ -100,8 +100,8 @@ def test_nothing_of_all_genotyped_with_each_other_is_made(monkeypatch, omega, li
     monkeypatch.setattr(single_step, "COLUMNS", 3)
     monkeypatch.setattr(single_step, "DRAWS", 6)
     monkeypatch.setattr(single_step, "EXACT_UP_TO", limit)
-    widths, among, columns = [], single_step.a_among, GenotypedByCore.columns_of_inverse
-    monkeypatch.setattr(single_step, "a_among", lambda *a: widths.append(among(*a).shape[1]) or among(*a))
+    widths, among, columns = [], single_step.relationship_block, GenotypedByCore.columns_of_inverse
+    monkeypatch.setattr(single_step, "relationship_block", lambda *a: widths.append(among(*a).shape[1]) or among(*a))
     monkeypatch.setattr(
         GenotypedByCore, "columns_of_inverse", lambda self, c: widths.append(c.size) or columns(self, c)
     )

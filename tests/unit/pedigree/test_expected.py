@@ -6,7 +6,7 @@ from unit.pedigree.test_inbreeding import random_pedigree
 from pedigree.expected import ConditionalExpectation
 from pedigree.inbreeding import inbreeding
 from pedigree.relationship import a_inverse_csr, relatives
-from pedigree.relationship_products import a_among
+from pedigree.relationship_products import relationship_block
 from pedigree.selfing import selfed_relatives
 
 
@@ -16,7 +16,7 @@ def test_the_expectation_is_that_of_a_written_out():
     known, wanted = np.split(rng.permutation(300)[:140], [60])
     kin = relatives(sire, dam, inbreeding(sire, dam))
     values = rng.normal(size=(60, 5))
-    A = a_among(sire, dam, kin.inbreeding, np.arange(300))
+    A = relationship_block(sire, dam, kin.inbreeding, np.arange(300))
     direct = A[np.ix_(wanted, known)] @ np.linalg.solve(A[np.ix_(known, known)], values)
     np.testing.assert_allclose(ConditionalExpectation(kin, known, wanted)(values), direct, atol=1e-10)
 

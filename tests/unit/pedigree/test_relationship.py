@@ -21,7 +21,7 @@ from pedigree.relationship import (
     quadratic_form,
     relatives,
 )
-from pedigree.relationship_products import a_among, a_times
+from pedigree.relationship_products import a_times, relationship_block
 
 
 def random_pedigree(n, seed, n_groups=0, selfing=False):
@@ -169,8 +169,8 @@ def test_random_pedigrees(n, seed, groups, selfing):
     v = np.random.default_rng(seed).normal(size=(n, 2))
     assert a_times(sire, dam, F, v) == pytest.approx(A @ v, abs=1e-11)
     chosen = np.random.default_rng(seed).integers(0, n, 5)
-    assert a_among(sire, dam, F, chosen) == pytest.approx(A[np.ix_(chosen, chosen)], abs=1e-12)
-    assert a_among(sire, dam, F, chosen, np.array([3, 0])) == pytest.approx(
+    assert relationship_block(sire, dam, F, chosen) == pytest.approx(A[np.ix_(chosen, chosen)], abs=1e-12)
+    assert relationship_block(sire, dam, F, chosen, np.array([3, 0])) == pytest.approx(
         A[np.ix_(chosen, chosen[[3, 0]])], abs=1e-12
     )
 
@@ -180,7 +180,7 @@ def test_among_in_blocks_of_columns(m):
     sire, dam = random_pedigree(80, 3)
     F = inbreeding(sire, dam)
     chosen = np.random.default_rng(3).permutation(80)[:m]
-    assert a_among(sire, dam, F, chosen) == pytest.approx(
+    assert relationship_block(sire, dam, F, chosen) == pytest.approx(
         tabular.relationship(sire, dam)[np.ix_(chosen, chosen)], abs=1e-12
     )
 
@@ -265,7 +265,7 @@ def test_refusals():
     with pytest.raises(PedigreeError, match=r"animal code 2: .* F = 1 \(code 0\) and F = 1 \(code 1\), leaves no"):
         relatives(np.array([-1, -1, 0], np.int32), two[1], np.array([1.0, 1.0, 0.0]))
     with pytest.raises(PedigreeError, match="must lie in 0 .. 2, found 1 .. 3"):
-        a_among(np.array([-1, -1, 0], np.int32), two[1], None, [1, 3])
+        relationship_block(np.array([-1, -1, 0], np.int32), two[1], None, [1, 3])
     r = relatives(np.array([-1, -1, 0], np.int32), two[1])
     for wrong in (np.zeros(2), np.zeros((2, 3))):
         with pytest.raises(ValueError, match="3 rows"):

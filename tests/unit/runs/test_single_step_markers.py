@@ -10,7 +10,7 @@ import mmgibbs
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, DataError
 from pedigree.inbreeding import inbreeding
-from pedigree.relationship_products import a_among
+from pedigree.relationship_products import relationship_block
 
 N, SNPS = 90, 120
 V, POLYGENIC, RESIDUAL = 0.02, 0.8, 1.0
@@ -64,7 +64,7 @@ def analysis(data, path, section=None, **changes):
 def covariances(data):
     """A of all animals, and H = A + P (G - A_gg) P' scaled so that genotyped animals have X X' V."""
     sire, dam, genotyped, *_ = data[3]
-    A = a_among(sire, dam, inbreeding(sire, dam), np.arange(N))
+    A = relationship_block(sire, dam, inbreeding(sire, dam), np.arange(N))
     codes = pl.read_csv(data[2]).drop("animal").to_numpy().astype(float)
     X = codes - codes.mean(axis=0)
     others = np.setdiff1d(np.arange(N), genotyped)

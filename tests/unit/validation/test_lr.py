@@ -22,7 +22,7 @@ from mmgibbs.validation.lr import SharedElimination, divide_replicates, simulate
 from pedigree.group_shares import group_composition
 from pedigree.inbreeding import inbreeding
 from pedigree.relationship import a_inverse_csr, relatives
-from pedigree.relationship_products import a_among
+from pedigree.relationship_products import relationship_block
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_statistics_are_those_of_their_names():
 def test_spread_of_related_animals(two):
     whole, _, focal = two
     kin = whole.design.terms[-1].relationship
-    A = a_among(kin.relatives.sire, kin.relatives.dam, kin.relatives.inbreeding, focal)
+    A = relationship_block(kin.relatives.sire, kin.relatives.dam, kin.relatives.inbreeding, focal)
     assert kin.spread(focal) == pytest.approx(np.trace(A) / focal.size - A.mean(), rel=1e-12)
 
 
@@ -64,7 +64,7 @@ def test_spread_of_animals_of_groups():
     F, focal = inbreeding(sire, dam), np.array([1, 3, 4, 5])
     kin = GroupedPedigree(relatives(sire, dam, F, 2, True))
     V = np.linalg.inv(a_inverse_csr(kin.relatives).toarray())[np.ix_(focal, focal)]
-    A = a_among(sire, dam, F, focal)
+    A = relationship_block(sire, dam, F, focal)
     assert kin.spread(focal) == pytest.approx(np.trace(V) / 4 - V.mean(), rel=1e-12)
     assert kin.spread(focal) != pytest.approx(np.trace(A) / 4 - A.mean(), rel=0.01)
     assert np.isnan(GroupedPedigree(relatives(sire, dam, F, 2, False)).spread(focal))
@@ -241,7 +241,7 @@ def test_simulated_breeding_values_have_the_covariance_of_the_pedigree(random_gr
     if random_groups:
         assert half @ half.T @ a_inverse_csr(kin).toarray() == pytest.approx(np.eye(8), abs=1e-12)
     else:  # groups are what they are told to be, and animals vary about them
-        A, Q = a_among(sire, dam, kin.inbreeding, np.arange(6)), group_composition(sire, dam, 2)
+        A, Q = relationship_block(sire, dam, kin.inbreeding, np.arange(6)), group_composition(sire, dam, 2)
         assert half[:, :6] @ half[:, :6].T == pytest.approx(np.pad(A, (0, 2)), abs=1e-12)
         assert half[:, 6:] == pytest.approx(Q, abs=1e-12)
 

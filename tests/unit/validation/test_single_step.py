@@ -62,13 +62,13 @@ def test_whole_and_partial_values_are_those_of_the_dense_equations(data, tmp_pat
 
 
 def test_values_without_j_are_seen(data, tmp_path, monkeypatch):  # noqa: F811
-    of_draw = BreedingValue.of_draw
+    evaluate = BreedingValue.evaluate
 
     def without_j(value, draw):
         object.__setattr__(value, "regression", None)
-        return of_draw(value, draw)
+        return evaluate(value, draw)
 
-    monkeypatch.setattr(BreedingValue, "of_draw", without_j)
+    monkeypatch.setattr(BreedingValue, "evaluate", without_j)
     assert min(apart(examined(data, tmp_path), data)) > 0.12
 
 
