@@ -86,7 +86,7 @@ def read_model_of_run(run: str | os.PathLike, tell: Callable[[str], None]) -> Ru
         finished = read_finished(run)
     except ConfigError as error:
         raise ConfigError(str(error).replace("report:", "gwas:", 1)) from None
-    _refuse_other_runs(finished)
+    refuse_other_runs(finished)
     source = finished.record["analysis"]
     starts: list[str] = []
     if finished.record.get("method") != "blup":  # whose starts are the variances
@@ -106,7 +106,8 @@ def read_model_of_run(run: str | os.PathLike, tell: Callable[[str], None]) -> Ru
     return RunModel(finished.directory, finished.record, analysis, prepared, variances)
 
 
-def _refuse_other_runs(finished: Finished) -> None:
+def refuse_other_runs(finished: Finished) -> None:
+    """ConfigError for a regression, SNP effects, traits that are not normal, and data that are not in files."""
     analysis = finished.record.get("analysis", {})
     name = f"gwas: '{finished.directory}'"
     if "plugin" in finished.record or not analysis.get("model", {}).get("random"):

@@ -114,14 +114,14 @@ class Projection:
     def cost_by_matrix(self) -> Cost | None:
         """S is made once; None where it would take too much memory."""
         T, m = self.design.n_traits, self.n_animals
-        if 8 * (m * T) ** 2 > MAX_DENSE_BYTES:
-            return None
         pairs = T * (T + 1) // 2
-        once = m * T * self._solution_seconds + (m * T) ** 2 * self.mean_nonzeros * SECONDS_PER_PRODUCT
+        if 8 * pairs * m**2 > MAX_DENSE_BYTES:
+            return None
+        once = m * T * self._solution_seconds + pairs * m**2 * self._mean_nonzeros * SECONDS_PER_PRODUCT
         return Cost(once, pairs * m * m * SECONDS_PER_PRODUCT)
 
     @property
-    def mean_nonzeros(self) -> float:
+    def _mean_nonzeros(self) -> float:
         """Of a column of B_t."""
         return max(1.0, self._right_sides[0].nnz / max(1, self.n_animals))
 
@@ -170,12 +170,12 @@ class InformationBySolutions:
 
 
 class InformationByMatrix:
-    """x'P x from S (animals T, animals T), which is made once."""
+    """x'P x from S_tu (animals, animals) for u <= t, which are made once."""
 
     def __init__(self, projection: Projection):
         T, m = projection.design.n_traits, projection.n_animals
         self.n_traits = T
-        self.S = np.zeros((T, T, m, m))
+        self.S = {(t, u): np.zeros((m, m)) for t in range(T) for u in range(t + 1)}
         every = np.arange(m)
         for u in range(T):
             for first in range(0, m, COLUMNS):
@@ -183,9 +183,9 @@ class InformationByMatrix:
                 unit = np.zeros((m, columns.size))
                 unit[columns, np.arange(columns.size)] = 1.0
                 _, solved = projection.solve(unit, u)
-                for t in range(T):
+                for t in range(u, T):
                     self.S[t, u][:, columns] = -np.asarray(projection.transposed_right_side(t) @ solved)
-            for t in range(T):
+            for t in range(u, T):
                 self.S[t, u][every, every] += projection.diagonal[:, t, u]
 
     def __call__(self, x: np.ndarray) -> np.ndarray:

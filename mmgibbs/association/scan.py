@@ -15,7 +15,7 @@ import numpy as np
 
 from mmgibbs.association.multiple_testing import BLOCK_SNPS, effective_number
 from mmgibbs.association.projection import Information, Projection
-from mmgibbs.association.statistics import Tests, compute_tests
+from mmgibbs.association.statistics import SnpTests, compute_tests
 from mmgibbs.genotypes.store import GenotypeSource, dosages
 
 CALIBRATION_SNPS = 100
@@ -46,7 +46,7 @@ class Block(NamedTuple):
 class Scan:
     """What was found, in the order of the file."""
 
-    tests: Tests
+    tests: SnpTests
     frequency: np.ndarray  # (p,) of the counted allele among the animals of the records
     call_rate: np.ndarray  # (p,)
     left_out: np.ndarray  # (p,) String
@@ -98,9 +98,8 @@ def scan(
     p, T = source.n_snps, projection.design.n_traits
     information = projection.information(p if exact else CALIBRATION_SNPS)
     calibration = None if exact else calibrate(projection, information, source, animals, limits, seed)
-    weights = None if exact else mean_diagonal(projection)
     empty = lambda *shape: np.full((p, *shape), np.nan)
-    tests = Tests(empty(T), empty(T), empty(T), empty(), empty())
+    tests = SnpTests(empty(T), empty(T), empty(T), empty(), empty())
     out = Scan(tests, empty(), empty(), np.full(p, "", object), np.zeros(p, bool), 0.0, calibration)
     near: list[int] = []
     for block in read_blocks(source, animals, limits):
@@ -110,7 +109,7 @@ def scan(
         out.left_out[block.number] = block.left_out
         x = block.x[:, is_tested]
         if x.shape[1]:
-            found = information(x) if calibration is None else approximate(calibration, weights, x)
+            found = information(x) if calibration is None else approximate(calibration, projection, x)
             store_tests(out, chosen, compute_tests(x.T @ projection.scores, found), exact)
             out.effective_tests += count_effective_tests(x)
             if not exact:
@@ -138,23 +137,22 @@ def count_effective_tests(x: np.ndarray) -> float:
     return sum(effective_number(sample[:, first : first + size].T) for first in blocks)
 
 
-def store_tests(out: Scan, number: np.ndarray, tests: Tests, exact: bool) -> None:
+def store_tests(out: Scan, number: np.ndarray, tests: SnpTests, exact: bool) -> None:
     """Keep the tests of these SNPs."""
     for kept, values in zip(out.tests, tests, strict=True):
         kept[number] = values
     out.is_exact[number] = exact
 
 
-def mean_diagonal(projection: Projection) -> np.ndarray:
-    """(animals,) D, the mean over the traits."""
-    return np.einsum("att->a", projection.diagonal) / projection.design.n_traits
+def sum_squares(projection: Projection, x: np.ndarray) -> np.ndarray:
+    """(m,) v = x' D x of genotypes x (animals, m), D the mean over the traits."""
+    weights = np.einsum("att->a", projection.diagonal) / projection.design.n_traits
+    return np.asarray(np.einsum("am,a->m", x**2, weights, optimize=True))
 
 
-def approximate(calibration: Calibration, weights: np.ndarray | None, x: np.ndarray) -> np.ndarray:
+def approximate(calibration: Calibration, projection: Projection, x: np.ndarray) -> np.ndarray:
     """(m, T, T) gamma v of genotypes x (animals, m)."""
-    assert weights is not None
-    v = np.einsum("am,a->m", x**2, weights, optimize=True)
-    return np.asarray(v[:, None, None] * calibration.gamma)
+    return np.asarray(sum_squares(projection, x)[:, None, None] * calibration.gamma)
 
 
 def calibrate(
@@ -164,8 +162,8 @@ def calibrate(
     animals: np.ndarray,
     limits: Limits,
     seed: int,
-) -> Calibration:
-    """Gamma from SNPs at random places of the file, among those that are tested."""
+) -> Calibration | None:
+    """Gamma from SNPs at random places of the file, among those that are tested; None without any."""
     order = np.random.default_rng(seed).permutation(source.n_snps)
     columns: list[np.ndarray] = []
     for j in order.tolist():
@@ -174,8 +172,10 @@ def calibrate(
             columns.append(block.x)
         if len(columns) == CALIBRATION_SNPS:
             break
+    if not columns:
+        return None
     x = np.concatenate(columns, axis=1)
-    ratio = information(x) / np.einsum("am,a->m", x**2, mean_diagonal(projection))[:, None, None]
+    ratio = information(x) / sum_squares(projection, x)[:, None, None]
     gamma, diagonal = ratio.mean(axis=0), np.einsum("mtt->mt", ratio)
     variation = diagonal.std(axis=0, ddof=1) / diagonal.mean(axis=0) if len(ratio) > 1 else np.full(len(gamma), np.nan)
     return Calibration(gamma, variation, len(ratio))

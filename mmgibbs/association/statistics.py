@@ -18,7 +18,7 @@ CHI2_MEDIAN = float(stats.chi2(1).median())
 MIN_RCOND = 1e-8  # of I, below which the effects of a SNP on several traits cannot be told apart
 
 
-class Tests(NamedTuple):
+class SnpTests(NamedTuple):
     """Of m SNPs; NaN where a SNP cannot be tested."""
 
     effect: np.ndarray  # (m, T)
@@ -28,7 +28,7 @@ class Tests(NamedTuple):
     joint_log_p: np.ndarray  # (m,)
 
 
-def compute_tests(scores: np.ndarray, information: np.ndarray) -> Tests:
+def compute_tests(scores: np.ndarray, information: np.ndarray) -> SnpTests:
     """Tests of m SNPs. scores: (m, T); information: (m, T, T)."""
     m, T = scores.shape
     effect, error, chi2 = (np.full(shape, np.nan) for shape in ((m, T), (m, T), m))
@@ -41,7 +41,7 @@ def compute_tests(scores: np.ndarray, information: np.ndarray) -> Tests:
     effect[is_testable] = np.einsum("mtu,mu->mt", inverse, scores[is_testable])
     error[is_testable] = np.sqrt(np.einsum("mtt->mt", inverse))
     chi2[is_testable] = np.einsum("mt,mt->m", scores[is_testable], effect[is_testable])
-    return Tests(effect, error, log_p_of_z(effect / error), chi2, log_p_of_chi2(chi2, T))
+    return SnpTests(effect, error, log_p_of_z(effect / error), chi2, log_p_of_chi2(chi2, T))
 
 
 def log_p_of_z(z: np.ndarray) -> np.ndarray:

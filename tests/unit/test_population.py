@@ -101,3 +101,25 @@ def test_generation_intervals_count_days(tmp_path):
         (tmp_path / f"{name}.csv").write_text(text)
         interval = mmgibbs.describe_pedigree(tmp_path / f"{name}.csv").facts["generation_intervals"]["sire of sires"]
         assert interval["n"] == 2 and interval["years"] == pytest.approx((386 + 381) / 2 / 365.25, abs=0.01)
+
+
+def test_error_of_the_effective_size():
+    """By hand from the table of animals."""
+    described = mmgibbs.describe_pedigree(HERD_BOOK)
+    chosen = described.animals.filter(pl.col("reference") & (pl.col("equivalent_generations") > 1))
+    rate = 1 - (1 - chosen["inbreeding"].to_numpy()) ** (1 / (chosen["equivalent_generations"].to_numpy() - 1))
+    size = 1 / (2 * rate.mean())
+    expected = 1 / (2 * rate.mean() ** 2) * rate.std(ddof=1) / np.sqrt(rate.size)  # d Ne / d rate, times its error
+    np.testing.assert_allclose(described.facts["effective_size"]["ne"], size)
+    np.testing.assert_allclose(described.facts["effective_size"]["se"], expected)
+
+
+def test_bounds_of_the_effective_number_of_ancestors(monkeypatch):
+    """With five ancestors looked for, the rest is in others: at most as important as the last, or tiny."""
+    monkeypatch.setattr("mmgibbs.population.facts.MAX_ANCESTORS", 5)
+    described = mmgibbs.describe_pedigree(HERD_BOOK)
+    shares = described.ancestors["marginal_share"].to_numpy()
+    bounds, squares = described.facts["effective_ancestors"], np.sum(shares**2)
+    assert shares.size == 5 and shares.sum() < 0.9
+    np.testing.assert_allclose(bounds["highest"], 1 / squares)
+    np.testing.assert_allclose(bounds["lowest"], 1 / (squares + (1 - shares.sum()) * shares[-1]))

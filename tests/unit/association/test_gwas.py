@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -10,10 +11,14 @@ from helpers.support import ROOT
 from polars.testing import assert_frame_equal
 
 import mmgibbs
+from mmgibbs.association.model_of_run import read_model_of_run, refuse_other_runs
 from mmgibbs.association.multiple_testing import effective_number, false_discovery_rates
-from mmgibbs.association.scan import count_effective_tests
+from mmgibbs.association.results import collect_notes
+from mmgibbs.association.scan import Scan, count_effective_tests
+from mmgibbs.association.statistics import SnpTests
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.report.finished import read_finished
 
 SAMPLE = ROOT / "data_samples" / "genomic"
 CHOSEN = ["snp0890", "snp1146", "snp0001"]
@@ -95,7 +100,7 @@ def test_command_writes_tables_and_a_page(folder, tested, capsys):
     facts = json.loads((written / "gwas.json").read_text())
     assert facts["tested"] == tested.facts["tested"] and facts["threshold_log10_p"] > 3
     page = (written / "gwas.html").read_text(encoding="utf-8")
-    assert "Tests along the genome" in page and "Against chance" in page and "snp0890" in page
+    assert "SnpTests along the genome" in page and "Against chance" in page and "snp0890" in page
     assert main(words) == 2 and "--overwrite" in capsys.readouterr().err
     assert main([*words, "--overwrite", "--exact-limit", "0", "--quiet"]) == 0
     assert json.loads((written / "gwas.json").read_text())["calibration"]["snps"] == 100
@@ -128,22 +133,24 @@ def test_runs_that_cannot_be_used(folder, tmp_path):
         mmgibbs.gwas(folder / "run", folder / "genotypes.bed", maf=2, progress=False)
     with pytest.raises(DataError, match="no SNP can be tested"):
         mmgibbs.gwas(folder / "run", folder / "genotypes.bed", maf=0.5, progress=False)
-    short = {"method": "gibbs", "chains": 1, "burn_in": 5, "samples": 10, "thin": 1}
-    binary = analysis(folder, traits={"heavy": {"type": "binary"}}, sampler=short)
-    records = pl.read_csv(folder / "phenotypes.csv")
-    heavy = (pl.col("birth_weight") > pl.col("birth_weight").median()).cast(pl.Int8).alias("heavy")
-    records.with_columns(heavy).write_csv(tmp_path / "r.csv")
-    binary["data"] |= {"phenotypes": str(tmp_path / "r.csv")}
-    binary["variances"] = {"genetic": {"prior": {"half_t": {}}}}
-    mmgibbs.run(binary, directory=tmp_path / "binary", progress=False)
-    with pytest.raises(ConfigError, match="trait heavy is binary.*bayes_c"):
-        mmgibbs.gwas(tmp_path / "binary", folder / "genotypes.bed", progress=False)
-    marked = analysis(folder, sampler=short)
-    marked["data"] |= {"genotypes": str(folder / "genotypes.bed")}
-    marked["model"] = {"fixed": {}, "markers": {"snps": {"level": "animal"}}, "random": marked["model"]["random"]}
-    mmgibbs.run(marked, directory=tmp_path / "marked", progress=False)
-    with pytest.raises(ConfigError, match="has SNP effects of its own .model.markers.*pip"):
-        mmgibbs.gwas(tmp_path / "marked", progress=False)
+    with pytest.raises(DataError, match="no SNP can be tested; 1,500 left out .minor allele frequency."):
+        mmgibbs.gwas(folder / "run", folder / "genotypes.bed", maf=0.5, exact_limit=0, progress=False)
+
+
+def test_runs_of_other_models_are_refused(folder):
+    finished = read_finished(folder / "run")
+    record = finished.record["analysis"]
+
+    def refused(**changes):
+        with pytest.raises(ConfigError) as raised:
+            refuse_other_runs(replace(finished, record=finished.record | {"analysis": record | changes}))
+        return str(raised.value)
+
+    binary = refused(traits={"heavy": {"type": "binary"}})
+    assert "trait heavy is binary" in binary and "bayes_c" in binary
+    assert "has SNP effects of its own (model.markers)" in refused(model=record["model"] | {"markers": {"snps": {}}})
+    assert "is not a mixed model with random effects" in refused(model=record["model"] | {"random": {}})
+    assert "was given its records from Python" in refused(data=record["data"] | {"phenotypes": "a data frame"})
 
 
 def test_data_that_have_changed_are_refused(folder, tmp_path):
@@ -203,3 +210,17 @@ def test_a_data_file_that_is_gone_is_named(folder, tmp_path):
     (tmp_path / "pedigree.csv").unlink()
     with pytest.raises((DataError, ConfigError), match=r"pedigree"):
         mmgibbs.gwas(tmp_path / "run", folder / "genotypes.bed", progress=False)
+
+
+def test_what_makes_tests_doubtful_is_a_warning(folder):
+    model = read_model_of_run(folder / "run", lambda text: None)
+    p = 3
+    tests = SnpTests(*(np.ones((p, 1)) for _ in range(3)), np.ones(p), np.ones(p))
+    found = Scan(tests, np.ones(p), np.ones(p), np.array(["", "", "call rate"], object), np.ones(p, bool), 3.0)
+    facts = {"lambda": {"birth_weight": 1.3}, "exact": 3}
+    notes = collect_notes(found, model, facts)
+    assert notes[0] == "1 left out (call rate)" and any("lambda of birth_weight is 1.30, above 1" in n for n in notes)
+    assert not any("has not converged" in n for n in notes)
+    assert len(collect_notes(found, model, facts | {"lambda": {"birth_weight": 1.1}})) == 1
+    stopped = replace(model, record=model.record | {"converged": False})
+    assert any(n.startswith("warning: REML of the run has not converged") for n in collect_notes(found, stopped, facts))

@@ -197,3 +197,29 @@ def test_calibrated_tests_are_near_exact_ones():
     assert abs(np.median(ratio) - 1) < 0.05 and calibrated.calibration.n_snps == 100
     assert ratio.std() < calibrated.calibration.variation[0]  # of errors, half of that of variances
     np.testing.assert_allclose(exact.effective_tests, calibrated.effective_tests)
+
+
+def test_missing_genotypes_count_as_the_mean():
+    projection = projection_of(models.example("univariate_animal"))
+    m = projection.n_animals
+    source = source_of(m)
+    found = scan(projection, source, np.arange(m), Limits(0.0, 0.0), True, 1)
+    j = int(np.flatnonzero((source.codes == 3).any(axis=1) & (found.left_out == ""))[0])
+    copies = np.where(source.codes[j] == 3, np.nan, source.codes[j].astype(float))
+    x = np.nan_to_num(copies - np.nanmean(copies))[:, None]
+    scores, information = dense_scores(models.example("univariate_animal"), x)
+    np.testing.assert_allclose(found.tests.effect[j, 0], scores[0, 0] / information[0, 0, 0], rtol=1e-8)
+    np.testing.assert_allclose(found.frequency[j], np.nanmean(copies) / 2)
+
+
+def test_calibrated_tests_near_significance_are_exact(monkeypatch):
+    """With the limit put lower: those beyond it are exact, the others are not."""
+    monkeypatch.setattr("mmgibbs.association.scan.NEAR", 1.0)
+    projection = projection_of(models.example("univariate_animal"))
+    arguments = projection, source_of(projection.n_animals), np.arange(projection.n_animals), Limits(0.05, 0.9)
+    exact, calibrated = scan(*arguments, True, 1), scan(*arguments, False, 1)
+    near = calibrated.is_exact
+    assert 5 < near.sum() < 200 and (exact.tests.log_p[near, 0] > 0.8).all()
+    np.testing.assert_allclose(calibrated.tests.error[near], exact.tests.error[near], rtol=1e-8)
+    tested = (exact.left_out == "") & ~near
+    assert np.abs(calibrated.tests.error[tested] / exact.tests.error[tested] - 1).max() > 1e-4

@@ -88,11 +88,22 @@ def test_replicates_of_unreplicated_sites_are_those_of_the_site(tmp_path):
     assert set(analysis.model.fixed) == {"site", "site:rep"}
 
 
-@pytest.mark.parametrize("column", ["row", "col"])
-def test_places_that_come_twice_are_no_grid(column, tmp_path):
-    frame = plots(sites=1, lines=20).with_columns(pl.lit(1).alias(column))
-    analysis = accepted(drafted(frame, tmp_path))
+@pytest.mark.parametrize("spoil", ["same", "twice", "text"])
+def test_places_that_are_no_grid_have_no_field(spoil, tmp_path):
+    """One row alone, a plot that comes twice, rows with letters."""
+    changes = {
+        "same": pl.lit(1).alias("row"),
+        "twice": pl.when(pl.int_range(pl.len()) == 1).then(1).otherwise("col").alias("col"),
+        "text": pl.format("R{}", "row").alias("row"),
+    }
+    analysis = accepted(drafted(plots(sites=1, lines=20).with_columns(changes[spoil]), tmp_path))
     assert "line" in analysis.model.random and "field" not in analysis.model.random
+
+
+def test_two_sites_have_a_full_matrix(tmp_path):
+    made = drafted(plots(sites=2), tmp_path)
+    accepted(made)
+    assert "factor_analytic" not in made.path.read_text(encoding="utf-8")
 
 
 def test_a_trait_that_is_asked_for_is_no_part_of_the_trial(tmp_path):

@@ -1,0 +1,105 @@
+"""What a scan found, as a table and as facts for gwas.json and for notes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.association.animals import Animals
+from mmgibbs.association.model_of_run import RunModel
+from mmgibbs.association.multiple_testing import ALPHA, false_discovery_rates
+from mmgibbs.association.scan import LEFT_OUT, Scan
+from mmgibbs.association.statistics import genomic_inflation
+from mmgibbs.association.trait_columns import trait_columns
+from mmgibbs.data.genotypes.file import GenotypeFile
+
+LARGE_INFLATION = 1.2  # lambda from which it is said
+
+
+def association_frame(found: Scan, file: GenotypeFile, traits: tuple[str, ...]) -> pl.DataFrame:
+    """A row for each SNP of the file, in its order."""
+    columns: dict[str, Any] = {name: file.snps[name] for name in ("snp", "chromosome", "position", "counted", "other")}
+    columns |= {
+        "frequency": found.frequency,
+        "call_rate": found.call_rate,
+        "left_out": pl.Series([why or None for why in found.left_out], dtype=pl.String),
+        "exact": found.is_exact,
+    }
+    for t, trait in enumerate(traits):
+        names = trait_columns(trait)
+        columns |= {
+            names.effect: found.tests.effect[:, t],
+            names.error: found.tests.error[:, t],
+            names.log_p: found.tests.log_p[:, t],
+            names.q: false_discovery_rates(10.0 ** -found.tests.log_p[:, t]),
+        }
+    if len(traits) > 1:
+        log_p = found.tests.joint_log_p
+        columns |= {"chi2_joint": found.tests.joint_chi2, "log10_p_joint": log_p}
+        columns["q_joint"] = false_discovery_rates(10.0**-log_p)
+    return pl.DataFrame(columns).with_columns(pl.selectors.float().fill_nan(None))
+
+
+def collect_facts(
+    found: Scan, model: RunModel, file: GenotypeFile, animals: Animals, values: pl.DataFrame, seconds: float
+) -> dict[str, Any]:
+    """What was done, for gwas.json; values: of `association_frame`; seconds: estimated for exact tests."""
+    tested = int((found.left_out == "").sum())
+    facts: dict[str, Any] = {
+        "run": str(model.directory),
+        "method": model.method,
+        "genotypes": file.name,
+        "level": animals.level,
+        "animals": len(animals.places),
+        "records": int((animals.record_animal >= 0).sum()),
+        "tested": tested,
+        "left_out": {why: int((found.left_out == why).sum()) for why in LEFT_OUT.values()},
+        "exact": int(found.is_exact.sum()),
+        "estimated_seconds": seconds,
+        "effective_tests": found.effective_tests,
+        "threshold_log10_p": float(np.log10(max(found.effective_tests, 1.0) / ALPHA)),
+        "threshold": f"{ALPHA} over the effective number of tests (Li & Ji 2005)",
+        "lambda": {trait: genomic_inflation(found.tests.log_p[:, t]) for t, trait in enumerate(model.design.traits)},
+    }
+    if found.calibration is not None:
+        facts["calibration"] = {
+            "snps": found.calibration.n_snps,
+            "gamma": found.calibration.gamma.tolist(),
+            "variation": found.calibration.variation.tolist(),
+        }
+    columns = [trait_columns(trait).log_p for trait in model.design.traits]
+    columns += ["log10_p_joint"] if len(columns) > 1 else []
+    above = values.select(pl.col(columns) >= facts["threshold_log10_p"]).sum().row(0)
+    return facts | {"significant": dict(zip(columns, above, strict=True))}
+
+
+def describe_left_out(found: Scan) -> str:
+    """'12 left out (call rate), 3 left out (does not vary)'."""
+    counts = {why: int((found.left_out == why).sum()) for why in LEFT_OUT.values()}
+    return ", ".join(f"{n:,} left out ({why})" for why, n in counts.items() if n)
+
+
+def collect_notes(found: Scan, model: RunModel, facts: dict[str, Any]) -> list[str]:
+    """What to know about the tests; warnings begin with 'warning: '."""
+    notes = [words] if (words := describe_left_out(found)) else []
+    if found.calibration is not None:
+        spread = ", ".join(f"{100 * v:.1f} %" for v in found.calibration.variation)
+        notes.append(
+            f"standard errors are calibrated by {found.calibration.n_snps} SNPs, whose ratios differ by {spread} "
+            f"(coefficient of variation); {facts['exact']:,} tests with p < 1e-5 are exact"
+        )
+    if model.record.get("converged") is False:
+        notes.append("warning: REML of the run has not converged: tests are at variances that are not its estimates")
+    for trait, value in facts["lambda"].items():
+        if value > LARGE_INFLATION:
+            notes.append(
+                f"warning: lambda of {trait} is {value:.2f}, above 1: effects of many genes, or relationships that the "
+                "model lacks (a random effect with relationship: genomic or pedigree)"
+            )
+    if model.uses_genotypes:
+        notes.append(
+            "the relationships of the run are from genotypes, which hold the tested SNPs too: tests are conservative"
+        )
+    return notes
