@@ -100,7 +100,7 @@ def test_command_writes_tables_and_a_page(folder, tested, capsys):
     facts = json.loads((written / "gwas.json").read_text())
     assert facts["tested"] == tested.facts["tested"] and facts["threshold_log10_p"] > 3
     page = (written / "gwas.html").read_text(encoding="utf-8")
-    assert "SnpTests along the genome" in page and "Against chance" in page and "snp0890" in page
+    assert "Tests along the genome" in page and "Against chance" in page and "snp0890" in page
     assert main(words) == 2 and "--overwrite" in capsys.readouterr().err
     assert main([*words, "--overwrite", "--exact-limit", "0", "--quiet"]) == 0
     assert json.loads((written / "gwas.json").read_text())["calibration"]["snps"] == 100
