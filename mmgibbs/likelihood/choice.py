@@ -9,7 +9,8 @@ import numpy as np
 from mmgibbs.likelihood.base import Likelihood
 from mmgibbs.likelihood.coefficients import Blocks
 from mmgibbs.likelihood.correlated import CorrelatedLikelihood
-from mmgibbs.likelihood.restricted import OPERATIONS_OF_POINT, RestrictedLikelihood
+from mmgibbs.likelihood.restricted import RestrictedLikelihood
+from mmgibbs.likelihood.sparse import OPERATIONS_OF_POINT, SparseLikelihood
 from mmgibbs.likelihood.spectral import OneRelationship, SpectralLikelihood, one_relationship
 from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
 from mmgibbs.models.design import Design
@@ -27,7 +28,7 @@ def restricted_likelihood(
     """
     if design.correlated:
         correlated = CorrelatedLikelihood(design, of_terms)
-        _refuse_too_large(correlated.bytes, design.n_equations, correlated.symbolic.nonzeros)
+        _refuse_too_large(correlated)
         return correlated
     has_parameters = any(term.relationship.has_free_parameters for term in design.terms)  # K changes
     known = None if has_parameters else _drop_too_large(one_relationship(design))
@@ -40,12 +41,15 @@ def restricted_likelihood(
         spectral = _make_spectral(known)
         if spectral is not None:
             return spectral
-    _refuse_too_large(sparse.bytes, design.n_equations, sparse.coefficients.symbolic.nonzeros)
+    _refuse_too_large(sparse)
     return sparse
 
 
-def _refuse_too_large(n_bytes: int, equations: int, nonzeros: int) -> None:
-    refuse_beyond_free(n_bytes, f"a sparse factor of {equations:,} equations ({nonzeros:,} elements)", SOLUTION)
+def _refuse_too_large(likelihood: SparseLikelihood) -> None:
+    equations, elements = likelihood.design.n_equations, likelihood.symbolic.nonzeros
+    refuse_beyond_free(
+        likelihood.bytes, f"a sparse factor of {equations:,} equations ({elements:,} elements)", SOLUTION
+    )
 
 
 def _least_operations(design: Design) -> float:

@@ -129,10 +129,8 @@ def correlated_products(design: Design) -> list[csr_array]:
     W = Incidence(design).matrix[:, np.flatnonzero(layout(design).active)]
     products = []
     for group in design.correlated:
-        of_cells = W[(group.records * design.n_traits + group.trait)[np.argsort(group.cells)]]
-        indptr, indices, values = group.relationship.inverse_csr()
-        K = csr_array((values, indices, indptr), shape=(group.relationship.n_levels,) * 2)
-        products.append(csr_array(of_cells.T @ (K @ of_cells)))
+        cells = W[(group.records * design.n_traits + group.trait)[np.argsort(group.cells)]]
+        products.append(csr_array(cells.T @ (group.relationship.inverse_matrix() @ cells)))
     return products
 
 

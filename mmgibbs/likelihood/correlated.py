@@ -22,18 +22,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import block_diag, csr_array, eye_array, hstack, kron
 
 from mmgibbs.cholesky.factor import Factor, NotPositiveDefiniteError, analyse, factorise
 from mmgibbs.equations.base import layout
-from mmgibbs.likelihood.base import Likelihood, Place, Source
+from mmgibbs.likelihood.base import Place, Source
 from mmgibbs.likelihood.coefficients import Blocks, equation_name, factorise_inverse, fill_ones, refuse_equation
 from mmgibbs.likelihood.incidence import Incidence
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.restricted import OPERATIONS_OF_POINT, mean_diagonal_of_inverse
+from mmgibbs.likelihood.sparse import SparseLikelihood
+from mmgibbs.likelihood.working_variates import working_effects
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.models.covariance import full_block
 from mmgibbs.models.design import Design
@@ -50,11 +51,13 @@ class Pairs(NamedTuple):
     places: np.ndarray  # (e,) int64
 
 
-class CorrelatedLikelihood(Likelihood):
+class CorrelatedLikelihood(SparseLikelihood):
     """log p(y | psi) of a design with normal traits and correlated residuals.
 
     of_terms: components that may covary (see coefficients).
     """
+
+    name = "correlated residuals"
 
     def __init__(self, design: Design, of_terms: Sequence[Blocks | None]):
         super().__init__(design)
@@ -70,12 +73,10 @@ class CorrelatedLikelihood(Likelihood):
         self.rows = rows
         self.y = self._put(np.nan_to_num(design.y).ravel())
         self.W = self._make_incidence()
-        self.inverses = {i: make_inverse(design.terms[i].relationship) for i in self.random}
-        relationships = [group.relationship for group in self.groups]
-        self.correlations = [make_inverse(relationship) for relationship in relationships]
-        of_groups = zip(relationships, self.correlations, strict=True)
-        self.log_determinants = [_log_determinant(*of_group) for of_group in of_groups]  # of K_g^-1
-        self._products: dict[int, csr_array] = {}
+        # K_g^-1, whose values change with the parameters, its log-determinant, and W_g' K_g^-1 W_g
+        self.correlations = [group.relationship.inverse_matrix().copy() for group in self.groups]
+        self.log_determinants = [_log_determinant(group.relationship) for group in self.groups]
+        self.products = [self.multiply(g, inverse) for g, inverse in enumerate(self.correlations)]
         self.joined = [_mask_joined(term, blocks) for term, blocks in zip(design.terms, of_terms, strict=True)]
         self.symbolic = analyse(self._find_pattern())
         self.pairs = {i: self._find_pairs(i) for i in self.random}
@@ -138,44 +139,29 @@ class CorrelatedLikelihood(Likelihood):
     @property
     def constant(self) -> float:
         """Of -2 log p, its sign turned: what does not depend on variances."""
-        terms = self.design.terms
-        of_terms = sum(terms[i].n_components * self._log_determinant_of_term[i] for i in self.random)
-        return of_terms + sum(self.log_determinants) - self.freedom * float(np.log(2 * np.pi))
-
-    @cached_property
-    def _log_determinant_of_term(self) -> dict[int, float]:
-        """log|K^-1| of the levels that have a variance."""
-        out = {}
-        for i in self.random:
-            n = self.design.terms[i].n_prior_levels
-            out[i] = factorise_inverse(csr_array(self.inverses[i][:n][:, :n])).log_determinant
-        return out
-
-    def _mean_unknown_diagonal(self, i: int) -> float:
-        return mean_diagonal_of_inverse(self.inverses[i], self.design.terms[i].n_without_fixed_groups)
+        constant_of_2_pi = self.freedom * float(np.log(2 * np.pi))
+        return self.log_determinant_of_relationships + sum(self.log_determinants) - constant_of_2_pi
 
     def cells(self, g: int) -> slice:
         """Those of a group."""
         return slice(self.cuts[g], self.cuts[g + 1])
 
-    def product(self, g: int) -> csr_array:
-        """W_g' K_g^-1 W_g, which variances do not change."""
-        if g not in self._products:
-            W = self.W[self.cells(g)]
-            self._products[g] = csr_array(W.T @ (self.correlations[g] @ W))
-        return self._products[g]
+    def multiply(self, g: int, matrix: csr_array) -> csr_array:
+        """W_g' M W_g of a matrix M between the cells of a group."""
+        W = self.W[self.cells(g)]
+        return csr_array(W.T @ (matrix @ W))
 
     def renew(self, g: int, values: np.ndarray, log_determinant: float) -> None:
         """Let the elements of K_g^-1, and its log-determinant, be others."""
         self.correlations[g].data[:] = values
         self.log_determinants[g] = log_determinant
-        self._products.pop(g, None)
+        self.products[g] = self.multiply(g, self.correlations[g])
 
     def factor(self, inverse_G: Sequence[np.ndarray], scales: np.ndarray) -> Factor:
         """Of C at these inverses and s_g. ModelError, which names the equation, where it is not positive definite."""
         C = self._make_prior(inverse_G)
         for g, s in enumerate(scales):
-            C = csr_array(C + self.product(g) / s)
+            C = csr_array(C + self.products[g] / s)
         rows = np.repeat(np.arange(C.shape[0]), np.diff(C.indptr))
         below = rows >= C.indices
         values = np.zeros(self.symbolic.elements)
@@ -191,27 +177,6 @@ class CorrelatedLikelihood(Likelihood):
     @property
     def description(self) -> str:
         return f"{self.W.shape[1]:,} equations, {self.n_cells:,} correlated residuals"
-
-    @property
-    def step(self) -> str:
-        return "for an iteration"
-
-    @property
-    def bytes(self) -> int:
-        return self.symbolic.bytes
-
-    @property
-    def operations(self) -> float:
-        return OPERATIONS_OF_POINT * self.symbolic.flops
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        known = self.symbolic
-        return {
-            "likelihood": "correlated residuals",
-            "factor_nonzeros": known.nonzeros,
-            "factor_operations": known.flops,
-        }
 
     def evaluate(self, variances: Variances) -> CorrelatedPoint:
         """ModelError where C is not positive definite there."""
@@ -247,8 +212,8 @@ class CorrelatedPoint:
     def _weigh(self, x: np.ndarray) -> np.ndarray:
         """Q x; x (cells, ...)."""
         likelihood, out = self.likelihood, np.empty(x.shape)
-        for g, (K, s) in enumerate(zip(likelihood.correlations, self.scales, strict=True)):
-            out[likelihood.cells(g)] = K @ x[likelihood.cells(g)] / s
+        for g, (inverse, s) in enumerate(zip(likelihood.correlations, self.scales, strict=True)):
+            out[likelihood.cells(g)] = inverse @ x[likelihood.cells(g)] / s
         return out
 
     def _weighted_sums(self, x: np.ndarray) -> np.ndarray:
@@ -318,22 +283,16 @@ class CorrelatedPoint:
         R = np.zeros_like(D.R)
         for g, (group, s) in enumerate(zip(likelihood.groups, self.scales, strict=True)):
             cells = np.diff(likelihood.cuts)[g]
-            sums = self.sum_products(g)
+            sums = self.sum_products(g, likelihood.correlations[g], likelihood.products[g])
             R[group.residual_class, group.trait, group.trait] += -0.5 * (cells / s - sums / s**2)
         return Variances(D.G, R)
 
-    def sum_products(self, g: int, change: csr_array | None = None) -> float:
-        """tr(K_g^-1 E_g), or that of a change of K_g^-1 on its pattern."""
-        likelihood = self.likelihood
-        e, K = self.e[likelihood.cells(g)], likelihood.correlations[g]
-        if change is None:
-            products = likelihood.product(g)
-        else:
-            K, W = change, likelihood.W[likelihood.cells(g)]
-            products = csr_array(W.T @ (change @ W))
+    def sum_products(self, g: int, matrix: csr_array, products: csr_array) -> float:
+        """tr(M E_g) of a matrix M on the pattern of K_g^-1; products: W_g' M W_g."""
+        e = self.e[self.likelihood.cells(g)]
         rows = np.repeat(np.arange(products.shape[0]), np.diff(products.indptr))
-        places = likelihood.symbolic.locate(rows, products.indices)
-        return float(e @ (K @ e)) + float(products.data @ self.selected[places])
+        places = self.likelihood.symbolic.locate(rows, products.indices)
+        return float(e @ (matrix @ e)) + float(products.data @ self.selected[places])
 
     def average_information(self, places: Sequence[Place]) -> np.ndarray:
         """(p, p) 1/2 F' P F of some elements."""
@@ -346,22 +305,16 @@ class CorrelatedPoint:
         return total + total.T
 
     def working_variates(self, places: Sequence[Place]) -> np.ndarray:
-        """(cells, p) F = (dV/dpsi) P y."""
-        likelihood, thetas = self.likelihood, self.solutions
-        columns = [np.zeros((*theta.shape, len(places))) for theta in thetas]
-        of_residuals = np.zeros((likelihood.n_cells, len(places)))
-        for number, (term, residual_class, a, b) in enumerate(places):
-            if term is not None:
-                unit = thetas[term] @ self.Ginv[term]
-                columns[term][:, a, number] = unit[:, b]
-                columns[term][:, b, number] = unit[:, a]
-                continue
-            for g, group in enumerate(likelihood.groups):
-                if a == b == group.trait and group.residual_class == residual_class:
-                    cells = likelihood.cells(g)
-                    of_residuals[cells, number] = self.e[cells] / self.scales[g]
-        flat = np.concatenate([c.reshape(-1, len(places)) for c in columns])[likelihood.layout.active]
-        return of_residuals + likelihood.W[:, : likelihood.n_equations] @ flat
+        """(cells, p) F = (dV/dpsi) P y, see working_variates.py; e_g / s_g of a residual variance."""
+        likelihood = self.likelihood
+        residuals = np.zeros((likelihood.n_cells, len(places)))
+        for g, (group, s) in enumerate(zip(likelihood.groups, self.scales, strict=True)):
+            cells, variance = likelihood.cells(g), Place(None, group.residual_class, group.trait, group.trait)
+            for number in (k for k, place in enumerate(places) if place == variance):
+                residuals[cells, number] = self.e[cells] / s
+        units = [theta @ Ginv for theta, Ginv in zip(self.solutions, self.Ginv, strict=True)]
+        effects = np.concatenate([effect.reshape(-1, len(places)) for effect in working_effects(places, units)])
+        return residuals + likelihood.W[:, : likelihood.n_equations] @ effects[likelihood.layout.active]
 
 
 class RenewableResidual:
@@ -383,14 +336,15 @@ class RenewableResidual:
 
     def _changes(self) -> list[csr_array]:
         """(P,) d K^-1 by each parameter."""
-        K, weights = self.likelihood.correlations[self.group], self.relationship.weigh(self.parameters)
+        inverse, weights = self.likelihood.correlations[self.group], self.relationship.weigh(self.parameters)
         values = weights.derivatives @ self.relationship.fixed_matrices.T
-        return [csr_array((row, K.indices, K.indptr), shape=K.shape) for row in values]
+        return [csr_array((row, inverse.indices, inverse.indptr), shape=inverse.shape) for row in values]
 
     def gradient(self, point: CorrelatedPoint) -> np.ndarray:
         """(P,) d log p at a point of these parameters."""
         slopes = self.relationship.weigh(self.parameters).log_determinant_derivatives
-        sums = np.array([point.sum_products(self.group, change) for change in self._changes()])
+        multiply = self.likelihood.multiply
+        sums = np.array([point.sum_products(self.group, M, multiply(self.group, M)) for M in self._changes()])
         return -0.5 * (sums / point.scales[self.group] - slopes)
 
     def working_variates(self, point: CorrelatedPoint) -> np.ndarray:
@@ -403,17 +357,11 @@ class RenewableResidual:
         return out
 
 
-def make_inverse(relationship: Relationship) -> csr_array:
-    """K^-1 of a relationship, its values free to be changed."""
-    indptr, indices, values = relationship.inverse_csr()
-    return csr_array((values.copy(), indices, indptr), shape=(relationship.n_levels,) * 2)
-
-
-def _log_determinant(relationship: Relationship, inverse: csr_array) -> float:
+def _log_determinant(relationship: Relationship) -> float:
     """log|K^-1|"""
     if relationship.parameters:
         return relationship.weigh(relationship.parameter_values).log_determinant
-    return factorise_inverse(inverse).log_determinant
+    return factorise_inverse(relationship.inverse_matrix()).log_determinant
 
 
 def _mask_joined(term: Term, blocks: Blocks | None) -> np.ndarray:

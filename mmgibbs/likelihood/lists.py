@@ -14,7 +14,7 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, tril
+from scipy.sparse import coo_array, tril
 
 from mmgibbs.likelihood.coefficients import Coefficients, correlated_products
 from mmgibbs.likelihood.incidence import Incidence
@@ -130,11 +130,9 @@ def _contribute_correlated_records(
 
 def _weigh(group: CorrelatedRecords, y: np.ndarray) -> np.ndarray:
     """(r,) K^-1 y of a group with a record in every cell."""
-    indptr, indices, values = group.relationship.inverse_csr()
-    K = csr_array((values, indices, indptr), shape=(group.relationship.n_levels,) * 2)
-    of_cells = np.zeros(group.relationship.n_levels)
-    of_cells[group.cells] = y[group.records, group.trait]
-    return (K @ of_cells)[group.cells]
+    values = np.zeros(group.relationship.n_levels)
+    values[group.cells] = y[group.records, group.trait]
+    return (group.relationship.inverse_matrix() @ values)[group.cells]
 
 
 def list_records(known: Coefficients, at: CovarianceMatrices, position: np.ndarray) -> tuple[Lists, RecordLists]:

@@ -18,31 +18,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from mmgibbs.cholesky.factor import Factor
-from mmgibbs.likelihood.base import Likelihood, Place
-from mmgibbs.likelihood.coefficients import Blocks, Coefficients, coefficients, factorise_inverse
+from mmgibbs.likelihood.base import Place
+from mmgibbs.likelihood.coefficients import Blocks, Coefficients, coefficients
 from mmgibbs.likelihood.incidence import Incidence
 from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.sparse import SparseLikelihood
 from mmgibbs.likelihood.working_variates import working_effects, working_residuals
 from mmgibbs.models.design import Design
 
-LEVELS_LOOKED_AT = 32  # whose diagonal element of K is solved for, where it is not known
 
-
-class RestrictedLikelihood(Likelihood):
+class RestrictedLikelihood(SparseLikelihood):
     """log p(y | psi) of any design with normal traits.
 
     of_terms, of_residuals: components that may covary (see coefficients).
     """
 
+    name = "sparse"
+
     def __init__(self, design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]):
         super().__init__(design)
         self.coefficients: Coefficients = coefficients(design, of_terms, of_residuals)
+        self.symbolic = self.coefficients.symbolic
         self.incidence = Incidence(design)
         self.observed = design.patterns[design.pattern]
         # records of each missing pattern, and the traits that they have
@@ -51,49 +51,20 @@ class RestrictedLikelihood(Likelihood):
         ]
         self.y = np.where(self.observed, design.y, 0.0)
         self.layout = self.coefficients.explicit.layout
-        self.inverses = {i: _as_csr(design, i) for i in self.random}
 
     @cached_property
     def constant(self) -> float:
         """Of -2 log p, its sign turned."""
-        of_relationships = sum(self.design.terms[i].n_components * self._log_determinant(i) for i in self.random)
-        return self.log_weights + of_relationships - self.freedom * float(np.log(2 * np.pi))
-
-    def _log_determinant(self, i: int) -> float:
-        """log|K^-1| of the levels that have a variance."""
-        levels = self.design.terms[i].n_prior_levels
-        return factorise_inverse(csr_array(self.inverses[i][:levels][:, :levels])).log_determinant
-
-    def _mean_unknown_diagonal(self, i: int) -> float:
-        return mean_diagonal_of_inverse(self.inverses[i], self.design.terms[i].n_without_fixed_groups)
+        constant_of_2_pi = self.freedom * float(np.log(2 * np.pi))
+        return self.log_weights + self.log_determinant_of_relationships - constant_of_2_pi
 
     @property
     def description(self) -> str:
         return f"{self.design.n_equations:,} equations"
 
-    @property
-    def step(self) -> str:
-        return "for an iteration"
-
-    @property
-    def bytes(self) -> int:
-        return self.coefficients.symbolic.bytes
-
-    @property
-    def operations(self) -> float:
-        return OPERATIONS_OF_POINT * self.coefficients.symbolic.flops
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        known = self.coefficients.symbolic
-        return {"likelihood": "sparse", "factor_nonzeros": known.nonzeros, "factor_operations": known.flops}
-
     def evaluate(self, variances: Variances) -> Point:
         """ModelError where C is not positive definite there."""
         return Point(self, variances)
-
-
-OPERATIONS_OF_POINT = 4.0  # of a factor and its selected inverse, in those of the factor
 
 
 class Point:
@@ -198,17 +169,3 @@ class Point:
         units = [theta @ Ginv for theta, Ginv in zip(self.solutions, self.Ginv, strict=True)]
         residuals = working_residuals(places, unweighted, design.class_of_pattern[design.pattern])
         return residuals + self.likelihood.incidence.fit(working_effects(places, units))
-
-
-def mean_diagonal_of_inverse(relationship: csr_array, n: int) -> float:
-    """Mean of some diagonal elements of K, known by its inverse, of the first n levels."""
-    levels = np.unique(np.linspace(0, n - 1, LEVELS_LOOKED_AT).astype(int))
-    columns, place = np.zeros((n, levels.size)), np.arange(levels.size)
-    columns[levels, place] = 1.0
-    return float(np.mean(factorise_inverse(csr_array(relationship[:n][:, :n])).solve(columns)[levels, place]))
-
-
-def _as_csr(design: Design, i: int) -> csr_array:
-    term = design.terms[i]
-    indptr, indices, values = term.relationship.inverse_csr()
-    return csr_array((values, indices, indptr), shape=(term.n_levels, term.n_levels))

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.sparse import csr_array
 
 from mmgibbs.build.assemble import Assembled, assemble
 from mmgibbs.build.memory_estimate import refuse_solving_beyond_memory
@@ -297,8 +296,7 @@ def _predict_levels(relationship: Relationship, is_known: np.ndarray, theta: np.
     unknown = np.flatnonzero(~is_known)
     if not unknown.size or relationship.related or isinstance(relationship, Identity):
         return np.zeros((unknown.size, theta.shape[1]))
-    indptr, indices, values = relationship.inverse_csr()
-    inverse = csr_array((values, indices, indptr), shape=(is_known.size, is_known.size))
+    inverse = relationship.inverse_matrix()
     return solve_inverse(relationship, unknown, -(inverse[unknown] @ np.where(is_known[:, None], theta, 0.0)))
 
 

@@ -222,6 +222,13 @@ class Relationship(ABC):
         float64.
         """
 
+    def inverse_matrix(self) -> csr_array:
+        """(q, q) K^-1."""
+        from scipy.sparse import csr_array
+
+        indptr, indices, values = self.inverse_csr()
+        return csr_array((values, indices, indptr), shape=(self.n_levels, self.n_levels))
+
     @abstractmethod
     def edges(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Pairs of levels (two arrays, -1: none) that the lists join, in parts; a pair may come more than once."""
@@ -269,11 +276,9 @@ def solve_inverse(relationship: Relationship, levels: np.ndarray, x: np.ndarray)
     LinAlgError where P is not positive definite.
     """
     from scipy.linalg import cho_factor, cho_solve
-    from scipy.sparse import csr_array
     from scipy.sparse.linalg import splu
 
-    indptr, indices, values = relationship.inverse_csr()
-    inverse = csr_array((values, indices, indptr), shape=(relationship.n_levels, relationship.n_levels))
+    inverse = relationship.inverse_matrix()
     P = inverse if levels.size == relationship.n_levels else inverse[levels][:, levels]
     if P.nnz > MAX_SHARE_OF_SPARSE * levels.size**2:
         return cho_solve(cho_factor(P.toarray(), lower=True), x)
