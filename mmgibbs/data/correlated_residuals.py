@@ -11,7 +11,7 @@ from mmgibbs.config import Analysis
 from mmgibbs.config.smooth_relationships import Autoregression
 from mmgibbs.data.autoregression import build_autoregression
 from mmgibbs.data.known_residuals import read_known_residuals
-from mmgibbs.data.phenotypes import SHOWN, refuse_rows
+from mmgibbs.data.phenotypes import SHOWN, refuse_repeated, refuse_rows
 from mmgibbs.data.traits import Records
 from mmgibbs.models.relationships.base import Relationship
 from mmgibbs.models.relationships.identity import Identity
@@ -51,13 +51,23 @@ def correlated_residuals(
 def _correlate(
     records: Records, place: str, kind: object, is_met: np.ndarray, trait: int, residual_class: int
 ) -> CorrelatedRecords:
+    """The records of one trait and class, their cells and K."""
     rows = np.flatnonzero(is_met)
     relationship: Relationship = Identity(rows.size)
     cells = np.arange(rows.size)
     if isinstance(kind, Autoregression):
         built = build_autoregression(records.phenotypes, place, kind, [is_met])
         relationship, cells = built.relationship, built.levels[0][rows].astype(np.int64)
-        _refuse_repeated(records, place, rows, cells, built.ids.to_list(), "time" if built.plots is None else "plot")
+        ids, what = built.ids.to_list(), "time" if built.plots is None else "plot"
+        refuse_repeated(
+            records.phenotypes,
+            rows.tolist(),
+            cells.tolist(),
+            lambda cell: f"{what} '{ids[cell]}'",
+            f"{place}.relationship",
+            f"one record for each {what}, where the residuals have no nugget; name the column of the trials in within, "
+            "or write the relationship below a random effect",
+        )
     return CorrelatedRecords(trait, residual_class, relationship, rows, cells)
 
 
@@ -70,20 +80,3 @@ def _refuse_several_traits(records: Records, path: str) -> None:
             [f"found values of several traits ({path})"] * SHOWN,
             "one trait in each row, such as {TRAIT: {by: COLUMN}} has, where residuals of records are correlated",
         )
-
-
-def _refuse_repeated(
-    records: Records, place: str, rows: np.ndarray, cells: np.ndarray, ids: list[str], what: str
-) -> None:
-    first: dict[int, int] = {}
-    for row, cell in zip(rows.tolist(), cells.tolist(), strict=True):
-        if cell in first:
-            names = records.phenotypes.rows[[first[cell], row]]
-            raise refuse_rows(
-                records.phenotypes.name,
-                names[1:],
-                [f"found a second record of {what} '{ids[cell]}', as in row {names[0]} ({place}.relationship)"],
-                f"one record for each {what}, where the residuals have no nugget; name the column of the trials in "
-                "within, or write the relationship below a random effect",
-            )
-        first[cell] = row

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mmgibbs.config.variances import KnownResidual
-from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
+from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_repeated, refuse_rows
 from mmgibbs.data.traits import Records
 from mmgibbs.errors import DataError, nearest
 from mmgibbs.models.relationships.user_inverse import SparseInverse
@@ -51,7 +51,9 @@ def read_known_residuals(
     read = {value: read_means(path) for value, path in files.items()}
     tables = [means for several in read.values() for means in several]
     group, place = _match(spec, records.phenotypes, read, tables)
-    _refuse_repeated(records.phenotypes, group, place, tables)
+    keys = zip(group.tolist(), place.tolist(), strict=True)
+    name = lambda key: f"the mean of {quoted(tables[key[0]].levels[key[1]])} in {tables[key[0]].name}"
+    refuse_repeated(records.phenotypes, range(group.size), keys, name, PATH, "one record for each mean")
     return _correlate(records, group, place, tables), tuple(_warn_of_means_without_records(group, place, tables))
 
 
@@ -152,24 +154,6 @@ def _find_means(
     return f"found a record that may be a mean of {names}: needed a column that tells them apart (trait, effect, or by)"
 
 
-def _refuse_repeated(
-    phenotypes: Phenotypes, group: np.ndarray, place: np.ndarray, tables: Sequence[KnownMeans]
-) -> None:
-    first: dict[tuple[int, int], int] = {}
-    for i, key in enumerate(zip(group.tolist(), place.tolist(), strict=True)):
-        if key in first:
-            means = tables[key[0]]
-            level = quoted(means.levels[key[1]])
-            raise refuse_rows(
-                phenotypes.name,
-                phenotypes.rows[[i]],
-                [f"found a second record of the mean of {level} in {means.name}, as in row "
-                 f"{phenotypes.rows[first[key]]} ({PATH})"],
-                "one record for each mean",
-            )  # fmt: skip
-        first[key] = i
-
-
 def _correlate(
     records: Records, group: np.ndarray, place: np.ndarray, tables: Sequence[KnownMeans]
 ) -> tuple[CorrelatedRecords, ...]:
@@ -183,10 +167,10 @@ def _correlate(
                 f"{traits.size} traits, whose covariances would be lost"
             )
     for t in range(records.observed.shape[1]):
-        of_trait = np.flatnonzero(records.observed[:, t])
+        is_observed = records.observed[:, t]
         blocks, order = [], []
-        for g in np.unique(group[of_trait]):
-            rows = of_trait[group[of_trait] == g]
+        for g in np.unique(group[is_observed]):
+            rows = np.flatnonzero(is_observed & (group == g))
             covariance = tables[g].covariance[np.ix_(place[rows], place[rows])]
             blocks.append((tables[g], covariance))
             order.append(rows)
@@ -200,6 +184,7 @@ def _correlate(
 
 
 def _invert(means: KnownMeans, covariance: np.ndarray) -> np.ndarray:
+    """(r, r) inverse of the covariance matrix of r means. DataError where it is not positive definite."""
     variances = np.diag(covariance)
     if not (variances > 0).all():
         level = quoted(means.levels[int(np.argmin(variances))])
@@ -216,6 +201,7 @@ def _invert(means: KnownMeans, covariance: np.ndarray) -> np.ndarray:
 
 
 def _block_diagonal(blocks: Sequence[np.ndarray]) -> SparseInverse:
+    """blockdiag of (r_g, r_g) matrices as K^-1."""
     sizes = np.array([len(block) for block in blocks])
     first = np.concatenate([[0], np.cumsum(sizes)])
     indptr = np.concatenate([[0], np.cumsum(np.repeat(sizes, sizes))])
@@ -232,9 +218,8 @@ def _warn_of_means_without_records(group: np.ndarray, place: np.ndarray, tables:
         if absent.size and means.effect in effects:
             names = ", ".join(quoted(means.levels[i]) for i in absent[:SHOWN])
             names += ", ..." if absent.size > SHOWN else ""
-            of_means = f"{counted(absent.size, 'mean')} of {means.name} {agreeing(absent.size, 'has')}"
+            have = f"{counted(absent.size, 'mean')} of {means.name} {agreeing(absent.size, 'has')}"
             warnings.append(
-                f"{PATH}: {means.source}: {of_means} no record ({names}): left out of the covariance matrix of the "
-                "others"
+                f"{PATH}: {means.source}: {have} no record ({names}): left out of the covariance matrix of the others"
             )
     return warnings

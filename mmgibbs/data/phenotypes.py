@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,8 @@ from mmgibbs.data.number_format import Decimal, explain_no_number, find_points_o
 from mmgibbs.errors import DataError
 from pedigree.errors import TableError
 from pedigree.tables import Separator, Source, ids_as_text, nearest, open_table, quoted
+
+Key = TypeVar("Key", bound=Hashable)
 
 SHOWN = 5  # rows named one by one in a message
 MOST = 1e18  # largest trait, covariate or weight: its square must not overflow, in float32 too
@@ -33,6 +36,23 @@ def refuse_rows(
     if len(rows) > SHOWN:
         lines.append(f"... and {len(rows) - SHOWN} more rows, the last of them row {rows[-1]}")
     return DataError("\n".join([*lines, *([] if hint is None else [hint])]))
+
+
+def refuse_repeated(
+    phenotypes: Phenotypes,
+    records: Iterable[int],
+    keys: Iterable[Key],
+    describe: Callable[[Key], str],
+    path: str,
+    needed: str,
+) -> None:
+    """DataError for the second of two records with the same key, 'found a second record of DESCRIBED KEY'."""
+    first: dict[Key, int] = {}
+    for record, key in zip(records, keys, strict=True):
+        if key in first:
+            repeated = f"found a second record of {describe(key)}, as in row {phenotypes.rows[first[key]]} ({path})"
+            raise refuse_rows(phenotypes.name, phenotypes.rows[[record]], [repeated], needed)
+        first[key] = record
 
 
 @dataclass(frozen=True)
