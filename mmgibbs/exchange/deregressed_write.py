@@ -64,7 +64,7 @@ def deregressed_frame(finished: Finished, unexplained: float) -> tuple[pl.DataFr
             )
         if not 0 < h2[name] < 1:
             raise ConfigError(f"export: {name}: expected a heritability above 0 and below 1, got {h2[name]:g}")
-        frame = _of_trait(finished, trait, str(direct), float(h2[name]), unexplained)
+        frame = _deregress_trait(finished, trait, str(direct), float(h2[name]), unexplained)
         left_out = frame.filter(pl.col("deregressed").is_null()).height
         if left_out:
             notes.append(f"{trait}: {counted(left_out, 'animal', 'has')} no information beyond the parents: left out")
@@ -83,8 +83,10 @@ def _refuse_groups(finished: Finished) -> None:
         raise ConfigError("export: expected a run without unknown-parent groups (data.groups) for format deregressed")
 
 
-def _of_trait(finished: Finished, trait: str, direct: str, heritability: float, unexplained: float) -> pl.DataFrame:
-    rows = _solutions_of_component(finished, trait, direct)
+def _deregress_trait(
+    finished: Finished, trait: str, direct: str, heritability: float, unexplained: float
+) -> pl.DataFrame:
+    rows = _select_solutions(finished, trait, direct)
     if rows["reliability"].null_count() == rows.height:
         raise ConfigError(
             f"export: {trait}: expected reliabilities in the solutions, got none; needed a run with prediction error "
@@ -119,11 +121,11 @@ def _of_trait(finished: Finished, trait: str, direct: str, heritability: float, 
     ).with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-def _solutions_of_component(finished: Finished, trait: str, direct: str) -> pl.DataFrame:
-    """Of the direct effect, 'genetic.var[direct:trait]'."""
-    for term, effect, of_trait in finished.components:
-        component = f"{effect}:{of_trait}" if effect else of_trait
-        if of_trait == trait and f"{term}.var[{component}]" == direct:
+def _select_solutions(finished: Finished, trait: str, direct: str) -> pl.DataFrame:
+    """The rows of the direct effect, whose variance has the name `direct`: 'genetic.var[direct:trait]'."""
+    for term, effect, component_trait in finished.components:
+        component = f"{effect}:{trait}" if effect else trait
+        if component_trait == trait and f"{term}.var[{component}]" == direct:
             symbol = finished.relationships[term]["symbol"]
             relationship = finished.record["analysis"]["model"]["random"][term].get("relationship")
             if symbol not in ("A", "H") or finished.animals is None:

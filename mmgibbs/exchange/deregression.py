@@ -8,7 +8,7 @@ Mendelian variance in units of the additive one, the equations of PA and of anim
     [       -lambda/d           X_i + lambda/d     ] [ g_i ] = [ y_i  ]         v the variance of PA
 
 X: information as a number of records. The prediction error variances of PA and g_i are those of the inverse times
-lambda, which gives X_PA and X_i; then y_i, and
+lambda, which gives both diagonal elements, so X_i; then y_i (neither depends on v), and
 
     deregressed proof = y_i / X_i        reliability = X_i / (X_i + lambda)
 
@@ -55,58 +55,55 @@ class Deregressed:
 
 
 @dataclass(frozen=True)
-class _Above:
-    """What stands above an animal in its two equations: the average of its parents, or the one that is known."""
+class _ParentAverage:
+    """PA in the two equations of each animal: the average of its parents, or the one that is known."""
 
-    mean: np.ndarray  # (n,) predicted
+    ebv: np.ndarray  # (n,)
     share: np.ndarray  # (n,) of it in the mean of the animal: 1 of an average, 1/2 of one parent
-    variance: np.ndarray  # (n,) v
-    errors: np.ndarray  # (n,)
+    errors: np.ndarray  # (n,) prediction error variances, as those of Evaluated
     mendelian: np.ndarray  # (n,) d
 
 
 def deregress(evaluated: Evaluated, heritability: float) -> Deregressed:
     """Deregress EBVs of which the parents are among the animals, or unknown."""
     ratio = (1.0 - heritability) / heritability
-    above, has_parents = _find_above(evaluated), (evaluated.sire >= 0) | (evaluated.dam >= 0)
+    average, has_parents = _average_parents(evaluated), (evaluated.sire >= 0) | (evaluated.dam >= 0)
     reliability, ebv = evaluated.reliability, evaluated.ebv
     with np.errstate(divide="ignore", invalid="ignore"):
         information = ratio * reliability / (1.0 - reliability)
         sums = (information + ratio) * ebv
-        of_both, sums_of_both = _solve_pair(above, evaluated, ratio)
-        information = np.where(has_parents, of_both, information)
-        sums = np.where(has_parents, sums_of_both, sums)
+        pair_information, pair_sums = _solve_pair(average, evaluated, ratio)
+        information = np.where(has_parents, pair_information, information)
+        sums = np.where(has_parents, pair_sums, sums)
         reliability = information / (information + ratio)
-        enough = reliability >= MIN_RELIABILITY
-        proof = np.where(enough, sums / information, np.nan)
-    parent_average = np.where(has_parents, above.mean * above.share, 0.0)
-    return Deregressed(
-        proof, np.where(enough, reliability, np.nan), np.where(enough, information, np.nan), parent_average
-    )
+        is_informed = reliability >= MIN_RELIABILITY
+        proof = np.where(is_informed, sums / information, np.nan)
+    parent_average = np.where(has_parents, average.ebv * average.share, 0.0)
+    reliability, information = (np.where(is_informed, values, np.nan) for values in (reliability, information))
+    return Deregressed(proof, reliability, information, parent_average)
 
 
-def _find_above(evaluated: Evaluated) -> _Above:
+def _average_parents(evaluated: Evaluated) -> _ParentAverage:
     sire, dam, F = evaluated.sire, evaluated.dam, evaluated.inbreeding
-    both, one = (sire >= 0) & (dam >= 0), np.where(sire >= 0, sire, dam)
-    mean = np.where(both, (evaluated.ebv[sire] + evaluated.ebv[dam]) / 2, evaluated.ebv[one])
-    errors = np.where(both, (evaluated.errors[sire] + evaluated.errors[dam]) / 4, evaluated.errors[one])
-    # var((s + d) / 2), with 2 F_i their relationship
-    variance = np.where(both, (2.0 + F[sire] + F[dam] + 4.0 * F) / 4, 1.0 + F[one])
-    mendelian = np.where(both, (2.0 - F[sire] - F[dam]) / 4, (3.0 - F[one]) / 4)
-    return _Above(mean, np.where(both, 1.0, 0.5), variance, errors, mendelian)
+    both, known = (sire >= 0) & (dam >= 0), np.where(sire >= 0, sire, dam)
+    ebv = np.where(both, (evaluated.ebv[sire] + evaluated.ebv[dam]) / 2, evaluated.ebv[known])
+    errors = np.where(both, (evaluated.errors[sire] + evaluated.errors[dam]) / 4, evaluated.errors[known])
+    mendelian = np.where(both, (2.0 - F[sire] - F[dam]) / 4, (3.0 - F[known]) / 4)
+    return _ParentAverage(ebv, np.where(both, 1.0, 0.5), errors, mendelian)
 
 
-def _solve_pair(above: _Above, evaluated: Evaluated, ratio: float) -> tuple[np.ndarray, np.ndarray]:
-    """(X_i, y_i): the diagonal [a, c] of a 2 x 2 matrix with off-diagonal b, whose inverse has a known diagonal.
+def _solve_pair(average: _ParentAverage, evaluated: Evaluated, ratio: float) -> tuple[np.ndarray, np.ndarray]:
+    """(X_i, y_i), each (n,), by the matrix [a b; b c] of the equations: b and the diagonal of its inverse are known.
 
-    c / a is that of the errors, and a the positive root of  c / (a c - b^2) = errors / lambda.
+    c / (a c - b^2) = e_PA / lambda  and  a / (a c - b^2) = e_i / lambda  for the prediction error variances e, so that
+    c / a = e_PA / e_i, and a is the positive root of a quadratic equation.
     """
-    first, second = above.errors / ratio, evaluated.errors / ratio
-    off = -ratio * above.share / above.mendelian
+    first, second = average.errors / ratio, evaluated.errors / ratio
+    off = -ratio * average.share / average.mendelian
     a = (1.0 + np.sqrt(1.0 + 4.0 * first * second * off**2)) / (2.0 * first)
     c = a * first / second
-    information = c - ratio / above.mendelian
-    return information, off * above.mean + c * evaluated.ebv
+    information = c - ratio / average.mendelian
+    return information, off * average.ebv + c * evaluated.ebv
 
 
 def weigh(reliability: np.ndarray, heritability: float, unexplained: float) -> np.ndarray:
