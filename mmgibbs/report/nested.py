@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.nested_structures import Restriction, count_surplus, describe_structure, restriction
+from mmgibbs.report.nested_structures import Restriction, count_surplus, describe_structure, find_restriction
 
 RESIDUAL = "residual"
 _ELEMENT = re.compile(r"^(.+)\.(?:var|cov)\[(.+?)(?:\|([^\]|]*))?\]$")
@@ -82,11 +82,11 @@ def nested(small: Finished, large: Finished) -> Nested | NotNested | Unknown:
     places = _embedding(small.record["analysis"], large.record["analysis"])
     if not isinstance(places, dict):
         return places
-    restrictions = _restrictions(small, large, places)
+    restrictions = _find_restrictions(small, large, places)
     if not isinstance(restrictions, dict):
         return restrictions
-    elements = _without(_elements(small), {of_small for of_small, _ in restrictions})
-    large_elements = _without(_elements(large), {of_large for _, of_large in restrictions})
+    elements = _drop_terms(_elements(small), {small_name for small_name, _ in restrictions})
+    large_elements = _drop_terms(_elements(large), {large_name for _, large_name in restrictions})
     classes = _classes(small.record["analysis"], large.record["analysis"], large_elements)
     if not isinstance(classes, tuple):
         return classes
@@ -105,18 +105,18 @@ def nested(small: Finished, large: Finished) -> Nested | NotNested | Unknown:
             return NotNested(f"{large_element.name} is fixed in one model, and the other lacks it")
     lacking = {key: e for key, e in large_elements.items() if e.is_free and not (key in used and used[key].is_free)}
     at_0 = [key for key in lacking if len(key.components) == 1 and not (key in used and used[key].value)]
-    of_structures = tuple(r for r in restrictions.values() if r.parameters)
-    return Nested(tuple(e.name for e in lacking.values()), len(at_0), equal, of_structures)
+    fixing = tuple(r for r in restrictions.values() if r.parameters)
+    return Nested(tuple(e.name for e in lacking.values()), len(at_0), equal, fixing)
 
 
-def _without(elements: Mapping[_Key, _Element], terms: set[str]) -> dict[_Key, _Element]:
+def _drop_terms(elements: Mapping[_Key, _Element], terms: set[str]) -> dict[_Key, _Element]:
     return {key: element for key, element in elements.items() if key.term not in terms}
 
 
-def _restrictions(
+def _find_restrictions(
     small: Finished, large: Finished, places: Mapping[_Place, tuple[_Place, bool]]
 ) -> dict[tuple[str, str], Restriction] | NotNested | Unknown:
-    """Of each term of the smaller model that has a structure, or has one in the larger model: (its name there)."""
+    """Return restrictions by the names of a term in both models, of terms with a structure in one of them."""
     out: dict[tuple[str, str], Restriction] = {}
     terms, large_terms = (run.record["analysis"]["model"]["random"] for run in (small, large))
     for name, term in terms.items():
@@ -132,7 +132,7 @@ def _restrictions(
             kind = next(s["kind"] for s in structures if isinstance(s, dict))
             return Unknown(f"the covariance matrix of {name} is {kind} in one of them, and its components are others")
         means = dict(small.summary.select("parameter", "mean").iter_rows())
-        made = restriction(name, structures[0], structures[1], len(labels), means.get(f"{name}.rho"))
+        made = find_restriction(name, structures[0], structures[1], len(labels), means.get(f"{name}.rho"))
         if made is None:
             described = [describe_structure(structure) for structure in structures]
             return NotNested(
@@ -157,15 +157,16 @@ def count_undetermined(run: Finished) -> int:
 
 
 def _section(run: Finished, term: str) -> Mapping[str, Any]:
-    """Of the variances of a term."""
+    """The keys of a term below `variances`, {} without any."""
     return run.record["analysis"]["variances"].get(term) or {}
 
 
 def _correlations_of_residuals(analysis: Mapping[str, Any]) -> str:
+    """The keys that say how residuals are correlated, as JSON: equal texts are the same correlations."""
     residual = analysis["variances"].get("residual") or {}
-    of_classes = {name: (keys or {}).get("relationship") for name, keys in (residual.get("classes") or {}).items()}
-    of_classes = {name: kind for name, kind in of_classes.items() if kind is not None}
-    return json.dumps([residual.get("relationship"), residual.get("known"), of_classes], sort_keys=True)
+    kinds = {name: (keys or {}).get("relationship") for name, keys in (residual.get("classes") or {}).items()}
+    kinds = {name: kind for name, kind in kinds.items() if kind is not None}
+    return json.dumps([residual.get("relationship"), residual.get("known"), kinds], sort_keys=True)
 
 
 def _problem(

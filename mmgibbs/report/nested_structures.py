@@ -25,7 +25,7 @@ class Kind(NamedTuple):
 
     @property
     def n_parameters(self) -> int:
-        """Of the matrix: at most its elements."""
+        """Parameters that the matrix determines, at most its k (k + 1) / 2 elements."""
         n_variances = 1 if self.equal else self.k
         n_full = self.k * (self.k + 1) // 2
         match self.name:
@@ -34,8 +34,7 @@ class Kind(NamedTuple):
             case "diagonal":
                 return n_variances
             case "factor_analytic":
-                n_loadings = self.k * self.factors - self.factors * (self.factors - 1) // 2
-                return min(n_loadings + n_variances, n_full)
+                return min(_count_loadings(self.k, self.factors) + n_variances, n_full)
             case "antedependence":
                 return n_variances + self.k - 1
             case _:
@@ -57,7 +56,7 @@ class Restriction:
 
 
 def make_kind(section: Any, k: int) -> Kind:
-    """Of the key `structure` in the analysis of a run, a word or a section."""
+    """Make the kind of the key `structure` in the analysis of a run, a word or a section, for k components."""
     keys: dict[str, Any] = section if isinstance(section, dict) else {"kind": section or "full"}
     name, equal = keys["kind"], keys.get("variances") == "equal"
     factors = (keys.get("factors") or 1) if name == "factor_analytic" else 0
@@ -74,11 +73,19 @@ def count_surplus(section: Any, k: int) -> int:
     if not isinstance(section, dict) or section["kind"] != "factor_analytic":
         return 0
     f, n_variances = section.get("factors") or 1, 1 if section.get("variances") == "equal" else k
-    return max(k * f - f * (f - 1) // 2 + n_variances - k * (k + 1) // 2, 0)
+    return max(_count_loadings(k, f) + n_variances - k * (k + 1) // 2, 0)
 
 
-def restriction(term: str, small: Any, large: Any, k: int, rho: float | None) -> Restriction | None:
-    """None where the first structure is not nested in the second; rho: the estimate of the first one, if it has one."""
+def _count_loadings(k: int, factors: int) -> int:
+    """Count the free loadings of k components: rotations of f factors set f (f - 1) / 2 of them to 0."""
+    return k * factors - factors * (factors - 1) // 2
+
+
+def find_restriction(term: str, small: Any, large: Any, k: int, rho: float | None) -> Restriction | None:
+    """Return what the first structure of k components fixes in the second; None where it is not nested.
+
+    rho: estimated correlation of the first one, if it has one.
+    """
     a, b = make_kind(small, k), make_kind(large, k)
     if not _is_nested(a, b, rho):
         return None

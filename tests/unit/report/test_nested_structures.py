@@ -13,7 +13,7 @@ from mmgibbs.models.structures.correlated import Autoregressive, CompoundSymmetr
 from mmgibbs.models.structures.factor_analytic import FactorAnalytic
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.likelihood_ratio import LikelihoodRatio, describe_test, likelihood_ratio
-from mmgibbs.report.nested_structures import make_kind, restriction
+from mmgibbs.report.nested_structures import find_restriction, make_kind
 
 TRAITS = ["a", "b", "c", "d", "e"]
 FACTORS = {n: {"kind": "factor_analytic", "factors": n, "variances": "free"} for n in (1, 2, 3)}
@@ -60,7 +60,7 @@ def test_nested_structures(small, large, parameters, most):
     assert test.p == pytest.approx(chi2.sf(10.0, most))
     assert test.p_without_boundary == pytest.approx(chi2.sf(10.0, parameters))
     assert test.exact == (most == parameters and test.most is None)
-    assert restriction("line", large, small, len(TRAITS), 0.5) is None
+    assert find_restriction("line", large, small, len(TRAITS), 0.5) is None
     turned = likelihood_ratio(model(large, -95.0), model(small))
     assert (turned.small, turned.p) == ("b", test.p)
 
