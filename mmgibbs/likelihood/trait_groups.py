@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -48,6 +49,9 @@ def _joined_components(term: Term, covariance: CovarianceModel | None) -> list[t
     return [every] if term.relationship.has_free_parameters else list(covariance.blocks)
 
 
+Places: TypeAlias = dict[tuple[int, int], tuple[int, int]]  # (term, component) of the whole -> those of a group
+
+
 @dataclass(frozen=True)
 class TraitGroup:
     """The part of a design that is of some of its traits, and where it stands in the whole."""
@@ -75,8 +79,8 @@ class TraitGroup:
 
     def put_levels(self, values: Sequence[np.ndarray], into: Sequence[np.ndarray]) -> None:
         """Write (q, k) per term into those of the whole."""
-        for i, at, of_term in zip(self.terms, self.components, values, strict=True):
-            into[i][:, at] = of_term
+        for i, at, levels in zip(self.terms, self.components, values, strict=True):
+            into[i][:, at] = levels
 
 
 def _take_block(matrix: np.ndarray | None, at: np.ndarray) -> np.ndarray | None:
@@ -103,8 +107,7 @@ def take_traits(
         components.append(at)
         kept.append(_take_term(term, at, rows, number))
         models.append(_take_covariance(covariances[i], at))
-    place = {i: n for n, i in enumerate(terms)}
-    of_component = [dict(zip(at.tolist(), range(at.size), strict=True)) for at in components]
+    places = {(i, int(c)): (n, m) for n, i in enumerate(terms) for m, c in enumerate(components[n])}
     groups = [g for g, group in enumerate(design.correlated) if group.trait in number]
     position = np.full(design.n_records, -1)
     position[rows] = np.arange(rows.size)
@@ -115,14 +118,10 @@ def take_traits(
         design.patterns[used][:, traits],
         design.weight[rows],
         tuple(kept),
-        tuple(r for r in (_take_rescale(r, place, of_component) for r in design.rescale) if r is not None),
-        _take_shifts(design.shifts, place, of_component),
-        tuple(
-            (place[i], of_component[place[i]][c], value)
-            for i, c, value in design.offsets
-            if i in place and c in of_component[place[i]]
-        ),
-        _take_shifts(design.base, place, of_component),
+        _take_rescale(design.rescale, places),
+        _take_shifts(design.shifts, places),
+        tuple((*places[i, c], value) for i, c, value in design.offsets if (i, c) in places),
+        _take_shifts(design.base, places),
         residual_classes=design.residual_classes,
         pattern_class=design.class_of_pattern[used],
         correlated=tuple(
@@ -131,8 +130,8 @@ def take_traits(
         ),
     )
     matrices = tuple(_take_covariance(matrix, np.array(traits)) for matrix in residual.matrices)
-    of_residuals = ResidualModel(matrices, residual.classes)  # type: ignore[arg-type]
-    return TraitGroup(traits, part, models, of_residuals, tuple(terms), tuple(components), tuple(groups))
+    residuals = ResidualModel(matrices, residual.classes)  # type: ignore[arg-type]
+    return TraitGroup(traits, part, models, residuals, tuple(terms), tuple(components), tuple(groups))
 
 
 def _take_term(term: Term, at: np.ndarray, rows: np.ndarray, number: dict[int, int]) -> Term:
@@ -160,28 +159,24 @@ def _take_covariance(model: CovarianceModel | None, at: np.ndarray) -> Covarianc
     return CovarianceModel(start, model.fixed, tuple(filter(None, blocks)), name=model.name, unit=unit)
 
 
-def _take_rescale(r: Rescale, place: dict[int, int], of_component: list[dict[int, int]]) -> Rescale | None:
-    if r.term not in place or r.components[0] not in of_component[place[r.term]]:
-        return None
-    return Rescale(place[r.term], tuple(of_component[place[r.term]][c] for c in r.components), r.matrix)
+def _take_rescale(rescale: Sequence[Rescale], places: Places) -> tuple[Rescale, ...]:
+    """Those of these traits: the components of each are of one trait."""
+    return tuple(
+        Rescale(places[r.term, r.components[0]][0], tuple(places[r.term, c][1] for c in r.components), r.matrix)
+        for r in rescale
+        if (r.term, r.components[0]) in places
+    )
 
 
-def _take_shifts(
-    shifts: Sequence[CentringShift], place: dict[int, int], of_component: list[dict[int, int]]
-) -> tuple[CentringShift, ...]:
+def _take_shifts(shifts: Sequence[CentringShift], places: Places) -> tuple[CentringShift, ...]:
     """Those of these traits: target and source are of one trait."""
-    out = []
+    taken = []
     for s in shifts:
-        if s.target in place and s.component in of_component[place[s.target]]:
-            target, source = place[s.target], place[s.source]
-            components = tuple(of_component[source][c] for c in s.source_components)
-            out.append(
-                replace(
-                    s,
-                    target=target,
-                    component=of_component[target][s.component],
-                    source=source,
-                    source_components=components,
-                )
+        if (s.target, s.component) in places:
+            target, component = places[s.target, s.component]
+            sources = [places[s.source, c] for c in s.source_components]
+            components = tuple(c for _, c in sources)
+            taken.append(
+                replace(s, target=target, component=component, source=sources[0][0], source_components=components)
             )
-    return tuple(out)
+    return tuple(taken)

@@ -40,41 +40,46 @@ def estimate_by_groups(
     groups = group_traits(design, covariances, residual)
     if len(groups) == 1:
         return estimate(design, covariances, residual, *settings, watch, start, start_correlations)
-    whole = starting_variances(covariances, residual) if start is None else start.copy_matrices()
+    variances = starting_variances(covariances, residual) if start is None else start.copy_matrices()
     sources = _list_sources(design)
-    values = _start_correlations(design) if start_correlations is None else start_correlations.copy()
-    parts: list[tuple[TraitGroup, Estimates]] = []
+    correlations = _start_correlations(design) if start_correlations is None else start_correlations.copy()
+    estimated: list[tuple[TraitGroup, Estimates]] = []
     for number, traits in enumerate(groups):
         group = take_traits(design, covariances, residual, traits)
         at = [p for p, source in enumerate(sources) if _is_of_group(source, group)]
         follow = None
         if watch is not None:
             name = f"{_shown_traits(group.design.traits)} ({number + 1} of {len(groups)})"
-            follow = GroupWatch(watch, group, whole, values, at, name, sum(e.facts["iterations"] for _, e in parts))
-        given = values[at] if at else None
-        found = estimate(group.design, group.covariances, group.residual, *settings, follow, group.take(whole), given)
-        group.put(found.variances, whole)
-        if found.correlations is not None:
-            values[at] = found.correlations.values
-        parts.append((group, found))
-    return _merge(parts, whole, design)
+            n_iterations = sum(estimates.facts["iterations"] for _, estimates in estimated)
+            follow = GroupWatch(watch, group, variances, correlations, at, name, n_iterations)
+        begin = group.take(variances), correlations[at] if at else None
+        estimates = estimate(group.design, group.covariances, group.residual, *settings, follow, *begin)
+        group.put(estimates.variances, variances)
+        if estimates.correlations is not None:
+            correlations[at] = estimates.correlations.values
+        estimated.append((group, estimates))
+    return _merge(estimated, variances, design)
 
 
 class GroupWatch:
-    """Tells who follows the whole what happens in one group of traits."""
+    """Tells who follows all traits what happens in one group of them.
+
+    variances, correlations: as they are now, of all traits; at: places of the correlations of the group among them;
+    n_iterations: those of the groups before.
+    """
 
     def __init__(
         self,
         watch: EstimateWatch,
         group: TraitGroup,
-        whole: Variances,
-        values: np.ndarray,
+        variances: Variances,
+        correlations: np.ndarray,
         at: list[int],
         name: str,
-        before: int,
+        n_iterations: int,
     ):
-        self.watch, self.group, self.whole, self.values, self.at = watch, group, whole, values, at
-        self.name, self.before = name, before
+        self.watch, self.group, self.name, self.at = watch, group, name, at
+        self.variances, self.every_correlation, self.n_iterations = variances, correlations, n_iterations
         self._correlations: np.ndarray | None = None
 
     @property
@@ -85,17 +90,17 @@ class GroupWatch:
     def correlations(self, rho: np.ndarray | None) -> None:
         self._correlations = rho
         if rho is not None:
-            every = self.values.copy()
-            every[self.at] = rho
-            self.watch.correlations = every
+            correlations = self.every_correlation.copy()
+            correlations[self.at] = rho
+            self.watch.correlations = correlations
 
     def begin(self, description: str, operations: float, step: str) -> None:
         self.watch.begin(f"{self.name}: {description}", operations, step)
 
     def __call__(self, iteration: int, point: LikelihoodPoint, distance: float) -> bool:
-        variances = self.whole.copy_matrices()
+        variances = self.variances.copy_matrices()
         self.group.put(point.variances, variances)
-        return self.watch(self.before + iteration, _Reached(variances, point.log_likelihood), distance)  # type: ignore[arg-type]
+        return self.watch(self.n_iterations + iteration, _Reached(variances, point.log_likelihood), distance)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -130,80 +135,80 @@ def _is_of_group(source: Source, group: TraitGroup) -> bool:
     return source.group in group.correlated if source.term is None else source.term in group.terms
 
 
-def _merge(parts: Sequence[tuple[TraitGroup, Estimates]], variances: Variances, design: Design) -> Estimates:
-    every = [found for _, found in parts]
+def _merge(estimated: Sequence[tuple[TraitGroup, Estimates]], variances: Variances, design: Design) -> Estimates:
+    every = [estimates for _, estimates in estimated]
     solutions, sd = ([np.zeros((t.n_levels, t.n_components)) for t in design.terms] for _ in range(2))
-    for group, found in parts:
-        group.put_levels(found.solutions, solutions)
-        group.put_levels(found.sd, sd)
-    elements = _merge_elements(parts)
+    for group, estimates in estimated:
+        group.put_levels(estimates.solutions, solutions)
+        group.put_levels(estimates.sd, sd)
+    elements = _merge_elements(estimated)
     criteria = Criteria(
-        sum(_criteria(found).log_likelihood for found in every),
-        sum(_criteria(found).parameters for found in every),
-        sum(_criteria(found).freedom for found in every),
+        sum(_criteria(estimates).log_likelihood for estimates in every),
+        sum(_criteria(estimates).parameters for estimates in every),
+        sum(_criteria(estimates).freedom for estimates in every),
     )
-    named = [(_shown_traits(group.design.traits), found) for group, found in parts]
+    named = [(_shown_traits(group.design.traits), estimates) for group, estimates in estimated]
     return Estimates(
         variances,
         elements,
-        np.concatenate([found.vector for found in every]),
-        block_diag(*(found.covariance for found in every)),
-        block_diag(*(found.undetermined for found in every)),
-        any(found.on_boundary for found in every),
+        np.concatenate([estimates.vector for estimates in every]),
+        block_diag(*(estimates.covariance for estimates in every)),
+        block_diag(*(estimates.undetermined for estimates in every)),
+        any(estimates.on_boundary for estimates in every),
         criteria,
         solutions,
         sd,
         _merge_facts(every, criteria),
-        tuple(text for found in every for text in found.notes),
-        tuple(f"{name}: {text}" for name, found in named for text in found.warnings),
-        tuple(text for found in every for text in found.undetermined_words),
-        correlations=_merge_correlations(parts),
+        tuple(text for estimates in every for text in estimates.notes),
+        tuple(f"{name}: {text}" for name, estimates in named for text in estimates.warnings),
+        tuple(text for estimates in every for text in estimates.undetermined_words),
+        correlations=_merge_correlations(estimated),
     )
 
 
-def _criteria(found: Estimates) -> Criteria:
-    assert found.criteria is not None, "exact REML has a likelihood"
-    return found.criteria
+def _criteria(estimates: Estimates) -> Criteria:
+    assert estimates.criteria is not None, "exact REML has a likelihood"
+    return estimates.criteria
 
 
-def _merge_elements(parts: Sequence[tuple[TraitGroup, Estimates]]) -> Elements:
+def _merge_elements(estimated: Sequence[tuple[TraitGroup, Estimates]]) -> Elements:
     blocks: list[MatrixBlock] = []
     elements: list[Element] = []
-    for group, found in parts:
-        assert isinstance(found.elements, Elements), "matrices with structures are one group"
+    for group, estimates in estimated:
+        assert isinstance(estimates.elements, Elements), "matrices with structures are one group"
         first = len(blocks)
-        for block in found.elements.blocks:
+        for block in estimates.elements.blocks:
             at = np.array(group.traits) if block.term is None else group.components[block.term]
             term = None if block.term is None else group.terms[block.term]
             blocks.append(replace(block, term=term, components=tuple(int(at[c]) for c in block.components)))
-        elements += [element._replace(block=first + element.block) for element in found.elements.elements]
+        elements += [element._replace(block=first + element.block) for element in estimates.elements.elements]
     return Elements(tuple(blocks), tuple(elements))
 
 
-def _merge_correlations(parts: Sequence[tuple[TraitGroup, Estimates]]) -> CorrelationEstimates | None:
-    found = [(group, estimates.correlations) for group, estimates in parts if estimates.correlations is not None]
-    if not found:
+def _merge_correlations(estimated: Sequence[tuple[TraitGroup, Estimates]]) -> CorrelationEstimates | None:
+    pairs = [(group, estimates.correlations) for group, estimates in estimated if estimates.correlations is not None]
+    if not pairs:
         return None
     sources = [
         Source(None, group.correlated[source.group])
         if source.group is not None
         else Source(group.terms[source.term or 0])
-        for group, correlations in found
+        for group, correlations in pairs
         for source in correlations.sources
     ]
     return CorrelationEstimates(
         tuple(sources),
-        tuple(name for _, correlations in found for name in correlations.names),
-        np.concatenate([correlations.values for _, correlations in found]),
-        block_diag(*(correlations.covariance for _, correlations in found)),
-        block_diag(*(correlations.of_variances for _, correlations in found)),
-        tuple(text for _, correlations in found for text in correlations.words),
+        tuple(name for _, correlations in pairs for name in correlations.names),
+        np.concatenate([correlations.values for _, correlations in pairs]),
+        block_diag(*(correlations.covariance for _, correlations in pairs)),
+        block_diag(*(correlations.of_variances for _, correlations in pairs)),
+        tuple(text for _, correlations in pairs for text in correlations.words),
     )
 
 
 def _merge_facts(every: Sequence[Estimates], criteria: Criteria) -> dict:
     """For run.json, in the order of those of one group."""
-    facts = [found.facts for found in every]
+    facts = [estimates.facts for estimates in every]
     kinds = list(dict.fromkeys(fact["likelihood"] for fact in facts))
     out = facts[0] | {
         "log_likelihood": criteria.log_likelihood,
@@ -229,7 +234,7 @@ def _merge_facts(every: Sequence[Estimates], criteria: Criteria) -> dict:
 
 
 def _sum_histories(histories: Sequence[Sequence[float]]) -> list[float]:
-    """Of the whole after each iteration: groups that are done are at their end, those to come at their start."""
+    """Log likelihoods after each iteration: finished groups are at their end, those to come at their start."""
     out: list[float] = []
     rest = sum(history[0] for history in histories)
     for history in histories:
