@@ -102,10 +102,12 @@ def _quantiles(
     expected = -np.log10((rank - 0.5) / n)
     low, high = (-np.log10(stats.beta.ppf(q, rank, n - rank + 1)) for q in (0.975, 0.025))
     inflation = facts["lambda"].get(name)
-    of_lambda = "" if inflation is None else f" Lambda, the ratio of their medians as chi-squares, is {inflation:.3f}."
+    inflation_words = (
+        "" if inflation is None else f" Lambda, the ratio of their medians as chi-squares, is {inflation:.3f}."
+    )
     caption = (
         "-log10 p found (up) against that expected if no SNP had an effect (right); the band is where 95 % of each "
-        f"would be, of independent SNPs.{of_lambda}"
+        f"would be, of independent SNPs.{inflation_words}"
     )
 
     def paint(axes: Axes) -> None:

@@ -37,8 +37,8 @@ def describe_association(association: Association) -> list[str]:
     ]
     for name, column in list_tests(facts).items():
         inflation = facts["lambda"].get(name)
-        of_lambda = "" if inflation is None else f", lambda {inflation:.3f}"
-        lines.append(f"{name}: {counted(facts['significant'][column], 'SNP')} beyond the threshold{of_lambda}")
+        inflation_words = "" if inflation is None else f", lambda {inflation:.3f}"
+        lines.append(f"{name}: {counted(facts['significant'][column], 'SNP')} beyond the threshold{inflation_words}")
         for row in strongest(association.values, column, SHOWN_SNPS).iter_rows(named=True):
             place = "" if row["chromosome"] is None else f", chromosome {row['chromosome']}"
             place += "" if row["position"] is None else f":{row['position']:.0f}"

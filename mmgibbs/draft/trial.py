@@ -91,12 +91,12 @@ def _interaction(columns: list[str] | None) -> str | None:
 
 def find_trial(columns: Sequence[Column], line: Column | None = None) -> Trial | None:
     """The trial that the columns describe, None if they describe none; line: the column of lines, where it is known."""
-    line = line or _named(columns, LINES)
+    line = line or _find_column(columns, LINES)
     if line is None or line.levels < MIN_LINES:
         return None
     rest = [c for c in columns if c is not line]
-    site, replicate = _named(rest, SITES), _named(rest, REPLICATES)
-    block, row, column = _named(rest, BLOCKS), _named(rest, ROWS), _named(rest, COLUMNS)
+    site, replicate = _find_column(rest, SITES), _find_column(rest, REPLICATES)
+    block, row, column = _find_column(rest, BLOCKS), _find_column(rest, ROWS), _find_column(rest, COLUMNS)
     if not _is_grid(site, row, column):
         row = column = None
     if replicate is None and row is None:  # blocks alone are of any experiment
@@ -104,13 +104,13 @@ def find_trial(columns: Sequence[Column], line: Column | None = None) -> Trial |
     plots = _count_plots(line, site)
     if site is None and plots < MIN_PLOTS_PER_LINE:
         return None
-    is_nested = block is not None and replicate is not None and _comes_again(block, replicate, site)
-    plot = _named(rest, PLOTS)
+    is_nested = block is not None and replicate is not None and _recurs(block, replicate, site)
+    plot = _find_column(rest, PLOTS)
     plot = None if plot is None or _count_plots(plot, site) > 1 else plot
     return Trial(line, site, replicate, block, row, column, plot, plots >= MIN_PLOTS_PER_LINE, is_nested)
 
 
-def _named(columns: Sequence[Column], names: Collection[str]) -> Column | None:
+def _find_column(columns: Sequence[Column], names: Collection[str]) -> Column | None:
     """The first column with one of the names and several levels."""
     return next((c for c in columns if c.name.lower() in names and c.levels > 1), None)
 
@@ -127,17 +127,17 @@ def _is_grid(site: Column | None, row: Column | None, column: Column | None) -> 
 
 def _count_plots(line: Column, site: Column | None) -> float:
     """Plots of a line, on average, at the site where it has the fewest of them."""
-    counts = _groups(line, site).group_by("site").agg(plots=pl.len() / pl.col("level").n_unique())
+    counts = _groups(line, site).drop_nulls().group_by("site").agg(plots=pl.len() / pl.col("level").n_unique())
     return float(np.min(counts["plots"].to_numpy()))
 
 
-def _comes_again(block: Column, replicate: Column, site: Column | None) -> bool:
+def _recurs(block: Column, replicate: Column, site: Column | None) -> bool:
     """Some block has the same name as one of another replicate of the site."""
-    of_replicates = _groups(block, site).with_columns(replicate=replicate.text).drop_nulls()
-    return bool((of_replicates.group_by("site", "level").agg(pl.col("replicate").n_unique())["replicate"] > 1).any())
+    groups = _groups(block, site).with_columns(replicate=replicate.text).drop_nulls()
+    return bool((groups.group_by("site", "level").agg(pl.col("replicate").n_unique())["replicate"] > 1).any())
 
 
 def _groups(column: Column, site: Column | None) -> pl.DataFrame:
-    """(level, site) of each record that has both; one site where there is no column of them."""
+    """(n,) level and site of each record; one site where there is no column of them."""
     sites = pl.Series("site", ["all"] * column.n) if site is None else site.text.alias("site")
-    return pl.DataFrame([column.text.alias("level"), sites]).drop_nulls()
+    return pl.DataFrame([column.text.alias("level"), sites])

@@ -36,15 +36,17 @@ def fixed_lines(g: Guess) -> list[str]:
 def random_lines(g: Guess, trial: Trial) -> list[str]:
     """Lines, blocks, and the trend of the field."""
     genotyped, lines = g.genotyped
-    body = "relationship: genomic" if g.genotypes is not None and genotyped == lines else ""
-    out = [
-        f"    {entry(trial.line, body)}  # {trial.line.levels:,} lines, {trial.line.records_per_level:.3g} plots each"
-    ]
-    if g.genotypes is not None and not body:
+    relationship = "relationship: genomic" if g.genotypes is not None and genotyped == lines else ""
+    omit = "unknown_level: omit" if g.count_missing(trial.line) else ""
+    body = ", ".join(filter(None, (relationship, omit)))
+    size = f"{trial.line.levels:,} lines, {trial.line.records_per_level:.3g} plots each"
+    out = [f"    {entry(trial.line, body)}  # {size}"]
+    if g.genotypes is not None and not relationship:
         out.append(f"    # {lines - genotyped:,} lines have no genotypes: without them, relationship: genomic")
     _, blocks = trial.group_names(g.is_by_site)
     if trial.block is not None and blocks is not None:
-        omit = "unknown_level: omit" if g.count_missing(trial.block) else ""
+        parts = [trial.block, *([trial.replicate] if trial.is_nested and trial.replicate is not None else [])]
+        omit = "unknown_level: omit" if any(g.count_missing(part) for part in parts) else ""
         out.append(f"    {yaml_text(blocks)}: {{{omit}}}  # blocks{' of each site' * (trial.site is not None)}")
     return out + _field_trends(g, trial)
 

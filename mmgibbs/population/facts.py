@@ -247,9 +247,13 @@ def _completeness(read: Pedigree, reference: np.ndarray, generations: np.ndarray
 
 
 def _inbreeding(F: np.ndarray, generations: np.ndarray, reference: np.ndarray) -> dict[str, Any]:
-    of = F[reference]
+    chosen = F[reference]
     out: dict[str, Any] = {
-        "inbreeding": {"mean": float(of.mean()), "highest": float(of.max()), "inbred": float((of > 0).mean())}
+        "inbreeding": {
+            "mean": float(chosen.mean()),
+            "highest": float(chosen.max()),
+            "inbred": float((chosen > 0).mean()),
+        }
     }
     counted = reference & (generations > 1)
     if int(counted.sum()) < 2:

@@ -11,14 +11,14 @@ def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     inbreeding, ancestors = facts["inbreeding"], facts["effective_ancestors"]
     animals = f"{facts['animals']:,}; {facts['without_parents']:,} without parents, {facts['one_parent']:,} with one; "
     shares = ", ".join(f"{100 * share:.0f} %" for share in known)
-    of_values = f"mean {inbreeding['mean']:.4f}, highest {inbreeding['highest']:.4f}; "
+    spread = f"mean {inbreeding['mean']:.4f}, highest {inbreeding['highest']:.4f}; "
     lines = [
         ("Animals", f"{animals}{facts['sires']:,} sires, {facts['dams']:,} dams"),
         ("Progeny", _family_words(facts["family_sizes"])),
         ("Reference population", f"{facts['reference']}: {facts['reference_animals']:,}"),
         ("Known ancestors", f"{shares} of the parents, grandparents, ..."),
         ("Equivalent generations", f"{facts['equivalent_generations']:.2f}"),
-        ("Inbreeding of these", f"{of_values}{100 * inbreeding['inbred']:.0f} % of the animals are inbred"),
+        ("Inbreeding of these", f"{spread}{100 * inbreeding['inbred']:.0f} % of the animals are inbred"),
         ("Effective population size", _size_words(facts)),
         (
             "Founders of these",
@@ -42,8 +42,8 @@ def _size_words(facts: dict[str, Any]) -> str:
         return "not known: the reference animals are not inbred, or have no known grandparents"
     size = facts["effective_size"]
     rate = f"{100 * facts['rate_of_inbreeding']:.2f} % a generation"
-    of_animals = f"from the increase in inbreeding of {size['animals']:,} animals, {rate}"
-    return f"{size['ne']:.0f} (SE {size['se']:.0f}), {of_animals}"
+    source = f"from the increase in inbreeding of {size['animals']:,} animals, {rate}"
+    return f"{size['ne']:.0f} (SE {size['se']:.0f}), {source}"
 
 
 def _ancestor_words(effective: dict[str, float], half: int | None) -> str:

@@ -116,3 +116,15 @@ def test_records_of_animals_in_pens_are_no_trial(tmp_path):
     frame = plots(sites=1).rename({"line": "sire", "rep": "batch", "row": "pen"}).drop("col", "site")
     made = drafted(frame, tmp_path)
     assert not any("trial" in line for line in made.said) and accepted(made).sampler.method == "gibbs"
+
+
+@pytest.mark.parametrize("column", ["block", "rep", "line"])
+def test_plots_without_a_value_of_the_design(column, tmp_path):
+    """Some plots have no block, no replicate or no line."""
+    frame = plots(sites=1, lines=16).with_columns(block=pl.col("row") % 2)
+    gaps = pl.when(pl.int_range(pl.len()) % 7 == 3).then(None).otherwise(column).alias(column)
+    made = drafted(frame.with_columns(gaps), tmp_path)
+    assert any(line.startswith("the table looks like a trial of 16 lines") for line in made.said)
+    assert made.refused is None
+    text = made.path.read_text(encoding="utf-8")
+    assert '"rep:block"' in text and ("without_value: drop" in text) == (column == "rep")
