@@ -88,6 +88,11 @@ def _tables(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[str, Path
             yield from _tables(getattr(value, name), place if is_path else (*place, name))
 
 
+def is_of_files(analysis: Analysis) -> bool:
+    """All tables are files, none is a data frame."""
+    return all(isinstance(table, Path) for _, table in _tables(analysis))
+
+
 def states_of_files(analysis: Analysis) -> dict[Path, tuple[int, ...] | None]:
     """What tells whether a data file has been written or replaced since; None where there is no file.
 

@@ -32,7 +32,7 @@ from mmgibbs.results.checksums import CHECKSUMS, damage_of_file
 from mmgibbs.results.folder import WORKING, check_run_directory, write_run_folder
 from mmgibbs.results.reading import read_record
 from mmgibbs.runs.checkpoints import Checkpoints
-from mmgibbs.runs.fingerprint import changes, fingerprint, settings, states_of_files
+from mmgibbs.runs.fingerprint import changes, fingerprint, is_of_files, settings, states_of_files
 from mmgibbs.runs.live import LivePage
 from mmgibbs.runs.lock import FolderLock
 from mmgibbs.runs.log import RunLog
@@ -114,8 +114,8 @@ class RunFolder:
 
     @property
     def data_files(self) -> dict[str, str]:
-        """Dotted key of the analysis -> SHA-256 of the data file, or of the data frame."""
-        return dict(self._fingerprint["files"])
+        """Dotted key of the analysis -> SHA-256 of the data file; {} where some table is a data frame."""
+        return dict(self._fingerprint["files"]) if is_of_files(self.analysis) else {}
 
     # What is there
 

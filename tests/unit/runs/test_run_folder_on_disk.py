@@ -11,7 +11,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
+import yaml
 from helpers.kept_runs import (
     RUN,
     assert_same,
@@ -23,6 +25,7 @@ from helpers.small_analysis import assert_readable, command, contents, refused
 import mmgibbs.runs.run
 from mmgibbs.config import load_config
 from mmgibbs.errors import ConfigError
+from mmgibbs.machine.files import sha256_of_file
 from mmgibbs.results.folder import LOCK
 from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.runs.fingerprint import changes
@@ -264,3 +267,13 @@ def test_checkpoints_hold_nothing_else(folder):
         "chain-1.npz", "chain-1.previous.npz", "chain-2.npz", "chain-2.previous.npz", "run.npz", "run.previous.npz",
     ]  # fmt: skip
     assert Checkpoints(folder / "run" / "checkpoint", "").names() == ["chain-1", "chain-2", "run"]
+
+
+def test_a_run_knows_the_contents_of_its_files(folder):
+    """run.json has their SHA-256; of data frames, which are gone later, there is none."""
+    result = mmgibbs.run(folder / "analysis.yaml", directory=folder / "files", progress=False)
+    source = {"phenotypes": folder / "phenotypes.csv", "pedigree": folder / "pedigree.csv"}
+    assert result.info["data_files"] == {f"data.{name}": sha256_of_file(path) for name, path in source.items()}
+    analysis = yaml.safe_load((folder / "analysis.yaml").read_text(encoding="utf-8"))
+    analysis["data"] |= {name: pl.read_csv(path) for name, path in source.items()}
+    assert mmgibbs.run(analysis, directory=folder / "frames", progress=False).info["data_files"] == {}
