@@ -187,6 +187,29 @@ def test_covariances_that_cannot_be_used(stage_one, tmp_path):
     expect("got those of the random effect 'line', which are shrunken", folder, records, str(target))
 
 
+def test_means_of_one_effect_belong_to_one_trait(tmp_path):
+    """Covariances between two traits of the second analysis would be lost."""
+    target = tmp_path / "file.npz"
+    records = save_means(target, np.eye(4)).with_columns(half=pl.Series(["a", "a", "b", "b"]))
+    split = source(tmp_path, records, str(target), traits={"mean": {"by": "half"}})
+    split["model"] = {"random": {"level": {}}}
+    with pytest.raises(MmgibbsError, match="expected means of one trait of the analysis"):
+        mmgibbs.check(split)
+
+
+def test_means_of_another_effect_need_no_records(tmp_path):
+    target = tmp_path / "file.npz"
+    records = save_means(target, np.eye(4)).with_columns(effect=pl.lit("line"))
+    with np.load(target) as file:
+        arrays = {name: file[name] for name in file.files}
+    arrays |= {name.replace("line", "block", 1): values for name, values in arrays.items()}
+    np.savez(target, **arrays | {"block.y:names": np.array(["block", "y"])})
+    given = source(tmp_path, records, str(target), method="blup")
+    given["model"] = {"random": {"level": {}}}
+    given["variances"] |= {"mode": "fixed", "level": 1.0}
+    assert not any("no record" in text for text in mmgibbs.run(given, progress=False).info["warnings"])
+
+
 def test_what_cannot_be_combined_with_known(stage_one):
     folder, means = stage_one
     known = path(folder, "both")

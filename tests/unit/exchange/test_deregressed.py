@@ -54,6 +54,7 @@ def test_the_way_back():
     F = np.array([0, 0.1, 0, 0.05, 0, 0.2, 0.125, 0.0, 0.25])
     given = evaluated(sire, dam, ebv, reliability, F)
     found = deregress(given, 0.25)
+    assert found.parent_average[8] == ebv[5] / 2
     for i in (6, 7, 8):
         if sire[i] >= 0:
             parents = [sire[i], dam[i]]
@@ -118,6 +119,29 @@ def test_proofs_are_the_means_of_the_records(run, tmp_path):
     assert both["weight"].to_numpy() == pytest.approx(3 / (0.5 + 3 / n))
     without = 20 - means.height
     assert notes == [f"y: {without} animals have no information beyond the parents: left out"]
+
+
+def test_inbreeding_of_the_run_counts(tmp_path):
+    """Progeny of full sibs, whose prediction error variances are in units of 1 + F."""
+    pedigree = {"id": ["S", "D", "A", "B", "I"], "sire": ["0", "0", "S", "S", "A"], "dam": ["0", "0", "D", "D", "B"]}
+    source = {
+        "data": {"phenotypes": pl.DataFrame({"animal": pedigree["id"], "y": [1.0, -2.0, 3.0, 0.5, 4.0]})},
+        "traits": ["y"],
+        "model": {"intercept": False, "random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
+        "variances": {"mode": "fixed", "genetic": 1.0, "residual": 3.0},
+        "sampler": {"method": "blup", "tolerance": 1e-12},
+        "output": {"directory": str(tmp_path / "run")},
+    }
+    source["data"]["pedigree"] = pl.DataFrame(pedigree)
+    solutions = mmgibbs.run(source, progress=False).solutions
+    rows = {row["level"]: row for row in solutions.iter_rows(named=True)}
+    ebv, reliability, F = ([rows[a][c] or 0.0 for a in "SDABI"] for c in ("mean", "reliability", "inbreeding"))
+    assert F[4] == 0.25
+    proofs = deregress(evaluated([-1, -1, 0, 0, 2], [-1, -1, 1, 1, 3], ebv, reliability, F), 0.25)
+    export_deregressed(tmp_path / "run", tmp_path / "out")
+    table = pl.read_parquet(tmp_path / "out" / "deregressed.parquet").filter(animal="I")
+    assert table["deregressed"][0] == pytest.approx(proofs.proof[4])
+    assert table["reliability"][0] == pytest.approx(proofs.reliability[4])
 
 
 def test_command(run, tmp_path, capsys):

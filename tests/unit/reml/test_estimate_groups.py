@@ -1,5 +1,7 @@
 """Traits that have nothing in common are estimated one after another, with what estimates of all at once are."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -9,6 +11,7 @@ from mmgibbs.build.assemble import assemble
 from mmgibbs.data.environments import load_analysis
 from mmgibbs.data.prepare import prepare
 from mmgibbs.likelihood.trait_groups import group_traits, take_traits
+from mmgibbs.models.terms import Normal
 from mmgibbs.reml.estimate import estimate
 from mmgibbs.reml.estimate_groups import estimate_by_groups
 
@@ -62,6 +65,7 @@ def test_estimates_are_those_of_all_traits_together(name):
     together, apart = (how(*model, 1e-6, 400) for how in (estimate, estimate_by_groups))
     assert together.facts["converged"] and apart.facts["converged"]
     assert apart.facts["groups_of_traits"] == 3
+    assert 0.0 < apart.facts["distance_to_maximum"] <= 1e-6 * np.sqrt(3)
     for key in ("log_likelihood", "log_likelihood_without_2_pi", "aic", "bic"):
         assert apart.facts[key] == pytest.approx(together.facts[key], abs=1e-5)
     for key in ("estimated_elements", "degrees_of_freedom", "log_likelihood_constant"):
@@ -104,11 +108,52 @@ def test_what_joins_traits():
     assert group_traits(*build(full, structured)) == [(0, 1, 2)]
 
 
+def test_a_prior_of_fixed_effects_joins_traits():
+    design, *rest = build(*MODELS["classes and covariates"])
+    precision = np.eye(3)
+    precision[0, 2] = precision[2, 0] = 0.1
+    number = next(i for i, term in enumerate(design.terms) if term.kind == "fixed" and term.n_components == 3)
+    terms = list(design.terms)
+    terms[number] = replace(terms[number], prior=Normal(precision))
+    assert group_traits(replace(design, terms=tuple(terms)), *rest) == [(0, 1, 2)]
+
+
+class Watch:
+    """Keeps the iterations and correlations that it is told."""
+
+    correlations = None
+
+    def __init__(self):
+        self.iterations, self.told = [], []
+
+    def begin(self, description, operations, step):
+        self.iterations.append([])
+
+    def __call__(self, iteration, point, distance):
+        self.iterations[-1].append(iteration)
+        self.told.append((len(self.iterations), None if self.correlations is None else self.correlations.copy()))
+        return False
+
+
+def test_groups_begin_at_given_correlations_and_count_iterations_on():
+    start, watch = np.linspace(0.1, 0.6, 6), Watch()
+    apart = estimate_by_groups(*build(*MODELS["correlated residuals"]), 1e-4, 400, watch, start_correlations=start)
+    for group in range(3):
+        begun = next(correlations for number, correlations in watch.told if number == group + 1)
+        np.testing.assert_allclose(begun[2 * group :], start[2 * group :], rtol=1e-12)
+        np.testing.assert_allclose(begun[: 2 * group], apart.correlations.values[: 2 * group], rtol=1e-12)
+    assert watch.iterations[1][0] >= watch.iterations[0][-1] and watch.iterations[2][0] >= watch.iterations[1][-1]
+    assert watch.iterations[2][-1] <= apart.facts["iterations"]
+
+
 def test_a_group_has_the_records_of_its_traits():
     model = build(*MODELS["classes and covariates"])
     group = take_traits(*model, (1,))
     assert group.design.traits == ("y|B",) and group.design.n_records == 44
     assert np.isfinite(group.design.y).all()
+    design, *rest = model
+    moved = take_traits(replace(design, base=design.shifts), *rest, (1,)).design
+    assert len(moved.base) == len(moved.shifts) > 0
     assert group.design.n_equations == sum(
         int(np.count_nonzero(np.ones((t.n_levels, t.n_components), bool) if t.active is None else t.active))
         for t in group.design.terms

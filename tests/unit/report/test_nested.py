@@ -143,6 +143,9 @@ def test_correlated_residuals():
     assert isinstance(nested(plots[1], plots[0]), Nested)
     found = nested(NOTHING, plots[0])
     assert found == Unknown("the residuals are correlated in one of them, or in another way")
+    by_class = copy.deepcopy(INTERCEPT)
+    by_class.record["analysis"]["variances"]["residual"]["classes"] = {"A": {"relationship": {"kind": "ar1"}}}
+    assert nested(NOTHING, by_class) == found
 
 
 def test_a_random_intercept_within_intercept_and_slope():

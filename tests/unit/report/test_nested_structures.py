@@ -13,7 +13,7 @@ from mmgibbs.models.structures.correlated import Autoregressive, CompoundSymmetr
 from mmgibbs.models.structures.factor_analytic import FactorAnalytic
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.likelihood_ratio import LikelihoodRatio, describe_test, likelihood_ratio
-from mmgibbs.report.nested_structures import find_restriction, make_kind
+from mmgibbs.report.nested_structures import count_surplus, find_restriction, make_kind
 
 TRAITS = ["a", "b", "c", "d", "e"]
 FACTORS = {n: {"kind": "factor_analytic", "factors": n, "variances": "free"} for n in (1, 2, 3)}
@@ -112,6 +112,18 @@ def test_surplus_factors_are_not_counted_twice():
     large = model(FACTORS[2], -95.0, traits=four, undetermined_elements=1)
     test = likelihood_ratio(model(FACTORS[1], traits=four), large)
     assert (test.covariances, test.most, test.undetermined) == (2, 2, 0)
+    assert count_surplus(FACTORS[2], 4) == 1
+    assert count_surplus(FACTORS[2] | {"variances": "equal"}, 4) == 0
+
+
+def test_variances_that_the_data_do_not_determine_do_not_count():
+    """Of two variances that the smaller model lacks the data determine one."""
+    terms = {name: {"level": name, "traits": ["a"]} for name in ("block", "row")}
+    large = model("full", -97.0, random={"line": {"level": "line", "traits": TRAITS}, **terms}, undetermined_elements=1)
+    added = pl.DataFrame({"parameter": ["block.var[a]", "row.var[a]"], "mean": [1.0] * 2, "sd": [0.1] * 2})
+    test = likelihood_ratio(model("full"), Finished(large.directory, large.record, pl.concat([large.summary, added])))
+    assert (test.variances, test.covariances, test.undetermined) == (1, 0, 1)
+    assert test.p == pytest.approx(chi2.sf(6.0, 1) / 2)
 
 
 def test_components_in_another_order_are_not_judged():
