@@ -41,7 +41,7 @@ def undo_original_scale(design: Design, solutions: list[np.ndarray]) -> list[np.
     """
     theta = [values.astype(np.float64) for values in solutions]
     for term, component, value in design.offsets:
-        theta[term][:, component] -= _where_active(design.terms[term], component, value)
+        theta[term][:, component] -= _mask_inactive(design.terms[term], component, value)
     for s in reversed(design.shifts):
         theta[s.target][:, s.component] += _undo(design, theta, s)
     for r in reversed(design.rescale):
@@ -55,8 +55,8 @@ def _undo(design: Design, theta: list[np.ndarray], s: CentringShift) -> np.ndarr
     """(q,) what the shift subtracted."""
     source = theta[s.source][:, list(s.source_components)]
     shift = np.einsum("lj,lj->l", s.means, source)[s.source_level]
-    return _where_active(design.terms[s.target], s.component, shift)
+    return _mask_inactive(design.terms[s.target], s.component, shift)
 
 
-def _where_active(term: Term, component: int, value: np.ndarray | float) -> np.ndarray | float:
+def _mask_inactive(term: Term, component: int, value: np.ndarray | float) -> np.ndarray | float:
     return value if term.active is None else np.where(term.active[:, component], value, 0.0)

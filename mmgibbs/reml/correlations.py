@@ -68,7 +68,7 @@ class CorrelationEstimates:
     def renew(self, design: Design) -> Design:
         """The design with the relationships at these values."""
         terms, correlated = list(design.terms), list(design.correlated)
-        for source, values in self.by_source().items():
+        for source, values in self.group_values().items():
             if source.term is not None:
                 term = terms[source.term]
                 terms[source.term] = replace(term, prior=Related(term.relationship.renewed(values)))
@@ -77,7 +77,7 @@ class CorrelationEstimates:
                 correlated[source.group] = replace(group, relationship=group.relationship.renewed(values))
         return replace(design, terms=tuple(terms), correlated=tuple(correlated))
 
-    def by_source(self) -> dict[Source, np.ndarray]:
+    def group_values(self) -> dict[Source, np.ndarray]:
         """The values of each relationship."""
         return {
             source: self.values[[other == source for other in self.sources]] for source in dict.fromkeys(self.sources)

@@ -108,7 +108,7 @@ def correlations_by_name(estimates: Estimates, n: int = 1) -> dict[str, np.ndarr
         return {}
     return {
         _name_of_source(source): np.tile(values, (1, n, 1))
-        for source, values in estimates.correlations.by_source().items()
+        for source, values in estimates.correlations.group_values().items()
     }
 
 

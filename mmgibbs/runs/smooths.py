@@ -72,7 +72,7 @@ def effective_dimensions(
         return {}, [_too_long(design)]
     point = likelihood.evaluate(Variances(G, R))
     traces = likelihood.coefficients.traces(point.selected).of_terms
-    return {design.terms[i].name: _of_term(design, prepared, i, point.Ginv[i], traces[i]) for i in terms}, []
+    return {design.terms[i].name: _dimensions(design, prepared, i, point.Ginv[i], traces[i]) for i in terms}, []
 
 
 def _too_long(design: Design) -> str:
@@ -89,9 +89,10 @@ def _renew(design: Design, draws: Mapping[str, np.ndarray]) -> Design:
     return replace(design, terms=tuple(terms))
 
 
-def _of_term(
+def _dimensions(
     design: Design, prepared: Prepared, i: int, Ginv: np.ndarray, traces: np.ndarray
 ) -> dict[str, dict[str, float]]:
+    """Component of term i -> q - tr(G^-1 T), see above, and its points; traces (k, k): T of REML."""
     term, labels = design.terms[i], prepared.levels[i]
     dimensions = term.n_levels - np.einsum("ab,ba->a", Ginv, traces)
     return {

@@ -226,7 +226,7 @@ def read_starts(run: str | os.PathLike, analysis: Analysis) -> list[str]:
             f"{given}: its terms of SNP effects are not those of this analysis; needed a run of the same model"
         )
     traits = [t.name for t in analysis.traits]
-    is_same_model = _without_parameters(theirs) == _without_parameters(ours)
+    is_same_model = _drop_parameters(theirs) == _drop_parameters(ours)
     if not is_same_model or list(finished.record["analysis"]["traits"]) != traits:
         raise ConfigError(
             f"{given}: its traits or random effects are not those of this analysis; needed a run of the same model"
@@ -262,7 +262,7 @@ def read_starts(run: str | os.PathLike, analysis: Analysis) -> list[str]:
     return out + [line for name in analysis.model.markers for line in _starts_of_markers(name, analysis, mean)]
 
 
-def _without_parameters(random: Mapping[str, Any] | None) -> dict[str, Any]:
+def _drop_parameters(random: Mapping[str, Any] | None) -> dict[str, Any]:
     """Random terms of run.json without the values of parameters of relationships, which may be starts or estimates."""
     out = {}
     for name, section in (random or {}).items():

@@ -87,7 +87,7 @@ class RandomWalk(SparseInverse):
     @cached_property
     def _elapsed(self) -> np.ndarray:
         """(points,) distance from where the walk began."""
-        return _sums_within(self.gap, self.is_first)
+        return _cumulate_walks(self.gap, self.is_first)
 
     @property
     def diagonal(self) -> np.ndarray:
@@ -151,12 +151,12 @@ def mean_variance(gap: np.ndarray, is_first: np.ndarray, order: int) -> float:
     Of the n values of one class it is tr(M K) / n with M = I - X (X'X)^-1 X', X = [1] or [1 t]; 0 where n is at most
     the order, as each polynomial fits.
     """
-    t, walk = _sums_within(gap, is_first), np.cumsum(is_first) - 1
+    t, walk = _cumulate_walks(gap, is_first), np.cumsum(is_first) - 1
     walks = int(walk[-1]) + 1
     total = lambda values: np.bincount(walk, weights=values, minlength=walks)
     n = total(np.ones(t.size)) + 1.0  # with the first value
     # sums over the values from each one on: K x is an integral of these
-    count, sums, squares = (_sums_from(values, walk, walks) for values in (np.ones(t.size), t, t**2))
+    count, sums, squares = (_sum_following(values, walk, walks) for values in (np.ones(t.size), t, t**2))
     if order == 1:
         explained = total(gap * count**2) / n
         variance = total(t) - explained
@@ -175,14 +175,14 @@ def mean_variance(gap: np.ndarray, is_first: np.ndarray, order: int) -> float:
     return float(np.sum(np.where(n > order, variance, 0.0)) / np.sum(n))
 
 
-def _sums_within(values: np.ndarray, is_first: np.ndarray) -> np.ndarray:
+def _cumulate_walks(values: np.ndarray, is_first: np.ndarray) -> np.ndarray:
     """Cumulative sums that begin anew at each first."""
     sums = np.cumsum(values)
     before = (sums - values)[is_first]
     return sums - np.repeat(before, np.diff(np.append(np.flatnonzero(is_first), values.size)))
 
 
-def _sums_from(values: np.ndarray, walk: np.ndarray, walks: int) -> np.ndarray:
+def _sum_following(values: np.ndarray, walk: np.ndarray, walks: int) -> np.ndarray:
     """(points,) the sum of the values of the same walk from each point on."""
     is_first = np.diff(walk, prepend=-1) > 0
-    return np.bincount(walk, weights=values, minlength=walks)[walk] - _sums_within(values, is_first) + values
+    return np.bincount(walk, weights=values, minlength=walks)[walk] - _cumulate_walks(values, is_first) + values
