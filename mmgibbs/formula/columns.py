@@ -1,30 +1,35 @@
-"""What the columns of the records are where a formula does not say: numbers, or classes."""
+"""What the columns of the records are where a formula does not say: numbers, classes, dates."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
 from mmgibbs.config.frames import as_polars
 from mmgibbs.config.tables import MISSING
+from mmgibbs.data.dates import are_dates
 from mmgibbs.errors import ConfigError, DataError
 from pedigree.errors import TableError
 from pedigree.spelling import parse_numbers
 from pedigree.tables import read_table
 
 MAX_CODES = 20  # whole numbers of at most so many values may be codes of classes
+MAX_WORDS = 3  # distinct values of text that are kept: a yes-or-no trait has two
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the columns, and which have numbers alone."""
+    """Names of the columns, and which have numbers alone, dates, or few words."""
 
     names: tuple[str, ...]
     numbers: frozenset[str]
     codes: frozenset[str] = frozenset()  # whole numbers of few values, which may mean classes
+    dates: frozenset[str] = frozenset()
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # column of words -> its values, sorted, if few
 
     def has_numbers(self, name: str) -> bool:
         return name in self.numbers
@@ -45,7 +50,13 @@ def read_columns(records: Any) -> Columns:
         frame = _as_frame(records)
         numbers = {name: frame[name] for name in frame.columns if frame.schema[name].is_numeric()}
     codes = [name for name, values in numbers.items() if _are_codes(values)]
-    return Columns(tuple(frame.columns), frozenset(numbers), frozenset(codes))
+    text = {
+        name: cells for name in frame.columns if name not in numbers and (cells := _as_text(frame[name])) is not None
+    }
+    dates = [name for name, cells in text.items() if frame.schema[name].is_temporal() or are_dates(cells)]
+    few = {name: cells for name, cells in text.items() if 0 < len(cells) <= MAX_WORDS}
+    words = {name: tuple(cells.sort()) for name, cells in few.items() if parse_numbers(cells).null_count()}
+    return Columns(tuple(frame.columns), frozenset(numbers), frozenset(codes), frozenset(dates), words)
 
 
 def _as_frame(records: Any) -> pl.DataFrame:
@@ -63,6 +74,14 @@ def _as_numbers(text: pl.Series) -> pl.Series | None:
     cells = text.filter(text.is_not_null() & ~text.is_in(MISSING))
     values = parse_numbers(cells)
     return values if len(cells) and values.null_count() == 0 else None
+
+
+def _as_text(column: pl.Series) -> pl.Series | None:
+    """The distinct known values of a column as text; None where they have no text, as lists."""
+    if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
+        return None
+    text = column.unique().cast(pl.String).str.strip_chars()
+    return text.filter(text.is_not_null() & ~text.is_in(MISSING)).unique()
 
 
 def _are_codes(values: pl.Series) -> bool:

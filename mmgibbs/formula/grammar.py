@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mmgibbs.errors import ConfigError
+from mmgibbs.formula.response_advice import advise_bar
 
 if TYPE_CHECKING:
     from formulaic.parser.types import ASTNode, Token
@@ -97,6 +98,9 @@ def parse_formula(text: str) -> ParsedFormula:
         raise ConfigError(f"formula: expected at most {MAX_CHARACTERS:,} characters, got {len(text):,}")
     if text.count("~") == 0:
         refuse(text, "there is no '~'; expected RESPONSE ~ EFFECTS, such as weight ~ sex + (1 | animal)")
+    advice = advise_bar(text.partition("~")[0])
+    if advice is not None:
+        refuse(text, advice)
     tree = _read_tree(text)
     reader = _Reader(text)
     symbol, arguments = reader.split_node(tree)
@@ -339,6 +343,13 @@ def describe_group(coefficients: Sum, level: Term, symbol: str) -> str:
     parts = [] if coefficients.has_intercept is None else [str(int(coefficients.has_intercept))]
     parts += [describe_term(term) for term in coefficients]
     return f"({' + '.join(parts) or '1'} {symbol} {describe_term(level)})"
+
+
+def write_level(column: str, level: str) -> str:
+    """ill[yes]: the trait that a record has this value in the column."""
+    mark = '"' if "'" in level else "'"
+    is_name = level.isidentifier() and not keyword.iskeyword(level)
+    return f"{column}[{level if is_name else f'{mark}{level}{mark}'}]"
 
 
 def describe_term(term: Term) -> str:

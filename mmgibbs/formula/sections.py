@@ -11,8 +11,10 @@ from mmgibbs.config.effects import RESERVED
 from mmgibbs.config.fields import NOT_IN_A_NAME
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.formula.columns import Columns
-from mmgibbs.formula.grammar import Factor, Group, ParsedFormula, Term, describe_term, problem
+from mmgibbs.formula.grammar import Factor, Group, ParsedFormula, Term, describe_term, problem, write_level
 from mmgibbs.formula.related import RELATIONSHIPS, has_role
+from mmgibbs.formula.response_advice import advise_call
+from pedigree.tables import quoted
 
 TYPES = {
     "normal": "normal", "gaussian": "normal",
@@ -111,11 +113,30 @@ class _Builder:
                 if "positive" in keys and kind != "binary":
                     self.refuse(f"{name}[LEVEL] is a yes-or-no trait, which cannot be combined with the family {kind}")
                 traits[name] = {"type": kind} | keys
+                if kind == "binary" and "positive" not in keys:
+                    traits[name] |= self.choose_positive(keys.get("column", name))
             if types[name] == "count" and self.exposure is not None:
                 traits[name]["exposure"] = self.exposure
         if self.exposure is not None and "count" not in types.values():
             self.refuse(f"offset(log({self.exposure})) is the exposure of a count; expected family='poisson'")
         return traits
+
+    def choose_positive(self, column: str) -> dict[str, Any]:
+        """The key `positive` of a binary trait whose values are words: true, or what the formula has to say."""
+        words = self.columns.words.get(column, ())
+        if {word.lower() for word in words} == {"false", "true"}:
+            self.note(f"{column}: true counts as 1, false as 0")
+            return {"positive": True}
+        if len(words) == 2:
+            is_name = all(part.isidentifier() for part in column.split("."))
+            rename = "" if is_name else " after you have given the column a name without blanks and signs"
+            name = column if is_name else "NAME"
+            expected = " or ".join(f"{write_level(name, word)} ~ ..." for word in reversed(words))
+            self.refuse(
+                f"the trait {column} has the values {quoted(words[0])} and {quoted(words[1])}: which of them counts "
+                f"as 1? Expected {expected}{rename}"
+            )
+        return {}
 
     def read_response(self, response: Factor) -> tuple[str, dict[str, Any]]:
         """(column, keys of the trait)."""
@@ -132,6 +153,9 @@ class _Builder:
                 "time that may not have ended, write in the analysis file: traits: "
                 f"{{{first.name}: {{type: censored, log: true, censored: STATUS, values: {{right: [0], none: [1]}}}}}}"
             )
+        advice = advise_call(response.name)
+        if advice is not None:
+            self.refuse(f"{response.text} before '~' is not supported: {advice}")
         raise self.problem(
             f"{response.text} before '~' is not supported; expected a column, a column with a level (ill[yes]), or "
             "cbind(a, b). A censored trait needs the analysis file: traits: "
@@ -176,10 +200,19 @@ class _Builder:
             fixed[name] = keys
         return fixed
 
+    def note_dates(self, factor: Factor) -> None:
+        """A column of dates whose name stands alone is a class, of which a covariate may be meant."""
+        if not factor.is_call and factor.name in self.columns.dates:
+            self.note(
+                f"{factor.name} has dates and is a class with a level for each; factor({factor.name}) says that this "
+                "is meant. For a season, make a column of the year or the month; for a covariate, one of an age in days"
+            )
+
     def add_single(self, factor: Factor, singles: dict[str, dict[str, Any]], powers: dict[str, set[int]]) -> None:
         """Add an effect of one column; powers of a covariate are collected."""
         if self.is_offset(factor):
             return
+        self.note_dates(factor)
         power = self.read_power(factor)
         if power is not None:
             column, number = power
@@ -261,10 +294,7 @@ class _Builder:
         if factor.name in ("s", "te", "ti", "t2", "bs", "ns", "cr"):
             return f"{factor.text}: smooth curves are not supported; expected poly(COLUMN, 3) or legendre(COLUMN, 4)"
         if factor.name == "weights":
-            return (
-                f"{factor.text} is not supported; expected the column beside the formula, in the analysis file: "
-                "data: {weights: COLUMN}"
-            )
+            return f"{factor.text} is not supported: {advise_call(factor.name)}"
         known = "factor(x), poly(x, 2), legendre(x, 2), I(x**2) and offset(log(x))"
         return (
             f"{factor.text} is not supported; expected a column or one of {known}. For another function, make a column "
@@ -290,6 +320,7 @@ class _Builder:
         for factor in term:
             if factor.is_call and factor.name == "offset":
                 self.refuse(f"{factor.text} cannot be in an interaction")
+            self.note_dates(factor)
             power = self.read_power(factor)
             if power is not None:
                 self.refuse(

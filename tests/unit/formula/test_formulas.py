@@ -81,6 +81,16 @@ REFUSED = {
     "y ~ factor(class)": "no column 'class'",
     "y ~ as.numeric(sex)": "as.numeric(sex) is not supported",
     "y ~ weights(age)": "data: {weights: COLUMN}",
+    "y|weights(age) ~ sex": "weights='COLUMN'",
+    "y | weights(age) ~ sex": "'|' before '~' is not supported behind y: weights are given beside the formula",
+    "weighted(y, age) ~ sex": "weights='COLUMN'",
+    "y | se(age) ~ sex": "1/se**2",
+    "ill | trials(age) ~ sex": "a row for each trial",
+    "p(score, age) ~ sex": "a row for each trial",
+    "y | cens(ill) ~ sex": "censored: STATUS",
+    "cases | rate(months) ~ sex": "offset(log(COLUMN))",
+    "y | sex ~ age": "expected one column, or cbind(a, b)",
+    "sqrt(y) ~ sex": "make a column of its values in the table",
     "y ~ sx": "no column 'sx'; did you mean 'sex'",
     "yy ~ sex": "no column 'yy'",
     "y ~ (1 | anmal)": "no column 'anmal'; did you mean 'animal'",
@@ -171,6 +181,54 @@ def test_families():
         sections_of("y ~ sex", family={"z": "normal"})
     with pytest.raises(ConfigError, match="cannot be combined with the family count"):
         sections_of("ill[yes] ~ sex", family="count")
+
+
+WORDS = [  # values of a column, what a formula with family="binomial" says of them
+    (["no", "yes"], "which of them counts as 1? Expected ill[yes] ~ ... or ill[no] ~ ..."),
+    (["1", "ill"], "Expected ill[ill] ~ ... or ill['1'] ~ ..."),
+    (["it's", "not so"], """Expected ill['not so'] ~ ... or ill["it's"] ~ ..."""),
+    (["False", "True"], {"type": "binary", "positive": True}),
+    (["FALSE", "TRUE", "NA"], {"type": "binary", "positive": True}),
+    (["1", "2"], {"type": "binary"}),
+    (["yes", "NA"], {"type": "binary"}),
+    (["a", "b", "c"], {"type": "binary"}),
+]
+
+
+@pytest.mark.parametrize("values, expected", WORDS, ids=lambda value: str(value)[:40])
+def test_the_value_that_counts_as_1(values, expected):
+    records = pl.DataFrame({"ill": values * 4, "weight": range(4 * len(values))})
+    make = lambda formula: mmgibbs.model(formula, records, family="binomial").analysis["traits"]["ill"]
+    if isinstance(expected, dict):
+        assert make("ill ~ 1") == expected
+        return
+    with pytest.raises(ConfigError, match=re.escape(expected)) as error:
+        make("ill ~ 1")
+    advised = re.search(r"Expected (.*) or (.*)$", str(error.value)).groups()
+    assert {make(formula.replace("...", "1"))["positive"] for formula in advised} == set(values)
+    with pytest.raises(ConfigError, match="after you have given the column a name without blanks"):
+        mmgibbs.model("`was ill` ~ 1", records.rename({"ill": "was ill"}), family="binary")
+
+
+def test_truth_values_count_true_as_1():
+    records = pl.DataFrame({"ill": [True, False, None] * 4})
+    model = mmgibbs.model("ill ~ 1", records, family="bernoulli")
+    assert model.notes == ["ill: true counts as 1, false as 0"]
+    assert model.check()["data"]["observations"] == {"ill": 8}
+
+
+def test_a_column_of_dates_that_becomes_a_class_is_named(tmp_path):
+    days = [f"{day}.3.2021" for day in range(1, 25)]
+    records = pl.DataFrame({"y": range(24), "born": days, "code": [f"{i}.3.x" for i in range(24)]})
+    records = records.with_columns(scored=pl.col("born").str.to_date("%d.%m.%Y"))
+    records.write_csv(tmp_path / "records.csv")
+    for table in (records, tmp_path / "records.csv"):
+        for column in ("born", "scored"):
+            (note,) = mmgibbs.model(f"y ~ {column}", table).notes
+            assert note.startswith(f"{column} has dates and is a class") and f"factor({column})" in note
+            assert len(mmgibbs.model(f"y ~ {column}:code", table).notes) == 1
+            assert mmgibbs.model(f"y ~ factor({column}) + (1 | {column})", table).notes == []
+        assert mmgibbs.model("y ~ code", table).notes == []
 
 
 def test_which_level_the_tables_are_of():
