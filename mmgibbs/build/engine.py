@@ -33,6 +33,7 @@ from mmgibbs.errors import ConfigError
 from mmgibbs.machine.device import import_cupy
 from mmgibbs.machine.threads import cores
 from mmgibbs.models.covariance import count_elements
+from mmgibbs.models.gpu_rules import Asked, describe_gpu_refusal
 from mmgibbs.models.response import Categories, Count, Interval
 from mmgibbs.models.terms import Term
 from mmgibbs.sampler.mixed_model import MixedModel
@@ -100,6 +101,10 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
     gpu, comparison = sampler.device == "gpu", Compared(sampler.engine, "asked for", {})
     if comparison.name == "auto":
         comparison = _continued(begun_with) if begun_with is not None else _compared(sampler, model)
+    if gpu:
+        of_gpu = describe_gpu_refusal(Asked(sampler.method, comparison.name, model.design))
+        if of_gpu is not None:
+            raise ConfigError(f"sampler.device: {of_gpu}")
     device = "gpu" if gpu else "cpu"
     engine = engine_class(comparison.name, device)
     refused = engine.refuses(model.design)
@@ -125,13 +130,6 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
             + (f" (which cannot be combined with {why})" if why else "")
             + ", or relationship: random_walk"
         )
-    if gpu and correlated:
-        raise ConfigError(
-            f"sampler.device: found gpu, which cannot be combined with correlations that are estimated ({correlated}); "
-            "needed cpu or auto, or known correlations (rho, and fixed: true)"
-        )
-    if gpu and refused:
-        raise ConfigError(f"sampler.device: found gpu, which cannot be combined with {refused}")
     if correlated and sampler.method == "gibbs" and comparison.name != "serial":
         raise ConfigError(
             f"sampler.engine: found {comparison.name}, which cannot be combined with correlations that are estimated "

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from mmgibbs.models.gpu_rules import Asked, describe_gpu_refusal
+
 WORD = 2**32  # seeds, chains and sweeps are words of the random-number counter
 WITH_CLASSES = ("bayes_b", "bayes_c", "bayes_r")  # priors of SNP effects with a class of effects that are exactly 0
 PRIORS = ("rr", "bayes_a", *WITH_CLASSES, "lasso", "horseshoe")
@@ -45,6 +47,16 @@ class Clash(NamedTuple):
         return f"found {shown}, which cannot be combined with {name}: {other_value}{self.why}; needed {self.needed}"
 
 
+class RefusedByGpu(NamedTuple):
+    """What `device: gpu` does not take whatever the data are: rules of models/gpu_rules.py."""
+
+    key: str
+
+    def message_on(self, section: Any) -> str:
+        asked = Asked(section.method, section.engine)
+        return describe_gpu_refusal(asked) or "" if section.device == "gpu" else ""
+
+
 ANY: tuple[str, ...] = ()
 
 
@@ -54,7 +66,7 @@ def broken_rules(section: object) -> Iterator[tuple[tuple[str, ...], str]]:
         yield from broken(RULES.get(cls.__name__, ()), section)
 
 
-def broken(rules: Iterable[Rule | Clash], section: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+def broken(rules: Iterable[Rule | Clash | RefusedByGpu], section: Any) -> Iterator[tuple[tuple[str, ...], str]]:
     for rule in rules:
         if message := rule.message_on(section):
             yield tuple(filter(None, rule.key.split("."))), message
@@ -116,7 +128,7 @@ OF_A_MIXED_MODEL = ("intercept", "fixed", "random", "markers")
 OF_A_REGRESSION = ("response", "predictors", "groups", "group_predictors", "options")
 
 # fmt: off
-RULES: dict[str, tuple[Rule | Clash, ...]] = {
+RULES: dict[str, tuple[Rule | Clash | RefusedByGpu, ...]] = {
     "Groups": (
         Rule("reference", lambda s: s.effect != "fixed" and s.reference is not None,
              "cannot be combined with effect: {s.effect}, whose base is its mean; needed fixed"),
@@ -225,7 +237,7 @@ RULES: dict[str, tuple[Rule | Clash, ...]] = {
              "found effect, which draws the effects of a level separately and cannot be combined with update: level; "
              "needed update: site, or partition: colour or equal"),
         Clash("partition", ("effect",), "engine", ("structured",), "colour or auto, or engine: serial or hybrid"),
-        Clash("device", ("gpu",), "engine", ("serial",), "cpu or auto"),
+        RefusedByGpu("device"),
         Clash("update", ("site",), "method", ("blup", "reml"), "level", ", which draws nothing"),
         Clash("update", ("site",), "sampling_engine", ("pcg", "marginal"), "level", ", which draws all levels at once"),
         Rule("tolerance", lambda s: s.tolerance is not None and s.method == "gibbs" and s.engine != "pcg",
@@ -244,9 +256,7 @@ RULES: dict[str, tuple[Rule | Clash, ...]] = {
         # REML and the marginal engine solve the equations on the CPU, in double precision
         Clash("engine", ("serial", "hybrid", "structured", "marginal"), "method", ("reml",), "auto or pcg"),
         Clash("precision", ("single",), "method", ("reml",), "double"),
-        Clash("device", ("gpu",), "method", ("blup", "reml"), "cpu or auto"),
         Clash("precision", ("single",), "sampling_engine", ("marginal",), "double"),
-        Clash("device", ("gpu",), "sampling_engine", ("marginal", "pcg"), "cpu"),
         Clash("interweave", (True,), "sampling_engine", ("marginal",), "auto"),
         Clash("engine", ("serial", "hybrid", "structured", "marginal"), "method", ("blup",), "pcg or auto"),
     ),

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mmgibbs.errors import ConfigError
-
 if TYPE_CHECKING:
     from mmgibbs.engines.base import Engine, HostState
     from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
@@ -23,7 +21,7 @@ class EngineKind:
 
     words: str  # what it does, for readers who want breeding values: those of report/method_words.py
     cpu: str
-    gpu: str | None = None  # None: `device: gpu` is refused
+    gpu: str | None = None  # None: models/gpu_rules.py refuses `device: gpu`
 
 
 # sampler.engine -> what it is
@@ -49,14 +47,9 @@ ENGINES: dict[str, EngineKind] = {
 
 
 def engine_class(name: str, device: str) -> EngineClass:
-    """The class behind `sampler.engine` on 'cpu' or 'gpu'; ConfigError where the engine has none there."""
+    """The class behind `sampler.engine` on 'cpu' or 'gpu', which has one."""
     path = ENGINES[name].gpu if device == "gpu" else ENGINES[name].cpu
-    if path is None:
-        alternatives = " or ".join(alternative for alternative, kind in ENGINES.items() if kind.gpu is not None)
-        raise ConfigError(
-            f"sampler.device: found 'gpu', which cannot be combined with engine: {name}, which runs on the CPU; needed "
-            f"engine: {alternatives}, or device: cpu"
-        )
+    assert path is not None, "models/gpu_rules.py refuses it"
     module, _, class_name = path.partition(":")
     engine: EngineClass = getattr(import_module(f"mmgibbs.engines.{module}"), class_name)
     return engine

@@ -5,17 +5,26 @@ accepted nor refused here, fails. A stand-in takes the place of CuPy: nothing is
 """
 
 import typing
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
+from reference import models
 
 import mmgibbs.build.engine
+from mmgibbs.build.assemble import assemble
+from mmgibbs.build.engine import choose_engine
 from mmgibbs.config.relationships import KINDS
 from mmgibbs.config.sampling import Sampler
 from mmgibbs.config.structures import Structure
 from mmgibbs.config.traits import Trait
+from mmgibbs.data.environments import load_analysis
+from mmgibbs.data.prepare import prepare
+from mmgibbs.engines.choice import ENGINES
 from mmgibbs.errors import ConfigError, MmgibbsError
+from mmgibbs.models.gpu_rules import GPU_RULES, Asked, find_gpu_refusals
 from mmgibbs.regressions.arrays import gpu
 from mmgibbs.regressions.registry import plugin_names
 from mmgibbs.runs.run import check
@@ -93,8 +102,7 @@ of_snps = lambda prior, **keys: {
     "model": {"random": {}, "markers": {"snps": {"prior": prior} | keys}},
     "data": GENOTYPES,
 }
-MARKERS = "sampler.device: found gpu, which cannot be combined with model.markers ('snps'); use engine: serial, or "
-DENSE = "relationships (model.random.genetic); use engine: serial, pcg, marginal, or structured on the CPU"
+RULES = {rule.name: rule for rule in GPU_RULES}
 
 ACCEPTED = {
     "relationship identity": {},
@@ -144,35 +152,35 @@ ACCEPTED = {
     "precision double": {"sampler": {"precision": "double"}},
     "interweave": {"sampler": {"interweave": True}},
 }
-REFUSED = {
+REFUSED = {  # name -> the analysis, and the rule of models/gpu_rules.py or what is said
     "relationship ar1": (
         {"random": {"field": {"relationship": {"kind": "ar1", "column": "column"}}}},
-        "sampler.device: found gpu, which cannot be combined with correlations that are estimated (model.random.field",
+        "estimated correlations",
     ),
     "relationship spline": (
         {"random": {"curve": {"relationship": {"kind": "spline", "of": "age"}}}, "sampler": {"burn_in": 200}},
-        "sampler.engine: found structured, which cannot draw splines (model.random.curve)",
+        "splines",
     ),
-    "relationship genomic": ({"random": of_kind("genomic", blend=0.05), "data": GENOTYPES}, DENSE),
-    "relationship dominance": ({"random": of_kind("dominance"), "data": GENOTYPES}, DENSE),
-    "relationship single_step": ({"random": of_kind("single_step", blend=0.05), "data": GENOTYPES}, DENSE),
-    **{f"prior {prior}": (of_snps(prior), MARKERS) for prior in PRIORS},
-    "SNP effects of several traits": (of_snps("rr") | {"traits": PAIR}, MARKERS),
+    "relationship genomic": (
+        {"random": of_kind("genomic", blend=0.05), "data": GENOTYPES},
+        "dense relationships",
+    ),
+    "relationship dominance": ({"random": of_kind("dominance"), "data": GENOTYPES}, "dense relationships"),
+    "relationship single_step": (
+        {"random": of_kind("single_step", blend=0.05), "data": GENOTYPES},
+        "dense relationships",
+    ),
+    **{f"prior {prior}": (of_snps(prior), "SNP effects") for prior in PRIORS},
+    "SNP effects of several traits": (of_snps("rr") | {"traits": PAIR}, "SNP effects"),
     "SNP effects of all animals": (
         {"model": {"random": ANIMAL, "markers": {"snps": {"prior": "rr", "single_step": "epsilon"}}}} | SOME,
-        MARKERS,
+        "SNP effects",
     ),
-    "engine serial": ({"sampler": {"engine": "serial"}}, "sampler.device: found gpu, which cannot be combined with en"),
-    "engine marginal": ({"sampler": {"engine": "marginal"}}, "sampler.device: found gpu, which cannot be combined wit"),
-    "engine pcg": (
-        {"sampler": {"engine": "pcg"}},
-        "sampler.device: found gpu, which cannot be combined with engine: p",
-    ),
-    "method blup": (
-        {"sampler": {"method": "blup"}, "variances": {"pen": 1.0, "residual": 2.0}},
-        "sampler.device: found gpu, which cannot be combined with method: blup; needed cpu or auto",
-    ),
-    "method reml": ({"sampler": {"method": "reml"}}, "sampler.device: found gpu, which cannot be combined with method"),
+    "engine serial": ({"sampler": {"engine": "serial"}}, "serial"),
+    "engine marginal": ({"sampler": {"engine": "marginal", "burn_in": 200}}, "marginal"),
+    "engine pcg": ({"sampler": {"engine": "pcg"}}, "pcg"),
+    "method blup": ({"sampler": {"method": "blup"}, "variances": {"pen": 1.0, "residual": 2.0}}, "blup"),
+    "method reml": ({"sampler": {"method": "reml"}}, "reml"),
     "partition equal": (
         {"sampler": {"partition": "equal"}},
         "sampler.partition: found 'equal', which cannot be combin",
@@ -202,7 +210,13 @@ def test_refused_in_one_line_that_names_the_key(folder, name, monkeypatch):
     with pytest.raises(ConfigError) as refused:
         counted(folder, case, monkeypatch)
     text = str(refused.value).removeprefix("analysis: ")
-    assert message in text and text.startswith("sampler.") and "\n" not in text
+    assert text.startswith("sampler.") and "\n" not in text
+    if message not in RULES:
+        assert message in text
+        return
+    rule = RULES[message]
+    assert text.startswith("sampler.device: found gpu, which cannot be combined with ")
+    assert text.endswith(f": {rule.why}; needed {rule.needed}")
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -210,6 +224,65 @@ def test_what_is_refused_is_refused_for_the_gpu_alone(folder, name, monkeypatch)
     """The same analysis on the CPU is a good one."""
     case = dict(REFUSED[name][0])
     counted(folder, case | {"sampler": case.get("sampler", {}) | {"device": "cpu"}}, monkeypatch)
+
+
+def outcome(sampler, model):
+    """The engine that is chosen, or what is said."""
+    try:
+        return choose_engine(sampler, model).engine.name
+    except ConfigError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("name", [name for name in (*ACCEPTED, *REFUSED) if not name.startswith(("engine", "method"))])
+def test_every_engine_takes_it_or_a_rule_refuses_it(folder, name, monkeypatch):
+    """What no rule refuses on a GPU is chosen there, or refused on the CPU in the same words."""
+    monkeypatch.chdir(folder)
+    case = ACCEPTED.get(name) or REFUSED.get(name, ({},))[0]
+    options = {"engine": "structured", "partition": "auto", "update": "level"} | dict(device="cpu", burn_in=200)
+    loaded = load_analysis(analysis(folder, **case | {"sampler": options}))
+    model = assemble(loaded, prepare(loaded)).model
+    for engine in ENGINES:
+        sampler = loaded.sampler.model_copy(update={"engine": engine, "device": "gpu", "tolerance": 1e-8})
+        refused = [words for _, words in find_gpu_refusals(Asked("gibbs", engine, model.design))]
+        found = outcome(sampler, model)
+        if refused:
+            assert refused[0] in found and found.startswith("sampler.device: found gpu"), (engine, found)
+        elif found != engine:
+            on_cpu = outcome(sampler.model_copy(update={"device": "cpu"}), model)
+            assert on_cpu.replace("device cpu", "device gpu") == found, (engine, found)
+
+
+def test_every_rule_is_tested():
+    """Rules about sizes and about correlated residuals are tested below."""
+    tested = {rule for _, rule in REFUSED.values()}
+    assert set(RULES) - tested == {"components", "long lists", "correlated residuals"}
+
+
+class Lengthy:
+    """Levels of more records than there is memory for."""
+
+    def __ge__(self, other):
+        return self
+
+    def sum(self):
+        return 2**32
+
+
+def test_rules_of_sizes_and_of_correlated_residuals(monkeypatch):
+    design = models.example("three_traits_maternal").design
+    monkeypatch.setattr("mmgibbs.models.gpu_rules.MAX_COMPONENTS", 4)
+    asked = Asked("gibbs", "structured", design)
+    ((rule, words),) = find_gpu_refusals(asked)
+    assert rule.name == "components" and words == "term 'genetic', which has 5 components per level"
+    assert list(find_gpu_refusals(asked._replace(engine="hybrid"))) == []
+    ((rule, words),) = find_gpu_refusals(asked._replace(engine="hybrid", design=replace(design, correlated=(1,))))
+    assert rule.name == "correlated residuals" and words == "variances.residual.known"
+    effect = SimpleNamespace(level=Lengthy())
+    long = SimpleNamespace(correlated=(), markers=(), terms=[SimpleNamespace(name="herd", effects=(effect,))])
+    assert RULES["long lists"].find(asked._replace(design=long)) == (
+        "term 'herd', whose levels meet 4,294,967,296 records, more than 4,294,967,295"
+    )
 
 
 def test_every_kind_is_here():

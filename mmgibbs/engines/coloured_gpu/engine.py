@@ -31,13 +31,10 @@ from mmgibbs.engines.coloured_gpu.sizes import (
     scaling_sums,
     strand_sums,
     sums_in_blocks,
-    too_many_components,
 )
 from mmgibbs.engines.coloured_gpu.source import REAL, kernel, model_kernels, specialisations, term_kernels
 from mmgibbs.engines.coloured_gpu.variances import ResidentVariances
-from mmgibbs.engines.dense import with_dense_block
 from mmgibbs.engines.device_sweep import VariancePlan
-from mmgibbs.engines.markers import with_markers
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.scaling import Elements
 from mmgibbs.equations.structured import StructuredEquations
@@ -45,6 +42,7 @@ from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Argument, Device, DeviceArray, make_struct
 from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.models.design import Design
+from mmgibbs.models.gpu_rules import Asked, describe_gpu_refusal
 from mmgibbs.models.relationships.identity import IdentityLists
 from mmgibbs.models.residual import Blocks, ClassBlocks
 
@@ -66,9 +64,9 @@ class StructuredGpuEngine:
 
     def __init__(self, equations: StructuredEquations, update: str = "level", device: Device | None = None):
         refuse_other_partitions(equations)
-        refused = self.refuses(equations.design)
+        refused = describe_gpu_refusal(Asked("gibbs", self.name, equations.design))
         if refused:
-            raise DeviceError(f"device: gpu: the structured engine cannot be combined with {refused}")
+            raise DeviceError(f"device: {refused}")
         self.equations, self.joint, self._y = equations, np.int32(update == "level"), equations.records.y
         self.queue = queue = GpuQueue(device, "use precision: single, engine: hybrid, or device: cpu")
         refuse_too_large(equations, queue)
@@ -110,9 +108,8 @@ class StructuredGpuEngine:
 
     @staticmethod
     def refuses(design: Design) -> str | None:
-        """See HostState.refuses."""
-        marked = with_markers(design) or with_dense_block(design)
-        return marked or too_many_components(design)
+        """See HostState.refuses: what a GPU does not take is in models/gpu_rules.py."""
+        return None
 
     # State
 

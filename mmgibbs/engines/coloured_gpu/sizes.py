@@ -14,7 +14,6 @@ STRANDS = 262_144  # of a sum over levels or records at most: a thread each
 SUMS = 1 << 23  # of all strands of sums that are made together: 64 MB
 BLOCK_STRANDS = 128  # that a block adds up at once, as in products.cu
 MAX_CHUNKS = 2048  # of the records of interweaving's sums: a block each
-MOST_COMPONENTS = 40  # 40 sums in float64 for each of 128 threads fit in 48 KB of shared memory
 
 
 def lower(k: int) -> int:
@@ -81,17 +80,6 @@ def refuse_too_large(equations: StructuredEquations, queue: GpuQueue) -> None:
             f"lists and the state of {equations.n_equations:,} equations; use precision: single, engine: hybrid "
             "(which copies blocks as it needs them), or device: cpu"
         )
-
-
-def too_many_components(design: Design) -> str | None:
-    """The term, in words, of which a level has more components than a block of threads can sum side by side."""
-    for term in design.terms:
-        if term.n_components > MOST_COMPONENTS:
-            return (
-                f"term '{term.name}', which has {term.n_components} components per level, needed at most "
-                f"{MOST_COMPONENTS}; use device: cpu"
-            )
-    return None
 
 
 def bytes_per_sweep(equations: StructuredEquations) -> int:

@@ -200,11 +200,6 @@ def test_a_name_that_parameters_cannot_carry(folder):
         check(analysis())
 
 
-def test_a_gpu_is_refused(folder):
-    with pytest.raises(ConfigError, match="sampler.device: found gpu, which cannot be combined with residual classes"):
-        check(analysis(sampler={"device": "gpu"}))
-
-
 @pytest.fixture(scope="module")
 def pigs(tmp_path_factory):
     short = ["sampler.chains=2", "sampler.burn_in=30", "sampler.samples=100", "sampler.thin=1"]

@@ -527,7 +527,8 @@ MISTAKES = [
     (
         "sampler",
         {"engine": "marginal", "device": "gpu"},
-        "sampler.device: found gpu, which cannot be combined with engine: marginal; needed cpu",
+        "sampler.device: found gpu, which cannot be combined with engine: marginal: it factorises sparse "
+        "equations, which the CPU does; needed engine: structured or hybrid, or device: cpu or auto",
     ),
     (
         "sampler",
@@ -543,7 +544,8 @@ MISTAKES = [
     (
         "sampler",
         {"engine": "serial", "device": "gpu"},
-        "sampler.device: found gpu, which cannot be combined with engine: serial; needed cpu or auto",
+        "sampler.device: found gpu, which cannot be combined with engine: serial: it draws one level after "
+        "another; needed engine: structured or hybrid, or device: cpu or auto",
     ),
     (
         "sampler",

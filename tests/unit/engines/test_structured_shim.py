@@ -360,9 +360,11 @@ def test_a_device_that_is_too_small_is_refused_with_the_numbers(shim):
 
 
 def test_too_many_components_are_refused(shim, monkeypatch):
-    monkeypatch.setattr("mmgibbs.engines.coloured_gpu.sizes.MOST_COMPONENTS", 4)
+    monkeypatch.setattr("mmgibbs.models.gpu_rules.MAX_COMPONENTS", 4)
     equations = equations_of(models.example("three_traits_maternal").design)
-    with pytest.raises(DeviceError, match="cannot be combined with term 'genetic', which has 5 .* at most 4"):
+    with pytest.raises(
+        DeviceError, match="device: found gpu, which cannot be combined with term 'genetic', which has 5"
+    ):
         StructuredGpuEngine(equations, device=HostDevice(shim("double")))
 
 

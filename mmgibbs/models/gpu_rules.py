@@ -1,0 +1,119 @@
+"""What `device: gpu` does not take: a row for each rule, in this one place.
+
+A rule sees the method, the engine and, once data are read, the design: what is refused by keys alone is refused before.
+What an engine takes on no device it says itself (`refuses` of engines/base.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from mmgibbs.models.design import Design
+    from mmgibbs.models.terms import Term
+
+MAX_COMPONENTS = 40  # of a level: so many sums in float64 of each of 128 threads fit in 48 KB of shared memory
+MAX_ENTRIES = 2**32 - 1  # of a list of records: positions have 32 bits on a device
+
+
+class Asked(NamedTuple):
+    """An analysis with `device: gpu`."""
+
+    method: str
+    engine: str  # 'auto' until it is chosen
+    design: Design | None = None  # None before data are read
+
+    @property
+    def samples(self) -> bool:
+        """Whether location effects are drawn."""
+        return self.method == "gibbs"
+
+    @property
+    def sweeps(self) -> bool:
+        """Whether they are drawn level by level."""
+        return self.samples and self.engine not in ("pcg", "marginal")
+
+
+class GpuRule(NamedTuple):
+    """What is refused, why, and what to do."""
+
+    name: str
+    find: Callable[[Asked], str | None]  # what is refused, in words that follow "cannot be combined with"
+    why: str
+    needed: str
+
+
+def _find_terms(of_analysis: Callable[[Asked], object], is_refused: Callable[[Term], object], words: str) -> Callable:
+    """A rule's `find` for random terms of a kind; words: with {term}, {name} and {k}."""
+
+    def find(asked: Asked) -> str | None:
+        terms = asked.design.terms if asked.design is not None and of_analysis(asked) else ()
+        for term in filter(is_refused, terms):
+            return words.format(term=f"model.random.{term.name}", name=term.name, k=term.n_components)
+        return None
+
+    return find
+
+
+def _find_markers(asked: Asked) -> str | None:
+    markers = asked.design.markers if asked.design is not None and asked.samples else ()
+    return f"model.markers ('{markers[0].name}')" if markers else None
+
+
+def _find_long_list(asked: Asked) -> str | None:
+    for term in asked.design.terms if asked.design is not None else ():
+        n = sum(int((effect.level >= 0).sum()) for effect in term.effects)
+        if n > MAX_ENTRIES:
+            return f"term '{term.name}', whose levels meet {n:,} records, more than {MAX_ENTRIES:,}"
+    return None
+
+
+ON_CPU = "device: cpu or auto"
+GPU_RULES = (
+    GpuRule("reml", lambda a: "method: reml" if a.method == "reml" else None,
+            "it factorises sparse equations, which the CPU does", ON_CPU),
+    GpuRule("blup", lambda a: "method: blup" if a.method == "blup" else None, "it runs on the CPU", ON_CPU),
+    GpuRule("serial", lambda a: "engine: serial" if a.samples and a.engine == "serial" else None,
+            "it draws one level after another", f"engine: structured or hybrid, or {ON_CPU}"),
+    GpuRule("marginal", lambda a: "engine: marginal" if a.samples and a.engine == "marginal" else None,
+            "it factorises sparse equations, which the CPU does", f"engine: structured or hybrid, or {ON_CPU}"),
+    GpuRule("pcg", lambda a: "engine: pcg" if a.samples and a.engine == "pcg" else None,
+            "it runs on the CPU", f"engine: structured or hybrid, or {ON_CPU}"),
+    GpuRule("correlated residuals",
+            lambda a: "variances.residual.known" if a.design is not None and a.design.correlated else None,
+            "correlated residuals need a factor of sparse equations, which the CPU makes", ON_CPU),
+    GpuRule("SNP effects", _find_markers, "a GPU has no sweep of SNP effects", ON_CPU),
+    GpuRule("splines", _find_terms(lambda a: a.sweeps, lambda t: t.relationship.moves_jointly, "a spline ({term})"),
+            "its points have to be drawn all at once, by engine: marginal on the CPU",
+            f"relationship: random_walk, or {ON_CPU}"),
+    GpuRule("estimated correlations",
+            _find_terms(lambda a: a.samples, lambda t: t.relationship.has_free_parameters,
+                        "correlations that are estimated ({term})"),
+            "they change the relationship matrix in every sweep",
+            f"known correlations (rho, and fixed: true), or {ON_CPU}"),
+    GpuRule("dense relationships",
+            _find_terms(lambda a: a.sweeps, lambda t: t.relationship.dense is not None,
+                        "genomic relationships ({term})"),
+            "a GPU has no sweep of a dense matrix", ON_CPU),
+    GpuRule("components",
+            _find_terms(lambda a: a.sweeps and a.engine != "hybrid", lambda t: t.n_components > MAX_COMPONENTS,
+                        "term '{name}', which has {k} components per level"),
+            f"a level has at most {MAX_COMPONENTS} there", ON_CPU),
+    GpuRule("long lists", _find_long_list, "positions in a list have 32 bits there", ON_CPU),
+)  # fmt: skip
+
+
+def find_gpu_refusals(asked: Asked) -> Iterator[tuple[GpuRule, str]]:
+    """Rules that refuse an analysis, with what they refuse in words."""
+    for rule in GPU_RULES:
+        refused = rule.find(asked)
+        if refused is not None:
+            yield rule, refused
+
+
+def describe_gpu_refusal(asked: Asked) -> str | None:
+    """Message that follows "sampler.device: "; None where a GPU takes the analysis."""
+    for rule, refused in find_gpu_refusals(asked):
+        return f"found gpu, which cannot be combined with {refused}: {rule.why}; needed {rule.needed}"
+    return None
