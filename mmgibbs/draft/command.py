@@ -29,7 +29,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the model in the grammar of lme4, 'weight ~ sex + (1 | animal)', in place of a guess",
     )
     parser.add_argument(
-        "--family", metavar="TYPE", help="with --formula, the type of its traits: normal, binary, ordinal or count"
+        "--family",
+        metavar="TYPE",
+        help="with --formula, the type of its traits: normal, binary, ordinal or count; of some of several, "
+        "TRAIT=TYPE,TRAIT=TYPE",
+    )
+    parser.add_argument("--weights", metavar="COLUMN", help="with --formula, the column of the weights of the records")
+    parser.add_argument(
+        "--no-check",
+        action="store_true",
+        help="with --formula, look at the columns alone: quicker for large tables, which the run then check",
     )
     add_output(parser, "the file to write (default: %(default)s)", "YAML", "analysis.yaml")
     add_overwrite(parser, "replace the file if it exists")
@@ -46,7 +55,9 @@ def main(args: argparse.Namespace) -> int:
         widths=_widths(args.widths, "widths"),
         pedigree_widths=_widths(args.pedigree_widths, "pedigree_widths"),
         formula=args.formula,
-        family=args.family,
+        family=_family(args.family),
+        weights=args.weights,
+        check=not args.no_check,
     )  # fmt: skip
     print("\n".join(made.said))
     print(f"\nwritten to {made.path}")
@@ -57,6 +68,18 @@ def main(args: argparse.Namespace) -> int:
         return BAD_INPUT
     print(f"next: read it, then mmgibbs run {path}")
     return 0
+
+
+def _family(text: str | None) -> str | dict[str, str] | None:
+    """'count', or the types by trait of 'cases=count,weight=normal'."""
+    if text is None or "=" not in text:
+        return text
+    from mmgibbs.errors import ConfigError, option_name
+
+    parts = [part.rpartition("=") for part in text.split(",")]
+    if not all(trait.strip() and family.strip() for trait, _, family in parts):
+        raise ConfigError(f"init: {option_name('family')}: expected TRAIT=TYPE,TRAIT=TYPE, got '{text}'")
+    return {trait.strip(): family.strip() for trait, _, family in parts}
 
 
 def _widths(text: str | None, name: str) -> tuple[int, ...] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.draft.guess import guess
 from mmgibbs.draft.method import GIBBS, Method
 from mmgibbs.draft.texts import DraftText, TextOfFormula, TextOfGuess
-from mmgibbs.errors import ConfigError, MmgibbsError, ModelError, option, option_name
+from mmgibbs.errors import ConfigError, MmgibbsError, ModelError, is_command, option, option_name
 
 
 class Draft(NamedTuple):
@@ -45,7 +45,9 @@ def init(
     widths: Sequence[int] | None = None,
     pedigree_widths: Sequence[int] | None = None,
     formula: str | None = None,
-    family: str | None = None,
+    family: str | Mapping[str, str] | None = None,
+    weights: str | None = None,
+    check: bool = True,
 ) -> Draft:
     """Look at tables and write a first analysis file, with comments and alternatives.
 
@@ -70,8 +72,13 @@ def init(
         Widths of the columns in characters, where they are fixed, of the records and of the pedigree.
     formula : str, optional
         The model in the grammar of lme4, such as "weight ~ sex + (1 | animal)", in place of a guess; see `Model`.
-    family : str, optional
-        With a formula, the type of its traits: normal (the default), binary, ordinal or count.
+    family : str or mapping, optional
+        With a formula, the type of its traits: normal (the default), binary, ordinal or count; or a mapping from traits
+        to types.
+    weights : str, optional
+        With a formula, the column of the weights of the records.
+    check : bool, default True
+        Read and check everything that the file names. False, with a formula, looks at the columns of the records alone.
 
     Returns
     -------
@@ -109,7 +116,8 @@ def init(
         _check_widths(name, given_widths)
     return draft(
         phenotypes, pedigree, genotypes, tuple(columns), output,
-        overwrite=overwrite, widths=widths, pedigree_widths=pedigree_widths, formula=formula, family=family,
+        overwrite=overwrite, widths=widths, pedigree_widths=pedigree_widths,
+        formula=formula, family=family, weights=weights, check=check,
     )  # fmt: skip
 
 
@@ -132,7 +140,9 @@ def draft(
     widths: Sequence[int] | None = None,
     pedigree_widths: Sequence[int] | None = None,
     formula: str | None = None,
-    family: str | None = None,
+    family: str | Mapping[str, str] | None = None,
+    weights: str | None = None,
+    check: bool = True,
 ) -> Draft:
     """Look at the tables and write a commented analysis file, as `init`, whose arguments these are."""
     path = Path(output)
@@ -141,8 +151,10 @@ def draft(
     of_animals = None if pedigree is None else Path(pedigree)
     of_genotypes = None if genotypes is None else Path(genotypes)
     if formula is None:
-        if family is not None:
-            raise ConfigError(f"init: {option_name('family')} belongs to {option_name('formula')}; expected both")
+        given_of_formula = [option_name(name) for name, value in (("family", family), ("weights", weights)) if value]
+        given_of_formula += [] if check else [option_name("no_check") if is_command() else "check=False"]
+        if given_of_formula:
+            raise ConfigError(f"init: {given_of_formula[0]} belongs to {option_name('formula')}; expected both")
         text: DraftText = TextOfGuess(
             guess(Path(phenotypes), of_animals, of_genotypes, traits, widths, pedigree_widths), path
         )
@@ -151,11 +163,15 @@ def draft(
         refused_option = next((name for name, value in given.items() if value), None)
         if refused_option is not None:
             raise ConfigError(f"init: {option_name(refused_option)} cannot be combined with {option_name('formula')}")
-        text = TextOfFormula(formula, family or "normal", Path(phenotypes), of_animals, of_genotypes, path)
+        text = TextOfFormula(formula, family or "normal", Path(phenotypes), of_animals, of_genotypes, path, weights)
     new = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        refused, method = _write_accepted(text, new)
+        if check:
+            refused, method = _write_accepted(text, new)
+        else:
+            refused, method = None, text.first_method
+            new.write_text(text.write(method), encoding="utf-8")
         write_schema(path.parent)
         new.replace(path)
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -56,11 +57,12 @@ class TextOfFormula:
     """A formula with its tables, to be written to `path`."""
 
     formula: str
-    family: str
+    family: str | Mapping[str, str]
     phenotypes: Path
     pedigree: Path | None
     genotypes: Path | None
     path: Path
+    weights: str | None = None
 
     @property
     def first_method(self) -> Method:
@@ -71,7 +73,7 @@ class TextOfFormula:
     def _translated(self) -> tuple[dict[str, Any], list[str]]:
         name = file_name(self.path)
         tables = (self.phenotypes, self.pedigree, self.genotypes)
-        return translate_formula(self.formula, *tables, family=self.family, name=name)
+        return translate_formula(self.formula, *tables, family=self.family, weights=self.weights, name=name)
 
     def write(self, method: Method) -> str:
         """Return the text of the file; paths are relative to its folder."""

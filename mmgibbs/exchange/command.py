@@ -10,7 +10,7 @@ from mmgibbs.options import add_output, add_overwrite, describe
 def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Write a finished run as the files of another program, or as deregressed proofs.",
+        "Write a finished run as the files of another program, as deregressed proofs, or its draws as a table.",
         "Format blupf90: `solutions` (trait, effect, level, solution, s.e., which is the posterior standard deviation, "
         "left out if it is unknown); `levels.csv` (effect, level, id, term, name: what the numbers of effects and "
         "levels mean); and, if variances were sampled, `postgibbs_samples` (number, round, how many, the "
@@ -19,9 +19,11 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
         "Format deregressed: `deregressed.csv` and `.parquet` with the deregressed proof of each animal, the parent "
         "average removed, its reliability and its weight (Garrick, Taylor & Fernando 2009), for a second analysis such "
         "as one by SNPs. Animals without information beyond their parents are left out and counted.",
+        "Format draws: `draws.csv` and `.parquet` with a row for each kept draw of each chain (chain, draw, and a "
+        "column for each parameter), for programs that do not read draws.nc.",
     )
     parser.add_argument("run", metavar="RUN", help="the folder of a finished run")
-    parser.add_argument("--format", required=True, choices=["blupf90", "deregressed"], help="what to write")
+    parser.add_argument("--format", required=True, choices=["blupf90", "deregressed", "draws"], help="what to write")
     parser.add_argument(
         "--unexplained", type=float, default=0.5, metavar="SHARE",
         help="deregressed: share of the genetic variance that markers of the second analysis do not explain, for the "
@@ -39,6 +41,11 @@ def export(args: argparse.Namespace) -> None:
             args.run, args.output, unexplained=args.unexplained, overwrite=args.overwrite
         )
         print("\n".join([*notes, f"written to {folder}"]))
+        return
+    if args.format == "draws":
+        from mmgibbs.exchange.draws_write import export_draws
+
+        print(f"written to {export_draws(args.run, args.output, overwrite=args.overwrite)}")
         return
     from mmgibbs.exchange.blupf90_write import export_blupf90
 

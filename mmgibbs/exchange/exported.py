@@ -13,13 +13,18 @@ from mmgibbs.results.folder import CONTENTS
 
 def read_exported(run: str | os.PathLike) -> Finished:
     """Read the finished run of a mixed model. ConfigError where it is none."""
-    try:
-        finished = read_finished(run)
-    except ConfigError as error:  # it speaks for the command that reads most runs
-        raise ConfigError(f"export: {str(error).removeprefix('report: ')}") from None
+    finished = read_any_run(run)
     if finished.solutions is None:
         raise ConfigError(f"export: '{run}' holds a regression, needed the run of a mixed model")
     return finished
+
+
+def read_any_run(run: str | os.PathLike) -> Finished:
+    """Read a finished run, also of a regression. ConfigError where it is none."""
+    try:
+        return read_finished(run)
+    except ConfigError as error:  # it speaks for the command that reads most runs
+        raise ConfigError(f"export: {str(error).removeprefix('report: ')}") from None
 
 
 def choose_folder(

@@ -171,6 +171,11 @@ _MEANS = {
     "effects 0; of draws the posterior mean",
     "se": "its standard error; of draws the posterior standard deviation",
 }
+_DRAWS = {
+    "chain": "number of the chain, from 1",
+    "draw": "number of the kept draw within its chain, from 1",
+    "PARAMETER": "the draw of this parameter of `summary.csv`",
+}
 _DEREGRESSED = {
     "animal": "id of the animal",
     "trait": "name of the trait",
@@ -259,6 +264,7 @@ OUTPUTS = {
     "variogram.csv": Output("a displacement of plots of a field trial, for each trait", _VARIOGRAM),
     "smooths.csv": Output("a value of the covariate of a curve, for each trait", _SMOOTHS),
     "deregressed.csv": Output("an animal and trait, written by `mmgibbs export --format deregressed`", _DEREGRESSED),
+    "draws.csv": Output("a kept draw of a chain, written by `mmgibbs export --format draws`", _DRAWS),
     "predicted_classes.csv": Output("a category of a trait that is not normal, overall and by class", _PREDICTED),
 }
 PARAMETERS = {

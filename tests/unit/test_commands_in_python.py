@@ -20,7 +20,7 @@ from mmgibbs.errors import ConfigError
 
 PACKAGES = {"compare": "comparison", "init": "draft", "simulate": "simulation", "validate": "validation"}
 # What an option is called in Python, where that is not its name: the files; a list of overrides; no instead of yes.
-CALLED = {"file": "config", "set": "overrides", "quiet": "progress", "no_report": "report"}
+CALLED = {"file": "config", "set": "overrides", "quiet": "progress", "no_report": "report", "no_check": "check"}
 
 
 @pytest.mark.parametrize("name", PACKAGES)
@@ -32,7 +32,7 @@ def test_the_arguments_are_the_options_of_the_command(name):
     assert {CALLED.get(option, option) for option in options} == set(arguments)
     for option, action in options.items():
         default = arguments[CALLED.get(option, option)].default
-        if option in ("quiet", "no_report"):
+        if option in ("quiet", "no_report", "no_check"):
             assert default is True and action.default is False
         elif action.option_strings:
             assert (list(default) if isinstance(default, tuple) else default) == (

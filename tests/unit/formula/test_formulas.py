@@ -418,6 +418,27 @@ def test_init_writes_the_file_of_a_formula(tmp_path, monkeypatch, capsys):
         assert message in capsys.readouterr().err and not Path("other.yaml").exists()
 
 
+def test_init_without_a_check_looks_at_the_columns_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("r.csv").write_text("animal,n,cases,weight\n" + "".join(f"a{i},{i + 1},{i % 3},{i}.5\n" for i in range(9)))
+    formula = ["--formula", "cbind(cases, weight) ~ (1 | animal)"]
+    call = ["init", "r.csv", *formula, "--pedigree", "none.csv", "--weights", "n"]
+    assert main([*call, "--family", "cases=count", "--no-check"]) == 0
+    analysis = yaml.safe_load(Path("analysis.yaml").read_text())
+    assert analysis["data"] == {"phenotypes": "r.csv", "pedigree": "none.csv", "weights": "n"}
+    assert analysis["traits"] == {"cases": {"type": "count"}, "weight": {}}
+    assert main([*call, "--overwrite"]) == 2, "a check reads the pedigree"
+    assert "none.csv" in capsys.readouterr().out
+    for extra in (["--no-check"], ["--weights", "n"]):
+        assert main(["init", "r.csv", *extra, "--output", "b.yaml"]) == 2
+        assert f"{extra[0]} belongs to --formula" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="check=False belongs to formula"):
+        mmgibbs.init("r.csv", check=False, output="b.yaml")
+    for family, message in (("cases=", "expected TRAIT=TYPE"), ("case=count", "no trait 'case'")):
+        assert main(["init", "r.csv", *formula, "--family", family, "--output", "b.yaml"]) == 2
+        assert message in capsys.readouterr().err
+
+
 def test_translation_keeps_weights_and_names():
     analysis, _ = translate_formula("fleece_weight ~ 1", SHEEP / "shearings.csv", weights="staples", name="w")
     assert (analysis["name"], analysis["data"]["weights"]) == ("w", "staples")

@@ -1,0 +1,45 @@
+"""Draws of a finished run as a table: `mmgibbs export --format draws`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.errors import ConfigError
+from mmgibbs.exchange.exported import choose_folder, read_any_run
+from mmgibbs.results.csv_files import write_csv
+
+NAME = "draws"
+FILES = (f"{NAME}.csv", f"{NAME}.parquet")
+RESERVED = ("chain", "draw")
+
+
+def export_draws(run: str | os.PathLike, output: str | os.PathLike | None = None, *, overwrite: bool = False) -> Path:
+    """Write the draws of a finished run; returns their folder, by default RUN-draws.
+
+    ConfigError: no finished run, one whose method draws nothing, or files that are there already.
+    """
+    finished = read_any_run(run)
+    if not finished.draws:
+        method = finished.record.get("method", "gibbs")
+        raise ConfigError(f"export: expected a run with draws (method: gibbs), got one of method {method}")
+    folder, _ = choose_folder(finished, output, NAME, FILES, overwrite)
+    frame = draws_frame(finished.draws)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_csv(frame, folder / FILES[0])
+        frame.write_parquet(folder / FILES[1])
+    except OSError as error:
+        raise ConfigError(f"export: cannot write '{folder}': {error.strerror}") from None
+    return folder
+
+
+def draws_frame(draws: dict[str, np.ndarray]) -> pl.DataFrame:
+    """A row for each draw, one chain after another, both counted from 1. draws: (chains, draws) each."""
+    chains, kept = next(iter(draws.values())).shape
+    columns = {"chain": np.repeat(np.arange(1, chains + 1), kept), "draw": np.tile(np.arange(1, kept + 1), chains)}
+    columns |= {f"{name}_" if name in RESERVED else name: values.ravel() for name, values in draws.items()}
+    return pl.DataFrame(columns)
