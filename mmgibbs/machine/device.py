@@ -8,8 +8,9 @@ hand in any object with these methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from mmgibbs.errors import DeviceError
 
 THREADS_PER_BLOCK = 256
+MEMORY_CLOCK_RATE, MEMORY_BUS_WIDTH = 36, 37  # numbers of cudaDeviceAttr
 
 
 class Event(Protocol):
@@ -103,6 +105,26 @@ def import_cupy() -> Any:
     return cupy
 
 
+def device_errors() -> tuple[type[Exception], ...]:
+    """What CuPy raises where a device does not answer any more; nothing where CuPy has not been imported."""
+    cupy = sys.modules.get("cupy")
+    return () if cupy is None else (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
+
+
+@contextmanager
+def explain_lost_device() -> Iterator[None]:
+    """DeviceError in place of what CuPy raises meanwhile."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, device_errors()):
+            raise
+        raise DeviceError(
+            f"device: gpu: the device does not answer any more ({error}); needed one that works, or device: cpu, with "
+            "which a run continues from its checkpoints too"
+        ) from error
+
+
 def _version(number: int) -> str:
     return f"{number // 1000}.{number % 1000 // 10}"
 
@@ -122,6 +144,15 @@ class Device:
     def free_bytes(self) -> int:
         """Device memory that can still be taken."""
         return int(self.cupy.cuda.runtime.memGetInfo()[0])
+
+    @property
+    def nominal_bandwidth(self) -> float:
+        """Bytes per second of the device memory by its clock and its width, two transfers a cycle."""
+        kilohertz, bits = (
+            self.cupy.cuda.runtime.deviceGetAttribute(attribute, self.cupy.cuda.Device().id)
+            for attribute in (MEMORY_CLOCK_RATE, MEMORY_BUS_WIDTH)
+        )
+        return 2 * 1000 * kilohertz * bits / 8
 
     # Memory
 

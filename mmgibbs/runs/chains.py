@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from mmgibbs.errors import Stopped
+from mmgibbs.machine.device import explain_lost_device
 from mmgibbs.machine.signals import StopSignals
 from mmgibbs.runs.checkpoints import Checkpoint, Checkpoints, CheckpointWriter
 from mmgibbs.runs.progress_file import Position, ProgressFile, ProgressWatcher
@@ -199,13 +200,17 @@ def advance_chain(job: Job, chain: int, until: int, ended: Callable[[], None] | 
 
     ended: called after every sweep, to end this process where nothing of it is wanted any more.
     """
-    progress = job.progress
-    if progress.asked_to_stop:
+    if job.progress.asked_to_stop:
         return None
+    with explain_lost_device():
+        return _continue_chain(job, chain, until, ended)
+
+
+def _continue_chain(job: Job, chain: int, until: int, ended: Callable[[], None] | None) -> Any:
     checkpoint = job.checkpoint(chain)
     running = job.factory.start(chain, None if checkpoint is None else checkpoint.arrays)
     writer = job.checkpoint_writer(chain, running.number)
-    report = progress.writer(chain, until)
+    report = job.progress.writer(chain, until)
     at = lambda: position(running, job.factory.shown)
 
     first = running.number + 1
@@ -219,7 +224,7 @@ def advance_chain(job: Job, chain: int, until: int, ended: Callable[[], None] | 
             ended()
         if writer is not None and writer.due(running.number):
             writer.save(running.number, running.state(), job.kept_facts)
-        return progress.asked_to_stop
+        return job.progress.asked_to_stop
 
     report.write(at())
     running.advance(until, stop_or_report)

@@ -49,7 +49,22 @@ def counts_as_text(counts: dict) -> str:
     lines += ["", *_table(head, rows)]
     lines += ["", f"{counts['equations']:,} equations in {counts['bytes'] / 1e6:,.1f} MB"]
     lines += [f"engine {counts['engine']} ({counts['engine_chosen_because']})"] if "engine" in counts else []
+    lines += [_device(counts["device"])] if "device" in counts else []
     return "\n".join(lines + _said(counts))
+
+
+def _device(counts: dict) -> str:
+    """Memory, and the bound of a sweep where it is known."""
+    line = f"device {counts['name']}: {counts['free_bytes']:,} bytes free"
+    if "bytes" in counts:
+        line += f", {counts['bytes']:,} bytes needed"
+    if "seconds_per_sweep_at_least" in counts:
+        line += (
+            f"; a sweep of the effects moves {counts['bytes_per_sweep']:,} bytes, at least "
+            f"{1e3 * counts['seconds_per_sweep_at_least']:.3g} ms at the nominal "
+            f"{counts['nominal_bytes_per_second'] / 1e9:,.0f} GB/s (not measured)"
+        )
+    return line
 
 
 def _common_levels(term: str, traits: list[str], levels: list[list[int]]) -> list[str]:

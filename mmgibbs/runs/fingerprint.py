@@ -53,8 +53,7 @@ def settings(tree: Mapping) -> dict[str, str]:
             values[".".join(place)] = json.dumps(value, sort_keys=True)
 
     visit(tree, ())
-    if values.get("model.plugin", "null") != "null":
-        values["sampler.device"] = '"auto"'  # chains of a regression continue on another device
+    values["sampler.device"] = '"auto"'  # chains continue on another device
     paths = ("data.phenotypes", "data.pedigree", "decisions.candidates.file")
     kept = {key: text for key, text in values.items() if key not in (*FREE, *paths)}
     return {

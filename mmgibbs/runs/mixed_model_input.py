@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from mmgibbs.build.assemble import Assembled, assemble
 from mmgibbs.build.decisions import decision_notes, read_decisions
+from mmgibbs.build.device_memory import count_device, refuse_beyond_device
 from mmgibbs.build.engine import choose_engine
 from mmgibbs.build.memory_estimate import refuse_sampling_beyond_memory, refuse_solving_beyond_memory
 from mmgibbs.build.observed_scale import read_probabilities
@@ -45,6 +46,7 @@ def read_mixed_model(
     schedule = _checked_schedule(analysis, assembled, chosen.engine, samples)
     order = partition(prepared.design, chosen.partition)
     equations = structured_equations(prepared.design, order, analysis.sampler.precision)
+    refuse_beyond_device(chosen.engine, equations, schedule)
     clock.lap("equations")
     console.say(
         f"{equations.n_equations:,} equations, {prepared.design.n_records:,} records, {equations.bytes / 1e6:,.1f} MB"
@@ -59,8 +61,13 @@ def mixed_model_counts(analysis: Analysis) -> dict:
     prepared = prepare(analysis)
     assembled = _assemble(analysis, prepared)
     chosen = choose_engine(analysis.sampler, assembled.model)
-    _checked_schedule(analysis, assembled, chosen.engine, None)
+    schedule = _checked_schedule(analysis, assembled, chosen.engine, None)
     counts = model_counts(analysis, prepared, assembled)
+    if chosen.engine.device == "gpu":
+        order = partition(prepared.design, chosen.partition)
+        equations = structured_equations(prepared.design, order, analysis.sampler.precision)
+        refuse_beyond_device(chosen.engine, equations, schedule)
+        counts |= {"device": count_device(chosen.engine, equations, schedule)}
     if analysis.sampler.method == "gibbs":
         counts |= {"engine": chosen.engine.name, "engine_chosen_because": chosen.why}
     warned, notes = split_messages(decision_notes(analysis, prepared, assembled.model.decisions))

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from reference import models
 
+import mmgibbs.build.device_memory
 import mmgibbs.build.engine
 from mmgibbs.build.assemble import assemble
 from mmgibbs.build.engine import choose_engine
@@ -75,7 +76,9 @@ def folder(tmp_path_factory):
 def device(monkeypatch):
     """A GPU that is there, and does nothing."""
     arrays = type("Arrays", (), {"device": "gpu", "threads": None, "xp": np})
+    idle = SimpleNamespace(name="GPU", free_bytes=lambda: 10**9, nominal_bandwidth=1e12)
     monkeypatch.setattr(mmgibbs.build.engine, "import_cupy", lambda: None)
+    monkeypatch.setattr(mmgibbs.build.device_memory, "Device", lambda: idle)
     monkeypatch.setattr(gpu, "Gpu", arrays)
 
 

@@ -69,7 +69,7 @@ class StructuredGpuEngine:
             raise DeviceError(f"device: {refused}")
         self.equations, self.joint, self._y = equations, np.int32(update == "level"), equations.records.y
         self.queue = queue = GpuQueue(device, "use precision: single, engine: hybrid, or device: cpu")
-        refuse_too_large(equations, queue)
+        refuse_too_large(equations, queue.free_bytes())
         eq, T = equations, equations.design.n_traits
         text, names = model_kernels(eq)
         self._kernels = queue.kernels(text, names)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mmgibbs.engines.coloured_gpu.resident import LONG_VISITS
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError
-from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.models.design import Design
 
 STRANDS = 262_144  # of a sum over levels or records at most: a thread each
 SUMS = 1 << 23  # of all strands of sums that are made together: 64 MB
 BLOCK_STRANDS = 128  # that a block adds up at once, as in products.cu
+MOMENT_BYTES = 40  # of a location: its value on the user's scale and four numbers, in float64
+LIABILITY_BYTES = 24  # of a record: bounds, or a count and its exposure, and a sum
+BUFFER_BYTES = 1 << 16  # of a term: its small buffers, and the rounding of all
 MAX_CHUNKS = 2048  # of the records of interweaving's sums: a block each
 
 
@@ -32,15 +36,35 @@ def count_blocks(strands: int) -> int:
     return -(-strands // BLOCK_STRANDS)
 
 
-def resident_bytes(equations: StructuredEquations) -> int:
-    """Device memory for the lists, the state, y, one ordered copy of the largest Theta, the levels that records meet in
-    one term and the strands of sums.
+def resident_bytes(equations: StructuredEquations, interweaved: Sequence[int] = ()) -> int:
+    """Device memory of a chain, from above: what the engine allocates when it starts, and what a run asks for besides.
 
-    Not in it: what a run may ask for besides, moments (four float64 per location) and interweaving."""
-    design, records = equations.design, equations.records
-    largest = max(t.n_levels * t.n_components for t in design.terms)
-    met = 4 * design.n_records * max(len(t.effects) for t in design.terms)
-    return int(equations.bytes + records.y.nbytes + largest * equations.real.itemsize + met + 8 * strand_sums(design))
+    The lists, the state, y, one ordered copy of the largest Theta, the levels that records meet in one term and in the
+    terms that are interweaved, data parts of classes, sums; moments of all locations, on the user's scale too; columns
+    of liabilities; rounding of each buffer."""
+    design, records, real = equations.design, equations.records, equations.real.itemsize
+    n, locations = design.n_records, [t.n_levels * t.n_components for t in design.terms]
+    met = [4 * n * len(t.effects) for t in design.terms]
+    of_classes = [
+        8 * (lists.cell_ptr.size - 1) * lower(t.n_components) if lists.cell_class.size else 0
+        for t, lists in zip(design.terms, equations.terms, strict=True)
+    ]
+    of_sums = 8 * max(sums * count_blocks(count_strands(m, sums)) for m, sums in sums_in_blocks(design))
+    of_deviations = [8 * size for t, size in zip(design.terms, locations, strict=True) if t.groups_fixed]
+    return int(
+        equations.bytes
+        + records.y.nbytes
+        + max(locations) * real
+        + max(met)
+        + sum(met[i] for i in interweaved)
+        + sum(of_classes)
+        + 8 * strand_sums(design)
+        + of_sums
+        + sum(of_deviations)
+        + MOMENT_BYTES * sum(locations)
+        + LIABILITY_BYTES * n * len(design.responses)
+        + BUFFER_BYTES * len(design.terms)
+    )
 
 
 def scaling_sums(components: int) -> int:
@@ -71,14 +95,14 @@ def strand_sums(design: Design) -> int:
     return max(most, *(min(SUMS, MAX_CHUNKS * scaling_sums(t.n_components)) for t in design.terms))
 
 
-def refuse_too_large(equations: StructuredEquations, queue: GpuQueue) -> None:
-    """DeviceError where the state does not fit on the device: it is resident or not at all."""
-    found, needed = queue.free_bytes(), resident_bytes(equations)
-    if found < needed:
+def refuse_too_large(equations: StructuredEquations, free_bytes: int, interweaved: Sequence[int] = ()) -> None:
+    """DeviceError where a chain does not fit on the device: it is resident or not at all."""
+    needed = resident_bytes(equations, interweaved)
+    if free_bytes < needed:
         raise DeviceError(
-            f"device: gpu: found {found / 1e9:.1f} GB free on the device, needed {needed / 1e9:.1f} GB for the "
-            f"lists and the state of {equations.n_equations:,} equations; use precision: single, engine: hybrid "
-            "(which copies blocks as it needs them), or device: cpu"
+            f"device: gpu: found {free_bytes:,} bytes free on the device, needed {needed:,} for the lists and the "
+            f"state of {equations.n_equations:,} equations; use precision: single, engine: hybrid (which copies "
+            "blocks as it needs them), or device: cpu"
         )
 
 

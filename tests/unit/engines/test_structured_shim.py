@@ -355,7 +355,7 @@ def test_a_device_that_is_too_small_is_refused_with_the_numbers(shim):
     equations = equations_of(models.example("univariate_animal").design)
     device = HostDevice(shim("double"))
     device.free = 1000
-    with pytest.raises(DeviceError, match=r"found 0.0 GB free on the device, needed [\d.]+ GB .*precision: single"):
+    with pytest.raises(DeviceError, match=r"found 1,000 bytes free on the device, needed [\d,]+ .*precision: single"):
         StructuredGpuEngine(equations, device=device)
 
 
