@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from mmgibbs.association.model_of_run import RunModel
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.file import GenotypeFile
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import ConfigError, DataError, option, option_name
+from mmgibbs.runs.model_of_run import RunModel
 from mmgibbs.runs.other_genotypes import genotypes_section, open_other_genotypes
 from pedigree.spelling import find_respelled
 from pedigree.tables import counted, quoted

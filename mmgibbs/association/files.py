@@ -15,7 +15,7 @@ from mmgibbs.results.output_folder import check_output_folder, write_files
 if TYPE_CHECKING:
     from mmgibbs.association.run import Association
 
-FILES = ("markers.parquet", "markers.csv", "gwas.json", "gwas.html")
+FILES = ("markers.parquet", "markers.csv", "snp_effects.parquet", "gwas.json", "gwas.html")
 
 
 def default_folder(run: str | os.PathLike) -> str:
@@ -34,6 +34,8 @@ def write_association(association: Association, folder: Path, page: bool) -> Non
     writers: dict[str, Callable[[Path], object]] = {"markers.parquet": values.write_parquet}
     if is_csv_wanted("auto", values.height):
         writers["markers.csv"] = csv_writer(values)
+    if association.snp_effects is not None:
+        writers["snp_effects.parquet"] = association.snp_effects.write_parquet
     facts = json.dumps(plain(association.facts | {"notes": list(association.notes)}), indent=2, ensure_ascii=False)
     writers["gwas.json"] = lambda path: path.write_text(facts + "\n", encoding="utf-8")
     if page:

@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.association.animals import Animals
-from mmgibbs.association.model_of_run import RunModel
 from mmgibbs.association.multiple_testing import ALPHA, false_discovery_rates
 from mmgibbs.association.scan import LEFT_OUT, Scan
 from mmgibbs.association.statistics import genomic_inflation
 from mmgibbs.association.trait_columns import trait_columns
 from mmgibbs.data.genotypes.file import GenotypeFile
+from mmgibbs.runs.model_of_run import RunModel
 
 LARGE_INFLATION = 1.2  # lambda from which it is said
 

@@ -15,13 +15,16 @@ import polars as pl
 
 from mmgibbs.association.animals import Animals, match_animals, open_tested_genotypes
 from mmgibbs.association.files import output_folder, write_association
-from mmgibbs.association.model_of_run import read_model_of_run
 from mmgibbs.association.projection import Projection
 from mmgibbs.association.results import association_frame, collect_facts, collect_notes, describe_left_out
 from mmgibbs.association.scan import CALIBRATION_SNPS, Limits, scan
+from mmgibbs.data.genomic_parts import genomic_parts
 from mmgibbs.data.genotypes.file import GenotypeFile
 from mmgibbs.errors import ConfigError, DataError, option_name
+from mmgibbs.runs.genomic_predictions import read_breeding_values
+from mmgibbs.runs.model_of_run import RunModel, read_model_of_run
 from mmgibbs.runs.progress import Console
+from mmgibbs.runs.snp_effects import snp_effects_frame
 
 SECONDS_BETWEEN_LINES = 30.0  # of progress
 EXACT_LIMIT = 600.0  # seconds
@@ -41,12 +44,15 @@ class Association:
         What to know about them; warnings begin with "warning: ".
     directory : pathlib.Path or None
         Where they were written.
+    snp_effects : polars.DataFrame or None
+        Of a run with genomic or single-step relationships: effects of its SNPs, from the breeding values of the run.
     """
 
     values: pl.DataFrame
     facts: dict[str, Any]
     notes: tuple[str, ...]
     directory: Path | None
+    snp_effects: pl.DataFrame | None = None
 
 
 def gwas(
@@ -146,10 +152,21 @@ def gwas(
     facts = collect_facts(found, model, file, animals, values, seconds)
     file_notes = (*(f"warning: {warning}" for warning in file.warnings), *file.notes)
     notes = (*file_notes, *animals.notes, *collect_notes(found, model, facts))
-    association = Association(values, facts, notes, folder)
+    effects = compute_snp_effects(model, projection, console)
+    association = Association(values, facts, notes, folder, effects)
     if folder is not None:
         write_association(association, folder, report)
     return association
+
+
+def compute_snp_effects(model: RunModel, projection: Projection, console: Console) -> pl.DataFrame | None:
+    """Effects of the SNPs of the run behind its breeding values; None without relationships from genotypes."""
+    parts = genomic_parts(model.analysis, model.prepared) if model.uses_genotypes else []
+    if not parts:
+        return None
+    console.say("SNP effects from breeding values")
+    values = lambda part: read_breeding_values(model, part)
+    return snp_effects_frame(parts, model.prepared, values, model.variances, projection.point)
 
 
 def _check_arguments(run: object, maf: float, call_rate: float, exact_limit: float) -> None:

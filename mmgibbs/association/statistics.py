@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special, stats
 
-LOG_10 = float(np.log(10.0))
+from mmgibbs.results.p_values import LOG_10, log_p_of_z
+
 CHI2_MEDIAN = float(stats.chi2(1).median())
 MIN_RCOND = 1e-8  # of I, below which the effects of a SNP on several traits cannot be told apart
 
@@ -42,11 +43,6 @@ def compute_tests(scores: np.ndarray, information: np.ndarray) -> SnpTests:
     error[is_testable] = np.sqrt(np.einsum("mtt->mt", inverse))
     chi2[is_testable] = np.einsum("mt,mt->m", scores[is_testable], effect[is_testable])
     return SnpTests(effect, error, log_p_of_z(effect / error), chi2, log_p_of_chi2(chi2, T))
-
-
-def log_p_of_z(z: np.ndarray) -> np.ndarray:
-    """-log10 of the two-sided p value of a normal, exact however small."""
-    return -(np.log(2.0) + special.log_ndtr(-np.abs(z))) / LOG_10
 
 
 def log_p_of_chi2(chi2: np.ndarray, freedom: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from mmgibbs.config.complete_model import complete_model
 from mmgibbs.config.complete_variances import complete_variances
 from mmgibbs.config.decisions import check_on_records, complete_decisions
 from mmgibbs.config.effects import Model
+from mmgibbs.config.genomic_relationships import Genomic
 from mmgibbs.config.markers import J
 from mmgibbs.config.messages import Problems
 from mmgibbs.config.paths import absolute, with_absolute_paths
@@ -46,6 +47,7 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
         output = output.model_copy(update={"save_marker_draws": MARKER_DRAWS})
     _check_saved_levels(analysis, model, problems)
     _check_means(analysis, model, problems)
+    _check_snp_effects(analysis, model, problems)
     names = [trait.name for trait in analysis.traits]
     decisions = complete_decisions(analysis.decisions, model, names, sampler.method, problems)
     check_on_records(decisions, {trait.name: trait.type for trait in analysis.traits}, problems)
@@ -107,6 +109,17 @@ def _check_saved_levels(analysis: Analysis, model: Model, problems: Problems) ->
             ("output", "save_levels"),
             f"{twice[0]} and {twice[1]} would both be called {show(twice[2])} in draws.nc; needed another name for an "
             "effect, or draws of one of the two alone",
+        )
+
+
+def _check_snp_effects(analysis: Analysis, model: Model, problems: Problems) -> None:
+    """They come from breeding values of genotyped animals."""
+    kinds = (random.relationship for random in model.random.values())
+    if analysis.output.snp_effects and not any(isinstance(kind, Genomic) for kind in kinds):
+        problems.add(
+            ("output", "snp_effects"),
+            "needed a random effect with relationship: genomic or single_step; effects of model.markers are in "
+            "markers.parquet without this key",
         )
 
 

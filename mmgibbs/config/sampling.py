@@ -269,6 +269,10 @@ class Output(Section):
     save_marker_draws: Annotated[int, Field(ge=0), WHOLE] | None = None
     """Draws of SNP effects to keep over all chains, at most. Default: 200 where the model has SNP effects."""
 
+    snp_effects: Boolean = False
+    """Write snp_effects.parquet: effects of SNPs from the breeding values of terms with relationship: genomic or
+    single_step, with standard deviations and p values."""
+
     csv: Choice[Literal["auto", "always", "never"]] = "auto"
     """auto: solutions.csv and decisions.csv up to a million rows; always: whatever their size; never: parquet alone."""
 

@@ -106,6 +106,15 @@ _MARKERS = {
     "state_SET": "probability that the SNP has an effect on exactly the traits of SET",
     "state_mcse_SET": "its Monte Carlo standard error",
 }
+_SNP_EFFECTS = {
+    **{name: _MARKERS[name] for name in list(_MARKERS)[: list(_MARKERS).index("centre")]},
+    "centre": "copies that the relationships subtract from each genotype; `centre_TERM` if several terms have "
+    "genotypes",
+    "effect_COMPONENT": "effect of one copy of the counted allele on a component (trait, or effect:trait) of the term, "
+    "by its breeding values; `effect_TERM_COMPONENT` if several terms have genotypes, and so on",
+    "effect_sd_COMPONENT": "its posterior standard deviation, at the variances of the run",
+    "log10_p_COMPONENT": "-log10 of the p value of the effect",
+}
 _SHARE = {
     "share": "share of the genetic variance of the genotyped animals, mean of the draws",
     "share_sd": "its posterior standard deviation",
@@ -254,6 +263,7 @@ OUTPUTS = {
     "response.csv": Output("a criterion and a share of selected candidates", _RESPONSE),
     "animals.parquet": Output("an animal of the pedigree", _ANIMALS),
     "markers.parquet": Output("a SNP of the file of genotypes", _MARKERS),
+    "snp_effects.parquet": Output("a SNP of the file of genotypes (`output.snp_effects`)", _SNP_EFFECTS),
     "windows.parquet": Output("a window of neighbouring SNPs, by term and trait", _WINDOWS),
     "chromosomes.csv": Output("a chromosome, by term and trait", _CHROMOSOMES),
     "genotyped.parquet": Output("a genotyped animal, if relationships are from genotypes", _GENOTYPED),

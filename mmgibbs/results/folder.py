@@ -47,6 +47,7 @@ CONTENTS = frozenset(
         "predicted_classes.parquet",
         "markers.parquet",
         "marker_draws.npz",
+        "snp_effects.parquet",
         "windows.parquet",
         "chromosomes.csv",
         "genotyped.parquet",

@@ -136,10 +136,22 @@ def add_predict_arguments(parser: argparse.ArgumentParser) -> None:
         "are matched by name and alleles; if the file counts the other allele, its genotypes are reversed. A missing "
         "genotype, and a SNP that is not in the file, count as the mean of the run. The deviation comes from the "
         "draws of the effects that the run kept (output.save_marker_draws).",
+        "A run with relationship: genomic or single_step predicts new animals too: its data are read again, and values "
+        "are those that an evaluation with these animals in it has, with their reliability.",
     )
-    parser.add_argument("run", metavar="RUN", help="the folder of a finished run with SNP effects (model.markers)")
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        help="the folder of a finished run with SNP effects (model.markers), or with relationship: genomic or "
+        "single_step",
+    )
     parser.add_argument("genotypes", metavar="FILE", help="the genotypes of the animals, such as young.bed")
     add_output(parser, "the table to write, .csv or .parquet (default: %(default)s)", "FILE", "gebv.csv")
+    parser.add_argument(
+        "--pedigree",
+        metavar="FILE",
+        help="for a run with genomic relationships: the pedigree with the new animals, in place of that of the run",
+    )
     add_genotypes(parser)
     add_escape_formulas(parser)
 
@@ -150,7 +162,8 @@ def predict_command(args: argparse.Namespace) -> None:
     from pedigree.tables import counted
 
     options = {key: getattr(args, key) for key in OPTIONS}
-    prediction = predict(args.run, args.genotypes, args.output, escape_formulas=args.escape_formulas, **options)
+    options |= {"pedigree": args.pedigree, "escape_formulas": args.escape_formulas}
+    prediction = predict(args.run, args.genotypes, args.output, **options)
     for note in prediction.notes:
         print(note, file=sys.stderr)
     n_animals = prediction.values["level"].n_unique()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from mmgibbs.posterior.adjusted_means import MeansMoments
 from mmgibbs.posterior.decisions import Decided
@@ -37,5 +38,6 @@ class PosteriorEstimates:
     decided: Decided | None = None
     estimates: Estimates | None = None  # by REML
     pev: MonteCarloPev | None = None  # by Monte Carlo, of BLUP
+    snp_effects: pl.DataFrame | None = None  # of genomic and single-step terms, where they are asked for
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)

@@ -42,6 +42,7 @@ from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import model_record
 from mmgibbs.runs.reml import RemlWatch, draws_by_name, stopped_words
 from mmgibbs.runs.smooths import describe_dimensions, effective_dimensions
+from mmgibbs.runs.snp_effects import snp_effects_of_run
 from mmgibbs.sampler.schedule import Schedule
 from pedigree.messages import split_messages
 
@@ -82,7 +83,7 @@ class MixedModelProblem:
                     estimates = self._gibbs(folder, console, executor)
             self._make_diagonals(estimates, console)
             self._count_dimensions(estimates, console)
-            return estimates
+            return self._add_snp_effects(estimates, console)
         except ModelError as error:
             warned = (f"warning: {note}" for note in self.assembled.notes)  # most likely why
             raise ModelError("\n".join([name_levels(str(error), self.prepared), *warned])) from error
@@ -105,6 +106,17 @@ class MixedModelProblem:
         if dimensions:
             estimates.facts["effective_dimensions"] = dimensions
             console.say_all(describe_dimensions(dimensions))
+
+    def _add_snp_effects(self, estimates: PosteriorEstimates, console: Console) -> PosteriorEstimates:
+        """Effects of the SNPs behind genomic breeding values, where `output.snp_effects` asks for them."""
+        if not self.analysis.output.snp_effects:
+            return estimates
+        console.say("SNP effects from breeding values")
+        frame, notes = snp_effects_of_run(
+            self.analysis, self.prepared, self.assembled, estimates.moments.mean, estimates.draws
+        )
+        console.say_all(notes)
+        return replace(estimates, snp_effects=frame, notes=[*estimates.notes, *notes])
 
     # Gibbs
 

@@ -44,6 +44,7 @@ from mmgibbs.runs.estimates import PosteriorEstimates
 from mmgibbs.runs.means import means_tables
 from mmgibbs.runs.problem import Tables
 from mmgibbs.runs.reml import estimates_table
+from mmgibbs.runs.snp_effects import snp_effects_file
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class MixedModelTables:
                 self.prepared, estimates.effects, estimates.markers, self.analysis.output.escape_formulas
             )
             | files_of_genotyped(self.prepared)
+            | snp_effects_file(estimates.snp_effects)
             | animals_file(self.prepared.pedigree)
             | decision_files(candidates, response, self.analysis.output.csv, self.analysis.output.escape_formulas)
             | field_files(self._field(estimates), output.csv, output.escape_formulas)

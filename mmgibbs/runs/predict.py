@@ -1,5 +1,7 @@
 """Genomic breeding values of animals that were never in a run, from the SNP effects that its folder keeps.
 
+Runs with genomic relationships are in genomic_predictions.py.
+
     g_a = sum_j (m_aj - c_j) b_j
 
 m_aj are the copies of the run's counted allele, c_j the run's centre, b_j the effect of one copy. The mean of g_a comes
@@ -17,7 +19,6 @@ genotypes is t_a = g_a over all terms, and J_a b with J_a = -1 where the run has
 from __future__ import annotations
 
 import os
-import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -31,16 +32,18 @@ from mmgibbs.config.markers import J
 from mmgibbs.data.genotypes.alleles import Counterparts, counterparts
 from mmgibbs.data.genotypes.file import GenotypeFile
 from mmgibbs.data.genotypes.imputed import J_OF_GENOTYPED
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, option_name
 from mmgibbs.genotypes.store import BLOCK, dosages
 from mmgibbs.machine.files import replaced_file
-from mmgibbs.report.finished import Finished, read_finished
+from mmgibbs.report.finished import Finished
 from mmgibbs.results.csv_files import write_csv
 from mmgibbs.results.marker_draws import EffectDraws, read_marker_draws
 from mmgibbs.results.markers import FILE as MARKERS
 from mmgibbs.results.markers import GEBV, TOTAL, breeding_value_columns, column_suffix, genotype_variances
 from mmgibbs.results.reading import RunFiles
 from mmgibbs.results.reliability import count_negative
+from mmgibbs.runs.genomic_predictions import has_genomic_terms, predict_new_animals
+from mmgibbs.runs.model_of_run import read_finished_for
 from mmgibbs.runs.other_genotypes import genotypes_section, open_other_genotypes
 
 ANIMALS = 16_384  # at a time: their draws take 8 bytes x draws x terms each
@@ -117,22 +120,26 @@ def predict(
     genotypes: str | os.PathLike,
     output: str | os.PathLike | None = None,
     *,
+    pedigree: str | os.PathLike | None = None,
     escape_formulas: bool = False,
     **options: Any,
 ) -> Predicted:
-    """Predict genomic breeding values of all animals of a genotype file, with the SNP effects of a finished run.
+    """Predict genomic breeding values of all animals of a genotype file, with the genotypes of a finished run.
 
-    Rows with effect `gebv` are the values that the SNPs explain. If all animals have SNP effects (`single_step:
-    epsilon`), `total` is the breeding value, with J = -1.
+    With SNP effects in the run, rows with effect `gebv` are the values that the SNPs explain. If all animals have SNP
+    effects (`single_step: epsilon`), `total` is the breeding value, with J = -1. With relationships from genotypes
+    (`genomic`, `single_step`), rows are breeding values of these terms, as an evaluation with the animals in it has.
 
     Parameters
     ----------
     run : path-like
-        Folder of a finished run with SNP effects.
+        Folder of a finished run with SNP effects, or with relationships from genotypes.
     genotypes : path-like
         Any file that `data.genotypes` reads.
     output : path-like or None, default None
         File to write, .parquet or .csv.
+    pedigree : path-like or None, default None
+        For a run with relationships from genotypes and a pedigree: a file in its place with the new animals.
     escape_formulas : bool, default False
         In a csv file, put an apostrophe before text that a spreadsheet would take for a formula.
     **options : Any
@@ -147,9 +154,9 @@ def predict(
     Raises
     ------
     ConfigError
-        The run has no SNP effects, or an argument cannot be used.
+        The run has neither SNP effects nor relationships from genotypes, or an argument cannot be used.
     DataError
-        The file of genotypes cannot be used.
+        The file of genotypes cannot be used, or the data of the run have changed.
 
     Examples
     --------
@@ -158,10 +165,18 @@ def predict(
     >>> predicted.values["effect"].unique().to_list()
     ['gebv']
     """
-    finished = _finished(run)
-    effects, traits = _read_effects(finished), finished.record["analysis"]["traits"]
+    finished = read_finished_for("predict", run)
     given = {"file": genotypes} | {key: value for key, value in options.items() if value is not None}
     section = genotypes_section("predict", given)
+    if finished.markers is None and has_genomic_terms(finished):
+        values, notes = predict_new_animals(finished, section, None if pedigree is None else Path(pedigree))
+        return _finish(values, notes, output, escape_formulas)
+    effects, traits = _read_effects(finished), finished.record["analysis"]["traits"]
+    if pedigree is not None:
+        raise ConfigError(
+            f"predict: {option_name('pedigree')} belongs to a run with relationships from genotypes; "
+            f"'{finished.directory}' has SNP effects, which need no pedigree"
+        )
     file = open_other_genotypes(section, {trait.get("column") or name for name, trait in traits.items()})
     matched = counterparts(effects.snps, effects.every, file, section.map is not None)
     frames = [
@@ -175,9 +190,13 @@ def predict(
     notes = tuple(f"warning: {warning}" for warning in file.warnings + matched.warnings) + file.notes + matched.notes
     if not effects.draws:
         notes += ("no sd: the run kept no draws of SNP effects (output.save_marker_draws)",)
+    return _finish(values, notes, output, escape_formulas)
+
+
+def _finish(values: pl.DataFrame, notes: tuple[str, ...], output: str | os.PathLike | None, escaped: bool) -> Predicted:
     notes += _notes_of_reliabilities(values)
     if output is not None:
-        _write(values, Path(output), escape_formulas)
+        _write(values, Path(output), escaped)
     return Predicted(values, notes)
 
 
@@ -191,15 +210,6 @@ def _notes_of_reliabilities(values: pl.DataFrame) -> tuple[str, ...]:
     )
 
 
-def _finished(run: str | os.PathLike) -> Finished:
-    if not isinstance(run, (str, os.PathLike)):
-        raise ConfigError(f"predict: found {reprlib.repr(run)}, needed the folder of a finished run")
-    try:
-        return read_finished(run)
-    except ConfigError as error:
-        raise ConfigError(str(error).replace("report:", "predict:", 1)) from None
-
-
 def _write(values: pl.DataFrame, path: Path, escaped: bool) -> None:
     try:
         with replaced_file(path) as new:
@@ -211,7 +221,8 @@ def _write(values: pl.DataFrame, path: Path, escaped: bool) -> None:
 def _read_effects(finished: Finished) -> _Effects:
     if finished.markers is None:
         raise ConfigError(
-            f"predict: '{finished.directory}' has no {MARKERS}; needed a finished run with SNP effects (model.markers)"
+            f"predict: '{finished.directory}' has no {MARKERS} and no relationships from genotypes; needed a finished "
+            "run with SNP effects (model.markers) or with relationship: genomic or single_step"
         )
     table = finished.markers.with_row_index("number")
     kept = table.filter("kept")

@@ -30,12 +30,13 @@ from mmgibbs.models.design import Design
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.runs.progress import Console
+from mmgibbs.runs.starts import read_starts
 from mmgibbs.validation import splits
 from mmgibbs.validation.blup import validate_by_blup
 from mmgibbs.validation.evaluation import Recorded, drop_unused, read_recorded
 from mmgibbs.validation.files import output_folder, write, write_comparison
 from mmgibbs.validation.gibbs import validate_by_sampling
-from mmgibbs.validation.options import SAMPLE, Plan, read_starts, resolve_plan
+from mmgibbs.validation.options import SAMPLE, Plan, resolve_plan
 from mmgibbs.validation.results import (
     Comparison,
     Validation,

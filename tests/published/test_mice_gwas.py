@@ -9,10 +9,11 @@ from scipy.linalg import cho_factor, cho_solve
 
 import mmgibbs
 from mmgibbs.association.projection import InformationByMatrix, Projection
-from mmgibbs.association.statistics import genomic_inflation, log_p_of_z
+from mmgibbs.association.statistics import genomic_inflation
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.terms import Effect
+from mmgibbs.results.p_values import log_p_of_z
 
 pytestmark = pytest.mark.slow
 

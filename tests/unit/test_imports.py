@@ -44,7 +44,6 @@ for edge in (*EDGES, "cli"):
     PACKAGES[edge] = set(PACKAGES["runs"]) | {"runs"}
 OPEN = {"pedigree.kernels", "mmgibbs.options"}  # the decorator of compiled functions, options of commands
 PACKAGES["draft"] |= {"formula"}
-PACKAGES["association"] |= {"validation"}  # starts from a run
 PACKAGES["cli"] |= EDGES
 CHOLESKY_LIBRARIES = {"numpy", "scipy"}  # and its own kernels: it could be used alone
 SAMPLER_SEES = {"mmgibbs.engines.base", "mmgibbs.engines.device_sweep"}

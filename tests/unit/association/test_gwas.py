@@ -11,7 +11,6 @@ from helpers.support import ROOT
 from polars.testing import assert_frame_equal
 
 import mmgibbs
-from mmgibbs.association.model_of_run import read_model_of_run, refuse_other_runs
 from mmgibbs.association.multiple_testing import effective_number, false_discovery_rates
 from mmgibbs.association.results import collect_notes
 from mmgibbs.association.scan import Scan, count_effective_tests
@@ -19,6 +18,7 @@ from mmgibbs.association.statistics import SnpTests
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.report.finished import read_finished
+from mmgibbs.runs.model_of_run import read_model_of_run, refuse_other_runs
 
 SAMPLE = ROOT / "data_samples" / "genomic"
 CHOSEN = ["snp0890", "snp1146", "snp0001"]

@@ -11,8 +11,9 @@ from scipy import stats
 import mmgibbs.association.projection as module
 from mmgibbs.association.projection import InformationByMatrix, InformationBySolutions
 from mmgibbs.association.scan import Limits, scan
-from mmgibbs.association.statistics import compute_tests, genomic_inflation, log_p_of_chi2, log_p_of_z
+from mmgibbs.association.statistics import compute_tests, genomic_inflation, log_p_of_chi2
 from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.results.p_values import log_p_of_z
 
 EXAMPLES = [
     "univariate_animal", "bivariate_missing", "direct_maternal", "three_traits_maternal", "random_regression",

@@ -228,7 +228,7 @@ def test_export_names_each_class(pigs, tmp_path):
 
 
 def test_validation_takes_the_variances_of_a_run(pigs, tmp_path):
-    from mmgibbs.validation.options import read_starts
+    from mmgibbs.runs.starts import read_starts
 
     loaded = load_config(ROOT / "configs" / "residual_classes.yaml")
     overrides = read_starts(pigs.directory, loaded)

@@ -26,7 +26,7 @@ from mmgibbs.report.finished import read_finished
 from mmgibbs.report.page import count_coefficients, facts, list_files, model_section, subtitle, traits_with_intercept
 from mmgibbs.results.checksums import CHECKSUMS, OF_RECORD, record_with_checksum
 from mmgibbs.results.reading import read_record
-from mmgibbs.validation.options import read_starts
+from mmgibbs.runs.starts import read_starts
 
 N, SNPS, YOUNG = 60, 24, 10
 IDS = [f"a{i}" for i in range(N)]

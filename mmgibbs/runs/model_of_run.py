@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import reprlib
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,12 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
 from mmgibbs.models.design import Design
 from mmgibbs.report.finished import OF_ANIMALS, Finished, read_finished
 from mmgibbs.results.relationships import describe_relationships
 from mmgibbs.runs.fingerprint import NO_FILE, fingerprint
-from mmgibbs.validation.options import read_starts
+from mmgibbs.runs.starts import read_starts
 
 FROM_GENOTYPES = ("G", "D", "H")  # symbols of relationships
 
@@ -36,6 +38,7 @@ class RunModel:
     analysis: Analysis
     prepared: Prepared
     variances: Variances
+    finished: Finished
 
     @property
     def design(self) -> Design:
@@ -81,33 +84,55 @@ class RunModel:
 
 
 def read_model_of_run(run: str | os.PathLike, tell: Callable[[str], None]) -> RunModel:
-    """ConfigError where the tests are not for such a run, DataError where its data have changed."""
-    try:
-        finished = read_finished(run)
-    except ConfigError as error:
-        raise ConfigError(str(error).replace("report:", "gwas:", 1)) from None
+    """The model for tests: ConfigError where they are not for such a run, DataError where its data have changed."""
+    finished = read_finished_for("gwas", run)
     refuse_other_runs(finished)
-    source = finished.record["analysis"]
-    starts: list[str] = []
-    if finished.record.get("method") != "blup":  # whose starts are the variances
-        without = load_analysis(source | {"sampler": {"method": "reml"}}, ["variances.mode=sample"])
-        starts = [*read_starts(run, without), "variances.mode=fixed"]
-    analysis = load_analysis(source | {"sampler": {"method": "blup"}}, starts)
-    _refuse_changed_data(finished, analysis)
-    tell(f"reading the data of '{finished.directory}'")
-    prepared = prepare(analysis)
-    if prepared.design.correlated:
+    model = restore_model("gwas", finished, tell)
+    if model.design.correlated:
         raise ConfigError(
             f"gwas: '{finished.directory}' has residuals that are correlated (variances.residual); needed a run with "
             "independent residuals, such as a random effect with relationship: ar1 and a residual of its own"
         )
+    return model
+
+
+def read_finished_for(command: str, run: str | os.PathLike) -> Finished:
+    """The finished run; messages begin with the command."""
+    if not isinstance(run, (str, os.PathLike)):
+        raise ConfigError(f"{command}: found {reprlib.repr(run)}, needed the folder of a finished run")
+    try:
+        return read_finished(run)
+    except ConfigError as error:
+        raise ConfigError(str(error).replace("report:", f"{command}:", 1)) from None
+
+
+def restore_model(
+    command: str, finished: Finished, tell: Callable[[str], None], pedigree: Path | None = None
+) -> RunModel:
+    """The model of a run from its data, which are read again, at its variances.
+
+    pedigree: a file in place of that of the run, with more animals. DataError where another file has changed.
+    """
+    _refuse_data_from_python(command, finished)
+    extras = ("decisions", "output")  # what is reported of a run changes no model
+    source = {key: value for key, value in finished.record["analysis"].items() if key not in extras}
+    starts: list[str] = []
+    if finished.record.get("method") != "blup":  # whose starts are the variances
+        without = load_analysis(source | {"sampler": {"method": "reml"}}, ["variances.mode=sample"])
+        starts = [*read_starts(finished.directory, without), "variances.mode=fixed"]
+    if pedigree is not None:
+        source = source | {"data": source["data"] | {"pedigree": str(pedigree.absolute())}}
+    analysis = load_analysis(source | {"sampler": {"method": "blup"}}, starts)
+    _refuse_changed_data(command, finished, analysis, () if pedigree is None else ("data.pedigree",))
+    tell(f"reading the data of '{finished.directory}'")
+    prepared = prepare(analysis)
     model = assemble(analysis, prepared).model
     variances = Variances([None if c is None else c.start for c in model.covariances], model.residual.start)
-    return RunModel(finished.directory, finished.record, analysis, prepared, variances)
+    return RunModel(finished.directory, finished.record, analysis, prepared, variances, finished)
 
 
 def refuse_other_runs(finished: Finished) -> None:
-    """ConfigError for a regression, SNP effects, traits that are not normal, and data that are not in files."""
+    """ConfigError for a regression, SNP effects, and traits that are not normal."""
     analysis = finished.record.get("analysis", {})
     name = f"gwas: '{finished.directory}'"
     if "plugin" in finished.record or not analysis.get("model", {}).get("random"):
@@ -125,12 +150,18 @@ def refuse_other_runs(finished: Finished) -> None:
             "traits. For others, fit SNP effects (model.markers with prior: bayes_c) and look at their probabilities "
             "(pip)"
         )
-    records = analysis["data"].get("phenotypes")
+    _refuse_data_from_python("gwas", finished)
+
+
+def _refuse_data_from_python(command: str, finished: Finished) -> None:
+    records = finished.record.get("analysis", {}).get("data", {}).get("phenotypes")
     if not isinstance(records, str) or not Path(records).is_absolute():
-        raise ConfigError(f"{name} was given its records from Python; needed a run whose data are files")
+        raise ConfigError(
+            f"{command}: '{finished.directory}' was given its records from Python; needed a run whose data are files"
+        )
 
 
-def _refuse_changed_data(finished: Finished, analysis: Analysis) -> None:
+def _refuse_changed_data(command: str, finished: Finished, analysis: Analysis, replaced: Collection[str]) -> None:
     """The fingerprints of the files are those of the run; runs of earlier versions have none."""
     then = finished.record.get("data_files")
     if then is None:
@@ -138,10 +169,18 @@ def _refuse_changed_data(finished: Finished, analysis: Analysis) -> None:
     now = fingerprint(analysis)["files"]
     absent = [key for key, digest in now.items() if digest == NO_FILE and then.get(key) != NO_FILE]
     if absent:
-        raise DataError(f"gwas: there is no file of {absent[0]} now; needed the data of '{finished.directory}'")
-    changed = [key for key in now if key in then and then[key] != now[key]]
+        raise DataError(f"{command}: there is no file of {absent[0]} now; needed the data of '{finished.directory}'")
+    changed = [key for key in now if key in then and then[key] != now[key] and key not in replaced]
     if changed:
         raise DataError(
-            f"gwas: the file of {changed[0]} is not the one that '{finished.directory}' has read; needed its data as "
-            "they were, or a new run"
+            f"{command}: the file of {changed[0]} is not the one that '{finished.directory}' has read; needed its data "
+            "as they were, or a new run"
         )
+
+
+def factor_model(model: RunModel) -> Point:
+    """The equations of the run at its variances, with their factor; traits are normal."""
+    design = model.design
+    blocks = [None if G is None else (tuple(range(len(G))),) for G in model.variances.G]
+    residual_blocks = [(tuple(range(design.n_traits)),)] * len(model.variances.R)
+    return RestrictedLikelihood(design, blocks, residual_blocks).evaluate(model.variances)
