@@ -21,8 +21,11 @@ from pedigree.tables import counted, quoted
 
 def open_tested_genotypes(
     model: RunModel, genotypes: str | os.PathLike | None, options: dict[str, Any]
-) -> GenotypeFile:
-    """The file that is named, else that of the run; options: keys of `data.genotypes`, None where not given."""
+) -> tuple[GenotypeFile, Genotypes]:
+    """The file that is named, else that of the run, and its section.
+
+    options: keys of `data.genotypes`, None where not given.
+    """
     given = {key: value for key, value in options.items() if value is not None}
     if genotypes is None:
         if model.analysis.data.genotypes is None:
@@ -35,7 +38,7 @@ def open_tested_genotypes(
     else:
         section = genotypes_section("gwas", {"file": genotypes} | given)
     traits = {trait.column or trait.name for trait in model.analysis.traits}
-    return open_other_genotypes(section, traits)
+    return open_other_genotypes(section, traits), section
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=int, default=1, help="seed of the SNPs by which tests are calibrated (default: 1)"
     )
+    parser.add_argument(
+        "--loco",
+        action="store_true",
+        help="for genomic relationships: test the SNPs of each chromosome with relationships made without them",
+    )
     add_genotypes(parser)
     add_overwrite(parser, "replace an existing association")
+    parser.add_argument("--resume", action="store_true", help="continue a scan that was interrupted")
     add_quiet(parser)
     add_no_report(parser, "do not write gwas.html")
 
@@ -74,6 +80,8 @@ def main(args: argparse.Namespace) -> None:
         call_rate=args.call_rate,
         exact_limit=60 * args.exact_limit,
         seed=args.seed,
+        loco=args.loco,
+        resume=args.resume,
         overwrite=args.overwrite,
         progress=not args.quiet,
         report=not (args.no_report or missing),

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mmgibbs.association.chunks import FOLDER
+from mmgibbs.errors import ConfigError, option
 from mmgibbs.results.csv_files import csv_writer
 from mmgibbs.results.folder import is_csv_wanted, plain
 from mmgibbs.results.output_folder import check_output_folder, write_files
@@ -23,9 +25,14 @@ def default_folder(run: str | os.PathLike) -> str:
     return f"{os.fspath(run).rstrip('/' + os.sep)}-gwas"
 
 
-def output_folder(directory: str | os.PathLike, overwrite: bool) -> Path:
+def output_folder(directory: str | os.PathLike, overwrite: bool, resume: bool) -> Path:
     """The absolute path, once it is sure that it may be written."""
-    return check_output_folder(directory, overwrite, FILES, "an association")
+    if (Path(directory) / FOLDER).is_dir() and not (overwrite or resume):
+        raise ConfigError(
+            f"gwas: '{directory}' holds a scan that is not finished; {option('resume')} continues it, "
+            f"{option('overwrite')} starts again"
+        )
+    return check_output_folder(directory, overwrite or resume, (*FILES, FOLDER), "an association")
 
 
 def write_association(association: Association, folder: Path, page: bool) -> None:

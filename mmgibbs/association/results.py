@@ -13,7 +13,9 @@ from mmgibbs.association.scan import LEFT_OUT, Scan
 from mmgibbs.association.statistics import genomic_inflation
 from mmgibbs.association.trait_columns import trait_columns
 from mmgibbs.data.genotypes.file import GenotypeFile
+from mmgibbs.errors import option
 from mmgibbs.runs.model_of_run import RunModel
+from pedigree.tables import counted
 
 LARGE_INFLATION = 1.2  # lambda from which it is said
 
@@ -52,6 +54,7 @@ def collect_facts(
         "method": model.method,
         "genotypes": file.name,
         "level": animals.level,
+        "without_chromosome": file.snps["chromosome"].null_count(),
         "animals": len(animals.places),
         "records": int((animals.record_animal >= 0).sum()),
         "tested": tested,
@@ -98,8 +101,14 @@ def collect_notes(found: Scan, model: RunModel, facts: dict[str, Any]) -> list[s
                 f"warning: lambda of {trait} is {value:.2f}, above 1: effects of many genes, or relationships that the "
                 "model lacks (a random effect with relationship: genomic or pedigree)"
             )
-    if model.uses_genotypes:
+    if facts.get("loco"):
+        notes.append("relationships are without the SNPs of the chromosome that is tested")
+        n_unknown = facts.get("without_chromosome", 0)
+        if n_unknown:
+            notes.append(f"{counted(n_unknown, 'SNP')} without a known chromosome: tested as the run is")
+    elif model.uses_genotypes:
         notes.append(
-            "the relationships of the run are from genotypes, which hold the tested SNPs too: tests are conservative"
+            "the relationships of the run are from genotypes, which hold the tested SNPs too: tests are conservative; "
+            f"{option('loco')} tests each chromosome without them"
         )
     return notes

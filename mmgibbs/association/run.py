@@ -14,13 +14,19 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.association.animals import Animals, match_animals, open_tested_genotypes
+from mmgibbs.association.chunks import EVERY, Checkpoint, plan_chunks
 from mmgibbs.association.files import output_folder, write_association
+from mmgibbs.association.fingerprint import fingerprint_scan
 from mmgibbs.association.projection import Projection
 from mmgibbs.association.results import association_frame, collect_facts, collect_notes, describe_left_out
-from mmgibbs.association.scan import CALIBRATION_SNPS, Limits, scan
+from mmgibbs.association.scan import CALIBRATION_SNPS, Genotypes, Limits, scan
+from mmgibbs.data.chromosomes_left_out import ChromosomesLeftOut, leave_chromosomes_out
 from mmgibbs.data.genomic_parts import genomic_parts
 from mmgibbs.data.genotypes.file import GenotypeFile
+from mmgibbs.data.natural_order import natural
+from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import ConfigError, DataError, option_name
+from mmgibbs.machine.signals import StopSignals
 from mmgibbs.runs.genomic_predictions import read_breeding_values
 from mmgibbs.runs.model_of_run import RunModel, read_model_of_run
 from mmgibbs.runs.progress import Console
@@ -65,7 +71,9 @@ def gwas(
     call_rate: float = 0.9,
     exact_limit: float = EXACT_LIMIT,
     seed: int = 1,
+    loco: bool = False,
     overwrite: bool = False,
+    resume: bool = False,
     progress: bool = True,
     report: bool = False,
     **options: Any,
@@ -97,8 +105,13 @@ def gwas(
         Seconds of estimated time up to which all tests are exact.
     seed : int, default 1
         Of the SNPs by which tests are calibrated.
+    loco : bool, default False
+        For a run with relationships from genotypes: test the SNPs of each chromosome with relationships that are made
+        without them. Chromosomes come from the maps of the run and of the file.
     overwrite : bool, default False
         Replace the files of an earlier association in `output`.
+    resume : bool, default False
+        Continue a scan that was interrupted, in `output`.
     progress : bool, default True
         Print what is being done.
     report : bool, default False
@@ -133,29 +146,55 @@ def gwas(
     """
     _check_arguments(run, maf, call_rate, exact_limit)
     console = Console(progress)
-    if report and output is None:
-        raise ConfigError("gwas: report needs output, the folder to write")
+    if (report or resume) and output is None:
+        raise ConfigError(f"gwas: {'report' if report else 'resume'} needs output, the folder to write")
+    if overwrite and resume:
+        raise ConfigError(f"gwas: {option_name('overwrite')} and {option_name('resume')} cannot be combined")
     model = read_model_of_run(run, console.say)
-    file = open_tested_genotypes(model, genotypes, options)
-    folder = None if output is None else output_folder(output, overwrite)
+    file, section = open_tested_genotypes(model, genotypes, options)
+    folder = None if output is None else output_folder(output, overwrite, resume)
     animals = match_animals(model, file, level)
     projection = Projection(model.design, model.variances, animals.record_animal, len(animals.places))
-    seconds = projection.cost(file.n_snps)
+    chunks = plan_chunks(file.snps["chromosome"], loco)
+    left_out = check_loco(model, file) if loco else None
+    n_models = len({chunk.model for chunk in chunks})
+    seconds = n_models * projection.cost(-(-file.n_snps // n_models))
     is_exact = seconds <= exact_limit or file.n_snps <= CALIBRATION_SNPS
     console.say(_describe_plan(file, animals, seconds, is_exact, exact_limit))
-    found = scan(
-        projection, file.source, animals.places, Limits(maf, call_rate), is_exact, seed, _progress(console, file.n_snps)
-    )
+
+    def make_projection(chromosome: str) -> Projection:
+        if chromosome == EVERY or left_out is None:
+            return projection
+        console.say(f"chromosome {chromosome}: relationships from the other SNPs")
+        return Projection(left_out.leave_out(chromosome), model.variances, animals.record_animal, len(animals.places))
+
+    with StopSignals(lambda: None) as stop:
+        checkpoint = Checkpoint()
+        if folder is not None:
+            asked = {"maf": maf, "call_rate": call_rate, "exact": is_exact, "seed": seed, "loco": loco}
+            known = fingerprint_scan(model, file, section, asked | {"level": animals.level})
+            checkpoint = Checkpoint.open(folder, known, resume, stop)
+        found = scan(
+            make_projection,
+            Genotypes(file.source, animals.places, Limits(maf, call_rate)),
+            chunks,
+            is_exact,
+            seed,
+            checkpoint,
+            _progress(console, file.n_snps),
+        )
     if not (found.left_out == "").any():
+        checkpoint.remove()
         raise DataError(f"{file.name}: no SNP can be tested; {describe_left_out(found)}")
     values = association_frame(found, file, model.design.traits)
-    facts = collect_facts(found, model, file, animals, values, seconds)
+    facts = collect_facts(found, model, file, animals, values, seconds) | {"loco": loco}
     file_notes = (*(f"warning: {warning}" for warning in file.warnings), *file.notes)
     notes = (*file_notes, *animals.notes, *collect_notes(found, model, facts))
     effects = compute_snp_effects(model, projection, console)
     association = Association(values, facts, notes, folder, effects)
     if folder is not None:
         write_association(association, folder, report)
+        checkpoint.remove()
     return association
 
 
@@ -167,6 +206,35 @@ def compute_snp_effects(model: RunModel, projection: Projection, console: Consol
     console.say("SNP effects from breeding values")
     values = lambda part: read_breeding_values(model, part)
     return snp_effects_frame(parts, model.prepared, values, model.variances, projection.point)
+
+
+def check_loco(model: RunModel, file: GenotypeFile) -> ChromosomesLeftOut:
+    """ConfigError where no relationships of the run are without a chromosome, or chromosomes are not known."""
+    option_words = option_name("loco")
+    if not genomic_parts(model.analysis, model.prepared):
+        raise ConfigError(
+            f"gwas: {option_words} makes genomic relationships without the SNPs of a chromosome; '{model.directory}' "
+            "has none, needed a run with relationship: genomic or single_step"
+        )
+    left_out = leave_chromosomes_out(model.analysis, model.prepared)
+    of_run = left_out.chromosome.drop_nulls().unique()
+    if not len(of_run):
+        raise ConfigError(
+            f"gwas: {option_words}: the SNPs of '{model.directory}' have no chromosomes; needed a run with a map "
+            "(data.genotypes.map)"
+        )
+    tested = file.snps["chromosome"].drop_nulls().unique()
+    absent = sorted(tested.filter(~tested.is_in(of_run.implode())), key=natural)
+    if len(absent) == len(tested):
+        raise ConfigError(
+            f"gwas: {option_words}: {file.name} has "
+            + (
+                f"the chromosomes {', '.join(absent[:SHOWN])}, the run {', '.join(sorted(of_run, key=natural)[:SHOWN])}"
+                if absent
+                else f"no chromosomes; needed a map of it ({option_name('map')})"
+            )
+        )
+    return left_out
 
 
 def _check_arguments(run: object, maf: float, call_rate: float, exact_limit: float) -> None:

@@ -2,17 +2,19 @@
 
 Exact: x'P x of every SNP. Calibrated: x'P x = gamma v, v = x' D x with D what the records of an animal say alone, and
 gamma the mean of x'P x / v over some SNPs (Svishcheva et al. 2012, Zhou et al. 2018); what is then near significance is
-computed exactly. The file is read in blocks of SNPs: memory does not depend on their number.
+computed exactly. The file is read in blocks of SNPs: but for the results, memory does not depend on their number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from mmgibbs.association.chunks import Arrays, Checkpoint, Chunk
 from mmgibbs.association.multiple_testing import BLOCK_SNPS, effective_number
 from mmgibbs.association.projection import Information, Projection
 from mmgibbs.association.statistics import SnpTests, compute_tests
@@ -23,6 +25,7 @@ NEAR = 5.0  # -log10 p from which a calibrated test is computed exactly
 MAX_ANIMALS_OF_CORRELATIONS = 2_000
 ANIMALS_PER_SNP, MIN_BLOCK_SNPS = 10, 4  # of the blocks whose correlations are looked at
 LEFT_OUT = {"call_rate": "call rate", "maf": "minor allele frequency", "constant": "does not vary"}
+REASONS = ("", *LEFT_OUT.values())
 
 
 class Limits(NamedTuple):
@@ -52,8 +55,7 @@ class Scan:
     left_out: np.ndarray  # (p,) String
     is_exact: np.ndarray  # (p,) bool
     effective_tests: float
-    calibration: Calibration | None = None
-    facts: dict = field(default_factory=dict)
+    calibration: Calibration | None = None  # with a model for each chromosome the mean of theirs
 
 
 class Calibration(NamedTuple):
@@ -64,11 +66,135 @@ class Calibration(NamedTuple):
     n_snps: int
 
 
-def read_blocks(source: GenotypeSource, animals: np.ndarray, limits: Limits) -> Iterator[Block]:
-    """Neighbouring SNPs of the file; animals: their places in it."""
-    for first in range(0, source.n_snps, BLOCK_SNPS):
-        stop = min(first + BLOCK_SNPS, source.n_snps)
-        yield make_block(np.arange(first, stop), dosages(source.block(first, stop)[:, animals]), limits)
+@dataclass(frozen=True)
+class Genotypes:
+    """What is tested: SNPs of a source among some of its animals."""
+
+    source: GenotypeSource
+    animals: np.ndarray  # (m,) places in the source of the animals of the projection
+    limits: Limits
+
+    def read(self, number: np.ndarray) -> Block:
+        """These SNPs, by their places in the file; neighbours are read at once."""
+        runs = np.split(number, np.flatnonzero(np.diff(number) != 1) + 1)
+        copies = [dosages(self.source.block(int(r[0]), int(r[-1]) + 1)[:, self.animals]) for r in runs if r.size]
+        return make_block(number, np.concatenate(copies), self.limits)
+
+    def read_blocks(self, number: np.ndarray) -> Iterator[Block]:
+        """BLOCK_SNPS at a time."""
+        for first in range(0, number.size, BLOCK_SNPS):
+            yield self.read(number[first : first + BLOCK_SNPS])
+
+
+@dataclass(frozen=True)
+class SnpModel:
+    """How SNPs are tested in one model."""
+
+    projection: Projection
+    genotypes: Genotypes
+    snps: np.ndarray  # (p,) places of those that are tested in it
+    exact: bool
+    seed: int
+
+    @cached_property
+    def information(self) -> Information:
+        """x'P x by the quicker way."""
+        return self.projection.information(self.snps.size if self.exact else CALIBRATION_SNPS)
+
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """None where every test is exact."""
+        return None if self.exact else calibrate(self)
+
+    def test(self, x: np.ndarray, exact: bool) -> SnpTests:
+        """Tests of genotypes (animals, m)."""
+        if exact or self.calibration is None:
+            found = self.information(x)
+        else:
+            found = approximate(self.calibration, self.projection, x)
+        return compute_tests(x.T @ self.projection.scores, found)
+
+
+MakeProjection = Callable[[str], Projection]  # from the chromosome that is left out
+
+
+def scan(
+    make_projection: MakeProjection,
+    genotypes: Genotypes,
+    chunks: Sequence[Chunk],
+    exact: bool,
+    seed: int,
+    checkpoint: Checkpoint | None = None,
+    tell: Callable[[int], None] | None = None,
+) -> Scan:
+    """Test every SNP, chunk by chunk. tell: SNPs that are done; make_projection: called once for each model."""
+    checkpoint = checkpoint or Checkpoint()
+    model: dict[str, SnpModel] = {}
+    results, done = [], 0
+    for chunk in chunks:
+
+        def compute(chunk: Chunk = chunk) -> Arrays:
+            if chunk.model not in model:
+                model.clear()  # one at a time: its matrices are large
+                snps = np.concatenate([c.snps for c in chunks if c.model == chunk.model])
+                model[chunk.model] = SnpModel(make_projection(chunk.model), genotypes, snps, exact, seed)
+            return scan_chunk(model[chunk.model], chunk, checkpoint)
+
+        results.append(checkpoint.load_or_compute(chunk.name, compute))
+        done += chunk.snps.size
+        if tell is not None:
+            tell(done)
+    return gather(chunks, results)
+
+
+def scan_chunk(model: SnpModel, chunk: Chunk, checkpoint: Checkpoint) -> Arrays:
+    """Tests of the SNPs of a chunk; those near significance exactly."""
+    m, T = chunk.snps.size, model.projection.design.n_traits
+    empty = lambda *shape: np.full((m, *shape), np.nan)
+    tests = SnpTests(empty(T), empty(T), empty(T), empty(), empty())
+    out: Arrays = {
+        "frequency": empty(), "call_rate": empty(), "left_out": np.zeros(m, np.int8), "is_exact": np.zeros(m, bool)
+    }  # fmt: skip
+    effective, first = 0.0, 0
+    for block in model.genotypes.read_blocks(chunk.snps):
+        checkpoint.raise_if_stopped()
+        rows = slice(first, first + block.number.size)
+        out["frequency"][rows], out["call_rate"][rows] = block.frequency, block.call_rate
+        out["left_out"][rows] = [REASONS.index(why) for why in block.left_out]
+        is_tested = block.left_out == ""
+        chosen, x = first + np.flatnonzero(is_tested), block.x[:, is_tested]
+        first += block.number.size
+        if not x.shape[1]:
+            continue
+        store_tests(tests, chosen, model.test(x, model.exact))
+        out["is_exact"][chosen] = model.exact
+        effective += count_effective_tests(x)
+        if not model.exact:
+            near = np.flatnonzero(np.fmax(tests.log_p[chosen].max(axis=1), tests.joint_log_p[chosen]) > NEAR)
+            if near.size:
+                store_tests(tests, chosen[near], model.test(np.ascontiguousarray(x[:, near]), True))
+                out["is_exact"][chosen[near]] = True
+    calibration = None if "calibration" not in vars(model) else model.calibration
+    if calibration is not None:
+        out |= {"gamma": calibration.gamma, "variation": calibration.variation, "n": np.array(calibration.n_snps)}
+    return out | tests._asdict() | {"effective_tests": np.array(effective)}
+
+
+def gather(chunks: Sequence[Chunk], results: Sequence[Arrays]) -> Scan:
+    """The results of all chunks in the order of the file."""
+    order = np.argsort(np.concatenate([chunk.snps for chunk in chunks]), kind="stable")
+    collect = lambda name: np.concatenate([result[name] for result in results])[order]
+    calibrations = [Calibration(r["gamma"], r["variation"], int(r["n"])) for r in results if "gamma" in r]
+    mean = None
+    if calibrations:
+        gamma = np.mean([c.gamma for c in calibrations], axis=0)
+        variation = np.mean([c.variation for c in calibrations], axis=0)
+        mean = Calibration(gamma, variation, calibrations[0].n_snps)
+    left_out = np.array(REASONS, object)[collect("left_out")]
+    effective = float(sum(float(result["effective_tests"]) for result in results))
+    tests = SnpTests(*(collect(name) for name in SnpTests._fields))
+    frequency, call_rate = collect("frequency"), collect("call_rate")
+    return Scan(tests, frequency, call_rate, left_out, collect("is_exact"), effective, mean)
 
 
 def make_block(number: np.ndarray, copies: np.ndarray, limits: Limits) -> Block:
@@ -85,45 +211,6 @@ def make_block(number: np.ndarray, copies: np.ndarray, limits: Limits) -> Block:
     return Block(number, np.ascontiguousarray(x.T), mean / 2, call_rate, left_out)
 
 
-def scan(
-    projection: Projection,
-    source: GenotypeSource,
-    animals: np.ndarray,
-    limits: Limits,
-    exact: bool,
-    seed: int,
-    tell: Callable[[int], None] | None = None,
-) -> Scan:
-    """Test every SNP. animals: (m,) places in the file of the animals of `projection`; tell: SNPs that are done."""
-    p, T = source.n_snps, projection.design.n_traits
-    information = projection.information(p if exact else CALIBRATION_SNPS)
-    calibration = None if exact else calibrate(projection, information, source, animals, limits, seed)
-    empty = lambda *shape: np.full((p, *shape), np.nan)
-    tests = SnpTests(empty(T), empty(T), empty(T), empty(), empty())
-    out = Scan(tests, empty(), empty(), np.full(p, "", object), np.zeros(p, bool), 0.0, calibration)
-    near: list[int] = []
-    for block in read_blocks(source, animals, limits):
-        is_tested = block.left_out == ""
-        chosen = block.number[is_tested]
-        out.frequency[block.number], out.call_rate[block.number] = block.frequency, block.call_rate
-        out.left_out[block.number] = block.left_out
-        x = block.x[:, is_tested]
-        if x.shape[1]:
-            found = information(x) if calibration is None else approximate(calibration, projection, x)
-            store_tests(out, chosen, compute_tests(x.T @ projection.scores, found), exact)
-            out.effective_tests += count_effective_tests(x)
-            if not exact:
-                strongest = np.fmax(tests.log_p[chosen].max(axis=1), tests.joint_log_p[chosen])
-                near += chosen[strongest > NEAR].tolist()
-        if tell is not None:
-            tell(int(block.number[-1]) + 1)
-    for number in np.array_split(np.array(near, np.int64), -(-len(near) // BLOCK_SNPS)) if near else ():
-        copies = np.concatenate([dosages(source.block(j, j + 1)[:, animals]) for j in number.tolist()])
-        x = make_block(number, copies, limits).x
-        store_tests(out, number, compute_tests(x.T @ projection.scores, information(x)), True)
-    return out
-
-
 def count_effective_tests(x: np.ndarray) -> float:
     """Effective number of tests of genotypes (animals, m), over blocks of fewer SNPs than there are animals.
 
@@ -137,11 +224,10 @@ def count_effective_tests(x: np.ndarray) -> float:
     return sum(effective_number(sample[:, first : first + size].T) for first in blocks)
 
 
-def store_tests(out: Scan, number: np.ndarray, tests: SnpTests, exact: bool) -> None:
-    """Keep the tests of these SNPs."""
-    for kept, values in zip(out.tests, tests, strict=True):
-        kept[number] = values
-    out.is_exact[number] = exact
+def store_tests(kept: SnpTests, rows: np.ndarray, tests: SnpTests) -> None:
+    """Keep the tests of these rows."""
+    for array, values in zip(kept, tests, strict=True):
+        array[rows] = values
 
 
 def sum_squares(projection: Projection, x: np.ndarray) -> np.ndarray:
@@ -155,19 +241,11 @@ def approximate(calibration: Calibration, projection: Projection, x: np.ndarray)
     return np.asarray(sum_squares(projection, x)[:, None, None] * calibration.gamma)
 
 
-def calibrate(
-    projection: Projection,
-    information: Information,
-    source: GenotypeSource,
-    animals: np.ndarray,
-    limits: Limits,
-    seed: int,
-) -> Calibration | None:
-    """Gamma from SNPs at random places of the file, among those that are tested; None without any."""
-    order = np.random.default_rng(seed).permutation(source.n_snps)
+def calibrate(model: SnpModel) -> Calibration | None:
+    """Gamma from SNPs at random places, among those that are tested; None without any."""
     columns: list[np.ndarray] = []
-    for j in order.tolist():
-        block = make_block(np.array([j]), dosages(source.block(j, j + 1)[:, animals]), limits)
+    for j in np.random.default_rng(model.seed).permutation(model.snps):
+        block = model.genotypes.read(np.array([j]))
         if block.left_out[0] == "":
             columns.append(block.x)
         if len(columns) == CALIBRATION_SNPS:
@@ -175,7 +253,7 @@ def calibrate(
     if not columns:
         return None
     x = np.concatenate(columns, axis=1)
-    ratio = information(x) / sum_squares(projection, x)[:, None, None]
+    ratio = model.information(x) / sum_squares(model.projection, x)[:, None, None]
     gamma, diagonal = ratio.mean(axis=0), np.einsum("mtt->mt", ratio)
     variation = diagonal.std(axis=0, ddof=1) / diagonal.mean(axis=0) if len(ratio) > 1 else np.full(len(gamma), np.nan)
     return Calibration(gamma, variation, len(ratio))

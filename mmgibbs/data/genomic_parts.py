@@ -30,7 +30,7 @@ import polars as pl
 from scipy.linalg import cho_factor, cho_solve
 
 from mmgibbs.config import Analysis
-from mmgibbs.config.genomic_relationships import Core, Genomic, SingleStep
+from mmgibbs.config.genomic_relationships import Genomic, SingleStep
 from mmgibbs.config.relationships import Pedigree
 from mmgibbs.data.genomic_relationships import Asked, choose_core, match_pedigree, pedigree_codes, scaled
 from mmgibbs.data.prepared import Prepared
@@ -184,7 +184,7 @@ def _genomic_part(analysis: Analysis, prepared: Prepared, number: int, name: str
     )  # fmt: skip
     if spec.core is None:
         return replace(part, solve=_make_block_solver(part, relationship.dense))
-    core = _find_core(name, spec, spec.core, ids, relationship)
+    core = _find_core(name, spec, ids, relationship)
     part = replace(part, chosen=core, coded=replace(part.coded, store=genotypes.packed(ids.gather(core))))
     return replace(part, solve=_make_core_solver(part, relationship.dense))
 
@@ -213,11 +213,18 @@ def _make_core_solver(part: GenomicPart, block: DenseBlock | CoreBlock) -> Solve
     return lambda x: cho_solve(factor, x)
 
 
-def _find_core(name: str, spec: Genomic, core: Core, ids: pl.Series, relationship: Relationship) -> np.ndarray:
+def _find_core(name: str, spec: Genomic, ids: pl.Series, relationship: Relationship) -> np.ndarray:
     """Positions of the core among the genotyped, as the run chose them."""
-    block = relationship.dense
+    block, core = relationship.dense, keep_core_size(spec, relationship).core
+    assert core is not None
     if isinstance(block, CoreBlock):
         return block.parts.core
-    if core.file is None:  # as many as the run took
-        core = core.model_copy(update={"size": relationship.facts["core"]["animals"], "explained": None})
     return choose_core(name, len(ids), ids, core, lambda: np.empty((0, 0)), [])
+
+
+def keep_core_size(spec: Genomic, relationship: Relationship) -> Genomic:
+    """With as many animals in a core at random as the run took to explain a share of the relationships."""
+    if spec.core is None or spec.core.explained is None:
+        return spec
+    size = relationship.facts["core"]["animals"]
+    return spec.model_copy(update={"core": spec.core.model_copy(update={"size": size, "explained": None})})

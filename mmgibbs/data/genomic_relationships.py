@@ -84,6 +84,18 @@ def build_genomic_matrix(
         made, kind = _additive(term, spec, genotypes, ids, store, of_pedigree, codes), genomic.Genomic
         K, facts = made.matrix, describe_genomic_matrix(genotypes, spec, made, of_pedigree)
         blend(K, spec, pedigree_block(of_pedigree, codes) if spec.blend and spec.blend_with == "A22" else None)
+    return invert_genomic_matrix(kind, term, spec, ids, K, facts)
+
+
+def invert_genomic_matrix(
+    kind: type[genomic.Genomic],
+    term: str,
+    spec: GenotypeRelationship,
+    ids: pl.Series,
+    K: np.ndarray,
+    facts: dict[str, Any],
+) -> tuple[genomic.Genomic, list[str]]:
+    """The relationship with the matrix K, which is blended, and notes."""
     notes: list[str] = []
     diagonal, inverted = K.diagonal().copy(), _inverse(term, K, ids, spec, facts, notes)
     block = DenseBlock(np.arange(len(ids), dtype=np.int32), inverted.values.astype(REAL[spec.storage], copy=False))
@@ -96,14 +108,29 @@ def single_step(
     """H of the animals of the pedigree, of which those kept of the genotypes are genotyped; and notes."""
     ids, code, notes = match_pedigree(term, spec, genotypes, pedigree)
     made = _additive(term, spec, genotypes, ids, genotypes.packed(ids), of_pedigree, code)
-    K, A22 = made.matrix, pedigree_block(of_pedigree, code)
-    facts = describe_genomic_matrix(genotypes, spec, made, of_pedigree) | {"genotyped": len(ids)} | compared(K, A22)
+    facts = describe_genomic_matrix(genotypes, spec, made, of_pedigree) | {"genotyped": len(ids)}
+    relationship, of_matrix = combine_with_pedigree(term, spec, ids, code, made.matrix, of_pedigree, facts)
+    return relationship, notes + of_matrix
+
+
+def combine_with_pedigree(
+    term: str,
+    spec: SingleStep,
+    ids: pl.Series,
+    code: np.ndarray,
+    K: np.ndarray,
+    of_pedigree: AMatrix,
+    facts: dict[str, Any],
+) -> tuple[of_single_step.SingleStep, list[str]]:
+    """H from the genomic relationships K as they are, which are blended and tuned in place, and notes."""
+    notes: list[str] = []
+    A22 = pedigree_block(of_pedigree, code)
+    facts = facts | compared(K, A22)
     blend(K, spec, A22)
     facts |= {"tuned": tune(K, A22, spec.tune)}
     diagonal = K.diagonal().copy()
     del A22
     inverted = _inverse(term, K, ids, spec, facts, notes)
-    del K
     S = inverted.values
     S *= spec.tau
     if spec.omega:

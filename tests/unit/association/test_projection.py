@@ -3,14 +3,16 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 from helpers.mutants import mutant
 from reference import dense, models
 from scipy import stats
 
 import mmgibbs.association.projection as module
+from mmgibbs.association.chunks import plan_chunks
 from mmgibbs.association.projection import InformationByMatrix, InformationBySolutions
-from mmgibbs.association.scan import Limits, scan
+from mmgibbs.association.scan import Genotypes, Limits, scan
 from mmgibbs.association.statistics import compute_tests, genomic_inflation, log_p_of_chi2
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.results.p_values import log_p_of_z
@@ -179,11 +181,16 @@ def source_of(m, p=600):
     return Source(codes)
 
 
+def scan_source(projection, source, limits, exact):
+    """All animals and SNPs of a source, in the model as it is."""
+    genotypes = Genotypes(source, np.arange(source.n_animals), limits)
+    chunks = plan_chunks(pl.Series([None] * source.n_snps, dtype=pl.String), False)
+    return scan(lambda chromosome: projection, genotypes, chunks, exact, 1)
+
+
 def test_a_scan_leaves_out_what_cannot_be_tested():
     projection = projection_of(models.example("univariate_animal"))
-    found = scan(
-        projection, source_of(projection.n_animals), np.arange(projection.n_animals), Limits(0.05, 0.9), True, 1
-    )
+    found = scan_source(projection, source_of(projection.n_animals), Limits(0.05, 0.9), True)
     assert found.left_out[[7, 8, 9]].tolist() == ["does not vary", "minor allele frequency", "call rate"]
     assert np.isnan(found.tests.effect[[7, 8, 9]]).all() and found.is_exact[found.left_out == ""].all()
     assert np.isfinite(found.tests.effect[found.left_out == ""]).all()
@@ -191,8 +198,8 @@ def test_a_scan_leaves_out_what_cannot_be_tested():
 
 def test_calibrated_tests_are_near_exact_ones():
     projection = projection_of(models.example("univariate_animal"))
-    arguments = projection, source_of(projection.n_animals), np.arange(projection.n_animals), Limits(0.05, 0.9)
-    exact, calibrated = scan(*arguments, True, 1), scan(*arguments, False, 1)
+    arguments = projection, source_of(projection.n_animals), Limits(0.05, 0.9)
+    exact, calibrated = scan_source(*arguments, True), scan_source(*arguments, False)
     tested = exact.left_out == ""
     ratio = (calibrated.tests.error / exact.tests.error)[tested, 0]
     assert abs(np.median(ratio) - 1) < 0.05 and calibrated.calibration.n_snps == 100
@@ -204,7 +211,7 @@ def test_missing_genotypes_count_as_the_mean():
     projection = projection_of(models.example("univariate_animal"))
     m = projection.n_animals
     source = source_of(m)
-    found = scan(projection, source, np.arange(m), Limits(0.0, 0.0), True, 1)
+    found = scan_source(projection, source, Limits(0.0, 0.0), True)
     j = int(np.flatnonzero((source.codes == 3).any(axis=1) & (found.left_out == ""))[0])
     copies = np.where(source.codes[j] == 3, np.nan, source.codes[j].astype(float))
     x = np.nan_to_num(copies - np.nanmean(copies))[:, None]
@@ -217,8 +224,8 @@ def test_calibrated_tests_near_significance_are_exact(monkeypatch):
     """With the limit put lower: those beyond it are exact, the others are not."""
     monkeypatch.setattr("mmgibbs.association.scan.NEAR", 1.0)
     projection = projection_of(models.example("univariate_animal"))
-    arguments = projection, source_of(projection.n_animals), np.arange(projection.n_animals), Limits(0.05, 0.9)
-    exact, calibrated = scan(*arguments, True, 1), scan(*arguments, False, 1)
+    arguments = projection, source_of(projection.n_animals), Limits(0.05, 0.9)
+    exact, calibrated = scan_source(*arguments, True), scan_source(*arguments, False)
     near = calibrated.is_exact
     assert 5 < near.sum() < 200 and (exact.tests.log_p[near, 0] > 0.8).all()
     np.testing.assert_allclose(calibrated.tests.error[near], exact.tests.error[near], rtol=1e-8)
