@@ -6,37 +6,40 @@ from typing import Any
 
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.machine.device import Device
+from mmgibbs.machine.device import Device, refuse_beyond_device
 from mmgibbs.sampler.schedule import Schedule
 
 
-def refuse_beyond_device(choice: EngineChoice, equations: StructuredEquations, schedule: Schedule) -> None:
-    """DeviceError with the numbers of bytes where a chain does not fit on the device.
+def count_bytes(choice: EngineChoice, equations: StructuredEquations, schedule: Schedule) -> int | None:
+    """Device memory of a chain, or of a solution; None of engine hybrid, which copies what does not fit."""
+    if choice.name == "structured":
+        from mmgibbs.engines.coloured_gpu.sizes import resident_bytes  # late: runs on the CPU have no use for it
 
-    Engine hybrid copies what does not fit in every sweep, and is never refused.
-    """
-    if choice.device != "gpu" or choice.name != "structured":
-        return
-    from mmgibbs.engines.coloured_gpu.sizes import refuse_too_large  # late: runs on the CPU have no use for it
+        return resident_bytes(equations, schedule.interweave)
+    if choice.name == "pcg":
+        from mmgibbs.engines.pcg import device_solver
 
-    refuse_too_large(equations, Device().free_bytes(), schedule.interweave)
+        return sum(device_solver.count_bytes(equations))
+    return None
 
 
 def count_device(choice: EngineChoice, equations: StructuredEquations, schedule: Schedule) -> dict[str, Any]:
     """What `mmgibbs check` says of the device: bytes, and the bound of a sweep of the location effects.
 
-    The bound is the bytes that a sweep must move over the nominal bandwidth of the device: no measurement.
+    The bound is the bytes that a sweep must move over the nominal bandwidth of the device: no measurement. DeviceError
+    with the numbers where there is too little memory.
     """
-    device = Device()
+    device, needed = Device(), count_bytes(choice, equations, schedule)
     counts: dict[str, Any] = {"name": device.name, "free_bytes": device.free_bytes()}
-    if choice.name != "structured":
+    if needed is None:
         return counts
-    from mmgibbs.engines.coloured_gpu.sizes import bytes_per_sweep, resident_bytes
+    remedy = f"use {'precision: single, engine: hybrid, or ' if choice.name == 'structured' else ''}device: cpu"
+    refuse_beyond_device(needed, counts["free_bytes"], f"{equations.n_equations:,} equations", remedy)
+    counts["bytes"] = needed
+    if choice.name == "structured":
+        from mmgibbs.engines.coloured_gpu.sizes import bytes_per_sweep
 
-    moved, bandwidth = bytes_per_sweep(equations), device.nominal_bandwidth
-    return counts | {
-        "bytes": resident_bytes(equations, schedule.interweave),
-        "bytes_per_sweep": moved,
-        "nominal_bytes_per_second": bandwidth,
-        "seconds_per_sweep_at_least": moved / bandwidth,
-    }
+        moved, bandwidth = bytes_per_sweep(equations), device.nominal_bandwidth
+        counts |= {"bytes_per_sweep": moved, "nominal_bytes_per_second": bandwidth}
+        counts["seconds_per_sweep_at_least"] = moved / bandwidth
+    return counts

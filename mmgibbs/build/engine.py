@@ -222,6 +222,8 @@ def joined_components(model: MixedModel) -> Joined:
 
 def _engine_by_size(sampler: Sampler, model: MixedModel) -> Compared:
     """What auto is where nothing is sampled, a GPU is asked for, or the equations are many."""
+    if sampler.method != "gibbs" and sampler.device == "gpu":
+        return Compared("pcg", "auto: device gpu", {})
     size, free = model.design.n_equations, _free(sampler)
     large = size >= MIN_STRUCTURED_EQUATIONS
     name = "structured" if sampler.device == "gpu" or (large and free) else "serial"

@@ -53,7 +53,7 @@ class RefusedByGpu(NamedTuple):
     key: str
 
     def message_on(self, section: Any) -> str:
-        asked = Asked(section.method, section.engine)
+        asked = Asked(section.method, section.engine, preconditioner=section.preconditioner)
         return describe_gpu_refusal(asked) or "" if section.device == "gpu" else ""
 
 

@@ -38,7 +38,9 @@ ENGINES: dict[str, EngineKind] = {
         "hybrid.engine:HybridEngine",
     ),
     "pcg": EngineKind(
-        "finds all effects together, by iterations that solve the mixed-model equations", "pcg.engine:PcgEngine"
+        "finds all effects together, by iterations that solve the mixed-model equations",
+        "pcg.engine:PcgEngine",
+        "pcg.engine:PcgEngine",
     ),
     "marginal": EngineKind(
         "draws the variances first, without the effects, then all effects together", "direct.engine:MarginalEngine"

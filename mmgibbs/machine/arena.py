@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from mmgibbs.errors import DeviceError
-from mmgibbs.machine.device import DeviceArray, Shape
+from mmgibbs.machine.device import DeviceArray, Shape, refuse_beyond_device
 from mmgibbs.machine.gpu_queue import GpuQueue
 
 ALIGNMENT_BYTES = 512  # between two allocations of a device
@@ -30,11 +29,7 @@ class Arena:
         assert not constants.keys() & buffers.keys()
         self.queue = queue
         self.nbytes = count_bytes(constants, buffers)
-        if self.nbytes > queue.free_bytes():
-            raise DeviceError(
-                f"device: gpu: the sampler needs {self.nbytes:,} bytes of device memory, and "
-                f"{queue.free_bytes():,} are free; {queue.remedy}"
-            )
+        refuse_beyond_device(self.nbytes, queue.free_bytes(), "the sampler", queue.remedy)
         self._buffers = {name: queue.empty(shape, dtype) for name, (shape, dtype) in buffers.items()}
         self._buffers |= {name: queue.upload(np.ascontiguousarray(values)) for name, values in constants.items()}
 

@@ -11,12 +11,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.errors import DeviceError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 THREADS_PER_BLOCK = 256
 MEMORY_CLOCK_RATE, MEMORY_BUS_WIDTH = 36, 37  # numbers of cudaDeviceAttr
@@ -103,6 +106,14 @@ def import_cupy() -> Any:
     if devices == 0:
         raise DeviceError("device: gpu: found no CUDA device; needed one that nvidia-smi lists, or device: cpu")
     return cupy
+
+
+def refuse_beyond_device(needed: int, free: int, what: str, remedy: str) -> None:
+    """DeviceError with the numbers of bytes where `what` does not fit on a device; remedy: what to do."""
+    if needed > free:
+        raise DeviceError(
+            f"device: gpu: found {free:,} bytes free on the device, needed {needed:,} for {what}; {remedy}"
+        )
 
 
 def device_errors() -> tuple[type[Exception], ...]:
@@ -211,6 +222,13 @@ class Device:
         assert source.nbytes == target.nbytes
         if source.nbytes:
             target.data.copy_from_device_async(source.data, source.nbytes, stream)
+
+    def csr(self, matrix: csr_array) -> Any:
+        """A copy of a sparse matrix of the host, canonical: products by `dot`, as SciPy's."""
+        from cupyx.scipy.sparse import csr_matrix
+
+        parts = matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
+        return csr_matrix(tuple(map(self.cupy.asarray, parts)), shape=matrix.shape)
 
     def fetch(self, array: DeviceArray | np.ndarray) -> np.ndarray:
         """The array on the host, after what was queued on the current stream; host arrays as they are."""

@@ -23,6 +23,7 @@ class Asked(NamedTuple):
     method: str
     engine: str  # 'auto' until it is chosen
     design: Design | None = None  # None before data are read
+    preconditioner: str = "auto"
 
     @property
     def samples(self) -> bool:
@@ -71,18 +72,24 @@ def _find_long_list(asked: Asked) -> str | None:
 
 ON_CPU = "device: cpu or auto"
 GPU_RULES = (
-    GpuRule("reml", lambda a: "method: reml" if a.method == "reml" else None,
-            "it factorises sparse equations, which the CPU does", ON_CPU),
-    GpuRule("blup", lambda a: "method: blup" if a.method == "blup" else None, "it runs on the CPU", ON_CPU),
+    GpuRule("reml", lambda a: "method: reml" if a.method == "reml" and a.engine != "pcg" else None,
+            "it factorises sparse equations, which the CPU does", f"engine: pcg, or {ON_CPU}"),
+    GpuRule("absorption", lambda a: "preconditioner: absorption" if a.preconditioner == "absorption" else None,
+            "levels are absorbed on the CPU", f"auto or blocks, or {ON_CPU}"),
     GpuRule("serial", lambda a: "engine: serial" if a.samples and a.engine == "serial" else None,
-            "it draws one level after another", f"engine: structured or hybrid, or {ON_CPU}"),
+            "it draws one level after another", f"engine: structured, hybrid or pcg, or {ON_CPU}"),
     GpuRule("marginal", lambda a: "engine: marginal" if a.samples and a.engine == "marginal" else None,
-            "it factorises sparse equations, which the CPU does", f"engine: structured or hybrid, or {ON_CPU}"),
-    GpuRule("pcg", lambda a: "engine: pcg" if a.samples and a.engine == "pcg" else None,
-            "it runs on the CPU", f"engine: structured or hybrid, or {ON_CPU}"),
+            "it factorises sparse equations, which the CPU does", f"engine: structured, hybrid or pcg, or {ON_CPU}"),
     GpuRule("correlated residuals",
             lambda a: "variances.residual.known" if a.design is not None and a.design.correlated else None,
             "correlated residuals need a factor of sparse equations, which the CPU makes", ON_CPU),
+    GpuRule("curves",
+            _find_terms(lambda a: not a.samples, lambda t: t.relationship.needs_factor, "a curve ({term})"),
+            "iterations hardly solve for it, and a factor is made on the CPU", ON_CPU),
+    GpuRule("single-step by a core",
+            _find_terms(lambda a: not a.sweeps, lambda t: getattr(t.relationship.dense, "share_taken", 0.0),
+                        "single-step relationships by a core ({term})"),
+            "products with the pedigree of the genotyped are made by a sparse factor, on the CPU", ON_CPU),
     GpuRule("SNP effects", _find_markers, "a GPU has no sweep of SNP effects", ON_CPU),
     GpuRule("splines", _find_terms(lambda a: a.sweeps, lambda t: t.relationship.moves_jointly, "a spline ({term})"),
             "its points have to be drawn all at once, by engine: marginal on the CPU",

@@ -31,11 +31,12 @@ def solve_equations(
     threads: int = 1,
     preconditioner: str = "auto",
     tell: Tell | None = None,
+    device: str = "cpu",
 ) -> Solution:
     """BLUE and BLUP by PCG; tell: called before it begins, and once a minute."""
     if tell is not None:
         tell(f"PCG: solving {equations.n_equations:,} equations, 50 to 500 iterations as a rule")
-    solver, lines = _solver(equations, G, R, threads, preconditioner), Lines(tell)
+    solver, lines = _solver(equations, G, R, threads, preconditioner, device), Lines(tell)
     said = lambda n: lines.show(lambda seconds: f"PCG: iteration {n:,}, {seconds / n:.2g} s for each")
     return solver.solve(tolerance, callback=said)
 
@@ -64,6 +65,7 @@ def errors_of_solutions(
     preconditioner: str = "auto",
     tell: Tell | None = None,
     iterations: int = 0,
+    device: str = "cpu",
 ) -> tuple[list[np.ndarray] | None, str | None, MonteCarloPev | None]:
     """(posterior SD of every level, on the original scale, or None, why it is not computed, and what samples say of
     it).
@@ -84,16 +86,21 @@ def errors_of_solutions(
         return None, sd, None
     from mmgibbs.engines.pcg.prediction_errors import monte_carlo_pev
 
-    solver = _solver(equations, G, R, threads, preconditioner)
+    solver = _solver(equations, G, R, threads, preconditioner, device)
     by_samples = monte_carlo_pev(solver, G, R, sampled.diagonals, sampled.samples, sampled.seed, tell, iterations)
     return by_samples.sd, sd, by_samples
 
 
 def _solver(
-    equations: StructuredEquations, G: Sequence[np.ndarray | None], R: np.ndarray, threads: int, preconditioner: str
+    equations: StructuredEquations,
+    G: Sequence[np.ndarray | None],
+    R: np.ndarray,
+    threads: int,
+    preconditioner: str,
+    device: str,
 ) -> PcgSolver:
-    from mmgibbs.engines.pcg.solver import PcgSolver
+    from mmgibbs.engines.pcg.device_solver import make_solver
 
-    solver = PcgSolver(equations, Threads(threads), preconditioner)
+    solver = make_solver(equations, Threads(threads), preconditioner, device)
     solver.set_variances(G, R)
     return solver

@@ -268,7 +268,7 @@ class MixedModelProblem:
             sampled = PevSamples(s.pev_samples, s.seed, diagonals)
         tell = console.say if executor.max_local_calls else None  # on other machines nobody hears it
         shared = equations, G, R
-        calls: list[tuple] = [(tolerance, threads, s.preconditioner, tell)]
+        calls: list[tuple] = [(tolerance, threads, s.preconditioner, tell, self.choice.device)]
         (solution,) = executor.each(solve_equations, shared, calls, ["solving"])
         console.say(
             f"PCG: {solution.iterations} iterations ({solution.preconditioned_by}), relative residual "
@@ -277,6 +277,7 @@ class MixedModelProblem:
         facts = {
             "method": "blup",
             "engine": "pcg",
+            "device": self.choice.device,
             "threads": threads,
             "preconditioner": solution.preconditioner,
             "absorbed": None if solution.absorbed is None else solution.absorbed._asdict(),
@@ -288,7 +289,7 @@ class MixedModelProblem:
         n, limit = equations.n_equations, MOST_EQUATIONS if s.pev_limit is None else s.pev_limit
         if sampled is not None or EARLY_FROM_EQUATIONS <= n <= limit:
             self._keep_solutions(folder, PosteriorEstimates(PooledMoments.exact(theta, None), matrices, facts))
-        calls = [(s.pev_limit, threads, sampled, s.preconditioner, tell, solution.iterations)]
+        calls = [(s.pev_limit, threads, sampled, s.preconditioner, tell, solution.iterations, self.choice.device)]
         ((sd, blank, by_samples),) = executor.each(errors_of_solutions, shared, calls, ["prediction error variances"])
         notes = [] if blank is None else [f"PEV and reliability are blank: {blank} {MONTE_CARLO}"]
         if by_samples is not None:
@@ -347,7 +348,8 @@ class MixedModelProblem:
         model, s = self.assembled.model, self.analysis.sampler
         assert s.tolerance is not None, "a complete analysis has one"
         watch = SampledRemlWatch(folder, console.say if executor.max_local_calls else None)
-        settings = SampledSettings(s.reml_samples, s.seed, s.threads or cores(), s.tolerance, s.max_iterations)
+        threads, device = s.threads or cores(), self.choice.device
+        settings = SampledSettings(s.reml_samples, s.seed, threads, s.tolerance, s.max_iterations, device)
         shared = (self.equations, model.covariances, model.residual)
         call = (settings, watch if executor.max_local_calls else None, watch.state)
         with StopSignals(watch.ask_to_stop) as stop:

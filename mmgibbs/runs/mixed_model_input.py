@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mmgibbs.build.assemble import Assembled, assemble
 from mmgibbs.build.decisions import decision_notes, read_decisions
-from mmgibbs.build.device_memory import count_device, refuse_beyond_device
+from mmgibbs.build.device_memory import count_device
 from mmgibbs.build.engine import choose_engine
 from mmgibbs.build.memory_estimate import refuse_sampling_beyond_memory, refuse_solving_beyond_memory
 from mmgibbs.build.observed_scale import read_probabilities
@@ -46,7 +46,8 @@ def read_mixed_model(
     schedule = _checked_schedule(analysis, assembled, chosen.engine, samples)
     order = partition(prepared.design, chosen.partition)
     equations = structured_equations(prepared.design, order, analysis.sampler.precision)
-    refuse_beyond_device(chosen.engine, equations, schedule)
+    if chosen.engine.device == "gpu":
+        count_device(chosen.engine, equations, schedule)  # refuses what does not fit
     clock.lap("equations")
     console.say(
         f"{equations.n_equations:,} equations, {prepared.design.n_records:,} records, {equations.bytes / 1e6:,.1f} MB"
@@ -66,7 +67,6 @@ def mixed_model_counts(analysis: Analysis) -> dict:
     if chosen.engine.device == "gpu":
         order = partition(prepared.design, chosen.partition)
         equations = structured_equations(prepared.design, order, analysis.sampler.precision)
-        refuse_beyond_device(chosen.engine, equations, schedule)
         counts |= {"device": count_device(chosen.engine, equations, schedule)}
     if analysis.sampler.method == "gibbs":
         counts |= {"engine": chosen.engine.name, "engine_chosen_because": chosen.why}

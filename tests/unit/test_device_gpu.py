@@ -105,6 +105,8 @@ of_snps = lambda prior, **keys: {
     "model": {"random": {}, "markers": {"snps": {"prior": prior} | keys}},
     "data": GENOTYPES,
 }
+BLUP = {"sampler": {"method": "blup"}}
+known = lambda term: {"variances": {term: 1.0, "residual": 2.0}}
 RULES = {rule.name: rule for rule in GPU_RULES}
 
 ACCEPTED = {
@@ -154,6 +156,20 @@ ACCEPTED = {
     "precision single": {"sampler": {"precision": "single"}},
     "precision double": {"sampler": {"precision": "double"}},
     "interweave": {"sampler": {"interweave": True}},
+    "engine pcg": {"sampler": {"engine": "pcg"}},
+    "method blup": known("pen") | BLUP,
+    "genomic, blup": {"random": of_kind("genomic", blend=0.05), "data": GENOTYPES} | known("genetic") | BLUP,
+    "single_step, pcg": {
+        "random": of_kind("single_step", blend=0.05),
+        "data": GENOTYPES,
+        "sampler": {"engine": "pcg"},
+    },
+    "genomic by a core, pcg": {
+        "random": of_kind("genomic", blend=0.05, core={"size": 20}),
+        "data": GENOTYPES,
+        "sampler": {"engine": "pcg"},
+    },
+    "reml by samples": {"sampler": {"method": "reml", "engine": "pcg"}},
 }
 REFUSED = {  # name -> the analysis, and the rule of models/gpu_rules.py or what is said
     "relationship ar1": (
@@ -181,8 +197,18 @@ REFUSED = {  # name -> the analysis, and the rule of models/gpu_rules.py or what
     ),
     "engine serial": ({"sampler": {"engine": "serial"}}, "serial"),
     "engine marginal": ({"sampler": {"engine": "marginal", "burn_in": 200}}, "marginal"),
-    "engine pcg": ({"sampler": {"engine": "pcg"}}, "pcg"),
-    "method blup": ({"sampler": {"method": "blup"}, "variances": {"pen": 1.0, "residual": 2.0}}, "blup"),
+    "curve, blup": (
+        {"random": {"curve": {"relationship": {"kind": "random_walk", "of": "age"}}}} | known("curve") | BLUP,
+        "curves",
+    ),
+    "single-step by a core, blup": (
+        {"random": of_kind("single_step", blend=0.05, core={"size": 20})} | SOME | known("genetic") | BLUP,
+        "single-step by a core",
+    ),
+    "preconditioner absorption": (
+        {"sampler": BLUP["sampler"] | {"preconditioner": "absorption"}} | known("pen"),
+        "absorption",
+    ),
     "method reml": ({"sampler": {"method": "reml"}}, "reml"),
     "partition equal": (
         {"sampler": {"partition": "equal"}},
@@ -203,7 +229,12 @@ def counted(folder, case, monkeypatch):
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_accepted(folder, name, monkeypatch):
     asked = ACCEPTED[name].get("sampler", {}).get("engine", "structured")
-    engine = counted(folder, ACCEPTED[name], monkeypatch)["engine"]
+    counts = counted(folder, ACCEPTED[name], monkeypatch)
+    assert counts["device"]["name"] == "GPU"
+    if "engine" not in counts:
+        assert ACCEPTED[name]["sampler"]["method"] != "gibbs"
+        return
+    engine = counts["engine"]
     assert engine == ("structured" if asked == "auto" else asked)
 
 

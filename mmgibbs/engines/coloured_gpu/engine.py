@@ -25,7 +25,7 @@ from mmgibbs.engines.coloured_gpu.sizes import (
     count_blocks,
     count_strands,
     lower,
-    refuse_too_large,
+    resident_bytes,
     residual_sums,
     scaling_strands,
     scaling_sums,
@@ -39,13 +39,14 @@ from mmgibbs.equations.base import precisions
 from mmgibbs.equations.scaling import Elements
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError
-from mmgibbs.machine.device import Argument, Device, DeviceArray, make_struct
+from mmgibbs.machine.device import Argument, Device, DeviceArray, make_struct, refuse_beyond_device
 from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.models.design import Design
 from mmgibbs.models.gpu_rules import Asked, describe_gpu_refusal
 from mmgibbs.models.relationships.identity import IdentityLists
 from mmgibbs.models.residual import Blocks, ClassBlocks
 
+REMEDY = "use precision: single, engine: hybrid (which copies blocks as it needs them), or device: cpu"
 THREADS = 128  # per block, as in structured.cu
 FEW_PIECES = 16  # that a thread adds while a block of threads would still share them out
 SCALED_COLUMN_BYTES = 24  # of struct ScaledColumn
@@ -68,8 +69,9 @@ class StructuredGpuEngine:
         if refused:
             raise DeviceError(f"device: {refused}")
         self.equations, self.joint, self._y = equations, np.int32(update == "level"), equations.records.y
-        self.queue = queue = GpuQueue(device, "use precision: single, engine: hybrid, or device: cpu")
-        refuse_too_large(equations, queue.free_bytes())
+        self.queue = queue = GpuQueue(device, REMEDY)
+        what = f"the lists and the state of {equations.n_equations:,} equations"
+        refuse_beyond_device(resident_bytes(equations), queue.free_bytes(), what, REMEDY)
         eq, T = equations, equations.design.n_traits
         text, names = model_kernels(eq)
         self._kernels = queue.kernels(text, names)

@@ -8,7 +8,6 @@ import numpy as np
 
 from mmgibbs.engines.coloured_gpu.resident import LONG_VISITS
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.errors import DeviceError
 from mmgibbs.models.design import Design
 
 STRANDS = 262_144  # of a sum over levels or records at most: a thread each
@@ -93,17 +92,6 @@ def strand_sums(design: Design) -> int:
     """The most sums of strands that are made together."""
     most = max(sums * count_strands(n, sums) for n, sums in sums_in_blocks(design))
     return max(most, *(min(SUMS, MAX_CHUNKS * scaling_sums(t.n_components)) for t in design.terms))
-
-
-def refuse_too_large(equations: StructuredEquations, free_bytes: int, interweaved: Sequence[int] = ()) -> None:
-    """DeviceError where a chain does not fit on the device: it is resident or not at all."""
-    needed = resident_bytes(equations, interweaved)
-    if free_bytes < needed:
-        raise DeviceError(
-            f"device: gpu: found {free_bytes:,} bytes free on the device, needed {needed:,} for the lists and the "
-            f"state of {equations.n_equations:,} equations; use precision: single, engine: hybrid (which copies "
-            "blocks as it needs them), or device: cpu"
-        )
 
 
 def bytes_per_sweep(equations: StructuredEquations) -> int:

@@ -24,7 +24,8 @@ from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import PERTURB, stream
 from mmgibbs.engines.base import HostState, Key
 from mmgibbs.engines.markers import with_markers
-from mmgibbs.engines.pcg.solver import Columns, PcgSolver
+from mmgibbs.engines.pcg.device_solver import make_solver
+from mmgibbs.engines.pcg.solver import Columns
 from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.threads import blas_threads
@@ -32,7 +33,6 @@ from mmgibbs.models.design import Design
 from mmgibbs.models.residual import stack_classes
 from pedigree.kernels import kernel
 
-DRAWS_AT_ONCE = 8  # right-hand sides that share a pass; beyond that the vectors outgrow the caches again
 ROOM = 1_000_000_000  # bytes of work arrays up to which draws are made at once
 
 
@@ -42,24 +42,27 @@ class PcgEngine(HostState):
     The state is the last draw, from which the next one is iterated; draws made ahead are made again, to the same bits.
 
     variances_fixed: promise that set_variances is called once, before the first sweep; draws are then made
-    `draws_at_once` at a time (each is the same, to the last bit, in whatever company it is made).
+    `draws_at_once` at a time (each is the same, to the last bit, in whatever company it is made); device: 'cpu' or
+    'gpu', on which the equations are solved.
     """
 
     name = "pcg"
-    options = ("tolerance", "variances_fixed")
+    options = ("tolerance", "variances_fixed", "device")
 
     def __init__(
         self,
         equations: StructuredEquations,
         tolerance: float,
         variances_fixed: bool = False,
-        draws_at_once: int = DRAWS_AT_ONCE,
+        draws_at_once: int | None = None,
+        device: str = "cpu",
     ):
         super().__init__(equations, np.dtype(np.float64))
         self.tolerance, self.variances_fixed = tolerance, variances_fixed
-        self.solver = PcgSolver(equations)
+        self.solver = make_solver(equations, device=device)
+        wanted = self.solver.columns_at_once if draws_at_once is None else draws_at_once
         per_draw = 8 * (6 * int(self.solver.bounds[-1]) + equations.records.y.size)
-        self.draws_at_once = max(1, min(draws_at_once, ROOM // per_draw)) if variances_fixed else 1
+        self.draws_at_once = max(1, min(wanted, ROOM // per_draw)) if variances_fixed else 1
         self._noise_of = [
             term.relationship.noise(K, lists.code, f"term '{term.name}': engine {self.name}")
             for term, K, lists in zip(equations.design.terms, equations.relationships, equations.terms, strict=True)

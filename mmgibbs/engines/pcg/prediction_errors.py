@@ -35,7 +35,6 @@ import numpy as np
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import PREDICTION_ERROR, stream
 from mmgibbs.engines.pcg.engine import (
-    DRAWS_AT_ONCE,
     ROOM,
     add_residual_noise,
     allocate_normals,
@@ -85,7 +84,7 @@ def monte_carlo_pev(
     half = samples - samples // 2
     sums = [_Sums(solver, made.drawn), _Sums(solver, made.drawn)]
     per_draw = 8 * (8 * int(solver.bounds[-1]) + solver.equations.records.y.size)
-    at_once = max(1, min(DRAWS_AT_ONCE * solver.threads.count, ROOM // per_draw))
+    at_once = max(1, min(solver.columns_at_once, ROOM // per_draw))
     if tell is not None:
         duration = describe_duration(_seconds(solver, samples, at_once, iterations))
         tell(f"PEV: {samples:,} samples of the prediction errors{duration}")

@@ -33,6 +33,8 @@ from pedigree.kernels import kernel
 VECTORS_PER_COLUMN = 10  # of the length of theta, that a right-hand side takes while it is solved for
 RECORDS_PER_COLUMN = 4  # of the size of y
 
+DRAWS_AT_ONCE = 8  # right-hand sides that share a pass; beyond that the vectors outgrow the caches again
+
 Operator = Callable[[np.ndarray], np.ndarray]
 PRECONDITIONERS = ("absorption", "blocks")  # of BLUP; `auto` is absorption where the terms fit
 
@@ -94,6 +96,7 @@ class PcgSolver:
 
     def __init__(self, equations: StructuredEquations, threads: Threads = ALONE, preconditioner: str = "auto"):
         self.equations, self.threads, self.preconditioner = equations, threads, preconditioner
+        self.columns_at_once = DRAWS_AT_ONCE * threads.count
         self.shapes = [(t.n_levels, t.n_components) for t in equations.design.terms]
         self.bounds = np.cumsum([0] + [q * k for q, k in self.shapes])
         self.active = np.concatenate(
@@ -232,11 +235,7 @@ class PcgSolver:
             x, _ = cg(C, system.right, rtol=0.0, atol=tolerance * norm, maxiter=limit, M=M, callback=step)
             theta = system.solution(x)
             reached = float(np.linalg.norm(b - self.times(theta))) / norm
-        if not reached <= max(100 * tolerance, 1e-10):
-            raise ModelError(
-                f"PCG stopped after {count[0]} iterations at a relative residual of {reached:.1e}, needed "
-                f"{tolerance:.1e}: the equations are close to singular; check the variances and the fixed effects"
-            )
+        refuse_residual(count[0], reached, tolerance)
         return Solution(self.to_model_order(theta), count[0], reached, system.absorbed)
 
     def _system(self, b: np.ndarray) -> System:
@@ -309,6 +308,15 @@ class PcgSolver:
             ordered[lists.code] = theta
             out.append(ordered)
         return out
+
+
+def refuse_residual(iterations: int, reached: float, tolerance: float) -> None:
+    """ModelError where the relative residual of a solution is too large."""
+    if not reached <= max(100 * tolerance, 1e-10):
+        raise ModelError(
+            f"PCG stopped after {iterations} iterations at a relative residual of {reached:.1e}, needed "
+            f"{tolerance:.1e}: the equations are close to singular; check the variances and the fixed effects"
+        )
 
 
 def refuse_unsolved(iterations: np.ndarray, error: np.ndarray, tolerance: float) -> None:

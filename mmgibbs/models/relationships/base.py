@@ -222,6 +222,10 @@ class Relationship(ABC):
         float64.
         """
 
+    def lists_csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """K^-1 in CSR as `inverse_csr` has it, less the dense block."""
+        return self.inverse_csr()
+
     def inverse_matrix(self) -> csr_array:
         """(q, q) K^-1."""
         from scipy.sparse import csr_array

@@ -85,6 +85,9 @@ class Genomic(Relationship):
         indices = np.tile(np.arange(q, dtype=np.int32), q)
         return np.arange(q + 1, dtype=np.int64) * q, indices, self.block.values.astype(np.float64).ravel()
 
+    def lists_csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return np.zeros(self.n_levels + 1, np.int64), np.empty(0, np.int32), np.empty(0)
+
     def edges(self) -> list[tuple[np.ndarray, np.ndarray]]:
         return []
 

@@ -88,6 +88,9 @@ class SingleStep(Pedigree):
         matrix.sort_indices()
         return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
 
+    def lists_csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return super().inverse_csr()
+
     @cached_property
     def _core_form(self) -> GenotypedByCore | None:
         """M as products, where the block is so known and leaves M positive definite, whatever the genotypes say."""

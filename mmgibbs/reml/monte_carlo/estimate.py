@@ -43,6 +43,7 @@ class SampledSettings(NamedTuple):
     threads: int
     tolerance: float  # distance to the maximum of the sampled score, in standard errors
     max_iterations: int
+    device: str = "cpu"  # on which equations are solved
 
 
 def estimate_sampled(
@@ -61,7 +62,13 @@ def estimate_sampled(
     design = equations.design
     n_elements = count_elements([*filter(None, covariances), *residual.matrices])
     likelihood = SampledLikelihood(
-        equations, settings.samples, n_elements, settings.seed, settings.tolerance, Threads(settings.threads)
+        equations,
+        settings.samples,
+        n_elements,
+        settings.seed,
+        settings.tolerance,
+        Threads(settings.threads),
+        settings.device,
     )
     refuse_without_freedom(likelihood)
     if watch is not None:

@@ -31,7 +31,8 @@ import numpy as np
 
 from mmgibbs.engines.dense_products import dense_quadratic_form
 from mmgibbs.engines.pcg.absorbed_columns import AbsorbedColumns, absorbed_columns
-from mmgibbs.engines.pcg.solver import PcgSolver, bytes_per_column
+from mmgibbs.engines.pcg.device_solver import make_solver
+from mmgibbs.engines.pcg.solver import bytes_per_column
 from mmgibbs.equations.records import add_matvec, add_transpose_matvec, weigh
 from mmgibbs.equations.relationships import quadratic_form
 from mmgibbs.equations.structured import StructuredEquations
@@ -66,10 +67,12 @@ class SampledLikelihood(Likelihood):
         seed: int,
         tolerance: float,
         threads: Threads,
+        device: str = "cpu",
     ):
         super().__init__(equations.design)
         self.equations, self.threads = equations, threads
-        self.solver = PcgSolver(equations, threads, "blocks")
+        self.solver = make_solver(equations, threads, "blocks", device)
+        self._can_absorb = device == "cpu"
         self.simulated = SimulatedRecords(equations, seed)
         self.n_samples = self.most_samples = most_samples
         pattern = np.asarray(equations.records.pattern)
@@ -93,7 +96,7 @@ class SampledLikelihood(Likelihood):
         """Make the solver's blocks those of these variances."""
         if self._at is not variances:
             self.solver.set_variances(variances.G, variances.R)
-            self._absorbed = absorbed_columns(self.solver)
+            self._absorbed = absorbed_columns(self.solver) if self._can_absorb else None
             self._at = variances
 
     def solve(self, b: np.ndarray, rows: slice, tolerance: float, relative: bool = False) -> np.ndarray:
@@ -125,8 +128,13 @@ class SampledLikelihood(Likelihood):
     @property
     def columns_at_once(self) -> int:
         """As many as threads and memory allow; values do not depend on it."""
-        wanted, free = COLUMNS_PER_THREAD * self.threads.count, free_bytes()
+        wanted, free = self._columns_wanted, free_bytes()
         return wanted if free is None else max(1, min(wanted, free // (2 * bytes_per_column(self.design))))
+
+    @property
+    def _columns_wanted(self) -> int:
+        """As many as share a pass over the equations."""
+        return COLUMNS_PER_THREAD * self.threads.count if self._can_absorb else self.solver.columns_at_once
 
     def _mean_unknown_diagonal(self, i: int) -> float:
         raise AssertionError("such relationships are refused before")
@@ -141,7 +149,7 @@ class SampledLikelihood(Likelihood):
 
     @property
     def bytes(self) -> int:
-        return self.starts.nbytes + COLUMNS_PER_THREAD * self.threads.count * bytes_per_column(self.design)
+        return self.starts.nbytes + self._columns_wanted * bytes_per_column(self.design)
 
     @property
     def operations(self) -> float:

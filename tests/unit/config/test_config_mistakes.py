@@ -528,7 +528,7 @@ MISTAKES = [
         "sampler",
         {"engine": "marginal", "device": "gpu"},
         "sampler.device: found gpu, which cannot be combined with engine: marginal: it factorises sparse "
-        "equations, which the CPU does; needed engine: structured or hybrid, or device: cpu or auto",
+        "equations, which the CPU does; needed engine: structured, hybrid or pcg, or device: cpu or auto",
     ),
     (
         "sampler",
@@ -545,7 +545,7 @@ MISTAKES = [
         "sampler",
         {"engine": "serial", "device": "gpu"},
         "sampler.device: found gpu, which cannot be combined with engine: serial: it draws one level after "
-        "another; needed engine: structured or hybrid, or device: cpu or auto",
+        "another; needed engine: structured, hybrid or pcg, or device: cpu or auto",
     ),
     (
         "sampler",

@@ -55,7 +55,7 @@ def test_other_lists_of_engines_agree():
 def test_an_engine_without_a_gpu_is_refused_by_a_rule():
     for name, kind in ENGINES.items():
         assert (describe_gpu_refusal(Asked("gibbs", name)) is None) == (kind.gpu is not None)
-    assert "needed engine: structured or hybrid" in describe_gpu_refusal(Asked("gibbs", "serial"))
+    assert "needed engine: structured, hybrid or pcg" in describe_gpu_refusal(Asked("gibbs", "serial"))
 
 
 def test_what_an_engine_cannot_do_is_refused_before_anything_is_built(tmp_path, monkeypatch):

@@ -28,7 +28,7 @@ def test_buffers_have_the_given_values_or_zeros(queue):
 def test_bytes_are_counted_before_anything_is_allocated(queue):
     assert count_bytes(CONSTANTS, BUFFERS) == 3 * 512  # 40, 48 and 8 bytes, each in a block of its own
     queue.device.free = 1535
-    with pytest.raises(DeviceError, match="needs 1,536 bytes of device memory, and 1,535 are free; use device: cpu"):
+    with pytest.raises(DeviceError, match="found 1,535 bytes free on the device, needed 1,536 for the sampler"):
         Arena(queue, CONSTANTS, BUFFERS)
     assert queue.device.asked == []
     queue.device.free = 1536

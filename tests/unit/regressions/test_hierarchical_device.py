@@ -224,7 +224,8 @@ def test_too_little_memory_is_said_with_the_number_of_bytes(library):
     device = HostDevice(library(model))
     device.free = 10_000
     with pytest.raises(
-        DeviceError, match=r"needs \d+,\d+ bytes of device memory, and 10,000 are free; use precision: single"
+        DeviceError,
+        match=r"found 10,000 bytes free on the device, needed \d+,\d+ for the sampler; use prec",
     ):
         ChainsOnDevice(model, device, KEYS, 0)
     assert device.asked == []

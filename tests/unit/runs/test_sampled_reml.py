@@ -132,7 +132,6 @@ def test_runs_without_a_likelihood_have_no_test_of_it(folder, capsys):
             "sampler.pev_samples: found 40, which cannot be combined with method: reml, which computes every PEV",
         ),
         (["sampler.reml_samples=3"], "sampler.reml_samples"),
-        (["sampler.device=gpu"], "found gpu, which cannot be combined with method: reml"),
     ],
 )
 def test_what_it_cannot_do_is_refused(folder, settings, words):
