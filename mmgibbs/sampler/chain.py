@@ -13,6 +13,7 @@ from mmgibbs.posterior.result import ChainResult
 from mmgibbs.sampler.loop import ResumableChain
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.recorder import MOMENTS, Recorder
+from mmgibbs.sampler.resident import ResidentSweep
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import OfKeptSweeps, gibbs_steps
 
@@ -40,6 +41,9 @@ class Chain(ResumableChain):
         self.steps = gibbs_steps(model, engine, schedule, key)  # of a sweep, in their order
         self._of_every_sweep = [step for step in self.steps if not isinstance(step, OfKeptSweeps)]
         self._of_kept_sweeps = [step for step in self.steps if isinstance(step, OfKeptSweeps)]
+        self._resident_sweeps = [
+            step for step in self.steps if isinstance(step, ResidentSweep) and self._of_kept_sweeps
+        ]
         self._record = Recorder(model, schedule, engine, self.steps)
         if state is not None:
             self._restore(state)
@@ -51,6 +55,8 @@ class Chain(ResumableChain):
         return facts
 
     def _keep(self, facts: Mapping[str, float]) -> None:
+        for resident in self._resident_sweeps:  # the steps of kept sweeps read the matrices and thresholds
+            resident.bring_over()
         for step in self._of_kept_sweeps:
             step(self.number)
         self._record(facts)

@@ -8,7 +8,7 @@ of the sweep alone, so each sweep leaves the posterior as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Mapping, Sequence
+from collections.abc import ItemsView, Mapping, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -33,46 +33,21 @@ class CovarianceMatrices:
     """The matrices of one chain as they are now, by name: what its steps share.
 
     `changed`: names of those that the engine has not taken yet. `auxiliaries`: of the scale priors of matrices
-    (auxiliaries.py), by the name of the matrix. Where a device draws, both are brought over when they are asked for.
+    (auxiliaries.py), by the name of the matrix. Where a device draws, resident.py brings both over.
     """
 
     def __init__(self, G: Sequence[np.ndarray | None], R: np.ndarray):
         self._priors: dict[str, CovarianceModel | None] = {}  # given the auxiliaries, where they have been asked for
-        self._auxiliaries: dict[str, np.ndarray] = {}
+        self.auxiliaries: dict[str, np.ndarray] = {}
         self._names = [matrix_name(i) for i in range(len(G))]
-        self._held = {matrix_name(i): g for i, g in enumerate(G) if g is not None} | {RESIDUAL: R}
-        self.changed = set(self._held)
-        self._refresh: Callable[[], None] | None = None
-
-    def follow(self, refresh: Callable[[], None]) -> None:
-        """A device draws from now on: `refresh` brings over what it drew, when something is asked for."""
-        self._refresh = refresh
-
-    def refresh(self) -> None:
-        """Bring over what a device drew meanwhile."""
-        refresh, self._refresh = self._refresh, None
-        if refresh is not None:
-            refresh()
+        self._now = {matrix_name(i): g for i, g in enumerate(G) if g is not None} | {RESIDUAL: R}
+        self.changed = set(self._now)
 
     def put_drawn(self, matrices: Mapping[str, np.ndarray], auxiliaries: Mapping[str, np.ndarray]) -> None:
-        """Take what a device has drawn, and has."""
-        self._held |= matrices
+        """Take what a device has drawn: the engine has it."""
+        self._now |= matrices
         for name, a in auxiliaries.items():
             self.take_auxiliaries(name, a)
-
-    @property
-    def _now(self) -> dict[str, np.ndarray]:
-        """The matrices by name."""
-        if self._refresh is not None:
-            self.refresh()
-        return self._held
-
-    @property
-    def auxiliaries(self) -> dict[str, np.ndarray]:
-        """By the name of the matrix."""
-        if self._refresh is not None:
-            self.refresh()
-        return self._auxiliaries
 
     def items(self) -> ItemsView[str, np.ndarray]:
         return self._now.items()
@@ -95,7 +70,7 @@ class CovarianceMatrices:
 
     def take_auxiliaries(self, name: str, a: np.ndarray) -> None:
         """The auxiliary variables of the scale prior of one matrix are a (k,) now."""
-        self._auxiliaries[name] = a
+        self.auxiliaries[name] = a
         self._priors[name] = None
 
     def prior(self, name: str, covariance: CovarianceModel) -> CovarianceModel:

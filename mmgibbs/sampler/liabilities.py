@@ -218,16 +218,6 @@ class LiabilityStep:
 
     # On a device: see resident.DeviceStep
 
-    @property
-    def cuts(self) -> np.ndarray:
-        """(K + 1,): -inf, t_1, ..., t_{K-1}, inf."""
-        self.matrices.refresh()
-        return self._cuts
-
-    @cuts.setter
-    def cuts(self, cuts: np.ndarray) -> None:
-        self._cuts = cuts
-
     can_launch = True
 
     def add_to_plan(self, plan: VariancePlan) -> None:
@@ -249,7 +239,7 @@ class LiabilityStep:
             )
         )
         of = self.response
-        plan.values |= {cuts_name(of): (len(self._cuts),), log_step_name(of): (1,), moved_name(of): (1,)}
+        plan.values |= {cuts_name(of): (len(self.cuts),), log_step_name(of): (1,), moved_name(of): (1,)}
         for scale in self.residual_scales:
             plan.values |= {scale_step_name(scale.name): (1,), scale_moved_name(scale.name): (1,)}
 
@@ -260,11 +250,11 @@ class LiabilityStep:
     def list_values(self) -> dict[str, np.ndarray]:
         """What a device holds of it."""
         of_scales = {scale_step_name(scale.name): scale.log_step for scale in self.residual_scales}
-        return {cuts_name(self.response): self._cuts, log_step_name(self.response): self.log_step} | of_scales
+        return {cuts_name(self.response): self.cuts, log_step_name(self.response): self.log_step} | of_scales
 
     def put_drawn(self, values: Mapping[str, np.ndarray]) -> None:
         """Take what a device has drawn."""
-        self._cuts, self.log_step = (values[f(self.response)].copy() for f in (cuts_name, log_step_name))
+        self.cuts, self.log_step = (values[f(self.response)].copy() for f in (cuts_name, log_step_name))
         for scale in self.residual_scales:
             scale.log_step = values[scale_step_name(scale.name)].copy()
 

@@ -1,7 +1,8 @@
 """A sweep that a device makes alone: the steps launch kernels, once, and what they launched is repeated as a graph.
 
-Nothing waits for it. The matrices are brought over when one is asked for, kept draws many at a time by way of a ring
-(machine/ring.py). Where the residuals are to be computed anew the sweep is two graphs, with that between.
+Nothing waits for it. The matrices are brought over for a checkpoint and for steps of kept sweeps, kept draws many at a
+time by way of a ring (machine/ring.py). Where the residuals are to be computed anew the sweep is two graphs, with that
+between.
 """
 
 from __future__ import annotations
@@ -69,10 +70,12 @@ class ResidentSweep:
         self.variances: DeviceVariances = engine.make_variances(plan)
         self._n_first = next(i for i, step in enumerate(steps) if isinstance(step, Locations)) + 1
         self._next: int | None = None  # sweep for which the device is ready
+        self._is_host_behind = False  # the device has drawn what the steps have not
 
     def __call__(self, number: int) -> None:
         """Queue sweep `number`."""
         if self.matrices.changed or self._next != number:
+            self.bring_over()
             values = self._list_values()
             self.matrices.give(self.engine)
             self.variances.load(values, number, self.key)
@@ -83,9 +86,23 @@ class ResidentSweep:
             self.engine.refresh()
             self.variances.repeat("variances", self._launch_variances)
         self._next = number + 1
-        self.matrices.follow(self._bring_over)
+        self._is_host_behind = True
         if number % CHECK_EVERY == 0:
             self._refuse_lost()
+
+    def bring_over(self) -> None:
+        """Give the steps what the device drew, unless they have it: waits."""
+        if not self._is_host_behind:
+            return
+        self._refuse_lost()
+        values = self.variances.read()
+        names = [of.matrix for of in self.variances.plan.auxiliaries]
+        auxiliaries = {name: values[auxiliary_name(name)].copy() for name in names}
+        self.matrices.put_drawn(self._name_matrices(values), auxiliaries)
+        for step in self.steps:
+            if isinstance(step, LiabilityStep):
+                step.put_drawn(values)
+        self._is_host_behind = False
 
     def count_kept(self) -> None:
         """Note that the draw of this sweep is kept."""
@@ -107,18 +124,19 @@ class ResidentSweep:
 
     def draws(self) -> dict[str, np.ndarray]:
         """See steps.Step: waits for the device."""
+        self.bring_over()
         return {name: values for step in self.steps for name, values in step.draws().items()}
 
     def state(self) -> dict[str, np.ndarray]:
         """See steps.Step: waits for the device."""
-        self._refuse_lost()
+        self.bring_over()
         return {name: values for step in self.steps for name, values in step.state().items()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """See steps.Step."""
         for step in self.steps:
             step.restore(state)
-        self._next = None
+        self._next, self._is_host_behind = None, False
 
     def _launch_all(self) -> None:
         self._launch_locations()
@@ -142,17 +160,6 @@ class ResidentSweep:
             if isinstance(step, LiabilityStep):
                 values |= step.list_values()
         return values
-
-    def _bring_over(self) -> None:
-        """Give the steps what the device drew."""
-        self._refuse_lost()
-        values = self.variances.read()
-        names = [of.matrix for of in self.variances.plan.auxiliaries]
-        auxiliaries = {name: values[auxiliary_name(name)].copy() for name in names}
-        self.matrices.put_drawn(self._name_matrices(values), auxiliaries)
-        for step in self.steps:
-            if isinstance(step, LiabilityStep):
-                step.put_drawn(values)
 
     def _name_matrices(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The sampled matrices, and R, as copies that may be kept."""

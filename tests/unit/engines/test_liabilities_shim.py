@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers.host_device import HostDevice
+from helpers.mixed_model_chains import assert_continues, assert_same_results
 from helpers.races import assert_barrier_is_needed, run_without_race
 from parity.test_residual_classes import example_of, sampled
 from parity.test_resumed import one_trait
@@ -185,13 +186,6 @@ def chains(model, library, states=(None, None)):
     return [Chain(model, engine, schedule, KEY, state) for engine, state in zip(pair, states, strict=True)]
 
 
-def assert_same_results(found, expected):
-    for kept in ("draws", "sample_stats"):
-        for name, values in getattr(expected.result(), kept).items():
-            other = getattr(found.result(), kept)[name]
-            np.testing.assert_allclose(other, values, rtol=0, atol=1e-9 * np.abs(values).max(initial=0), err_msg=name)
-
-
 def two_binary_traits():
     """Two correlated residual variances of 1: the correlation is drawn by the host."""
     model = beside_normal_traits("three_traits_maternal", 1, "binary")
@@ -229,19 +223,7 @@ def test_the_chain_of_the_host_up_to_rounding(name, shim):
 def test_a_chain_continues_bit_for_bit_and_on_the_other_device(name, shim):
     """Liabilities are part of the state."""
     model = MODELS[name]()
-    host, stopped = chains(model, shim("double"))
-    _, whole = chains(model, shim("double"))
-    for run in (host, stopped):
-        run.advance(12)
-    states = [{k: np.array(v) for k, v in run.state().items()} for run in (stopped, host)]
-    from_device, from_host = chains(model, shim("double"), states)
-    _, resumed = chains(model, shim("double"), (None, states[0]))
-    for run in (whole, resumed, from_device, from_host):
-        run.advance(24)
-    for what, values in whole.result().draws.items():
-        np.testing.assert_array_equal(resumed.result().draws[what], values)
-    for run in (from_device, from_host):
-        assert_same_results(run, whole)
+    assert_continues(lambda states: chains(model, shim("double"), states), 12, 24)
 
 
 def test_nodes_and_waits_of_a_sweep(shim):

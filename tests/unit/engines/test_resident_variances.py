@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers.host_device import HostDevice
+from helpers.mixed_model_chains import assert_continues, assert_same_results
 from helpers.nvrtc import ARCHITECTURES, read_resources
 from helpers.races import assert_barrier_is_needed, run_without_race
 from parity.test_residual_classes import example_of, sampled
@@ -86,21 +87,6 @@ def schedule_of(model, **options):
     return Schedule(**given, interweave=terms_to_interweave(model, "auto"))
 
 
-def assert_near(found, expected, what, tolerance=1e-9):
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max(initial=0), err_msg=what)
-
-
-def assert_same_results(found, expected):
-    for kept in ("draws", "sample_stats"):
-        mine, others = getattr(found.result(), kept), getattr(expected.result(), kept)
-        assert mine.keys() == others.keys()
-        for name, values in others.items():
-            assert_near(mine[name], values, name)
-    for part, values in expected.result().moments.state().items():
-        assert_near(found.result().moments.state()[part], values, part)
-
-
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("name", MODELS)
 def test_the_chain_of_the_host_up_to_rounding(name, backwards, shim):
@@ -129,20 +115,7 @@ def test_a_ring_of_few_slots_loses_no_draw(shim, monkeypatch):
 @pytest.mark.parametrize("name", ["missing traits", "residual classes", "half-t priors"])
 def test_a_chain_continues_bit_for_bit_and_on_the_other_device(name, shim):
     model = MODELS[name]()
-    schedule = schedule_of(model)
-    host, whole = chains(model, shim("double"), schedule)
-    _, stopped = chains(model, shim("double"), schedule)
-    for run in (host, stopped):
-        run.advance(13)
-    states = [{k: np.array(v) for k, v in run.state().items()} for run in (stopped, host)]
-    from_device, from_host = chains(model, shim("double"), schedule, states=states)
-    _, resumed = chains(model, shim("double"), schedule, states=(None, states[0]))
-    for run in (whole, resumed, from_device, from_host):
-        run.advance(33)
-    for name_of_draw, values in whole.result().draws.items():
-        np.testing.assert_array_equal(resumed.result().draws[name_of_draw], values)
-    for run in (from_device, from_host):
-        assert_same_results(run, whole)
+    assert_continues(lambda states: chains(model, shim("double"), schedule_of(model), states=states), 13, 33)
 
 
 def test_two_chains_of_one_engine(shim):

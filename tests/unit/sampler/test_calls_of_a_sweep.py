@@ -18,7 +18,6 @@ from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
 
 BUDGET = 150
-BUDGET_OF_SWEEPS_OF_LIABILITIES = 160
 BUDGET_OF_LIABILITIES = 260  # of draws of all variances, locations and liabilities: each draw is worth several
 BURN_IN, WARM, SWEEPS, THIN = 20, 60, 200, 10
 
@@ -58,7 +57,7 @@ def calls_per_sweep(running):
     ("trait", "engine", "budget"),
     [
         ({}, "serial", BUDGET),
-        ({"type": "binary"}, "serial", BUDGET_OF_SWEEPS_OF_LIABILITIES),
+        ({"type": "binary"}, "serial", BUDGET),
         ({}, "marginal", BUDGET),
         ({"type": "binary"}, "marginal", BUDGET_OF_LIABILITIES),
     ],
