@@ -23,8 +23,8 @@ def export_draws(run: str | os.PathLike, output: str | os.PathLike | None = None
     ConfigError: no finished run, one whose method draws nothing, or files that are there already.
     """
     finished = read_any_run(run)
-    if not finished.draws:
-        method = finished.record.get("method", "gibbs")
+    method = finished.record.get("method", "gibbs")
+    if method != "gibbs" or not finished.draws:  # draws.nc of REML and BLUP has the estimates alone
         raise ConfigError(f"export: expected a run with draws (method: gibbs), got one of method {method}")
     folder, _ = choose_folder(finished, output, NAME, FILES, overwrite)
     frame = draws_frame(finished.draws)

@@ -203,7 +203,7 @@ def test_the_source_tree_has_the_packages_of_the_table():
     ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text().split()]
     top = {p.name for p in ROOT.iterdir() if not any(fnmatch(p.name, pattern) for pattern in ignored)}
     assert top - {".git", "PKG-INFO", "setup.cfg"} == {  # the last two in an unpacked source distribution
-        "pedigree", "mmgibbs", "benchmarks", "configs", "data_samples", "docs", "tests",
+        "pedigree", "mmgibbs", "benchmarks", "configs", "data_samples", "docs", "r", "tests",
         "pyproject.toml", "mkdocs.yml", "MANIFEST.in", "CITATION.cff",
         "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md",
         "Dockerfile", ".dockerignore", "conda",

@@ -40,6 +40,8 @@ def test_what_is_refused(tmp_path, capsys):
         export_draws(run, run)
     with pytest.raises(ConfigError, match="export: .*nothing"):
         export_draws(tmp_path / "nothing")
+    with pytest.raises(ConfigError, match=r"expected a run with draws \(method: gibbs\), got one of method reml"):
+        export_draws(write_run(tmp_path / "reml", method="reml"))
     (run / "draws.nc").unlink()
     with pytest.raises(ConfigError, match="export: "):
         export_draws(run, tmp_path / "other")
