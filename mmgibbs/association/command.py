@@ -53,6 +53,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="for genomic relationships: test the SNPs of each chromosome with relationships made without them",
     )
+    parser.add_argument(
+        "--windows",
+        metavar="SIZE",
+        nargs="?",
+        type=float,
+        const=True,
+        help="test windows of neighbouring SNPs too, so wide in the unit of the map (without a number: 1,000,000 base "
+        "pairs, 1 Mb or 1 cM)",
+    )
+    parser.add_argument("--window-snps", metavar="N", type=int, help="test windows of N SNPs each")
     add_genotypes(parser)
     add_overwrite(parser, "replace an existing association")
     parser.add_argument("--resume", action="store_true", help="continue a scan that was interrupted")
@@ -81,6 +91,8 @@ def main(args: argparse.Namespace) -> None:
         exact_limit=60 * args.exact_limit,
         seed=args.seed,
         loco=args.loco,
+        windows=args.windows,
+        window_snps=args.window_snps,
         resume=args.resume,
         overwrite=args.overwrite,
         progress=not args.quiet,

@@ -17,7 +17,15 @@ from mmgibbs.results.output_folder import check_output_folder, write_files
 if TYPE_CHECKING:
     from mmgibbs.association.run import Association
 
-FILES = ("markers.parquet", "markers.csv", "snp_effects.parquet", "gwas.json", "gwas.html")
+FILES = (
+    "markers.parquet",
+    "markers.csv",
+    "snp_effects.parquet",
+    "windows.parquet",
+    "windows.csv",
+    "gwas.json",
+    "gwas.html",
+)
 
 
 def default_folder(run: str | os.PathLike) -> str:
@@ -43,6 +51,9 @@ def write_association(association: Association, folder: Path, page: bool) -> Non
         writers["markers.csv"] = csv_writer(values)
     if association.snp_effects is not None:
         writers["snp_effects.parquet"] = association.snp_effects.write_parquet
+    if association.windows is not None:
+        writers["windows.parquet"] = association.windows.write_parquet
+        writers["windows.csv"] = csv_writer(association.windows)
     facts = json.dumps(plain(association.facts | {"notes": list(association.notes)}), indent=2, ensure_ascii=False)
     writers["gwas.json"] = lambda path: path.write_text(facts + "\n", encoding="utf-8")
     if page:

@@ -14,7 +14,7 @@ from mmgibbs.association.trait_columns import trait_columns
 from mmgibbs.association.words import describe_association, format_p, list_tests, strongest
 from mmgibbs.report import plots
 from mmgibbs.report.genomic import chromosome_ticks, concatenate_positions
-from mmgibbs.report.html_tables import Column, Number, Table, counts, decimals, numbers
+from mmgibbs.report.html_tables import Column, Number, Table, counts, decimals, drop_empty_columns, numbers
 from mmgibbs.report.render import render
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ def page(association: Association) -> dict[str, Any]:
                 "heading": name,
                 "wide": [_manhattan(tested, name, column, facts, figures)],
                 "figures": [_quantiles(tested, name, column, facts, figures)],
-                "table": _table(tested, name, column),
+                "tables": [
+                    t for t in (_table(tested, name, column), _windows_table(association, name)) if t is not None
+                ],
             }
         )
     return {
@@ -63,10 +65,19 @@ def _facts(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("Variances", variances.get(facts["method"], "posterior means")),
         ("Genotypes", facts["genotypes"]),
         ("Animals", animals),
+        *_more_facts(facts),
         ("SNPs tested", f"{facts['tested']:,}, of which {facts['exact']:,} exactly"),
         ("SNPs left out", ", ".join(left_out) or "none"),
         ("Threshold", f"p = {10 ** -facts['threshold_log10_p']:.2g}: {facts['threshold']}"),
     ]
+
+
+def _more_facts(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Of tests with a chromosome left out, and of traits in several environments."""
+    rows = [("Relationships", "without the SNPs of the tested chromosome")] if facts.get("loco") else []
+    for name, traits in facts.get("environments", {}).items():
+        rows.append((name, f"the mean of the effects in {len(traits)} environments, and their differences"))
+    return rows
 
 
 def _manhattan(
@@ -122,7 +133,7 @@ def _quantiles(
 
 def _table(tested: pl.DataFrame, name: str, column: str) -> Table:
     top, names = strongest(tested, column, TOP), trait_columns(name)
-    q = names.q if names.q in top.columns else "q_joint"
+    q = column.replace("log10_p_", "q_", 1)
     columns = [Column("SNP", "id"), Column("Chromosome"), Column("Position", "number"), Column("Counted allele")]
     columns.append(Column("Frequency", "number", "of the counted allele, among the animals with records"))
     cells: list[list[Any]] = [
@@ -139,4 +150,30 @@ def _table(tested: pl.DataFrame, name: str, column: str) -> Table:
     columns += [Column("p", "number"), Column("q", "number", "false discovery rate (Benjamini & Hochberg 1995)")]
     cells.append([Number(format_p(value), 10.0**-value) for value in top[column].to_list()])
     cells.append([Number(f"{value:.2g}", value) for value in top[q].to_list()])
-    return Table(f"Strongest SNPs: {name}", columns, [list(row) for row in zip(*cells, strict=True)], "")
+    rows = [list(row) for row in zip(*cells, strict=True)]
+    return drop_empty_columns(Table(f"Strongest SNPs: {name}", columns, rows))
+
+
+def _windows_table(association: Association, name: str) -> Table | None:
+    """The strongest windows of a trait; None where none were tested."""
+    frame, names = association.windows, trait_columns(name)
+    if frame is None or names.log_p not in frame.columns:
+        return None
+    top = strongest(frame, names.log_p, TOP)
+    columns = [
+        Column("Window", "number"), Column("Chromosome"), Column("Begins at", "number"), Column("SNPs", "number"),
+        Column("First SNP", "id"), Column("Last SNP", "id"),
+        Column("p", "number", "that no SNP of the window has an effect"), Column("q", "number", "false discovery rate"),
+    ]  # fmt: skip
+    cells: list[list[Any]] = [
+        counts(top["window"].to_list()),
+        top["chromosome"].to_list(),
+        counts([None if at is None else round(at) for at in top["start"].to_list()]),
+        counts(top["snps"].to_list()),
+        top["first_snp"].to_list(),
+        top["last_snp"].to_list(),
+        [Number(format_p(value), 10.0**-value) for value in top[names.log_p].to_list()],
+        [Number(f"{value:.2g}", value) for value in top[names.q].to_list()],
+    ]
+    rows = [list(row) for row in zip(*cells, strict=True)]
+    return drop_empty_columns(Table(f"Strongest windows: {name}", columns, rows))

@@ -168,6 +168,12 @@ class InformationBySolutions:
                         out[columns, u, t] -= explained
         return out
 
+    def cross(self, x: np.ndarray, t: int) -> np.ndarray:
+        """(m, m) x'P_tt x of genotypes x (animals, m)."""
+        b, solved = self.projection.solve(x, t)
+        out = x.T @ (self.projection.diagonal[:, t, t, None] * x) - b.T @ solved
+        return (out + out.T) / 2
+
 
 class InformationByMatrix:
     """x'P x from S_tu (animals, animals) for u <= t, which are made once."""
@@ -195,6 +201,11 @@ class InformationByMatrix:
             for u in range(t + 1):
                 out[:, t, u] = out[:, u, t] = np.einsum("am,am->m", x, self.S[t, u] @ x)
         return out
+
+    def cross(self, x: np.ndarray, t: int) -> np.ndarray:
+        """(m, m) x'P_tt x of genotypes x (animals, m)."""
+        out = x.T @ (self.S[t, t] @ x)
+        return np.asarray((out + out.T) / 2)
 
 
 Information = InformationBySolutions | InformationByMatrix

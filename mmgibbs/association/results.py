@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,12 @@ from mmgibbs.errors import option
 from mmgibbs.runs.model_of_run import RunModel
 from pedigree.tables import counted
 
-LARGE_INFLATION = 1.2  # lambda from which it is said
+LARGE_INFLATION, SMALL_INFLATION = 1.2, 0.9  # lambda beyond which it is said
 
 
-def association_frame(found: Scan, file: GenotypeFile, traits: tuple[str, ...]) -> pl.DataFrame:
+def association_frame(
+    found: Scan, file: GenotypeFile, traits: tuple[str, ...], families: Sequence[str] = ()
+) -> pl.DataFrame:
     """A row for each SNP of the file, in its order."""
     columns: dict[str, Any] = {name: file.snps[name] for name in ("snp", "chromosome", "position", "counted", "other")}
     columns |= {
@@ -41,11 +44,28 @@ def association_frame(found: Scan, file: GenotypeFile, traits: tuple[str, ...]) 
         log_p = found.tests.joint_log_p
         columns |= {"chi2_joint": found.tests.joint_chi2, "log10_p_joint": log_p}
         columns["q_joint"] = false_discovery_rates(10.0**-log_p)
+    for f, name in enumerate(families):
+        names, tests = trait_columns(name), found.tests
+        log_p, differences = tests.mean_log_p[:, f], tests.differences_log_p[:, f]
+        columns |= {
+            names.effect: tests.mean_effect[:, f],
+            names.error: tests.mean_error[:, f],
+            names.log_p: log_p,
+            names.q: false_discovery_rates(10.0**-log_p),
+            f"log10_p_differences_{name}": differences,
+            f"q_differences_{name}": false_discovery_rates(10.0**-differences),
+        }
     return pl.DataFrame(columns).with_columns(pl.selectors.float().fill_nan(None))
 
 
 def collect_facts(
-    found: Scan, model: RunModel, file: GenotypeFile, animals: Animals, values: pl.DataFrame, seconds: float
+    found: Scan,
+    model: RunModel,
+    file: GenotypeFile,
+    animals: Animals,
+    values: pl.DataFrame,
+    seconds: float,
+    families: Mapping[str, Sequence[int]] | None = None,
 ) -> dict[str, Any]:
     """What was done, for gwas.json; values: of `association_frame`; seconds: estimated for exact tests."""
     tested = int((found.left_out == "").sum())
@@ -66,6 +86,12 @@ def collect_facts(
         "threshold": f"{ALPHA} over the effective number of tests (Li & Ji 2005)",
         "lambda": {trait: genomic_inflation(found.tests.log_p[:, t]) for t, trait in enumerate(model.design.traits)},
     }
+    families = families or {}
+    if families:
+        facts["environments"] = {name: [model.design.traits[t] for t in of] for name, of in families.items()}
+        facts["lambda"] = {
+            name: genomic_inflation(found.tests.mean_log_p[:, f]) for f, name in enumerate(families)
+        } | facts["lambda"]
     if found.calibration is not None:
         facts["calibration"] = {
             "snps": found.calibration.n_snps,
@@ -74,6 +100,7 @@ def collect_facts(
         }
     columns = [trait_columns(trait).log_p for trait in model.design.traits]
     columns += ["log10_p_joint"] if len(columns) > 1 else []
+    columns += [column for name in families for column in (trait_columns(name).log_p, f"log10_p_differences_{name}")]
     above = values.select(pl.col(columns) >= facts["threshold_log10_p"]).sum().row(0)
     return facts | {"significant": dict(zip(columns, above, strict=True))}
 
@@ -101,6 +128,8 @@ def collect_notes(found: Scan, model: RunModel, facts: dict[str, Any]) -> list[s
                 f"warning: lambda of {trait} is {value:.2f}, above 1: effects of many genes, or relationships that the "
                 "model lacks (a random effect with relationship: genomic or pedigree)"
             )
+        elif value < SMALL_INFLATION:
+            notes.append(f"lambda of {trait} is {value:.2f}, below 1: {_why_small(model, facts)}")
     if facts.get("loco"):
         notes.append("relationships are without the SNPs of the chromosome that is tested")
         n_unknown = facts.get("without_chromosome", 0)
@@ -112,3 +141,13 @@ def collect_notes(found: Scan, model: RunModel, facts: dict[str, Any]) -> list[s
             f"{option('loco')} tests each chromosome without them"
         )
     return notes
+
+
+def _why_small(model: RunModel, facts: dict[str, Any]) -> str:
+    """What makes tests conservative."""
+    if model.uses_genotypes and not facts.get("loco"):
+        return "tests are conservative, as the relationships of the run hold the tested SNPs"
+    return (
+        "tests are conservative, as with variances of the run that are too large, or by chance, which few animals or "
+        "few SNPs that are independent of each other leave"
+    )

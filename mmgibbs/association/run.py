@@ -8,18 +8,20 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.association.animals import Animals, match_animals, open_tested_genotypes
 from mmgibbs.association.chunks import EVERY, Checkpoint, plan_chunks
+from mmgibbs.association.environments import find_families
 from mmgibbs.association.files import output_folder, write_association
 from mmgibbs.association.fingerprint import fingerprint_scan
 from mmgibbs.association.projection import Projection
 from mmgibbs.association.results import association_frame, collect_facts, collect_notes, describe_left_out
 from mmgibbs.association.scan import CALIBRATION_SNPS, Genotypes, Limits, scan
+from mmgibbs.association.windows import place_windows, scan_windows, windows_frame
 from mmgibbs.data.chromosomes_left_out import ChromosomesLeftOut, leave_chromosomes_out
 from mmgibbs.data.genomic_parts import genomic_parts
 from mmgibbs.data.genotypes.file import GenotypeFile
@@ -52,6 +54,8 @@ class Association:
         Where they were written.
     snp_effects : polars.DataFrame or None
         Of a run with genomic or single-step relationships: effects of its SNPs, from the breeding values of the run.
+    windows : polars.DataFrame or None
+        A row for each window of neighbouring SNPs: -log10 p and q of each trait. None where none were asked for.
     """
 
     values: pl.DataFrame
@@ -59,6 +63,7 @@ class Association:
     notes: tuple[str, ...]
     directory: Path | None
     snp_effects: pl.DataFrame | None = None
+    windows: pl.DataFrame | None = None
 
 
 def gwas(
@@ -72,6 +77,8 @@ def gwas(
     exact_limit: float = EXACT_LIMIT,
     seed: int = 1,
     loco: bool = False,
+    windows: float | Literal[True] | None = None,
+    window_snps: int | None = None,
     overwrite: bool = False,
     resume: bool = False,
     progress: bool = True,
@@ -108,6 +115,11 @@ def gwas(
     loco : bool, default False
         For a run with relationships from genotypes: test the SNPs of each chromosome with relationships that are made
         without them. Chromosomes come from the maps of the run and of the file.
+    windows : float, True or None, default None
+        Test windows of neighbouring SNPs too, of this width in the unit of the map; True: 1,000,000 base pairs, 1 Mb or
+        1 cM.
+    window_snps : int or None, default None
+        Test windows of so many SNPs.
     overwrite : bool, default False
         Replace the files of an earlier association in `output`.
     resume : bool, default False
@@ -145,6 +157,7 @@ def gwas(
     ['snp', 'chromosome', 'position', 'counted', 'other']
     """
     _check_arguments(run, maf, call_rate, exact_limit)
+    _check_windows(windows, window_snps)
     console = Console(progress)
     if (report or resume) and output is None:
         raise ConfigError(f"gwas: {'report' if report else 'resume'} needs output, the folder to write")
@@ -153,6 +166,8 @@ def gwas(
     model = read_model_of_run(run, console.say)
     file, section = open_tested_genotypes(model, genotypes, options)
     folder = None if output is None else output_folder(output, overwrite, resume)
+    of_windows = place_windows(file, windows, window_snps) if windows or window_snps else None
+    families = find_families(model.analysis.traits)
     animals = match_animals(model, file, level)
     projection = Projection(model.design, model.variances, animals.record_animal, len(animals.places))
     chunks = plan_chunks(file.snps["chromosome"], loco)
@@ -171,27 +186,31 @@ def gwas(
     with StopSignals(lambda: None) as stop:
         checkpoint = Checkpoint()
         if folder is not None:
-            asked = {"maf": maf, "call_rate": call_rate, "exact": is_exact, "seed": seed, "loco": loco}
+            asked: dict[str, Any] = {"maf": maf, "call_rate": call_rate, "exact": is_exact, "seed": seed, "loco": loco}
+            asked |= {"windows": windows, "window_snps": window_snps}
             known = fingerprint_scan(model, file, section, asked | {"level": animals.level})
             checkpoint = Checkpoint.open(folder, known, resume, stop)
+        tested_genotypes = Genotypes(file.source, animals.places, Limits(maf, call_rate))
+        tell = _progress(console, file.n_snps, "SNPs")
         found = scan(
-            make_projection,
-            Genotypes(file.source, animals.places, Limits(maf, call_rate)),
-            chunks,
-            is_exact,
-            seed,
-            checkpoint,
-            _progress(console, file.n_snps),
+            make_projection, tested_genotypes, chunks, is_exact, seed, checkpoint, tell, list(families.values())
         )
+        is_tested, window_values = found.left_out == "", None
+        if of_windows is not None and is_tested.any():
+            tell = _progress(console, of_windows.windows.height, "windows")
+            log_p, n_tested = scan_windows(
+                make_projection, tested_genotypes, of_windows, is_tested, loco, is_exact, seed, checkpoint, tell
+            )
+            window_values = windows_frame(of_windows, log_p, n_tested, model.design.traits)
     if not (found.left_out == "").any():
         checkpoint.remove()
         raise DataError(f"{file.name}: no SNP can be tested; {describe_left_out(found)}")
-    values = association_frame(found, file, model.design.traits)
-    facts = collect_facts(found, model, file, animals, values, seconds) | {"loco": loco}
+    values = association_frame(found, file, model.design.traits, list(families))
+    facts = collect_facts(found, model, file, animals, values, seconds, families) | {"loco": loco}
     file_notes = (*(f"warning: {warning}" for warning in file.warnings), *file.notes)
     notes = (*file_notes, *animals.notes, *collect_notes(found, model, facts))
     effects = compute_snp_effects(model, projection, console)
-    association = Association(values, facts, notes, folder, effects)
+    association = Association(values, facts, notes, folder, effects, window_values)
     if folder is not None:
         write_association(association, folder, report)
         checkpoint.remove()
@@ -252,13 +271,32 @@ def _describe_plan(file: GenotypeFile, animals: Animals, seconds: float, is_exac
     return f"{file.n_snps:,} SNPs, {len(animals.places):,} animals with records and genotypes: {about}; {how}"
 
 
-def _progress(console: Console, n_snps: int) -> Callable[[int], None]:
+def _progress(console: Console, n: int, what: str) -> Callable[[int], None]:
     """Say what is done, at most every half a minute."""
     last = [time.monotonic()]
 
     def tell(done: int) -> None:
         if time.monotonic() - last[0] >= SECONDS_BETWEEN_LINES:
             last[0] = time.monotonic()
-            console.say(f"{done:,} of {n_snps:,} SNPs")
+            console.say(f"{done:,} of {n:,} {what}")
 
     return tell
+
+
+def _check_windows(windows: object, window_snps: object) -> None:
+    if windows is not None and window_snps is not None:
+        raise ConfigError(
+            f"gwas: {option_name('windows')} and {option_name('window_snps')} cannot be combined; needed one of them"
+        )
+    is_number = isinstance(windows, (int, float)) and not isinstance(windows, bool)
+    if windows is not None and windows is not True and not (is_number and 0 < windows < np.inf):  # type: ignore[operator]
+        raise ConfigError(
+            f"gwas: {option_name('windows')}: expected a width above 0 in the unit of the map, got "
+            f"{reprlib.repr(windows)}"
+        )
+    if window_snps is not None and (
+        isinstance(window_snps, bool) or not isinstance(window_snps, (int, np.integer)) or window_snps < 1
+    ):
+        raise ConfigError(
+            f"gwas: {option_name('window_snps')}: expected a number of SNPs, 1 or more, got {reprlib.repr(window_snps)}"
+        )

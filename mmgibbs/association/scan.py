@@ -17,7 +17,7 @@ import numpy as np
 from mmgibbs.association.chunks import Arrays, Checkpoint, Chunk
 from mmgibbs.association.multiple_testing import BLOCK_SNPS, effective_number
 from mmgibbs.association.projection import Information, Projection
-from mmgibbs.association.statistics import SnpTests, compute_tests
+from mmgibbs.association.statistics import Families, SnpTests, compute_tests, empty_tests
 from mmgibbs.genotypes.store import GenotypeSource, dosages
 
 CALIBRATION_SNPS = 100
@@ -95,6 +95,7 @@ class SnpModel:
     snps: np.ndarray  # (p,) places of those that are tested in it
     exact: bool
     seed: int
+    families: Families = ()
 
     @cached_property
     def information(self) -> Information:
@@ -112,7 +113,7 @@ class SnpModel:
             found = self.information(x)
         else:
             found = approximate(self.calibration, self.projection, x)
-        return compute_tests(x.T @ self.projection.scores, found)
+        return compute_tests(x.T @ self.projection.scores, found, self.families)
 
 
 MakeProjection = Callable[[str], Projection]  # from the chromosome that is left out
@@ -126,6 +127,7 @@ def scan(
     seed: int,
     checkpoint: Checkpoint | None = None,
     tell: Callable[[int], None] | None = None,
+    families: Families = (),
 ) -> Scan:
     """Test every SNP, chunk by chunk. tell: SNPs that are done; make_projection: called once for each model."""
     checkpoint = checkpoint or Checkpoint()
@@ -137,7 +139,7 @@ def scan(
             if chunk.model not in model:
                 model.clear()  # one at a time: its matrices are large
                 snps = np.concatenate([c.snps for c in chunks if c.model == chunk.model])
-                model[chunk.model] = SnpModel(make_projection(chunk.model), genotypes, snps, exact, seed)
+                model[chunk.model] = SnpModel(make_projection(chunk.model), genotypes, snps, exact, seed, families)
             return scan_chunk(model[chunk.model], chunk, checkpoint)
 
         results.append(checkpoint.load_or_compute(chunk.name, compute))
@@ -150,11 +152,13 @@ def scan(
 def scan_chunk(model: SnpModel, chunk: Chunk, checkpoint: Checkpoint) -> Arrays:
     """Tests of the SNPs of a chunk; those near significance exactly."""
     m, T = chunk.snps.size, model.projection.design.n_traits
-    empty = lambda *shape: np.full((m, *shape), np.nan)
-    tests = SnpTests(empty(T), empty(T), empty(T), empty(), empty())
+    tests = empty_tests(m, T, len(model.families))
     out: Arrays = {
-        "frequency": empty(), "call_rate": empty(), "left_out": np.zeros(m, np.int8), "is_exact": np.zeros(m, bool)
-    }  # fmt: skip
+        "frequency": np.full(m, np.nan),
+        "call_rate": np.full(m, np.nan),
+        "left_out": np.zeros(m, np.int8),
+        "is_exact": np.zeros(m, bool),
+    }
     effective, first = 0.0, 0
     for block in model.genotypes.read_blocks(chunk.snps):
         checkpoint.raise_if_stopped()

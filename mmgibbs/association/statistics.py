@@ -4,18 +4,32 @@
 
 which are the generalised least-squares estimates of its effects (one copy of the counted allele) in the model of the
 run, given the variances. Where T = 1, b = x'Py / x'Px and chi2 = b^2 x'Px.
+
+Where traits are one trait in T environments, with V = I^-1 among them and 1 a vector of ones,
+
+    mean = 1'b / T      Var = 1'V 1 / T^2      differences: b'V^-1 b - (1'V^-1 b)^2 / 1'V^-1 1 on T - 1 degrees
+
+Of a window of m SNPs with scores s (m,) on a trait and information I (m, m), whose effects of a copy are taken as
+independent with one variance, the score test that this variance is 0 (Wu et al. 2011) is
+
+    Q = s's ~ sum_i lambda_i chi2(1),        lambda the eigenvalues of I
+
+with p values by the saddlepoint of Kuonen (1999).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 from mmgibbs.results.p_values import LOG_10, log_p_of_z
 
 CHI2_MEDIAN = float(stats.chi2(1).median())
+MIN_WEIGHT = 1e-8  # of the largest, below which weights of a sum of chi-squares are 0
+NEAR_MEAN = 1e-4  # of a saddlepoint in standard deviations, where its formula has no digits
 MIN_RCOND = 1e-8  # of I, below which the effects of a SNP on several traits cannot be told apart
 
 
@@ -27,12 +41,27 @@ class SnpTests(NamedTuple):
     log_p: np.ndarray  # (m, T) -log10 p of each trait
     joint_chi2: np.ndarray  # (m,)
     joint_log_p: np.ndarray  # (m,)
+    mean_effect: np.ndarray  # (m, F) of each family of environments
+    mean_error: np.ndarray  # (m, F)
+    mean_log_p: np.ndarray  # (m, F)
+    differences_log_p: np.ndarray  # (m, F)
 
 
-def compute_tests(scores: np.ndarray, information: np.ndarray) -> SnpTests:
+Families = Sequence[Sequence[int]]  # traits that are one trait in several environments
+
+
+def empty_tests(m: int, n_traits: int, n_families: int) -> SnpTests:
+    """Tests of m SNPs, none of which is made."""
+    empty = lambda *shape: np.full((m, *shape), np.nan)
+    of_traits, of_all = (empty(n_traits) for _ in range(3)), (empty() for _ in range(2))
+    return SnpTests(*of_traits, *of_all, *(empty(n_families) for _ in range(4)))
+
+
+def compute_tests(scores: np.ndarray, information: np.ndarray, families: Families = ()) -> SnpTests:
     """Tests of m SNPs. scores: (m, T); information: (m, T, T)."""
     m, T = scores.shape
-    effect, error, chi2 = (np.full(shape, np.nan) for shape in ((m, T), (m, T), m))
+    out = empty_tests(m, T, len(families))
+    effect, error, chi2 = out.effect, out.error, out.joint_chi2
     diagonal = np.einsum("mtt->mt", information)
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     correlation = information / (scale[:, :, None] * scale[:, None, :])
@@ -42,7 +71,25 @@ def compute_tests(scores: np.ndarray, information: np.ndarray) -> SnpTests:
     effect[is_testable] = np.einsum("mtu,mu->mt", inverse, scores[is_testable])
     error[is_testable] = np.sqrt(np.einsum("mtt->mt", inverse))
     chi2[is_testable] = np.einsum("mt,mt->m", scores[is_testable], effect[is_testable])
-    return SnpTests(effect, error, log_p_of_z(effect / error), chi2, log_p_of_chi2(chi2, T))
+    for f, members in enumerate(families):
+        _test_environments(out, f, list(members), is_testable, inverse)
+    return out._replace(
+        log_p=log_p_of_z(effect / error),
+        joint_log_p=log_p_of_chi2(chi2, T),
+        mean_log_p=log_p_of_z(out.mean_effect / out.mean_error),
+    )
+
+
+def _test_environments(out: SnpTests, f: int, members: list[int], rows: np.ndarray, covariance: np.ndarray) -> None:
+    """Mean and differences of the effects of one family, for the SNPs that can be tested, in place."""
+    if not rows.any():
+        return
+    b, V = out.effect[rows][:, members], covariance[:, members][:, :, members]
+    out.mean_effect[rows, f] = b.mean(axis=1)
+    out.mean_error[rows, f] = np.sqrt(V.sum(axis=(1, 2))) / len(members)
+    solved = np.linalg.solve(V, np.stack([b, np.ones_like(b)], axis=2))  # V^-1 b and V^-1 1
+    of_b, across, of_ones = np.einsum("mt,mt->m", b, solved[:, :, 0]), solved[:, :, 0].sum(1), solved[:, :, 1].sum(1)
+    out.differences_log_p[rows, f] = log_p_of_chi2(np.maximum(of_b - across**2 / of_ones, 0.0), len(members) - 1)
 
 
 def log_p_of_chi2(chi2: np.ndarray, freedom: int) -> np.ndarray:
@@ -54,6 +101,31 @@ def log_p_of_chi2(chi2: np.ndarray, freedom: int) -> np.ndarray:
     half = freedom / 2
     far = (half - 1) * np.log(np.maximum(chi2, 1.0) / 2) - chi2 / 2 - special.gammaln(half)  # leading term
     return -np.where(np.isneginf(log_p), far, log_p) / LOG_10
+
+
+def log_p_of_weighted_chi2(q: float, weights: np.ndarray) -> float:
+    """-log10 P(sum_i w_i chi2(1) > q), by the saddlepoint of Kuonen (1999); weights at least 0, some above."""
+    w = weights[weights > MIN_WEIGHT * weights.max()] / weights.max()
+    q = q / weights.max()
+    if w.size == 1:
+        return float(log_p_of_z(np.sqrt(q)))
+    if np.ptp(w) < MIN_WEIGHT:
+        return float(log_p_of_chi2(np.array([q]), w.size)[0])
+    slope = lambda z: float(np.sum(w / (1 - 2 * z * w)))  # of the cumulant generating function
+    # roots lie where q = sum w / (1 - 2 z w), so between q = n_w w_max / (1 - 2 z) and its largest term alone
+    low, high = min(0.0, (1 - w.size / q) / 2) - 1.0 if q > 0 else -np.inf, 0.5 - 0.5 / (2 * q + 2)
+    if q <= 0:
+        return 0.0
+    while slope(high) < q:
+        high = (high + 0.5) / 2
+    z = optimize.brentq(lambda x: slope(x) - q, low, high, xtol=1e-14)
+    value = -0.5 * float(np.sum(np.log1p(-2 * z * w)))
+    curvature = 2 * float(np.sum((w / (1 - 2 * z * w)) ** 2))
+    root = np.sign(z) * np.sqrt(max(2 * (z * q - value), 0.0))
+    if abs(root) < NEAR_MEAN:  # q is the mean: the limit there
+        at_0 = np.sum(w**3) * 8 / (2 * np.sum(w**2)) ** 1.5
+        return float(-np.log10(0.5 - at_0 / (6 * np.sqrt(2 * np.pi))))
+    return float(-special.log_ndtr(-(root + np.log(z * np.sqrt(curvature) / root) / root)) / LOG_10)
 
 
 def genomic_inflation(log_p: np.ndarray) -> float:

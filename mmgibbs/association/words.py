@@ -18,7 +18,12 @@ SHOWN_SNPS = 5
 def list_tests(facts: dict[str, Any]) -> dict[str, str]:
     """What is tested -> its column of -log10 p: each trait, and all of several."""
     columns = {trait: trait_columns(trait).log_p for trait in facts["lambda"]}
-    return columns | ({"all traits": "log10_p_joint"} if len(columns) > 1 else {})
+    environments = facts.get("environments", {})
+    if len(columns) - len(environments) > 1:
+        columns["all traits"] = "log10_p_joint"
+    return columns | {
+        f"{name}: differences between environments": f"log10_p_differences_{name}" for name in environments
+    }
 
 
 def strongest(values: pl.DataFrame, column: str, n: int) -> pl.DataFrame:

@@ -56,6 +56,13 @@ class Table:
     classes: Sequence[str] = field(default=())  # of each row
 
 
+def drop_empty_columns(table: Table) -> Table:
+    """Without the columns that are empty in every row."""
+    kept = [c for c in range(len(table.columns)) if any(row[c] is not None for row in table.rows)]
+    rows = [[row[c] for c in kept] for row in table.rows]
+    return replace(table, columns=[table.columns[c] for c in kept], rows=rows) if table.rows else table
+
+
 def known(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
 

@@ -14,7 +14,7 @@ import mmgibbs
 from mmgibbs.association.multiple_testing import effective_number, false_discovery_rates
 from mmgibbs.association.results import collect_notes
 from mmgibbs.association.scan import Scan, count_effective_tests
-from mmgibbs.association.statistics import SnpTests
+from mmgibbs.association.statistics import empty_tests
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.report.finished import read_finished
@@ -215,12 +215,14 @@ def test_a_data_file_that_is_gone_is_named(folder, tmp_path):
 def test_what_makes_tests_doubtful_is_a_warning(folder):
     model = read_model_of_run(folder / "run", lambda text: None)
     p = 3
-    tests = SnpTests(*(np.ones((p, 1)) for _ in range(3)), np.ones(p), np.ones(p))
+    tests = empty_tests(p, 1, 0)
     found = Scan(tests, np.ones(p), np.ones(p), np.array(["", "", "call rate"], object), np.ones(p, bool), 3.0)
     facts = {"lambda": {"birth_weight": 1.3}, "exact": 3}
     notes = collect_notes(found, model, facts)
     assert notes[0] == "1 left out (call rate)" and any("lambda of birth_weight is 1.30, above 1" in n for n in notes)
     assert not any("has not converged" in n for n in notes)
     assert len(collect_notes(found, model, facts | {"lambda": {"birth_weight": 1.1}})) == 1
+    small = collect_notes(found, model, facts | {"lambda": {"birth_weight": 0.7}})
+    assert any("lambda of birth_weight is 0.70, below 1: tests are conservative, as with" in n for n in small)
     stopped = replace(model, record=model.record | {"converged": False})
     assert any(n.startswith("warning: REML of the run has not converged") for n in collect_notes(found, stopped, facts))

@@ -1,0 +1,128 @@
+"""Windows of neighbouring SNPs: whether the variance of the effects in each is 0, for each trait (Wu et al. 2011).
+
+Q = s's with the scores s = x'Py of the SNPs of a window; statistics.py has its distribution from I = X'P X. Exact, or
+where the scan is calibrated from gamma X'D X, and exactly where p is below 1e-5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.association.chunks import EVERY, Arrays, Checkpoint
+from mmgibbs.association.multiple_testing import false_discovery_rates
+from mmgibbs.association.projection import Projection
+from mmgibbs.association.scan import NEAR, Genotypes, MakeProjection, SnpModel
+from mmgibbs.association.statistics import log_p_of_weighted_chi2
+from mmgibbs.association.trait_columns import trait_columns
+from mmgibbs.config.markers import Windows
+from mmgibbs.data.genotypes.file import GenotypeFile
+from mmgibbs.data.genotypes.windows import Placed, placed
+from mmgibbs.errors import ConfigError, option_name
+
+MAX_SNPS = 3_000  # of a window, whose matrix (m, m) has eigenvalues
+WINDOWS_PER_CHUNK = 50
+
+
+def place_windows(file: GenotypeFile, size: float | Literal[True] | None, snps: int | None) -> Placed:
+    """The windows of the SNPs of a file: so wide, or of so many SNPs; ConfigError where one has too many."""
+    windows = placed(file.snps, Windows(size=None if size is True else size, snps=snps), file.unit)
+    largest = int(np.bincount(windows.of_snp).max())
+    if largest > MAX_SNPS:
+        name = "windows" if snps is None else "window_snps"
+        raise ConfigError(
+            f"gwas: {option_name(name)}: a window has {largest:,} SNPs; needed windows of at most {MAX_SNPS:,}"
+        )
+    return windows
+
+
+def scan_windows(
+    make_projection: MakeProjection,
+    genotypes: Genotypes,
+    windows: Placed,
+    is_tested: np.ndarray,
+    leave_chromosomes_out: bool,
+    exact: bool,
+    seed: int,
+    checkpoint: Checkpoint,
+    tell: Callable[[int], None] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(windows, T) -log10 p, and (windows,) tested SNPs. is_tested (p,): SNPs of the scan that were tested."""
+    chromosome = windows.windows["chromosome"].fill_null(EVERY).to_list()
+    order = np.argsort(windows.of_snp, kind="stable")
+    snps_of = np.split(order, np.cumsum(np.bincount(windows.of_snp, minlength=len(chromosome)))[:-1])
+    model: dict[str, SnpModel] = {}
+    results, done = [], 0
+    for first in range(0, len(chromosome), WINDOWS_PER_CHUNK):
+        chunk = range(first, min(first + WINDOWS_PER_CHUNK, len(chromosome)))
+
+        def compute(chunk: range = chunk) -> Arrays:
+            out = []
+            for w in chunk:
+                checkpoint.raise_if_stopped()
+                left_out = chromosome[w] if leave_chromosomes_out else EVERY
+                if left_out not in model:
+                    model.clear()
+                    of_model = np.concatenate(
+                        [
+                            s
+                            for s, c in zip(snps_of, chromosome, strict=True)
+                            if not leave_chromosomes_out or c == left_out
+                        ]
+                    )
+                    model[left_out] = SnpModel(make_projection(left_out), genotypes, np.sort(of_model), exact, seed)
+                snps = np.sort(snps_of[w])
+                out.append(_test_window(model[left_out], snps[is_tested[snps]]))
+            return {"log_p": np.stack(out)}
+
+        results.append(checkpoint.load_or_compute(f"windows-{first // WINDOWS_PER_CHUNK:06d}", compute)["log_p"])
+        done += len(chunk)
+        if tell is not None:
+            tell(done)
+    n_tested = np.bincount(windows.of_snp, is_tested, len(chromosome)).astype(np.int64)
+    return np.concatenate(results), n_tested
+
+
+def _test_window(model: SnpModel, snps: np.ndarray) -> np.ndarray:
+    """(T,) -log10 p of the SNPs of one window; NaN without any."""
+    T = model.projection.design.n_traits
+    if not snps.size:
+        return np.full(T, np.nan)
+    x = model.genotypes.read(snps).x
+    scores = x.T @ model.projection.scores
+    exact = model.exact or model.calibration is None
+    out = np.array([_log_p(scores[:, t], covariances(model, x, t, exact)) for t in range(T)])
+    for t in np.flatnonzero(out > NEAR) if not exact else ():
+        out[t] = _log_p(scores[:, t], covariances(model, x, int(t), True))
+    return out
+
+
+def covariances(model: SnpModel, x: np.ndarray, t: int, exact: bool) -> np.ndarray:
+    """(m, m) of the scores of trait t, x'P_tt x."""
+    if exact or model.calibration is None:
+        return model.information.cross(x, t)
+    gamma = float(model.calibration.gamma[t, t])
+    return gamma * (x.T @ (mean_diagonal(model.projection)[:, None] * x))
+
+
+def mean_diagonal(projection: Projection) -> np.ndarray:
+    """(animals,) D of the calibration: the mean over the traits."""
+    return np.einsum("att->a", projection.diagonal) / projection.design.n_traits
+
+
+def _log_p(scores: np.ndarray, covariance: np.ndarray) -> float:
+    weights = np.maximum(np.linalg.eigvalsh(covariance), 0.0)
+    return log_p_of_weighted_chi2(float(scores @ scores), weights) if weights.max() > 0 else np.nan
+
+
+def windows_frame(windows: Placed, log_p: np.ndarray, n_tested: np.ndarray, traits: tuple[str, ...]) -> pl.DataFrame:
+    """A row for each window with a tested SNP."""
+    frame = windows.windows.with_columns(snps=pl.Series(n_tested))
+    for t, trait in enumerate(traits):
+        names = trait_columns(trait)
+        values = {names.log_p: log_p[:, t], names.q: false_discovery_rates(10.0 ** -log_p[:, t])}
+        frame = frame.with_columns(pl.Series(name, column, nan_to_null=True) for name, column in values.items())
+    return frame.filter(pl.col("snps") > 0)
