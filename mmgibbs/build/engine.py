@@ -109,18 +109,6 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
     engine = engine_class(comparison.name, device)
     refused = engine.refuses(model.design)
     correlated = _estimated_relationships(model)
-    structured = [
-        model.design.terms[i].name
-        for i in model.random_terms
-        if model.covariance(i).structure is not None
-        and not model.covariance(i).fixed
-        and model.design.terms[i].relationship.has_free_parameters
-    ]
-    if structured:
-        raise ConfigError(
-            f"variances.{structured[0]}.structure: cannot be combined with correlations of its relationship that are "
-            "estimated; needed structure: full or diagonal, or known correlations (rho, and fixed: true)"
-        )
     joint = [t.name for t in model.design.terms if t.relationship.moves_jointly]
     if joint and sampler.method == "gibbs" and comparison.name != "marginal":
         why = marginal_obstacle(sampler, model)

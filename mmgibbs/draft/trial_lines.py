@@ -10,7 +10,7 @@ from mmgibbs.draft.yaml_words import entry, yaml_text
 from pedigree.tables import counted
 
 MIN_SITES_OF_FACTORS = 3
-MAX_FIELDS = 6  # sites whose field trend is offered
+MAX_FIELDS = 6  # sites whose field trend is drafted; of more, the first ones are offered
 
 
 def fixed_lines(g: Guess) -> list[str]:
@@ -52,7 +52,7 @@ def random_lines(g: Guess, trial: Trial) -> list[str]:
 
 
 def _field_trends(g: Guess, trial: Trial) -> list[str]:
-    """Correlated rows and columns: of one site in the model, of sites that are traits as comments."""
+    """Correlated rows and columns of each field; as comments where they are many, or lines are not replicated."""
     if trial.row is None or trial.column is None:
         return []
     place = f"row: {yaml_text(trial.row.name)}, column: {yaml_text(trial.column.name)}"
@@ -64,12 +64,13 @@ def _field_trends(g: Guess, trial: Trial) -> list[str]:
         return [f"    {mark}field: {{{relationship}}}  # the trend of the field: neighbours are correlated"]
     assert trial.site is not None
     trait, sites = g.traits[0], sorted(trial.site.values())
+    is_too_many = len(sites) > MAX_FIELDS
+    mark = "" if g.is_normal and trial.is_replicated and not is_too_many else "# "
     said = "the trend of the field at each site: neighbours are correlated"
-    said += " (then without the structure of lines below)" if trial.site.levels >= MIN_SITES_OF_FACTORS else ""
-    out = [f"    # {said}{f'; the first {MAX_FIELDS} sites' if len(sites) > MAX_FIELDS else ''}"]
+    out = [f"    # {said}{f'; the first {MAX_FIELDS} sites' if is_too_many else ''}"]
     for number, site in enumerate(sites[:MAX_FIELDS], start=1):
         name = f"{trait.label}|{site}"
-        out.append(f"    # field_{number}: {{traits: [{json.dumps(name, ensure_ascii=False)}], {relationship}}}")
+        out.append(f"    {mark}field_{number}: {{traits: [{json.dumps(name, ensure_ascii=False)}], {relationship}}}")
     return out
 
 

@@ -19,7 +19,8 @@ from mmgibbs.models.labels import parameter_labels
 from mmgibbs.models.residual import ResidualModel
 from mmgibbs.models.structures.unstructured import Unstructured
 from mmgibbs.reml.boundary import Closed
-from mmgibbs.reml.correlations import CorrelationEstimates, has_correlations, maximise_with_correlations
+from mmgibbs.reml.correlation_parameters import CorrelationEstimates, has_correlations
+from mmgibbs.reml.correlations import maximise_with_correlations
 from mmgibbs.reml.elements import Elements, MatrixBlock, free_elements, starting_variances
 from mmgibbs.reml.finer_units import maximise_in_fitting_units
 from mmgibbs.reml.information import Criteria
@@ -92,14 +93,10 @@ def estimate(
     elements = free_elements(design, covariances, residual, model_units(likelihood))
     start = starting_variances(covariances, residual) if start is None else start
     if any(c is not None and c.structure is not None and not c.fixed for c in covariances):
-        if has_correlations(likelihood):
-            raise ModelError(
-                "sampler.method: reml: found a structure of a covariance matrix (variances.*.structure) beside "
-                "correlations of relationship ar1 that are estimated; needed one of them, or known correlations (rho, "
-                "and fixed: true)"
-            )
         parameters = structured_elements(elements, covariances, start)
-        reached = maximise_structured(likelihood, parameters, start, tolerance, max_iterations, watch)
+        reached = maximise_structured(
+            likelihood, parameters, start, tolerance, max_iterations, watch, start_correlations
+        )
         return _structured_estimates(reached, likelihood, design, tolerance, max_iterations)
     correlations: CorrelationEstimates | None = None
     if has_correlations(likelihood):
@@ -177,9 +174,10 @@ def _structured_estimates(
         original_scale_sd(design, point.inverse_diagonal, point.solve_equations),
         _facts(maximum, criteria, likelihood),
         tuple(_bound_words(maximum, design)),
-        tuple(missed),
+        (*missed, *(() if maximum.correlations is None else maximum.correlations.words)),
         _undetermined_structure_words(maximum, design),
         maximum.at_bound,
+        maximum.correlations,
     )
 
 

@@ -14,7 +14,7 @@ from mmgibbs.likelihood.trait_groups import TraitGroup, group_traits, take_trait
 from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.design import Design
 from mmgibbs.models.residual import ResidualModel
-from mmgibbs.reml.correlations import CorrelationEstimates
+from mmgibbs.reml.correlation_parameters import CorrelationEstimates
 from mmgibbs.reml.elements import Element, Elements, MatrixBlock, starting_variances
 from mmgibbs.reml.estimate import Estimates, EstimateWatch, estimate
 from mmgibbs.reml.information import Criteria

@@ -4,10 +4,10 @@ With S(rho) = Theta' K^-1(rho) Theta, q levels, k components and G ~ IW(nu_b, S_
 
     p(rho | Theta)  is proportional to  p(rho) |K(rho)|^(-k/2) prod_b |S_b + S(rho)_bb|^(-(nu_b + q)/2)
 
-or, where G is fixed, to p(rho) |K|^(-k/2) exp(-tr(G^-1 S(rho))/2); p(rho) is uniform between the bounds. S(rho) is a
-combination of fixed sums (equations/renewable.py), so a value of rho costs the same for any number of levels. Each
-parameter is drawn in turn by slice sampling (Neal 2003) within its bounds. G is then drawn independently
-of what it was: rho was drawn as if it were not known.
+or, where G is fixed or has a structure, given G to p(rho) |K|^(-k/2) exp(-tr(G^-1 S(rho))/2); p(rho) is uniform
+between the bounds. S(rho) is a combination of fixed sums (equations/renewable.py), so a value of rho costs the same for
+any number of levels. Each parameter is drawn in turn by slice sampling (Neal 2003) within its bounds. G is then drawn
+independently of what it was, where rho was drawn as if it were not known.
 """
 
 from __future__ import annotations
@@ -26,9 +26,34 @@ from mmgibbs.posterior.parameters import Parameter, relationship_name
 from mmgibbs.sampler.covariances import CovarianceMatrices, TermCovariance, draw_covariance
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.slice import shrink
+from mmgibbs.sampler.structured_covariance import StructuredCovariance
 
 # Chains start apart, in z = atanh(rho).
 START_STEPS = (0.0, 0.5, -0.5, 0.25, -0.25)
+
+
+class _Correlations:
+    """rho of one random term, as the engine has it."""
+
+    def __init__(self, model: MixedModel, term: int, engine: HostState, key: tuple[int, int]):
+        self.relationship, self.term, self.engine, self.key = model.design.terms[term].relationship, term, engine, key
+        self.name = relationship_name(term)
+        self.parameter = Parameter(
+            (f"{self.name}_parameter",), "parameters of the relationship of the levels of a term"
+        )
+        low, high = self.relationship.parameter_bounds.T
+        step = START_STEPS[key[1] % len(START_STEPS)]
+        self.take(np.clip(np.tanh(np.arctanh(self.relationship.parameter_values) + step), low, high))
+
+    def take(self, rho: np.ndarray) -> None:
+        """The lists of the engine are those of these parameters."""
+        self.rho = rho
+        self.engine.renew_relationship(self.term, rho)
+
+    def draw(self, density: _Density, number: int) -> None:
+        """rho | Theta"""
+        site = number, stream(CORRELATION, self.term)
+        self.take(slice_parameters(density, self.rho, self.relationship.parameter_bounds, *site, self.key))
 
 
 class CorrelationsAndCovariance(TermCovariance):
@@ -40,41 +65,57 @@ class CorrelationsAndCovariance(TermCovariance):
         self, model: MixedModel, term: int, engine: HostState, matrices: CovarianceMatrices, key: tuple[int, int]
     ):
         super().__init__(model, term, engine, matrices, key)
-        self.relationship = model.design.terms[term].relationship
-        self.name_of_rho = relationship_name(term)
-        dimension = f"{self.name_of_rho}_parameter"
-        self.parameters = self.parameters | {
-            self.name_of_rho: Parameter((dimension,), "parameters of the relationship of the levels of a term")
-        }
-        low, high = self.relationship.parameter_bounds.T
-        step = START_STEPS[key[1] % len(START_STEPS)]
-        self._take(np.clip(np.tanh(np.arctanh(self.relationship.parameter_values) + step), low, high))
-
-    def _take(self, rho: np.ndarray) -> None:
-        """The lists of the engine are those of these parameters."""
-        self.rho = rho
-        self.engine.renew_relationship(self.term, rho)
+        self.correlations = _Correlations(model, term, engine, key)
+        self.parameters = self.parameters | {self.correlations.name: self.correlations.parameter}
 
     def __call__(self, number: int) -> None:
+        of = self.correlations
         prior = self.matrices.prior(self.name, self.covariance)
         sums = self.engine.sum_products(self.term)
-        density = _Density(self.relationship.weigh, sums, prior, self.n_levels, self.matrices[self.name])
-        site = number, stream(CORRELATION, self.term)
-        self._take(slice_parameters(density, self.rho, self.relationship.parameter_bounds, *site, self.key))
+        G = self.matrices[self.name] if prior.fixed else None
+        density = _Density(of.relationship.weigh, sums, prior, self.n_levels, G)
+        of.draw(density, number)
         if self.is_sampled:
-            products = density.products(self.rho)
+            products = density.products(of.rho)
             self.matrices[self.name] = draw_covariance(prior, products, self.n_levels, number, self.term, self.key)
 
     def draws(self) -> dict[str, np.ndarray]:
-        return super().draws() | {self.name_of_rho: self.rho}
+        return super().draws() | {self.correlations.name: self.correlations.rho}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         super().restore(state)
-        self._take(state[self.name_of_rho].copy())
+        self.correlations.take(state[self.correlations.name].copy())
+
+
+class CorrelationsAndStructure(StructuredCovariance):
+    """rho of one random term given G, then the structured G given rho."""
+
+    engine: HostState
+
+    def __init__(
+        self, model: MixedModel, term: int, engine: HostState, matrices: CovarianceMatrices, key: tuple[int, int]
+    ):
+        super().__init__(model, term, engine, matrices, key)
+        self.covariance = model.covariance(term)
+        self.correlations = _Correlations(model, term, engine, key)
+        self.parameters = self.parameters | {self.correlations.name: self.correlations.parameter}
+
+    def __call__(self, number: int) -> None:
+        sums, weigh = self.engine.sum_products(self.term), self.correlations.relationship.weigh
+        G = self.matrices[self.name]
+        self.correlations.draw(_Density(weigh, sums, self.covariance, self.n_levels, G), number)
+        super().__call__(number)
+
+    def draws(self) -> dict[str, np.ndarray]:
+        return super().draws() | {self.correlations.name: self.correlations.rho}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        super().restore(state)
+        self.correlations.take(state[self.correlations.name].copy())
 
 
 class _Density:
-    """log p(rho | Theta) up to a constant."""
+    """log p(rho | Theta) up to a constant; given G where there is one, otherwise with G integrated out."""
 
     def __init__(
         self,
@@ -82,10 +123,10 @@ class _Density:
         sums: np.ndarray,
         prior: CovarianceModel,
         n_levels: int,
-        G: np.ndarray,
+        G: np.ndarray | None,
     ):
         self.weigh, self.sums, self.prior, self.n_levels = weigh, sums, prior, n_levels
-        self.inverse = np.linalg.inv(G) if prior.fixed else None
+        self.inverse = None if G is None else np.linalg.inv(G)
 
     def products(self, rho: np.ndarray) -> np.ndarray:
         """(k, k) S(rho)."""

@@ -14,7 +14,7 @@ import numpy as np
 from mmgibbs.engines.base import Engine, HostState, Integrated, IntegratedLiabilities, LiabilityEngine
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.auxiliaries import Auxiliaries
-from mmgibbs.sampler.correlations import CorrelationsAndCovariance
+from mmgibbs.sampler.correlations import CorrelationsAndCovariance, CorrelationsAndStructure
 from mmgibbs.sampler.covariances import CovarianceMatrices, ResidualCovariance, TermCovariance, starting_matrices
 from mmgibbs.sampler.interweave import Interweaving
 from mmgibbs.sampler.liabilities import LiabilityStep
@@ -61,8 +61,9 @@ def term_covariance(
     covariance = model.covariance(term)
     is_structured = covariance.structure is not None and not covariance.fixed
     if model.design.terms[term].relationship.has_free_parameters:
-        assert isinstance(engine, HostState) and not is_structured, "refused where the engine was chosen"
-        return CorrelationsAndCovariance(model, term, engine, matrices, key)
+        assert isinstance(engine, HostState), "refused where the engine was chosen"
+        kind = CorrelationsAndStructure if is_structured else CorrelationsAndCovariance
+        return kind(model, term, engine, matrices, key)
     return (StructuredCovariance if is_structured else TermCovariance)(model, term, engine, matrices, key)
 
 

@@ -112,8 +112,8 @@ def test_correlation_and_variances_have_their_exact_posterior():
             ("out = 0.5 * len(S) * weights.log_determinant", "out = 0.0"),
             ("out -= 0.5 * (nu + self.n_levels) * log_determinant", "out -= 0.5 * self.n_levels * log_determinant"),
             (
-                "            products = density.products(self.rho)\n",
-                "            products = 0.7 * density.products(self.rho)\n",
+                "            products = density.products(of.rho)\n",
+                "            products = 0.7 * density.products(of.rho)\n",
             ),
         ],
     ),

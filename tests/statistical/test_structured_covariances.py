@@ -3,6 +3,7 @@ is: parameters from the prior, effects and records given them, some steps, and e
 had before. Replicates are independent, so that the tests need no autocorrelation times.
 """
 
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,10 +13,12 @@ from helpers.mutants import mutant
 from helpers.selection import first
 from scipy import stats
 
+from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.relationships.ar1 import Field, FirstOrder, Lattice
 from mmgibbs.models.structures import factor_analytic
 from mmgibbs.models.structures.antedependence import PRIOR_RATIO, Antedependence
 from mmgibbs.models.structures.correlated import Autoregressive, CompoundSymmetry
-from mmgibbs.sampler import structured_covariance
+from mmgibbs.sampler import correlations, structured_covariance
 
 K, Q, NU = 3, 6, 5.0
 SIZE = np.array([0.7, 1.0, 1.6])
@@ -147,3 +150,91 @@ def test_scales_of_effects(name, equal):
 def test_a_forgotten_jacobian_is_noticed(name):
     spoilt = mutant(structured_covariance, "ratio + structure.log_jacobian(scale)", "ratio")
     assert not agree(after_interweaving(structure_of(name, False), spoilt))
+
+
+LATTICE = Lattice(2, 3)
+
+
+class Trend:
+    """An engine of theta ~ MN(0, K(rho) (x) G), K of plots in rows and columns."""
+
+    def __init__(self, theta):
+        self.theta = theta
+
+    def renew_relationship(self, term, rho):
+        self.rho = rho
+
+    def sum_products(self, term):
+        return np.einsum("mqr,qa,rb->mab", fixed_matrices(), self.theta, self.theta)
+
+    def quadratic_form(self, term):
+        return np.einsum("m,mab->ab", field().weigh(self.rho).values, self.sum_products(term))
+
+
+@cache
+def field():
+    return FirstOrder.build(Field((LATTICE,), ("row", "column")), ("row", "column"), (0.1, 0.2), False)
+
+
+@cache
+def fixed_matrices():
+    """(M, q, q)"""
+    indptr, indices, _ = field().inverse_csr()
+    out = np.zeros((field().fixed_matrices.shape[1], Q, Q))
+    out[:, np.repeat(np.arange(Q), np.diff(indptr)), indices] = field().fixed_matrices.toarray().T
+    return out
+
+
+def after_draws_of_correlations(name, module=correlations, seed=3, replicates=300):
+    """z of rho, of phi and of the size of theta after a draw of rho and phi given theta."""
+    rng, structure = np.random.default_rng(seed), structure_of(name, False)
+    rhos, phis, sizes = [], [], []
+    bounds = field().parameter_bounds
+    for replicate in range(replicates):
+        phi, rho = draw_prior(structure, rng), rng.uniform(*bounds.T)
+        theta = np.linalg.cholesky(correlation_matrix(rho)) @ effects(structure, phi, rng)
+        term = SimpleNamespace(relationship=field(), name="field", n_prior_levels=Q)
+        covariance = CovarianceModel(
+            structure.matrix(phi), False, (tuple(range(len(structure.sd_scale))),), structure=structure
+        )
+        model = SimpleNamespace(design=SimpleNamespace(terms=[term]), covariance=lambda _, c=covariance: c)
+        engine, matrices = Trend(theta), {"G.0": structure.matrix(phi)}
+        step = module.CorrelationsAndStructure(model, 0, engine, matrices, (replicate, 0))
+        step.restore({"G.0": structure.matrix(phi), "structure.0": phi, "rho.0": rho})
+        step(1)
+        rhos.append((step.correlations.rho - bounds[:, 0]) / np.ptp(bounds, axis=1))
+        phis.append(step.phi)
+        inverse = np.linalg.inv(correlation_matrix(step.correlations.rho))
+        G = structure.matrix(step.phi)
+        sizes.append(stats.chi2(Q * len(G)).cdf(np.trace(np.linalg.solve(G, theta.T @ inverse @ theta))))
+    return [
+        *map(transform_z, np.array(rhos).T),
+        *map(transform_z, transforms(structure, np.array(phis))),
+        transform_z(sizes),
+    ]
+
+
+def correlation_matrix(rho):
+    return np.kron(*(lag_matrix(r, n) for r, n in zip(rho, LATTICE, strict=True)))
+
+
+def lag_matrix(rho, n):
+    distance = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
+    return np.sign(rho) ** (distance % 2) * np.abs(rho) ** distance
+
+
+@pytest.mark.parametrize("name", first(1, ["compound_symmetry", "factor_analytic", "antedependence"]))
+def test_draws_of_correlations_beside_a_structure(name):
+    assert agree(after_draws_of_correlations(name))
+
+
+@pytest.mark.parametrize(
+    "right, wrong",
+    [
+        ("out - 0.5 * np.sum", "out - 0.2 * np.sum"),
+        ("out = 0.5 * len(S) * weights.log_determinant", "out = 0.5 * weights.log_determinant"),
+    ],
+)
+def test_spoiled_draws_of_correlations_are_noticed(right, wrong):
+    spoilt = mutant(correlations, right, wrong, compiled=False)
+    assert not agree(after_draws_of_correlations("compound_symmetry", spoilt))

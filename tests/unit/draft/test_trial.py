@@ -10,17 +10,24 @@ import mmgibbs
 from mmgibbs.draft.make import draft
 
 FIELD = {"field"}
+
+
+def fields(sites):
+    """The trend of each field, where sites are traits."""
+    return {f"field_{number}" for number in range(1, sites + 1)}
+
+
 # file -> site of the trait, fixed and random effects
 TRIALS = {
-    "besag.met": ("county", {"rep"}, {"gen", "rep:block"}),
+    "besag.met": ("county", {"rep"}, {"gen", "rep:block"} | fields(6)),
     "burgueno.rowcol": (None, {"rep"}, {"gen"} | FIELD),
     "cullis.earlygen": (None, set(), {"gen"} | FIELD),
-    "damesa.maize": ("site", {"rep"}, {"gen", "block"}),
+    "damesa.maize": ("site", {"rep"}, {"gen", "block"} | fields(4)),
     "durban.rowcol": (None, {"rep"}, {"gen"} | FIELD),
     "gilmour.slatehall": (None, {"rep"}, {"gen"} | FIELD),
     "john.alpha": (None, {"rep"}, {"gen", "rep:block"}),
     "stroup.nin": (None, {"rep"}, {"gen"} | FIELD),
-    "vsn.lupin3": ("site", set(), {"gen"}),
+    "vsn.lupin3": ("site", set(), {"gen"} | fields(3)),
 }
 
 
@@ -56,23 +63,26 @@ def drafted(frame, folder):
     return draft(folder / "plots.csv", output=folder / "a.yaml")
 
 
-def test_several_sites_are_traits_with_one_factor_and_run(tmp_path):
+def test_several_sites_are_traits_with_one_factor_and_trends_and_run(tmp_path):
     made = drafted(plots(), tmp_path)
-    accepted(made)
+    assert set(accepted(made).model.random) == {"line"} | fields(3)
     result = mmgibbs.run(made.path, directory=tmp_path / "run", progress=False)
-    assert {"line.specific[yield|S0]", "residual.var[yield|S2]"} <= set(result.summary["parameter"])
+    expected = {"line.specific[yield|S0]", "residual.var[yield|S2]", "field_1.rho[row]", "field_3.rho[column]"}
+    assert result.info["converged"] and expected <= set(result.summary["parameter"])
     assert len(result.means) == 36
 
 
-def test_fields_that_are_offered_are_accepted(tmp_path):
-    made = drafted(plots(lines=16), tmp_path)
+def test_trends_of_more_than_six_fields_are_offered(tmp_path):
+    """They are comments, which are accepted."""
+    made = drafted(plots(sites=7), tmp_path)
     text = made.path.read_text(encoding="utf-8")
+    assert set(accepted(made).model.random) == {"line"} and "the first 6 sites" in text
     lines = [line for line in text.splitlines() if "# field_" in line]
-    assert len(lines) == 3
+    assert len(lines) == 6
     for line in lines:
         text = text.replace(line, line.replace("# ", "", 1))
     made.path.write_text(text, encoding="utf-8")
-    assert {"field_1", "field_2", "field_3"} <= set(accepted(made).model.random)
+    assert fields(6) <= set(accepted(made).model.random)
 
 
 def test_lines_with_one_plot_at_each_site_have_one_trait(tmp_path):

@@ -1,0 +1,240 @@
+"""REML of a structured covariance matrix beside correlations of neighbouring plots: the dense likelihood and a general
+optimiser, in parameters of their own."""
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.mutants import mutant
+from scipy import optimize
+
+import mmgibbs
+from mmgibbs.machine.threads import blas_threads
+from mmgibbs.reml import estimate, structured
+
+SITES, ROWS, COLUMNS, LINES = 3, 8, 6, 12
+FIELD = {"kind": "ar1", "row": "row", "column": "column", "within": "site"}
+CELLS = {"kind": "ar1", "row": "row", "column": "column"}
+
+
+def lag(rho, x):
+    distance = np.abs(np.subtract.outer(x, x))
+    return np.sign(rho) ** (distance % 2) * np.abs(rho) ** distance
+
+
+@pytest.fixture(scope="module")
+def trial(seed=30):
+    """Three sites of 6 x 5 plots, ten lines in three replicates, a trend in each field."""
+    rng, frames = np.random.default_rng(seed), []
+    common, (row, column) = rng.normal(size=LINES), (x.ravel() + 1 for x in np.indices((ROWS, COLUMNS)))
+    for site in range(SITES):
+        trend = np.linalg.cholesky(4.0 * lag(0.6, row) * lag(0.6, column)) @ rng.normal(size=row.size)
+        line = rng.permutation(np.resize(np.arange(LINES), row.size))
+        value = (1.5 + 0.3 * site) * common + 1.3 * rng.normal(size=LINES)
+        y, other = (10 + value[line] + trend + rng.normal(size=row.size) for _ in range(2))
+        columns = {"site": f"S{site}", "row": row, "column": column, "gen": line.astype(str), "y": y, "z": other}
+        frames.append(pl.DataFrame(columns))
+    return pl.concat(frames).filter(~pl.Series(rng.permutation(SITES * ROWS * COLUMNS) < 2))
+
+
+def by_site(trial, structure, directory, fields=(), residual=None):
+    """Lines with a structure between sites; trends at some sites, or residuals that are correlated."""
+    random = {"gen": {}} | {f"field_{s}": {"traits": [f"y|{s}"], "relationship": FIELD} for s in fields}
+    variances = {"gen": {"structure": structure}} | ({} if residual is None else {"residual": residual})
+    return {
+        "data": {"phenotypes": trial},
+        "traits": {"y": {"by": "site"}},
+        "model": {"random": random},
+        "variances": variances,
+        "sampler": {"method": "reml", "tolerance": 1e-5},
+        "output": {"directory": str(directory)},
+    }
+
+
+def log_likelihood(V, X, y):
+    L = np.linalg.cholesky(V)
+    half_X, half_y = np.linalg.solve(L, X), np.linalg.solve(L, y)
+    C = half_X.T @ half_X
+    error = half_y - half_X @ np.linalg.solve(C, half_X.T @ half_y)
+    determinants = 2 * np.log(np.diag(L)).sum() + np.linalg.slogdet(C)[1]
+    return -0.5 * (determinants + error @ error + (len(y) - X.shape[1]) * np.log(2 * np.pi))
+
+
+def maximise(function, start):
+    """The largest value, from a place near this start; points outside have none."""
+
+    def minus(x):
+        try:
+            value = function(x)
+        except np.linalg.LinAlgError:
+            return 1e6
+        return -value if np.isfinite(value) else 1e6
+
+    options = {"ftol": 1e-14, "gtol": 1e-5, "maxiter": 300, "maxls": 40}
+    with blas_threads(1):
+        return -optimize.minimize(minus, start + 0.02, method="L-BFGS-B", options=options).fun
+
+
+def factor_analytic(x):
+    loadings, log_specific = x[:SITES], x[SITES:]
+    return np.outer(loadings, loadings) + np.diag(np.exp(log_specific))
+
+
+def compound_symmetry(x):
+    sd, rho = np.exp(x[:SITES]), np.tanh(x[SITES])
+    return np.outer(sd, sd) * (rho + (1 - rho) * np.eye(SITES))
+
+
+def antedependence(x):
+    """u_1 = e_1, u_t = b_t u_(t-1) + e_t."""
+    T = np.eye(SITES) - np.diag(x[SITES : 2 * SITES - 1], -1)
+    inverse = np.linalg.inv(T)
+    return inverse @ np.diag(np.exp(2 * x[:SITES])) @ inverse.T
+
+
+def sites_and_lines(trial):
+    site, gen = (trial[c].to_numpy() for c in ("site", "gen"))
+    _, number = np.unique(site, return_inverse=True)
+    return number, gen[:, None] == gen, trial["row"].to_numpy(), trial["column"].to_numpy()
+
+
+def values(run):
+    return dict(run.summary.select("parameter", "mean").iter_rows())
+
+
+def start_of_lines(structure, found):
+    variances = np.array([found[f"gen.var[y|S{s}]"] for s in range(SITES)])
+    if structure == "compound_symmetry":
+        return np.append(np.log(variances) / 2, np.arctanh(min(found["gen.rho"], 0.99)))
+    if structure == "factor_analytic":
+        loadings = [found[f"gen.loading[y|S{s}:1]"] for s in range(SITES)]
+        return np.append(loadings, np.log([found[f"gen.specific[y|S{s}]"] for s in range(SITES)]))
+    covariances = [found[f"gen.cov[y|S{s},y|S{s + 1}]"] for s in range(SITES - 1)]
+    b = covariances / variances[:-1]
+    innovations = variances - np.append(0.0, b**2 * variances[:-1])
+    return np.append(np.log(innovations) / 2, b)
+
+
+MATRICES = {f.__name__: f for f in (factor_analytic, compound_symmetry, antedependence)}
+N_OF_LINES = {"factor_analytic": 2 * SITES, "compound_symmetry": SITES + 1, "antedependence": 2 * SITES - 1}
+
+
+def dense_maximum(trial, structure, found, fields):
+    """Parameters: those of lines, log variance and atanh correlations of each field, log residual variances."""
+    site, same, row, column = sites_and_lines(trial)
+    X, y, n = np.eye(SITES)[site], trial["y"].to_numpy(), N_OF_LINES[structure]
+
+    def at(x):
+        V = MATRICES[structure](x[:n])[np.ix_(site, site)] * same
+        for log_v, of_row, of_column, where in zip(*x[n:-SITES].reshape(-1, 3).T, fields, strict=True):
+            there = site == int(where[1])
+            V += np.exp(log_v) * lag(np.tanh(of_row), row) * lag(np.tanh(of_column), column) * np.outer(there, there)
+        return log_likelihood(V + np.diag(np.exp(x[-SITES:])[site]), X, y)
+
+    of_fields = [
+        (
+            np.log(found[f"field_{s}.var[y|{s}]"]),
+            np.arctanh(found[f"field_{s}.rho[row]"]),
+            np.arctanh(found[f"field_{s}.rho[column]"]),
+        )
+        for s in fields
+    ]
+    residual = [np.log(found[f"residual.var[y|S{s}]"]) for s in range(SITES)]
+    start = np.concatenate([start_of_lines(structure, found), *of_fields, residual])
+    return at(start), maximise(at, start)
+
+
+@pytest.mark.parametrize(
+    ("structure", "fields"),
+    [("factor_analytic", ["S0", "S2"]), ("compound_symmetry", ["S0"]), ("antedependence", ["S2"])],
+)
+def test_lines_with_a_structure_beside_trends_of_fields(trial, tmp_path, structure, fields):
+    run = mmgibbs.run(by_site(trial, structure, tmp_path / "run", fields), progress=False)
+    there, best = dense_maximum(trial, structure, values(run), fields)
+    assert run.info["converged"]
+    assert run.info["log_likelihood"] == pytest.approx(there, abs=1e-6)
+    assert run.info["log_likelihood"] == pytest.approx(best, abs=1e-6)
+
+
+def test_a_wrong_slope_misses_the_maximum(trial, tmp_path, monkeypatch):
+    right = "self.correlations.gradient(point, z)"
+    spoilt = mutant(structured, right, f"0.9 * {right} + 0.05")
+    monkeypatch.setattr(estimate, "maximise_structured", spoilt.maximise_structured)
+    monkeypatch.setattr(estimate, "StructuredMaximum", spoilt.StructuredMaximum)
+    run = mmgibbs.run(by_site(trial, "compound_symmetry", tmp_path / "run", ["S0"]), progress=False, report=False)
+    _, best = dense_maximum(trial, "compound_symmetry", values(run), ["S0"])
+    assert run.info["log_likelihood"] < best - 1e-6
+
+
+def test_lines_with_a_structure_beside_correlated_residuals(trial, tmp_path):
+    """Without a nugget: each site has its variance and correlations."""
+    source = by_site(trial, "factor_analytic", tmp_path / "run", residual={"relationship": FIELD})
+    run = mmgibbs.run(source, progress=False, report=False)
+    found = values(run)
+    site, same, row, column = sites_and_lines(trial)
+    X, y = np.eye(SITES)[site], trial["y"].to_numpy()
+
+    def at(x):
+        V = factor_analytic(x[: 2 * SITES])[np.ix_(site, site)] * same
+        for s, (log_v, of_row, of_column) in enumerate(x[2 * SITES :].reshape(SITES, 3)):
+            there = site == s
+            V += np.exp(log_v) * lag(np.tanh(of_row), row) * lag(np.tanh(of_column), column) * np.outer(there, there)
+        return log_likelihood(V, X, y)
+
+    of_sites = [
+        (
+            np.log(found[f"residual.var[y|S{s}]"]),
+            np.arctanh(found[f"residual.rho[y|S{s}:row]"]),
+            np.arctanh(found[f"residual.rho[y|S{s}:column]"]),
+        )
+        for s in range(SITES)
+    ]
+    start = np.concatenate([start_of_lines("factor_analytic", found), *of_sites])
+    assert run.info["log_likelihood"] == pytest.approx(at(start), abs=1e-6)
+    assert run.info["log_likelihood"] == pytest.approx(maximise(at, start), abs=1e-6)
+
+
+def test_two_sites_have_the_estimates_and_errors_of_free_elements(trial, tmp_path):
+    """Two variances and a correlation are all that a matrix of two sites can have."""
+    two = trial.filter(pl.col("site") != "S1")
+    tables = []
+    for structure in ("full", "compound_symmetry"):
+        source = by_site(two, structure, tmp_path / structure, ["S0", "S2"])
+        run = mmgibbs.run(source, progress=False, report=False)
+        tables.append(run.summary.filter(~pl.col("parameter").is_in(["gen.rho"])))
+        assert run.info["estimated_elements"] == 3 + 2 * 3 + 2
+    free, structured_one = tables
+    assert free["parameter"].to_list() == structured_one["parameter"].to_list()
+    np.testing.assert_allclose(structured_one["mean"], free["mean"], rtol=1e-3)
+    np.testing.assert_allclose(structured_one["sd"], free["sd"], rtol=1e-2)
+
+
+def test_the_matrix_of_a_trend_has_a_structure_itself(trial, tmp_path):
+    """Two traits of the plots of one site: their trends have one variance and a correlation, and correlations of rows
+    and columns."""
+    plots = trial.filter(pl.col("site") == "S0")
+    source = {
+        "data": {"phenotypes": plots},
+        "traits": ["y", "z"],
+        "model": {"random": {"field": {"relationship": CELLS}}},
+        "variances": {"field": {"structure": {"kind": "compound_symmetry", "variances": "equal"}}},
+        "sampler": {"method": "reml", "tolerance": 1e-5},
+        "output": {"directory": str(tmp_path / "run")},
+    }
+    run = mmgibbs.run(source, progress=False, report=False)
+    found = values(run)
+    y = plots.select("y", "z").to_numpy().T.ravel()
+    row, column, X = plots["row"].to_numpy(), plots["column"].to_numpy(), np.kron(np.eye(2), np.ones((plots.height, 1)))
+
+    def at(x):
+        """(log variance of trends, atanh correlations of traits, rows and columns, Cholesky factor of residuals)."""
+        G = np.exp(x[0]) * np.array([[1.0, np.tanh(x[1])], [np.tanh(x[1]), 1.0]])
+        L = np.array([[np.exp(x[4]), 0.0], [x[5], np.exp(x[6])]])
+        K = lag(np.tanh(x[2]), row) * lag(np.tanh(x[3]), column)
+        return log_likelihood(np.kron(G, K) + np.kron(L @ L.T, np.eye(len(row))), X, y)
+
+    R = [[found["residual.var[y]"], found["residual.cov[y,z]"]], [found["residual.cov[y,z]"], found["residual.var[z]"]]]
+    L = np.linalg.cholesky(np.array(R))
+    rho = [found[name] for name in ("field.rho", "field.rho[row]", "field.rho[column]")]
+    start = np.array([np.log(found["field.var[y]"]), *np.arctanh(rho), np.log(L[0, 0]), L[1, 0], np.log(L[1, 1])])
+    assert run.info["log_likelihood"] == pytest.approx(at(start), abs=1e-6)
+    assert run.info["log_likelihood"] == pytest.approx(maximise(at, start), abs=1e-6)
