@@ -111,12 +111,13 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
     correlated = _estimated_relationships(model)
     joint = [t.name for t in model.design.terms if t.relationship.moves_jointly]
     if joint and sampler.method == "gibbs" and comparison.name != "marginal":
-        why = marginal_obstacle(sampler, model)
+        obstacle = marginal_obstacle(sampler, model)
+        marginal = "engine: marginal, " if obstacle is None else ""
+        why = "" if obstacle is None else f" (engine marginal, which draws them, cannot be combined with {obstacle})"
         raise ConfigError(
             f"sampler.engine: found {comparison.name}, which cannot draw splines (model.random.{joint[0]}): their "
-            "points have to be drawn all at once; needed method: reml or blup, engine: marginal"
-            + (f" (which cannot be combined with {why})" if why else "")
-            + ", or relationship: random_walk"
+            f"points have to be drawn all at once{why}; needed method: reml or blup, {marginal}or relationship: "
+            "random_walk"
         )
     if correlated and sampler.method == "gibbs" and comparison.name != "serial":
         raise ConfigError(

@@ -43,3 +43,25 @@ def test_slate_hall_model_4(tmp_path):
     cells = run.solutions.filter(term="field")
     assert cells["level"].to_list()[:2] == ["1:1", "1:2"]
     assert cells.height == 150
+
+
+def test_linear_variances_of_an_alpha_design(tmp_path):
+    """Piepho & Williams (2010): covariances that fall linearly with the distance in a replicate, varieties fixed.
+
+    LMMsolver prints a deviance of 54.49. A random walk of order 1 has the same contrasts: half the variance of a
+    difference rises linearly with the distance.
+    """
+    run = mmgibbs.run(
+        {
+            "data": {"phenotypes": pl.read_csv(shared_data("data/agridat/john.alpha.txt"), separator="\t")},
+            "traits": ["yield"],
+            "model": {
+                "fixed": {"rep": {}, "gen": {}},
+                "random": {"line": {"relationship": {"kind": "random_walk", "order": 1, "of": "row", "within": "rep"}}},
+            },
+            "sampler": {"method": "reml"},
+            "output": {"directory": str(tmp_path / "run")},
+        },
+        progress=False,
+    )
+    assert round(-2 * run.info["log_likelihood"], 2) == 54.49

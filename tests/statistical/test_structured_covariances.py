@@ -11,6 +11,7 @@ import pytest
 from helpers.goodness import agree, transform_z
 from helpers.mutants import mutant
 from helpers.selection import first
+from helpers.trends import Trend, lag_matrix
 from scipy import stats
 
 from mmgibbs.models.covariance import CovarianceModel
@@ -155,34 +156,9 @@ def test_a_forgotten_jacobian_is_noticed(name):
 LATTICE = Lattice(2, 3)
 
 
-class Trend:
-    """An engine of theta ~ MN(0, K(rho) (x) G), K of plots in rows and columns."""
-
-    def __init__(self, theta):
-        self.theta = theta
-
-    def renew_relationship(self, term, rho):
-        self.rho = rho
-
-    def sum_products(self, term):
-        return np.einsum("mqr,qa,rb->mab", fixed_matrices(), self.theta, self.theta)
-
-    def quadratic_form(self, term):
-        return np.einsum("m,mab->ab", field().weigh(self.rho).values, self.sum_products(term))
-
-
 @cache
 def field():
     return FirstOrder.build(Field((LATTICE,), ("row", "column")), ("row", "column"), (0.1, 0.2), False)
-
-
-@cache
-def fixed_matrices():
-    """(M, q, q)"""
-    indptr, indices, _ = field().inverse_csr()
-    out = np.zeros((field().fixed_matrices.shape[1], Q, Q))
-    out[:, np.repeat(np.arange(Q), np.diff(indptr)), indices] = field().fixed_matrices.toarray().T
-    return out
 
 
 def after_draws_of_correlations(name, module=correlations, seed=3, replicates=300):
@@ -198,7 +174,7 @@ def after_draws_of_correlations(name, module=correlations, seed=3, replicates=30
             structure.matrix(phi), False, (tuple(range(len(structure.sd_scale))),), structure=structure
         )
         model = SimpleNamespace(design=SimpleNamespace(terms=[term]), covariance=lambda _, c=covariance: c)
-        engine, matrices = Trend(theta), {"G.0": structure.matrix(phi)}
+        engine, matrices = Trend(theta, field()), {"G.0": structure.matrix(phi)}
         step = module.CorrelationsAndStructure(model, 0, engine, matrices, (replicate, 0))
         step.restore({"G.0": structure.matrix(phi), "structure.0": phi, "rho.0": rho})
         step(1)
@@ -215,12 +191,7 @@ def after_draws_of_correlations(name, module=correlations, seed=3, replicates=30
 
 
 def correlation_matrix(rho):
-    return np.kron(*(lag_matrix(r, n) for r, n in zip(rho, LATTICE, strict=True)))
-
-
-def lag_matrix(rho, n):
-    distance = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
-    return np.sign(rho) ** (distance % 2) * np.abs(rho) ** distance
+    return np.kron(*(lag_matrix(r, np.arange(n)) for r, n in zip(rho, LATTICE, strict=True)))
 
 
 @pytest.mark.parametrize("name", first(1, ["compound_symmetry", "factor_analytic", "antedependence"]))

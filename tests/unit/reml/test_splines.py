@@ -174,8 +174,14 @@ def test_draws_are_made_all_at_once(records, tmp_path):
     run = mmgibbs.run(source, progress=False)
     assert run.info["engine"] == "marginal"
     for changed, why in (
-        ({"sampler": {"method": "gibbs", "engine": "serial"}}, "found serial, which cannot draw splines"),
-        ({"variances": {"mode": "fixed", "curve": 1, "residual": 1}}, "cannot be combined with fixed variances"),
+        (
+            {"sampler": {"method": "gibbs", "engine": "serial"}},
+            "found serial, which cannot draw splines.*needed method: reml or blup, engine: marginal, or relationship",
+        ),
+        (
+            {"variances": {"mode": "fixed", "curve": 1, "residual": 1}},
+            r"cannot be combined with fixed variances\); needed method: reml or blup, or relationship: random_walk",
+        ),
     ):
         with pytest.raises(ConfigError, match=why):
             mmgibbs.run(source | changed, progress=False, overwrite=True)
