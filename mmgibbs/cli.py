@@ -89,7 +89,12 @@ _COMMANDS = {
     "gwas": Command(
         "association",
         "test every SNP in the mixed model of a finished run, and show them along the genome",
-        "mmgibbs gwas runs/genomic-reml genotypes.bed",
+        "mmgibbs gwas runs/genomic-reml genotypes.bed\n  mmgibbs gwas runs/gblup --loco --windows",
+    ),
+    "finemap": Command(
+        "association",
+        "give the SNPs of the regions that gwas found probabilities and credible sets",
+        "mmgibbs finemap runs/gblup-gwas",
     ),
     "schema": Command(
         "config",

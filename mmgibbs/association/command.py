@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 
-from mmgibbs.options import add_genotypes, add_no_report, add_output, add_overwrite, add_quiet, describe
+from mmgibbs.options import (
+    add_genotypes,
+    add_no_report,
+    add_output,
+    add_overwrite,
+    add_quiet,
+    add_set,
+    describe,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,4 +114,45 @@ def main(args: argparse.Namespace) -> None:
     print(f"written to {made.directory}")
 
 
-COMMANDS = {"gwas": (add_arguments, main)}
+def add_finemap_arguments(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Fine-map the regions in which mmgibbs gwas found SNPs beyond the threshold. An analysis is drafted and run: "
+        "the model of the run with effects of the SNPs of these regions (prior bayes_c), and of all other SNPs "
+        "together (rr) as polygenic term. You get the probability that each SNP has an effect (PIP), and for each "
+        "region a 95 % credible set: the fewest SNPs some of which have an effect in 95 % of the draws.",
+        "The prior probability of an effect is that among all SNPs of the file, not among those that passed.",
+    )
+    parser.add_argument("association", metavar="DIR", help="folder that mmgibbs gwas wrote, of a run with one trait")
+    add_output(parser, "the folder to write (default: the name of the association with -finemap added)")
+    parser.add_argument(
+        "--effects",
+        type=float,
+        metavar="N",
+        help="SNPs that are expected to have an effect, of all SNPs (default: the number of regions)",
+    )
+    add_set(parser)
+    add_overwrite(parser, "replace an existing fine-mapping")
+    add_quiet(parser)
+
+
+def finemap_command(args: argparse.Namespace) -> None:
+    from mmgibbs.association.fine_map import finemap
+    from mmgibbs.association.words import describe_fine_map
+
+    made = finemap(
+        args.association,
+        args.output,
+        effects=args.effects,
+        overrides=args.set,
+        overwrite=args.overwrite,
+        progress=not args.quiet,
+    )
+    for note in made.notes:
+        if not args.quiet or note.startswith("warning: "):
+            print(note if note.startswith("warning: ") else f"note: {note}", file=sys.stderr)
+    print("\n".join(describe_fine_map(made)))
+    print(f"written to {made.directory}")
+
+
+COMMANDS = {"gwas": (add_arguments, main), "finemap": (add_finemap_arguments, finemap_command)}

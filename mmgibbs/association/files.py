@@ -54,6 +54,9 @@ def write_association(association: Association, folder: Path, page: bool) -> Non
     if association.windows is not None:
         writers["windows.parquet"] = association.windows.write_parquet
         writers["windows.csv"] = csv_writer(association.windows)
+    if association.regions is not None:
+        writers["regions.parquet"] = association.regions.write_parquet
+        writers["regions.csv"] = csv_writer(association.regions)
     facts = json.dumps(plain(association.facts | {"notes": list(association.notes)}), indent=2, ensure_ascii=False)
     writers["gwas.json"] = lambda path: path.write_text(facts + "\n", encoding="utf-8")
     if page:

@@ -19,9 +19,11 @@ from mmgibbs.association.environments import find_families
 from mmgibbs.association.files import output_folder, write_association
 from mmgibbs.association.fingerprint import fingerprint_scan
 from mmgibbs.association.projection import Projection
+from mmgibbs.association.regions import default_flank, find_regions
 from mmgibbs.association.results import association_frame, collect_facts, collect_notes, describe_left_out
 from mmgibbs.association.scan import CALIBRATION_SNPS, Genotypes, Limits, scan
 from mmgibbs.association.windows import place_windows, scan_windows, windows_frame
+from mmgibbs.association.words import list_tests
 from mmgibbs.data.chromosomes_left_out import ChromosomesLeftOut, leave_chromosomes_out
 from mmgibbs.data.genomic_parts import genomic_parts
 from mmgibbs.data.genotypes.file import GenotypeFile
@@ -56,6 +58,8 @@ class Association:
         Of a run with genomic or single-step relationships: effects of its SNPs, from the breeding values of the run.
     windows : polars.DataFrame or None
         A row for each window of neighbouring SNPs: -log10 p and q of each trait. None where none were asked for.
+    regions : polars.DataFrame
+        A row for each region of the genome with SNPs beyond the threshold, by test.
     """
 
     values: pl.DataFrame
@@ -64,6 +68,7 @@ class Association:
     directory: Path | None
     snp_effects: pl.DataFrame | None = None
     windows: pl.DataFrame | None = None
+    regions: pl.DataFrame | None = None
 
 
 def gwas(
@@ -206,11 +211,14 @@ def gwas(
         checkpoint.remove()
         raise DataError(f"{file.name}: no SNP can be tested; {describe_left_out(found)}")
     values = association_frame(found, file, model.design.traits, list(families))
-    facts = collect_facts(found, model, file, animals, values, seconds, families) | {"loco": loco}
+    facts = collect_facts(found, model, file, animals, values, seconds, families) | {
+        "loco": loco, "genotypes_section": section.as_file()
+    }  # fmt: skip
+    regions = find_regions(values, list_tests(facts), facts["threshold_log10_p"], default_flank(file.unit))
     file_notes = (*(f"warning: {warning}" for warning in file.warnings), *file.notes)
     notes = (*file_notes, *animals.notes, *collect_notes(found, model, facts))
     effects = compute_snp_effects(model, projection, console)
-    association = Association(values, facts, notes, folder, effects, window_values)
+    association = Association(values, facts, notes, folder, effects, window_values, regions)
     if folder is not None:
         write_association(association, folder, report)
         checkpoint.remove()

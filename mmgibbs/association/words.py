@@ -10,6 +10,7 @@ from mmgibbs.association.trait_columns import trait_columns
 from pedigree.tables import counted
 
 if TYPE_CHECKING:
+    from mmgibbs.association.fine_map import FineMap
     from mmgibbs.association.run import Association
 
 SHOWN_SNPS = 5
@@ -44,6 +45,9 @@ def describe_association(association: Association) -> list[str]:
         inflation = facts["lambda"].get(name)
         inflation_words = "" if inflation is None else f", lambda {inflation:.3f}"
         lines.append(f"{name}: {counted(facts['significant'][column], 'SNP')} beyond the threshold{inflation_words}")
+        n_regions = 0 if association.regions is None else association.regions.filter(test=name).height
+        if n_regions:
+            lines[-1] += f", in {counted(n_regions, 'region')}"
         for row in strongest(association.values, column, SHOWN_SNPS).iter_rows(named=True):
             place = "" if row["chromosome"] is None else f", chromosome {row['chromosome']}"
             place += "" if row["position"] is None else f":{row['position']:.0f}"
@@ -63,3 +67,19 @@ def format_p(log10_p: float) -> str:
     """'3.2e-08' from -log10 p, however small p is."""
     exponent = int(log10_p)
     return f"{10**-log10_p:.2g}" if exponent < 300 else f"1e-{exponent}"
+
+
+def describe_fine_map(made: FineMap) -> list[str]:
+    """Lines for the terminal: a region each."""
+    lines = []
+    for row in made.sets.iter_rows(named=True):
+        place = "" if row["chromosome"] is None else f", chromosome {row['chromosome']}"
+        line = (
+            f"region {row['region']}{place}, {counted(row['snps'], 'SNP')}: effect with probability {row['p_any']:.3f}"
+        )
+        if row["size"] is not None:
+            names = row["credible_set"].split()
+            more = f" and {len(names) - SHOWN_SNPS:,} more" if len(names) > SHOWN_SNPS else ""
+            line += f"; credible set of {counted(row['size'], 'SNP')}: {', '.join(names[:SHOWN_SNPS])}{more}"
+        lines.append(line + f"; highest PIP {row['best_pip']:.3f} ({row['best_snp']})")
+    return lines

@@ -1,0 +1,286 @@
+"""Fine-mapping of the regions that `mmgibbs gwas` names: bayes_c on their SNPs, all other SNPs as polygenic term.
+
+The prior probability of an effect is that among all SNPs of the file, pi = effects / SNPs, and not among those that
+passed: chosen SNPs would otherwise be evidence twice. From the draws of the effects of a region,
+
+    p_any             the share of the draws in which some SNP of it has an effect
+    credible set      the fewest SNPs, by falling PIP, some of which have an effect in 95 % of the draws
+
+A region with p_any below 95 % has no credible set.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import reprlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import yaml
+
+from mmgibbs.association.regions import snps_of_region
+from mmgibbs.association.trait_columns import trait_columns
+from mmgibbs.errors import ConfigError, option_name
+from mmgibbs.results.csv_files import csv_writer
+from mmgibbs.results.marker_draws import read_marker_draws
+from mmgibbs.results.output_folder import check_output_folder, write_files
+from mmgibbs.results.reading import RunFiles, read_parquet
+from mmgibbs.runs.model_of_run import read_finished_for
+from mmgibbs.runs.run import run
+
+LEVEL = 0.95
+TERM, REST = "regions", "rest"
+DRAWS = 1000  # of the effects, from which credible sets are made
+FILES = ("analysis.yaml", "snps.csv", "fine_map.parquet", "fine_map.csv", "credible_sets.csv", "run")
+FROM_GENOTYPES = ("genomic", "dominance", "single_step")
+CHAINS = {"method": "gibbs", "chains": 2, "burn_in": 2000, "samples": 10_000, "thin": 10, "seed": 42}
+
+
+@dataclass(frozen=True)
+class FineMap:
+    """Probabilities of the SNPs of some regions, and their credible sets.
+
+    Attributes
+    ----------
+    values : polars.DataFrame
+        A row for each SNP of a region: its PIP, effect, and whether it is in the credible set.
+    sets : polars.DataFrame
+        A row for each region: the probability that it has an effect, and its credible set.
+    analysis : dict
+        The analysis that was drafted and run.
+    directory : pathlib.Path
+        Where they were written.
+    notes : tuple of str
+        What to know about them; warnings begin with "warning: ".
+    """
+
+    values: pl.DataFrame
+    sets: pl.DataFrame
+    analysis: dict[str, Any]
+    directory: Path
+    notes: tuple[str, ...]
+
+
+def finemap(
+    association: str | os.PathLike,
+    output: str | os.PathLike | None = None,
+    *,
+    effects: float | None = None,
+    overrides: Sequence[str] = (),
+    overwrite: bool = False,
+    progress: bool = True,
+) -> FineMap:
+    """Fine-map the regions that an association names: draft an analysis with bayes_c on their SNPs, and run it.
+
+    Parameters
+    ----------
+    association : path-like
+        Folder that `mmgibbs gwas` wrote, of a run with one trait.
+    output : path-like or None, default None
+        Folder to write. By default that of the association with -finemap added.
+    effects : float or None, default None
+        SNPs that are expected to have an effect, of all SNPs of the file: the prior probability of each is this number
+        over the SNPs. By default the number of regions.
+    overrides : sequence of str, default ()
+        Keys of the drafted analysis, such as "sampler.samples=20000".
+    overwrite : bool, default False
+        Replace the files of an earlier fine-mapping.
+    progress : bool, default True
+        Print what is being done.
+
+    Returns
+    -------
+    FineMap
+        `values` with the PIP of each SNP, `sets` with a credible set for each region, `analysis` and `notes`.
+
+    Raises
+    ------
+    ConfigError
+        The folder has no association, no region passed, or the run has several traits.
+
+    Examples
+    --------
+    >>> import mmgibbs
+    >>> mapped = mmgibbs.finemap("runs/growth-gwas")  # doctest: +SKIP
+    >>> mapped.sets.select("region", "lead_snp", "p_any", "size")  # doctest: +SKIP
+    """
+    source, facts, regions, snps = _read_association(association)
+    finished = read_finished_for("finemap", facts["run"])
+    trait = _find_trait(finished.record["analysis"], facts["run"])
+    regions = regions.filter(test=trait)
+    if not regions.height:
+        raise ConfigError(
+            f"finemap: no region of '{source}' has a SNP beyond the threshold (p = "
+            f"{10 ** -facts['threshold_log10_p']:.2g}); needed one"
+        )
+    members = pl.concat(
+        snps_of_region(snps, row).to_frame("snp").with_columns(region=pl.lit(row["region"], pl.Int64))
+        for row in regions.iter_rows(named=True)
+    ).join(snps.filter(pl.col("left_out").is_null()).select("snp"), on="snp", maintain_order="left")  # fmt: skip
+    folder = check_output_folder(output or f"{source}-finemap", overwrite, FILES, "a fine-mapping")
+    analysis = draft_analysis(finished.record["analysis"], facts, trait, members, snps, effects, folder)
+    writers = {
+        "snps.csv": csv_writer(members.select("snp", group=pl.lit(TERM)).unique("snp", maintain_order=True)),
+        "analysis.yaml": lambda path: path.write_text(yaml.safe_dump(analysis, sort_keys=False), encoding="utf-8"),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, write in writers.items():
+        write(folder / name)
+    result = run(
+        folder / "analysis.yaml", overrides, directory=folder / "run", overwrite=overwrite, progress=progress
+    )  # fmt: skip
+    values, sets = summarise_regions(result.directory, regions, members, trait)
+    tables = {
+        "fine_map.parquet": values.write_parquet, "fine_map.csv": csv_writer(values),
+        "credible_sets.csv": csv_writer(sets),
+    }  # fmt: skip
+    write_files(folder, tables, tuple(tables))
+    return FineMap(values, sets, analysis, folder, _notes(sets, result.info, analysis))
+
+
+def _read_association(directory: object) -> tuple[Path, dict[str, Any], pl.DataFrame, pl.DataFrame]:
+    if not isinstance(directory, (str, os.PathLike)):
+        raise ConfigError(f"finemap: found {reprlib.repr(directory)}, needed the folder of an association")
+    source = Path(directory)
+    for name in ("gwas.json", "regions.parquet", "markers.parquet"):
+        if not (source / name).is_file():
+            raise ConfigError(
+                f"finemap: '{directory}' is not the folder of an association: found no {name}; needed what `mmgibbs "
+                "gwas` writes"
+            )
+    try:
+        facts = json.loads((source / "gwas.json").read_text(encoding="utf-8"))
+        tables = read_parquet(source / "regions.parquet"), read_parquet(source / "markers.parquet")
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        raise ConfigError(f"finemap: '{directory}' cannot be read: {str(error).splitlines()[0]}") from None
+    return source, facts, *tables
+
+
+def _find_trait(analysis: dict[str, Any], name: str) -> str:
+    traits = list(analysis["traits"])
+    if len(traits) > 1:
+        raise ConfigError(f"finemap: '{name}' has the traits {', '.join(traits)}; needed a run of one of them")
+    return str(traits[0])
+
+
+def draft_analysis(
+    analysis: dict[str, Any],
+    facts: dict[str, Any],
+    trait: str,
+    members: pl.DataFrame,
+    snps: pl.DataFrame,
+    effects: float | None,
+    folder: Path,
+) -> dict[str, Any]:
+    """The analysis of the run with effects of the SNPs of regions (bayes_c) and of the others (rr), by Gibbs sampling.
+
+    Random effects with relationships from genotypes are left out: the effects of all SNPs are in their place.
+    """
+    expected = members["region"].n_unique() if effects is None else effects
+    n_snps = int(snps["left_out"].is_null().sum())
+    if not 0 < expected < n_snps:
+        raise ConfigError(
+            f"finemap: {option_name('effects')}: expected a number above 0 and below the {n_snps:,} SNPs, got "
+            f"{expected:g}"
+        )
+    level = facts["level"]
+    pi, column = float(expected) / n_snps, trait_columns(trait)
+    of_regions = snps.filter(pl.col("snp").is_in(members["snp"].implode()))
+    leads = of_regions.filter(pl.col(column.log_p) >= facts["threshold_log10_p"])
+    variance = float((leads[column.effect] ** 2).mean())  # type: ignore[arg-type]
+    shared: dict[str, Any] = {"level": level, "without_genotypes": "keep"}
+    of_regions_term = {
+        **shared, "prior": "bayes_c", "pi": {"start": [1 - pi, pi], "fixed": True},
+        "variance": {"start": variance}, "snps": {"file": str(folder / "snps.csv")},
+    }  # fmt: skip
+    model = analysis["model"]
+    random = {name: term for name, term in model["random"].items() if not _is_from_genotypes(term)}
+    has_rest = of_regions.height < n_snps
+    markers = {TERM: of_regions_term} | ({REST: {**shared, "prior": "rr", "snps": "rest"}} if has_rest else {})
+    starts = {
+        name: {"start": section["start"]}
+        for name, section in analysis.get("variances", {}).items()
+        if name in (*random, "residual") and isinstance(section, dict) and section.get("start") is not None
+    }
+    data = {key: value for key, value in analysis["data"].items() if key != "genotypes"}
+    return {
+        "name": f"{analysis.get('name', 'run')}-finemap",
+        "data": data | {"genotypes": facts["genotypes_section"]},
+        "traits": analysis["traits"],
+        "model": {**model, "random": random, "markers": markers},
+        "variances": starts,
+        "sampler": CHAINS,
+        "output": {"save_marker_draws": DRAWS},
+    }
+
+
+def _is_from_genotypes(term: dict[str, Any]) -> bool:
+    relationship = term.get("relationship")
+    kind = relationship.get("kind") if isinstance(relationship, dict) else relationship
+    return kind in FROM_GENOTYPES
+
+
+def summarise_regions(
+    directory: Path, regions: pl.DataFrame, members: pl.DataFrame, trait: str
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """PIPs of the SNPs, and the credible sets, from the run of the drafted analysis."""
+    files = RunFiles(directory, "finemap: ")
+    kept = files.table("markers.parquet").filter("kept")
+    draws = next(of for of in read_marker_draws(files) if of.term == TERM)
+    ending = f"{TERM}_{trait}" if f"pip_{TERM}_{trait}" in kept.columns else trait
+    place = {snp: j for j, snp in enumerate(kept["snp"].to_list())}
+    pip = kept[f"pip_{ending}"].fill_null(0.0).to_numpy()
+    tables, sets = [], []
+    for row in regions.iter_rows(named=True):
+        snps = [place[snp] for snp in members.filter(region=row["region"])["snp"].to_list() if snp in place]
+        columns = np.array(snps, np.int64)
+        has_effect = draws.effects[:, columns] != 0
+        chosen, reached = credible_set(pip[columns], has_effect)
+        in_set = np.zeros(columns.size, bool)
+        in_set[chosen] = True
+        tables.append(
+            kept[columns].select(
+                pl.lit(row["region"]).alias("region"), "snp", "chromosome", "position", "counted", "other", "frequency",
+                pip=pl.col(f"pip_{ending}"), pip_mcse=pl.col(f"pip_mcse_{ending}"), effect=pl.col(f"effect_{ending}"),
+                effect_sd=pl.col(f"effect_sd_{ending}"), in_credible_set=pl.Series(in_set),
+            )
+        )  # fmt: skip
+        best = int(columns[np.argmax(pip[columns])])
+        sets.append(
+            {
+                "region": row["region"], "chromosome": row["chromosome"], "start": row["start"], "end": row["end"],
+                "snps": columns.size, "lead_snp": row["lead_snp"],
+                "p_any": float(has_effect.any(axis=1).mean()),
+                "expected_effects": float(pip[columns].sum()),
+                "best_snp": kept["snp"][best], "best_pip": float(pip[best]),
+                "size": len(chosen) or None, "probability": reached if len(chosen) else None,
+                "credible_set": " ".join(kept["snp"][int(j)] for j in columns[chosen]) or None,
+            }
+        )  # fmt: skip
+    return pl.concat(tables), pl.DataFrame(sets, infer_schema_length=None)
+
+
+def credible_set(pip: np.ndarray, has_effect: np.ndarray, level: float = LEVEL) -> tuple[np.ndarray, float]:
+    """Positions of the fewest SNPs by falling PIP some of which have an effect in a share `level` of the draws, and
+    that share; none where no set reaches it. has_effect: (draws, SNPs).
+    """
+    order = np.argsort(-pip, kind="stable")
+    reached = np.logical_or.accumulate(has_effect[:, order], axis=1).mean(axis=0)
+    enough = np.flatnonzero(reached >= level)
+    return (order[: enough[0] + 1], float(reached[enough[0]])) if enough.size else (order[:0], float(reached[-1]))
+
+
+def _notes(sets: pl.DataFrame, info: dict[str, Any], analysis: dict[str, Any]) -> tuple[str, ...]:
+    start = analysis["model"]["markers"][TERM]["pi"]["start"][1]
+    notes = [f"prior probability of an effect of a SNP: {start:.2g}, that among all SNPs"]
+    without = sets.filter(pl.col("size").is_null())["region"].to_list()
+    if without:
+        of = f"{'region' if len(without) == 1 else 'regions'} {', '.join(map(str, without))}"
+        notes.append(f"no credible set of {of}: p_any is below {LEVEL:.0%}")
+    notes += [f"warning: {warning}" for warning in info.get("warnings", ())]
+    return tuple(notes)
