@@ -32,6 +32,7 @@ from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import ConfigError, DataError, option_name
 from mmgibbs.machine.signals import StopSignals
 from mmgibbs.runs.genomic_predictions import read_breeding_values
+from mmgibbs.runs.genotype_agreement import describe_other_genotypes
 from mmgibbs.runs.model_of_run import RunModel, read_model_of_run
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.snp_effects import snp_effects_frame
@@ -216,6 +217,8 @@ def gwas(
     }  # fmt: skip
     regions = find_regions(values, list_tests(facts), facts["threshold_log10_p"], default_flank(file.unit))
     file_notes = (*(f"warning: {warning}" for warning in file.warnings), *file.notes)
+    if genotypes is not None:
+        file_notes += tuple(describe_other_genotypes(model.prepared.genotypes, file, section.map is not None))
     notes = (*file_notes, *animals.notes, *collect_notes(found, model, facts))
     effects = compute_snp_effects(model, projection, console)
     association = Association(values, facts, notes, folder, effects, window_values, regions)

@@ -28,6 +28,7 @@ from mmgibbs.likelihood.restricted import Point
 from mmgibbs.models.labels import components, effect_label
 from mmgibbs.report.finished import Finished
 from mmgibbs.results.markers import breeding_value_columns
+from mmgibbs.runs.genotype_agreement import warn_of_disagreement
 from mmgibbs.runs.model_of_run import RunModel, factor_model, restore_model
 from mmgibbs.runs.other_genotypes import open_other_genotypes
 from pedigree.tables import agreeing, counted
@@ -98,6 +99,7 @@ def predict_new_animals(
     matched = counterparts(snps, genotypes.file.n_snps, file, section.map is not None)
     new = NewGenotypes(file, matched)
     point, notes = _factor(model)
+    notes += warn_of_disagreement(genotypes, file, matched)
     frames = []
     for part in genomic_parts(model.analysis, model.prepared):
         values, of_part = _predict_part(finished, model, part, new, point)
