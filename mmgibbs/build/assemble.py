@@ -210,7 +210,9 @@ def _mean_squares(term: Term) -> np.ndarray:
     out = []
     for e in term.effects:
         squares = (
-            [1.0]
+            [max(e.mean_power(2), 1e-12)]
+            if e.has_several_levels
+            else [1.0]
             if e.covariates is None
             else [max(float(np.mean(z**2)) * len(e.covariates.T), 1e-12) for z in e.covariates.T]
         )

@@ -45,8 +45,10 @@ def count_common_levels(design: Design) -> list[Connectivity]:
 def _count(design: Design, term: Term, effect: Effect) -> Connectivity:
     assert isinstance(term.prior, Related), "asked before"
     traits = list(effect.traits)
-    record, column = np.nonzero(design.patterns[design.pattern][:, traits] & (effect.level >= 0)[:, None])
-    has = sp.coo_matrix((np.ones(len(record)), (effect.level[record], column)), (term.n_levels, len(traits))).tocsr()
+    has = sp.csr_matrix((term.n_levels, len(traits)))
+    for level in effect.slots:
+        record, column = np.nonzero(design.patterns[design.pattern][:, traits] & (level >= 0)[:, None])
+        has = has + sp.csr_matrix((np.ones(len(record)), (level[record], column)), has.shape)
     has.data[:] = 1  # once for each level, whatever the number of its records
     names = tuple(design.traits[t] for t in traits)
     is_related = not isinstance(term.prior.relationship, Identity)

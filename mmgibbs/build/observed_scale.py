@@ -286,6 +286,8 @@ def _fixed_contribution(design: Design, i: int, e: int, trait: int, records: np.
 def _met(term: Term, e: int, records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(level (n,), covariates (n, m)): 0 where a record does not meet the effect."""
     effect = term.effects[e]
+    if effect.has_several_levels:  # of levels that are not related
+        return effect.level[records].max(axis=1), np.sqrt(effect.sum_powers(2)[records, None])
     level = effect.level[records]
     values = np.ones((records.size, 1)) if effect.covariates is None else effect.covariates[records]
     return level, np.where(level[:, None] >= 0, values, 0.0)

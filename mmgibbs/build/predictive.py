@@ -67,6 +67,7 @@ def _class_effect(prepared: Prepared, trait: int) -> int | None:
         for i, term in enumerate(design.terms)
         if term.name != INTERCEPT
         and not term.relationship.related
+        and not term.has_several_levels
         and any(trait in e.traits and e.covariates is None for e in term.effects)
     ]
     return min(plain)[-1] if plain else None

@@ -12,6 +12,7 @@ from mmgibbs.config.markers import J, MarkerEffects
 from mmgibbs.config.matrices import check_matrix
 from mmgibbs.config.messages import Problems
 from mmgibbs.config.paths import absolute
+from mmgibbs.config.several_levels import complete_several
 from mmgibbs.config.smooth_relationships import Spline
 from mmgibbs.config.text import show
 from mmgibbs.config.traits import check_columns_of_values
@@ -70,7 +71,11 @@ def complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mode
         place = ("model", "random", term)
         effects = {
             e: effect.model_copy(
-                update=complete_level(term, effect, r.relationship, (*place, "effects", e), problems)
+                update=(
+                    complete_several(effect, r.effects, r.relationship, (*place, "effects", e), problems)
+                    if effect.has_several_levels
+                    else complete_level(term, effect, r.relationship, (*place, "effects", e), problems)
+                )
                 | {"traits": effect_traits(effect, *place, "effects", e)}
             )
             for e, effect in r.effects.items()

@@ -35,6 +35,7 @@ from mmgibbs.config.markers import MarkerEffects
 from mmgibbs.config.messages import Expected, Problems, keys_by_kind
 from mmgibbs.config.relationships import AnyRelationship, Identity
 from mmgibbs.config.rules import OF_A_MIXED_MODEL, OF_A_REGRESSION
+from mmgibbs.config.several_levels import OF_SEVERAL_LEVELS, GroupMates, split_level
 from mmgibbs.config.text import as_yaml_value
 from mmgibbs.config.traits import Trait
 from mmgibbs.errors import nearest
@@ -172,8 +173,19 @@ def read_options(value: object) -> object:
 class RandomEffect(Section):
     """One way in which records have levels of a random term; with covariates, a random regression."""
 
-    level: Column = ""
-    """Column of the records that says which level a record has. Default for an unnamed effect: the name of the term."""
+    level: Annotated[Column, AlsoTakes(({"type": "array", "items": {"type": "string"}}, {"type": "object"}))] = ""
+    """Column of the records that says which level a record has. Default for an unnamed effect: the name of the term.
+    A list of columns, such as [mate1, mate2], is `levels`; a mapping, such as {group: pen}, is `mates`."""
+
+    levels: Columns | None = None
+    """Columns of the levels, where a record may have several: the sum of their effects, each times its weight. An empty
+    cell is no level."""
+
+    weights: Columns | None = None
+    """Columns of the weights of these levels, such as shares of the parents of a cross. Default: 1 for each."""
+
+    mates: GroupMates | None = None
+    """The other animals of the group of a record, such as its pen mates, instead of columns of levels."""
 
     interaction: Interaction | None = None
     """Columns whose combinations are the levels. Default for an unnamed effect: the columns in the name of the term,
@@ -194,14 +206,37 @@ class RandomEffect(Section):
     unknown_level: Choice[Literal["error", "omit"]] = "error"
     """Records without a level: error refuses them, omit uses them without an effect of this term."""
 
+    @classmethod
+    def long_form(cls, value: object) -> object:
+        return split_level(value)
+
+    @property
+    def has_several_levels(self) -> bool:
+        """Whether a record may have several levels."""
+        return self.levels is not None or self.mates is not None
+
+    @property
+    def id_columns(self) -> tuple[str, ...]:
+        """Columns of the records whose cells are levels; the joined column of an interaction."""
+        if self.mates is not None:
+            return (self.mates.of,)
+        return self.levels or (self.level,)
+
     @property
     def level_columns(self) -> tuple[str, ...]:
         """Columns of the records that make its levels."""
-        return self.interaction or (self.level,)
+        return self.interaction or self.id_columns
+
+    @property
+    def weight_columns(self) -> tuple[str, ...]:
+        """Columns of the weights of several levels."""
+        of_mates = () if self.mates is None or self.mates.weight is None else (self.mates.weight,)
+        return self.weights or of_mates
 
     def as_file(self) -> dict:
-        file = super().as_file()
-        return file if self.interaction is not None else {k: v for k, v in file.items() if k != OF_AN_INTERACTION}
+        absent = {key for key in (OF_AN_INTERACTION, *OF_SEVERAL_LEVELS) if getattr(self, key) is None}
+        absent |= {"level"} if self.has_several_levels else set()
+        return {key: v for key, v in super().as_file().items() if key not in absent}
 
     @property
     def coefficients(self) -> tuple[str, ...]:
@@ -212,7 +247,7 @@ class RandomEffect(Section):
 
 
 EffectName = Annotated[str, BeforeValidator(lambda value: value if value == "" else read_name(value))]
-_OF_THE_EFFECT = ("level", OF_AN_INTERACTION, "traits", "missing", "unknown_level")
+_OF_THE_EFFECT = ("level", *OF_SEVERAL_LEVELS, OF_AN_INTERACTION, "traits", "missing", "unknown_level")
 
 
 class Random(Section):
@@ -249,7 +284,7 @@ class Random(Section):
 
     def check(self, problems: Problems) -> None:
         for name, effect in self.effects.items():
-            if name and not effect.level and effect.interaction is None:
+            if name and not effect.level and effect.interaction is None and not effect.has_several_levels:
                 problems.add(
                     ("effects", name, "level"), "missing, needed the column of its levels, such as animal or dam"
                 )

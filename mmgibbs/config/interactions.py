@@ -177,7 +177,8 @@ def list_interactions(analysis: Analysis) -> dict[str, dict[str, tuple[str, ...]
     for fixed in model.fixed.values():
         if not fixed.interaction:
             singles.setdefault(fixed.column, set()).update(fixed.missing)
-    every = [effect for random in model.random.values() for effect in random.effects.values()]
+    effects = [effect for random in model.random.values() for effect in random.effects.values()]
+    every = [effect for effect in effects if not effect.has_several_levels]
     for effect in every:
         if not effect.interaction:
             singles.setdefault(effect.level, set()).update(effect.missing)

@@ -52,5 +52,6 @@ def _columns_of_ids(analysis: Analysis) -> dict[str, str]:
     for name, random in analysis.model.random.items():
         if random.relationship.of_pedigree or random.relationship.of_genotypes:
             for of_effect, effect in random.effects.items():
-                out[effect.level] = f"model.random.{name}" + (f".effects.{of_effect}.level" if of_effect else ".level")
+                path = f"model.random.{name}" + (f".effects.{of_effect}.level" if of_effect else ".level")
+                out |= dict.fromkeys(effect.id_columns, path)
     return out

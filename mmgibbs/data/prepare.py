@@ -125,7 +125,7 @@ def prepare(
         refuse_extreme_levels(effects, records, analysis.traits)
         of_records += warn_of_copies(analysis, records, effects)
     with stage("random effects", bool(analysis.model.random)):
-        builder = RandomTerms(analysis, records.phenotypes, records.observed, kin, genotypes)
+        builder = RandomTerms(analysis, records.phenotypes, records.observed, kin, genotypes, phenotypes)
         for name, random in analysis.model.random.items():
             if progress is not None and genotypes is not None and random.relationship.of_genotypes:
                 m, p = len(genotypes.animals), len(genotypes.frequency)
@@ -286,7 +286,9 @@ def _recorded_ids(analysis: Analysis, records: Records, kin: Kin | None) -> pl.S
     genomic = (
         r for r in analysis.model.random.values() if r.relationship.of_genotypes and not r.relationship.of_pedigree
     )
-    levels = [m.level for m in analysis.model.markers.values()] + [e.level for r in genomic for e in r.effects.values()]
+    levels = [m.level for m in analysis.model.markers.values()] + [
+        column for r in genomic for e in r.effects.values() for column in e.id_columns
+    ]
     named = next((level for level in levels if records.phenotypes.has(level)), None)
     column = named or animal_column(analysis.model.random, records.phenotypes)
     if column is None:
@@ -367,10 +369,13 @@ def _group_columns(
         labels = component_labels(term, traits)
         component = 0
         for effect in term.effects:
-            share = np.where(effect.level[:, None] >= 0, composition[effect.level], 0.0).astype(np.float64)
+            shares = [
+                (np.where(level[:, None] >= 0, composition[level], 0.0).astype(np.float64), z)
+                for level, z in effect.meetings()
+            ]
             for trait in effect.traits:
                 for j in range(effect.n_regressors):
-                    values = share if effect.covariates is None else share * effect.covariates[:, j : j + 1]
+                    values = np.sum([share if z is None else share * z[:, j : j + 1] for share, z in shares], axis=0)
                     out.append(GroupColumns(term.name, component, trait, values, labels[component], order))
                     component += 1
     return out

@@ -18,6 +18,7 @@ from mmgibbs.config import Analysis, Data, Random, RandomEffect
 from mmgibbs.data.animal_ids import codes_for_unknown, explain_respelled, guess_parent_role
 from mmgibbs.data.covariates import legendre
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
+from mmgibbs.data.group_mates import find_mates
 from mmgibbs.data.levels import code_levels, lookup
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels
@@ -59,14 +60,12 @@ def ids_with_records(analysis: Analysis, phenotypes: Phenotypes, observed: np.nd
     """Animals that the records of pedigree effects name, in order of appearance: what `add_missing_animals` adds."""
     series = []
     for name, random in analysis.model.random.items():
-        for effect in random.effects.values():
-            if random.relationship.of_pedigree and phenotypes.has(effect.level):
-                needed = _needed(effect.traits, analysis, observed)
-                series.append(
-                    phenotypes.text(effect.level, name, unknown_values(effect, True, analysis.data)).filter(
-                        pl.Series(needed)
-                    )
-                )
+        for effect in random.effects.values() if random.relationship.of_pedigree else ():
+            needed = pl.Series(_needed(effect.traits, analysis, observed))
+            unknown = unknown_values(effect, True, analysis.data)
+            for name_of_column in filter(phenotypes.has, effect.id_columns):
+                named = phenotypes.text(name_of_column, name, unknown)
+                series.append(named if effect.mates is not None else named.filter(needed))
     column = animal_column(analysis.model.random, phenotypes)
     if takes_parents(analysis.model.random, phenotypes) and column is not None:
         series.append(phenotypes.text(column, "level", analysis.data.unknown_parent))
@@ -90,6 +89,7 @@ def wanted_columns(random: Mapping[str, Random]) -> list[str]:
         out += r.relationship.number_columns
         for e in r.effects.values():
             out += [*e.level_columns, *(e.covariates or ()), *((e.legendre.column,) if e.legendre else ())]
+            out += [*e.weight_columns, *((e.mates.group,) if e.mates else ())]
     return out
 
 
@@ -103,9 +103,11 @@ class RandomTerms:
         observed: np.ndarray,
         kin: Kin | None,
         genotypes: PreparedGenotypes | None = None,
+        table: Phenotypes | None = None,
     ):
         self.analysis, self.phenotypes, self.observed, self.kin = analysis, phenotypes, observed, kin
-        self.genotypes = genotypes
+        self.genotypes, self.table = genotypes, phenotypes if table is None else table  # all rows of the table
+        self._slots: dict[str, list[RandomEffect]] = {}
         self.notes: list[str] = []
         self.warnings: list[str] = []
         self.ranges: dict[str, list[float]] = {}  # 'TERM.EFFECT' -> of its Legendre polynomials
@@ -118,13 +120,25 @@ class RandomTerms:
         DataError: a level or covariate that is missing or unknown on a record that needs it.
         """
         random = self.analysis.model.random[name]
-        columns = [self._level_ids(name, effect_name, effect) for effect_name, effect in random.effects.items()]
+        columns: list[pl.Series | np.ndarray] = []
+        self._slots[name], sizes = [], []
+        for effect_name, effect in random.effects.items():
+            of_effect = self._ids_of_slots(name, effect_name, effect)
+            columns += of_effect
+            sizes.append(len(of_effect))
+            names = effect.levels or effect.id_columns * len(of_effect)
+            self._slots[name] += [effect.model_copy(update={"level": column}) for column in names]
         read = READERS[type(random.relationship)](self, name, random.relationship, columns)
-        effects = tuple(
-            self._effect(name, effect_name, effect, level, read.factor)
-            for (effect_name, effect), level in zip(random.effects.items(), read.levels, strict=True)
-        )
-        return Term(name, Levels(effects, read.relationship.n_levels), Related(read.relationship)), read.labels
+        ends = np.cumsum(sizes)
+        effects = []
+        for (effect_name, effect), first, end in zip(random.effects.items(), ends - sizes, ends, strict=True):
+            level = np.stack(read.levels[first:end], axis=1) if effect.has_several_levels else read.levels[first]
+            effects.append(self._effect(name, effect_name, effect, level, read.factor))
+        return Term(name, Levels(tuple(effects), read.relationship.n_levels), Related(read.relationship)), read.labels
+
+    def slots(self, name: str) -> list[RandomEffect]:
+        """Effects of a term, once for each column of levels that records have: its level says which."""
+        return self._slots[name]
 
     @property
     def _pedigree(self) -> Pedigree:
@@ -132,6 +146,51 @@ class RandomTerms:
         return self.kin.pedigree
 
     # -------------------------------------------------------------------------------------------- levels
+
+    def _ids_of_slots(self, term: str, effect_name: str, effect: RandomEffect) -> list[pl.Series | np.ndarray]:
+        """Levels of each record as `_level_ids` says them, one column for each that it may have."""
+        if not effect.has_several_levels:
+            return [self._level_ids(term, effect_name, effect)]
+        path, of_pedigree = _path(term, effect_name, "level"), self.analysis.model.random[term].relationship.of_pedigree
+        needed = _needed(effect.traits, self.analysis, self.observed)
+        unknown = unknown_values(effect, of_pedigree, self.analysis.data)
+        if effect.levels is not None:
+            ids = [self._read_levels(column, path, unknown, of_pedigree) for column in effect.levels]
+            has_value = np.stack([column.is_not_null().to_numpy() for column in ids], axis=1)
+            is_empty = ~has_value.any(axis=1)
+            some = int(np.count_nonzero(needed & ~is_empty & ~has_value.all(axis=1)))
+            if some:
+                self.notes.append(
+                    f"{path}: {counted(some, 'record', 'has')} no level in some of the columns "
+                    f"{', '.join(effect.levels)}: used with the others"
+                )
+        else:
+            ids, is_empty = self._ids_of_mates(effect, path, unknown, of_pedigree)
+        found = f"found no known level in {effect.level} ({path})"
+        self._accept_unknown(needed & is_empty, effect, path, [found] * SHOWN)
+        return [pl.DataFrame({"id": c, "needed": needed}).select(pl.when("needed").then("id")).to_series() for c in ids]
+
+    def _read_levels(self, column: str, path: str, unknown: tuple[str, ...], of_pedigree: bool) -> pl.Series:
+        ids = self.phenotypes.text(column, path, unknown)
+        return self._mask_unknown_codes(ids, column, path) if of_pedigree else ids
+
+    def _ids_of_mates(
+        self, effect: RandomEffect, path: str, unknown: tuple[str, ...], of_pedigree: bool
+    ) -> tuple[list[pl.Series], np.ndarray]:
+        """(ids of the mates of each record, null where none; (n,) bool whether its group is unknown)."""
+        mates, of_table = effect.mates, self.table
+        assert mates is not None, "asked before"
+        groups, animals = of_table.text(mates.group, path, effect.missing), of_table.text(mates.of, path, unknown)
+        if of_pedigree:
+            animals = self._mask_unknown_codes(animals, mates.of, path)
+        records = np.searchsorted(of_table.rows, self.phenotypes.rows)
+        found = find_mates(groups, animals, records, mates.others)
+        alone = int(np.count_nonzero(groups.is_not_null().to_numpy()[records] & (found.mate < 0).all(axis=1)))
+        if alone:
+            self.notes.append(f"{path}: {counted(alone, 'record', 'is')} of animals alone in their {mates.group}")
+        ids = [pl.Series(np.where(mate >= 0, mate, len(found.ids))) for mate in found.mate.T]
+        known = pl.concat([found.ids.rename("id"), pl.Series("id", [None], pl.String)])
+        return [known.gather(place) for place in ids], groups.is_null().to_numpy()[records]
 
     def _level_ids(self, term: str, effect_name: str, effect: RandomEffect) -> pl.Series | np.ndarray:
         """Level of each record: ids (String, null where none) or, for parents from the pedigree, codes (-1 where none).
@@ -328,6 +387,8 @@ class RandomTerms:
         self, term: str, effect_name: str, effect: RandomEffect, level: np.ndarray, factor: np.ndarray | None
     ) -> Effect:
         traits = tuple(self._trait_index(t) for t in effect.traits)
+        if effect.has_several_levels:
+            return Effect(effect_name, level, traits, self._weights_of_levels(term, effect_name, effect, level))
         if effect.covariates:
             columns = [self._covariate(c, _path(term, effect_name, "covariates"), level) for c in effect.covariates]
             X = np.stack(columns, axis=1)
@@ -346,6 +407,23 @@ class RandomTerms:
         # G lives on the scale of these covariates: they are neither centred nor made orthonormal.
         X = np.where(level[:, None] >= 0, X, 0.0)
         return Effect(effect_name, level, traits, X, tuple(str(j) for j in range(X.shape[1])))
+
+    def _weights_of_levels(
+        self, term: str, effect_name: str, effect: RandomEffect, level: np.ndarray
+    ) -> np.ndarray | None:
+        """(n, s) float64, 0 where there is no level; None where all are 1."""
+        if effect.weights is not None:
+            path = _path(term, effect_name, "weights")
+            columns = [self._covariate(c, path, level[:, j]) for j, c in enumerate(effect.weights)]
+            return np.stack(columns, axis=1)
+        if effect.mates is None or (effect.mates.weight is None and effect.mates.dilution == 0.0):
+            return None
+        has_level = level >= 0
+        weights = has_level * np.maximum(has_level.sum(axis=1), 1)[:, None] ** -effect.mates.dilution
+        if effect.mates.weight is not None:
+            path, is_met = _path(term, effect_name, "level"), np.where(has_level.any(axis=1), 0, -1)
+            weights = weights * self._covariate(effect.mates.weight, f"{path}.weight", is_met)[:, None]
+        return weights
 
     def _covariate(self, column: str, path: str, level: np.ndarray) -> np.ndarray:
         return covariate(self.phenotypes, column, path, level >= 0)

@@ -116,16 +116,15 @@ def _build_genomic(builder: RandomTerms, name: str, spec: Relationship, columns:
         relationship, notes = build_genomic_matrix(name, spec, builder.genotypes, of_pedigree)
     builder.notes += notes
     ids = builder.genotypes.animals["animal"].rename("id")
-    effects = builder.analysis.model.random[name].effects.values()
+    effects = builder.slots(name)
     levels = [builder.genotyped_levels(name, e, builder.texts(c), ids) for e, c in zip(effects, columns, strict=True)]
     return Read(relationship, LevelLabels(ids, np.arange(len(ids))), levels)
 
 
 def _pedigree_levels(builder: RandomTerms, name: str, columns: Sequence[Column]) -> list[np.ndarray]:
-    effects = builder.analysis.model.random[name].effects.values()
     return [
         ids if isinstance(ids, np.ndarray) else builder.codes(ids, e.level)
-        for e, ids in zip(effects, columns, strict=True)
+        for e, ids in zip(builder.slots(name), columns, strict=True)
     ]
 
 
@@ -144,9 +143,9 @@ def _build_file(builder: RandomTerms, name: str, spec: Relationship, columns: Se
     relationship, ids, notes = read_relationship(spec.file, name)
     builder.notes += notes
     builder.warnings += not_inverted(spec.file, name, relationship)
-    effects = builder.analysis.model.random[name].effects.values()
     levels = [
-        builder.file_levels(name, e, builder.texts(c), ids, spec.file) for e, c in zip(effects, columns, strict=True)
+        builder.file_levels(name, e, builder.texts(c), ids, spec.file)
+        for e, c in zip(builder.slots(name), columns, strict=True)
     ]
     return Read(relationship, LevelLabels(ids, np.arange(len(ids))), levels)
 

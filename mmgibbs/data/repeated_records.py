@@ -24,7 +24,7 @@ def warn_of_repeated_records(analysis: Analysis, terms: Sequence[Term], observed
         if random.relationship.of_pedigree or random.relationship.of_genotypes:
             written = zip(random.effects.values(), built[name].effects, strict=False)  # groups come after them
             animals += [(w.level, effect) for w, effect in written if w.level in ANIMAL_COLUMNS]
-    every = [effect for term in terms for effect in term.effects]
+    every = [effect for term in terms for effect in term.effects if not effect.has_several_levels]
     out = []
     for t, trait in enumerate(analysis.traits):
         column, animal_effect = next(((c, e) for c, e in animals if t in e.traits), ("", None))

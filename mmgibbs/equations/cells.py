@@ -2,8 +2,9 @@
 
     sums[a, b] = sum_r w_r z_ra z_rb
 
-z_ra: the covariate of regressor a, 1 without covariates, where record r meets the level through the effect of a;
-else 0. A record that meets a level through two effects adds their cross product too.
+z_ra: the covariate of regressor a, 1 without covariates, where record r meets the level through the effect of a, times
+the weight of the visit; else 0. A record that meets a level through two effects adds their cross product too, and one
+that meets it twice through one effect has the sum of its weights.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ class Visits(NamedTuple):
     ptr: np.ndarray  # (q + 1,) uint64
     record: np.ndarray  # (v,) uint32
     effect: np.ndarray  # (v,) uint8
+    weight: np.ndarray  # (v,) float64; empty where all are 1
 
 
 class Regressors(NamedTuple):
@@ -68,8 +70,8 @@ def _count_cells(visit_ptr, visit_record, pattern, seen, ptr):
 
 @kernel
 def _sum_cells(
-    visit_ptr, visit_record, visit_effect, regressor_effect, covariates, pattern, weight, ptr, seen, where, z, cells,
-    sums,
+    visit_ptr, visit_record, visit_effect, visit_weight, regressor_effect, covariates, pattern, weight, ptr, seen,
+    where, z, cells, sums,
 ):  # fmt: skip
     """where (patterns,), z (m,): room; sums: 0 before."""
     m = regressor_effect.size
@@ -85,9 +87,10 @@ def _sum_cells(
             for a in range(m):
                 z[a] = 0.0
             while v < last and visit_record[v] == r:
+                w_v = visit_weight[v] if visit_weight.size > 0 else 1.0
                 for a in range(m):
                     if regressor_effect[a] == visit_effect[v]:
-                        z[a] = covariates[r, a] if covariates.shape[0] > 0 else 1.0
+                        z[a] += w_v * (covariates[r, a] if covariates.shape[0] > 0 else 1.0)
                 v += 1
             for a in range(m):
                 for b in range(m):

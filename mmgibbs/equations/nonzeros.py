@@ -5,7 +5,8 @@ some record meets both levels and observes both traits. Positions are counted, n
 cancel is counted too.
 
 Of two terms each pair of levels is one number that is followed by what joins it: a missing pattern, seen by two
-effects, or K^-1. These numbers are sorted; which components are joined is then a bit for each, united over equal pairs.
+slots of effects, or K^-1. These numbers are sorted; which components are joined is then a bit for each, united over
+equal pairs.
 """
 
 from __future__ import annotations
@@ -74,14 +75,15 @@ class _Pairs(NamedTuple):
 
 def _pairs(design: Design, a: Term, b: Term, same: bool) -> _Pairs:
     k_a, k_b, n_patterns = a.n_components, b.n_components, len(design.patterns)
-    shift = (len(a.effects) * len(b.effects) * n_patterns).bit_length()
+    slots_a, slots_b = (list(zip(t.incidence.slot_effect, t.incidence.slots, strict=True)) for t in (a, b))
+    shift = (len(slots_a) * len(slots_b) * n_patterns).bit_length()
     seen = design.patterns[:, a.component_trait, None] & design.patterns[:, None, b.component_trait]
     joined: list[np.ndarray] = []  # (., k_a k_b) bool, of each number that follows a pair
     keys = []
-    for ea, effect_a in enumerate(a.effects):
-        for eb, effect_b in enumerate(b.effects):
-            met = (effect_a.level >= 0) & (effect_b.level >= 0)
-            pair = effect_a.level[met].astype(np.int64) * b.n_levels + effect_b.level[met]
+    for ea, level_a in slots_a:
+        for eb, level_b in slots_b:
+            met = (level_a >= 0) & (level_b >= 0)
+            pair = level_a[met].astype(np.int64) * b.n_levels + level_b[met]
             keys.append((pair << shift) | (len(joined) * n_patterns + design.pattern[met]))
             in_force = (a.component_effect == ea)[:, None] & (b.component_effect == eb)
             joined.append((seen & in_force).reshape(n_patterns, k_a * k_b))

@@ -160,7 +160,7 @@ def level_colours(term: Term) -> np.ndarray:
 
 def level_pairs(term: Term) -> list[tuple[np.ndarray, np.ndarray]]:
     """Pairs of levels that may not share a colour, in parts (-1: none); a pair may come more than once."""
-    levels = [e.level for e in term.effects]
+    levels = term.incidence.slots
     return [*term.relationship.edges(), *((levels[i], levels[j]) for i in range(len(levels)) for j in range(i))]
 
 

@@ -30,7 +30,7 @@ def reading_orders(design: Design) -> list[np.ndarray]:
     if not herds:
         return [np.arange(t.n_levels, dtype=np.int32) for t in design.terms]
     lead = max(herds, key=lambda i: design.terms[i].n_levels)
-    place = positions(herds[lead])[design.terms[lead].effects[0].level]  # of each record
+    place = positions(herds[lead])[design.terms[lead].incidence.slots[0]]  # of each record
     return [herds[i] if i in herds else order_by_first_record(design, i, place) for i in range(len(design.terms))]
 
 
@@ -56,8 +56,8 @@ def order_by_herd(design: Design, i: int, nearest: np.ndarray) -> np.ndarray:
     join(np.arange(term.n_levels, dtype=np.int32), nearest, 0, earliest, size, HERD)
     first = term.n_levels
     for effect_term in other_terms:
-        for effect in effect_term.effects:
-            join(term.effects[0].level, find_small_groups(effect.level), first, earliest, size, HERD)
+        for level in effect_term.incidence.slots:
+            join(term.incidence.slots[0], find_small_groups(level), first, earliest, size, HERD)
         first += effect_term.n_levels
     herd = earliest[: term.n_levels]
     while np.any((further := earliest[herd]) != herd):
@@ -76,8 +76,8 @@ def order_by_first_record(design: Design, i: int, place: np.ndarray) -> np.ndarr
     """(q,) int32 levels of term i by the first place (n,) int32 of the records that each meets."""
     term = design.terms[i]
     first = np.full(term.n_levels + 1, np.iinfo(np.int32).max, np.int32)  # the last one: of level -1
-    for effect in term.effects:
-        np.minimum.at(first, effect.level, place)
+    for level in term.incidence.slots:
+        np.minimum.at(first, level, place)
     return np.argsort(first[:-1], kind="stable").astype(np.int32)
 
 

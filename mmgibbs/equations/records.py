@@ -12,7 +12,8 @@ level; sweeps have them compiled into their loops.
 
 `term` and `records` are the TermLists and the Records of structured.py: q levels of k components in sweep order, n
 records of T traits. An *entry* is a record that meets a level through one effect; where a term has `several` effects
-each entry says which. `varying` regressors are covariates, others 1. Traits are in the units of y, regressors in those
+each entry says which, and where levels are `weighted` each entry has a weight. `varying` regressors are covariates,
+others 1. Traits are in the units of y, regressors in those
 of the covariates. R_P^-1, by missing pattern, is `Rinv` (patterns, T, T) float64, 0 for traits that a pattern lacks.
 Unobserved traits get fitted values too; no one reads them. Nothing is checked, and no bounds are.
 
@@ -40,26 +41,28 @@ ONE = np.uint64(1)
 def subtract_level_fit(term, first, last, theta, e):
     """e_r -= W_r theta for the entries first ... last - 1 (unsigned) of one level: theta (k,), e (n, T)."""
     several, varying = term.visit_effect.size > 0, term.covariates.shape[0] > 0
+    weighted = term.visit_weight.size > 0
     for v in range(first, last):
         r = term.visit_record[v]
-        effect = term.visit_effect[v] if several else 0
+        effect, times = term.visit_effect[v] if several else 0, term.visit_weight[v] if weighted else 1.0
         for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
-            e[r, term.trait[c]] -= theta[c] * (term.covariates[r, term.regressor[c]] if varying else 1.0)
+            e[r, term.trait[c]] -= theta[c] * (times * (term.covariates[r, term.regressor[c]] if varying else 1.0))
 
 
 @kernel(forceinline=True)
 def accumulate_level_rhs(term, records, first, last, Rinv, e, out):
     """out += sum of W_r' R_r^-1 e_r over the entries first ... last - 1 (unsigned) of one level: e (n, T), out (k,)."""
     several, varying = term.visit_effect.size > 0, term.covariates.shape[0] > 0
+    weighted = term.visit_weight.size > 0
     for v in range(first, last):
         r = term.visit_record[v]
         p, w = records.pattern[r], records.weight[r] if records.weight.size > 0 else 1.0
-        effect = term.visit_effect[v] if several else 0
+        effect, times = term.visit_effect[v] if several else 0, term.visit_weight[v] if weighted else 1.0
         for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
             s = 0.0
             for t in range(e.shape[1]):
                 s += Rinv[p, term.trait[c], t] * e[r, t]
-            out[c] += w * (term.covariates[r, term.regressor[c]] if varying else 1.0) * s
+            out[c] += w * (times * (term.covariates[r, term.regressor[c]] if varying else 1.0)) * s
 
 
 @kernel
@@ -91,12 +94,13 @@ def compute_term_rhs(equations: StructuredEquations, term: int, by_pattern: np.n
 def add_matvec(term, theta, fitted):
     """fitted_r += W_r theta_l(r): theta (q, k, m), fitted (n, T, m) float64 in place."""
     several, varying = term.visit_effect.size > 0, term.covariates.shape[0] > 0
+    weighted = term.visit_weight.size > 0
     for level in range(theta.shape[0]):
         for v in range(term.visit_ptr[level], term.visit_ptr[level + 1]):
             r = term.visit_record[v]
-            effect = term.visit_effect[v] if several else 0
+            effect, times = term.visit_effect[v] if several else 0, term.visit_weight[v] if weighted else 1.0
             for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
-                t, z = term.trait[c], term.covariates[r, term.regressor[c]] if varying else 1.0
+                t, z = term.trait[c], times * (term.covariates[r, term.regressor[c]] if varying else 1.0)
                 for j in range(theta.shape[2]):
                     fitted[r, t, j] += z * theta[level, c, j]
 
@@ -105,12 +109,13 @@ def add_matvec(term, theta, fitted):
 def add_transpose_matvec(term, u, out):
     """out_l += sum_{r in l} W_r' u_r: u (n, T, m), out (q, k, m) float64 in place."""
     several, varying = term.visit_effect.size > 0, term.covariates.shape[0] > 0
+    weighted = term.visit_weight.size > 0
     for level in range(out.shape[0]):
         for v in range(term.visit_ptr[level], term.visit_ptr[level + 1]):
             r = term.visit_record[v]
-            effect = term.visit_effect[v] if several else 0
+            effect, times = term.visit_effect[v] if several else 0, term.visit_weight[v] if weighted else 1.0
             for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
-                t, z = term.trait[c], term.covariates[r, term.regressor[c]] if varying else 1.0
+                t, z = term.trait[c], times * (term.covariates[r, term.regressor[c]] if varying else 1.0)
                 for j in range(out.shape[2]):
                     out[level, c, j] += z * u[r, t, j]
 

@@ -4,7 +4,8 @@ At M = I + D the residuals are e_r - sum over elements (c, j) of D_cj x_r,cj, wh
 
     x_r,cj = z_r,a(c) theta_l,j         l the level that record r meets through the effect of component c
 
-so the records' density is Gaussian in the elements of M, with normal equations of dimension k(k+1)/2 at most:
+(of several levels the sum, each times its weight), so the records' density is Gaussian in the elements of M, with
+normal equations of dimension k(k+1)/2 at most:
 
     H_pq = sum_r w_r (R_P^-1)_t(p),t(q) x_r,p x_r,q         s_p = sum_r w_r x_r,p (R_P^-1 e_r)_t(p)
 
@@ -33,6 +34,8 @@ class Plan(NamedTuple):
     """Where the elements of M find their x: element i has x at place[i], which is z_r,regressor theta_l,component."""
 
     effect: np.ndarray  # (places,) int64
+    first_slot: np.ndarray  # (places,) int64: the slots of the effect, in each of which a record may meet a level
+    end_slot: np.ndarray  # (places,) int64
     regressor: np.ndarray  # (places,) int64
     component: np.ndarray  # (places,) int64
     place: np.ndarray  # (p,) int64
@@ -46,6 +49,7 @@ class Scaling:
         self.equations = equations
         self._levels: dict[int, np.ndarray] = {}
         self._parents_first: dict[int, np.ndarray] = {}
+        self._slot_weights: dict[int, np.ndarray] = {}
         self._plans: dict[tuple[int, Elements], Plan] = {}
         self._groups_fixed = [term.groups_fixed for term in equations.design.terms]
         self._identities = [np.eye(term.n_components) for term in equations.design.terms]
@@ -74,7 +78,8 @@ class Scaling:
             unrolled = (), ()
         xx, xe = np.zeros((n_patterns, m, m)), np.zeros((n_patterns, m, T))
         deviations = self._deviations(term, theta) if self._groups_fixed[term] else theta
-        scaling_sums(self.equations.records, levels, lists.covariates, plan, *unrolled, deviations, e, xx, xe)
+        weights = self._slot_weights[term]
+        scaling_sums(self.equations.records, levels, weights, lists.covariates, plan, *unrolled, deviations, e, xx, xe)
         return xx, xe
 
     def _plan(self, term: int, elements: Elements) -> Plan:
@@ -83,8 +88,10 @@ class Scaling:
         c, j = np.array(elements, np.int64).T
         places, place = np.unique(np.stack([lists.regressor[c], j], axis=1), axis=0, return_inverse=True)
         regressor, component = np.ascontiguousarray(places.T)
-        effect = self.equations.design.terms[term].regressor_effect[regressor]
-        return Plan(effect, regressor, component, place.reshape(-1), lists.trait[c])
+        design_term = self.equations.design.terms[term]
+        effect, effect_of_slot = design_term.regressor_effect[regressor], design_term.incidence.slot_effect
+        slots = np.searchsorted(effect_of_slot, effect), np.searchsorted(effect_of_slot, effect, "right")
+        return Plan(effect, *slots, regressor, component, place.reshape(-1), lists.trait[c])
 
     def transform(self, term: int, M: np.ndarray, theta: np.ndarray, e: np.ndarray) -> None:
         """theta_l <- M theta_l (with fixed groups: deviations from their mean) and e <- y - W theta, both in place."""
@@ -102,22 +109,26 @@ class Scaling:
         return t.relationship.deviations(self.equations.relationships[term], self._parents_first[term], theta)
 
     def record_levels(self, term: int) -> np.ndarray:
-        """(n, effects) uint32: the sweep position of the level that each record meets; UNKNOWN where it meets none."""
+        """(n, slots) uint32: the sweep position of the level that each record meets; UNKNOWN where it meets none."""
         if term not in self._levels:
             code, record = self.equations.terms[term].code, self.equations.records.record
             position = np.full(code.size + 1, UNKNOWN)  # level -1 is the last element
             position[code] = np.arange(code.size, dtype=np.uint32)
-            effects = self.equations.design.terms[term].effects
-            self._levels[term] = np.empty((record.size, len(effects)), np.uint32)
-            for column, effect in enumerate(effects):
-                self._levels[term][:, column] = position[effect.level[record]]
+            incidence = self.equations.design.terms[term].incidence
+            self._levels[term] = np.empty((record.size, len(incidence.slots)), np.uint32)
+            for column, level in enumerate(incidence.slots):
+                self._levels[term][:, column] = position[level[record]]
+            weights = incidence.slot_weights
+            self._slot_weights[term] = weights[record] if len(weights) else weights
         return self._levels[term]
 
 
 @kernel
-def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, xx, xe):
+def scaling_sums(records, levels, weights, covariates, plan, m_, T_, deviation, e, xx, xe):
     """Sums of w x x' (patterns, m, m), the lower triangle, and of w x e' (patterns, m, T), into xx and xe, which come
     as zeros.
+
+    levels (n, slots): see `record_levels`; weights (n, slots) of these levels, or no rows.
 
     m_ and T_: tuples whose length is the number of places and of traits, for loops that the compiler unrolls; () for a
     general loop.
@@ -125,19 +136,20 @@ def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, xx, xe
     m = len(m_) if len(m_) > 0 else plan.effect.size
     T = len(T_) if len(T_) > 0 else e.shape[1]
     x = np.empty(m)
-    plain = covariates.shape[0] == 0
+    plain, of_levels = covariates.shape[0] == 0, weights.shape[0] > 0
     weighted = records.weight.size > 0
     for r in range(np.uint64(e.shape[0])):
         pattern = records.pattern[r]
         w = np.float64(records.weight[r]) if weighted else 1.0
         for a in range(m):
-            level = levels[r, plan.effect[a]]
-            if level == UNKNOWN:
-                x[a] = 0.0
-            else:
-                x[a] = np.float64(deviation[level, plan.component[a]]) * (
-                    1.0 if plain else np.float64(covariates[r, plan.regressor[a]])
-                )
+            x[a] = 0.0
+            for slot in range(plan.first_slot[a], plan.end_slot[a]):
+                level = levels[r, slot]
+                if level != UNKNOWN:
+                    times = weights[r, slot] if of_levels else 1.0
+                    x[a] += times * np.float64(deviation[level, plan.component[a]])
+            if not plain:
+                x[a] *= np.float64(covariates[r, plan.regressor[a]])
         for a in range(m):
             wx = w * x[a]
             for b in range(a + 1):
@@ -171,7 +183,7 @@ def move_levels(term, D, deviation, theta, e):
     k = theta.shape[1]
     change = np.empty(k)
     plain = term.covariates.shape[0] == 0
-    several = term.visit_effect.size > 0
+    several, weighted = term.visit_effect.size > 0, term.visit_weight.size > 0
     for level in range(np.uint64(theta.shape[0])):
         for a in range(k):
             change[a] = 0.0
@@ -184,7 +196,7 @@ def move_levels(term, D, deviation, theta, e):
         for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
             r = term.visit_record[v]
             effect = term.visit_effect[v] if several else np.uint8(0)
+            times = np.float64(term.visit_weight[v]) if weighted else 1.0
             for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
-                e[r, term.trait[c]] -= (
-                    change[c] if plain else change[c] * np.float64(term.covariates[r, term.regressor[c]])
-                )
+                z = times if plain else times * np.float64(term.covariates[r, term.regressor[c]])
+                e[r, term.trait[c]] -= change[c] * z

@@ -42,8 +42,9 @@ class Records(NamedTuple):
 class TermLists(NamedTuple):
     """What a sweep of one term reads: q levels with k components, m regressors, E effects, v visits of records.
 
-    A *visit* is a record that meets the level through one effect; the visits of a level are ordered by record, then
-    effect. A *cell* is a level and one missing pattern among its records, with sums over these (cells.py).
+    A *visit* is a record that meets the level through one effect, or through one of the slots of an effect with several
+    levels per record; the visits of a level are ordered by record, then effect. A *cell* is a level and one missing
+    pattern among its records, with sums over these (cells.py).
     Levels with the same cells may share one list of them (cell_classes.py): a level has the cells of its class.
     """
 
@@ -53,6 +54,7 @@ class TermLists(NamedTuple):
     visit_ptr: np.ndarray  # (q + 1,) uint64
     visit_record: np.ndarray  # (v,) uint32
     visit_effect: np.ndarray  # (v,) uint8; empty where E = 1
+    visit_weight: np.ndarray  # (v,) of levels; empty where every weight is 1
     cell_class: np.ndarray  # (q,) uint32; empty where every level has cells of its own
     cell_ptr: np.ndarray  # (classes + 1,) uint64, or (q + 1,)
     cell_pattern: np.ndarray  # (cells,) uint32
@@ -124,7 +126,10 @@ def estimated_bytes(design: Design, precision: str = "double") -> int:
         q, k, m = term.n_levels, term.n_components, term.n_regressors
         visits = sum(int(np.count_nonzero(e.level >= 0)) for e in term.effects)
         cells = min(visits, q * len(design.patterns))
-        total += visits * 5 + cells * (4 + m * m * real) + q * (20 + k * real) + (0 if term.active is None else q * k)
+        of_visit = 5 + (real if term.incidence.slot_weights.size else 0)
+        total += (
+            visits * of_visit + cells * (4 + m * m * real) + q * (20 + k * real) + (0 if term.active is None else q * k)
+        )
         total += 0 if all(e.covariates is None for e in term.effects) else n * m * real
         total += term.relationship.list_bytes(real)
         dense = term.relationship.dense
@@ -153,7 +158,7 @@ def _records_order(design: Design, partition: Partition) -> np.ndarray:
     if not design.terms:
         return np.arange(design.n_records, dtype=np.uint32)
     largest = term_of_most_levels(design)
-    place = positions(partition.order[largest])[design.terms[largest].effects[0].level]
+    place = positions(partition.order[largest])[design.terms[largest].incidence.slots[0]]
     return np.argsort(place, kind="stable").astype(np.uint32)
 
 
@@ -173,6 +178,7 @@ def _term_lists(
         visits.ptr,
         visits.record,
         visits.effect if len(term.effects) > 1 else np.empty(0, np.uint8),
+        visits.weight.astype(real),
         *shared_cells(cells.ptr, cells.pattern, cells.sums.astype(real)),
         covariates.astype(real),
         np.empty((0, k), np.uint8) if term.active is None else term.active[order].astype(np.uint8),
@@ -183,40 +189,52 @@ def _term_lists(
 def _visits(term: Term, order: np.ndarray, records_order: np.ndarray) -> Visits:
     position = positions(order)
     position[-1] = -1  # level -1 (met by no record) stays -1
-    levels = np.empty((records_order.size, len(term.effects)), np.int32)
-    for column, effect in enumerate(term.effects):
-        levels[:, column] = position[effect.level[records_order]]
-    return visits_of_levels(levels, term.n_levels)
+    incidence = term.incidence
+    levels = np.empty((records_order.size, len(incidence.slots)), np.int32)
+    for column, level in enumerate(incidence.slots):
+        levels[:, column] = position[level[records_order]]
+    weights = incidence.slot_weights
+    in_order = weights[records_order] if len(weights) else weights
+    return visits_of_levels(levels, term.n_levels, incidence.slot_effect, in_order)
 
 
 def _covariates(term: Term, records_order: np.ndarray) -> np.ndarray:
     """(n, m) covariates of all effects side by side; no rows where each is the constant 1."""
-    if all(e.covariates is None for e in term.effects):
+    covariates = [None if e.has_several_levels else e.covariates for e in term.effects]
+    if all(z is None for z in covariates):
         return np.empty((0, term.n_regressors))
-    columns = [
-        np.ones((records_order.size, 1)) if e.covariates is None else e.covariates[records_order] for e in term.effects
-    ]
+    columns = [np.ones((records_order.size, 1)) if z is None else z[records_order] for z in covariates]
     return np.concatenate(columns, axis=1)
 
 
-def visits_of_levels(levels: np.ndarray, q: int) -> Visits:
-    """Counting sort of (record, effect) by level; levels (n, E) int32, -1 for none."""
+def visits_of_levels(
+    levels: np.ndarray, q: int, effects: np.ndarray | None = None, weights: np.ndarray | None = None
+) -> Visits:
+    """Counting sort of (record, slot) by level; levels (n, slots) int32, -1 for none.
+
+    effects (slots,): the effect of each slot, without it one effect each; weights (n, slots) of levels, or no rows.
+    """
     ptr = np.zeros(q + 1, np.uint64)
     for level in levels.T:
         ptr[1:] += np.bincount(level[level >= 0], minlength=q).astype(np.uint64)
     np.cumsum(ptr, out=ptr)
+    effects = np.arange(levels.shape[1]) if effects is None else effects
+    weights = np.empty((0, levels.shape[1])) if weights is None else weights
     record, effect = np.empty(int(ptr[-1]), np.uint32), np.empty(int(ptr[-1]), np.uint8)
-    _sort_visits(levels, ptr[:-1].copy(), record, effect)
-    return Visits(ptr, record, effect)
+    weight = np.empty(record.size if len(weights) else 0)
+    _sort_visits(levels, effects, weights, ptr[:-1].copy(), record, effect, weight)
+    return Visits(ptr, record, effect, weight)
 
 
 @kernel
-def _sort_visits(levels, fill, record, effect):
+def _sort_visits(levels, effects, weights, fill, record, effect, weight):
     """fill (q,): where the first visit of each level goes."""
-    n, n_effects = levels.shape
+    n, n_slots = levels.shape
     for r in range(n):
-        for e in range(n_effects):
-            if levels[r, e] >= 0:
-                place = fill[levels[r, e]]
-                record[place], effect[place] = r, e
-                fill[levels[r, e]] += np.uint64(1)
+        for slot in range(n_slots):
+            if levels[r, slot] >= 0:
+                place = fill[levels[r, slot]]
+                record[place], effect[place] = r, effects[slot]
+                if weight.size > 0:
+                    weight[place] = weights[r, slot]
+                fill[levels[r, slot]] += np.uint64(1)

@@ -43,11 +43,11 @@ def _list_entries(design: Design) -> Iterator[tuple[np.ndarray, np.ndarray, np.n
     for term in design.terms:
         k, component = term.n_components, 0
         for effect in term.effects:
-            met = np.flatnonzero(effect.level >= 0)
-            place = first + effect.level[met].astype(np.int64) * k
-            for trait in effect.traits:
-                for a in range(effect.n_regressors):
-                    z = np.ones(met.size) if effect.covariates is None else effect.covariates[met, a].astype(float)
-                    yield met * T + trait, place + component, z
-                    component += 1
+            of_components = [(trait, a) for trait in effect.traits for a in range(effect.n_regressors)]
+            for level, z in effect.meetings():
+                met = np.flatnonzero(level >= 0)
+                place = first + level[met].astype(np.int64) * k
+                for c, (trait, a) in enumerate(of_components, component):
+                    yield met * T + trait, place + c, np.ones(met.size) if z is None else z[met, a].astype(float)
+            component += len(of_components)
         first += term.n_levels * k

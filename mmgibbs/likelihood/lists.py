@@ -159,15 +159,15 @@ def _contribute_records(known: Coefficients, at: CovarianceMatrices) -> Iterator
     effects: list[Effect] = [effect for term in design.terms for effect in term.effects]
     equations = explicit.layout.split(explicit.layout.equation)
     for scalar in explicit.scalar_effects:
-        effect = effects[scalar.effect]
-        met = effect.level >= 0
-        equation = np.where(met, equations[scalar.term][effect.level, scalar.component], -1)
-        for u in range(design.n_traits):
-            seen = (equation >= 0) & design.patterns[design.pattern, u] & design.patterns[design.pattern, scalar.trait]
-            z = 1.0 if effect.covariates is None else effect.covariates[seen, scalar.covariate]
-            factor = design.weight[seen] * z
-            coefficients = at.locate_inverse_R(design.pattern[seen], scalar.trait, u)
-            yield known.symbolic.step[equation[seen]], coefficients, np.flatnonzero(seen), u, factor
+        observes = design.patterns[design.pattern]
+        for level, covariates in effects[scalar.effect].meetings():
+            equation = np.where(level >= 0, equations[scalar.term][level, scalar.component], -1)
+            for u in range(design.n_traits):
+                seen = (equation >= 0) & observes[:, u] & observes[:, scalar.trait]
+                z = 1.0 if covariates is None else covariates[seen, scalar.covariate]
+                factor = design.weight[seen] * z
+                coefficients = at.locate_inverse_R(design.pattern[seen], scalar.trait, u)
+                yield known.symbolic.step[equation[seen]], coefficients, np.flatnonzero(seen), u, factor
 
 
 def square_records(design: Design, y: np.ndarray) -> np.ndarray:

@@ -135,6 +135,7 @@ def _is_plain(design: Design, number: int) -> bool:
     term = design.terms[number]
     return (
         len(term.effects) == 1
+        and not term.has_several_levels
         and term.effects[0].n_regressors == 1
         and term.effects[0].traits == tuple(range(design.n_traits))
         and (term.active is None or bool(term.active.all()))

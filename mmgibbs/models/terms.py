@@ -7,6 +7,9 @@ trait, then coefficient by coefficient, so component c has a trait t(c) and a re
 
     W_ri[t, c] = z_r,a(c)   where t = t(c),   else 0.
 
+An effect may bring several levels per record, such as the mates in a pen, each with a weight: it then adds
+sum_j w_rj theta_i,l(r,j). Its *slots* are the places j = 0 ... s - 1; an effect with one level per record has one slot.
+
 Its prior is one of
 
     Flat            fixed effects: precision 0
@@ -20,6 +23,7 @@ trait and regressor of each component.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -35,14 +39,42 @@ class Effect:
     """One way in which records meet the levels of a term: 'direct' through the animal, 'maternal' through its dam."""
 
     name: str  # '' where the term has one unnamed effect
-    level: np.ndarray  # (n,) int32 level of each record; -1: the record does not meet this effect
+    level: np.ndarray  # (n,) int32 level of each record, or (n, s) several; -1: the record does not meet this effect
     traits: tuple[int, ...]  # the traits that it acts on
-    covariates: np.ndarray | None = None  # (n, m) float64; None: the constant 1 (m = 1)
+    covariates: np.ndarray | None = None  # (n, m) float64, or (n, s) weights of several levels; None: the constant 1
     coefficients: tuple[str, ...] = ("",)  # (m,) label of each covariate, as reported
 
     @property
+    def has_several_levels(self) -> bool:
+        """Whether a record may meet several levels."""
+        return self.level.ndim == 2
+
+    @property
     def n_regressors(self) -> int:
-        return 1 if self.covariates is None else self.covariates.shape[1]
+        return 1 if self.covariates is None or self.has_several_levels else self.covariates.shape[1]
+
+    @property
+    def slots(self) -> list[np.ndarray]:
+        """Of each slot (n,) int32 levels, -1 for none."""
+        return list(self.level.T) if self.has_several_levels else [self.level]
+
+    def meetings(self) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        """Of each slot (n,) int32 levels and (n, m) float64 what multiplies their effects; None: 1."""
+        covariates = self.covariates
+        for slot, level in enumerate(self.slots):
+            is_weight = self.has_several_levels and covariates is not None
+            yield level, covariates[:, slot : slot + 1] if is_weight and covariates is not None else covariates
+
+    def sum_powers(self, power: int) -> np.ndarray:
+        """(n,) sum_j w_rj^power over the levels that a record meets through an effect with several."""
+        return np.sum(
+            [np.where(level >= 0, 1.0 if z is None else z[:, 0] ** power, 0.0) for level, z in self.meetings()], axis=0
+        )
+
+    def mean_power(self, power: int) -> float:
+        """The mean of `sum_powers` over the records that meet the effect; 1 of an effect with one level per record."""
+        met = (self.level >= 0).any(axis=1) if self.has_several_levels else np.zeros(0, bool)
+        return float(self.sum_powers(power)[met].mean()) if met.any() else 1.0
 
 
 @dataclass(frozen=True)
@@ -85,6 +117,36 @@ class Levels:
     @cached_property
     def n_regressors(self) -> int:
         return sum(e.n_regressors for e in self.effects)
+
+    @cached_property
+    def slot_effect(self) -> np.ndarray:
+        """(slots,) int64: the effect of each slot, effect by effect."""
+        return np.array([i for i, e in enumerate(self.effects) for _ in e.slots], np.int64)
+
+    @cached_property
+    def slots(self) -> list[np.ndarray]:
+        """Of each slot (n,) int32 levels."""
+        return [level for e in self.effects for level in e.slots]
+
+    @cached_property
+    def slot_weights(self) -> np.ndarray:
+        """(n, slots) float64 weights of levels; no rows where all are 1."""
+        weights = [e.covariates if e.has_several_levels else None for e in self.effects]
+        if all(w is None for w in weights):
+            return np.empty((0, self.slot_effect.size))
+        ones = np.ones(len(self.slots[0]))
+        return np.column_stack(
+            [
+                ones if w is None else w[:, j]
+                for w, e in zip(weights, self.effects, strict=True)
+                for j in range(len(e.slots))
+            ]
+        )
+
+    @property
+    def has_several_levels(self) -> bool:
+        """Whether a record may meet several levels through one effect."""
+        return any(e.has_several_levels for e in self.effects)
 
 
 @dataclass(frozen=True)
@@ -178,6 +240,11 @@ class Term:
     @property
     def n_regressors(self) -> int:
         return self.incidence.n_regressors
+
+    @property
+    def has_several_levels(self) -> bool:
+        """Whether a record may meet several levels through one effect."""
+        return isinstance(self.incidence, Levels) and self.incidence.has_several_levels
 
     @property
     def n_groups(self) -> int:

@@ -22,10 +22,11 @@ def fitted(design: Design, theta: list[np.ndarray], chosen: Chosen) -> np.ndarra
             columns = slice(first, first + len(traits) * m)
             first = columns.stop
             if chosen(term, effect):
-                met = np.flatnonzero(effect.level >= 0)
-                z = np.ones((met.size, 1)) if effect.covariates is None else effect.covariates[met]
-                coefficients = values[effect.level[met], columns].reshape(met.size, len(traits), m, *out.shape[2:])
-                out[np.ix_(met, np.array(traits))] += np.einsum("rtm...,rm->rt...", coefficients, z)
+                for level, covariates in effect.meetings():
+                    met = np.flatnonzero(level >= 0)
+                    z = np.ones((met.size, 1)) if covariates is None else covariates[met]
+                    coefficients = values[level[met], columns].reshape(met.size, len(traits), m, *out.shape[2:])
+                    out[np.ix_(met, np.array(traits))] += np.einsum("rtm...,rm->rt...", coefficients, z)
     return out
 
 

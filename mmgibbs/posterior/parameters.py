@@ -44,7 +44,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -123,6 +123,13 @@ class Parameter:
     help: str = ""
 
 
+class WeightsOfLevels(NamedTuple):
+    """Of an effect with several levels per record, means over the records that meet it."""
+
+    sum: float  # of sum_j w_rj
+    squares: float  # of sum_j w_rj^2
+
+
 @dataclass(frozen=True)
 class TermInfo:
     """What the names and ratios need to know of one random term with k components and one or more effects."""
@@ -134,6 +141,7 @@ class TermInfo:
     effects: tuple[str, ...] = ("",)  # names of the effects
     level_columns: tuple[str, ...] = ("animal",)  # per effect: the column that its levels come from
     regression: tuple[bool, ...] = (False,)  # per effect: has covariates
+    several: tuple[WeightsOfLevels | None, ...] = ()  # per effect, where a record may meet several levels
     related: bool = False  # its levels are
     of_pedigree: bool = False  # by the pedigree
     blocks: tuple[tuple[int, ...], ...] | None = None  # components that may covary; None: all of them
@@ -145,6 +153,10 @@ class TermInfo:
     parameter_values: tuple[float, ...] = ()  # where they begin, or are held
     parameters_fixed: bool = True
     relationship: str = ""  # what the draws of these parameters are called
+
+    def weights_of(self, component: int) -> WeightsOfLevels | None:
+        """None of an effect with one level per record."""
+        return self.several[self.effect_of_component[component]] if self.several else None
 
     def may_covary(self, a: int, b: int) -> bool:
         return self.blocks is None or any(a in block and b in block for block in self.blocks)
@@ -311,6 +323,9 @@ def term_info(
         level_columns=tuple(level_columns),
         # a factor of a single effect is in units of 1
         regression=tuple(e.covariates is not None and e.coefficients != ("",) for e in term.effects),
+        several=tuple(
+            WeightsOfLevels(e.mean_power(1), e.mean_power(2)) if e.has_several_levels else None for e in term.effects
+        ),
         related=term.relationship.related,
         of_pedigree=term.relationship.of_pedigree,
         blocks=blocks,
@@ -459,8 +474,9 @@ class _Shares:
         if any(m.epsilon for m in markers):  # the variances of genotyped animals, who have none of the direct effect
             on_trait, direct = [place for place in on_trait if place != direct], None
         for i, c in on_trait:
-            phenotypic = phenotypic + matrices[terms[i].matrix][..., c, c]
-            sums.append(_variance_name(terms, i, c))
+            phenotypic = phenotypic + _variance_of_records(terms, matrices, i, c)
+            weights = terms[i].weights_of(c)
+            sums.append(("" if weights is None else f"{weights.squares:g} x ") + _variance_name(terms, i, c))
         for i, a, b, r in correlated_effects(terms, on_trait):
             phenotypic = phenotypic + 2 * r * matrices[terms[i].matrix][..., a, b]
             times = "" if 2 * r == 1 else f"{2 * r:g} x "
@@ -485,7 +501,9 @@ class _Shares:
             )
         for i, c in on_trait:
             if (i, c) != direct or genomic:
-                self.ratios[_ratio_name(terms[i], c, self.name)] = matrices[terms[i].matrix][..., c, c] / phenotypic
+                share = _variance_of_records(terms, matrices, i, c) / phenotypic
+                self.ratios[_ratio_name(terms[i], c, self.name)] = share
+        self.heritability |= self._total_heritability(terms, matrices, direct, on_trait, phenotypic)
         self.counted = {
             "phenotypic_variance": sums,
             "direct_variance": None if direct is None else _variance_name(terms, *direct),
@@ -493,10 +511,37 @@ class _Shares:
         if genomic:
             self.counted["genomic_variance"] = list(genomic)
 
+    def _total_heritability(
+        self,
+        terms: Sequence[TermInfo],
+        matrices: Mapping[str, np.ndarray],
+        direct: tuple[int, int] | None,
+        on_trait: Sequence[tuple[int, int]],
+        phenotypic: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """T2 = var(u_D + w u_S) / phenotypic variance, w the mean sum of the weights of the mates (Bijma 2011)."""
+        if direct is None:
+            return {}
+        i, d = direct
+        weights = {d: 1.0} | {c: w.sum for j, c in on_trait if j == i and (w := terms[i].weights_of(c)) is not None}
+        if len(weights) == 1:
+            return {}
+        vector = np.zeros(len(terms[i].components))
+        vector[list(weights)] = list(weights.values())
+        total = np.einsum("a,...ab,b->...", vector, matrices[terms[i].matrix], vector)
+        return {f"total_h2[{self.name}]": total / phenotypic}
+
 
 def _component(terms: Sequence[TermInfo], matrices: Mapping[str, np.ndarray], i: int, c: int) -> np.ndarray:
     """(chains, draws) the variance of one component."""
     return matrices[terms[i].matrix][..., c, c]
+
+
+def _variance_of_records(terms: Sequence[TermInfo], matrices: Mapping[str, np.ndarray], i: int, c: int) -> np.ndarray:
+    """(chains, draws) what a component adds to the variance of a record: of several levels, which are not related, the
+    sum of their squared weights times the variance, on average."""
+    weights, variance = terms[i].weights_of(c), _component(terms, matrices, i, c)
+    return variance if weights is None else weights.squares * variance
 
 
 def random_components(terms: Sequence[TermInfo], trait: int) -> list[tuple[int, int]]:
@@ -527,7 +572,11 @@ def _role(info: TermInfo, component: int) -> str:
 
 def direct_component(terms: Sequence[TermInfo], on_trait: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
     """(term, component) of the animal's own effect, or None. A pedigree goes before a file, 'direct' before others."""
-    direct = [(i, c) for i, c in on_trait if terms[i].related and _role(terms[i], c) == "animal"]
+    direct = [
+        (i, c)
+        for i, c in on_trait
+        if terms[i].related and _role(terms[i], c) == "animal" and terms[i].weights_of(c) is None
+    ]
 
     def order(ic: tuple[int, int]) -> tuple[bool, bool]:
         """Terms of the pedigree first, among their effects the direct one."""
@@ -549,8 +598,9 @@ def correlated_effects(
             info = terms[i]
             columns = {info.level_columns[info.effect_of_component[c]] for c in (a, b)}
             roles = {_role(info, a), _role(info, b)}
+            several = info.weights_of(a)
             if len(columns) == 1:
-                out.append((i, a, b, 1.0))
+                out.append((i, a, b, 1.0 if several is None else several.squares))
             elif info.related and roles in ({"animal", "dam"}, {"animal", "sire"}):
                 out.append((i, a, b, 0.5))
     return out

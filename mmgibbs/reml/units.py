@@ -93,6 +93,8 @@ def _sizes(likelihood: Likelihood, i: int) -> np.ndarray:
 
 def _mean_squares(effect: Effect) -> np.ndarray:
     """(m,) of the covariates, over the records that meet the effect; 1 of one that is 0 in all."""
+    if effect.has_several_levels:
+        return np.array([effect.mean_power(2) or 1.0])
     if effect.covariates is None:
         return np.ones(1)
     met = effect.level >= 0

@@ -296,6 +296,7 @@ PARAMETERS = {
     "(`variances.residual.relationship`); residual.rho[TRAIT:DIRECTION] of several traits, "
     "residual.rho[DIRECTION|CLASS] of a residual class",
     "h2[TRAIT]": "heritability: direct genetic variance over the phenotypic variance, draw by draw",
+    "total_h2[TRAIT]": "variance of total breeding values, direct and through mates, over the phenotypic variance",
     "ratio[TERM:TRAIT]": "share of the phenotypic variance; `ratio[TERM.EFFECT:TRAIT]` if the term has several effects",
     "threshold[TRAIT:A|B]": "threshold between two neighbouring categories of an ordinal trait",
     "incidence[TRAIT:CATEGORY]": "share of the category among unrelated animals; `incidence[TRAIT]` of a binary trait",

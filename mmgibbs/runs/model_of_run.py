@@ -62,7 +62,7 @@ class RunModel:
             effects = self.analysis.model.random[term.name].effects
             for effect in term.effects:
                 column = effects[effect.name].level
-                if isinstance(column, str):
+                if not effect.has_several_levels:
                     out.setdefault(column, (labels.ids, effect.level))
         return out
 

@@ -171,7 +171,9 @@ def described_relationship(term: Term) -> dict:
 
 def block_kind(term: Term) -> str:
     """'pedigree, 4 x 4' and the like: relationship of the levels and size of their blocks."""
-    return f"{term.kind}, {term.relationship.words}, {term.n_components} x {term.n_components}"
+    most = max(len(effect.slots) for effect in term.effects)
+    several = f", up to {most} levels per record" if term.has_several_levels else ""
+    return f"{term.kind}, {term.relationship.words}, {term.n_components} x {term.n_components}{several}"
 
 
 def model_counts(analysis: Analysis, prepared: Prepared, assembled: Assembled) -> dict:

@@ -159,14 +159,15 @@ def read_recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
     data = analysis.data
     table = replace(read_phenotypes(data), interactions=interactions_of_columns(analysis))
     phenotypes = read_records(analysis, table).phenotypes
+    _refuse_mates_without_records(analysis, phenotypes, table)
     related = [
         e.level
         for r in analysis.model.random.values()
         if r.relationship.related
         for e in r.effects.values()
-        if guess_parent_role(e.level) is None
+        if guess_parent_role(e.level) is None and not e.has_several_levels
     ] + [m.level for m in analysis.model.markers.values()]
-    every = [e.level for r in analysis.model.random.values() for e in r.effects.values()]
+    every = [e.level for r in analysis.model.random.values() for e in r.effects.values() if not e.has_several_levels]
     column = animal_column(analysis.model.random, phenotypes) or next(iter([*related, *every]), None)
     if column is None or not phenotypes.has(column):
         raise ConfigError(
@@ -351,3 +352,17 @@ def replace_files(analysis: Analysis, change: Callable[[Path], Path]) -> Analysi
         for name, r in model.random.items()
     }
     return analysis.model_copy(update={"data": data, "model": model.model_copy(update={"random": random})})
+
+
+def _refuse_mates_without_records(analysis: Analysis, phenotypes: Phenotypes, table: Phenotypes) -> None:
+    """ConfigError where animals without records may be mates: folds read again the records that are used alone."""
+    if len(phenotypes) == len(table):
+        return
+    for name, random in analysis.model.random.items():
+        for of_effect, effect in random.effects.items():
+            if effect.mates is not None:
+                raise ConfigError(
+                    f"validate: model.random.{name}.effects.{of_effect}.level: cannot be combined with rows of "
+                    f"{table.name} without a record, whose animals are mates too; needed the columns of the mates, "
+                    "level: [mate1, mate2]"
+                )

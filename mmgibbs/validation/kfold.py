@@ -151,7 +151,7 @@ def known_effects(design: Design, predictor: Predictor, fold: Fold) -> list[str]
         for effect in term.effects:
             if term.kind != "random" or predictor.trait not in effect.traits or predictor.chosen(term, effect):
                 continue
-            seen = [e.level[~fold.masked & observed[:, list(e.traits)].any(axis=1)] for e in term.effects]
+            seen = [e.level[~fold.masked & observed[:, list(e.traits)].any(axis=1)].ravel() for e in term.effects]
             levels = effect.level[tested]
             shared = np.isin(levels[levels >= 0], np.concatenate(seen))
             if shared.any() or (levels.max(initial=-1) >= 0 and term.relationship.related):

@@ -42,7 +42,7 @@ def assert_near(found, expected, tolerance):
 
 
 @pytest.mark.parametrize("update", ["level", "site"])
-@pytest.mark.parametrize("name", models.LISTED)
+@pytest.mark.parametrize("name", models.ON_GPU)
 def test_short_lists_give_the_serial_doubles(device, name, update):
     example = models.example(name)
     equations = equations_of(example.design)

@@ -56,9 +56,9 @@ def right_hand_side(equations: ExplicitEquations) -> np.ndarray:
     totals = equations.layout.split(out)
     effects = [effect for term in design.terms for effect in term.effects]
     for scalar in equations.scalar_effects:
-        effect, total = effects[scalar.effect], totals[scalar.term]
-        met = effect.level >= 0
-        covariate = 1.0 if effect.covariates is None else effect.covariates[met, scalar.covariate]
-        sums = np.bincount(effect.level[met], weighted[met, scalar.trait] * covariate, len(total))
-        total[:, scalar.component] = sums
+        total = totals[scalar.term]
+        for level, covariates in effects[scalar.effect].meetings():
+            met = level >= 0
+            z = 1.0 if covariates is None else covariates[met, scalar.covariate]
+            total[:, scalar.component] += np.bincount(level[met], weighted[met, scalar.trait] * z, len(total))
     return out[equations.layout.active]

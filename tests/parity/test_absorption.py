@@ -23,6 +23,7 @@ NOT_ABSORBED = (  # by models, as none of their terms can be
     "random_regression",  # covariates, as the next two
     "same_effect_twice",
     "fixed_covariates",
+    *models.SEVERAL_LEVELS,
     *models.DENSE,
 )
 UNRELATED, BY_CLASS = "unrelated_terms", "two_residual_classes"

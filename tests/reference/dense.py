@@ -72,12 +72,14 @@ def incidence(term, n_traits: int) -> np.ndarray:
     W = np.zeros((n, n_traits, term.n_levels * k))
     c = 0
     for effect in term.effects:
+        several = effect.level.ndim == 2  # levels l_1, l_2, ... of a record, its covariates their weights
         for trait in effect.traits:
-            for j in range(1 if effect.covariates is None else effect.covariates.shape[1]):
+            for j in range(1 if effect.covariates is None or several else effect.covariates.shape[1]):
                 for r in range(n):
-                    if effect.level[r] >= 0:
-                        z = 1.0 if effect.covariates is None else effect.covariates[r, j]
-                        W[r, trait, effect.level[r] * k + c] += z
+                    for slot, level in enumerate(np.atleast_1d(effect.level[r])):
+                        if level >= 0:
+                            z = 1.0 if effect.covariates is None else effect.covariates[r, slot if several else j]
+                            W[r, trait, level * k + c] += z
                 c += 1
     return W
 

@@ -394,6 +394,47 @@ def same_effect_twice():
 
 
 @_register
+def pen_mates():
+    """Direct effects of two traits and social effects of up to three mates with weights, on the first trait; one mate
+    has another twice."""
+    rng = np.random.default_rng(114)
+    n_animals, n = 16, 26
+    sire, dam = looped_pedigree(rng, n_animals, 4)
+    own = rng.integers(0, n_animals, n).astype(np.int32)
+    mates = rng.integers(0, n_animals, (n, 3)).astype(np.int32)
+    mates[rng.uniform(size=mates.shape) < 0.2] = -1
+    mates[0], mates[1] = (3, 3, -1), (own[1], 5, 5)
+    effects = [
+        Effect("direct", own, (0, 1)),
+        Effect("social", mates, (0,), rng.uniform(0.2, 1.0, mates.shape)),
+    ]
+    terms = [
+        class_term("pen", np.arange(n) % 3, 3, [0, 1]),
+        random_term("genetic", effects, pedigree_relationship(sire, dam), n_animals),
+    ]
+    G = [None, [[4.0, 1.0, -0.6], [1.0, 5.0, 0.4], [-0.6, 0.4, 1.0]]]
+    R = [[6.0, 2.0], [2.0, 8.0]]
+    return with_records(rng, n, terms, G, R, some_observed(rng, n, 2), rng.uniform(0.5, 2.0, n)), G, R
+
+
+@_register
+def diallel():
+    """One trait, the general combining abilities of the two parents of each cross, and the crosses."""
+    rng = np.random.default_rng(115)
+    lines, n = 7, 30
+    parents = rng.integers(0, lines, (n, 2)).astype(np.int32)
+    low, high = parents.min(axis=1), parents.max(axis=1)
+    cross, of_cross = np.unique(low * lines + high, return_inverse=True)
+    terms = [
+        class_term("block", np.arange(n) % 2, 2, [0]),
+        random_term("gca", [Effect("", parents, (0,))], Identity(lines), lines),
+        random_term("sca", [Effect("", of_cross.astype(np.int32), (0,))], Identity(cross.size), cross.size),
+    ]
+    G, R = [None, [[2.0]], [[1.0]]], [[3.0]]
+    return with_records(rng, n, terms, G, R), G, R
+
+
+@_register
 def fixed_covariates():
     """Nested slopes with a prior precision, a flat covariate, level x traits set to 0, a level without records."""
     rng = np.random.default_rng(112)
@@ -539,3 +580,6 @@ DENSE = (
     "single_step_populations",
 )  # K^-1 has a dense block
 LISTED = tuple(name for name in NAMES if name not in DENSE)
+# a record meets several levels through one effect: no GPU takes them
+SEVERAL_LEVELS = ("pen_mates", "diallel")
+ON_GPU = tuple(name for name in LISTED if name not in SEVERAL_LEVELS)

@@ -180,6 +180,10 @@ REFUSED = {  # name -> the analysis, and the rule of models/gpu_rules.py or what
         {"random": {"curve": {"relationship": {"kind": "spline", "of": "age"}}}, "sampler": {"burn_in": 200}},
         "splines",
     ),
+    "pen mates": (
+        {"random": {"mate": {"level": {"group": "pen", "of": "animal"}}, "animal": {}}},
+        "several levels",
+    ),
     "relationship genomic": (
         {"random": of_kind("genomic", blend=0.05), "data": GENOTYPES},
         "dense relationships",

@@ -87,10 +87,14 @@ def build_incidence(term: Term, component: int, rows: np.ndarray) -> sparse.csr_
     first = term.component_regressor[component] - int(
         np.flatnonzero(term.regressor_effect == term.component_effect[component])[0]
     )
-    level = effect.level[rows]
-    met = np.flatnonzero(level >= 0)
-    values = np.ones(met.size) if effect.covariates is None else effect.covariates[rows[met], first]
-    return sparse.csr_array((values, (met, level[met])), shape=(rows.size, term.n_levels))
+    record, level, values = [], [], []
+    for of_record, covariates in effect.meetings():
+        met = np.flatnonzero(of_record[rows] >= 0)
+        record.append(met)
+        level.append(of_record[rows[met]])
+        values.append(np.ones(met.size) if covariates is None else covariates[rows[met], first])
+    entries = np.concatenate(values), (np.concatenate(record), np.concatenate(level))
+    return sparse.csr_array(entries, shape=(rows.size, term.n_levels))
 
 
 def _remove_projection(X: sparse.csc_array, z: np.ndarray) -> np.ndarray | None:

@@ -61,7 +61,7 @@ def sample_families(design: Design, size: int, seed: int) -> np.ndarray:
     if n <= size:
         return np.arange(n)
     rng = np.random.Generator(np.random.Philox(key=seed))
-    links = [_Links(effect.level, _list_relatives(term)) for term in design.terms for effect in term.effects]
+    links = [_Links(level, _list_relatives(term)) for term in design.terms for level in term.incidence.slots]
     links += [_Links(markers.animal, ()) for markers in design.markers]
     by_pattern = _Groups(design.pattern)
     seeds = [int(rng.choice(by_pattern.members(p))) for p in np.unique(design.pattern)]

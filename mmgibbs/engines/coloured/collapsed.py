@@ -113,7 +113,9 @@ def has_few_levels(equations: StructuredEquations, blocks: list[Block]) -> bool:
     terms = {b.term for b in blocks}
     for term in (equations.design.terms[i] for i in terms):
         places *= (term.n_levels + 1) ** len(term.effects)
-    plain = all(equations.terms[i].covariates.shape[0] == 0 for i in terms) and not any(b.dense for b in blocks)
+    plain = all(
+        equations.terms[i].covariates.shape[0] == 0 and not equations.design.terms[i].has_several_levels for i in terms
+    ) and not any(b.dense for b in blocks)
     return plain and n > pieces.LONG and places <= min(PLACES, n / RECORDS_PER_PLACE)
 
 
@@ -128,7 +130,7 @@ def _levels_of_records(term: TermLists, n: int) -> np.ndarray:
 
 def _with_visits(term: TermLists, levels: np.ndarray) -> TermLists:
     """The lists of a term for other records, which meet `levels`; its cells stay."""
-    ptr, record, effect = visits_of_levels(levels, term.code.size)
+    ptr, record, effect, _ = visits_of_levels(levels, term.code.size)
     return term._replace(
         visit_ptr=ptr, visit_record=record, visit_effect=effect if term.visit_effect.size else effect[:0]
     )

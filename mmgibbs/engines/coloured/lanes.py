@@ -38,8 +38,9 @@ from pedigree.kernels import kernel
 
 
 def fit_in_lanes(equations: StructuredEquations, term: int) -> bool:
-    """Are the levels of a term many enough, of 1 to 4 components and traits, and without covariates?"""
-    return all(unroll_term(equations, term)) and equations.terms[term].covariates.shape[0] == 0
+    """Are the levels of a term many enough, of 1 to 4 components and traits, and without covariates or weights?"""
+    lists = equations.terms[term]
+    return all(unroll_term(equations, term)) and lists.covariates.shape[0] == 0 and lists.visit_weight.size == 0
 
 
 class LaneCells(NamedTuple):

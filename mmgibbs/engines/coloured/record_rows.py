@@ -77,10 +77,12 @@ class RowScaling(Scaling):
 
 def row_tuples(equations: StructuredEquations, term: int) -> tuple[tuple, tuple, tuple] | None:
     """k_, T_ and one for the effects, of lengths that the compiler sees; None where vectors do not fit: more than 4
-    components or traits, more than two effects, covariates, or too few levels for compiling to pay."""
+    components or traits, more than two effects, covariates, several levels per record, or too few levels for compiling
+    to pay."""
     lists, (k_, T_) = equations.terms[term], unroll_term(equations, term)
     effects = lists.effect_first.size - 1
-    return (k_, T_, (0,) * effects) if k_ and T_ and effects <= 2 and lists.covariates.shape[0] == 0 else None
+    plain = lists.covariates.shape[0] == 0 and not equations.design.terms[term].has_several_levels
+    return (k_, T_, (0,) * effects) if k_ and T_ and effects <= 2 and plain else None
 
 
 def sum_places(plan: Plan, xx: np.ndarray, xe: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -6,8 +6,9 @@ scalar effect (trait u, covariate b, effect f) is
     C_cd  = G^-1[c, d] K^-1  +  sum over missing patterns p of  R_p^-1[t, u] U^p_ab
     U^p_ab[l, m] = sum of w_r z_ra z_rb over the records r of pattern p that meet level l of e and level m of f
 
-(K^-1 only within a term). Only the coefficients depend on variances, so K^-1 and U^p are computed once, on the union of
-their sparsities, and shared by all pairs of traits and covariates of the two effects.
+(K^-1 only within a term). A record that meets several levels through an effect counts once for each of its pairs of
+levels, z being their weights. Only the coefficients depend on variances, so K^-1 and U^p are computed once, on the
+union of their sparsities, and shared by all pairs of traits and covariates of the two effects.
 """
 
 from __future__ import annotations
@@ -49,18 +50,55 @@ def unit_blocks(design: Design, real: np.dtype) -> dict[tuple[int, int], UnitBlo
     effects = [(number, effect, term) for number, term in enumerate(design.terms) for effect in term.effects]
     n_patterns = len(design.patterns)
     assert n_patterns < 2**16, "missing patterns are numbered in 16 bits"
-    by_pattern = _sorted_by(design.pattern, np.arange(design.n_records, dtype=np.uint32), n_patterns)[1]
-    sequences = [_sorted_by(effect.level, by_pattern, term.n_levels)[1] for _, effect, term in effects]
     priors = [_prior(term) for term in design.terms]
-    blocks = {}
-    for i, (number, e, row_term) in enumerate(effects):
-        for j, (column_effect, f, _column_term) in enumerate(effects):
-            prior = priors[number] if number == column_effect else _NONE
-            ptr, record = _sorted_by(e.level, sequences[j], row_term.n_levels)
-            block = _unit_block(design, ptr, record, e, f, prior, real)
+    blocks, by_pattern = {}, dict[int, np.ndarray]()
+    for j, (column_term, f, _) in enumerate(effects):
+        sequences: dict[
+            int, np.ndarray
+        ] = {}  # meetings by column, within it by pattern; for each number of levels of e
+        for i, (number, e, row_term) in enumerate(effects):
+            meetings, times = _meet(design, e, f), len(e.slots)
+            m, q = meetings.pattern.size, design.terms[column_term].n_levels
+            if m not in by_pattern:
+                by_pattern[m] = _sorted_by(meetings.pattern, np.arange(m, dtype=np.uint32), n_patterns)[1]
+            if times not in sequences:
+                sequences[times] = _sorted_by(meetings.column, by_pattern[m], q)[1]
+            prior = priors[number] if number == column_term else _NONE
+            ptr, record = _sorted_by(meetings.row, sequences[times], row_term.n_levels)
+            block = _unit_block(meetings, ptr, record, prior, real)
             if block.indices.size:
                 blocks[i, j] = block
-    return blocks
+    return dict(sorted(blocks.items()))
+
+
+class _Meetings(NamedTuple):
+    """Of two effects the records that meet a level through each; a record with several levels is there for each pair
+    of a level of e and one of f."""
+
+    row: np.ndarray  # (m,) int32 level of e, -1: none
+    column: np.ndarray  # (m,) int32 level of f
+    pattern: np.ndarray  # (m,)
+    weight: np.ndarray  # (m,) float64 of the record
+    row_z: np.ndarray | None  # (m, m_e) float64; None: 1
+    column_z: np.ndarray | None  # (m, m_f)
+
+
+def _meet(design: Design, e: Effect, f: Effect) -> _Meetings:
+    if not (e.has_several_levels or f.has_several_levels):
+        return _Meetings(e.level, f.level, design.pattern, design.weight, e.covariates, f.covariates)
+    sizes = len(e.slots), len(f.slots)
+    each = lambda of_record: np.repeat(of_record, sizes[0] * sizes[1], axis=0)
+    of_row = lambda of_slots: np.repeat(of_slots.reshape(-1, sizes[0]), sizes[1], axis=1).ravel()
+    of_column = lambda of_slots: np.tile(of_slots.reshape(-1, sizes[1]), sizes[0]).ravel()
+    z = [
+        effect.covariates
+        if effect.covariates is None
+        else spread(effect.covariates)[:, None]
+        if effect.has_several_levels
+        else each(effect.covariates)
+        for effect, spread in ((e, of_row), (f, of_column))
+    ]
+    return _Meetings(of_row(e.level), of_column(f.level), each(design.pattern), each(design.weight), *z)
 
 
 def _prior(term: Term) -> Csr:
@@ -69,29 +107,26 @@ def _prior(term: Term) -> Csr:
     return _NONE if flat else term.relationship.inverse_csr()
 
 
-def _unit_block(
-    design: Design, ptr: np.ndarray, record: np.ndarray, e: Effect, f: Effect, prior: Csr, real: np.dtype
-) -> UnitBlock:
+def _unit_block(meetings: _Meetings, ptr: np.ndarray, record: np.ndarray, prior: Csr, real: np.dtype) -> UnitBlock:
+    """ptr and record: the meetings by row, within it by column and pattern."""
     prior_ptr, prior_column, prior_value = prior
-    indptr, contributions = _union_sizes(ptr, record, f.level, design.pattern, prior_ptr, prior_column)
+    _, column, of_meeting, weight, row_z, column_z = meetings
+    indptr, contributions = _union_sizes(ptr, record, column, of_meeting, prior_ptr, prior_column)
     nnz = int(indptr[-1])
     assert nnz < 2**32, "positions of stored elements are numbered in 32 bits"
     indices, kappa = np.empty(nnz, np.int32), np.zeros(nnz if prior_column.size else 0)
     position, pattern = np.empty(contributions, np.uint32), np.empty(contributions, np.uint16)
-    weights = np.empty(contributions)
+    sum_ = np.empty(contributions)
     first = np.empty(contributions + 1, np.int64)
     _union(
-        ptr, record, f.level, design.pattern, prior_ptr, prior_column, prior_value, indices, kappa, position,
-        pattern, first,
-    )  # fmt: skip
-    sums = np.empty((e.n_regressors, f.n_regressors, contributions), real)
-    nothing = np.empty(0)
-    for a in range(e.n_regressors):
-        for b in range(f.n_regressors):
-            za = nothing if e.covariates is None else np.ascontiguousarray(e.covariates[:, a])
-            zb = nothing if f.covariates is None else np.ascontiguousarray(f.covariates[:, b])
-            _sum_products(first, record, design.weight, za, zb, weights)
-            sums[a, b] = weights
+        ptr, record, column, of_meeting, prior_ptr, prior_column, prior_value, indices, kappa, position, pattern, first
+    )
+    columns = [[np.empty(0)] if z is None else [np.ascontiguousarray(c) for c in z.T] for z in (row_z, column_z)]
+    sums = np.empty((len(columns[0]), len(columns[1]), contributions), real)
+    for a, za in enumerate(columns[0]):
+        for b, zb in enumerate(columns[1]):
+            _sum_products(first, record, weight, za, zb, sum_)
+            sums[a, b] = sum_
     return UnitBlock(indptr, indices, kappa.astype(real), position, pattern, sums)
 
 

@@ -42,8 +42,8 @@ MISTAKES = [
     (
         "model.random.genetic.effects.direct.xyz",
         1,
-        "model.random.genetic.effects.direct.xyz: unknown key; known are level, interaction, missing, traits, "
-        "covariates, legendre, unknown_level",
+        "model.random.genetic.effects.direct.xyz: unknown key; known are level, levels, weights, mates, "
+        "interaction, missing, traits, covariates, legendre, unknown_level",
     ),
     ("model.fixed.sex.prior_variance", 3, "model.fixed.sex.prior_variance: unknown key; did you mean 'prior'?"),
     ("variances.herd", {"strat": 3}, "variances.herd.strat: unknown key; did you mean 'start'?"),

@@ -28,7 +28,7 @@ def shim(tmp_path_factory):
                 REAL[precision],
                 set(kernels([(1, IdentityLists), (3, IdentityLists), (4, PedigreeLists)], 3, REAL[precision])),
             )
-            for name in models.LISTED:
+            for name in models.ON_GPU:
                 design = models.example(name).design
                 names |= set(kernels([(t.n_components, kind(t)) for t in design.terms], design.n_traits, real))
             made[precision] = build(folder, precision, source(real, np.dtype(np.uint8)), sorted(names))

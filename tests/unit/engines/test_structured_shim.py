@@ -72,7 +72,7 @@ def cut_lists(monkeypatch):
 
 
 @pytest.mark.parametrize("update", ["level", "site"])
-@pytest.mark.parametrize("name", models.LISTED)
+@pytest.mark.parametrize("name", models.ON_GPU)
 def test_a_sweep_is_the_serial_sweep_bit_for_bit(name, update, shim):
     """The third sweep repeats what was recorded of the second."""
     truth, engine = engines(models.example(name), shim("double"), update)
@@ -87,7 +87,7 @@ def test_single_precision_too(name, shim):
 
 
 @pytest.mark.parametrize("few", [0, 16])
-@pytest.mark.parametrize("name", models.LISTED)
+@pytest.mark.parametrize("name", models.ON_GPU)
 def test_long_lists_in_pieces(name, few, shim, cut_lists, monkeypatch):
     """With classes of levels, too; a block to a level, or a thread to one of few pieces. The last thread first changes
     nothing: threads of a kernel share no data."""
