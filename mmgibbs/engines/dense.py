@@ -50,7 +50,7 @@ def with_dense_block(design: Design) -> str | None:
         if term.relationship.dense is not None:
             return (
                 f"{term.relationship.words} relationships (model.random.{term.name}); use engine: serial, pcg, "
-                "marginal, or structured on the CPU"
+                "marginal or structured"
             )
     return None
 

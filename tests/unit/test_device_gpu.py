@@ -158,6 +158,10 @@ ACCEPTED = {
     "interweave": {"sampler": {"interweave": True}},
     "engine pcg": {"sampler": {"engine": "pcg"}},
     "method blup": known("pen") | BLUP,
+    "relationship genomic": {"random": of_kind("genomic", blend=0.05), "data": GENOTYPES},
+    "relationship dominance": {"random": of_kind("dominance"), "data": GENOTYPES},
+    "relationship single_step": {"random": of_kind("single_step", blend=0.05), "data": GENOTYPES},
+    "genomic by a core": {"random": of_kind("genomic", blend=0.05, core={"size": 20}), "data": GENOTYPES},
     "genomic, blup": {"random": of_kind("genomic", blend=0.05), "data": GENOTYPES} | known("genetic") | BLUP,
     "single_step, pcg": {
         "random": of_kind("single_step", blend=0.05),
@@ -183,15 +187,6 @@ REFUSED = {  # name -> the analysis, and the rule of models/gpu_rules.py or what
     "pen mates": (
         {"random": {"mate": {"level": {"group": "pen", "of": "animal"}}, "animal": {}}},
         "several levels",
-    ),
-    "relationship genomic": (
-        {"random": of_kind("genomic", blend=0.05), "data": GENOTYPES},
-        "dense relationships",
-    ),
-    "relationship dominance": ({"random": of_kind("dominance"), "data": GENOTYPES}, "dense relationships"),
-    "relationship single_step": (
-        {"random": of_kind("single_step", blend=0.05), "data": GENOTYPES},
-        "dense relationships",
     ),
     **{f"prior {prior}": (of_snps(prior), "SNP effects") for prior in PRIORS},
     "SNP effects of several traits": (of_snps("rr") | {"traits": PAIR}, "SNP effects"),

@@ -18,6 +18,7 @@ from mmgibbs.draws.purpose import AUGMENT, stream
 from mmgibbs.engines.augment import augmentation, count_records_per_block, expand_classes
 from mmgibbs.engines.base import refuse_singular, replaced_y
 from mmgibbs.engines.coloured.engine import refuse_other_partitions
+from mmgibbs.engines.coloured_gpu.dense import NO_DENSE, ResidentDense
 from mmgibbs.engines.coloured_gpu.liabilities import ResidentResponse
 from mmgibbs.engines.coloured_gpu.moments import ResidentMoments
 from mmgibbs.engines.coloured_gpu.resident import Colour, Resident
@@ -36,6 +37,7 @@ from mmgibbs.engines.coloured_gpu.source import REAL, kernel, model_kernels, spe
 from mmgibbs.engines.coloured_gpu.variances import ResidentVariances
 from mmgibbs.engines.device_sweep import VariancePlan
 from mmgibbs.equations.base import precisions
+from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.scaling import Elements
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError
@@ -77,6 +79,7 @@ class StructuredGpuEngine:
         self._kernels = queue.kernels(text, names)
         self.resident = Resident(eq, queue)
         self._names = [term_kernels(k, T, kin) for k, kin in specialisations(eq)]
+        self._dense = {i: ResidentDense(self, i, d) for i, d in enumerate(eq.dense) if isinstance(d, DenseLevels)}
         sizes, n = [t.n_components for t in eq.design.terms], eq.design.n_records
         self._n_products = max(2, residual_sums(eq.design), sum(map(lower, sizes)), *map(scaling_sums, sizes))
         self._products = queue.empty(self._n_products + 1, np.float64)  # the last one holds the first level that failed
@@ -220,6 +223,9 @@ class StructuredGpuEngine:
         places: dict[int, int] = {}
         for block in self.equations.partition.blocks:
             place = places[block.term] = places.get(block.term, -1) + 1
+            if block.dense:
+                self._dense[block.term].launch_draws(self._draws)
+                continue
             colour = self.resident.terms[block.term].colours[place]
             if colour.n_long:
                 self._draw_long(block.term, colour)
@@ -296,8 +302,12 @@ class StructuredGpuEngine:
         """Queue the sums of Theta' K^-1 Theta of a term, in so many parts each as it returns."""
         term, t = self.resident.terms[i], self.equations.design.terms[i]
         strands = count_strands(t.n_levels, lower(t.n_components))
-        n = np.uint32(t.n_levels), np.uint32(strands)
-        self._launch_term(i, "quadratic_strands", _blocks(strands), term.struct, term.kin, *n, self._scratch, sums)
+        n, dense = (np.uint32(t.n_levels), np.uint32(strands)), NO_DENSE
+        if i in self._dense:
+            self._dense[i].launch_rows()
+            dense = self._dense[i].rows_struct
+        given = term.struct, term.kin, dense, *n, self._scratch, sums
+        self._launch_term(i, "quadratic_strands", _blocks(strands), *given)
         return count_blocks(strands)
 
     def residual_products(

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mmgibbs.engines.coloured_gpu.dense import TILE, system_bytes
 from mmgibbs.engines.coloured_gpu.resident import LONG_VISITS
+from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.models.design import Design
 
@@ -49,6 +51,8 @@ def resident_bytes(equations: StructuredEquations, interweaved: Sequence[int] = 
         for t, lists in zip(design.terms, equations.terms, strict=True)
     ]
     of_sums = 8 * max(sums * count_blocks(count_strands(m, sums)) for m, sums in sums_in_blocks(design))
+    pairs = zip(design.terms, equations.dense, strict=True)
+    dense = [(t, d) for t, d in pairs if isinstance(d, DenseLevels)]
     of_deviations = [8 * size for t, size in zip(design.terms, locations, strict=True) if t.groups_fixed]
     return int(
         equations.bytes
@@ -62,6 +66,8 @@ def resident_bytes(equations: StructuredEquations, interweaved: Sequence[int] = 
         + sum(of_deviations)
         + MOMENT_BYTES * sum(locations)
         + LIABILITY_BYTES * n * len(design.responses)
+        + sum(8 * len(d.values) * t.n_components for t, d in dense)
+        + sum(TILE * system_bytes(t.n_components) + len(d.values) for t, d in dense)
         + BUFFER_BYTES * len(design.terms)
     )
 
@@ -113,4 +119,4 @@ def bytes_per_sweep(equations: StructuredEquations) -> int:
         total += int(visits.sum()) * (of_visit + of_record + 2 * T * real)
         total += int(visits[visits > LONG_VISITS].sum()) * (of_visit + T * real)
         total += K.bytes_per_sweep(row)
-    return int(total)
+    return int(total + sum(d.values.nbytes for d in equations.dense if isinstance(d, DenseLevels)))

@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from mmgibbs.draws.source import cuda_source
+from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.models.relationships.base import Lists
 
 FOLDER = Path(__file__).resolve().parents[1] / "kernels"
 HEADERS = ("phases", "inverse_wishart", "ring", "truncated_normal", "normal_interval", "poisson_log_normal")
-FILES = ("level.cu", "structured.cu", "moves.cu", "products.cu", "variances.cu", "liabilities.cu")
+FILES = ("level.cu", "structured.cu", "dense.cu", "moves.cu", "products.cu", "variances.cu", "liabilities.cu")
 REAL = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
 OF_RELATIONSHIP = ("sweep_levels", "sum_pieces", "draw_long_levels", "draw_levels_of_few_pieces")  # <K, T, Kin>
@@ -68,14 +69,31 @@ def term_kernels(k: int, n_traits: int, kin: type[Lists]) -> dict[str, str]:
     )
 
 
-def kernels(specialisations: Iterable[tuple[int, type[Lists]]], n_traits: int, real: np.dtype) -> list[str]:
-    """Every kernel of a model; specialisations: (k, type of the relationship's lists) of its terms."""
+def dense_kernels(k: int, n_traits: int, kin: type[Lists], values: np.dtype) -> dict[str, str]:
+    """C++ names of the kernels of a dense block, whose values have this type."""
+    return {
+        "dense_rows": kernel("dense_rows", k, value=REAL[values]),
+        "draw_tile": kernel("draw_tile", k, n_traits, kin, REAL[values]),
+    }
+
+
+def kernels(
+    specialisations: Iterable[tuple[int, type[Lists]]],
+    n_traits: int,
+    real: np.dtype,
+    dense: Iterable[tuple[int, type[Lists], np.dtype]] = (),
+) -> list[str]:
+    """Every kernel of a model; specialisations: (k, type of the relationship's lists) of its terms; dense: with the
+    type of the values, of those with a dense block.
+    """
     names = {kernel(name) for name in OF_ALL}
     names |= {kernel("residual_strands", n_traits)} | {
         kernel(name, value=value) for name in OF_VALUES for value in (REAL[real], "double")
     }
     for k, kin in specialisations:
         names |= set(term_kernels(k, n_traits, kin).values())
+    for k, kin, values in dense:
+        names |= set(dense_kernels(k, n_traits, kin, values).values())
     return sorted(names)
 
 
@@ -87,4 +105,9 @@ def specialisations(equations: StructuredEquations) -> list[tuple[int, type[List
 def model_kernels(equations: StructuredEquations) -> tuple[str, list[str]]:
     """Text and kernel names for one model."""
     text = source(equations.real, equations.records.pattern.dtype)
-    return text, kernels(specialisations(equations), equations.design.n_traits, equations.real)
+    dense = [
+        (k, kin, block.values.dtype)
+        for (k, kin), block in zip(specialisations(equations), equations.dense, strict=True)
+        if isinstance(block, DenseLevels)
+    ]
+    return text, kernels(specialisations(equations), equations.design.n_traits, equations.real, dense)

@@ -48,6 +48,11 @@ struct Identity {
     word32 n_levels;
 };
 
+// K^-1 is a dense block alone.
+struct NoLists {
+    word32 n_levels;
+};
+
 struct Pedigree {
     const word32 *sire;         // (q)
     const word32 *dam;          // (q)
@@ -122,6 +127,9 @@ __device__ __forceinline__ void load_row<2>(const REAL *rows, word32 row, double
 __device__ __forceinline__ double weight(const Identity &, word32) {
     return 1.0;
 }
+__device__ __forceinline__ double weight(const NoLists &, word32) {
+    return 0.0;
+}
 __device__ __forceinline__ double weight(const Pedigree &K, word32 level) {
     return (double)K.diagonal[level];
 }
@@ -130,6 +138,9 @@ __device__ __forceinline__ double weight(const Sparse &K, word32 level) {
 }
 
 __device__ __forceinline__ void relatives(const Identity &, word32, word32 &first, word32 &last) {
+    first = last = 0;
+}
+__device__ __forceinline__ void relatives(const NoLists &, word32, word32 &first, word32 &last) {
     first = last = 0;
 }
 __device__ __forceinline__ void relatives(const Pedigree &K, word32 level, word32 &first, word32 &last) {
@@ -160,6 +171,11 @@ __device__ __forceinline__ void own_row(const Pedigree &kin, word32 level, const
 }
 
 template <int K>
+__device__ __forceinline__ void own_row(const NoLists &, word32, const REAL *, double (&row)[K]) {
+    for (int c = 0; c < K; ++c) row[c] = 0.0;
+}
+
+template <int K>
 __device__ __forceinline__ void own_row(const Sparse &, word32, const REAL *, double (&row)[K]) {
     for (int c = 0; c < K; ++c) row[c] = 0.0;
 }
@@ -167,6 +183,9 @@ __device__ __forceinline__ void own_row(const Sparse &, word32, const REAL *, do
 // row += the part of entry j of the list of relatives.
 template <int K>
 __device__ __forceinline__ void add_relative(const Identity &, word32, word32, const REAL *, double (&)[K]) {}
+
+template <int K>
+__device__ __forceinline__ void add_relative(const NoLists &, word32, word32, const REAL *, double (&)[K]) {}
 
 template <int K>
 __device__ __forceinline__ void add_relative(const Pedigree &kin, word32 level, word32 j, const REAL *theta,

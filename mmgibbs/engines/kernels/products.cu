@@ -43,10 +43,10 @@ __device__ inline void add_strands_of_block(const double *scratch, word32 strand
     }
 }
 
-// Theta' K^-1 Theta, lower triangle.
+// Theta' K^-1 Theta, lower triangle; dense: what K^-1 has beside its lists.
 template <int K, class Kin>
 __global__ void __launch_bounds__(THREADS)
-    quadratic_strands(Term<K> term, Kin kin, word32 n, word32 strands, double *scratch, double *sums) {
+    quadratic_strands(Term<K> term, Kin kin, DenseRows dense, word32 n, word32 strands, double *scratch, double *sums) {
     PHASE {
         const word32 s = blockIdx.x * blockDim.x + threadIdx.x;
         if (s < strands) {
@@ -56,6 +56,12 @@ __global__ void __launch_bounds__(THREADS)
                 quadratic_rows<K>(kin, level, term.theta, left, right);
                 for (int a = 0; a < K; ++a)
                     for (int b = 0; b <= a; ++b) sum[a * (a + 1) / 2 + b] += left[a] * right[b];
+                if (dense.rows && level - dense.first < dense.n) {
+                    const double *row = dense.rows + (size_t)(level - dense.first) * K;
+                    load_row<K>(term.theta, level, right);
+                    for (int a = 0; a < K; ++a)
+                        for (int b = 0; b <= a; ++b) sum[a * (a + 1) / 2 + b] += row[a] * right[b];
+                }
             }
             for (int m = 0; m < K * (K + 1) / 2; ++m) scratch[(size_t)m * strands + s] = sum[m];
         }

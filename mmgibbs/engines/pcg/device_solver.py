@@ -168,10 +168,8 @@ class DevicePcgSolver(PcgSolver):
         if norm == 0.0:
             return Solution(self.to_model_order(b[:, 0]), 0, 0.0)
         wanted, limit = np.array([(tolerance * norm) ** 2]), max_iterations or self.iteration_limit
-        x, residual, _, iterations = self._iterate(
-            b, np.zeros(b.shape), wanted, limit, of_residual=True, callback=callback
-        )
-        reached = float(np.linalg.norm(residual)) / norm
+        x, _, _, iterations = self._iterate(b, np.zeros(b.shape), wanted, limit, of_residual=True, callback=callback)
+        reached = float(np.linalg.norm(b - self.times(x))) / norm
         refuse_residual(int(iterations[0]), reached, tolerance)
         return Solution(self.to_model_order(x[:, 0]), int(iterations[0]), reached)
 
@@ -301,7 +299,8 @@ def design_matrix(equations: StructuredEquations, bounds: np.ndarray) -> Any:
                 columns.append(first + c * q + level[met])
                 has_covariates = lists.covariates.shape[0] > 0
                 z = lists.covariates[record[met], lists.regressor[c]] if has_covariates else np.ones(met.size)
-                values.append(z.astype(np.float64))
+                times = lists.visit_weight[met] if lists.visit_weight.size else 1.0
+                values.append(z.astype(np.float64) * times)
     places = np.concatenate(rows or [[]]), np.concatenate(columns or [[]])
     shape = T * n, int(bounds[-1])
     return coo_array((np.concatenate(values or [[]]), places), shape=shape).tocsr()

@@ -28,9 +28,12 @@ def shim(tmp_path_factory):
                 REAL[precision],
                 set(kernels([(1, IdentityLists), (3, IdentityLists), (4, PedigreeLists)], 3, REAL[precision])),
             )
-            for name in models.ON_GPU:
+            for name in (*models.ON_GPU, *models.DENSE):
                 design = models.example(name).design
-                names |= set(kernels([(t.n_components, kind(t)) for t in design.terms], design.n_traits, real))
+                kinds = [(t.n_components, kind(t)) for t in design.terms]
+                has_dense = [t.relationship.dense is not None for t in design.terms]
+                dense = [(*of, real) for of, is_dense in zip(kinds, has_dense, strict=True) if is_dense]
+                names |= set(kernels(kinds, design.n_traits, real, dense))
             made[precision] = build(folder, precision, source(real, np.dtype(np.uint8)), sorted(names))
         return made[precision]
 

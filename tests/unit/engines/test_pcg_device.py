@@ -132,7 +132,7 @@ def test_draws_of_engine_pcg(fixed, monkeypatch):
 def test_memory_is_counted(name):
     """What stays on the device, less the numbers of its positions."""
     _, device = solvers(models.example(name))
-    assert device.W.nnz == sum(map(count_elements, device.equations.terms))
+    assert device.W.nnz <= sum(map(count_elements, device.equations.terms))
     sparse = [device.W, device.W_transposed, *device.inverses]
     held = sum(12 * matrix.nnz for matrix in sparse) + device._weights.nbytes
     held += sum(blocks.nbytes for blocks in device._inverse_blocks)
