@@ -98,6 +98,11 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
     A GPU is used where `device: gpu` asks for it, never by itself. Threads: `sampler.threads`, else the cores that
     chains in parallel leave. Raises ConfigError, or DeviceError for a GPU that is not there.
     """
+    if sampler.partition == "effect" and any(term.rank is not None for term in model.design.terms):
+        raise ConfigError(
+            "sampler.partition: found effect, which cannot be combined with structure: reduced_rank, whose components "
+            "are drawn together; needed auto"
+        )
     gpu, comparison = sampler.device == "gpu", Compared(sampler.engine, "asked for", {})
     if comparison.name == "auto":
         comparison = _continued(begun_with) if begun_with is not None else _compared(sampler, model)
@@ -176,6 +181,8 @@ def refuse_sampled_reml(model: MixedModel) -> None:
     """ConfigError where REML by Monte Carlo cannot estimate a model."""
     problems = []
     structured = structured_term(model)
+    if structured is None:
+        structured = next((f"variances.{t.name}.structure: reduced_rank" for t in model.design.terms if t.rank), None)
     if structured is not None:
         problems.append(f"{structured}: its matrix is not estimated by Monte Carlo")
     correlated = _estimated_relationships(model)

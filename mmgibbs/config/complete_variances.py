@@ -179,7 +179,13 @@ def structure_problems(
         return
     for key, message in section.problems(labels):
         yield ("structure", key), message
-    if section.is_structured and isinstance(variance.prior, (Prior, UniformHeritability)):
+    if section.kind == "reduced_rank" and variance.prior is not None:
+        yield (
+            ("prior",),
+            f"expected no prior for structure: {section.kind}, whose loadings are normal about 0; needed "
+            "structure.loading_sd, their standard deviation",
+        )
+    elif section.is_structured and isinstance(variance.prior, (Prior, UniformHeritability)):
         given = "df and scale" if isinstance(variance.prior, Prior) else "h2"
         yield (
             ("prior",),

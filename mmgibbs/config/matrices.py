@@ -31,6 +31,7 @@ def check_matrix(
         problems.add(place, f"found {got}, needed {describe_size(labels)}")
         return rows
     matrix = np.array(rows, dtype=np.float64)
+    definite = definite and structure != "reduced_rank"
     message = _find_asymmetry(matrix, labels) or _find_indefiniteness(matrix, labels, definite)
     if message is None and structure == "diagonal" and np.any(matrix[~np.eye(k, dtype=bool)]):
         message = "found covariances other than 0, needed 0 outside the diagonal for structure: diagonal"

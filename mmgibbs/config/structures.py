@@ -8,30 +8,32 @@ from typing import Any, ClassVar, Literal
 from mmgibbs.config.fields import Choice, Count, Positive, Section
 
 UNSTRUCTURED = ("full", "diagonal")  # matrices whose elements are parameters themselves
+WITH_FACTORS = ("factor_analytic", "reduced_rank")
 
 
 class Structure(Section):
     """How many parameters the covariance matrix of a random effect has, and which."""
 
-    short_forms: ClassVar = (
-        {"enum": [*UNSTRUCTURED, "factor_analytic", "compound_symmetry", "ar1", "antedependence"]},
-    )
+    short_forms: ClassVar = ({"enum": [*UNSTRUCTURED, *WITH_FACTORS, "compound_symmetry", "ar1", "antedependence"]},)
 
-    kind: Choice[Literal["full", "diagonal", "factor_analytic", "compound_symmetry", "ar1", "antedependence"]] = "full"
+    kind: Choice[
+        Literal["full", "diagonal", "factor_analytic", "reduced_rank", "compound_symmetry", "ar1", "antedependence"]
+    ] = "full"
     """full; diagonal: no covariances between components; factor_analytic: few common factors and a specific variance of
-    each component; compound_symmetry: one correlation; ar1: correlations fall with the distance in the order of the
-    components; antedependence: each component is a regression on the one before it."""
+    each component; reduced_rank: few common factors alone; compound_symmetry: one correlation; ar1: correlations fall
+    with the distance in the order of the components; antedependence: each component is a regression on the one before
+    it."""
 
     factors: Count | None = None
-    """Number of common factors of factor_analytic. Default: 1."""
+    """Number of common factors of factor_analytic or reduced_rank. Default: 1."""
 
     variances: Choice[Literal["free", "equal"]] = "free"
     """free or equal variances: of the components (compound_symmetry, ar1), their specific effects (factor_analytic), or
     what is new in each (antedependence)."""
 
     loading_sd: Positive | None = None
-    """Prior standard deviation of the loadings of factor_analytic, in phenotypic standard deviations of the trait.
-    Default: 1."""
+    """Prior standard deviation of the loadings of factor_analytic or reduced_rank, in phenotypic standard deviations of
+    the trait. Default: 1."""
 
     @classmethod
     def long_form(cls, value: object) -> object:
@@ -42,18 +44,23 @@ class Structure(Section):
     def is_structured(self) -> bool:
         return self.kind not in UNSTRUCTURED
 
+    @property
+    def rank(self) -> int | None:
+        """Rank of a matrix that has no inverse; None for others."""
+        return (self.factors or 1) if self.kind == "reduced_rank" else None
+
     def problems(self, labels: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Key and message of what the components of a random effect cannot have."""
         k = len(labels)
         if self.is_structured and k < 2:
             yield "kind", f"expected full for the single component {labels[0]}, got {self.kind}"
-        if self.kind != "factor_analytic":
+        if self.kind not in WITH_FACTORS:
             for key in ("factors", "loading_sd"):
                 if getattr(self, key) is not None:
                     yield key, f"expected no {key} for kind: {self.kind}, got {getattr(self, key):g}"
         elif k >= 2 and (self.factors or 1) >= k:
             yield "factors", f"expected at most {k - 1} for {k} components, got {self.factors or 1}"
-        if not self.is_structured and self.variances != "free":
+        if self.variances != "free" and (not self.is_structured or self.kind == "reduced_rank"):
             yield "variances", f"expected free for kind: {self.kind}, got {self.variances}"
 
     def as_file(self) -> Any:

@@ -134,7 +134,8 @@ class RandomTerms:
         for (effect_name, effect), first, end in zip(random.effects.items(), ends - sizes, ends, strict=True):
             level = np.stack(read.levels[first:end], axis=1) if effect.has_several_levels else read.levels[first]
             effects.append(self._effect(name, effect_name, effect, level, read.factor))
-        return Term(name, Levels(tuple(effects), read.relationship.n_levels), Related(read.relationship)), read.labels
+        prior = Related(read.relationship, self.analysis.variances.terms[name].structure.rank)
+        return Term(name, Levels(tuple(effects), read.relationship.n_levels), prior), read.labels
 
     def slots(self, name: str) -> list[RandomEffect]:
         """Effects of a term, once for each column of levels that records have: its level says which."""

@@ -188,6 +188,7 @@ class HostState(ABC):
     options: ClassVar[tuple[str, ...]] = ("update",)  # what of an EngineChoice it takes (choice.py)
     partitions: ClassVar[tuple[str, ...]] = KINDS  # that it sweeps; the first where the analysis leaves it open
     keeps_residuals: ClassVar[bool] = False
+    draws_scores: ClassVar[bool] = False  # whether it sweeps terms whose G has no inverse (scores.py)
     threads: Threads = ALONE
     threads_of_effects: Threads = ALONE  # that share sweeps over SNP effects
 
@@ -372,7 +373,8 @@ class HostState(ABC):
         ModelError where one cannot be inverted.
         """
         self.take_residual(R)
-        self.Ginv = invert_terms(self.equations.design, G)
+        self.G = list(G)
+        self.Ginv = invert_terms(self.equations.design, G, self.draws_scores)
 
     def take_residual(self, R: np.ndarray) -> None:
         """R (T, T), or (classes, T, T); ModelError where it cannot be inverted."""
@@ -436,6 +438,23 @@ class HostState(ABC):
     def scaling_products(self, term: int, elements: Elements) -> tuple[np.ndarray, np.ndarray]:
         """H (p, p) and s (p,): how the records see theta_l -> M theta_l (equations/scaling.py)."""
         return self._scaling.products(term, elements, self.theta[term], self.e, self.Rinv)
+
+    def loading_products(self, term: int, scores: np.ndarray, elements: Elements) -> tuple[np.ndarray, np.ndarray]:
+        """H (p, p) and s (p,): how the records see theta_l -> theta_l + D f_l, f_l the scores (q, f) of the levels in
+        sweep order and (c, j) the elements of D (k, f) that may be other than 0."""
+        return self._of_scores.products(term, elements, scores, self.e, self.Rinv)
+
+    @cached_property
+    def _of_scores(self) -> Scaling:
+        """Any engine's may read its own effects alone."""
+        return Scaling(self.equations)
+
+    def move_term(self, term: int, theta: np.ndarray) -> None:
+        """Theta (q, k) of one term, sweep order, is another; e follows."""
+        e, before = self.e, self.theta[term].astype(np.float64)
+        self.put_theta(term, theta.astype(self.real))
+        subtract_matvec(self.equations.terms[term], self.theta[term] - before, e)
+        self._e = e
 
     def transform_term(self, term: int, M: np.ndarray) -> None:
         """theta_l <- M theta_l for every level (with fixed groups: the deviations from their mean), and e follows."""
@@ -510,6 +529,7 @@ class SweepEngine(HostState):
     """An engine whose sweep is a list of block sweeps. Theta per term and e in the equations' precision."""
 
     keeps_residuals = True
+    draws_scores = True
     theta: list[np.ndarray] = []  # an attribute: it is asked for several times a sweep
 
     def __init__(self, equations: StructuredEquations, sweeps: Iterable[BlockSweep]):

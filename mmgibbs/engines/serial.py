@@ -29,6 +29,7 @@ from mmgibbs.engines.level import (
     mask_inactive,
     select_components,
 )
+from mmgibbs.engines.scores import ScoreSweep
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.records import accumulate_level_rhs, subtract_level_fit, sum_level_cross_products
 from mmgibbs.equations.relationships import times_row, weight
@@ -53,7 +54,9 @@ class SerialEngine(SweepEngine):
         super().__init__(
             equations,
             (
-                (DenseSweep if b.dense else LevelSweep)(equations, b, update == "level")
+                ScoreSweep(equations, b)
+                if equations.design.terms[b.term].rank is not None
+                else (DenseSweep if b.dense else LevelSweep)(equations, b, update == "level")
                 for b in equations.partition.blocks
             ),
         )

@@ -64,12 +64,32 @@ def precisions(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray) ->
     return invert_terms(design, G), invert_residual(design, R)
 
 
-def invert_terms(design: Design, G: Sequence[np.ndarray | None]) -> list[np.ndarray]:
-    """G^-1 of random terms, the prior precision of fixed ones, 0 where flat."""
-    return [
-        term.fixed_precision if g is None else _inverse_of_term(np.asarray(g, np.float64), term.name)
-        for term, g in zip(design.terms, G, strict=True)
-    ]
+def invert_terms(design: Design, G: Sequence[np.ndarray | None], with_scores: bool = False) -> list[np.ndarray]:
+    """G^-1 of random terms, the prior precision of fixed ones, 0 where flat.
+
+    with_scores: 0 in place of a matrix without an inverse, whose levels are drawn by their scores; ModelError else.
+    """
+    if not with_scores:
+        refuse_reduced_rank(design)
+    inverses = []
+    for term, g in zip(design.terms, G, strict=True):
+        if g is None:
+            inverses.append(term.fixed_precision)
+        elif term.rank is not None:
+            inverses.append(np.zeros(np.shape(g)))
+        else:
+            inverses.append(_inverse_of_term(np.asarray(g, np.float64), term.name))
+    return inverses
+
+
+def refuse_reduced_rank(design: Design) -> None:
+    """ModelError where a covariance matrix of a design has no inverse."""
+    for term in design.terms:
+        if term.rank is not None:
+            raise ModelError(
+                f"variances.{term.name}.structure: found reduced_rank, whose matrix has no inverse, which is needed "
+                "for this; needed structure: factor_analytic or full"
+            )
 
 
 def invert_residual(design: Design, R: np.ndarray) -> np.ndarray:

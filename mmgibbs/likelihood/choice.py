@@ -9,6 +9,7 @@ import numpy as np
 from mmgibbs.likelihood.base import Likelihood
 from mmgibbs.likelihood.coefficients import Blocks
 from mmgibbs.likelihood.correlated import CorrelatedLikelihood
+from mmgibbs.likelihood.reduced_rank import ReducedRankLikelihood
 from mmgibbs.likelihood.restricted import RestrictedLikelihood
 from mmgibbs.likelihood.sparse import OPERATIONS_OF_POINT, SparseLikelihood
 from mmgibbs.likelihood.spectral import OneRelationship, SpectralLikelihood, one_relationship
@@ -30,6 +31,10 @@ def restricted_likelihood(
         correlated = CorrelatedLikelihood(design, of_terms)
         _refuse_too_large(correlated)
         return correlated
+    if any(term.rank is not None for term in design.terms):
+        by_scores = ReducedRankLikelihood(design)
+        _refuse_too_large(by_scores)
+        return by_scores
     has_parameters = any(term.relationship.has_free_parameters for term in design.terms)  # K changes
     known = None if has_parameters else _drop_too_large(one_relationship(design))
     if known is not None and known.operations < POINTS * OPERATIONS_OF_POINT * _least_operations(design):

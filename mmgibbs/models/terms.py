@@ -15,7 +15,7 @@ Its prior is one of
     Flat            fixed effects: precision 0
     Normal(P)       fixed effects: precision I (x) P, never sampled
     Related(K)      random effects: Theta ~ MN(0, K (x) G), precision K^-1 (x) G^-1; G is a parameter, whose own model
-                    is models/covariance.py
+                    is models/covariance.py; G of rank f < k has no inverse: Theta = F L', F ~ MN(0, K (x) I), G = L L'
 
 Another incidence (the columns of genotypes) offers what `Levels` does: n_levels, n_components, n_regressors and the
 trait and regressor of each component.
@@ -171,6 +171,7 @@ class Related:
     """A random term: its effects share one covariance matrix G, its levels the relationship matrix K."""
 
     relationship: Relationship
+    rank: int | None = None  # of G, where it is lower than its size
 
     kind: ClassVar[str] = "random"
     precision: ClassVar[None] = None
@@ -197,6 +198,11 @@ class Term:
     def relationship(self) -> Relationship:
         """K; of fixed effects the identity, as their levels are independent."""
         return self.prior.relationship if isinstance(self.prior, Related) else Identity(self.n_levels)
+
+    @property
+    def rank(self) -> int | None:
+        """Rank of the covariance matrix G of a random term, where it has no inverse; None for all others."""
+        return self.prior.rank if isinstance(self.prior, Related) else None
 
     @property
     def prior_precision(self) -> np.ndarray | None:

@@ -17,6 +17,8 @@ from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.design import Design
 from mmgibbs.models.labels import parameter_labels
 from mmgibbs.models.residual import ResidualModel
+from mmgibbs.models.structures.factor_analytic import FactorAnalytic
+from mmgibbs.models.structures.reduced_rank import ReducedRank
 from mmgibbs.models.structures.unstructured import Unstructured
 from mmgibbs.reml.boundary import Closed
 from mmgibbs.reml.correlation_parameters import CorrelationEstimates, has_correlations
@@ -174,7 +176,11 @@ def _structured_estimates(
         original_scale_sd(design, point.inverse_diagonal, point.solve_equations),
         _facts(maximum, criteria, likelihood),
         tuple(_bound_words(maximum, design)),
-        (*missed, *(() if maximum.correlations is None else maximum.correlations.words)),
+        (
+            *missed,
+            *(_factor_words(maximum) if maximum.converged else ()),
+            *(() if maximum.correlations is None else maximum.correlations.words),
+        ),
         _undetermined_structure_words(maximum, design),
         maximum.at_bound,
         maximum.correlations,
@@ -200,9 +206,41 @@ def _bound_words(maximum: StructuredMaximum, design: Design) -> list[str]:
             f"{block.name}: {name} is on the boundary: the likelihood is highest at 0; it is set just above 0, and has "
             "no standard error"
             for name, is_there in zip(names, at_bound, strict=True)
-            if is_there
+            if is_there and name
         ]
     return list(dict.fromkeys(words))
+
+
+def _factor_words(maximum: StructuredMaximum) -> list[str]:
+    """Factors that are not estimated: they vanish, or have more parameters than the matrix determines."""
+    parameters, counted = maximum.parameters, maximum.n_estimated
+    vanished: dict[str, int] = {}
+    for block, _, places in parameters.list_factors():
+        vanished[block.name] = vanished.get(block.name, 0) + bool(maximum.at_bound[places].all())
+    words = []
+    for block, structure, _ in parameters.list_blocks():
+        if not isinstance(structure, (FactorAnalytic, ReducedRank)):
+            continue
+        f, k = structure.factors, structure.k
+        n, n_full, have = int(structure.free.sum()), k * (k + 1) // 2, "has" if f == 1 else "have"
+        if vanished[block.name]:
+            words.append(
+                f"variances.{block.name}.structure: {_count_factors(vanished[block.name])} of {f} at 0: the likelihood "
+                f"is highest without; of all parameters {counted} are estimated, and AIC and BIC count these; needed "
+                f"factors: {f - vanished[block.name] or 'fewer'}"
+            )
+        elif n > n_full:
+            words.append(
+                f"variances.{block.name}.structure: {_count_factors(f)} of {k} components {have} {n} "
+                f"parameters, and a full matrix {n_full}, so the likelihood is at most that of a full one; of all "
+                f"parameters {counted} are estimated, and AIC and BIC count these; needed fewer factors, reduced_rank "
+                "or full"
+            )
+    return words
+
+
+def _count_factors(n: int) -> str:
+    return f"{n} factor{'' if n == 1 else 's'}"
 
 
 def _undetermined_structure_words(maximum: StructuredMaximum, design: Design) -> tuple[str, ...]:

@@ -6,9 +6,12 @@ Steps are damped as by Levenberg and Marquardt,
     phi <- phi + (J'AI J + mu diag(J'AI J))^-1 J'g
 
 with mu raised until the likelihood rises; what the slopes at successive points say of the curvature is learnt
-(secant.py), and a step by that is tried first. Variances are logarithms in phi, so that every step gives positive
-definite matrices; one that goes to 0 (a Heywood case, where it is a specific variance) stops at a lower bound and stays
-there as long as the likelihood falls inwards. Matrices without a structure are functions of their Cholesky factors.
+(secant.py), and a step by that is tried first. Of loadings tr(D LL') is quadratic: steps add -2 D (x) I to their
+information, or the part of it that is positive where the sum is not, as near a factor that vanishes J is 0. A factor
+that becomes as small as variances may, while the likelihood falls as it grows, stays there. Variances are logarithms
+in phi, so that every step gives positive definite matrices; one that goes to 0 (a Heywood case, where it is a specific
+variance) stops at a lower bound and stays there as long as the likelihood falls inwards. Matrices without a structure
+are functions of their Cholesky factors.
 
 Parameters rho of relationships, such as the correlations of neighbouring plots, follow phi in one vector as z =
 atanh(rho), between their bounds. Where the variance of such a relationship ends at 0, and the likelihood has no slope
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -26,6 +30,8 @@ from mmgibbs.likelihood.base import Likelihood, LikelihoodPoint
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.structures.base import SMALLEST_SHARE, Structure, fit
+from mmgibbs.models.structures.factor_analytic import FactorAnalytic
+from mmgibbs.models.structures.reduced_rank import ReducedRank
 from mmgibbs.models.structures.unstructured import Unstructured
 from mmgibbs.reml.correlation_parameters import (
     CorrelationEstimates,
@@ -44,6 +50,7 @@ ROUNDING = 1e-12  # of a log likelihood
 INVOLVED = 1e-3  # square of the part of a parameter in a direction
 MAX_LOG_STEP = 5.0  # of the logarithm of a variance or standard deviation, which the data may hardly determine
 MAX_STEP = 1.0  # in z: from a correlation of 0 to one of .76
+MIN_CURVATURE = 1e-4  # of scaled parameters, for steps by all of the curvature of loadings
 RAISED_SD = 0.7  # of its unit, where a variance of 0 is tried once more
 
 
@@ -81,6 +88,31 @@ class StructuredElements:
         """(p,) lower bounds."""
         blocks = zip(self.structures, self.elements.blocks, strict=True)
         return np.concatenate([s.lower_bounds(b.scale) for s, b in blocks])
+
+    def list_factors(self) -> Iterator[tuple[MatrixBlock, int, np.ndarray]]:
+        """Each common factor: its block, its number from 0, and where its free loadings are in phi."""
+        for block, structure, places in self.list_blocks():
+            if isinstance(structure, (FactorAnalytic, ReducedRank)):
+                of_loadings = np.arange(structure.k * structure.factors).reshape(structure.k, structure.factors)
+                for j in range(structure.factors):
+                    yield block, j, places.start + of_loadings[j:, j]  # those above the diagonal stay at 0
+
+    def curvature(self, derivatives: Variances) -> np.ndarray:
+        """(p, p) -2 D between the loadings of each factor, in units."""
+        out, scale = np.zeros((len(self), len(self))), self.scale
+        for block, j, places in self.list_factors():
+            D = block.extract(derivatives)[j:, j:]
+            out[np.ix_(places, places)] = -2.0 * D * scale[places][:, None] * scale[places]
+        return out
+
+    def find_vanishing(self, phi: np.ndarray, score: np.ndarray) -> np.ndarray:
+        """(p,) bool: loadings of factors that are as small as they may be, where the likelihood falls as they grow;
+        score: in units."""
+        out, values = np.zeros(len(phi), bool), phi / self.scale
+        for _, _, places in self.list_factors():
+            is_small = np.sqrt(np.mean(values[places] ** 2)) <= SMALLEST_SHARE
+            out[places] = is_small and float(score[places] @ values[places]) <= 0
+        return out
 
     def variances(self, phi: np.ndarray, at: Variances) -> Variances:
         """The matrices at phi; those that are not estimated are those of `at`."""
@@ -216,11 +248,15 @@ class _Joint:
             score = np.append(score, self.correlations.gradient(point, z))
             information = self.correlations.information(point, z, elements, J)
         at_bound = ((x <= self.lower) & (score <= 0)) | ((x >= self.upper) & (score >= 0))
+        at_bound[: self.n_structure] |= self.parameters.find_vanishing(phi, score[: self.n_structure])
+        at_bound &= self.free
         is_open = self.free & ~at_bound
         inner = information[np.ix_(is_open, is_open)]
         d = _root_of_diagonal(inner)
         values, vectors = np.linalg.eigh(inner / d[:, None] / d)
-        return _Slope(self.scale, score, information, is_open, at_bound, vectors, values)
+        curvature = np.zeros_like(information)
+        curvature[: self.n_structure, : self.n_structure] = self.parameters.curvature(point.derivatives)
+        return _Slope(self.scale, score, information, is_open, at_bound, vectors, values, curvature)
 
     def follow(self, x: np.ndarray, step: np.ndarray) -> np.ndarray:
         """x after a step (p + P,) in units, within bounds; logarithms and z go MAX_LOG_STEP and MAX_STEP at most."""
@@ -307,7 +343,7 @@ def _climb(
             stopped = watch(iterations_before + iteration, point, slope.distance)
         if converged or stopped or iteration == max_iterations:
             break
-        secant = update_secant(secant, x / joint.scale, slope.score, slope.inverse, slope.open)
+        secant = update_secant(secant, x / joint.scale, slope.score, slope.inverse_curved, slope.open)
         following = None
         if secant.is_learnt:
             candidate = joint.follow(x, secant.inverse @ (slope.score * slope.open))
@@ -368,6 +404,7 @@ class _Slope:
     at_bound: np.ndarray  # (p,) bool
     vectors: np.ndarray  # (m, m) of the information of the open ones, its diagonal 1
     values: np.ndarray  # (m,)
+    curvature: np.ndarray  # (p, p) what steps add to the information
 
     @property
     def _diagonal(self) -> np.ndarray:
@@ -381,16 +418,36 @@ class _Slope:
 
     def step(self, damping: float) -> np.ndarray:
         """(p,) in units."""
-        d = self._diagonal
-        known = self.values > UNDETERMINED
-        projected = self.vectors[:, known].T @ (self.score[self.open] / d) / (self.values[known] + damping)
+        inner = self.curved[np.ix_(self.open, self.open)]
+        d = _root_of_diagonal(inner)
+        values, vectors = np.linalg.eigh(inner / d[:, None] / d)
+        known = values > UNDETERMINED
+        projected = vectors[:, known].T @ (self.score[self.open] / d) / (values[known] + damping)
         out = np.zeros(len(self.score))
-        out[self.open] = self.vectors[:, known] @ projected / d
+        out[self.open] = vectors[:, known] @ projected / d
+        return out
+
+    @cached_property
+    def curved(self) -> np.ndarray:
+        """(p, p) the information with the curvature of loadings."""
+        every = np.ix_(self.open, self.open)
+        both = self.information + self.curvature
+        d = _root_of_diagonal(both[every])
+        if np.all(np.linalg.eigvalsh(both[every] / d[:, None] / d) > MIN_CURVATURE):
+            return both
+        values, vectors = np.linalg.eigh(self.curvature)
+        return np.asarray(self.information + (vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+    @property
+    def inverse_curved(self) -> np.ndarray:
+        """(p, p) of it, in units; 0 of what does not move."""
+        every, out = np.ix_(self.open, self.open), np.zeros_like(self.information)
+        out[every] = np.linalg.pinv(self.curved[every], rcond=UNDETERMINED, hermitian=True)
         return out
 
     def promise(self, step: np.ndarray) -> float:
         """By how much the quadratic rises along a step in units."""
-        return float(self.score @ step - 0.5 * step @ self.information @ step)
+        return float(self.score @ step - 0.5 * step @ self.curved @ step)
 
     @property
     def covariance(self) -> np.ndarray:

@@ -1,6 +1,8 @@
-"""Loadings, specific variances and explained shares of factor-analytic matrices, a table for each term."""
+"""Loadings, specific variances and explained shares of matrices with common factors, a table for each term."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import polars as pl
 
@@ -28,23 +30,21 @@ def factor_tables(summary: pl.DataFrame) -> list[Table]:
 def _table(
     term: str, components: list[str], factors: int, values: dict[str, tuple[float | None, float | None]], drawn: bool
 ) -> Table:
-    numbers = range(1, factors + 1)
-    columns = [
-        Column("Component"),
-        *(Column(f"Factor {j}", "number") for j in numbers),
-        Column("Specific variance", "number"),
-        Column("Explained, %", "number", "share of the variance of the component that the factors explain"),
-    ]
-    rows = [
-        [
-            label,
-            *(_with_error(*values[f"{term}.loading[{label}:{j}]"]) for j in numbers),
-            _with_error(*values[f"{term}.specific[{label}]"]),
-            _per_cent(values[f"{term}.explained[{label}]"][0]),
+    numbers, has_specific = range(1, factors + 1), f"{term}.specific[{components[0]}]" in values
+    columns = [Column("Component"), *(Column(f"Factor {j}", "number") for j in numbers)]
+    if has_specific:
+        columns += [
+            Column("Specific variance", "number"),
+            Column("Explained, %", "number", "share of the variance of the component that the factors explain"),
         ]
-        for label in components
-    ]
-    rows.append(["All, %", *(_per_cent(values[f"{term}.explained[{j}]"][0]) for j in numbers), None, None])
+    rows: list[list[Any]] = []
+    for label in components:
+        rows.append([label, *(_with_error(*values[f"{term}.loading[{label}:{j}]"]) for j in numbers)])
+        if has_specific:
+            explained = _per_cent(values[f"{term}.explained[{label}]"][0])
+            rows[-1] += [_with_error(*values[f"{term}.specific[{label}]"]), explained]
+    of_all = [_per_cent(values[f"{term}.explained[{j}]"][0]) for j in numbers]
+    rows.append(["All, %", *of_all, *([None, None] if has_specific else [])])
     error = "posterior standard deviation" if drawn else "standard error"
     note = (
         f"Each with its {error}. Factors are turned to principal axes: the first explains most of all variances "

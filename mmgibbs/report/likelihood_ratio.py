@@ -160,7 +160,7 @@ def describe_test(test: LikelihoodRatio, small: str, large: str) -> list[str]:
     if test.most is not None:
         return [
             *lines,
-            "common factors of variance 0 are on the boundary, where loadings are not determined: p, of "
+            "common factors of variance 0, or specific variances of 0, are on the boundary: p, of "
             f"{_degrees(test.most)}, those of a full matrix, is an upper bound (chi-square with {elements}: p = "
             f"{p_in_words(test.p_without_boundary)})",
         ]

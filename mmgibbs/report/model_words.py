@@ -267,6 +267,7 @@ def structure_clause(structure: str | dict | None) -> str:
     kind, factors = structure["kind"], structure.get("factors") or 1
     words = {
         "factor_analytic": f"factor-analytic with {factors} factor{'' if factors == 1 else 's'}",
+        "reduced_rank": f"of {factors} common factor{'' if factors == 1 else 's'} alone (reduced rank)",
         "compound_symmetry": "with one correlation (compound symmetry)",
         "ar1": "with correlations that fall with the distance of components (AR1)",
         "antedependence": "each component a regression on the one before it (ante-dependence)",

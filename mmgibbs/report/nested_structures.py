@@ -1,18 +1,22 @@
 """Whether one structure of a covariance matrix is nested in another, and by how many parameters.
 
-Every structure is nested in `full`, and `diagonal` in all those with free variances. One correlation rho > 0 is one
-common factor: D C(rho) D = rho d d' + (1 - rho) D^2. AR1 is ante-dependence with regressions rho d_j / d_(j-1).
+Every structure is nested in `full`, and `diagonal` in all those with free variances but that of reduced rank, which is
+factor-analytic without specific variances. One correlation rho > 0 is one common factor: D C(rho) D = rho d d' + (1 -
+rho) D^2. AR1 is ante-dependence with regressions rho d_j / d_(j-1).
 
 Where the smaller model is the larger one without some of its common factors, the matrix L L' of those is on its
 boundary, and nothing determines their directions: D is not chi-square with the parameters that the smaller model lacks.
 The full matrix contains both models, so that D is at most the statistic of the smaller one within the full matrix,
-which is chi-square: its p value is an upper bound.
+which is chi-square: its p value is an upper bound. A matrix of reduced rank is on the boundary of the larger ones,
+where D has a mixture of chi-squares: that with most degrees of freedom gives an upper bound too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+WITH_FACTORS = ("factor_analytic", "reduced_rank")
 
 
 class Kind(NamedTuple):
@@ -35,6 +39,8 @@ class Kind(NamedTuple):
                 return n_variances
             case "factor_analytic":
                 return min(_count_loadings(self.k, self.factors) + n_variances, n_full)
+            case "reduced_rank":
+                return _count_loadings(self.k, self.factors)
             case "antedependence":
                 return n_variances + self.k - 1
             case _:
@@ -59,9 +65,9 @@ def make_kind(section: Any, k: int) -> Kind:
     """Make the kind of the key `structure` in the analysis of a run, a word or a section, for k components."""
     keys: dict[str, Any] = section if isinstance(section, dict) else {"kind": section or "full"}
     name, equal = keys["kind"], keys.get("variances") == "equal"
-    factors = (keys.get("factors") or 1) if name == "factor_analytic" else 0
+    factors = (keys.get("factors") or 1) if name in WITH_FACTORS else 0
     is_full = name == "factor_analytic" and factors >= k - 1
-    if is_full or k == 1 or (k == 2 and name != "diagonal" and not equal):
+    if is_full or k == 1 or (k == 2 and name not in ("diagonal", "reduced_rank") and not equal):
         return Kind("full", k)
     if k == 2 and equal and name == "ar1":
         return Kind("compound_symmetry", k, equal=True)
@@ -90,7 +96,7 @@ def find_restriction(term: str, small: Any, large: Any, k: int, rho: float | Non
     if not _is_nested(a, b, rho):
         return None
     n = b.n_parameters - a.n_parameters
-    lacks_factors = b.name == "factor_analytic" and b.factors > _count_factors(a)
+    lacks_factors = (b.name in WITH_FACTORS and b.factors > _count_factors(a)) or (a.name == "reduced_rank" and a != b)
     most = Kind("full", k).n_parameters - a.n_parameters if lacks_factors else n
     return Restriction(
         f"{term} {describe_structure(small)} instead of {describe_structure(large)}", n, most, lacks_factors
@@ -107,6 +113,10 @@ def _is_nested(a: Kind, b: Kind, rho: float | None) -> bool:
     if a.name == "full" or (b.equal and not a.equal):
         return False
     match a.name, b.name:
+        case "reduced_rank", ("reduced_rank" | "factor_analytic"):
+            return a.factors <= b.factors
+        case _, "reduced_rank":
+            return False
         case "factor_analytic", "factor_analytic":
             return a.factors <= b.factors
         case "compound_symmetry", "factor_analytic":
@@ -124,7 +134,7 @@ def describe_structure(section: Any) -> str:
     if not isinstance(section, dict):
         return section or "full"
     parts = []
-    if section["kind"] == "factor_analytic":
+    if section["kind"] in WITH_FACTORS:
         n = section.get("factors") or 1
         parts.append(f"{n} factor{'s' if n > 1 else ''}")
     if section.get("variances") == "equal":

@@ -198,7 +198,7 @@ _DEREGRESSED = {
     "parent_average": "mean of the breeding values of the parents, an unknown one as 0; 0 without known parents",
 }
 _FACTOR_SCORES = {
-    "term": "name of the random effect with `structure: factor_analytic`",
+    "term": "name of the random effect with `structure: factor_analytic` or `reduced_rank`",
     "level": "level of the effect, such as a line",
     "overall_performance": "mean over the traits of the loading of the first factor, times the score of the level on "
     "it: where traits are environments, its value in an average one (Smith & Cullis 2018)",
@@ -286,7 +286,8 @@ PARAMETERS = {
     "residual.corr[A,B]": "residual correlation",
     "TERM.rho[DIRECTION]": "correlation of neighbouring rows, columns or times (`relationship: ar1`); `TERM.rho` of a "
     "covariance matrix with `structure: compound_symmetry` or `ar1`",
-    "TERM.loading[COMPONENT:J]": "loading of a component on factor J (`structure: factor_analytic`), on principal axes",
+    "TERM.loading[COMPONENT:J]": "loading of a component on factor J (`structure: factor_analytic`, `reduced_rank`), "
+    "on principal axes",
     "TERM.specific[COMPONENT]": "variance of a component that no factor explains",
     "TERM.regression[B,A]": "regression of a component on the one before (`structure: antedependence`)",
     "TERM.innovation[B]": "variance of what that regression leaves",

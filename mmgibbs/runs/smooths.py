@@ -85,7 +85,7 @@ def _renew(design: Design, draws: Mapping[str, np.ndarray]) -> Design:
     for i, term in enumerate(terms):
         if relationship_name(i) in draws and term.relationship.has_free_parameters:
             values = posterior_mean(draws[relationship_name(i)])
-            terms[i] = replace(term, prior=Related(term.relationship.renewed(values)))
+            terms[i] = replace(term, prior=Related(term.relationship.renewed(values), term.rank))
     return replace(design, terms=tuple(terms))
 
 

@@ -28,6 +28,7 @@ from mmgibbs.sampler.markers.joint import JointMarkerEffects
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.observed_scale import ObservedValues
 from mmgibbs.sampler.predictive import PredictedRecords
+from mmgibbs.sampler.reduced_rank import ReducedRankCovariance
 from mmgibbs.sampler.resident import join_steps
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.structured_covariance import StructuredCovariance, StructuredInterweaving
@@ -64,6 +65,8 @@ def term_covariance(
         assert isinstance(engine, HostState), "refused where the engine was chosen"
         kind = CorrelationsAndStructure if is_structured else CorrelationsAndCovariance
         return kind(model, term, engine, matrices, key)
+    if is_structured and model.design.terms[term].rank is not None:
+        return ReducedRankCovariance(model, term, engine, matrices, key)
     return (StructuredCovariance if is_structured else TermCovariance)(model, term, engine, matrices, key)
 
 

@@ -59,6 +59,10 @@ class StructuredCovariance:
         S = self.engine.quadratic_form(self.term)
         rng = np.random.default_rng([STRUCTURE, self.term, number, *self.key])
         self.phi = draw_structure(self.structure, S, self.n_levels, self.phi, rng)
+        self.matrices[self.name] = self.finite_matrix(number)
+
+    def finite_matrix(self, number: int) -> np.ndarray:
+        """(k, k) G; ModelError where rounding has lost it."""
         G = self.structure.matrix(self.phi)
         if not np.isfinite(G).all():
             raise ModelError(
@@ -66,7 +70,7 @@ class StructuredCovariance:
                 f"{self.key[1] + 1}: expected finite parameters of its structure, got {self.phi}; give a start nearer "
                 f"the data or a proper prior (variances.{self.term_name}.prior: {{half_t: {{scale: ...}}}})"
             )
-        self.matrices[self.name] = G
+        return G
 
     def draws(self) -> dict[str, np.ndarray]:
         return {self.name: self.matrices[self.name], self.name_of_phi: self.phi}

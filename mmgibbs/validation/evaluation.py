@@ -30,6 +30,7 @@ from mmgibbs.data.traits import read_records
 from mmgibbs.engines.direct.solutions import needs_factor, solve_by_factor
 from mmgibbs.engines.direct.solver import DirectSolver, PlannedFactor, planned_factor
 from mmgibbs.engines.pcg.solver import PcgSolver
+from mmgibbs.equations.base import refuse_reduced_rank
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ConfigError, DataError, ModelError
@@ -113,6 +114,8 @@ class Evaluation:
     @property
     def engine(self) -> PcgSolver:
         """To solve for other right-hand sides."""
+        if self.solver is None:
+            refuse_reduced_rank(self.design)
         assert self.solver is not None, "only what was found was kept of this evaluation"
         return self.solver
 
@@ -213,9 +216,11 @@ def evaluate(analysis: Analysis, prepared: Prepared | None = None, threads: Thre
     assembled = assemble(analysis, prepared)
     refuse_solving_beyond_memory(analysis, assembled)
     model = assembled.model
+    G, R = [None if c is None else c.start for c in model.covariances], model.residual.start
+    if any(term.rank is not None for term in model.design.terms):  # PCG needs the inverse of G
+        return Evaluation(prepared, assembled, None, solve_by_factor(model.design, G, R))
     equations = structured_equations(model.design, partition(model.design))
     engine = PcgSolver(equations, threads, analysis.sampler.preconditioner)
-    G, R = [None if c is None else c.start for c in model.covariances], model.residual.start
     engine.set_variances(G, R)
     if needs_factor(model.design):
         return Evaluation(prepared, assembled, engine, solve_by_factor(model.design, G, R))

@@ -175,7 +175,12 @@ ACCEPTED = {
     },
     "reml by samples": {"sampler": {"method": "reml", "engine": "pcg"}},
 }
-REFUSED = {  # name -> the analysis, and the rule of models/gpu_rules.py or what is said
+REFUSED = {
+    "structure reduced_rank": (
+        {"traits": PAIR, "variances": {"pen": {"structure": "reduced_rank"}}},
+        "reduced rank",
+    ),
+    # name -> the analysis, and the rule of models/gpu_rules.py or what is said
     "relationship ar1": (
         {"random": {"field": {"relationship": {"kind": "ar1", "column": "column"}}}},
         "estimated correlations",

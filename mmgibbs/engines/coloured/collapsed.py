@@ -114,7 +114,10 @@ def has_few_levels(equations: StructuredEquations, blocks: list[Block]) -> bool:
     for term in (equations.design.terms[i] for i in terms):
         places *= (term.n_levels + 1) ** len(term.effects)
     plain = all(
-        equations.terms[i].covariates.shape[0] == 0 and not equations.design.terms[i].has_several_levels for i in terms
+        equations.terms[i].covariates.shape[0] == 0
+        and not equations.design.terms[i].has_several_levels
+        and equations.design.terms[i].rank is None
+        for i in terms
     ) and not any(b.dense for b in blocks)
     return plain and n > pieces.LONG and places <= min(PLACES, n / RECORDS_PER_PLACE)
 

@@ -29,6 +29,7 @@ from mmgibbs.engines.coloured.record_rows import RowScaling
 from mmgibbs.engines.coloured.squares import SQUARES, augmented_products, quadratic_of_rows
 from mmgibbs.engines.coloured.unrolled import unroll, unroll_term
 from mmgibbs.engines.dense import DenseSweep
+from mmgibbs.engines.scores import ScoreSweep
 from mmgibbs.engines.serial import LevelSweep
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import StructuredEquations
@@ -78,10 +79,11 @@ def refuse_other_partitions(equations: StructuredEquations) -> None:
 def block_sweeps(equations: StructuredEquations, joint: bool, threads: Threads) -> list[BlockSweep]:
     """How each block is swept, in the order of the partition: see the module."""
     runs = runs_of_blocks(equations)
+    is_of_scores = lambda run: equations.design.terms[run[0].term].rank is not None
     ranges = {
         block: ranges_of_short_levels(equations, block, threads.count)
         for run in runs
-        if not (run[0].dense or has_few_levels(equations, run))
+        if not (run[0].dense or has_few_levels(equations, run) or is_of_scores(run))
         for block in run
     }
     lanes = {
@@ -91,6 +93,9 @@ def block_sweeps(equations: StructuredEquations, joint: bool, threads: Threads) 
     }
     sweeps: list[BlockSweep] = []
     for run in runs:
+        if is_of_scores(run):
+            sweeps += [ScoreSweep(equations, block, threads) for block in run]
+            continue
         if run[0].dense:
             sweeps.append(DenseSweep(equations, run[0], joint, threads))
             continue

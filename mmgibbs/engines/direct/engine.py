@@ -14,6 +14,7 @@ from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import HostState, Key
 from mmgibbs.engines.markers import with_markers
+from mmgibbs.engines.scores import with_scores
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.coefficients import Blocks, coefficients
@@ -59,7 +60,7 @@ class MarginalEngine(HostState):
     @staticmethod
     def refuses(design: Design) -> str | None:
         """See HostState.refuses."""
-        return with_markers(design) or unsupported_liabilities(design)
+        return with_markers(design) or unsupported_liabilities(design) or with_scores(design)
 
     @property
     def theta(self) -> list[np.ndarray]:

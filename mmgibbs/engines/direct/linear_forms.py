@@ -9,9 +9,10 @@ import scipy.sparse as sp
 
 from mmgibbs.engines.direct.original_scale import original_scale_matrix
 from mmgibbs.equations.base import layout
-from mmgibbs.likelihood.coefficients import joined_coefficients
+from mmgibbs.likelihood.coefficients import Coefficients, joined_coefficients
 from mmgibbs.likelihood.correlated import CorrelatedLikelihood, correlated_likelihood
 from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.reduced_rank import ReducedRankLikelihood
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.models.design import Design
 from mmgibbs.models.residual import stack_classes
@@ -26,12 +27,18 @@ def form_covariances(
 
     C is that of the mixed-model equations at G (None for fixed terms) and R. DeviceError where its factor does not fit.
     """
-    matrix = correlated_likelihood(design, G) if design.correlated else joined_coefficients(design, G)
+    matrix: CorrelatedLikelihood | ReducedRankLikelihood | Coefficients
+    if design.correlated:
+        matrix = correlated_likelihood(design, G)
+    elif any(term.rank is not None for term in design.terms):
+        matrix = ReducedRankLikelihood(design)
+    else:
+        matrix = joined_coefficients(design, G)
     most = max((K.shape[0] for K in forms), default=0)
     needed = matrix.symbolic.bytes + 8 * most * (most + 2 * COLUMNS)
     refuse_beyond_free(needed, "covariances of adjusted means (output.means)", "fewer effects in output.means")
     solve: Callable[[np.ndarray], np.ndarray]
-    if isinstance(matrix, CorrelatedLikelihood):
+    if isinstance(matrix, (CorrelatedLikelihood, ReducedRankLikelihood)):
         solve = matrix.evaluate(Variances(list(G), stack_classes(R))).solve_equations
     else:
         solve = matrix.factor(G, R).solve

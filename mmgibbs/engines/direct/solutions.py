@@ -9,6 +9,7 @@ import numpy as np
 from mmgibbs.engines.direct.standard_errors import MOST_EQUATIONS, MOST_OPERATIONS
 from mmgibbs.likelihood.correlated import CorrelatedLikelihood, correlated_likelihood
 from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.reduced_rank import ReducedRankLikelihood
 from mmgibbs.likelihood.restricted import RestrictedLikelihood
 from mmgibbs.models.covariance import full_block
 from mmgibbs.models.design import Design
@@ -20,13 +21,18 @@ def needs_factor(design: Design) -> bool:
     related = [t.relationship.dense.levels.size for t in design.terms if t.relationship.dense is not None]
     is_affordable = design.n_equations <= MOST_EQUATIONS and sum(m**3 for m in related) / 3 <= MOST_OPERATIONS
     is_slow = any(term.relationship.needs_factor for term in design.terms)
-    return bool(design.correlated) or (is_slow and is_affordable)
+    has_scores = any(term.rank is not None for term in design.terms)  # G has no inverse
+    return bool(design.correlated) or has_scores or (is_slow and is_affordable)
 
 
-def direct_likelihood(design: Design, G: Sequence[np.ndarray | None]) -> CorrelatedLikelihood | RestrictedLikelihood:
+def direct_likelihood(
+    design: Design, G: Sequence[np.ndarray | None]
+) -> CorrelatedLikelihood | ReducedRankLikelihood | RestrictedLikelihood:
     """What has the solutions at variances: all components of a term, and all traits of the residuals, may covary."""
     if design.correlated:
         return correlated_likelihood(design, G)
+    if any(term.rank is not None for term in design.terms):
+        return ReducedRankLikelihood(design)
     of_terms = [None if g is None else full_block(len(g)) for g in G]
     return RestrictedLikelihood(design, of_terms, [full_block(design.n_traits)] * max(1, len(design.residual_classes)))
 

@@ -28,6 +28,7 @@ from mmgibbs.engines.hybrid.kernels import factor_block, sample_block
 from mmgibbs.engines.hybrid.order import UpdateOrder
 from mmgibbs.engines.liabilities import first_trait_not_normal
 from mmgibbs.engines.markers import with_markers
+from mmgibbs.engines.scores import with_scores
 from mmgibbs.equations.explicit.row_blocks import row_blocks
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.records import compute_term_rhs
@@ -51,7 +52,7 @@ class HybridEngine(HostState):
 
     @staticmethod
     def refuses(design: Design) -> str | None:
-        return with_markers(design) or with_dense_block(design) or first_trait_not_normal(design)
+        return with_markers(design) or with_dense_block(design) or first_trait_not_normal(design) or with_scores(design)
 
     def __init__(
         self,

@@ -26,6 +26,7 @@ from mmgibbs.engines.base import HostState, Key
 from mmgibbs.engines.markers import with_markers
 from mmgibbs.engines.pcg.device_solver import make_solver
 from mmgibbs.engines.pcg.solver import Columns
+from mmgibbs.engines.scores import with_scores
 from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.threads import blas_threads
@@ -73,7 +74,7 @@ class PcgEngine(HostState):
     @staticmethod
     def refuses(design: Design) -> str | None:
         """See HostState.refuses."""
-        return with_markers(design)
+        return with_markers(design) or with_scores(design)
 
     def _hold(self, x: np.ndarray) -> None:
         self._x = np.ascontiguousarray(x)

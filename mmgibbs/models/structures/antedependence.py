@@ -23,6 +23,7 @@ class Antedependence:
     """phi = (log sd of e_j, one for each component or one for all; b_2 ... b_k)."""
 
     kind: ClassVar[str] = "antedependence"
+    is_singular: ClassVar[bool] = False
 
     k: int
     equal: bool

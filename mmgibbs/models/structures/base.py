@@ -21,6 +21,7 @@ class Structure(Protocol):
     """One kind of structure, for k components."""
 
     kind: ClassVar[str]
+    is_singular: ClassVar[bool]  # whether G has no inverse
 
     @property
     def k(self) -> int: ...
@@ -73,12 +74,15 @@ class Structure(Protocol):
 
 
 def fit(structure: Structure, G: np.ndarray) -> np.ndarray:
-    """(p,) parameters of the matrix nearest G: the minimum of log|G(phi)| + tr(G(phi)^-1 G)."""
+    """(p,) parameters of the matrix nearest G: the minimum of log|G(phi)| + tr(G(phi)^-1 G); of a structure without an
+    inverse its start."""
     from scipy.optimize import minimize  # chains of other models do without it
 
     sd = np.sqrt(np.diag(G))
     scale = np.full(len(G), np.exp(np.mean(np.log(sd)))) if structure.equal else sd
     C, free = G / scale[:, None] / scale, structure.free
+    if structure.is_singular:
+        return structure.rescaled(structure.start(C), scale)
 
     def divergence(values: np.ndarray) -> tuple[float, np.ndarray]:
         phi = np.zeros(len(free))

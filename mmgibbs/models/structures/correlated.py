@@ -25,6 +25,7 @@ class Correlated(ABC):
     """phi = (log sd of each component or of all, x), rho = low + (high - low) / (1 + exp(-x))."""
 
     kind: ClassVar[str]
+    is_singular: ClassVar[bool] = False
 
     k: int
     equal: bool

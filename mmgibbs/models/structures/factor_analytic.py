@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from mmgibbs.models.structures.base import SMALLEST_SHARE, log_half_t
+from mmgibbs.models.structures.loadings import differentiate_products, lower_triangle, name_loadings, principal_axes
 
 START_SPECIFIC = 0.1  # share of a variance that is specific at least in a start
 
@@ -24,6 +25,7 @@ class FactorAnalytic:
     """phi = (loadings, row by row; log sd of the specific effects, one for each component or one for all)."""
 
     kind: ClassVar[str] = "factor_analytic"
+    is_singular: ClassVar[bool] = False
 
     k: int
     factors: int
@@ -63,12 +65,10 @@ class FactorAnalytic:
         return L @ L.T + np.diag(self.specific(phi))
 
     def derivatives(self, phi: np.ndarray) -> np.ndarray:
-        L, psi = self.loadings(phi), self.specific(phi)
+        psi = self.specific(phi)
         out = np.zeros((len(phi), self.k, self.k))
+        out[: self.n_loadings] = differentiate_products(self.loadings(phi))
         for i in range(self.k):
-            for j in range(self.factors):
-                out[i * self.factors + j, i] += L[:, j]
-                out[i * self.factors + j, :, i] += L[:, j]
             out[self.n_loadings + (0 if self.equal else i), i, i] += 2 * psi[i]
         return out
 
@@ -77,10 +77,7 @@ class FactorAnalytic:
         values, vectors = np.linalg.eigh(C)
         order = np.argsort(values)[::-1][: self.factors]
         common = np.maximum(values[order] - values[order].min() * 0.5, 0.05 * values.max())
-        L = vectors[:, order] * np.sqrt(common)
-        Q, _ = np.linalg.qr(L[: self.factors].T)
-        L = L @ Q
-        L[np.triu_indices(self.k, 1, self.factors)] = 0.0
+        L = lower_triangle(vectors[:, order] * np.sqrt(common))
         psi = np.maximum(np.diag(C) - np.sum(L**2, axis=1), START_SPECIFIC * np.diag(C))
         return self.phi(L, np.full(self.k, psi.mean()) if self.equal else psi)
 
@@ -109,23 +106,8 @@ class FactorAnalytic:
         """Loadings on principal axes, specific variances, and the share of each variance that the factors explain."""
         L, psi = principal_axes(self.loadings(phi)), self.specific(phi)
         common = np.sum(L**2, axis=-1)
-        out = {f"loading[{label}:{j + 1}]": L[..., i, j] for j in range(self.factors) for i, label in enumerate(labels)}
+        of_loadings = name_loadings(L, np.sum(common + psi, axis=-1), labels)
+        out = {name: values for name, values in of_loadings.items() if name.startswith("loading")}
         out |= {f"specific[{label}]": psi[..., i] for i, label in enumerate(labels)}
         out |= {f"explained[{label}]": (common / (common + psi))[..., i] for i, label in enumerate(labels)}
-        total = np.sum(common + psi, axis=-1)
-        return out | {f"explained[{j + 1}]": np.sum(L[..., j] ** 2, axis=-1) / total for j in range(self.factors)}
-
-
-def principal_axes(L: np.ndarray) -> np.ndarray:
-    """(..., k, f) loadings turned so that the first factor explains most, the second most of the rest, and so on.
-
-    The sign of a factor is free. In each draw it is the one nearer to the axis of the mean of L L' over all draws,
-    whose loadings have a sum above 0: otherwise draws of both signs would average to 0.
-    """
-    k, f = L.shape[-2:]
-    U, values, _ = np.linalg.svd(L, full_matrices=False)
-    turned = U * values[..., None, :]
-    common = (L @ np.swapaxes(L, -1, -2)).reshape(-1, k, k).mean(axis=0)
-    axes = np.linalg.eigh(common)[1][:, ::-1][:, :f]
-    axes = axes * np.where(axes.sum(axis=0) < 0, -1.0, 1.0)
-    return turned * np.where(np.sum(turned * axes, axis=-2, keepdims=True) < 0, -1.0, 1.0)
+        return out | of_loadings

@@ -17,6 +17,7 @@ from mmgibbs.report.nested_structures import count_surplus, find_restriction, ma
 
 TRAITS = ["a", "b", "c", "d", "e"]
 FACTORS = {n: {"kind": "factor_analytic", "factors": n, "variances": "free"} for n in (1, 2, 3)}
+RANK = {n: {"kind": "reduced_rank", "factors": n, "variances": "free"} for n in (1, 2)}
 EQUAL = {kind: {"kind": kind, "variances": "equal"} for kind in ("compound_symmetry", "ar1", "antedependence")}
 FREE = {kind: {"kind": kind, "variances": "free"} for kind in EQUAL}
 
@@ -51,6 +52,10 @@ def model(structure, log_likelihood=-100.0, rho=0.5, traits=TRAITS, random=None,
         (FREE["ar1"], FREE["antedependence"], 3, 3),
         (EQUAL["ar1"], FREE["antedependence"], 7, 7),
         (FREE["antedependence"], "full", 6, 6),
+        (RANK[1], RANK[2], 4, 10),
+        (RANK[1], FACTORS[1], 5, 10),
+        (RANK[2], FACTORS[2], 5, 6),
+        (RANK[2], "full", 6, 6),
     ],
 )
 def test_nested_structures(small, large, parameters, most):
@@ -73,6 +78,9 @@ def test_nested_structures(small, large, parameters, most):
         (FREE["antedependence"], FACTORS[2]),
         (EQUAL["ar1"], EQUAL["antedependence"]),
         ("diagonal", EQUAL["compound_symmetry"]),
+        ("diagonal", RANK[1]),
+        (RANK[2], FACTORS[1]),
+        (RANK[1], FREE["compound_symmetry"]),
     ],
 )
 def test_structures_that_are_not_nested(a, b):

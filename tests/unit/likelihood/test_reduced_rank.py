@@ -1,0 +1,223 @@
+"""The restricted likelihood of covariance matrices without an inverse, against V written out in full."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from helpers.mutants import mutant
+from reference import dense, models
+
+import mmgibbs.likelihood.reduced_rank as module
+from mmgibbs.equations.base import invert_terms
+from mmgibbs.errors import ModelError
+from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.models.covariance import CovarianceModel, full_block
+from mmgibbs.models.residual import ResidualModel, stack_classes
+from mmgibbs.models.structures.factor_analytic import FactorAnalytic
+from mmgibbs.models.structures.loadings import lower_triangle
+from mmgibbs.models.structures.reduced_rank import ReducedRank, factor_of_rank
+from mmgibbs.models.terms import Related
+from mmgibbs.reml.elements import free_elements, starting_variances
+from mmgibbs.reml.information import average_information, gradient
+from mmgibbs.reml.structured import structured_elements
+from mmgibbs.reml.units import model_units
+
+CASES = {
+    "direct_maternal": 1,
+    "bivariate_missing": 1,
+    "three_traits_maternal": 2,
+    "random_regression": 1,
+    "user_relationship": 1,
+    "genomic_relationships": 1,
+}
+CASES = {name: rank for name, rank in CASES.items() if name in models.NAMES}
+
+
+def example_of(name):
+    """An example whose widest random term has a matrix of reduced rank."""
+    example, rank = models.example(name), CASES[name]
+    sizes = [0 if g is None else len(g) for g in example.G]
+    i = int(np.argmax(sizes))
+    if sizes[i] < 2:
+        pytest.skip("no random term with several components")
+    terms, G = list(example.design.terms), list(example.G)
+    terms[i] = replace(terms[i], prior=Related(terms[i].relationship, rank))
+    L = factor_of_rank(G[i], rank)
+    G[i] = L @ L.T
+    return replace(example, design=replace(example.design, terms=tuple(terms)), G=G), i
+
+
+@dataclass
+class Truth:
+    """V = X prior X' + Z (K (x) G) Z' + R of the observed values."""
+
+    example: object
+    term: int
+
+    def __post_init__(self):
+        self.seen = ~np.isnan(self.example.design.y)
+        self.y = self.example.design.y[self.seen]
+
+    def columns(self, i):
+        term, design = self.example.design.terms[i], self.example.design
+        W = dense.incidence(term, design.n_traits)[self.seen]
+        return W if term.active is None else W[:, term.active.ravel()]
+
+    def covariance(self, G, R):
+        design = self.example.design
+        V, X, first = np.zeros((self.y.size, self.y.size)), [], 0
+        for i, term in enumerate(design.terms):
+            W = self.columns(i)
+            if term.kind == "random":
+                V += W @ np.kron(np.linalg.inv(dense.relationship_inverse(term)), G[i]) @ W.T
+            elif term.prior_precision is None:
+                X.append(W)
+            else:
+                V += W @ np.kron(np.eye(term.n_levels), np.linalg.inv(term.prior_precision)) @ W.T
+        for seen, w in zip(self.seen, design.weight, strict=True):
+            m = seen.sum()
+            V[first : first + m, first : first + m] += R[np.ix_(seen, seen)] / w
+            first += m
+        return V, np.concatenate(X, axis=1)
+
+    def projection(self, G, R):
+        V, X = self.covariance(G, R)
+        Vinv = np.linalg.inv(V)
+        return Vinv - Vinv @ X @ np.linalg.solve(X.T @ Vinv @ X, X.T @ Vinv)
+
+    def log_likelihood(self, G, R):
+        V, X = self.covariance(G, R)
+        Vinv = np.linalg.inv(V)
+        squares = self.y @ self.projection(G, R) @ self.y
+        logs = np.linalg.slogdet(V)[1] + np.linalg.slogdet(X.T @ Vinv @ X)[1]
+        return -0.5 * (logs + squares + (len(self.y) - X.shape[1]) * np.log(2 * np.pi))
+
+    def predictions(self, G, R):
+        """BLUP of the term, (q, k), and its PEV."""
+        term = self.example.design.terms[self.term]
+        K = np.kron(np.linalg.inv(dense.relationship_inverse(term)), G[self.term])
+        ZK, P = self.columns(self.term) @ K, self.projection(G, R)
+        shape = term.n_levels, term.n_components
+        return (ZK.T @ P @ self.y).reshape(shape), np.diag(K - ZK.T @ P @ ZK).reshape(shape)
+
+
+def parameters_of(example, i, likelihood, kind=ReducedRank):
+    covariances = [None if g is None else CovarianceModel(g, False, full_block(len(g))) for g in example.G]
+    k, sd = len(example.G[i]), np.sqrt(np.diag(example.G[i]))
+    rank = example.design.terms[i].rank
+    structure = ReducedRank(k, rank, sd) if kind is ReducedRank else FactorAnalytic(k, rank, False, sd, sd)
+    covariances[i] = replace(covariances[i], structure=structure)
+    T = example.design.n_traits
+    residual = ResidualModel((CovarianceModel(example.R, False, full_block(T)),))
+    elements = free_elements(example.design, covariances, residual, model_units(likelihood))
+    start = starting_variances(covariances, residual)
+    return structured_elements(elements, covariances, start), start
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_against_dense_formulas(name):
+    example, i = example_of(name)
+    truth, likelihood = Truth(example, i), module.ReducedRankLikelihood(example.design)
+    for factor in (1.0, 1.7):
+        G = [None if g is None else factor * g for g in example.G]
+        point = likelihood.evaluate(Variances(G, stack_classes(example.R)))
+        np.testing.assert_allclose(point.log_likelihood, truth.log_likelihood(G, example.R), rtol=1e-9, atol=1e-8)
+        theta, pev = truth.predictions(G, example.R)
+        np.testing.assert_allclose(point.solutions[i], theta, atol=1e-8)
+        layout = likelihood.layout
+        variance = np.zeros(layout.size)
+        variance[layout.active] = point.inverse_diagonal
+        np.testing.assert_allclose(layout.split(variance)[i], pev, atol=1e-8)
+        column = np.eye(int(layout.active.sum()))
+        np.testing.assert_allclose(np.diag(point.solve_equations(column)), point.inverse_diagonal, atol=1e-8)
+
+
+def differences(likelihood, parameters, start):
+    out = []
+    for n, unit in enumerate(parameters.scale):
+        step = np.zeros(len(parameters))
+        step[n] = 1e-5 * unit
+        up, down = (
+            likelihood.evaluate(parameters.variances(parameters.phi + s * step, start)).log_likelihood for s in (1, -1)
+        )
+        out.append((up - down) / (2e-5 * unit))
+    return np.array(out)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_score_and_information_of_loadings(name):
+    """By differences of the likelihood, and 1/2 y'P V_i P V_j P y with V_i by differences of V."""
+    example, i = example_of(name)
+    truth, likelihood = Truth(example, i), module.ReducedRankLikelihood(example.design)
+    parameters, start = parameters_of(example, i, likelihood)
+    at = parameters.variances(parameters.phi, start)
+    point = likelihood.evaluate(at)
+    J = parameters.jacobian(parameters.phi)
+    scale = parameters.scale
+    score = J.T @ gradient(point, parameters.elements)
+    np.testing.assert_allclose(score * scale, differences(likelihood, parameters, start) * scale, rtol=1e-5, atol=2e-5)
+    P, F = truth.projection(at.G, at.R[0]), []
+    for n, unit in enumerate(scale):
+        step = np.zeros(len(parameters))
+        step[n] = 1e-4 * unit
+        up, down = (parameters.variances(parameters.phi + s * step, start) for s in (1, -1))
+        V = truth.covariance(up.G, up.R[0])[0] - truth.covariance(down.G, down.R[0])[0]
+        F.append(V @ P @ truth.y / 2e-4)
+    expected = 0.5 * np.array(F) @ P @ np.array(F).T
+    J = J * scale
+    information = J.T @ average_information(point, parameters.elements) @ J
+    np.testing.assert_allclose(information, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+
+
+MUTANTS = {
+    "a trace of C^-1 is left out": ("M[:, j] -= np.bincount", "M[:, j] -= 0 * np.bincount"),
+    "L'M counts twice": ("- B @ ((middle + middle.T) / 2) @ B.T", "- 0 * B @ middle @ B.T"),
+}
+
+
+@pytest.mark.parametrize("right, wrong", MUTANTS.values(), ids=MUTANTS)
+def test_a_wrong_score_is_noticed(right, wrong):
+    example, i = example_of("bivariate_missing")
+    likelihood = mutant(module, right, wrong).ReducedRankLikelihood(example.design)
+    parameters, start = parameters_of(example, i, likelihood)
+    point = likelihood.evaluate(parameters.variances(parameters.phi, start))
+    score = parameters.jacobian(parameters.phi).T @ gradient(point, parameters.elements)
+    assert np.abs((score - differences(likelihood, parameters, start)) * parameters.scale).max() > 0.01
+
+
+def test_specific_variances_near_0_are_the_limit():
+    """The likelihood of G + eps diag(G), with an inverse, is that of G but for a term in eps."""
+    from mmgibbs.likelihood.restricted import RestrictedLikelihood
+
+    example, i = example_of("bivariate_missing")
+    by_scores = module.ReducedRankLikelihood(example.design)
+    of_terms = [None if g is None else full_block(len(g)) for g in example.G]
+    ordinary = RestrictedLikelihood(example.design, of_terms, [full_block(example.design.n_traits)])
+    R = stack_classes(example.R)
+    expected = by_scores.evaluate(Variances(list(example.G), R)).log_likelihood
+    gaps = []
+    for eps in (1e-3, 1e-4):
+        G = list(example.G)
+        G[i] = G[i] + eps * np.diag(np.diag(G[i]))
+        gaps.append(ordinary.evaluate(Variances(G, R)).log_likelihood - expected)
+    assert abs(gaps[1]) < 0.05 and gaps[1] == pytest.approx(gaps[0] / 10, rel=0.05)
+
+
+def test_other_uses_of_an_inverse_refuse():
+    example, _ = example_of("bivariate_missing")
+    with pytest.raises(ModelError, match="reduced_rank, whose matrix has no inverse"):
+        invert_terms(example.design, example.G)
+
+
+def test_the_nearest_matrix_of_the_rank():
+    L = np.array([[1.0, 0.5], [0.3, -1.0], [0.7, 0.2], [0.1, 0.9]])
+    G = L @ L.T
+    found = factor_of_rank(G, 2)
+    np.testing.assert_allclose(found @ found.T, G, atol=1e-12)
+    turned = lower_triangle(L)
+    assert turned[0, 1] == 0
+    np.testing.assert_allclose(turned @ turned.T, G, atol=1e-12)
+    structure = ReducedRank(4, 2, np.ones(4))
+    start = structure.start(np.eye(4))
+    np.testing.assert_allclose(np.diag(structure.matrix(start)), 1.0)
+    assert np.linalg.matrix_rank(structure.matrix(start)) == 2
