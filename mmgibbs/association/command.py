@@ -133,6 +133,7 @@ def add_finemap_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_set(parser)
     add_overwrite(parser, "replace an existing fine-mapping")
+    parser.add_argument("--resume", action="store_true", help="continue a fine-mapping that was interrupted")
     add_quiet(parser)
 
 
@@ -146,6 +147,7 @@ def finemap_command(args: argparse.Namespace) -> None:
         effects=args.effects,
         overrides=args.set,
         overwrite=args.overwrite,
+        resume=args.resume,
         progress=not args.quiet,
     )
     for note in made.notes:

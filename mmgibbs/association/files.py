@@ -23,6 +23,8 @@ FILES = (
     "snp_effects.parquet",
     "windows.parquet",
     "windows.csv",
+    "regions.parquet",
+    "regions.csv",
     "gwas.json",
     "gwas.html",
 )

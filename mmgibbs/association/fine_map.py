@@ -25,12 +25,14 @@ import yaml
 
 from mmgibbs.association.regions import snps_of_region
 from mmgibbs.association.trait_columns import trait_columns
-from mmgibbs.errors import ConfigError, option_name
+from mmgibbs.errors import ConfigError, MmgibbsError, option_name
+from mmgibbs.machine.files import replaced_file
 from mmgibbs.results.csv_files import csv_writer
 from mmgibbs.results.marker_draws import read_marker_draws
 from mmgibbs.results.output_folder import check_output_folder, write_files
 from mmgibbs.results.reading import RunFiles, read_parquet
 from mmgibbs.runs.model_of_run import read_finished_for
+from mmgibbs.runs.result import Result
 from mmgibbs.runs.run import run
 
 LEVEL = 0.95
@@ -73,6 +75,7 @@ def finemap(
     effects: float | None = None,
     overrides: Sequence[str] = (),
     overwrite: bool = False,
+    resume: bool = False,
     progress: bool = True,
 ) -> FineMap:
     """Fine-map the regions that an association names: draft an analysis with bayes_c on their SNPs, and run it.
@@ -90,6 +93,8 @@ def finemap(
         Keys of the drafted analysis, such as "sampler.samples=20000".
     overwrite : bool, default False
         Replace the files of an earlier fine-mapping.
+    resume : bool, default False
+        Continue a fine-mapping that was interrupted.
     progress : bool, default True
         Print what is being done.
 
@@ -122,18 +127,12 @@ def finemap(
         snps_of_region(snps, row).to_frame("snp").with_columns(region=pl.lit(row["region"], pl.Int64))
         for row in regions.iter_rows(named=True)
     ).join(snps.filter(pl.col("left_out").is_null()).select("snp"), on="snp", maintain_order="left")  # fmt: skip
-    folder = check_output_folder(output or f"{source}-finemap", overwrite, FILES, "a fine-mapping")
+    if overwrite and resume:
+        raise ConfigError(f"finemap: {option_name('overwrite')} and {option_name('resume')} cannot be combined")
+    folder = check_output_folder(output or f"{source}-finemap", overwrite or resume, FILES, "a fine-mapping")
     analysis = draft_analysis(finished.record["analysis"], facts, trait, members, snps, effects, folder)
-    writers = {
-        "snps.csv": csv_writer(members.select("snp", group=pl.lit(TERM)).unique("snp", maintain_order=True)),
-        "analysis.yaml": lambda path: path.write_text(yaml.safe_dump(analysis, sort_keys=False), encoding="utf-8"),
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, write in writers.items():
-        write(folder / name)
-    result = run(
-        folder / "analysis.yaml", overrides, directory=folder / "run", overwrite=overwrite, progress=progress
-    )  # fmt: skip
+    how = {"overwrite": overwrite, "resume": resume, "progress": progress}
+    result = _run_draft(folder, analysis, members, overrides, how)
     values, sets = summarise_regions(result.directory, regions, members, trait)
     tables = {
         "fine_map.parquet": values.write_parquet, "fine_map.csv": csv_writer(values),
@@ -141,6 +140,29 @@ def finemap(
     }  # fmt: skip
     write_files(folder, tables, tuple(tables))
     return FineMap(values, sets, analysis, folder, _notes(sets, result.info, analysis))
+
+
+def _run_draft(
+    folder: Path, analysis: dict[str, Any], members: pl.DataFrame, overrides: Sequence[str], how: dict[str, bool]
+) -> Result:
+    """Write the draft with the SNPs of the regions, and run it; a draft that cannot be run is removed."""
+    writers = {
+        "snps.csv": csv_writer(members.select("snp", group=pl.lit(TERM)).unique("snp", maintain_order=True)),
+        "analysis.yaml": lambda path: path.write_text(yaml.safe_dump(analysis, sort_keys=False), encoding="utf-8"),
+    }
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, write in writers.items():
+        with replaced_file(folder / name) as path:
+            write(path)
+    try:
+        return run(folder / "analysis.yaml", overrides, directory=folder / "run", **how)  # type: ignore[arg-type]
+    except MmgibbsError:
+        if is_new and not (folder / "run").exists():
+            for name in writers:
+                (folder / name).unlink()
+            folder.rmdir()
+        raise
 
 
 def _read_association(directory: object) -> tuple[Path, dict[str, Any], pl.DataFrame, pl.DataFrame]:

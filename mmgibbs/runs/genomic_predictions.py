@@ -98,7 +98,10 @@ def predict_new_animals(
     snps = genotypes.snps.with_columns(number=pl.Series(genotypes.checked.kept_snps))
     matched = counterparts(snps, genotypes.file.n_snps, file, section.map is not None)
     new = NewGenotypes(file, matched)
-    point, notes = _factor(model)
+    factor, notes = factor_model(model), list[str]()
+    point = None if isinstance(factor, str) else factor
+    if isinstance(factor, str):
+        notes.append(f"no sd, PEV and reliability: {factor}")
     notes += warn_of_disagreement(genotypes, file, matched)
     frames = []
     for part in genomic_parts(model.analysis, model.prepared):
@@ -110,16 +113,6 @@ def predict_new_animals(
         notes.append("dominance effects are not predicted")
     notes = [f"warning: {warning}" for warning in file.warnings + matched.warnings] + notes
     return pl.concat(frames), (*notes, *file.notes, *matched.notes)
-
-
-def _factor(model: RunModel) -> tuple[Point | None, list[str]]:
-    """C at the run's variances, and a note where prediction error variances are not known."""
-    if model.design.responses or model.design.correlated or model.design.markers:
-        return None, [
-            "no sd and reliability: they need a run with normal traits and independent residuals; values are those of "
-            "the run's breeding values all the same"
-        ]
-    return factor_model(model), []
 
 
 def _predict_part(

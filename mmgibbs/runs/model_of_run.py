@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import reprlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,20 @@ from mmgibbs.config import Analysis
 from mmgibbs.data.environments import load_analysis
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
+from mmgibbs.engines.direct.standard_errors import LISTED, MOST_EQUATIONS
 from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.likelihood.coefficients import Blocks
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
+from mmgibbs.machine.memory import free_bytes
+from mmgibbs.machine.speed import estimate_seconds
 from mmgibbs.models.design import Design
 from mmgibbs.report.finished import OF_ANIMALS, Finished, read_finished
 from mmgibbs.results.relationships import describe_relationships
 from mmgibbs.runs.fingerprint import NO_FILE, fingerprint
 from mmgibbs.runs.starts import read_starts
 
+MAX_SECONDS = 600  # of a factor that is made for standard errors alone
 FROM_GENOTYPES = ("G", "D", "H")  # symbols of relationships
 
 
@@ -117,12 +122,14 @@ def restore_model(
     extras = ("decisions", "output")  # what is reported of a run changes no model
     source = {key: value for key, value in finished.record["analysis"].items() if key not in extras}
     starts: list[str] = []
-    if finished.record.get("method") != "blup":  # whose starts are the variances
+    is_normal = all(keys.get("type", "normal") == "normal" for keys in source["traits"].values())
+    if is_normal and finished.record.get("method") != "blup":  # whose starts are the variances
         without = load_analysis(source | {"sampler": {"method": "reml"}}, ["variances.mode=sample"])
         starts = [*read_starts(finished.directory, without), "variances.mode=fixed"]
     if pedigree is not None:
         source = source | {"data": source["data"] | {"pedigree": str(pedigree.absolute())}}
-    analysis = load_analysis(source | {"sampler": {"method": "blup"}}, starts)
+    # other traits have no BLUP, and what is asked of them needs no variances
+    analysis = load_analysis(source | ({"sampler": {"method": "blup"}} if is_normal else {}), starts)
     _refuse_changed_data(command, finished, analysis, () if pedigree is None else ("data.pedigree",))
     tell(f"reading the data of '{finished.directory}'")
     prepared = prepare(analysis)
@@ -178,9 +185,30 @@ def _refuse_changed_data(command: str, finished: Finished, analysis: Analysis, r
         )
 
 
-def factor_model(model: RunModel) -> Point:
-    """The equations of the run at its variances, with their factor; traits are normal."""
-    design = model.design
-    blocks = [None if G is None else (tuple(range(len(G))),) for G in model.variances.G]
-    residual_blocks = [(tuple(range(design.n_traits)),)] * len(model.variances.R)
-    return RestrictedLikelihood(design, blocks, residual_blocks).evaluate(model.variances)
+def factor_model(model: RunModel) -> Point | str:
+    """The equations of the run at its variances, with their factor; or why there is none."""
+    design, variances = model.design, model.variances
+    blocks = [None if G is None else (tuple(range(len(G))),) for G in variances.G]
+    residual_blocks = [(tuple(range(design.n_traits)),)] * len(variances.R)
+    return factor_if_affordable(design, variances, blocks, residual_blocks)
+
+
+def factor_if_affordable(
+    design: Design, variances: Variances, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]
+) -> Point | str:
+    """The same of a design; of_terms, of_residuals: components that may covary."""
+    if design.responses or design.correlated or design.markers:
+        return "they need normal traits, independent residuals and no SNP effects in the model"
+    n, free = design.n_equations, free_bytes()
+    too_long = f"a factor of {n:,} equations would take too long"
+    joined = [t.relationship.dense.levels.size for t in design.terms if t.relationship.dense is not None]
+    if n > MOST_EQUATIONS or estimate_seconds(sum(float(m) ** 3 for m in joined) / 3) > MAX_SECONDS:
+        return too_long  # known before a pattern is made
+    if free is not None and LISTED * sum(m * m for m in joined) > free:
+        return f"a pattern of {n:,} equations does not fit into memory"
+    likelihood = RestrictedLikelihood(design, of_terms, of_residuals)
+    if estimate_seconds(likelihood.operations) > MAX_SECONDS:
+        return too_long
+    if free is not None and likelihood.bytes > free:
+        return f"a factor of {n:,} equations does not fit into memory"
+    return likelihood.evaluate(variances)

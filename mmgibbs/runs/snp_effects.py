@@ -23,19 +23,15 @@ from mmgibbs.build.assemble import Assembled
 from mmgibbs.config import Analysis
 from mmgibbs.data.genomic_parts import GenomicPart, genomic_parts
 from mmgibbs.data.prepared import Prepared
-from mmgibbs.engines.direct.standard_errors import MOST_EQUATIONS
 from mmgibbs.likelihood.matrices import Variances
-from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
-from mmgibbs.machine.memory import free_bytes
-from mmgibbs.machine.speed import estimate_seconds
-from mmgibbs.models.design import Design
+from mmgibbs.likelihood.restricted import Point
 from mmgibbs.models.labels import component_labels
 from mmgibbs.posterior.parameters import RESIDUAL
 from mmgibbs.posterior.result import posterior_mean
 from mmgibbs.results.p_values import log_p_of_z
+from mmgibbs.runs.model_of_run import factor_if_affordable
 
 FILE = "snp_effects.parquet"
-MAX_SECONDS = 600  # of a factor that is made for standard deviations alone
 MAX_ANIMALS = 15_000  # whose matrix of prediction errors is made, 1.8 GB
 COLUMNS = 64  # solutions at once
 
@@ -52,25 +48,13 @@ def snp_effects_of_run(
     G = [posterior_mean(draws[matrices[t.name]]) if t.name in matrices else None for t in design.terms]
     R = posterior_mean(draws[RESIDUAL])
     variances = Variances(G, R if assembled.model.residual.classes else R[None])
-    point = _make_affordable_point(design, assembled, variances)
+    of_terms = [None if c is None else c.blocks for c in assembled.model.covariances]
+    of_residuals = [m.blocks for m in assembled.model.residual.matrices]
+    point = factor_if_affordable(design, variances, of_terms, of_residuals)
     notes = [f"{FILE}: no standard deviations and p values: {point}"] if isinstance(point, str) else []
     values = lambda part: np.asarray(solutions[part.number])[part.levels]
     known = None if isinstance(point, str) else point
     return snp_effects_frame(genomic_parts(analysis, prepared), prepared, values, variances, known), notes
-
-
-def _make_affordable_point(design: Design, assembled: Assembled, variances: Variances) -> Point | str:
-    """The factor of the equations, or why there is none."""
-    if design.responses or design.correlated:
-        return "they need normal traits and independent residuals"
-    if design.n_equations > MOST_EQUATIONS:
-        return f"{design.n_equations:,} equations are more than {MOST_EQUATIONS:,}"
-    of_terms = [None if c is None else c.blocks for c in assembled.model.covariances]
-    likelihood = RestrictedLikelihood(design, of_terms, [m.blocks for m in assembled.model.residual.matrices])
-    free = free_bytes()
-    if estimate_seconds(likelihood.operations) > MAX_SECONDS or (free is not None and likelihood.bytes > free):
-        return f"a factor of {design.n_equations:,} equations would take too long"
-    return likelihood.evaluate(variances)
 
 
 def snp_effects_frame(

@@ -95,7 +95,8 @@ def test_command_writes_tables_and_a_page(folder, tested, capsys):
     out, err = capsys.readouterr()
     assert "beyond the threshold" in out and "exact tests" in err
     written = folder / "run-gwas"
-    assert {path.name for path in written.iterdir()} == {"markers.parquet", "markers.csv", "gwas.json", "gwas.html"}
+    names = {"markers.parquet", "markers.csv", "regions.parquet", "regions.csv", "gwas.json", "gwas.html"}
+    assert {path.name for path in written.iterdir()} == names
     assert_frame_equal(pl.read_parquet(written / "markers.parquet"), tested.values)
     facts = json.loads((written / "gwas.json").read_text())
     assert facts["tested"] == tested.facts["tested"] and facts["threshold_log10_p"] > 3

@@ -63,6 +63,60 @@ def test_predictions_on_two_traits(tmp_path):
     assert predicted["trait"].unique(maintain_order=True).to_list() == ["gain", "fat"]
 
 
+def test_predictions_of_direct_and_maternal_effects(herd, tmp_path):
+    records = pl.read_csv(herd.folder / "records.csv")
+    records.join(herd.pedigree.select(animal="id", dam="dam"), on="animal", how="left").write_csv(tmp_path / "r.csv")
+
+    def run(genotypes):
+        analysis = herd.analysis(GENOMIC, genotypes)
+        analysis["data"]["phenotypes"] = str(tmp_path / "r.csv")
+        dam = {"level": "dam", "unknown_level": "omit"}
+        effects = {"direct": {"level": "animal"}, "maternal": dam}
+        analysis["model"]["random"] = {"genetic": {"relationship": GENOMIC, "effects": effects}}
+        analysis["variances"] = {"genetic": {"start": [[1.5, -0.2], [-0.2, 0.5]]}, "residual": {"start": 1.2}}
+        return mmgibbs.run(analysis, directory=tmp_path / genotypes.removesuffix(".csv"), progress=False)
+
+    predicted = mmgibbs.predict(run("old.csv").directory, herd.folder / "young.csv").values
+    compare(predicted, run("every.csv"), 2 * len(herd.young))
+    assert predicted["effect"].unique(maintain_order=True).to_list() == ["direct", "maternal"]
+
+
+def test_predictions_with_metafounders(herd, tmp_path):
+    is_founder = pl.col("sire").is_null()
+    group = pl.when(is_founder & (pl.int_range(pl.len()) % 2 == 0)).then(pl.lit("P")).when(is_founder).then(pl.lit("Q"))
+    herd.pedigree.with_columns(group=group).write_csv(tmp_path / "pedigree.csv")
+
+    def run(genotypes):
+        analysis = herd.analysis(SINGLE_STEP | {"frequencies": "half"}, genotypes)
+        groups = {"column": "group", "effect": "metafounders", "gamma": 0.4}
+        analysis["data"] |= {"pedigree": str(tmp_path / "pedigree.csv"), "groups": groups}
+        return mmgibbs.run(analysis, directory=tmp_path / genotypes.removesuffix(".csv"), progress=False)
+
+    predicted = mmgibbs.predict(run("old.csv").directory, herd.folder / "young.csv").values
+    compare(predicted, run("every.csv"), len(herd.young))
+
+
+def test_what_needs_no_prediction_errors_is_given_without_them(herd, run, tmp_path, monkeypatch):
+    """A trait that is not normal, and equations whose factor would take too long."""
+    records = pl.read_csv(herd.folder / "records.csv")
+    records.with_columns(ill=(pl.col("gain") > pl.col("gain").median()).cast(int)).write_csv(tmp_path / "r.csv")
+    analysis = herd.analysis(GENOMIC, traits={"ill": {"type": "binary"}}, variances={})
+    analysis["data"]["phenotypes"] = str(tmp_path / "r.csv")
+    del analysis["model"]["random"]["pe"]
+    analysis["sampler"] = {"chains": 1, "burn_in": 20, "samples": 60, "thin": 1}
+    ill = mmgibbs.run(analysis, directory=tmp_path / "ill", progress=False)
+    predicted = mmgibbs.predict(ill.directory, herd.folder / "young.csv")
+    assert predicted.values["mean"].null_count() == 0 and predicted.values["reliability"].null_count() == len(
+        herd.young
+    )
+    assert any(note.startswith("no sd, PEV and reliability: they need normal traits") for note in predicted.notes)
+    whole = mmgibbs.predict(run.directory, herd.folder / "young.csv").values
+    monkeypatch.setattr("mmgibbs.runs.model_of_run.MOST_EQUATIONS", 10)
+    without = mmgibbs.predict(run.directory, herd.folder / "young.csv")
+    np.testing.assert_array_equal(without.values["mean"], whole["mean"])
+    assert any("a factor of" in note and "would take too long" in note for note in without.notes)
+
+
 def test_a_share_of_the_pedigree_that_is_left_out_is_noticed(herd, monkeypatch):
     spoilt = mutant(module, "k = b.shift + b.snps * products + b.pedigree * of_pedigree[self.chosen]",
                     "k = b.shift + b.snps * products", compiled=False)  # fmt: skip
