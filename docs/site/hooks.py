@@ -32,6 +32,8 @@ def on_files(files: Any, config: Any) -> Any:
     os.environ.setdefault("COLUMNS", "88")  # of help texts
     for path, text in pages().items():
         files.append(File.generated(config, path, content=text))
+    for path, content in notebook_pages().items():
+        files.append(File.generated(config, path, content=content))
     files.append(File.generated(config, "assets/site.css", content=(ROOT / "docs" / "site" / "site.css").read_text()))
     return files
 
@@ -64,8 +66,8 @@ def _site_link(link: re.Match[str], page: str) -> str:
     name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else ""
     if name in COPIED:
         destination = COPIED[name]
-    elif name.startswith("docs/") and name.endswith(".md"):
-        destination = name.removeprefix("docs/")
+    elif name.startswith("docs/") and name.endswith((".md", ".ipynb")):
+        destination = name.removeprefix("docs/").replace(".ipynb", ".md")
     elif name.startswith("configs/") and name.endswith(".yaml"):
         destination, anchor = EXAMPLES, f"#{path.stem}"
     else:
@@ -83,6 +85,21 @@ def pages() -> dict[str, str]:
         "reference/commands.md": commands(),
         "reference/python.md": python(),
     }
+
+
+def notebook_pages() -> dict[str, str | bytes]:
+    """Path in the site -> a page for each notebook, as it was executed, and its pictures."""
+    from nbconvert import MarkdownExporter
+
+    out: dict[str, str | bytes] = {}
+    for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        names = {"unique_key": path.stem, "output_files_dir": f"{path.stem}_files"}
+        text, resources = MarkdownExporter().from_filename(str(path), resources=names)
+        heading, _, body = text.lstrip().partition("\n")
+        download = f'<a href="../{path.name}" download>Download the notebook</a>'
+        out[f"notebooks/{path.stem}.md"] = f"{heading}\n\n{download}\n{body}"
+        out |= {f"notebooks/{picture}": content for picture, content in resources["outputs"].items()}
+    return out
 
 
 def introduction() -> str:

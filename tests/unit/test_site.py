@@ -39,7 +39,8 @@ def test_every_page_is_in_the_menu(pages):
     menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     listed = set(re.findall(r"[\w/.-]+\.md", str(menu)))
     docs = ROOT / "docs"
-    assert listed == {p.relative_to(docs).as_posix() for p in docs.rglob("*.md")} | set(pages)
+    notebooks = {p.relative_to(docs).with_suffix(".md").as_posix() for p in docs.rglob("*.ipynb")}
+    assert listed == {p.relative_to(docs).as_posix() for p in docs.rglob("*.md")} | notebooks | set(pages)
 
 
 def test_every_key_is_in_the_reference(pages):
@@ -66,10 +67,10 @@ def test_every_column_command_and_public_name_is_in_the_reference(pages):
 def test_links_out_of_the_pages_lead_to_pages_or_become_text(hooks):
     page = page_at("explanation/theory.md")
     source = "[a](../../mmgibbs/cli.py), [b](../../configs/beef.yaml), [c](../../CONTRIBUTING.md#tests), "
-    source += "[d](../tutorials/reml.md#x), [e](engines.md), ![f](packages.svg)"
+    source += "[d](../tutorials/reml.md#x), [e](engines.md), ![f](packages.svg), [g](../notebooks/dairy.ipynb)"
     assert hooks.on_page_markdown(source, page) == (
         "a, [b](../reference/examples.md#beef), [c](../contributing.md#tests), "
-        "[d](../tutorials/reml.md#x), [e](engines.md), ![f](packages.svg)"
+        "[d](../tutorials/reml.md#x), [e](engines.md), ![f](packages.svg), [g](../notebooks/dairy.md)"
     )
 
 
