@@ -105,3 +105,14 @@ def nearest(wanted: str, names: Iterable[str], known: str = "known are") -> str:
         return f"did you mean '{folded[close[0]]}'?"
     listed = list(folded.values())
     return f"{known} {', '.join(listed[:12])}{', ...' if len(listed) > 12 else ''}" if listed else "there are none"
+
+
+def describe_unknown_trait(trait: str, traits: Iterable[str], known: str = "the traits are") -> str:
+    """Write what is wrong with a trait that does not exist, of an environment without one which there are."""
+    traits = list(traits)
+    name, bar, level = trait.partition("|")
+    levels = [other.removeprefix(f"{name}|") for other in traits if other.startswith(f"{name}|")]
+    if bar and levels and level.casefold() not in map(str.casefold, levels):
+        listed = f"{', '.join(levels[:12])}{', ...' if len(levels) > 12 else ''}"
+        return f"'{trait}' is not a trait: {name} has no level '{level}' (traits.{name}.by), but {listed}"
+    return f"'{trait}' is not a trait; {nearest(trait, traits, known)}"

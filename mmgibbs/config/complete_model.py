@@ -16,7 +16,7 @@ from mmgibbs.config.several_levels import complete_several
 from mmgibbs.config.smooth_relationships import Spline
 from mmgibbs.config.text import show
 from mmgibbs.config.traits import check_columns_of_values
-from mmgibbs.errors import nearest
+from mmgibbs.errors import describe_unknown_trait
 
 # Keys that a regression (model.plugin) shares with a mixed model.
 SHARED_SAMPLER_KEYS = {
@@ -55,9 +55,7 @@ def complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mode
     def effect_traits(effect: Fixed | RandomEffect, *place: str) -> tuple[str, ...]:
         for trait in effect.traits:
             if trait not in names and names:
-                problems.add(
-                    (*place, "traits"), f"{show(trait)} is not a trait; {nearest(trait, names, 'the traits are')}"
-                )
+                problems.add((*place, "traits"), describe_unknown_trait(trait, names))
         return effect.traits or names
 
     fixed = {
@@ -121,7 +119,7 @@ def _complete_markers(
             problems.add(place, "another effect has this name already, needed another name (level: says which column)")
         for trait in section.traits:
             if trait not in traits:
-                problems.add((*place, "traits"), f"{show(trait)} is not a trait; {nearest(trait, traits, 'there are')}")
+                problems.add((*place, "traits"), describe_unknown_trait(trait, traits))
         refusals = section.refusals()
         for key, message in refusals:
             problems.add((*place, *key), message)

@@ -23,7 +23,7 @@ from mmgibbs.config.fields import (
 )
 from mmgibbs.config.messages import Expected, Problems, unexpected
 from mmgibbs.config.text import show
-from mmgibbs.errors import nearest
+from mmgibbs.errors import describe_unknown_trait, nearest
 
 _FORMS = "all, a list of ids, {born_after: YEAR} or {file: PATH}"
 _TEXT = {"type": ["string", "integer"]}
@@ -112,7 +112,7 @@ def check_on_records(decisions: Decisions | None, types: Mapping[str, str], prob
             what, trait, category = criterion
             place = ("decisions", "index", index, name)
             if trait not in types:
-                problems.add(place, f"{show(trait)} is not a trait; {nearest(trait, types, 'the traits are')}")
+                problems.add(place, describe_unknown_trait(trait, types))
             elif types[trait] not in FORMS_ON_RECORDS:
                 problems.add(place, f"{trait} is {types[trait]}, needed a binary, ordinal or count trait")
             else:

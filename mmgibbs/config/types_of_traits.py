@@ -8,9 +8,9 @@ import numpy as np
 
 from mmgibbs.config.effects import Fixed, Model, Random
 from mmgibbs.config.messages import Problems
-from mmgibbs.config.text import show, spelled
+from mmgibbs.config.text import spelled
 from mmgibbs.config.variances import HalfT, ResidualVariance, UniformHeritability, Variance
-from mmgibbs.errors import nearest
+from mmgibbs.errors import describe_unknown_trait
 
 if TYPE_CHECKING:
     from mmgibbs.config.analysis import Analysis
@@ -65,7 +65,7 @@ def _check_moments(analysis: Analysis, problems: Problems) -> None:
         return  # refused as a whole
     for name in analysis.output.moments:
         if name not in types:
-            problems.add(where, f"{show(name)} is not a trait; {nearest(name, types, 'the traits are')}")
+            problems.add(where, describe_unknown_trait(name, types))
         elif types[name] != "normal":
             problems.add(where, f"found {name}, whose type is {types[name]}; needed a normal trait")
 
@@ -76,7 +76,7 @@ def _check_probabilities(analysis: Analysis, problems: Problems) -> None:
     where = ("output", "probabilities")
     for name in analysis.output.probabilities if analysis.model.plugin is None else ():
         if name not in types:
-            problems.add(where, f"{show(name)} is not a trait; {nearest(name, types, 'the traits are')}")
+            problems.add(where, describe_unknown_trait(name, types))
         elif name not in suited:
             problems.add(
                 where,

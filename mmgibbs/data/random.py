@@ -33,6 +33,7 @@ from pedigree.tables import agreeing, counted, format_number, quoted
 ANIMAL_COLUMNS = ("animal", "id")
 PARENT_COLUMNS = ("sire", "dam", "father", "mother")
 _FROM_PEDIGREE = ("sire", "dam")
+COLUMN_KEYS = ("row", "column", "time", "of", "within")  # of relationships whose levels are made of columns
 
 
 def animal_column(random: Mapping[str, Random], phenotypes: Phenotypes) -> str | None:
@@ -209,10 +210,12 @@ class RandomTerms:
                 ids = self._mask_unknown_codes(ids, effect.level, path)
             absent = needed & ids.is_null().to_numpy()
             as_written = self.phenotypes.text(effect.level, path)
+            rows = np.flatnonzero(absent)[:SHOWN].tolist()
+            columns = [self.phenotypes.find_empty(effect.level, path, i) for i in rows]
             problems = [
-                f"found no known level in column '{self.phenotypes.find_empty(effect.level, path, int(i))}' ({path})"
-                + (f", but {quoted(as_written[int(i)])} for unknown" if as_written[int(i)] is not None else "")
-                for i in np.flatnonzero(absent)[:SHOWN]
+                f"found no known level in column '{column}' ({self._column_path(term, column) or path})"
+                + (f", but {quoted(as_written[i])} for unknown" if as_written[i] is not None else "")
+                for i, column in zip(rows, columns, strict=True)
             ]
             self._accept_unknown(absent, effect, path, problems)
             return ids
@@ -235,6 +238,12 @@ class RandomTerms:
         ]
         self._accept_unknown(needed & (codes < 0), effect, path, problems)
         return codes
+
+    def _column_path(self, term: str, column: str) -> str | None:
+        """Where the relationship of a term names a column, as that of plots does the one of their rows."""
+        relationship = self.analysis.model.random[term].relationship
+        key = next((key for key in COLUMN_KEYS if getattr(relationship, key, None) == column), None)
+        return None if key is None else f"model.random.{term}.relationship.{key}"
 
     def _mask_unknown_codes(self, ids: pl.Series, column: str, path: str) -> pl.Series:
         """The ids, null where a code for unknown; a warning says which, but for a user's code in another spelling."""

@@ -109,7 +109,9 @@ def test_two_records_of_a_plot_are_warned_of_where_trials_are_taken_for_one():
 
 def test_a_record_without_a_place_is_refused_or_omitted():
     records = PLOTS.with_columns(row=pl.when(pl.int_range(pl.len()) != 2).then("row"))
-    with pytest.raises(DataError, match=r"row 3: found no known level in column 'row'"):
+    with pytest.raises(
+        DataError, match=r"row 3: found no known level in column 'row' \(model.random.field.relationship.row\)"
+    ):
         prepared(records=records)
     of = prepared(records=records, term={"unknown_level": "omit"})
     assert np.flatnonzero(of.design.terms[-1].effects[0].level < 0).tolist() == [2]

@@ -131,7 +131,11 @@ def test_mistakes_are_named():
     expect("there is no column 'sit' (traits.yield.by); nearest: 'site'", traits={"yield": {"by": "sit"}})
     expect("expected levels without any of", traits={"yield": {"by": "plot"}})
     unknown = {"fixed": {"rep": {"traits": ["yield|S3"]}}, "random": {"line": {}}}
-    expect("'yield|S3' is not a trait; did you mean 'yield|S2'?", model=unknown)
+    expect("'yield|S3' is not a trait: yield has no level 'S3' (traits.yield.by), but S1, S2", model=unknown)
+    lower = {"fixed": {"rep": {"traits": ["yield|s2"]}}, "random": {"line": {}}}
+    expect("'yield|s2' is not a trait; did you mean 'yield|S2'?", model=lower)
+    wrong = {"fixed": {"rep": {"traits": ["yeild|S2"]}}, "random": {"line": {}}}
+    expect("'yeild|S2' is not a trait; did you mean 'yield|S2'?", model=wrong)
     many = trial().with_columns(plot=pl.int_range(pl.len())).select(pl.all().repeat_by(4).explode())
     many = many.with_columns(plot=pl.int_range(pl.len()))
     expect("at most 250 environments, got 'plot' with 288 levels", many, traits={"yield": {"by": "plot"}})
