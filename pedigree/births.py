@@ -20,10 +20,12 @@ def read_births(
     sire: np.ndarray,
     dam: np.ndarray,
     notes: list[str],
+    warnings: list[str],
 ) -> np.ndarray | None:
     """Return (n,) float64 births, checked against those of the parents; None where a column not asked for holds others.
 
-    What means an unknown parent means an unknown birth as well: old files write 0.
+    What means an unknown parent means an unknown birth as well: old files write 0. Where most values of a column that
+    was not asked for are births, others are slips, of which there is a warning: results lack the births then.
     """
     text = text.set(text.is_in([*unknown, "NA"]), None)
     number = birth_numbers(text)
@@ -41,7 +43,9 @@ def read_births(
         )
         if chosen.birth_asked:
             raise PedigreeError(problem)
-        notes.append(f"births are not used: {problem}")
+        n_values = len(text) - text.null_count()
+        messages = warnings if 2 * len(bad) < n_values else notes
+        messages.append(f"births are not used: {problem} ({len(bad):,} of {counted(n_values, 'value')} cannot be read)")
         return None
     birth = np.full(len(ids), np.nan)
     birth[: len(text)] = number.to_numpy()

@@ -242,7 +242,7 @@ def _check(
     birth = (
         None
         if chosen.birth is None
-        else read_births(table, frame[chosen.birth], chosen, unknown, all_ids, sire, dam, notes)
+        else read_births(table, frame[chosen.birth], chosen, unknown, all_ids, sire, dam, notes, warnings)
     )
     order = parents_first_order(sire, dam, generation)
     code, sire, dam = recode(sire, dam, order)

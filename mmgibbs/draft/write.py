@@ -70,8 +70,20 @@ def _use(g: Guess, c: Column) -> str:
     return f"{role.use} ({role.why})" if role.why else role.use
 
 
+def _explain_labels(g: Guess) -> list[str]:
+    """A note of the traits and effects that cannot have the names of their columns."""
+    renamed = [
+        f"{c.label} for {quoted(c.name)}"
+        for c in g.columns
+        if c.label != c.name and g.roles[c.name].use in ("trait", "class", "random", "covariate", "trial")
+    ]
+    start = "note: the analysis file has other names for columns whose names it cannot have"
+    return [f"{start}: {', '.join(renamed)}"] if renamed else []
+
+
 def _explain_pairs(g: Guess) -> list[str]:
-    out = [] if g.trial is None else [f"the table looks like {g.trial.describe()}"]
+    out = _explain_labels(g)
+    out += [] if g.trial is None else [f"the table looks like {g.trial.describe()}"]
     if g.pedigree is not None and g.pedigree_file is not None:
         founders = int(((g.pedigree.sire < 0) & (g.pedigree.dam < 0)).sum())
         out.append(f"{g.pedigree_file.name}: {g.pedigree.n_animals:,} animals, {founders:,} of them without parents")

@@ -31,6 +31,7 @@ from pedigree.ancestry import (
 )
 from pedigree.errors import PedigreeError, TableError
 from pedigree.inbreeding import inbreeding
+from pedigree.parents import UNKNOWN_VALUES
 from pedigree.read import Pedigree, read_pedigree
 
 GENERATIONS = 6  # of which completeness is told
@@ -128,7 +129,7 @@ def describe_pedigree(
     try:
         read = read_pedigree(pedigree, columns=columns, unknown=tuple(unknown), hermaphrodites=True)
     except (PedigreeError, TableError) as error:
-        raise DataError(str(error)) from None
+        raise DataError(_name_option(str(error))) from None
     years = _years(read)
     reference, words = choose_reference(read, years, born_after)
     F, generations = inbreeding(read.sire, read.dam), equivalent_generations(read.sire, read.dam)
@@ -153,11 +154,17 @@ def describe_pedigree(
             "cumulative_share": np.cumsum(ancestors.marginal),
         }
     )
-    notes = (*(f"warning: {warning}" for warning in read.warnings), *read.notes)
+    said = (*(f"warning: {warning}" for warning in read.warnings), *read.notes)
+    notes = tuple(map(_name_option, said))
     described = PedigreeFacts(facts, animals, _summarise_years(animals), table, notes, folder)
     if folder is not None:
         write_facts(described, folder, report)
     return described
+
+
+def _name_option(message: str) -> str:
+    """A message of the pedigree with the option that it speaks of."""
+    return message.replace(UNKNOWN_VALUES, option_name("unknown"))
 
 
 def _years(read: Pedigree) -> pl.Series:

@@ -123,3 +123,13 @@ def test_bounds_of_the_effective_number_of_ancestors(monkeypatch):
     assert shares.size == 5 and shares.sum() < 0.9
     np.testing.assert_allclose(bounds["highest"], 1 / squares)
     np.testing.assert_allclose(bounds["lowest"], 1 / (squares + (1 - shares.sum()) * shares[-1]))
+
+
+def test_a_code_for_unknown_is_named_with_the_option_that_takes_it(tmp_path, capsys):
+    (tmp_path / "dots.csv").write_text("id,sire,dam\na,.,.\nb,.,.\nc,a,b\nd,a,.\n")
+    (note,) = [n for n in mmgibbs.describe_pedigree(tmp_path / "dots.csv").notes if n.startswith("warning: ")]
+    assert "'.' (5 times), a parent without a row, is taken for an unknown parent: add it to unknown; " in note
+    assert main(["pedigree", str(tmp_path / "dots.csv")]) == 0
+    assert "is taken for an unknown parent: add it to --unknown; " in capsys.readouterr().err
+    assert main(["pedigree", str(tmp_path / "dots.csv"), "--unknown", ",."]) == 0
+    assert "warning" not in capsys.readouterr().err

@@ -206,3 +206,15 @@ def test_hapmap_is_said(tmp_path):
     pl.DataFrame({"id": animals, "weight": RNG.normal(50, 4, 20).round(2)}).write_csv(tmp_path / "r.csv")
     made = draft(tmp_path / "r.csv", genotypes=tmp_path / "snps.hmp.txt", output=tmp_path / "a.yaml")
     assert "snps.hmp.txt: HapMap genotypes of 20 of the 20 animals with records" in made.said
+
+
+def test_other_names_in_the_file_are_said(tmp_path):
+    """Of columns with signs of the file's own, and with a name that it has already; of no others."""
+    herds = [f"h{i % 5}" for i in range(N)]
+    weight = RNG.normal(50, 4, N).round(2)
+    said, analysis, _ = drafted(tmp_path, **{"herd/year": herds, "residual": weight, "weight": weight + 1})
+    start = "note: the analysis file has other names for columns whose names it cannot have: "
+    assert f"{start}herd_year for 'herd/year'" in said
+    assert "herd_year" in {*analysis.model.fixed, *analysis.model.random}
+    said, _, _ = drafted(tmp_path, herd_year=herds)
+    assert start not in said

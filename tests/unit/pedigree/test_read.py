@@ -421,8 +421,12 @@ def test_births_that_are_none(tmp_path):
     with pytest.raises(PedigreeError) as error:
         read(tmp_path, bad, columns=COLUMNS)
     assert str(error.value) == message
-    p = read(tmp_path, bad)  # recognised, not asked for: said aloud, not used
-    assert p.birth is None and p.notes[-1] == f"births are not used: {message}"
+    p = read(tmp_path, bad)  # recognised, not asked for: a slip among births, which are not used, is a warning
+    said = f"births are not used: {message} ({{}} of 3 values cannot be read)"
+    assert p.birth is None and p.warnings[-1] == said.format(1)
+    p = read(tmp_path, bad.replace("2009", "autumn").replace("row 3", "row 2"))  # hardly a column of births
+    assert p.birth is None and not p.warnings
+    assert p.notes[-1] == said.format(2).replace("row 3", "row 2").replace("spring", "autumn")
 
 
 # ------------------------------------------------------------------------------------------------ anything at all
