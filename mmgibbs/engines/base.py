@@ -42,7 +42,7 @@ import numpy as np
 from mmgibbs.engines.augment import ResidualSums, Sums
 from mmgibbs.engines.dense_products import LaterTiles, dense_quadratic_form
 from mmgibbs.engines.liabilities import Liabilities
-from mmgibbs.engines.markers import gather, scatter, weight_by_pattern
+from mmgibbs.engines.markers import gather, scatter, weights_of_animals
 from mmgibbs.equations.base import invert_residual, invert_terms
 from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.partition import KINDS
@@ -115,6 +115,30 @@ class LiabilityEngine(Engine, Protocol):
     def scale_trait(self, trait: int, g: float) -> None: ...
 
     def sums_of_products(self, term: int) -> np.ndarray: ...
+
+
+class MarkerEngine(Engine, Protocol):
+    """An engine that takes SNP effects: see the methods of HostState.
+
+    One on a device has `make_effects` besides, where the sweeps over them are made: coloured_gpu/markers.py.
+    """
+
+    threads_of_effects: Threads
+
+    @property
+    def real(self) -> np.dtype: ...
+
+    @property
+    def Rinv(self) -> np.ndarray: ...
+
+    @property
+    def theta(self) -> list[np.ndarray]: ...
+
+    def sums_of_animals(self, markers: int, n: int) -> np.ndarray: ...
+
+    def weights_of_animals(self, markers: int, n: int) -> np.ndarray: ...
+
+    def move_breeding_values(self, markers: int, g: np.ndarray) -> None: ...
 
 
 class LocationMoments(Protocol):
@@ -342,9 +366,7 @@ class HostState(ABC):
 
     def weights_of_animals(self, markers: int, n: int) -> np.ndarray:
         """(patterns, n) float64: the sum of the weights of each animal's records, by missing pattern."""
-        records = self.equations.records
-        n_patterns = len(self.equations.design.patterns)
-        return weight_by_pattern(records.pattern, records.weight, self._animals[markers], n, n_patterns)
+        return weights_of_animals(self.equations.design, self.equations.records, markers, n)
 
     def move_breeding_values(self, markers: int, g: np.ndarray) -> None:
         """The breeding values of the animals of a term of SNP effects are g now; e follows."""

@@ -142,3 +142,14 @@ class DeviceVariances(Protocol):
     def launch_residuals(self) -> None: ...
     def launch_trait(self, number: int) -> None: ...
     def launch_end(self) -> None: ...
+
+
+class ComparedPriors(NamedTuple):
+    """Variances and log shares of the classes of a prior of SNP effects, and of that with which it is compared; no
+    classes of the latter: none.
+    """
+
+    variance: np.ndarray  # (K, p) or (K, 1); (p,) of a normal for each effect
+    log_share: np.ndarray  # (K,)
+    other_variance: np.ndarray
+    other_log_share: np.ndarray

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mmgibbs.equations.structured import Records
 from mmgibbs.models.design import Design
 from pedigree.kernels import kernel
 
@@ -55,11 +56,10 @@ def scatter(animal, trait, g, offset, e):
             e[r, trait] -= offset[r] - old
 
 
-def weight_by_pattern(
-    pattern: np.ndarray, weight: np.ndarray, animal: np.ndarray, n: int, n_patterns: int
-) -> np.ndarray:
-    """(n_patterns, n) float64: the sum of the weights of an animal's records of each pattern."""
+def weights_of_animals(design: Design, records: Records, markers: int, n: int) -> np.ndarray:
+    """(patterns, n) float64: the sum of the weights of each animal's records, by missing pattern."""
+    n_patterns, animal = len(design.patterns), design.markers[markers].animal[records.record]
     known = animal >= 0
-    w = weight[known].astype(np.float64) if weight.size else np.ones(int(known.sum()))
-    cell = pattern[known].astype(np.int64) * n + animal[known]
+    w = records.weight[known].astype(np.float64) if records.weight.size else np.ones(int(known.sum()))
+    cell = records.pattern[known].astype(np.int64) * n + animal[known]
     return np.bincount(cell, weights=w, minlength=n_patterns * n).reshape(n_patterns, n)

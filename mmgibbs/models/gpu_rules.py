@@ -59,7 +59,8 @@ def _find_terms(of_analysis: Callable[[Asked], object], is_refused: Callable[[Te
 
 def _find_markers(asked: Asked) -> str | None:
     markers = asked.design.markers if asked.design is not None and asked.samples else ()
-    return f"model.markers ('{markers[0].name}')" if markers else None
+    joint = [m for m in markers if m.joint is not None]
+    return f"effects of a SNP on several traits together (model.markers.{joint[0].name})" if joint else None
 
 
 def _find_long_list(asked: Asked) -> str | None:
@@ -94,7 +95,8 @@ GPU_RULES = (
             _find_terms(lambda a: not a.sweeps, lambda t: getattr(t.relationship.dense, "share_taken", 0.0),
                         "single-step relationships by a core ({term})"),
             "products with the pedigree of the genotyped are made by a sparse factor, on the CPU", ON_CPU),
-    GpuRule("SNP effects", _find_markers, "a GPU has no sweep of SNP effects", ON_CPU),
+    GpuRule("joint SNP effects", _find_markers, "a GPU draws them trait by trait",
+            f"across_traits: independent, or {ON_CPU}"),
     GpuRule("splines", _find_terms(lambda a: a.sweeps, lambda t: t.relationship.moves_jointly, "a spline ({term})"),
             "its points have to be drawn all at once, by engine: marginal on the CPU",
             f"relationship: random_walk, or {ON_CPU}"),

@@ -11,7 +11,14 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from mmgibbs.engines.base import Engine, HostState, Integrated, IntegratedLiabilities, LiabilityEngine
+from mmgibbs.engines.base import (
+    Engine,
+    HostState,
+    Integrated,
+    IntegratedLiabilities,
+    LiabilityEngine,
+    MarkerEngine,
+)
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.auxiliaries import Auxiliaries
 from mmgibbs.sampler.correlations import CorrelationsAndCovariance, CorrelationsAndStructure
@@ -120,11 +127,11 @@ def gibbs_steps(
         of_trait = {step.trait: step for step in liabilities}
     markers: list[Step] = []
     if model.design.markers:
-        assert isinstance(engine, HostState), "other engines refuse such a design"
+        for_effects = cast(MarkerEngine, engine)  # other engines refuse such a design
         for j, own in enumerate(model.design.markers):
             if own.first:
                 kind = MarkerEffects if own.joint is None else JointMarkerEffects
-                markers.append(kind(model, j, engine, matrices, key, schedule))
+                markers.append(kind(model, j, for_effects, matrices, key, schedule))
     if model.design.responses:
         known = collect_effects(markers)
         observed = [ObservedValues(o, of_trait[o.population.trait], holder, matrices, known) for o in model.observed]

@@ -117,12 +117,13 @@ class HostStream:
 
 
 class HostDevice:
-    """What the engine asks of mmgibbs.machine.device.Device; `library` from `build`.
+    """What the engine asks of mmgibbs.machine.device.Device; `libraries` from `build`, one or several.
 
     backwards: the last block and the last thread come first."""
 
-    def __init__(self, library: ctypes.CDLL, backwards: bool = False):
-        self.compiled, self.backwards = library, backwards
+    def __init__(self, libraries: ctypes.CDLL | tuple[ctypes.CDLL, ...], backwards: bool = False):
+        self.compiled = libraries if isinstance(libraries, tuple) else (libraries,)
+        self.backwards = backwards
         self.launched: list[str] = []  # kernels in order
         self.free, self.graphs = 1 << 40, 0
         self.nodes: list[int] = []  # of each graph that was launched
@@ -177,7 +178,8 @@ class HostDevice:
         return {name: self._instance(name) for name in names}
 
     def _instance(self, name: str):
-        function = getattr(self.compiled, f"kernel_{self.compiled.kernels.index(name)}")
+        library = next(library for library in self.compiled if name in library.kernels)
+        function = getattr(library, f"kernel_{library.kernels.index(name)}")
 
         def launch(blocks: tuple, threads: tuple, arguments: tuple) -> None:
             assert self.queue.entered, "a kernel is launched on the engine's stream"
@@ -192,7 +194,7 @@ class HostDevice:
             def run():
                 addresses = (ctypes.c_void_p * len(values))(*(v.ctypes.data for v in values))
                 self.launched.append(name)
-                self.compiled.run_backwards(ctypes.c_bool(self.backwards))
+                library.run_backwards(ctypes.c_bool(self.backwards))
                 function(ctypes.c_uint(*blocks), ctypes.c_uint(*threads), addresses)
 
             if self.queue.capturing is None:

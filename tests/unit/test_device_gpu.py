@@ -133,6 +133,12 @@ ACCEPTED = {
     "structure antedependence": {"traits": TRIPLE, "variances": {"pen": {"structure": "antedependence"}}},
     "prior half_t": {"variances": {"pen": {"prior": {"half_t": {"df": 2}}}}},
     "prior inverse Wishart": {"variances": {"pen": {"prior": {"df": 5, "scale": 2}}}},
+    **{f"prior {prior}": of_snps(prior) for prior in PRIORS},
+    "SNP effects of several traits, independent": of_snps("bayes_c", across_traits="independent") | {"traits": PAIR},
+    "SNP effects of all animals": {
+        "model": {"random": ANIMAL, "markers": {"snps": {"prior": "rr", "single_step": "epsilon"}}}
+    }
+    | SOME,
     "known variances": {"variances": {"mode": "fixed", "pen": 1.0, "residual": 2.0}},
     "residual classes": {"variances": {"residual": {"by": "side"}}},
     "residual classes, hybrid": {"variances": {"residual": {"by": "side"}}, "sampler": {"engine": "hybrid"}},
@@ -193,12 +199,7 @@ REFUSED = {
         {"random": {"mate": {"level": {"group": "pen", "of": "animal"}}, "animal": {}}},
         "several levels",
     ),
-    **{f"prior {prior}": (of_snps(prior), "SNP effects") for prior in PRIORS},
-    "SNP effects of several traits": (of_snps("rr") | {"traits": PAIR}, "SNP effects"),
-    "SNP effects of all animals": (
-        {"model": {"random": ANIMAL, "markers": {"snps": {"prior": "rr", "single_step": "epsilon"}}}} | SOME,
-        "SNP effects",
-    ),
+    "SNP effects of several traits": (of_snps("rr") | {"traits": PAIR}, "joint SNP effects"),
     "engine serial": ({"sampler": {"engine": "serial"}}, "serial"),
     "engine marginal": ({"sampler": {"engine": "marginal", "burn_in": 200}}, "marginal"),
     "curve, blup": (

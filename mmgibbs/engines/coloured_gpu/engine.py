@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,13 @@ from mmgibbs.engines.base import refuse_singular, replaced_y
 from mmgibbs.engines.coloured.engine import refuse_other_partitions
 from mmgibbs.engines.coloured_gpu.dense import NO_DENSE, ResidentDense
 from mmgibbs.engines.coloured_gpu.liabilities import ResidentResponse
+from mmgibbs.engines.coloured_gpu.markers import (
+    PASSES,
+    RecordsOfAnimals,
+    ResidentEffects,
+    marker_bytes,
+    marker_source,
+)
 from mmgibbs.engines.coloured_gpu.moments import ResidentMoments
 from mmgibbs.engines.coloured_gpu.resident import Colour, Resident
 from mmgibbs.engines.coloured_gpu.sizes import (
@@ -36,6 +43,7 @@ from mmgibbs.engines.coloured_gpu.sizes import (
 from mmgibbs.engines.coloured_gpu.source import REAL, kernel, model_kernels, specialisations, term_kernels
 from mmgibbs.engines.coloured_gpu.variances import ResidentVariances
 from mmgibbs.engines.device_sweep import VariancePlan
+from mmgibbs.engines.markers import weights_of_animals
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.scaling import Elements
@@ -73,8 +81,9 @@ class StructuredGpuEngine:
         self.equations, self.joint, self._y = equations, np.int32(update == "level"), equations.records.y
         self.queue = queue = GpuQueue(device, REMEDY)
         what = f"the lists and the state of {equations.n_equations:,} equations"
-        refuse_beyond_device(resident_bytes(equations), queue.free_bytes(), what, REMEDY)
         eq, T = equations, equations.design.n_traits
+        needed = resident_bytes(eq) + marker_bytes(eq.design, eq.real)
+        refuse_beyond_device(needed, queue.free_bytes(), what, REMEDY)
         text, names = model_kernels(eq)
         self._kernels = queue.kernels(text, names)
         self.resident = Resident(eq, queue)
@@ -109,6 +118,10 @@ class StructuredGpuEngine:
         self._counter: tuple[int, int, int] | None = None
         self._quadratics: dict[int, np.ndarray] = {}
         self._asked: list[int] = []
+        if eq.design.markers:
+            passes = [kernel(name) for name in PASSES]
+            self._kernels |= queue.kernels(marker_source(eq.real, eq.records.pattern.dtype), passes)
+        self.markers = [RecordsOfAnimals(self, markers) for markers in eq.design.markers]
         self.start()
 
     @staticmethod
@@ -132,6 +145,8 @@ class StructuredGpuEngine:
     def refresh(self) -> None:
         """e = y - W theta from scratch: rounding drift ends here."""
         self.queue.copy(self.resident.y, self.resident.e)
+        for markers in self.markers:
+            markers.subtract()
         for i in range(len(self.resident.terms)):
             self._move_records(i, None, None)
 
@@ -180,12 +195,15 @@ class StructuredGpuEngine:
         self._read_products()
         y = self.y
         changed = {} if y is self.equations.records.y else {"y": y}
-        return {"e": self.e, **changed, **theta}
+        offsets = {f"offset.{i}": self.queue.read(markers.offset) for i, markers in enumerate(self.markers)}
+        return {"e": self.e, **changed, **offsets, **theta}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         self._y = np.array(state["y"]) if "y" in state else self.equations.records.y
         self.queue.write(self.resident.y, self._y)
         self.queue.write(self.resident.e, state["e"])
+        for i, markers in enumerate(self.markers):
+            self.queue.write(markers.offset, state[f"offset.{i}"])
         for i, term in enumerate(self.resident.terms):
             self.queue.write(term.theta, state[f"theta.{i}"])
         self._quadratics.clear()
@@ -545,6 +563,29 @@ class StructuredGpuEngine:
     def read_sums(self, n: int) -> np.ndarray:
         """The sums that were folded last: waits."""
         return self._read_products()[:n]
+
+    # SNP effects
+
+    @property
+    def real(self) -> np.dtype:
+        """Of e, and of the sums of animals."""
+        return self.equations.real
+
+    def sums_of_animals(self, markers: int, n: int) -> np.ndarray:
+        """See HostState.sums_of_animals."""
+        return self.markers[markers].sum()
+
+    def weights_of_animals(self, markers: int, n: int) -> np.ndarray:
+        """See HostState.weights_of_animals."""
+        return weights_of_animals(self.equations.design, self.equations.records, markers, n)
+
+    def move_breeding_values(self, markers: int, g: np.ndarray) -> None:
+        """See HostState.move_breeding_values."""
+        self.markers[markers].move(g)
+
+    def make_effects(self, *arguments: Any) -> ResidentEffects:
+        """The effects of a term of SNP effects on the device: see ResidentEffects."""
+        return ResidentEffects(self, *arguments)
 
     # What a sweep with variances drawn on the device is made of (variances.py)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from math import exp
-
 import numpy as np
 
+from mmgibbs.draws.elementary import exp
 from pedigree.kernels import kernel
 
 

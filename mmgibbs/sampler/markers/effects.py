@@ -10,23 +10,22 @@ import numpy as np
 
 from mmgibbs.draws.normal import fill_pairs
 from mmgibbs.draws.purpose import MARKER, MARKER_CLASS, stream
-from mmgibbs.engines.base import HostState
+from mmgibbs.engines.base import MarkerEngine
 from mmgibbs.genotypes.products import CHUNK
 from mmgibbs.models.markers import Markers
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.interweave import draw_scaling
-from mmgibbs.sampler.markers.arguments import Animals, Classes, Products
+from mmgibbs.sampler.markers.arguments import Animals, Classes
+from mmgibbs.sampler.markers.engine_sweeps import NO_CLASSES, make_sweeps
 from mmgibbs.sampler.markers.priors import make_prior
 from mmgibbs.sampler.markers.priors.base import Effects, MarkerPrior, Mixture, Site
 from mmgibbs.sampler.markers.priors.common import CommonVariance, uniforms
 from mmgibbs.sampler.markers.share_moves import Proposal, ShareMoves
 from mmgibbs.sampler.markers.step import MarkerStep
-from mmgibbs.sampler.markers.sweep import Block, gram_blocks, make_block, sharing, sweep_mixture, sweep_normal
+from mmgibbs.sampler.markers.sweep import gram_blocks
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
-
-NO_CLASSES = Classes(np.empty((0, 1)), np.empty(0))  # nothing to compare a prior with
 
 
 class MarkerEffects(MarkerStep):
@@ -39,7 +38,7 @@ class MarkerEffects(MarkerStep):
         self,
         model: MixedModel,
         number: int,
-        engine: HostState,
+        engine: MarkerEngine,
         matrices: CovarianceMatrices,
         key: tuple[int, int],
         schedule: Schedule,
@@ -49,7 +48,8 @@ class MarkerEffects(MarkerStep):
         self.prior = make_prior(m.prior, p, self.site)
         self.weights = engine.weights_of_animals(number, n)
         self.patterns = np.flatnonzero(model.design.patterns[:, m.trait])  # of records that see the effects
-        self.grams = [gram_blocks(m.genotypes, self.values, w) for w in self.weights[self.patterns]]
+        grams = [gram_blocks(m.genotypes, self.values, w) for w in self.weights[self.patterns]]
+        self.sweeps = make_sweeps(engine, self.packed, grams, self.prior.n_classes)
         self.a, self.classes, self.g = np.zeros(p), np.ones(p, np.int8), np.zeros(n)
         self._z, self._u = np.empty((2, p)), np.empty(p)
         self._start(m.key, (m.trait,), self.prior.n_classes)
@@ -80,46 +80,38 @@ class MarkerEffects(MarkerStep):
         Q = engine.Rinv[:, m.trait, m.trait]
         s = engine.sums_of_animals(self.number, len(self.g)).astype(engine.real)
         d = (Q @ self.weights).astype(engine.real)
-        products, animals = self._products(Q), Animals(d, s, self.g)
+        of_patterns, animals = Q[self.patterns], Animals(d, s, self.g)
         fill_pairs(self._z, self.site.level, m.n_snps, number, stream(MARKER, self.number), 0, *self.key)
         conditional = self.prior.conditional()
-        block = make_block(products.gram.shape[1], len(s), s.dtype)
         if isinstance(conditional, Mixture):
             uniforms(self._u, number, self.site.level, stream(MARKER_CLASS, self.number), *self.key)
             proposal = self.share_moves and self.share_moves.propose(number, self.prior.scaling)
             if proposal:
-                self._move_shares(block, products, animals, conditional, proposal, number)
+                self._move_shares(of_patterns, animals, conditional, proposal, number)
             else:
-                self._sweep_classes(block, products, animals, conditional)
+                self._sweep_classes(of_patterns, animals, conditional)
         else:
-            sharing(engine.threads_of_effects, self.chunks).together(
-                sweep_normal, block, self.packed, products, animals, self.a, conditional.variance, self._z[0]
-            )
+            self.sweeps.draw_normals(of_patterns, animals, self.a, conditional.variance, self._z[0])
         return s, d
 
     def _sweep_classes(
         self,
-        block: Block,
-        products: Products,
+        Q: np.ndarray,
         animals: Animals,
         conditional: Mixture,
         compared: Mixture | None = None,
         is_backward: bool = False,
-    ) -> None:
+    ) -> float:
         """Draw class and effect of every SNP; with their probabilities, unless the prior is compared with another."""
         prior = Classes(conditional.variance, conditional.log_share)
-        chances, against = self.chances, NO_CLASSES
-        if compared is not None:
-            chances, against = np.empty_like(chances), Classes(compared.variance, compared.log_share)
-        sharing(self.engine.threads_of_effects, self.chunks).together(
-            sweep_mixture, block, self.packed, products, animals, self.a, self.classes, prior, against, is_backward,
-            self._z[0], self._u, chances,
-        )  # fmt: skip
+        against = NO_CLASSES if compared is None else Classes(compared.variance, compared.log_share)
+        moving = self.a, self.classes
+        draws = self._z[0], self._u
+        return self.sweeps.draw_classes(Q, animals, *moving, prior, against, is_backward, *draws, self.chances)
 
     def _move_shares(
         self,
-        block: Block,
-        products: Products,
+        Q: np.ndarray,
         animals: Animals,
         conditional: Mixture,
         proposal: Proposal,
@@ -129,8 +121,9 @@ class MarkerEffects(MarkerStep):
         assert self.share_moves is not None and self.prior.shares is not None
         moving = self.a, self.classes, animals.s, animals.g
         before = [array.copy() for array in moving]
-        self._sweep_classes(block, products, animals, proposal.changed(conditional), conditional, proposal.is_backward)
-        if self.share_moves.decide(proposal, float(block.log_ratio[0]), number):
+        changed, is_backward = proposal.changed(conditional), proposal.is_backward
+        log_ratio = self._sweep_classes(Q, animals, changed, conditional, is_backward)
+        if self.share_moves.decide(proposal, log_ratio, number):
             self.prior.shares.pi = proposal.pi
             self.prior.rescale(proposal.square)
         else:
@@ -143,15 +136,6 @@ class MarkerEffects(MarkerStep):
             squares, n = self.residual_polygenic.squares()
             self.prior.beside = float(squares[0, 0]), n
         self.prior.update(Effects(self.a, self.classes), number)
-
-    def _products(self, Q: np.ndarray) -> Products:
-        """The blocks X_b' D X_b as a matrix and a factor, so that one pattern of records needs no sum."""
-        if len(self.grams) == 1:
-            return Products(self.grams[0], float(Q[self.patterns[0]]))
-        total = np.zeros_like(self.grams[0])
-        for q, gram in zip(Q[self.patterns], self.grams, strict=True):
-            total += np.float32(q) * gram
-        return Products(total, 1.0)
 
     def _interweave(self, number: int, sums: tuple[np.ndarray, np.ndarray]) -> dict[str, float]:
         """Draw the scale of the effects and of their variances; whether its proposal was accepted (1, else 0)."""

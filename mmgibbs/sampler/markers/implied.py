@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmgibbs.engines.base import HostState
+from mmgibbs.engines.base import MarkerEngine
 from mmgibbs.models.markers import Markers, ResidualPolygenicVariance
 from mmgibbs.posterior.parameters import matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
@@ -35,7 +35,7 @@ class ImpliedVariance:
         model: MixedModel,
         markers: Markers,
         left: ResidualPolygenicVariance,
-        engine: HostState,
+        engine: MarkerEngine,
         matrices: CovarianceMatrices,
         traits: Sequence[int],
     ):

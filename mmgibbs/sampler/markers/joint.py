@@ -14,7 +14,7 @@ import numpy as np
 
 from mmgibbs.draws.normal import fill_pairs
 from mmgibbs.draws.purpose import MARKER, MARKER_CLASS, stream
-from mmgibbs.engines.base import HostState
+from mmgibbs.engines.base import MarkerEngine
 from mmgibbs.genotypes.products import CHUNK
 from mmgibbs.models.markers import JointPriorSpec, Markers
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
@@ -69,7 +69,7 @@ class JointMarkerEffects(MarkerStep):
         self,
         model: MixedModel,
         number: int,
-        engine: HostState,
+        engine: MarkerEngine,
         matrices: CovarianceMatrices,
         key: tuple[int, int],
         schedule: Schedule,

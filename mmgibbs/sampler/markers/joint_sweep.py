@@ -25,11 +25,12 @@ given the state of the other traits, and b_t ~ N(r / c, 1 / c) by the outcome (C
 
 from __future__ import annotations
 
-from math import exp, log, sqrt
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 
+from mmgibbs.draws.elementary import exp, log
 from mmgibbs.draws.small_matrices import cholesky
 from mmgibbs.genotypes.products import CHUNK, DOTS, add_rows, dot_rows
 from mmgibbs.machine.barrier import meet, share

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from mmgibbs.engines.base import HostState
+from mmgibbs.engines.base import MarkerEngine
 from mmgibbs.genotypes.products import CHUNK, add_rows
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.posterior.parameters import marker_name
@@ -57,7 +57,7 @@ class MarkerStep(ABC):
         self,
         model: MixedModel,
         number: int,
-        engine: HostState,
+        engine: MarkerEngine,
         matrices: CovarianceMatrices,
         key: tuple[int, int],
         schedule: Schedule,

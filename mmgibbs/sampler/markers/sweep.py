@@ -26,11 +26,12 @@ Each sum is made whole by one of them, in the order of one thread alone: the dra
 
 from __future__ import annotations
 
-from math import exp, log, sqrt
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 
+from mmgibbs.draws.elementary import exp, log
 from mmgibbs.genotypes.products import CHUNK, DOTS, add_rows, dot_rows
 from mmgibbs.genotypes.store import Store
 from mmgibbs.machine.barrier import meet, share

@@ -1,0 +1,230 @@
+"""SNP effects on a device: genotypes stay there as they are stored, effects, s and g are brought over for each sweep.
+
+A sweep is one cooperative kernel (kernels/markers.cu), bit for bit that of the CPU. What the prior of the effects
+depends on is drawn by the host, so that every prior has its sweep here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mmgibbs.draws.source import cuda_source
+from mmgibbs.engines.coloured_gpu.source import FOLDER, REAL
+from mmgibbs.engines.device_sweep import ComparedPriors
+from mmgibbs.machine.device import Argument, DeviceArray, make_struct
+from mmgibbs.machine.gpu_queue import GpuQueue
+from mmgibbs.machine.intrinsics import CHUNK
+from mmgibbs.models.design import Design
+from mmgibbs.models.markers import Markers
+
+if TYPE_CHECKING:
+    from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
+
+BLOCK, THREADS = 64, 512  # SNPs of a block, and threads of a sweep, as in markers.cu
+UPLOADED_BYTES = 1 << 26  # of genotypes at once
+GENOTYPES = {np.uint32: "Packed", np.uint8: "Fixed", np.float32: "Real"}
+PASSES = ("sum_by_animal", "move_records_of_animals", "subtract_offsets")
+
+
+def marker_source(real: np.dtype, pattern: np.dtype) -> str:
+    """The text of the kernels of SNP effects: types as in source.source."""
+    small = np.dtype(pattern) == np.uint8
+    types = f"typedef {REAL[np.dtype(real)]} REAL;\ntypedef unsigned {'char' if small else 'int'} PATTERN;\n"
+    return cuda_source("rounds", "elementary") + types + (FOLDER / "markers.cu").read_text(encoding="utf-8")
+
+
+def sweep_name(genotypes: np.dtype, draws: str) -> str:
+    """C++ name of the sweep over genotypes that are stored so."""
+    return f"mmgibbs::all_rounds<mmgibbs::EffectSweep<mmgibbs::{GENOTYPES[genotypes.type]}, mmgibbs::{draws}>>"
+
+
+def marker_bytes(design: Design, real: np.dtype) -> int:
+    """Device memory that the SNP effects of a design take."""
+    patterns, total = len(design.patterns), 0
+    for m in design.markers:
+        p, n = m.n_snps, -(-m.n_recorded // CHUNK) * CHUNK
+        T = 1 if m.joint is None else len(m.joint.traits)
+        n_classes = max(2, len(m.prior.options.get("classes", ())) if m.joint is None else len(m.joint.pi))
+        total += 8 * n + design.n_records * (real.itemsize + 8)
+        if m.first:
+            genotypes = p * (n // CHUNK) * m.genotypes.array[:1, :1].nbytes
+            total += genotypes + 4 * patterns * (p + BLOCK) * BLOCK + T * (T + 1) * n * real.itemsize + 8 * T * n
+            total += p * (8 * (5 * T + n_classes) + 4 * n_classes + 17)
+    return total
+
+
+class RecordsOfAnimals:
+    """The records of the animals of one term of SNP effects on one trait, on the device of the engine."""
+
+    def __init__(self, engine: StructuredGpuEngine, markers: Markers):
+        self.queue, records = engine.queue, engine.equations.records
+        animal = markers.animal[records.record].astype(np.int32)
+        n, n_animals = len(animal), -(-markers.n_recorded // CHUNK) * CHUNK
+        order = np.flatnonzero(animal >= 0)
+        order = order[np.argsort(animal[order], kind="stable")]
+        first = np.searchsorted(animal[order], np.arange(n_animals + 1))
+        self.offset = self.queue.empty(n, engine.real)
+        self._values = self.queue.empty(n_animals, np.float64)
+        self._kept = [self.queue.upload(part) for part in (animal, first.astype(np.uint32), order.astype(np.uint32))]
+        addresses = (self.queue.address(buffer) for buffer in self._kept)
+        fields = dict(zip(("animal", "ptr", "record"), addresses, strict=True))
+        of_records = {name: int(engine.resident.records[name][0]) for name in ("e", "pattern", "weight", "Rinv")}
+        self.struct = make_struct(
+            **of_records,
+            **fields,
+            offset=self.queue.address(self.offset),
+            n=np.uint32(n),
+            animals=np.uint32(n_animals),
+            trait=np.int32(markers.trait),
+            T=np.int32(engine.equations.design.n_traits),
+        )
+        self.n_blocks, self.n_animal_blocks = -(-n // 128), -(-n_animals // 128)
+        self._launch = engine.launch_blocks
+
+    def sum(self) -> np.ndarray:
+        """(animals,) see HostState.sums_of_animals: waits."""
+        self._launch("mmgibbs::sum_by_animal", self.n_animal_blocks, self.struct, self._values)
+        return self.queue.read(self._values)
+
+    def move(self, g: np.ndarray) -> None:
+        """See HostState.move_breeding_values."""
+        self.queue.write(self._values, g)
+        self._launch("mmgibbs::move_records_of_animals", self.n_blocks, self.struct, self._values)
+
+    def subtract(self) -> None:
+        """Take the breeding values off the residuals, which were made without them."""
+        self._launch("mmgibbs::subtract_offsets", self.n_blocks, self.struct)
+
+
+class ResidentEffects:
+    """The effects of SNPs on T traits with one prior on a device, between the arrays of the sampler.
+
+    genotypes (p, chunks, ..) of a store with `values` (p, 4); grams (patterns, blocks, BLOCK, BLOCK); n_classes: of the
+    SNPs.
+    """
+
+    def __init__(
+        self,
+        engine: StructuredGpuEngine,
+        genotypes: np.ndarray,
+        values: np.ndarray,
+        grams: np.ndarray,
+        n_traits: int,
+        n_classes: int,
+    ):
+        assert grams.shape[2] == BLOCK, "as in markers.cu"
+        self.queue: GpuQueue = engine.queue
+        self.p, self.chunks, self.T, self.n_classes = len(genotypes), genotypes.shape[1], n_traits, n_classes
+        self.n = self.chunks * CHUNK
+        self._type, self._text = genotypes.dtype, marker_source(engine.real, engine.equations.records.pattern.dtype)
+        self._genotypes = self._upload_genotypes(genotypes)
+        self._grams, self._numbers = self.queue.upload(grams), self.queue.upload(np.ascontiguousarray(values))
+        self._classes = self.queue.empty(self.p, np.int8)
+        self._chances = self.queue.empty((self.p, n_classes), np.float32)
+        self._sums = self.queue.empty((1 + self.T) * self.T * self.n, engine.real)  # s, then d
+        self._right = self.queue.empty(2 * self.T * BLOCK, np.float64)  # and changes
+        self._arrived = self.queue.empty(1, np.uint32)
+        self._doubles: DeviceArray | None = None
+        self._n_patterns, self._n_blocks = grams.shape[:2]
+        self._kernels: dict = {}
+
+    def _upload_genotypes(self, genotypes: np.ndarray) -> DeviceArray:
+        """Some SNPs at a time: the file that they are mapped from may be longer than memory."""
+        buffer = self.queue.empty(genotypes.shape, genotypes.dtype)
+        step = max(1, UPLOADED_BYTES // max(1, genotypes[:1].nbytes))
+        for first in range(0, self.p, step):
+            self.queue.write(buffer[first : first + step], np.ascontiguousarray(genotypes[first : first + step]))
+        return buffer
+
+    def draw_on_one_trait(
+        self,
+        Q: np.ndarray,
+        animals: tuple[np.ndarray, np.ndarray, np.ndarray],
+        a: np.ndarray,
+        priors: ComparedPriors,
+        z: np.ndarray,
+        u: np.ndarray,
+        is_backward: bool,
+        classes: np.ndarray,
+        chances: np.ndarray | None,
+    ) -> float:
+        """The sweeps of sampler/markers/sweep.py: a, classes, chances, s and g in place; log ratio of the priors."""
+        n_classes, n_compared = len(priors.log_share), len(priors.other_log_share)
+        fields = self._write(a=a, g=animals[2], log_ratio=np.zeros(1), Q=Q, z=z, u=u, **priors._asdict())
+        address = lambda name: fields[name]
+        draws = make_struct(
+            grams=self._gram_struct(address("Q")),
+            prior=_prior(address("variance"), address("log_share"), n_classes, priors.variance),
+            compared=_prior(address("other_variance"), address("other_log_share"), n_compared, priors.other_variance),
+            a=address("a"),
+            of_class=self.queue.address(self._classes),
+            chances=0 if chances is None else self.queue.address(self._chances),
+            z=address("z"),
+            u=address("u"),
+            log_ratio=address("log_ratio"),
+        )
+        self._sweep("OneTrait", draws, address("g"), animals, is_backward)
+        log_ratio = self._read(a, animals)
+        if n_classes:
+            classes[:] = self.queue.read(self._classes)
+        if n_classes and chances is not None:
+            chances[:] = self.queue.read(self._chances)
+        return log_ratio
+
+    def _gram_struct(self, Q: int) -> np.void:
+        sizes = {"patterns": np.int32(self._n_patterns), "blocks": np.int32(self._n_blocks)}
+        return make_struct(G=self.queue.address(self._grams), Q=Q, **sizes)[0]
+
+    def _write(self, **arrays: np.ndarray) -> dict[str, int]:
+        """Bring arrays of float64 over, one after another; where each lies. a, g and log_ratio are the first."""
+        parts = [np.asarray(array, np.float64).ravel() for array in arrays.values()]
+        values = np.concatenate(parts)
+        if self._doubles is None or self._doubles.size < values.size:
+            self._doubles = self.queue.empty(values.size, np.float64)
+        self.queue.write(self._doubles[: values.size], values)
+        first = self.queue.address(self._doubles) + 8 * np.cumsum([0, *map(len, parts[:-1])])
+        return dict(zip(arrays, first.tolist(), strict=True))
+
+    def _sweep(self, draws_name: str, draws: np.ndarray, g: int, animals: tuple, is_backward: bool) -> None:
+        """Launch the kernel: one cooperative launch."""
+        d, s, _ = animals
+        self.queue.write(self._sums, np.concatenate([s.ravel(), d.ravel()]))
+        self.queue.fill(self._arrived, 0)
+        sums, right = self.queue.address(self._sums), self.queue.address(self._right)
+        work = make_struct(
+            genotypes=self.queue.address(self._genotypes),
+            values=self.queue.address(self._numbers),
+            d=sums + s.nbytes,
+            s=sums,
+            g=g,
+            right=right,
+            changes=right + 8 * self.T * BLOCK,
+            draws=draws[0],
+            p=np.int32(self.p),
+            chunks=np.int32(self.chunks),
+            T=np.int32(self.T),
+            is_backward=np.int32(is_backward),
+        )
+        name = sweep_name(self._type, draws_name)
+        if name not in self._kernels:
+            self._kernels |= self.queue.kernels(self._text, [name], cooperative=True)
+        given: tuple[Argument, Argument] = work, self._arrived
+        self._kernels[name](self.queue.device.multiprocessors, THREADS, *given)  # all blocks are there at once
+
+    def _read(self, a: np.ndarray, animals: tuple) -> float:
+        """Take what has moved: waits."""
+        _, s, g = animals
+        assert self._doubles is not None
+        values = self.queue.read(self._doubles[: a.size + g.size + 1])
+        a[:] = values[: a.size].reshape(a.shape)
+        g[:] = values[a.size : -1].reshape(g.shape)
+        s[:] = self.queue.read(self._sums[: s.size]).reshape(s.shape)
+        return float(values[-1])
+
+
+def _prior(variance: int, log_share: int, n_classes: int, values: np.ndarray) -> np.void:
+    """struct Prior of markers.cu."""
+    sizes = {"classes": np.int32(n_classes), "n": np.int32(values.shape[-1] if values.ndim else 1)}
+    return make_struct(variance=variance, log_share=log_share, **sizes)[0]

@@ -1,0 +1,129 @@
+"""Where the sweeps over the effects of a term on one trait are made: by the host, or on the device of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from mmgibbs.engines.base import MarkerEngine
+from mmgibbs.engines.device_sweep import ComparedPriors
+from mmgibbs.sampler.markers.arguments import Animals, Classes, Genotypes, Products
+from mmgibbs.sampler.markers.sweep import make_block, sharing, sweep_mixture, sweep_normal
+
+NO_CLASSES = Classes(np.empty((0, 1)), np.empty(0))  # nothing to compare a prior with
+
+
+class EffectSweeps(Protocol):
+    """Draws of all effects a (p,) of a term; s and g of the animals follow. Q (patterns,): R^-1 of the trait in each
+    missing pattern that observes it; z and u (p,) normals and uniforms.
+    """
+
+    def draw_normals(self, Q: np.ndarray, animals: Animals, a: np.ndarray, v: np.ndarray, z: np.ndarray) -> None:
+        """Every effect from its normal, v (p,) its prior variance."""
+
+    def draw_classes(
+        self,
+        Q: np.ndarray,
+        animals: Animals,
+        a: np.ndarray,
+        of_class: np.ndarray,
+        prior: Classes,
+        compared: Classes,
+        is_backward: bool,
+        z: np.ndarray,
+        u: np.ndarray,
+        chances: np.ndarray,
+    ) -> float:
+        """Class and effect of every SNP; log ratio of `prior` and `compared` (sweep_mixture). Without one to compare
+        with, chances (p, K) are filled.
+        """
+
+
+class HostSweeps:
+    """Those of sweep.py. grams: the products within blocks (blocks, b, b) of each missing pattern."""
+
+    def __init__(self, engine: MarkerEngine, genotypes: Genotypes, grams: Sequence[np.ndarray]):
+        self.genotypes, self.grams = genotypes, grams
+        self.threads = sharing(engine.threads_of_effects, genotypes.chunks)
+
+    def draw_normals(self, Q: np.ndarray, animals: Animals, a: np.ndarray, v: np.ndarray, z: np.ndarray) -> None:
+        """See EffectSweeps."""
+        products = self._multiply(Q)
+        block = make_block(products.gram.shape[1], len(animals.s), animals.s.dtype)
+        self.threads.together(sweep_normal, block, self.genotypes, products, animals, a, v, z)
+
+    def draw_classes(
+        self,
+        Q: np.ndarray,
+        animals: Animals,
+        a: np.ndarray,
+        of_class: np.ndarray,
+        prior: Classes,
+        compared: Classes,
+        is_backward: bool,
+        z: np.ndarray,
+        u: np.ndarray,
+        chances: np.ndarray,
+    ) -> float:
+        """See EffectSweeps."""
+        products = self._multiply(Q)
+        block = make_block(products.gram.shape[1], len(animals.s), animals.s.dtype)
+        if compared.log_share.size:
+            chances = np.empty_like(chances)
+        self.threads.together(
+            sweep_mixture, block, self.genotypes, products, animals, a, of_class, prior, compared, is_backward, z, u,
+            chances,
+        )  # fmt: skip
+        return float(block.log_ratio[0])
+
+    def _multiply(self, Q: np.ndarray) -> Products:
+        """The blocks X_b' D X_b as a matrix and a factor, so that one pattern of records needs no sum."""
+        if len(self.grams) == 1:
+            return Products(self.grams[0], float(Q[0]))
+        total = np.zeros_like(self.grams[0])
+        for q, gram in zip(Q, self.grams, strict=True):
+            total += np.float32(q) * gram
+        return Products(total, 1.0)
+
+
+class DeviceSweeps:
+    """Those of a device; resident: its engine's ResidentEffects."""
+
+    def __init__(self, resident: Any):
+        self.resident = resident
+
+    def draw_normals(self, Q: np.ndarray, animals: Animals, a: np.ndarray, v: np.ndarray, z: np.ndarray) -> None:
+        """See EffectSweeps."""
+        priors, nothing = ComparedPriors(v, np.empty(0), *NO_CLASSES), np.empty(0)
+        self.resident.draw_on_one_trait(Q, animals, a, priors, z, nothing, False, nothing, None)
+
+    def draw_classes(
+        self,
+        Q: np.ndarray,
+        animals: Animals,
+        a: np.ndarray,
+        of_class: np.ndarray,
+        prior: Classes,
+        compared: Classes,
+        is_backward: bool,
+        z: np.ndarray,
+        u: np.ndarray,
+        chances: np.ndarray,
+    ) -> float:
+        """See EffectSweeps."""
+        wanted = None if compared.log_share.size else chances
+        return self.resident.draw_on_one_trait(
+            Q, animals, a, ComparedPriors(*prior, *compared), z, u, is_backward, of_class, wanted
+        )
+
+
+def make_sweeps(
+    engine: MarkerEngine, genotypes: Genotypes, grams: Sequence[np.ndarray], n_classes: int
+) -> EffectSweeps:
+    """Those of the engine's device, where it has one."""
+    if not hasattr(engine, "make_effects"):
+        return HostSweeps(engine, genotypes, grams)
+    arrays = genotypes.array[:, : genotypes.chunks], genotypes.values
+    return DeviceSweeps(engine.make_effects(*arrays, np.stack(grams), 1, n_classes))
