@@ -67,6 +67,12 @@ class FineMap:
     directory: Path
     notes: tuple[str, ...]
 
+    def _repr_html_(self) -> str:
+        from mmgibbs.association.words import describe_fine_map
+        from mmgibbs.report.notebook import lines_as_html
+
+        return lines_as_html(describe_fine_map(self), self.notes)
+
 
 def finemap(
     association: str | os.PathLike,

@@ -71,6 +71,12 @@ class Association:
     windows: pl.DataFrame | None = None
     regions: pl.DataFrame | None = None
 
+    def _repr_html_(self) -> str:
+        from mmgibbs.association.words import describe_association
+        from mmgibbs.report.notebook import lines_as_html
+
+        return lines_as_html(describe_association(self), self.notes)
+
 
 def gwas(
     run: str | os.PathLike,

@@ -33,6 +33,14 @@ class Draft(NamedTuple):
     said: list[str]
     refused: str | None
 
+    def _repr_html_(self) -> str:
+        from mmgibbs.report.notebook import lines_as_html
+
+        lines = [*self.said, "", f"written to {self.path}"]
+        if self.refused is not None:
+            lines += ["it needs a change before it can run:", self.refused]
+        return lines_as_html(lines)
+
 
 def init(
     phenotypes: str | os.PathLike,

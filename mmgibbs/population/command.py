@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     from mmgibbs.population.facts import UNKNOWN, describe_pedigree
-    from mmgibbs.population.words import fact_lines
+    from mmgibbs.population.words import describe_facts
     from mmgibbs.report.render import missing_libraries
 
     named = {name: getattr(args, name) for name in COLUMNS if getattr(args, name) is not None}
@@ -52,13 +52,7 @@ def main(args: argparse.Namespace) -> None:
     )
     for note in described.notes:
         print(note if note.startswith("warning: ") else f"note: {note}", file=sys.stderr)
-    width = max(len(name) for name, _ in fact_lines(described.facts))
-    for name, value in fact_lines(described.facts):
-        print(f"{name:<{width}}  {value}")
-    if described.ancestors.height:
-        top = described.ancestors.head(5).iter_rows(named=True)
-        shares = ", ".join(f"{row['ancestor']} {100 * row['marginal_share']:.1f} %" for row in top)
-        print(f"{'Major ancestors':<{width}}  {shares}")
+    print("\n".join(describe_facts(described.facts, described.ancestors)))
     if described.directory is not None:
         print(f"written to {described.directory}")
 

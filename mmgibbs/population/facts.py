@@ -68,6 +68,12 @@ class PedigreeFacts:
     notes: tuple[str, ...]
     directory: Path | None = None
 
+    def _repr_html_(self) -> str:
+        from mmgibbs.population.words import describe_facts
+        from mmgibbs.report.notebook import lines_as_html
+
+        return lines_as_html(describe_facts(self.facts, self.ancestors), self.notes)
+
 
 def describe_pedigree(
     pedigree: str | os.PathLike | pl.DataFrame,

@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SHOWN_ANCESTORS = 5
+
+
+def describe_facts(facts: dict[str, Any], ancestors: pl.DataFrame) -> list[str]:
+    """Lines for the terminal and a notebook: the facts, and the ancestors that explain most."""
+    named = fact_lines(facts)
+    if ancestors.height:
+        top = ancestors.head(SHOWN_ANCESTORS).iter_rows(named=True)
+        named.append(
+            ("Major ancestors", ", ".join(f"{row['ancestor']} {100 * row['marginal_share']:.1f} %" for row in top))
+        )
+    width = max(len(name) for name, _ in fact_lines(facts))
+    return [f"{name:<{width}}  {value}" for name, value in named]
 
 
 def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:

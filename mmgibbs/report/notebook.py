@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
 
@@ -23,6 +23,14 @@ ALERT = ' style="color:#c75000;font-weight:600"'
 def text_as_html(text: str) -> str:
     """Text in columns, as it is."""
     return f'<pre style="white-space:pre-wrap">{escape(text)}</pre>'
+
+
+def lines_as_html(lines: Iterable[str], notes: Iterable[str] = (), table: pl.DataFrame | None = None) -> str:
+    """Lines as they are, a table below them, and notes, of which those that begin with 'warning: ' stand out."""
+    listed = (f"<li{ALERT if note.startswith('warning: ') else ''}>{escape(note)}</li>" for note in notes)
+    below = "".join(listed)
+    rows = "" if table is None else table._repr_html_()
+    return f"<div>{text_as_html(chr(10).join(lines))}{rows}{f'<ul>{below}</ul>' if below else ''}</div>"
 
 
 def as_html(summary: pl.DataFrame, record: Mapping, directory: Path) -> str:

@@ -6,6 +6,15 @@ MAX_COLUMNS = 10  # traits of a table
 SHOWN_PAIRS = 5
 
 
+class Counts(dict):
+    """What `mmgibbs.check` counts; a notebook shows it as the command prints it."""
+
+    def _repr_html_(self) -> str:
+        from mmgibbs.report.notebook import text_as_html
+
+        return text_as_html(counts_as_text(self))
+
+
 def counts_as_text(counts: dict) -> str:
     """The counts of `mmgibbs.check` for people to read."""
     if "plugin" in counts:

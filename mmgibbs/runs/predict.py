@@ -45,6 +45,7 @@ from mmgibbs.results.reliability import count_negative
 from mmgibbs.runs.genomic_predictions import has_genomic_terms, predict_new_animals
 from mmgibbs.runs.model_of_run import read_finished_for
 from mmgibbs.runs.other_genotypes import genotypes_section, open_other_genotypes
+from pedigree.tables import counted
 
 ANIMALS = 16_384  # at a time: their draws take 8 bytes x draws x terms each
 
@@ -63,6 +64,13 @@ class Predicted:
 
     values: pl.DataFrame  # a row for each term, trait and animal, with the columns of the solutions, and call_rate
     notes: tuple[str, ...]
+
+    def _repr_html_(self) -> str:
+        from mmgibbs.report.notebook import lines_as_html
+
+        n_animals = self.values["level"].n_unique()
+        heading = f"genomic breeding values of {counted(n_animals, 'animal')}"
+        return lines_as_html([heading], self.notes, self.values)
 
 
 @dataclass(frozen=True)

@@ -266,11 +266,13 @@ def check(config: str | os.PathLike | dict, overrides: Sequence[str] = ()) -> di
     >>> counts["equations"]
     3573
     """
+    from mmgibbs.runs.check_text import Counts
+
     analysis = load_analysis(config, overrides)
     if analysis.model.plugin is not None:
         from mmgibbs.runs.regression import regression_counts
 
-        return regression_counts(analysis)
+        return Counts(regression_counts(analysis))
     from mmgibbs.runs.mixed_model_input import mixed_model_counts
 
-    return mixed_model_counts(analysis)
+    return Counts(mixed_model_counts(analysis))

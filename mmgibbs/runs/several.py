@@ -52,6 +52,13 @@ class Scenario:
     result: Result | None
     error: Exception | None = None  # one of REFUSALS
 
+    def _repr_html_(self) -> str:
+        from mmgibbs.report.notebook import lines_as_html
+
+        if self.result is not None:
+            return f"<div>{lines_as_html([self.name])}{self.result._repr_html_()}</div>"
+        return lines_as_html([f"{self.name}: {self.error}"])
+
 
 def run_scenarios(
     files: Sequence[str | os.PathLike],

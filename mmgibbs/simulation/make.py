@@ -44,6 +44,11 @@ class Simulation:
     files: tuple[Path, ...]
     text: str
 
+    def _repr_html_(self) -> str:
+        from mmgibbs.report.notebook import lines_as_html
+
+        return lines_as_html([self.text, *(f"wrote {file}" for file in self.files)])
+
     @property
     def analysis(self) -> Path:
         """Path of the analysis file, for `mmgibbs.run`."""

@@ -1,14 +1,25 @@
 """What a notebook shows of estimators and results: HTML of their own, with names escaped."""
 
+import html
+import inspect
+import json
+import typing
 from html.parser import HTMLParser
 
 import numpy as np
 import polars as pl
 import pytest
+from helpers.finished_run import write_run
 
 import mmgibbs
+from mmgibbs.association import words
+from mmgibbs.association.run import Association
+from mmgibbs.config import Analysis
+from mmgibbs.errors import ConfigError
 from mmgibbs.regressions.notebook import MAX_ROWS, as_html
 from mmgibbs.runs.model import MixedModel
+from mmgibbs.runs.predict import Predicted
+from mmgibbs.runs.several import Scenario
 from mmgibbs.validation.results import SCHEMA, Validation
 
 
@@ -75,3 +86,64 @@ def test_comparisons_and_validations_show_their_text(tmp_path):
     shown = Validation(table, pl.DataFrame(), {})._repr_html_()
     Balanced(shown)
     assert "accuracy" in shown and "0.50" in shown
+
+
+def _returned(function):
+    """The classes of what a public function returns; of a list, of what is in it."""
+    kind = typing.get_type_hints(function)["return"]
+    return set(typing.get_args(kind)) or {kind}
+
+
+def test_everything_that_the_public_functions_return_has_html():
+    public = [getattr(mmgibbs, name) for name in mmgibbs.__all__]
+    classes = {kind for kind in public if inspect.isclass(kind) and not issubclass(kind, Exception)}
+    classes |= set().union(*(_returned(function) for function in public if inspect.isfunction(function)))
+    assert len(classes) > 12
+    # An analysis is what was asked, not what came out; of `check`, see below.
+    assert [kind for kind in classes - {dict, Analysis} if not hasattr(kind, "_repr_html_")] == []
+
+
+def test_simulations_drafts_checks_and_pedigrees_show_what_their_commands_print(tmp_path):
+    made = mmgibbs.simulate(tmp_path / "<calves>", animals=300, years=5)
+    draft = mmgibbs.init(
+        made.directory / "phenotypes.csv", pedigree=made.directory / "pedigree.csv", traits="yearling_weight",
+        output=tmp_path / "<draft>.yaml",
+    )  # fmt: skip
+    counts = mmgibbs.check(draft.path)
+    assert isinstance(counts, dict) and json.loads(json.dumps(counts)) == counts
+    facts = mmgibbs.describe_pedigree(made.directory / "pedigree.csv")
+    expected = (
+        (made, f"{made.text}\nwrote "),
+        (draft, "written to "),
+        (counts, f"{counts['equations']:,} equations"),
+        (facts, "Effective population size"),
+    )
+    for value, text in expected:
+        shown = value._repr_html_()
+        Balanced(shown)
+        assert html.escape(text) in shown and "<calves>" not in shown and "<draft>" not in shown
+
+
+def test_predictions_associations_and_scenarios_show_their_notes():
+    values = pl.DataFrame({"level": ["<a>", "b"], "mean": [1.0, 2.0]})
+    shown = Predicted(values, ("warning: <few> SNPs", "no sd"))._repr_html_()
+    assert (
+        "genomic breeding values of 2 animals" in shown and shown.count("<li") == 2 and shown.count('style="color') == 1
+    )
+    assert "<few>" not in shown and "<a>" not in shown and "&lt;a&gt;" in shown
+    failed = Scenario("<one>", None, ConfigError("expected <x>"))._repr_html_()
+    assert "&lt;one&gt;: expected &lt;x&gt;" in failed
+
+
+def test_a_scenario_that_ended_well_shows_its_result(tmp_path):
+    result = mmgibbs.open_run(write_run(tmp_path / "<run>"))
+    shown = Scenario("ignore", result)._repr_html_()
+    Balanced(shown)
+    assert "ignore" in shown and result._repr_html_() in shown
+
+
+def test_an_association_shows_its_lines(monkeypatch):
+    monkeypatch.setattr(words, "describe_association", lambda association: [f"{len(association.values)} <SNPs> tested"])
+    shown = Association(pl.DataFrame({"snp": ["a"]}), {}, ("warning: few",), None)._repr_html_()
+    Balanced(shown)
+    assert "1 &lt;SNPs&gt; tested" in shown and "warning: few" in shown
