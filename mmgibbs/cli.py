@@ -96,6 +96,12 @@ _COMMANDS = {
         "give the SNPs of the regions that gwas found probabilities and credible sets",
         "mmgibbs finemap runs/gblup-gwas",
     ),
+    "contributions": Command(
+        "contributions",
+        "plan matings: optimum contributions of candidates at a limit of coancestry, and who is mated with whom",
+        "mmgibbs contributions runs/beef candidates.csv --matings 200 --max-females 1\n"
+        "  mmgibbs contributions runs/beef candidates.csv --matings 200 --index milk=1,fertility=0.5 --rate 0.005",
+    ),
     "schema": Command(
         "config",
         "print the JSON schema of the analysis file, with which editors complete keys and mark mistakes",

@@ -1,0 +1,1 @@
+"""Optimum contributions and matings: who has how many progeny, at a limit of coancestry."""

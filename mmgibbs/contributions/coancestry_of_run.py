@@ -1,0 +1,67 @@
+"""Coancestry of the candidates of a run: by its pedigree, or from a file of genotypes."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from mmgibbs.contributions.candidates import Candidates, locate_candidates
+from mmgibbs.contributions.coancestry import Coancestry, PedigreeCoancestry, make_genomic_coancestry
+from mmgibbs.contributions.values import ASKED
+from mmgibbs.errors import ConfigError, DataError, option, option_name
+from mmgibbs.genotypes.store import store_genotypes
+from mmgibbs.report.finished import Finished
+from mmgibbs.runs.other_genotypes import genotypes_section, open_other_genotypes
+from pedigree.errors import PedigreeError, TableError
+from pedigree.inbreeding import inbreeding
+from pedigree.read import read_pedigree
+from pedigree.relationship import relatives
+
+MAX_GENOMIC_CANDIDATES = 20_000  # 3.2 GB
+
+
+def make_coancestry(
+    finished: Finished, candidates: Candidates, genotypes: str | os.PathLike | None, options: dict[str, Any]
+) -> tuple[Coancestry, str]:
+    """K among the candidates, and what it is from in words."""
+    given = {key: value for key, value in options.items() if value is not None}
+    if genotypes is not None:
+        return _make_genomic_coancestry(candidates, {"file": genotypes} | given)
+    if given:
+        raise ConfigError(f"{ASKED}{option_name(next(iter(given)))} belongs to a file of genotypes")
+    if finished.animals is None:
+        raise ConfigError(
+            f"{ASKED}'{finished.directory}' is a run without a pedigree; needed genotypes of the candidates "
+            f"({option('genotypes', 'FILE')})"
+        )
+    for term, random in finished.record["analysis"]["model"].get("random", {}).items():
+        relationship = random.get("relationship")
+        if isinstance(relationship, dict) and relationship.get("selfing"):
+            raise ConfigError(f"{ASKED}model.random.{term}.relationship: cannot be combined with selfing")
+    try:
+        read = read_pedigree(
+            finished.animals.select("id", "sire", "dam"),
+            columns={"id": "id", "sire": "sire", "dam": "dam"},
+            unknown=(),
+            hermaphrodites=True,
+        )
+    except (PedigreeError, TableError) as error:
+        raise DataError(str(error)) from None
+    codes = locate_candidates(candidates, read.ids, "the pedigree of the run")
+    kin = relatives(read.sire, read.dam, inbreeding(read.sire, read.dam))
+    return PedigreeCoancestry(kin, codes), "pedigree"
+
+
+def _make_genomic_coancestry(candidates: Candidates, section: dict[str, Any]) -> tuple[Coancestry, str]:
+    n = len(candidates.ids)
+    if n > MAX_GENOMIC_CANDIDATES:
+        raise ConfigError(
+            f"{ASKED}genomic coancestry of {n:,} candidates takes {8 * n * n / 1e9:,.0f} GB; needed at most "
+            f"{MAX_GENOMIC_CANDIDATES:,} candidates, or coancestry by the pedigree"
+        )
+    file = open_other_genotypes(genotypes_section("contributions", section), ())
+    animals = locate_candidates(candidates, file.ids, f"genotyped animals of {file.name}")
+    store = store_genotypes(file.source, animals, np.arange(file.n_snps))
+    return make_genomic_coancestry(store), f"genotypes of {file.name}"

@@ -1,0 +1,118 @@
+"""`mmgibbs contributions`: its options, and what it prints."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from mmgibbs.options import add_genotypes, add_no_report, add_output, add_overwrite, add_quiet, describe
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Plan matings: the contributions of candidates with the highest mean breeding value at a limit of coancestry, "
+        "and a list of matings with the least inbreeding of the progeny. You get the frontier of gain and coancestry, "
+        "and, if the run has kept draws of the breeding values of the candidates (output.save_levels), how certain "
+        "each contribution is and a robust plan.",
+        "CANDIDATES is a table with the columns id and sex (M or F), and perhaps min and max, the least and most "
+        "matings of each: for semen that is bought already, min.",
+    )
+    parser.add_argument("run", metavar="RUN", help="folder of a finished run")
+    parser.add_argument("candidates", metavar="CANDIDATES", help="table of the candidates: id, sex, min, max")
+    parser.add_argument("--matings", type=int, required=True, metavar="N", help="number of matings to plan")
+    add_output(parser, "the folder to write (default: the name of the run folder with -contributions added)")
+    parser.add_argument(
+        "--rate",
+        type=float,
+        metavar="X",
+        help="increase of mean coancestry over equal contributions, of what is left to 1 (default: 0.01)",
+    )
+    parser.add_argument("--coancestry", type=float, metavar="X", help="highest mean coancestry, in place of --rate")
+    parser.add_argument("--trait", metavar="NAME", help="trait whose breeding values count (default: the only one)")
+    parser.add_argument(
+        "--index",
+        metavar="TRAIT=W,...",
+        help="several traits and what one unit of each is worth, such as milk=1,fat=-2",
+    )
+    parser.add_argument("--max-males", type=int, metavar="N", help="most matings of a male (default: all)")
+    parser.add_argument("--max-females", type=int, metavar="N", help="most matings of a female (default: all)")
+    parser.add_argument(
+        "--mated", metavar="FILE", help="table of the matings that are made already: sire, dam and perhaps matings"
+    )
+    parser.add_argument(
+        "--genotypes", metavar="FILE", help="genotypes of the candidates, for genomic coancestry (default: pedigree)"
+    )
+    parser.add_argument(
+        "--draws", type=int, default=200, metavar="N", help="most draws to optimise; 0: none (default: 200)"
+    )
+    parser.add_argument(
+        "--worst", type=float, default=0.2, metavar="X",
+        help="share of the draws whose mean gain the robust plan maximises, those with the lowest (default: 0.2)",
+    )  # fmt: skip
+    add_genotypes(parser)
+    add_overwrite(parser, "replace existing contributions")
+    add_quiet(parser)
+    add_no_report(parser, "do not write contributions.html")
+
+
+def main(args: argparse.Namespace) -> None:
+    from mmgibbs.contributions.files import default_folder
+    from mmgibbs.contributions.run import optimise_contributions
+    from mmgibbs.contributions.words import describe_plans, fact_lines
+    from mmgibbs.report.render import missing_libraries
+    from mmgibbs.runs.other_genotypes import OPTIONS
+
+    missing = [] if args.no_report else missing_libraries()
+    if missing:
+        words = f"no contributions.html: found no {' and no '.join(missing)}; needed: pip install {' '.join(missing)}"
+        print(words, file=sys.stderr)
+    made = optimise_contributions(
+        args.run,
+        args.candidates,
+        args.output or default_folder(args.run),
+        matings=args.matings,
+        coancestry=args.coancestry,
+        rate=args.rate,
+        trait=args.trait,
+        index=None if args.index is None else _read_index(args.index),
+        max_males=args.max_males,
+        max_females=args.max_females,
+        mated=args.mated,
+        genotypes=args.genotypes,
+        draws=args.draws,
+        worst=args.worst,
+        overwrite=args.overwrite,
+        progress=not args.quiet,
+        report=not (args.no_report or missing),
+        **{key: getattr(args, key) for key in OPTIONS},
+    )
+    for note in made.notes:
+        if not args.quiet or note.startswith("warning: "):
+            print(note if note.startswith("warning: ") else f"note: {note}", file=sys.stderr)
+    lines = fact_lines(made.facts)
+    width = max(len(name) for name, _ in lines)
+    print("\n".join(f"{name:<{width}}  {value}" for name, value in lines))
+    print("\n".join(describe_plans(made)))
+    print(f"written to {made.directory}")
+
+
+def _read_index(text: str) -> dict[str, float]:
+    """{'milk': 1.0} of 'milk=1'."""
+    from mmgibbs.errors import ConfigError
+    from pedigree.spelling import parse_number
+    from pedigree.tables import quoted
+
+    weights: dict[str, float] = {}
+    for part in text.split(","):
+        trait, sign, weight = part.rpartition("=")
+        number = parse_number(weight.strip(), ".")
+        if not sign or number is None:
+            raise ConfigError(f"contributions: --index: expected TRAIT=WEIGHT,..., got {quoted(part)}")
+        if trait.strip() in weights:
+            raise ConfigError(f"contributions: --index: found two weights of {quoted(trait.strip())}, needed one")
+        weights[trait.strip()] = number
+    return weights
+
+
+COMMANDS = {"contributions": (add_arguments, main)}

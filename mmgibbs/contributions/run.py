@@ -1,0 +1,250 @@
+"""`mmgibbs.optimise_contributions`: from a finished run and a table of candidates to contributions and matings."""
+
+from __future__ import annotations
+
+import os
+import reprlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.contributions.candidates import (
+    Candidates,
+    check_limits,
+    check_number,
+    check_sexes,
+    locate_candidates,
+    read_candidates,
+    read_mated,
+)
+from mmgibbs.contributions.coancestry_of_run import make_coancestry
+from mmgibbs.contributions.files import output_folder, write_contributions
+from mmgibbs.contributions.matings import round_matings
+from mmgibbs.contributions.notes import describe_draws, note_pairs
+from mmgibbs.contributions.planning import Planner
+from mmgibbs.contributions.results import (
+    collect_facts,
+    contributions_frame,
+    frontier_frame,
+    matings_frame,
+    plans_frame,
+)
+from mmgibbs.contributions.values import ASKED, choose_criterion, evaluated_ids, posterior_means, read_draws
+from mmgibbs.errors import ConfigError, DataError, option_name
+from mmgibbs.report.finished import Finished, read_finished
+from mmgibbs.runs.progress import Console
+from pedigree.errors import TableError
+from pedigree.tables import Source
+
+RATE = 0.01  # of the increase in coancestry, of what is left to 1
+WORST_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """Optimum contributions of the candidates of a run.
+
+    Attributes
+    ----------
+    candidates : polars.DataFrame
+        A row for each candidate: contribution and matings of the plan, and what the draws say.
+    frontier : polars.DataFrame
+        Plans from low to high coancestry, and their gains.
+    plans : polars.DataFrame
+        The plan, the robust plan and perfect knowledge: gain over the draws, coancestry, parents.
+    matings : polars.DataFrame
+        Who is mated with whom, how often, and the expected inbreeding of the progeny.
+    facts : dict
+        What was done, as in contributions.json.
+    notes : tuple of str
+        What to know about them; warnings begin with "warning: ".
+    directory : pathlib.Path or None
+        Where they were written.
+    """
+
+    candidates: pl.DataFrame
+    frontier: pl.DataFrame
+    plans: pl.DataFrame
+    matings: pl.DataFrame
+    facts: dict[str, Any]
+    notes: tuple[str, ...]
+    directory: Path | None
+
+
+def optimise_contributions(
+    run: str | os.PathLike,
+    candidates: Source,
+    output: str | os.PathLike | None = None,
+    *,
+    matings: int,
+    coancestry: float | None = None,
+    rate: float | None = None,
+    trait: str | None = None,
+    index: Mapping[str, float] | None = None,
+    max_males: int | None = None,
+    max_females: int | None = None,
+    mated: Source | None = None,
+    genotypes: str | os.PathLike | None = None,
+    draws: int = 200,
+    worst: float = WORST_SHARE,
+    overwrite: bool = False,
+    progress: bool = True,
+    report: bool = False,
+    **options: Any,
+) -> Contributions:
+    """Optimise the contributions of candidates of a finished run, and pair them.
+
+    The contributions c of the candidates, half of them of each sex, have the highest mean breeding value b'c at a
+    limit of the mean coancestry c'Kc / 2 (Meuwissen 1997), the expected inbreeding of the progeny. If the run has kept
+    draws of the breeding values of the candidates (`output.save_levels`), they are optimised for each draw too, and a
+    robust plan has the highest mean gain of the worst draws.
+
+    Parameters
+    ----------
+    run : path-like
+        Folder of a finished run with breeding values.
+    candidates : path-like or polars.DataFrame
+        Table of the candidates: columns id, sex (M or F), and perhaps min and max, the least and most matings of each
+        (semen that is bought already: min).
+    output : path-like or None, default None
+        Folder to write. By default nothing is written.
+    matings : int
+        Number of matings that are planned.
+    coancestry : float or None, default None
+        Highest mean coancestry. By default `rate` gives it.
+    rate : float or None, default None
+        Increase d of coancestry: the limit is C + d (1 - C), with C of equal contributions of all candidates of a sex.
+        By default 0.01.
+    trait : str or None, default None
+        Trait whose breeding values count. By default the only one.
+    index : mapping from str to float or None, default None
+        Traits and what one unit of each is worth.
+    max_males, max_females : int or None, default None
+        Most matings of an animal of this sex, if its `max` does not say it. By default all.
+    mated : path-like, polars.DataFrame or None, default None
+        Table of the matings that are made already: columns sire and dam, and perhaps matings. They count.
+    genotypes : path-like or None, default None
+        Genotypes of all candidates: coancestry is then from alleles alike in state. By default by the pedigree.
+    draws : int, default 200
+        Draws of the breeding values for which contributions are optimised, at most. 0: none.
+    worst : float, default 0.2
+        Share of the draws, those with the lowest gains, whose mean gain the robust plan maximises.
+    overwrite : bool, default False
+        Replace the files of earlier contributions in `output`.
+    progress : bool, default True
+        Print what is being done.
+    report : bool, default False
+        Write contributions.html too; needs `output`.
+    **options : Any
+        Other keys of `data.genotypes`: `map`, `format`, `animals`, `id`, ...
+
+    Returns
+    -------
+    Contributions
+        `candidates`, `frontier`, `plans` and `matings`, Polars frames, `facts` and `notes`.
+
+    Raises
+    ------
+    ConfigError
+        The run or an argument cannot be used, or no plan is within the limit of coancestry.
+    DataError
+        A table cannot be used: unknown animals, one sex alone, limits that cannot be met.
+
+    References
+    ----------
+    Meuwissen (1997), J. Anim. Sci. 75:934-940; Colleau (2002), Genet. Sel. Evol. 34:409-421.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import mmgibbs
+    >>> run = mmgibbs.run("configs/blup.yaml", directory="runs/blup", progress=False)
+    >>> herd_book = pl.read_csv("data_samples/beef/pedigree.csv").tail(200)
+    >>> young = herd_book.select(id="animal", sex=pl.Series(["M", "F"] * 100))
+    >>> made = mmgibbs.optimise_contributions(run.directory, young, matings=50, progress=False)
+    >>> made.candidates["matings"].sum(), made.matings["matings"].sum()
+    (100, 50)
+    """
+    _check_arguments(matings, coancestry, rate, max_males, max_females, draws, worst)
+    if report and output is None:
+        raise ConfigError(f"{ASKED}report needs output, the folder to write")
+    console = Console(progress)
+    finished = _read_run(run)
+    folder = None if output is None else output_folder(output, overwrite)
+    criterion = choose_criterion(finished, trait, index)
+    chosen = _read_tables(candidates, mated, matings, max_males, max_females)
+    evaluated = evaluated_ids(finished, criterion)
+    places = locate_candidates(chosen, evaluated, f"animals with breeding values of {criterion.words} in the run")
+    chosen = replace(chosen, ids=evaluated.gather(places))
+    if finished.animals is not None:
+        check_sexes(chosen, {role: finished.animals[role] for role in ("sire", "dam")})
+    K, kind = make_coancestry(finished, chosen, genotypes, options)
+    b = posterior_means(finished, criterion, chosen.ids)
+    planner = Planner(K, chosen, b, console)
+    limit = planner.choose_limit(coancestry, RATE if rate is None else rate)
+    plan = planner.optimise(limit)
+    kept = read_draws(finished, criterion, chosen.ids, draws) if draws else None
+    over_draws = None if kept is None else planner.optimise_draws(kept, plan, limit, worst)
+    counts = round_matings(plan.contributions, planner.limits, matings)
+    pairs = planner.pair(counts)
+    notes = (*describe_draws(finished, criterion, chosen, draws, kept, over_draws), *note_pairs(pairs, matings))
+    facts = collect_facts(finished, criterion, chosen, kind, planner, limit, plan, counts, over_draws, worst)
+    made = Contributions(
+        contributions_frame(chosen, b, plan, counts, over_draws),
+        frontier_frame(planner.trace_frontier(plan), planner.base, planner.base_gain),
+        plans_frame(planner, plan, counts, over_draws, worst),
+        matings_frame(chosen, pairs),
+        facts,
+        notes,
+        folder,
+    )
+    if folder is not None:
+        write_contributions(made, folder, report)
+    return made
+
+
+def _read_run(run: str | os.PathLike) -> Finished:
+    if not isinstance(run, (str, os.PathLike)):
+        raise ConfigError(f"{ASKED}found {reprlib.repr(run)}, needed the folder of a finished run")
+    try:
+        return read_finished(run)
+    except ConfigError as error:
+        raise ConfigError(str(error).replace("report: ", ASKED, 1)) from None
+
+
+def _read_tables(
+    source: Source, mated: Source | None, matings: int, max_males: int | None, max_females: int | None
+) -> Candidates:
+    try:
+        candidates = read_candidates(source, matings, max_males, max_females)
+        candidates = candidates if mated is None else read_mated(mated, candidates)
+    except TableError as error:
+        raise DataError(str(error)) from None
+    check_limits(candidates, max_males, max_females)
+    return candidates
+
+
+def _check_arguments(
+    matings: int,
+    coancestry: float | None,
+    rate: float | None,
+    max_males: int | None,
+    max_females: int | None,
+    draws: int,
+    worst: float,
+) -> None:
+    check_number("matings", matings, 1, np.inf, is_whole=True)
+    check_number("draws", draws, 0, np.inf, is_whole=True)
+    check_number("worst", worst, 0.001, 1)
+    for name, most in (("max_males", max_males), ("max_females", max_females)):
+        if most is not None:
+            check_number(name, most, 1, np.inf, is_whole=True)
+    for name, value in (("coancestry", coancestry), ("rate", rate)):
+        if value is not None:
+            check_number(name, value, 0 if name == "coancestry" else -1, 1)
+    if coancestry is not None and rate is not None:
+        raise ConfigError(f"{ASKED}{option_name('coancestry')} cannot be combined with {option_name('rate')}")

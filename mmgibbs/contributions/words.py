@@ -1,0 +1,61 @@
+"""What contributions say in words, on the terminal and on the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pedigree.tables import counted
+
+if TYPE_CHECKING:
+    from mmgibbs.contributions.run import Contributions
+
+PLANS = {
+    "plan": "Optimum for the posterior means",
+    "matings": "The same in whole matings",
+    "robust": "Robust",
+    "perfect": "Perfect knowledge",
+}
+
+
+def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """(name, value), in the order in which they are read."""
+    base, limit = facts["coancestry_of_equal_contributions"], facts["coancestry_limit"]
+    return [
+        ("Candidates", f"{facts['males']:,} males, {facts['females']:,} females"),
+        ("Value", f"{facts['criterion']}"),
+        ("Matings", f"{facts['matings']:,}"),
+        ("Coancestry from", facts["coancestry_source"]),
+        ("Mean coancestry", f"{base:.4f} with equal contributions; limit {limit:.4f}, plan {facts['coancestry']:.4f}"),
+        ("Gain of the plan", f"{facts['gain']:.4g} above the mean of the candidates"),
+        (
+            "In whole matings",
+            f"gain {facts['gain_of_matings']:.4g}, coancestry {facts['coancestry_of_matings']:.4f}; "
+            f"{counted(facts['selected_males'], 'male')}, {counted(facts['selected_females'], 'female')}",
+        ),
+    ]
+
+
+def describe_plans(made: Contributions) -> list[str]:
+    """Lines on what the draws say, and on the matings."""
+    lines = []
+    for row in made.plans.filter(made.plans["gain_sd"].is_not_null()).iter_rows(named=True):
+        lines.append(
+            f"{PLANS[row['plan']]}: gain {row['gain']:.4g} (SD {row['gain_sd']:.2g}), mean of the worst "
+            f"{100 * made.facts['worst']:g} % of {made.facts['draws']:,} draws {row['gain_worst']:.4g}"
+        )
+    inbreeding = mean_inbreeding(made)
+    if inbreeding is not None:
+        lines.append(
+            f"{counted(made.matings.height, 'pair')}, expected inbreeding of the progeny {inbreeding:.4f} "
+            f"(at random {made.facts['inbreeding_at_random']:.4f})"
+        )
+    return lines
+
+
+def mean_inbreeding(made: Contributions) -> float | None:
+    """Mean expected inbreeding over the matings; None without pairs."""
+    if not made.matings.height:
+        return None
+    return float(np.average(made.matings["inbreeding"].to_numpy(), weights=made.matings["matings"].to_numpy()))
