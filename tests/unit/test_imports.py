@@ -39,7 +39,18 @@ PACKAGES = {
 }
 PACKAGES["build"] = set(PACKAGES) - {"errors", "report", "regressions", "reml"} | {"pedigree"}
 PACKAGES["runs"] = set(PACKAGES) - {"errors"} | {"pedigree"}
-EDGES = {"validation", "exchange", "bench", "simulation", "formula", "draft", "comparison", "association", "population", "contributions"}
+EDGES = {
+    "validation",
+    "exchange",
+    "bench",
+    "simulation",
+    "formula",
+    "draft",
+    "comparison",
+    "association",
+    "population",
+    "contributions",
+}
 for edge in (*EDGES, "cli"):
     PACKAGES[edge] = set(PACKAGES["runs"]) | {"runs"}
 OPEN = {"pedigree.kernels", "mmgibbs.options"}  # the decorator of compiled functions, options of commands
