@@ -19,6 +19,7 @@ from mmgibbs.data.animal_ids import explain_respelled
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes, choose_frequencies
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
+from mmgibbs.genotypes.on_device import DeviceMatrices
 from mmgibbs.genotypes.relationship import (
     Additive,
     Products,
@@ -64,8 +65,12 @@ def build_genomic_matrix(
     spec: GenotypeRelationship,
     genotypes: PreparedGenotypes,
     of_pedigree: AMatrix | None,
+    on: DeviceMatrices | None = None,
 ) -> tuple[genomic.Genomic, list[str]]:
-    """G or D of the animals that are kept, in the order of the file, and notes. of_pedigree: A, where it is needed."""
+    """G or D of the animals that are kept, in the order of the file, and notes.
+
+    of_pedigree: A, where it is needed; on: a device that makes and inverts it.
+    """
     ids = genotypes.animals["animal"]
     store, codes = genotypes.packed(ids), pedigree_codes(genotypes, of_pedigree, spec, term)
     kind: type[genomic.Genomic]
@@ -75,16 +80,16 @@ def build_genomic_matrix(
                 f"model.random.{term}.relationship: {genotypes.file.name} has dosages that are not 0, 1 or 2, from "
                 "which dominance relationships cannot be computed; needed genotypes"
             )
-        made, kind = dominance(store, genotypes.frequency), genomic.Dominance
+        made, kind = dominance(store, genotypes.frequency, on), genomic.Dominance
         K, facts = made.matrix, describe_genomic_matrix(genotypes, spec, made, None)
         K *= 1 - spec.blend
         K[np.diag_indices(len(K))] += spec.blend
     else:
         assert isinstance(spec, Genomic)
-        made, kind = _additive(term, spec, genotypes, ids, store, of_pedigree, codes), genomic.Genomic
+        made, kind = _additive(term, spec, genotypes, ids, store, of_pedigree, codes, on), genomic.Genomic
         K, facts = made.matrix, describe_genomic_matrix(genotypes, spec, made, of_pedigree)
         blend(K, spec, pedigree_block(of_pedigree, codes) if spec.blend and spec.blend_with == "A22" else None)
-    return invert_genomic_matrix(kind, term, spec, ids, K, facts)
+    return invert_genomic_matrix(kind, term, spec, ids, K, facts, on)
 
 
 def invert_genomic_matrix(
@@ -94,22 +99,28 @@ def invert_genomic_matrix(
     ids: pl.Series,
     K: np.ndarray,
     facts: dict[str, Any],
+    on: DeviceMatrices | None = None,
 ) -> tuple[genomic.Genomic, list[str]]:
     """The relationship with the matrix K, which is blended, and notes."""
     notes: list[str] = []
-    diagonal, inverted = K.diagonal().copy(), _inverse(term, K, ids, spec, facts, notes)
+    diagonal, inverted = K.diagonal().copy(), _inverse(term, K, ids, spec, facts, notes, on)
     block = DenseBlock(np.arange(len(ids), dtype=np.int32), inverted.values.astype(REAL[spec.storage], copy=False))
     return kind(block, diagonal, facts | summarise_matrix(diagonal, inverted)), notes + weak_note(term, inverted)
 
 
 def single_step(
-    term: str, spec: SingleStep, genotypes: PreparedGenotypes, pedigree: Pedigree, of_pedigree: AMatrix
+    term: str,
+    spec: SingleStep,
+    genotypes: PreparedGenotypes,
+    pedigree: Pedigree,
+    of_pedigree: AMatrix,
+    on: DeviceMatrices | None = None,
 ) -> tuple[of_single_step.SingleStep, list[str]]:
     """H of the animals of the pedigree, of which those kept of the genotypes are genotyped; and notes."""
     ids, code, notes = match_pedigree(term, spec, genotypes, pedigree)
-    made = _additive(term, spec, genotypes, ids, genotypes.packed(ids), of_pedigree, code)
+    made = _additive(term, spec, genotypes, ids, genotypes.packed(ids), of_pedigree, code, on)
     facts = describe_genomic_matrix(genotypes, spec, made, of_pedigree) | {"genotyped": len(ids)}
-    relationship, of_matrix = combine_with_pedigree(term, spec, ids, code, made.matrix, of_pedigree, facts)
+    relationship, of_matrix = combine_with_pedigree(term, spec, ids, code, made.matrix, of_pedigree, facts, on)
     return relationship, notes + of_matrix
 
 
@@ -121,6 +132,7 @@ def combine_with_pedigree(
     K: np.ndarray,
     of_pedigree: AMatrix,
     facts: dict[str, Any],
+    on: DeviceMatrices | None = None,
 ) -> tuple[of_single_step.SingleStep, list[str]]:
     """H from the genomic relationships K as they are, which are blended and tuned in place, and notes."""
     notes: list[str] = []
@@ -130,7 +142,7 @@ def combine_with_pedigree(
     facts |= {"tuned": tune(K, A22, spec.tune)}
     diagonal = K.diagonal().copy()
     del A22
-    inverted = _inverse(term, K, ids, spec, facts, notes)
+    inverted = _inverse(term, K, ids, spec, facts, notes, on)
     S = inverted.values
     S *= spec.tau
     if spec.omega:
@@ -206,9 +218,10 @@ def _additive(
     store: Store,
     of_pedigree: AMatrix | None,
     codes: np.ndarray,
+    on: DeviceMatrices | None = None,
 ) -> Products:
     """X'X of the store, which has these animals; codes: theirs in the pedigree, where it is needed."""
-    return products(*scaled(Asked(term, spec, genotypes, ids, store, codes, of_pedigree)))
+    return products(*scaled(Asked(term, spec, genotypes, ids, store, codes, of_pedigree)), on)
 
 
 def scaled(asked: Asked, weight: np.ndarray | None = None) -> tuple[Additive, np.ndarray]:
@@ -314,14 +327,20 @@ def compared(K: np.ndarray, A22: np.ndarray) -> dict[str, Any]:
 
 
 def _inverse(
-    term: str, K: np.ndarray, ids: pl.Series, spec: GenotypeRelationship, facts: dict[str, Any], notes: list[str]
+    term: str,
+    K: np.ndarray,
+    ids: pl.Series,
+    spec: GenotypeRelationship,
+    facts: dict[str, Any],
+    notes: list[str],
+    on: DeviceMatrices | None,
 ) -> Inverted:
     """Of the whole matrix, or from a core, which enters `facts` and `notes`."""
     asked = spec.core if isinstance(spec, Genomic) else None
     core = None if asked is None else choose_core(term, len(K), ids, asked, lambda: K, notes)
     try:
         if core is None:
-            return invert(K)
+            return invert(K, on)
         inverse = inverse_by_core(K, core)
         facts["core"] = {"animals": int(core.size), "least_variance_left": inverse.least, "condition_of": "core"}
         return Inverted(inverse.values, inverse.condition, np.nan)

@@ -25,6 +25,7 @@ from mmgibbs.data.relationship_file import not_inverted, read_relationship
 from mmgibbs.data.relationships_by_core import genomic_by_core, products_suffice, single_step_by_core
 from mmgibbs.data.splines import build_spline, missing_planes
 from mmgibbs.errors import DataError
+from mmgibbs.genotypes.on_device import device_matrices
 from mmgibbs.models.relationships import base, groups, identity, selfing
 from mmgibbs.models.relationships.metafounders import metafounders
 from mmgibbs.models.relationships.pedigree import Pedigree as AMatrix
@@ -101,8 +102,11 @@ def _build_pedigree(builder: RandomTerms, name: str, spec: Relationship, columns
 def _single_step(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
     assert builder.kin is not None and builder.genotypes is not None and isinstance(spec, SingleStep)
     of_pedigree = builder.kin.additive(spec)
-    make = single_step_by_core if products_suffice(spec, builder.analysis.sampler, of_pedigree) else single_step
-    relationship, notes = make(name, spec, builder.genotypes, builder.kin.pedigree, of_pedigree)
+    sampler, given = builder.analysis.sampler, (name, spec, builder.genotypes, builder.kin.pedigree, of_pedigree)
+    if products_suffice(spec, sampler, of_pedigree):
+        relationship, notes = single_step_by_core(*given)
+    else:
+        relationship, notes = single_step(*given, device_matrices(sampler.device))
     builder.notes += notes
     return Read(relationship, builder.kin.labels(of_pedigree), _pedigree_levels(builder, name, columns))
 
@@ -113,7 +117,8 @@ def _build_genomic(builder: RandomTerms, name: str, spec: Relationship, columns:
     if isinstance(spec, Genomic) and products_suffice(spec, builder.analysis.sampler, of_pedigree):
         relationship, notes = genomic_by_core(name, spec, builder.genotypes, of_pedigree)
     else:
-        relationship, notes = build_genomic_matrix(name, spec, builder.genotypes, of_pedigree)
+        on = device_matrices(builder.analysis.sampler.device)
+        relationship, notes = build_genomic_matrix(name, spec, builder.genotypes, of_pedigree, on)
     builder.notes += notes
     ids = builder.genotypes.animals["animal"].rename("id")
     effects = builder.slots(name)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.blas import dsyrk, ssyrk
 
+from mmgibbs.genotypes.on_device import DeviceMatrices
 from mmgibbs.genotypes.products import CHUNK
 from mmgibbs.genotypes.store import PackedGenotypes, Store
 
@@ -65,11 +66,11 @@ def scaled_2(store: Store, frequency: np.ndarray, mean: np.ndarray) -> tuple[Add
     return Additive(store, 2 * frequency, scale, mean), rows
 
 
-def dominance(store: PackedGenotypes, frequency: np.ndarray) -> Products:
+def dominance(store: PackedGenotypes, frequency: np.ndarray, on: DeviceMatrices | None = None) -> Products:
     """Genotypes are 0, 1, 2; a missing one is 0 of the scaled ones, their expectation."""
     p, q = frequency, 1 - frequency
     of_code = np.stack([-2 * p**2, 2 * p * q, -2 * q**2, np.zeros(len(p))], axis=1)
-    return products(Dominance(store, of_code / np.sqrt(np.sum((2 * p * q) ** 2))), store.every)
+    return products(Dominance(store, of_code / np.sqrt(np.sum((2 * p * q) ** 2))), store.every, on)
 
 
 @dataclass(frozen=True)
@@ -109,12 +110,16 @@ class Dominance:
         return np.take_along_axis(self.of_code[rows], np.where(np.isnan(dosage), 3, dosage).astype(np.int64), axis=1)
 
 
-def products(coded: Additive | Dominance, rows: np.ndarray) -> Products:
-    """X'X over these SNPs.
+def products(coded: Additive | Dominance, rows: np.ndarray, on: DeviceMatrices | None = None) -> Products:
+    """X'X over these SNPs; on: a device, in place of the CPU.
 
     Memory: 8 n^2 bytes, and 4 n^2 more with blocks in single precision.
     """
     store, n = coded.store, coded.store.n_animals
+    if on is not None:
+        made = on.multiply(coded, rows, n)
+        fill_upper(made)  # a library need not round both triangles alike
+        return Products(made, "double, on a GPU")
     double = float(n) ** 2 * len(rows) <= DOUBLE_UP_TO
     matrix = _syrk_double(coded, rows) if double else _syrk_single(coded, rows, store.n_chunks * CHUNK)
     matrix = np.ascontiguousarray(matrix[:n, :n])

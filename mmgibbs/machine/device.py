@@ -240,8 +240,15 @@ class Device:
         """The queue on which array operations run."""
         return self.cupy.cuda.get_current_stream()
 
+    def cholesky(self, A: Any) -> Any:
+        """Lower factor L L' = A of (m, m); LinAlgError where A is not positive definite."""
+        from cupyx import errstate
+
+        with errstate(linalg="raise"):
+            return self.cupy.linalg.cholesky(A)
+
     def solve_triangular(self, L: Any, b: Any, transposed: bool) -> Any:
-        """L^-1 b, or L'^-1 b, of lower triangular (..., m, m) and (..., m)."""
+        """L^-1 b, or L'^-1 b, of lower triangular (..., m, m) and (..., m), or (m, columns) of one L."""
         from cupyx.scipy.linalg import solve_triangular
 
         return solve_triangular(L, b, trans=int(transposed), lower=True)

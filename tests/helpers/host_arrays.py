@@ -7,6 +7,7 @@ multiply matrices whose columns lie together, and give such. The host waits wher
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 
 class DeviceArray(np.ndarray):
@@ -88,6 +89,10 @@ class HostCupy:
         return _on_device(np.array(_any(values), dtype))
 
     @staticmethod
+    def eye(n):
+        return _on_device(np.eye(n))
+
+    @staticmethod
     def zeros(shape, dtype=np.float64):
         return _on_device(np.zeros(shape, dtype))
 
@@ -115,6 +120,12 @@ class ArraysDevice:
 
     def free_bytes(self):
         return self.free
+
+    def cholesky(self, A):
+        return _on_device(np.linalg.cholesky(_plain(A)))
+
+    def solve_triangular(self, L, b, transposed):
+        return _on_device(solve_triangular(_plain(L), _plain(b), trans=int(transposed), lower=True))
 
     def csr(self, matrix):
         return HostSparse(matrix)

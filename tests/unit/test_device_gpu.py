@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 import pytest
+from helpers.host_arrays import ArraysDevice
 from reference import models
 
 import mmgibbs.build.device_memory
@@ -80,6 +81,7 @@ def device(monkeypatch):
     monkeypatch.setattr(mmgibbs.build.engine, "import_cupy", lambda: None)
     monkeypatch.setattr(mmgibbs.build.device_memory, "Device", lambda: idle)
     monkeypatch.setattr(gpu, "Gpu", arrays)
+    monkeypatch.setattr("mmgibbs.genotypes.on_device.Device", ArraysDevice)
 
 
 def analysis(folder, traits=("gain",), random=None, variances=None, sampler=None, data=None, **more):

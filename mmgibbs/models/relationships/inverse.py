@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
+from mmgibbs.genotypes.on_device import DeviceMatrices
 from mmgibbs.genotypes.relationship import fill_upper
 
 CHECKED = 64  # columns of K K^-1 that are checked against the identity; rows at once
@@ -18,16 +19,12 @@ class Inverted(NamedTuple):
     error: float  # largest element of |K K^-1 - I| in CHECKED columns, all of them up to so many
 
 
-def invert(K: np.ndarray) -> Inverted:
+def invert(K: np.ndarray, on: DeviceMatrices | None = None) -> Inverted:
     """K^-1 by Cholesky's factor; LinAlgError where K (n, n) is not positive definite, or singular to working precision.
 
-    Memory: 8 n^2 bytes beside K.
+    on: a device, in place of the CPU. Memory: 8 n^2 bytes beside K.
     """
-    factor, failed = dpotrf(K.T)  # K' is K, in the order of LAPACK
-    if failed:
-        raise np.linalg.LinAlgError(f"pivot {failed}")
-    inverse, _ = dpotri(factor, overwrite_c=1)
-    values = inverse.T  # its upper triangle, as the lower one in C order
+    values = _invert_by_lapack(K) if on is None else on.invert(K)
     fill_upper(values)
     condition = _norm(K) * _norm(values)
     if not condition * len(K) * np.finfo(float).eps < 1:
@@ -36,6 +33,15 @@ def invert(K: np.ndarray) -> Inverted:
     residual = K @ np.ascontiguousarray(values[:, columns])
     residual[columns, np.arange(columns.size)] -= 1.0
     return Inverted(values, condition, float(np.abs(residual).max()))
+
+
+def _invert_by_lapack(K: np.ndarray) -> np.ndarray:
+    """The lower triangle."""
+    factor, failed = dpotrf(K.T)  # K' is K, in the order of LAPACK
+    if failed:
+        raise np.linalg.LinAlgError(f"pivot {failed}")
+    inverse, _ = dpotri(factor, overwrite_c=1)
+    return inverse.T  # its upper triangle, as the lower one in C order
 
 
 def _norm(K: np.ndarray) -> float:
