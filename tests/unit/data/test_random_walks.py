@@ -62,8 +62,21 @@ def test_a_smooth_curve_without_a_slope_is_warned_of():
 
 
 def test_curves_of_very_many_points_are_named_in_a_note(monkeypatch):
-    monkeypatch.setattr(random_walks, "MAX_POINTS", 5)
+    monkeypatch.setattr(random_walks, "MAX_POINTS", 6)
     assert any("no curves of 7 points" in note for note in prepared().design.notes)
+    monkeypatch.setattr(random_walks, "MAX_POINTS", 7)
+    assert not any("no curves" in note for note in prepared().design.notes)
+
+
+@pytest.mark.parametrize(("apart", "is_refused"), [(3.3e-4, True), (3.6e-4, False)])
+def test_values_may_be_as_close_as_three_tenthousandths_of_the_mean_gap(apart, is_refused):
+    """Eight values over 8 days are 8 / 7 apart on average."""
+    records = RECORDS.with_columns(day=pl.col("day") + apart * (pl.int_range(pl.len()) == 2))
+    if is_refused:
+        with pytest.raises(DataError, match="too close for a curve"):
+            prepared(records=records)
+    else:
+        assert len(prepared(records=records).levels[-1].curve.values) == 8
 
 
 def test_a_curve_times_a_covariate_has_no_means_and_a_note(tmp_path):

@@ -187,3 +187,27 @@ def test_a_long_curve_by_blup_is_the_smoothing_spline_of_scipy(tmp_path):
     source = analysis(frame, 2, tmp_path / "run", curve=8.0, residual=1.2)
     folds = mmgibbs.validate(source, method="kfold", folds=3, progress=False, report=False, output=tmp_path / "folds")
     assert folds.table.height > 0
+
+
+def test_a_curve_of_all_records_has_the_mean_of_the_slopes_of_classes(records, tmp_path):
+    """Each class has a line of its own, and all have one curve, which is about the mean of these lines."""
+    source = analysis(records, 2, tmp_path / "run", "blup", curve=6.0, residual=1.0)
+    source["model"]["fixed"] = {"sex": {}, "slope": {"column": "day", "kind": "covariate", "by": "sex"}}
+    run = mmgibbs.run(source, progress=False)
+    slopes = run.solutions.filter(term="slope")["mean"].to_numpy()
+    deviation = dict(run.solutions.filter(term="curve").select("level", "mean").iter_rows())
+    day, mean = run.smooths["at"].to_numpy(), run.smooths["mean"].to_numpy()
+    curve = np.array([deviation.get(f"{d:g}", 0.0) for d in day])
+    assert slopes.size == 2 and abs(np.diff(slopes)[0]) > 1e-3 and np.count_nonzero(curve) == day.size - 1
+    np.testing.assert_allclose(mean - mean[0], curve + slopes.mean() * (day - day[0]), atol=1e-8)
+
+
+def test_each_of_several_traits_has_its_effective_dimension(records, tmp_path):
+    """Of traits without covariances it is that of an analysis of its own."""
+    both = records.with_columns(z=pl.col("y") + pl.col("day").cos())
+    source = analysis(both, 1, tmp_path / "both", "blup", curve=[[6.0, 0], [0, 2.0]], residual=[[1.0, 0], [0, 1.5]])
+    found = mmgibbs.run(source | {"traits": ["y", "z"]}, progress=False).info["effective_dimensions"]["curve"]
+    for trait, variances in (("y", (6.0, 1.0)), ("z", (2.0, 1.5))):
+        alone = analysis(both, 1, tmp_path / trait, "blup", curve=variances[0], residual=variances[1])
+        known = mmgibbs.run(alone | {"traits": [trait]}, progress=False).info["effective_dimensions"]["curve"][trait]
+        assert found[trait]["effective"] == pytest.approx(known["effective"], abs=1e-4)

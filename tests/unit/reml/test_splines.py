@@ -276,3 +276,33 @@ def test_reml_by_monte_carlo_is_refused(records):
 def test_parts_need_names_of_their_own(plots):
     with pytest.raises(ConfigError, match=r"its part f_rows has the name of another effect"):
         load_config(analysis(plots, {"f": FIELD, "f_rows": FIELD | {"part": "rows"}}, {}, "run"))
+
+
+def test_the_trend_has_the_powers_of_rows_that_are_fixed(plots, tmp_path):
+    """Rows as a parabola beside a P-spline of columns: along rows the trend bends by twice the coefficient."""
+    records = plots.with_columns(y=pl.col("y") + 0.4 * pl.col("row") ** 2)
+    fixed = {"row": {"kind": "covariate", "degree": 2}, "column": {"kind": "covariate"}}
+    random = {"columns": FIELD | {"part": "columns"}}
+    variances = {"columns": 1.0, "residual": 0.5}
+    run = mmgibbs.run(analysis(records, random, fixed, tmp_path / "run", "blup", variances), progress=False)
+    trend = run.field.sort("row", "column")["mean"].to_numpy().reshape(8, 7)
+    powers = run.solutions.filter(term="row")["mean"].to_numpy()
+    assert powers.size == 2 and powers[1] == pytest.approx(0.4, abs=0.1)
+    np.testing.assert_allclose(np.diff(trend, n=2, axis=0), 2 * powers[1], atol=1e-8)
+    np.testing.assert_allclose(trend.mean(), 0.0, atol=1e-8)
+
+
+def test_a_factor_is_scaled_over_the_records_of_the_effect(plots):
+    """Of a curve times a column on one of two traits."""
+    halves = pl.int_range(pl.len()) % 2 == 0
+    records = plots.with_columns(
+        y=pl.when(halves).then("y"), z=pl.when(~halves).then("y"), column=pl.col("column") ** 2 + 9 * halves
+    )
+    source = analysis(records, {}, {}, "run")
+    source["traits"] = ["y", "z"]
+    relationship = {"kind": "spline", "of": "row", "by": "column", "knots": 3}
+    source["model"]["random"] = {"slope": {"relationship": relationship, "traits": ["y"]}}
+    (effect,) = prepare(load_config(source)).design.terms[-1].effects
+    factor = effect.covariates[effect.level >= 0, 0]
+    assert factor.size == records["y"].drop_nulls().len()
+    np.testing.assert_allclose([factor.mean(), factor.std()], [0.0, 1.0], atol=1e-9)

@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 import mmgibbs
+from mmgibbs.report import field as field_page
 from mmgibbs.report import plots
 from mmgibbs.report.field import MAX_TRIALS, field_section
 from mmgibbs.report.finished import read_finished
@@ -151,3 +152,39 @@ def test_figures_have_the_plots_by_row_and_column(several_trials, tmp_path):
     np.testing.assert_allclose(table["value"], field["mean"])
     lines = pl.read_csv(tmp_path / "sample-variogram-along-rows-and-columns-of-field-y.csv")
     assert lines["series"].unique(maintain_order=True).to_list() == ["along rows", "along columns"]
+
+
+def test_maps_mark_the_plots_without_a_record(several_trials):
+    maps = field_section(read_finished(several_trials.directory), plots.Figures())[0]["maps"]
+    empty = []
+    for trial, _, caption in maps:
+        n = several_trials.field.filter(trial=trial, records=0).height
+        empty.append(n)
+        assert ("A dot: a plot without a record" in caption) == (n > 0)
+        assert n == 0 or f"({n} plot{'s' * (n > 1)})" in caption
+    assert sum(empty) > 0 and 0 in empty
+
+
+def test_displacements_with_just_enough_pairs_are_shown(several_trials, monkeypatch):
+    variogram = pl.read_parquet(several_trials.directory / "variogram.parquet")
+    pairs = int(variogram.filter(column_displacement=0, row_displacement=4)["pairs"].sum())
+    shown = []
+    for enough in (pairs, pairs + 1):
+        monkeypatch.setattr(field_page, "MIN_PAIRS", enough)
+        rows = field_section(read_finished(several_trials.directory), plots.Figures())[0]["table"].rows
+        shown.append([row[0].value for row in rows if row[2].value == pairs])
+    assert shown == [[4], []]
+
+
+def test_records_of_one_plot_count_by_their_weights(tmp_path):
+    """Two records of a plot say what their weighted mean does, with the sum of the weights."""
+    records = simulate(missing=0).with_columns(w=1.0)
+    first = records.head(1)
+    twice = pl.concat([first.with_columns(y=47.0, w=3.0), first.with_columns(y=55.0, w=0.5), records.tail(-1)])
+    once = pl.concat([first.with_columns(y=(3.0 * 47.0 + 0.5 * 55.0) / 3.5, w=3.5), records.tail(-1)])
+    fields = []
+    for name, frame in (("twice", twice), ("once", once)):
+        source = analysis(tmp_path / name, frame, {}, data={"phenotypes": frame, "weights": "w"})
+        fields.append(mmgibbs.run(source, progress=False).field)
+    for column in ("mean", "residual"):
+        np.testing.assert_allclose(fields[0][column], fields[1][column], atol=1e-8)
