@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -16,6 +15,7 @@ import polars as pl
 
 from mmgibbs.data.natural_order import natural
 from mmgibbs.errors import ConfigError, Stopped, option
+from mmgibbs.machine.files import replaced_file
 from mmgibbs.machine.signals import StopSignals
 
 FOLDER = "checkpoint"  # of a scan that is not finished, in the folder that it writes
@@ -90,6 +90,8 @@ class Checkpoint:
     def raise_if_stopped(self) -> None:
         """Stopped where a signal has come: what is finished is kept."""
         if self.stop is not None and self.stop.signal is not None:
+            if self.folder is None:
+                raise Stopped(self.stop.signal, "stopped")
             raise Stopped(self.stop.signal, f"stopped; {option('resume')} continues the scan", kept=True)
 
     def remove(self) -> None:
@@ -106,12 +108,8 @@ def _save(path: Path, arrays: Arrays) -> None:
 
 
 def _write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
-    try:
+    with replaced_file(path) as new:
         write(new)
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
 
 
 def _refuse_another_scan(output: Path, then: dict[str, Any], now: dict[str, Any]) -> None:

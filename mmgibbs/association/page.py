@@ -42,9 +42,7 @@ def page(association: Association) -> dict[str, Any]:
                 "heading": name,
                 "wide": [_manhattan(tested, name, column, facts, figures)],
                 "figures": [_quantiles(tested, name, column, facts, figures)],
-                "tables": [
-                    t for t in (_table(tested, name, column), _windows_table(association, name)) if t is not None
-                ],
+                "tables": [t for t in _tables(association, tested, name, column) if t is not None],
             }
         )
     return {
@@ -129,6 +127,37 @@ def _quantiles(
 
     heading = "Against chance"
     return heading, figures.draw(paint, f"{heading}, {name}", caption, 0.1, "-log10 p expected", (3.6, 2.6)), caption
+
+
+def _tables(association: Association, tested: pl.DataFrame, name: str, column: str) -> list[Table | None]:
+    """Of one test: SNPs, regions, windows."""
+    return [_table(tested, name, column), _regions_table(association, name), _windows_table(association, name)]
+
+
+def _regions_table(association: Association, name: str) -> Table | None:
+    """The regions that passed; None without any."""
+    regions = pl.DataFrame() if association.regions is None else association.regions.filter(test=name)
+    if not regions.height:
+        return None
+    columns = [
+        Column("Region", "number"), Column("Chromosome"), Column("Begins at", "number"), Column("Ends at", "number"),
+        Column("SNPs", "number"), Column("Beyond the threshold", "number"), Column("Strongest SNP", "id"),
+        Column("p", "number"),
+    ]  # fmt: skip
+    is_placed = regions["chromosome"].is_not_null().to_list()
+    place = lambda values: counts([round(v) if p else None for v, p in zip(values, is_placed, strict=True)])
+    cells: list[list[Any]] = [
+        counts(regions["region"].to_list()),
+        regions["chromosome"].to_list(),
+        place(regions["start"].to_list()),
+        place(regions["end"].to_list()),
+        counts(regions["snps"].to_list()),
+        counts(regions["significant"].to_list()),
+        regions["lead_snp"].to_list(),
+        [Number(format_p(value), 10.0**-value) for value in regions["log10_p"].to_list()],
+    ]
+    rows = [list(row) for row in zip(*cells, strict=True)]
+    return drop_empty_columns(Table(f"Regions beyond the threshold: {name}", columns, rows))
 
 
 def _table(tested: pl.DataFrame, name: str, column: str) -> Table:

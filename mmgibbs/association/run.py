@@ -195,23 +195,24 @@ def gwas(
         console.say(f"chromosome {chromosome}: relationships from the other SNPs")
         return Projection(left_out.leave_out(chromosome), model.variances, animals.record_animal, len(animals.places))
 
+    settings: dict[str, Any] = {
+        "maf": maf, "call_rate": call_rate, "exact": is_exact, "seed": seed, "loco": loco, "level": animals.level,
+        "windows": windows, "window_snps": window_snps,
+    }  # fmt: skip
+    tested = Genotypes(file.source, animals.places, Limits(maf, call_rate))
     with StopSignals(lambda: None) as stop:
-        checkpoint = Checkpoint()
+        checkpoint = Checkpoint(stop=stop)
         if folder is not None:
-            asked: dict[str, Any] = {"maf": maf, "call_rate": call_rate, "exact": is_exact, "seed": seed, "loco": loco}
-            asked |= {"windows": windows, "window_snps": window_snps}
-            known = fingerprint_scan(model, file, section, asked | {"level": animals.level})
+            known = fingerprint_scan(model, file, section, settings)
             checkpoint = Checkpoint.open(folder, known, resume, stop)
-        tested_genotypes = Genotypes(file.source, animals.places, Limits(maf, call_rate))
         tell = _progress(console, file.n_snps, "SNPs")
-        found = scan(
-            make_projection, tested_genotypes, chunks, is_exact, seed, checkpoint, tell, list(families.values())
-        )
-        is_tested, window_values = found.left_out == "", None
-        if of_windows is not None and is_tested.any():
+        found = scan(make_projection, tested, chunks, is_exact, seed, checkpoint, tell, list(families.values()))
+        window_values = None
+        if of_windows is not None:
             tell = _progress(console, of_windows.windows.height, "windows")
+            is_tested = found.left_out == ""
             log_p, n_tested = scan_windows(
-                make_projection, tested_genotypes, of_windows, is_tested, loco, is_exact, seed, checkpoint, tell
+                make_projection, tested, of_windows, is_tested, loco, is_exact, seed, checkpoint, tell
             )
             window_values = windows_frame(of_windows, log_p, n_tested, model.design.traits)
     if not (found.left_out == "").any():
@@ -225,6 +226,8 @@ def gwas(
     file_notes = (*(f"warning: {warning}" for warning in file.warnings), *file.notes)
     if genotypes is not None:
         file_notes += tuple(describe_other_genotypes(model.prepared.genotypes, file, section.map is not None))
+    if left_out is not None:
+        file_notes += warn_of_other_chromosomes(left_out, file)
     notes = (*file_notes, *animals.notes, *collect_notes(found, model, facts))
     effects = compute_snp_effects(model, projection, console)
     association = Association(values, facts, notes, folder, effects, window_values, regions)
@@ -271,6 +274,18 @@ def check_loco(model: RunModel, file: GenotypeFile) -> ChromosomesLeftOut:
             )
         )
     return left_out
+
+
+def warn_of_other_chromosomes(left_out: ChromosomesLeftOut, file: GenotypeFile) -> tuple[str, ...]:
+    """A warning where chromosomes of the tested file are none of the run's: nothing is left out for them."""
+    tested = file.snps["chromosome"].drop_nulls().unique()
+    absent = sorted(tested.filter(~tested.is_in(left_out.chromosome.drop_nulls().unique().implode())), key=natural)
+    if not absent:
+        return ()
+    of = f"chromosome {absent[0]} of {file.name} is none of the run"
+    if len(absent) > 1:
+        of = f"chromosomes {', '.join(absent[:SHOWN])} of {file.name} are none of the run"
+    return (f"warning: {of}: tested with the relationships of the run",)
 
 
 def _check_arguments(run: object, maf: float, call_rate: float, exact_limit: float) -> None:

@@ -247,6 +247,11 @@ def _notes(model: RunModel, part: GenomicPart, ids: pl.Series, is_new: np.ndarra
             f"pedigree relationships in {part.name} is left out of {'its' if len(outside) == 1 else 'their'} values; "
             f"{option_name('pedigree')} names a pedigree with them"
         )
+    if part.is_single_step and part.omega != 1:
+        notes.append(
+            f"{part.name}: omega is {part.omega:g}, so that new genotypes change the relationships of the others: "
+            "values are near those of an evaluation with the animals in it"
+        )
     informed = ids.filter(pl.Series(is_new & _has_information(model, part, code)))
     if len(informed):
         notes.append(

@@ -47,7 +47,7 @@ def simulate(folder, seed):
     random = {"genetic": {"level": "animal", "relationship": "genomic"}}
     analysis = {"data": data, "traits": {"gain": {}}, "model": {"random": random}, "sampler": {"method": "reml"}}
     run = mmgibbs.run(analysis, directory=folder / "run", progress=False)
-    tested = mmgibbs.gwas(run.directory, output=folder / "gwas", loco=True, progress=False)
+    tested = mmgibbs.gwas(run.directory, output=folder / "gwas", loco=True, report=True, progress=False)
     return tested, [names[j] for j in causal]
 
 
@@ -105,6 +105,11 @@ def test_refusals(simulated, tmp_path):
     with pytest.raises(ConfigError, match="expected a number above 0 and below the 375 SNPs, got 0"):
         mmgibbs.finemap(tested.directory, tmp_path / "none", effects=0.0)
     assert not (tmp_path / "none").exists()
+
+
+def test_the_page_has_the_regions(simulated):
+    page = (simulated[0].directory / "gwas.html").read_text(encoding="utf-8")
+    assert "Regions beyond the threshold: gain" in page and simulated[0].regions["lead_snp"][0] in page
 
 
 # ------------------------------------------------------------------------------------------------ parts

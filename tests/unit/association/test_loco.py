@@ -12,6 +12,7 @@ from polars.testing import assert_frame_equal
 import mmgibbs
 import mmgibbs.association.chunks as chunks
 from mmgibbs.association.chunks import FOLDER, plan_chunks
+from mmgibbs.association.scan import Genotypes
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, Stopped
 
@@ -138,7 +139,7 @@ def test_an_interrupted_scan_gives_the_same_bits_when_it_is_continued(
         with pytest.raises(Stopped):
             mmgibbs.gwas(run.directory, output=output, **how)
     assert [path.name for path in output.iterdir()] == [FOLDER]
-    assert len(list((output / FOLDER).iterdir())) == 6 and not list((output / FOLDER).glob("*.new"))
+    assert len(list((output / FOLDER).iterdir())) == 6 and not list((output / FOLDER).glob(".*"))
     with pytest.raises(ConfigError, match="holds a scan that is not finished"):
         mmgibbs.gwas(run.directory, output=output, **how)
     with pytest.raises(ConfigError, match=r"holds another scan:\nmaf: was 0.0, now 0.2"):
@@ -150,6 +151,28 @@ def test_an_interrupted_scan_gives_the_same_bits_when_it_is_continued(
     assert not (output / FOLDER).exists() and (output / "markers.parquet").exists()
     with pytest.raises(ConfigError, match="holds no scan that was interrupted"):
         mmgibbs.gwas(run.directory, output=output, resume=True, **how)
+
+
+def test_a_scan_that_is_not_written_stops_too(run, monkeypatch, small_chunks):
+    read, count = Genotypes.read, []
+
+    def read_and_interrupt(self, number):
+        count.append(number)
+        if len(count) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return read(self, number)
+
+    monkeypatch.setattr(Genotypes, "read", read_and_interrupt)
+    with pytest.raises(Stopped, match="^stopped$"):
+        mmgibbs.gwas(run.directory, **HIDDEN)
+    assert len(count) == 3
+
+
+def test_chromosomes_that_the_run_lacks_are_named(herd, run, tmp_path):
+    places = pl.read_csv(herd.folder / "map.csv").with_columns(pl.col("chromosome").cast(pl.String))
+    places.with_columns(pl.col("chromosome").replace({"5": "X"})).write_csv(tmp_path / "other.csv")
+    tested = mmgibbs.gwas(run.directory, herd.folder / "old.csv", map=tmp_path / "other.csv", loco=True, **HIDDEN)
+    assert any("warning: chromosome X of old.csv is none of the run" in note for note in tested.notes)
 
 
 def test_another_run_is_not_continued(herd, run, tmp_path, monkeypatch, small_chunks):
