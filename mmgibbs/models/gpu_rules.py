@@ -57,12 +57,6 @@ def _find_terms(of_analysis: Callable[[Asked], object], is_refused: Callable[[Te
     return find
 
 
-def _find_markers(asked: Asked) -> str | None:
-    markers = asked.design.markers if asked.design is not None and asked.samples else ()
-    joint = [m for m in markers if m.joint is not None]
-    return f"effects of a SNP on several traits together (model.markers.{joint[0].name})" if joint else None
-
-
 def _find_long_list(asked: Asked) -> str | None:
     for term in asked.design.terms if asked.design is not None else ():
         n = sum(int((effect.level >= 0).sum()) for effect in term.effects)
@@ -95,8 +89,6 @@ GPU_RULES = (
             _find_terms(lambda a: not a.sweeps, lambda t: getattr(t.relationship.dense, "share_taken", 0.0),
                         "single-step relationships by a core ({term})"),
             "products with the pedigree of the genotyped are made by a sparse factor, on the CPU", ON_CPU),
-    GpuRule("joint SNP effects", _find_markers, "a GPU draws them trait by trait",
-            f"across_traits: independent, or {ON_CPU}"),
     GpuRule("splines", _find_terms(lambda a: a.sweeps, lambda t: t.relationship.moves_jointly, "a spline ({term})"),
             "its points have to be drawn all at once, by engine: marginal on the CPU",
             f"relationship: random_walk, or {ON_CPU}"),

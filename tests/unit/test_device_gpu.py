@@ -136,6 +136,8 @@ ACCEPTED = {
     "prior half_t": {"variances": {"pen": {"prior": {"half_t": {"df": 2}}}}},
     "prior inverse Wishart": {"variances": {"pen": {"prior": {"df": 5, "scale": 2}}}},
     **{f"prior {prior}": of_snps(prior) for prior in PRIORS},
+    "SNP effects of several traits": of_snps("rr") | {"traits": PAIR},
+    "SNP effects of several traits, one by one": of_snps("bayes_c", across_traits="one_by_one") | {"traits": PAIR},
     "SNP effects of several traits, independent": of_snps("bayes_c", across_traits="independent") | {"traits": PAIR},
     "SNP effects of all animals": {
         "model": {"random": ANIMAL, "markers": {"snps": {"prior": "rr", "single_step": "epsilon"}}}
@@ -201,7 +203,6 @@ REFUSED = {
         {"random": {"mate": {"level": {"group": "pen", "of": "animal"}}, "animal": {}}},
         "several levels",
     ),
-    "SNP effects of several traits": (of_snps("rr") | {"traits": PAIR}, "joint SNP effects"),
     "engine serial": ({"sampler": {"engine": "serial"}}, "serial"),
     "engine marginal": ({"sampler": {"engine": "marginal", "burn_in": 200}}, "marginal"),
     "curve, blup": (

@@ -22,6 +22,7 @@ from mmgibbs.models.markers import Markers
 if TYPE_CHECKING:
     from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 
+DRAWS = ("OneTrait", "StatesOfTraits", "SitesOfTraits")
 BLOCK, THREADS = 64, 512  # SNPs of a block, and threads of a sweep, as in markers.cu
 UPLOADED_BYTES = 1 << 26  # of genotypes at once
 GENOTYPES = {np.uint32: "Packed", np.uint8: "Fixed", np.float32: "Real"}
@@ -51,7 +52,7 @@ def marker_bytes(design: Design, real: np.dtype) -> int:
         if m.first:
             genotypes = p * (n // CHUNK) * m.genotypes.array[:1, :1].nbytes
             total += genotypes + 4 * patterns * (p + BLOCK) * BLOCK + T * (T + 1) * n * real.itemsize + 8 * T * n
-            total += p * (8 * (5 * T + n_classes) + 4 * n_classes + 17)
+            total += p * (8 * (5 * T + n_classes) + 4 * n_classes + 17) + 8 * n_classes * T * (3 * T + 4)
     return total
 
 
@@ -127,6 +128,8 @@ class ResidentEffects:
         self._right = self.queue.empty(2 * self.T * BLOCK, np.float64)  # and changes
         self._arrived = self.queue.empty(1, np.uint32)
         self._doubles: DeviceArray | None = None
+        self._inside: DeviceArray | None = None
+        self._traits_of_states: list[DeviceArray] = []
         self._n_patterns, self._n_blocks = grams.shape[:2]
         self._kernels: dict = {}
 
@@ -168,10 +171,80 @@ class ResidentEffects:
         self._sweep("OneTrait", draws, address("g"), animals, is_backward)
         log_ratio = self._read(a, animals)
         if n_classes:
-            classes[:] = self.queue.read(self._classes)
-        if n_classes and chances is not None:
-            chances[:] = self.queue.read(self._chances)
+            self._read_classes(classes, chances)
         return log_ratio
+
+    def draw_states(
+        self,
+        Q: np.ndarray,
+        animals: tuple[np.ndarray, np.ndarray, np.ndarray],
+        a: np.ndarray,
+        state: np.ndarray,
+        states: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+        z: np.ndarray,
+        u: np.ndarray,
+        chances: np.ndarray,
+    ) -> None:
+        """The sweep `sweep_states` of sampler/markers/joint_sweep.py: a, state, chances, s and g in place."""
+        T, K = self.T, self.n_classes
+        traits, n_traits, precision, log_weight = states
+        work = {"weight": np.empty(2 * K), "L": np.empty(K * T * T), "half": np.empty(K * T)}
+        fields = self._write_several(a, animals, Q, z, u=u, precision=precision, log_weight=log_weight, **work)
+        if not self._traits_of_states:
+            self._traits_of_states = [self.queue.upload(lists.astype(np.int32)) for lists in (traits, n_traits)]
+        lists = dict(zip(("traits", "n_traits"), map(self.queue.address, self._traits_of_states), strict=True))
+        names = ("precision", "log_weight", "u", *work)
+        draws = make_struct(of=self._several_traits(fields), **lists, **{name: fields[name] for name in names})
+        self._sweep("StatesOfTraits", draws, fields["g"], animals, False)
+        self._read(a, animals)
+        self._read_classes(state, chances)
+
+    def draw_sites(
+        self,
+        Q: np.ndarray,
+        animals: tuple[np.ndarray, np.ndarray, np.ndarray],
+        a: np.ndarray,
+        state: np.ndarray,
+        sites: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+        z: np.ndarray,
+        z_outside: np.ndarray,
+        u: np.ndarray,
+        inside: np.ndarray,
+        chances: np.ndarray,
+    ) -> None:
+        """The sweep `sweep_single_sites`: inside (p, T) in place, too."""
+        given = dict(zip(("inverse", "given", "noise", "log_pi"), sites, strict=True))
+        given |= {"z_outside": z_outside, "u": u}
+        fields = self._write_several(a, animals, Q, z, b=np.empty(self.T), **given)
+        self.queue.write(self._classes, state)
+        if self._inside is None:
+            self._inside = self.queue.empty(inside.shape, np.float32)
+        addresses = {name: fields[name] for name in given} | {"inside": self.queue.address(self._inside)}
+        draws = make_struct(of=self._several_traits(fields), **addresses, b=fields["b"])
+        self._sweep("SitesOfTraits", draws, fields["g"], animals, False)
+        self._read(a, animals)
+        self._read_classes(state, chances)
+        inside[:] = self.queue.read(self._inside)
+
+    def _write_several(
+        self, a: np.ndarray, animals: tuple, Q: np.ndarray, z: np.ndarray, **arrays: np.ndarray
+    ) -> dict[str, int]:
+        """As _write, with what draws on several traits share."""
+        work = {"C": np.empty(self.T * self.T), "q": np.empty(self.T), "drawn": np.empty(self.T)}
+        return self._write(a=a, g=animals[2], log_ratio=np.zeros(1), Q=Q, z=z, **work, **arrays)
+
+    def _several_traits(self, fields: dict[str, int]) -> np.void:
+        """struct SeveralTraits of markers.cu."""
+        state, chances = map(self.queue.address, (self._classes, self._chances))
+        addresses = {name: fields[name] for name in ("z", "C", "q", "drawn")}
+        held = {"a": fields["a"], "state": state, "chances": chances}
+        sizes = {"T": np.int32(self.T), "K": np.int32(self.n_classes)}
+        return make_struct(grams=self._gram_struct(fields["Q"]), **held, **addresses, **sizes)[0]
+
+    def _read_classes(self, classes: np.ndarray, chances: np.ndarray | None) -> None:
+        classes[:] = self.queue.read(self._classes)
+        if chances is not None:
+            chances[:] = self.queue.read(self._chances)
 
     def _gram_struct(self, Q: int) -> np.void:
         sizes = {"patterns": np.int32(self._n_patterns), "blocks": np.int32(self._n_blocks)}

@@ -184,6 +184,198 @@ struct OneTrait {
     }
 };
 
+// What draws of the effects on T traits together share; K states.
+struct SeveralTraits {
+    Grams grams;
+    double *a;           // (p, T)
+    signed char *state;  // (p)
+    float *chances;      // (p, K)
+    const double *z;     // (p, T)
+    double *C;           // (T, T) of the SNP at hand
+    double *q;           // (T)
+    double *drawn;       // (T) its effects
+    int T;
+    int K;
+
+    __device__ void make_equations(SnpBlock block, int j, const double *right) const {
+        const double *effects = a + (size_t)(block.first + j) * T;
+        PHASE {
+            for (int t = (int)threadIdx.x; t < T; t += (int)blockDim.x) {
+                double of_trait = right[t * BLOCK + j];
+                for (int o = 0; o < T; ++o) {
+                    double c = 0.0;
+                    for (int P = 0; P < grams.patterns; ++P)
+                        c += (double)grams.at(P, block.number, j, j) * grams.Q[(P * T + t) * T + o];
+                    C[t * T + o] = c;
+                    of_trait += c * effects[o];
+                }
+                q[t] = of_trait;
+            }
+        }
+        BARRIER
+    }
+
+    // The effects of SNP j are those drawn; the right-hand sides of the SNPs after it follow.
+    __device__ void take_drawn(SnpBlock block, int j, double *right, double *changes) const {
+        double *effects = a + (size_t)(block.first + j) * T;
+        PHASE {
+            for (int t = (int)threadIdx.x; t < T; t += (int)blockDim.x)
+                changes[t * BLOCK + j] = drawn[t] - effects[t], effects[t] = drawn[t];
+        }
+        BARRIER
+        PHASE {
+            const int n = block.size - j - 1;
+            for (int at = (int)threadIdx.x; at < T * n; at += (int)blockDim.x) {
+                const int t = at / n, l = j + 1 + at % n;
+                for (int P = 0; P < grams.patterns; ++P) {
+                    double step = 0.0;
+                    for (int o = 0; o < T; ++o) step += grams.Q[(P * T + t) * T + o] * changes[o * BLOCK + j];
+                    right[t * BLOCK + l] -= (double)grams.at(P, block.number, j, l) * step;
+                }
+            }
+        }
+        BARRIER
+    }
+};
+
+// All traits at once: a thread weighs a state.
+struct StatesOfTraits {
+    SeveralTraits of;
+    const int *traits;         // (K, T), those of the state first
+    const int *n_traits;       // (K)
+    const double *precision;   // (K, T, T) B_k^-1
+    const double *log_weight;  // (K)
+    const double *u;           // (p)
+    double *weight;            // (2, K) logarithms, then weights
+    double *L;                 // (K, T, T)
+    double *half;              // (K, T)
+
+    __device__ void draw(SnpBlock block, double *right, double *changes, bool, double *) const {
+        const int K = of.K;
+        double *each = weight + K;
+        for (int j = 0; j < block.size; ++j) {
+            const size_t i = (size_t)(block.first + j);
+            of.make_equations(block, j, right);
+            PHASE {
+                for (int k = (int)threadIdx.x; k < K; k += (int)blockDim.x)
+                    weight[k] = log_weight[k] + log_evidence(k);
+            }
+            BARRIER
+            PHASE {
+                for (int k = (int)threadIdx.x; k < K; k += (int)blockDim.x)
+                    each[k] = exp(weight[k] - largest_of(weight, K));
+            }
+            BARRIER
+            PHASE {
+                const double total = sum_of(each, K);
+                for (int k = (int)threadIdx.x; k < K; k += (int)blockDim.x)
+                    of.chances[i * K + k] = (float)(each[k] / total);
+                if (threadIdx.x == 0) {
+                    const int chosen = choose(each, total, u[i], K);
+                    of.state[i] = (signed char)chosen;
+                    draw_effects(chosen, of.z + i * of.T);
+                }
+            }
+            BARRIER
+            of.take_drawn(block, j, right, changes);
+        }
+    }
+
+    // -log|C + B^-1| / 2 + q' (C + B^-1)^-1 q / 2 of state k; L its Cholesky factor, half L^-1 q.
+    __device__ double log_evidence(int k) const {
+        const int T = of.T, n = n_traits[k], *own = traits + k * T;
+        double *F = L + (size_t)k * T * T, *h = half + (size_t)k * T, total = 0.0;
+        for (int t = 0; t < n; ++t)
+            for (int o = 0; o <= t; ++o)
+                F[t * T + o] = of.C[own[t] * T + own[o]] + precision[((size_t)k * T + t) * T + o];
+        for (int j = 0; j < n; ++j) {
+            for (int m = 0; m < j; ++m) F[j * T + j] -= F[j * T + m] * F[j * T + m];
+            F[j * T + j] = sqrt(F[j * T + j]);
+            for (int i = j + 1; i < n; ++i) {
+                for (int m = 0; m < j; ++m) F[i * T + j] -= F[i * T + m] * F[j * T + m];
+                F[i * T + j] /= F[j * T + j];
+            }
+        }
+        for (int t = 0; t < n; ++t) {
+            h[t] = of.q[own[t]];
+            for (int o = 0; o < t; ++o) h[t] -= F[t * T + o] * h[o];
+            h[t] /= F[t * T + t];
+            total += 0.5 * h[t] * h[t] - log(F[t * T + t]);
+        }
+        return total;
+    }
+
+    // drawn = L'^-1 (half + z) on the traits of state k, 0 on the others.
+    __device__ void draw_effects(int k, const double *z) const {
+        const int T = of.T, n = n_traits[k], *own = traits + k * T;
+        const double *F = L + (size_t)k * T * T, *h = half + (size_t)k * T;
+        for (int t = 0; t < T; ++t) of.drawn[t] = 0.0;
+        for (int t = n - 1; t >= 0; --t) {
+            double x = h[t] + z[t];
+            for (int o = t + 1; o < n; ++o) x -= F[o * T + t] * of.drawn[own[o]];
+            of.drawn[own[t]] = x / F[t * T + t];
+        }
+    }
+};
+
+// One trait at a time, by one thread: bit t of a state is set where it acts on trait t.
+struct SitesOfTraits {
+    SeveralTraits of;
+    const double *inverse;    // (T, T) G^-1
+    const double *given;      // (K, T, T)
+    const double *noise;      // (K, T, T)
+    const double *log_pi;     // (K)
+    const double *z_outside;  // (p, T)
+    const double *u;          // (p, T)
+    float *inside;            // (p, T)
+    double *b;                // (T) effects of the SNP at hand, those that its state leaves out too
+
+    __device__ void draw(SnpBlock block, double *right, double *changes, bool, double *) const {
+        for (int j = 0; j < block.size; ++j) {
+            of.make_equations(block, j, right);
+            PHASE { if (threadIdx.x == 0) draw_traits((size_t)(block.first + j)); }
+            BARRIER
+            of.take_drawn(block, j, right, changes);
+        }
+    }
+
+    __device__ void draw_traits(size_t i) const {
+        const int T = of.T;
+        const double *effects = of.a + i * T;
+        float *chances = of.chances + i * of.K;
+        int now = of.state[i];
+        for (int t = 0; t < T; ++t) {
+            b[t] = of.drawn[t] = effects[t];
+            for (int o = 0; o < T; ++o) {
+                const size_t at = ((size_t)now * T + t) * T + o;
+                b[t] += given[at] * effects[o] + noise[at] * z_outside[i * T + o];
+            }
+        }
+        for (int k = 0; k < of.K; ++k) chances[k] = 0.0f;
+        for (int t = 0; t < T; ++t) {
+            double r0 = 0.0, r1 = of.q[t];
+            for (int o = 0; o < T; ++o) {
+                if (o == t) continue;
+                r0 -= inverse[t * T + o] * b[o];
+                r1 -= of.C[t * T + o] * of.drawn[o];
+            }
+            r1 += r0;
+            const double c0 = inverse[t * T + t], c1 = of.C[t * T + t] + inverse[t * T + t];
+            const int out = now & ~(1 << t), within = out | 1 << t;
+            const double odds = log_pi[within] - log_pi[out] + 0.5 * (log(c0 / c1) + r1 * r1 / c1 - r0 * r0 / c0);
+            const double chance = 1.0 / (1.0 + exp(-odds)), z = of.z[i * T + t];
+            inside[i * T + t] = (float)chance;
+            chances[within] = (float)((double)chances[within] + chance / T);
+            chances[out] = (float)((double)chances[out] + (1.0 - chance) / T);
+            const bool is_within = u[i * T + t] < chance;
+            now = is_within ? within : out;
+            b[t] = is_within ? r1 / c1 + z / sqrt(c1) : r0 / c0 + z / sqrt(c0);
+            of.drawn[t] = is_within ? b[t] : 0.0;
+        }
+        of.state[i] = (signed char)now;
+    }
+};
+
 template <class Genotypes, class Draws>
 struct EffectSweep {
     static const int THREADS = 512;

@@ -1,4 +1,4 @@
-"""Where the sweeps over the effects of a term on one trait are made: by the host, or on the device of the engine."""
+"""Where the sweeps over the effects of a term are made: by the host, or on the device of the engine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 
 from mmgibbs.engines.base import MarkerEngine
 from mmgibbs.engines.device_sweep import ComparedPriors
-from mmgibbs.sampler.markers.arguments import Animals, Classes, Genotypes, Products
+from mmgibbs.sampler.markers.arguments import Animals, Classes, Genotypes, Products, SingleSites, States
+from mmgibbs.sampler.markers.joint_sweep import make_block as make_joint_block
+from mmgibbs.sampler.markers.joint_sweep import sweep_single_sites, sweep_states
 from mmgibbs.sampler.markers.sweep import make_block, sharing, sweep_mixture, sweep_normal
 
 NO_CLASSES = Classes(np.empty((0, 1)), np.empty(0))  # nothing to compare a prior with
@@ -119,11 +121,104 @@ class DeviceSweeps:
         )
 
 
+class JointSweeps(Protocol):
+    """Draws of all effects a (p, T) of a term on T traits; s and g of the animals follow. Q (patterns, T, T): R^-1 of
+    the traits in each missing pattern that observes one of them; z (p, T) normals. Other arguments: joint_sweep.py.
+    """
+
+    def draw_states(
+        self,
+        Q: np.ndarray,
+        animals: Animals,
+        a: np.ndarray,
+        state: np.ndarray,
+        states: States,
+        z: np.ndarray,
+        u: np.ndarray,
+        chances: np.ndarray,
+    ) -> None:
+        """All traits at once."""
+
+    def draw_sites(
+        self,
+        Q: np.ndarray,
+        animals: Animals,
+        a: np.ndarray,
+        state: np.ndarray,
+        sites: SingleSites,
+        z: np.ndarray,
+        z_outside: np.ndarray,
+        u: np.ndarray,
+        inside: np.ndarray,
+        chances: np.ndarray,
+    ) -> None:
+        """One trait at a time."""
+
+
+class HostJointSweeps:
+    """Those of joint_sweep.py. grams (patterns, blocks, b, b): the products within blocks."""
+
+    def __init__(self, engine: MarkerEngine, genotypes: Genotypes, grams: np.ndarray):
+        self.genotypes, self.grams = genotypes, grams
+        self.threads = sharing(engine.threads_of_effects, genotypes.chunks)
+
+    def draw_states(
+        self,
+        Q: np.ndarray,
+        animals: Animals,
+        a: np.ndarray,
+        state: np.ndarray,
+        states: States,
+        z: np.ndarray,
+        u: np.ndarray,
+        chances: np.ndarray,
+    ) -> None:
+        """See JointSweeps."""
+        self.threads.together(sweep_states, *self._list_data(Q, animals), a, state, states, z, u, chances)
+
+    def draw_sites(
+        self,
+        Q: np.ndarray,
+        animals: Animals,
+        a: np.ndarray,
+        state: np.ndarray,
+        sites: SingleSites,
+        z: np.ndarray,
+        z_outside: np.ndarray,
+        u: np.ndarray,
+        inside: np.ndarray,
+        chances: np.ndarray,
+    ) -> None:
+        """See JointSweeps."""
+        draws = z, z_outside, u, inside, chances
+        self.threads.together(sweep_single_sites, *self._list_data(Q, animals), a, state, sites, *draws)
+
+    def _list_data(self, Q: np.ndarray, animals: Animals) -> tuple:
+        """The first arguments of a sweep."""
+        T, n = animals.s.shape
+        block = make_joint_block(T, self.grams.shape[2], n, animals.s.dtype)
+        return block, self.genotypes, Products(self.grams, Q), animals
+
+
 def make_sweeps(
     engine: MarkerEngine, genotypes: Genotypes, grams: Sequence[np.ndarray], n_classes: int
 ) -> EffectSweeps:
     """Those of the engine's device, where it has one."""
     if not hasattr(engine, "make_effects"):
         return HostSweeps(engine, genotypes, grams)
-    arrays = genotypes.array[:, : genotypes.chunks], genotypes.values
-    return DeviceSweeps(engine.make_effects(*arrays, np.stack(grams), 1, n_classes))
+    return DeviceSweeps(_make_effects(engine, genotypes, np.stack(grams), 1, n_classes))
+
+
+def make_joint_sweeps(
+    engine: MarkerEngine, genotypes: Genotypes, grams: np.ndarray, n_traits: int, n_states: int
+) -> JointSweeps:
+    """The same of effects on several traits."""
+    if not hasattr(engine, "make_effects"):
+        return HostJointSweeps(engine, genotypes, grams)
+    return _make_effects(engine, genotypes, grams, n_traits, n_states)
+
+
+def _make_effects(engine: Any, genotypes: Genotypes, grams: np.ndarray, n_traits: int, n_classes: int) -> Any:
+    """The effects on the device of the engine, of the animals with records."""
+    array = genotypes.array[:, : genotypes.chunks]
+    return engine.make_effects(array, genotypes.values, grams, n_traits, n_classes)

@@ -20,13 +20,13 @@ from mmgibbs.models.markers import JointPriorSpec, Markers
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.interweave import draw_scaling
-from mmgibbs.sampler.markers.arguments import Animals, Products, SingleSites, States
-from mmgibbs.sampler.markers.joint_sweep import make_block, sweep_single_sites, sweep_states
+from mmgibbs.sampler.markers.arguments import Animals, SingleSites, States
+from mmgibbs.sampler.markers.engine_sweeps import make_joint_sweeps
 from mmgibbs.sampler.markers.priors.base import Site
 from mmgibbs.sampler.markers.priors.common import uniforms
 from mmgibbs.sampler.markers.priors.joint import JointPrior
 from mmgibbs.sampler.markers.step import MarkerStep
-from mmgibbs.sampler.markers.sweep import gram_blocks, sharing
+from mmgibbs.sampler.markers.sweep import gram_blocks
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 
@@ -83,7 +83,8 @@ class JointMarkerEffects(MarkerStep):
         self.on_traits = [EffectsOnTrait(self, t, markers) for t, markers in enumerate(every)]
         self.patterns = np.flatnonzero(model.design.patterns[:, list(spec.traits)].any(axis=1))
         self.weights = engine.weights_of_animals(number, n)[self.patterns]
-        self.grams = np.stack([gram_blocks(m.genotypes, self.values, w) for w in self.weights])
+        grams = np.stack([gram_blocks(m.genotypes, self.values, w) for w in self.weights])
+        self.sweeps = make_joint_sweeps(engine, self.packed, grams, self.T, len(spec.pi))
         self.a, self.classes = np.zeros((p, self.T)), np.full(p, len(spec.pi) - 1, np.int8)
         self.g, self.inside = np.zeros((self.T, n)), np.ones((p, self.T), np.float32)
         self._pairs = np.empty((2, p))
@@ -123,17 +124,15 @@ class JointMarkerEffects(MarkerStep):
         s = np.stack([engine.sums_of_animals(self.number + t, n) for t in range(self.T)]).astype(engine.real)
         D = np.einsum("pto,pn->ton", Q, self.weights).astype(engine.real)
         z = self._normals(0, number)
-        block = make_block(self.T, self.grams.shape[2], n, s.dtype)
-        together = sharing(engine.threads_of_effects, self.chunks).together
-        data = block, self.packed, Products(self.grams, Q), Animals(D, s, self.g), self.a, self.classes
+        moving = Animals(D, s, self.g), self.a, self.classes
         if prior.spec.one_by_one:
             sites = SingleSites(np.linalg.inv(prior.G), *prior.left_out(), prior.log_pi)
             u = np.ascontiguousarray(np.transpose([self._uniforms(t, number) for t in range(self.T)]))
             normals = z, self._normals(1, number)
-            together(sweep_single_sites, *data, sites, *normals, u, self.inside, self.chances)
+            self.sweeps.draw_sites(Q, *moving, sites, *normals, u, self.inside, self.chances)
         else:
             states = States(prior.traits, prior.n_traits, *prior.state_precisions())
-            together(sweep_states, *data, states, z, self._uniforms(0, number), self.chances)
+            self.sweeps.draw_states(Q, *moving, states, z, self._uniforms(0, number), self.chances)
             self.inside = self.chances @ prior.spec.states.astype(np.float32)
         return s, Q
 

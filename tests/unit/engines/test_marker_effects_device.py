@@ -9,11 +9,14 @@ from helpers.host_device import HostDevice, build
 from helpers.mixed_model_chains import assert_continues, assert_same_results
 from helpers.nvrtc import ARCHITECTURES, assert_kernels_fit
 from helpers.races import assert_barrier_is_needed, run_without_race
+from helpers.selection import first
 from reference import models
+from statistical.test_joint_markers import PRIORS as JOINT_PRIORS
+from statistical.test_joint_markers import terms_of
 from statistical.test_markers import markers_of
 
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
-from mmgibbs.engines.coloured_gpu.markers import PASSES, marker_bytes, marker_source, sweep_name
+from mmgibbs.engines.coloured_gpu.markers import DRAWS, PASSES, marker_bytes, marker_source, sweep_name
 from mmgibbs.engines.coloured_gpu.source import kernel, kernels, source
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
@@ -26,6 +29,7 @@ from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.markers.arguments import Animals, Classes, Genotypes
 from mmgibbs.sampler.markers.engine_sweeps import NO_CLASSES, DeviceSweeps, make_sweeps
 from mmgibbs.sampler.markers.followed import collect_effects
+from mmgibbs.sampler.markers.joint import JointMarkerEffects
 from mmgibbs.sampler.markers.sweep import gram_blocks, recorded_chunks
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
@@ -80,12 +84,17 @@ def shim(tmp_path_factory):
         if precision not in made:
             real, pattern = REAL[precision], np.dtype(np.uint8)
             of_term = build(folder, f"term_{precision}", source(real, pattern), kernels([(2, IdentityLists)], 2, real))
-            sweeps = [sweep_name(np.dtype(kind.dtype), "OneTrait") for kind in STORES.values()]
-            names = [*sweeps, *map(kernel, PASSES)]
+            names = [*sweep_names(), *map(kernel, PASSES)]
             made[precision] = of_term, build(folder, f"markers_{precision}", marker_source(real, pattern), names)
         return made[precision]
 
     return libraries
+
+
+def sweep_names():
+    """Draws on one trait over genotypes of every kind, those on several over packed ones."""
+    of_stores = [sweep_name(np.dtype(kind.dtype), "OneTrait") for kind in STORES.values()]
+    return of_stores + [sweep_name(np.dtype(PackedGenotypes.dtype), draws) for draws in DRAWS[1:]]
 
 
 STORES = {"packed": PackedGenotypes, "8 bits": FixedGenotypes, "float32": RealGenotypes}
@@ -195,6 +204,41 @@ def chains_of(model, libraries, states=(None, None)):
     ]
 
 
+def joint_model(kind):
+    """A term with one prior of its effects on both traits, whose covariance matrix is sampled."""
+    design, codes, animal = data()
+    spec = replace(JOINT_PRIORS[kind], fixed=False, counts=np.ones(len(JOINT_PRIORS[kind].pi)))
+    residual = CovarianceModel(R, False, full_block(2), 5.0, 5.0 * R)
+    return MixedModel(replace(design, markers=terms_of(spec, codes, animal, RECORDED)), (None,), residual)
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("precision", REAL)
+@pytest.mark.parametrize("kind", JOINT_PRIORS)
+def test_effects_on_several_traits_bit_for_bit(kind, precision, backwards, shim):
+    """The same step given the same residuals."""
+    model = joint_model(kind)
+    pair = engines_of(model, shim(precision), precision, backwards)
+    chains = [Chain(model, engine, Schedule(6, 30, 2), KEY) for engine in pair]
+    steps = [next(s for s in chain.steps if isinstance(s, JointMarkerEffects)) for chain in chains]
+    for number in (1, 2, 3):
+        pair[0].sweep(number, KEY)
+        pair[1].restore(pair[0].state())
+        for step in steps:
+            step(number)
+        for name, values in steps[0].state().items():
+            np.testing.assert_array_equal(steps[1].state()[name], values, err_msg=name)
+        for name in ("chances", "inside"):
+            np.testing.assert_array_equal(*(getattr(step, name) for step in steps), err_msg=name)
+        np.testing.assert_array_equal(pair[1].e, pair[0].e)
+    assert steps[0].a.any() and (kind == "rr" or not steps[0].a.all())
+
+
+@pytest.mark.parametrize("kind", ["joint", "one_by_one"])
+def test_a_chain_of_joint_effects_continues_bit_for_bit_and_on_the_other_device(kind, shim):
+    assert_continues(lambda states: chains_of(joint_model(kind), shim("double"), states), 9, 18)
+
+
 @pytest.mark.parametrize("prior", PRIORS)
 def test_the_chain_of_the_host_up_to_rounding(prior, shim):
     expected, actual = chains_of(model_of(prior), shim("double"))
@@ -270,6 +314,40 @@ int main() {
     printf("%.17g %.9g", *log_ratio, chances[7]);
 }
 """
+MAIN_OF_SEVERAL = """
+using namespace mmgibbs;
+
+int main() {
+    const int p = 70, T = 2, K = 4, blocks = 2;
+    static double a[2][p * T], z[p * T], u[p * T], Q[T * T] = {1, 0.2, 0.2, 1.5}, work[200], right[T * BLOCK];
+    static double changes[T * BLOCK], precision[K * T * T], log_weight[K] = {-1, -2, -2, -1.5}, zeros[K * T * T];
+    static int traits[K * T] = {0, 1, 0, 1, 1, 0, 0, 1}, n_traits[K] = {0, 1, 1, 2};
+    static float gram[blocks * BLOCK * BLOCK], chances[p * K], inside[p * T];
+    static signed char state[p];
+    for (int i = 0; i < p * T; ++i) z[i] = 0.3 * (i % 5) - 0.6, u[i] = (i * 37 % 140 + 0.5) / 140;
+    for (int i = 0; i < T * BLOCK; ++i) right[i] = i % 9 - 4.0;
+    for (int k = 0; k < K; ++k) precision[k * 4] = precision[k * 4 + 3] = 10;
+    for (int i = 0; i < blocks * BLOCK * BLOCK; ++i) gram[i] = i / BLOCK % BLOCK == i % BLOCK ? 20.0f : 0.5f;
+    const SeveralTraits of = {{gram, Q, 1, blocks}, a[0], state, chances, z, work, work + 4, work + 6, T, K};
+    StatesOfTraits states = {of, traits, n_traits, precision, log_weight, u, work + 8, work + 20, work + 40};
+    static double inverse[T * T] = {10, 1, 1, 12};
+    SitesOfTraits sites = {of, inverse, zeros, zeros, log_weight, z, u, inside, work + 60};
+    sites.of.a = a[1];
+    run([=] { states.draw({0, 0, 64}, right, changes, false, 0); }, 1, 32);
+    run([=] { sites.draw({1, 64, 6}, right, changes, false, 0); }, 1, 32);
+    for (int i = 0; i < p * T; ++i) printf("%.17g %.17g ", a[0][i], a[1][i]);
+    for (double value : right) printf("%.17g ", value);
+}
+"""
+NEEDED_OF_SEVERAL = (
+    "q[t] = of_trait;",
+    "weight[k] = log_weight[k] + log_evidence(k);",
+    "each[k] = exp(weight[k] - largest_of(weight, K));",
+    "draw_effects(chosen, of.z + i * of.T);",
+    "changes[t * BLOCK + j] = drawn[t] - effects[t], effects[t] = drawn[t];",
+    "right[t * BLOCK + l] -= (double)grams.at(P, block.number, j, l) * step;",
+    "draw_traits((size_t)(block.first + j));",
+)
 NEEDED = (
     "begin + at / LANES, at % LANES);",
     "total[lane] = sum;",
@@ -280,26 +358,29 @@ NEEDED = (
 )
 
 
-def test_threads_of_a_block_do_not_race(tmp_path):
+@pytest.mark.parametrize("main", [MAIN, MAIN_OF_SEVERAL], ids=["one trait", "several"])
+def test_threads_of_a_block_do_not_race(main, tmp_path):
     text = marker_source(np.dtype(np.float64), np.dtype(np.uint8))
-    complete = run_without_race(tmp_path, text, MAIN)
+    complete = run_without_race(tmp_path, text, main)
     values = np.array(complete.printed.split(), float)
     assert np.isfinite(values).all() and (values[:SNPS] == 0).any() and (values[:SNPS] != 0).any()
 
 
-@pytest.mark.parametrize("place", NEEDED)
-def test_a_barrier_that_is_taken_out_is_noticed(place, tmp_path):
+EVERY_BARRIER = [(MAIN, place) for place in NEEDED] + [(MAIN_OF_SEVERAL, place) for place in NEEDED_OF_SEVERAL]
+
+
+@pytest.mark.parametrize(("main", "place"), first(3, EVERY_BARRIER))
+def test_a_barrier_that_is_taken_out_is_noticed(main, place, tmp_path):
     text = marker_source(np.dtype(np.float64), np.dtype(np.uint8))
-    complete = run_without_race(tmp_path, text, MAIN)
-    assert_barrier_is_needed(tmp_path, text, MAIN, place, complete)
+    complete = run_without_race(tmp_path, text, main)
+    assert_barrier_is_needed(tmp_path, text, main, place, complete)
 
 
-SPILLED_BYTES = {"all_rounds": 12}  # of genotypes of a number each, on sm_80
+SPILLED_BYTES = {"all_rounds": 36}  # of a sweep of states, on sm_100; most sweeps spill nothing
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("real", [np.float32, np.float64])
 def test_kernels_fit_on_a_device(real, architecture):
-    sweeps = [sweep_name(np.dtype(kind.dtype), "OneTrait") for kind in STORES.values()]
     text = marker_source(np.dtype(real), np.dtype(np.uint8))
-    assert_kernels_fit(text, architecture, sweeps, {"all_rounds", *PASSES}, SPILLED_BYTES)
+    assert_kernels_fit(text, architecture, sweep_names(), {"all_rounds", *PASSES}, SPILLED_BYTES)
