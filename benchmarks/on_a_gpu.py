@@ -1,7 +1,12 @@
 """What a GPU takes: every engine that has a device side, in one run, on one machine, beside the same machine's CPU.
 
+    python benchmarks/on_a_gpu.py --all --out DIR [--parts PART ...]
     python benchmarks/on_a_gpu.py [--systems small large] [--classic] [--regressions] [--kernels]
         [--threads N] [--wait-for FILE]
+
+With --all everything in turn, in less than eight minutes by its own prediction: first the tests of a real device, which
+compare every kernel with the CPU; then each part below in a process of its own, which ends at its limit. What a part
+prints is in DIR at once; a table of measured and predicted seconds comes last. Predictions are arithmetic.
 
 Per system: seconds per sample of the structured engine with fixed and with sampled variances, beside those that
 arithmetic predicted; milliseconds of a sweep and of what is kept of it; with --kernels those of each kernel of a sweep,
@@ -18,11 +23,13 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import subprocess
 import sys
 import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,11 +39,38 @@ SWEEPS = 50  # timed at once
 # state of their kernels took, and the kernels beside them without the waits that these had. No measurement.
 PREDICTED_SECONDS = {"small": (6e-4, 1.1e-3), "large": (5.6e-3, 1.15e-2)}
 PREDICTED_SECONDS_OF_A_BINARY_TRAIT = {"small": 8e-5, "large": 5e-4}  # besides
+CALL_SECONDS, CALLS_OF_AN_ITERATION = 1.5e-5, 60  # of a library call from the host, and of conjugate gradients
+DOUBLE_OPERATIONS = 3e13  # a second, of float64 products
+TILE_SECONDS = 2e-4  # of 128 levels of a dense block, one after another
+MEASURED = "measured: "  # before what the table is made of
+
+
+class Part(NamedTuple):
+    """Of --all: seconds by prediction, and those after which it is ended."""
+
+    predicted: int
+    limit: int
+
+
+PARTS = {
+    "tests": Part(90, 120),
+    "device": Part(10, 20),
+    "small": Part(60, 75),
+    "choices": Part(45, 60),
+    "regressions": Part(60, 75),
+    "solver": Part(30, 40),
+    "genomic": Part(40, 50),
+    "large": Part(120, 150),
+}
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # the latter for the classic engine
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--out", type=Path, default=Path("on_a_gpu"))
+    parser.add_argument("--parts", nargs="*", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--part", choices=list(PARTS), help="one of --all, in this process")
     parser.add_argument("--systems", nargs="*", default=["small", "large"])
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--classic", action="store_true")
@@ -45,6 +79,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=16, help="of the CPU's engine; 0: not timed")
     parser.add_argument("--wait-for", type=Path)
     arguments = parser.parse_args()
+    if arguments.all:
+        run_all(arguments.parts, arguments.out)
+        return
+    if arguments.part is not None:
+        run_part(arguments.part)
+        return
     prepared = {name: prepare(name, arguments.scale) for name in arguments.systems}
     while arguments.wait_for is not None and not arguments.wait_for.exists():
         time.sleep(0.2)
@@ -55,6 +95,202 @@ def main() -> None:
         regressions(arguments.scale)
     if arguments.classic:
         whole_table(arguments.scale)
+
+
+def run_all(parts: list[str], out: Path) -> None:
+    """Each part in a process of its own, to its end or its limit; then the table."""
+    out.mkdir(parents=True, exist_ok=True)
+    rows, seconds = [], {}
+    for name in parts:
+        print(f"\n== {name}: {PARTS[name].predicted} s by prediction, at most {PARTS[name].limit}", flush=True)
+        command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "tests/gpu"]
+        if name != "tests":
+            command = [sys.executable, __file__, "--part", name]
+        started, file = time.perf_counter(), out / f"{name}.txt"
+        with open(file, "w", encoding="utf-8") as target:
+            process = subprocess.Popen(command, cwd=ROOT, stdout=target, stderr=subprocess.STDOUT)
+            try:
+                ended = f"exit code {process.wait(PARTS[name].limit)}"
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                ended = "ended at its limit"
+        text = file.read_text(encoding="utf-8")
+        print(text, end="", flush=True)
+        seconds[name] = f"{time.perf_counter() - started:.0f} s, {ended}"
+        rows += [json.loads(line.removeprefix(MEASURED)) for line in text.splitlines() if line.startswith(MEASURED)]
+    print(f"\n{'measured ms':>12} {'predicted ms':>12} {'ratio':>6}  what")
+    for row in rows:
+        ratio = row["seconds"] / row["predicted"]
+        print(f"{1e3 * row['seconds']:12.4g} {1e3 * row['predicted']:12.4g} {ratio:6.2f}  {row['what']}")
+    for name, text in seconds.items():
+        print(f"{name}: {text}")
+    (out / "table.json").write_text(json.dumps({"rows": rows, "parts": seconds}, indent=1), encoding="utf-8")
+
+
+def measured(what: str, seconds: float, predicted: float) -> None:
+    """Say a row of the table."""
+    print(MEASURED + json.dumps({"what": what, "seconds": seconds, "predicted": predicted}), flush=True)
+
+
+def run_part(name: str) -> None:
+    """A part of --all but the tests; why it is not measured, where there is no device."""
+    from mmgibbs.errors import DeviceError
+    from mmgibbs.machine.device import Device
+
+    try:
+        device = Device()
+    except DeviceError as error:
+        print(f"not measured: {error}")
+        return
+    if name in ("small", "large"):
+        threads = 16 if name == "small" else 0
+        given = argparse.Namespace(scale=1.0, kernels=name == "small", threads=threads)
+        system(name, *prepare(name, 1.0), given)
+    elif name == "regressions":
+        regressions(1.0)
+    else:
+        {"device": measure_device, "choices": measure_choices, "solver": measure_solver, "genomic": measure_genomic}[
+            name
+        ](device)
+
+
+def measure_device(device) -> None:
+    """Copies, waits, launches one by one and as nodes of a graph."""
+    from benchmarks.gpu import copy_bandwidth
+    from mmgibbs.draws.source import cuda_source
+    from mmgibbs.machine.gpu_queue import GpuQueue
+
+    queue = GpuQueue(device)
+    nominal, found = device.nominal_bandwidth, copy_bandwidth(queue)
+    print(f"{device.name}: copies at {found / 1e9:.0f} GB/s, nominally {nominal / 1e9:.0f}")
+    text = cuda_source("phases") + 'extern "C" __global__ void touch(double *x) { PHASE { x[0] += 1.0; } }'
+    touch, x = queue.kernels(text, ["touch"])["touch"], queue.empty(1, np.float64)
+    work = lambda: [touch(1, 32, x) for _ in range(1000)]
+    work()
+    queue.synchronize()
+    measured("a launch", clock(work, queue.synchronize) / 1000, 3e-6)
+    queue.repeat("nodes", work)
+    queue.repeat("nodes", work)
+    measured("a node of a graph", clock(lambda: queue.repeat("nodes", work), queue.synchronize) / 1000, 1.3e-6)
+    measured("a launch and a wait", clock(lambda: touch(1, 32, x), queue.synchronize), 1.5e-5)
+
+
+def clock(work, wait, repeats: int = 5) -> float:
+    """Median seconds of work that is waited for."""
+    times = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        work()
+        wait()
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
+
+
+CHOICES = {"resident.LONG_VISITS": (16, 32, 64), "resident.PIECE": (1024, 2048, 4096), "engine.FEW_PIECES": (0, 16)}
+
+
+def measure_choices(_device) -> None:
+    """Sweeps of the small system with one constant changed at a time, in turns: a round of all, three times."""
+    from importlib import import_module
+
+    from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
+
+    _, herds, equations = prepare("small", 1.0)
+    settings = [(name, value) for name, values in CHOICES.items() for value in values]
+    times: dict[tuple[str, int], list[float]] = {setting: [] for setting in settings}
+    for _ in range(3):
+        for name, value in settings:
+            place, _, constant = name.partition(".")
+            module = import_module(f"mmgibbs.engines.coloured_gpu.{place}")
+            usual = getattr(module, constant)
+            setattr(module, constant, value)
+            try:
+                engine = StructuredGpuEngine(equations)
+                engine.set_variances(herds.G, herds.R)
+                sweep_on(engine, (1, 0))
+                times[name, value].append(engine.queue.seconds(partial(sweep_on, engine, (1, 0))) / SWEEPS)
+            finally:
+                setattr(module, constant, usual)
+    for (name, value), found in times.items():
+        measured(f"small, fixed, {name} = {value}", statistics.median(found), PREDICTED_SECONDS["small"][0])
+
+
+def measure_solver(device, scale: float = 1.0) -> None:
+    """An iteration of conjugate gradients on the small system, one right-hand side and 16 of them."""
+    from mmgibbs.engines.pcg.device_solver import DevicePcgSolver, count_bytes
+    from mmgibbs.equations.partition import partition
+    from mmgibbs.equations.structured import structured_equations
+    from mmgibbs.machine.threads import ALONE
+
+    design, herds, _ = prepare("small", scale)
+    equations = structured_equations(design, partition(design))
+    solver = DevicePcgSolver(equations, ALONE, device)
+    solver.set_variances(herds.G, herds.R)
+    of_equations, per_column = count_bytes(equations)
+    for columns in (1, 16):
+        b = np.random.default_rng(1).standard_normal((int(solver.bounds[-1]), columns)) * solver.active[:, None]
+        run = lambda iterations, b=b: solver._iterate(b, 0 * b, np.zeros(b.shape[1]), iterations)
+        run(16)
+        started = time.perf_counter()
+        run(16)
+        first = time.perf_counter()
+        run(48)
+        seconds = (time.perf_counter() - first - (first - started)) / 32
+        moved = of_equations + columns * per_column
+        predicted = moved / device.nominal_bandwidth + CALLS_OF_AN_ITERATION * CALL_SECONDS
+        measured(f"pcg, small, an iteration of {columns} right-hand sides", seconds, predicted)
+
+
+class RandomGenotypes(NamedTuple):
+    """Centred genotypes of n animals, in the place of a store."""
+
+    n: int
+
+    def double(self, rows: np.ndarray) -> np.ndarray:
+        return np.random.default_rng(int(rows[0])).integers(-1, 2, (len(rows), self.n)).astype(np.float64)
+
+
+def measure_genomic(device, n: int = 10_000, snps: int = 20_000, sweeps: bool = True) -> None:
+    """Relationships made and inverted, and a sweep of the dense block."""
+    from mmgibbs.genotypes.on_device import DeviceMatrices
+
+    on, started = DeviceMatrices(device), time.perf_counter()
+    K = on.multiply(RandomGenotypes(n), np.arange(snps), n) / snps
+    made = time.perf_counter()
+    measured(f"G of {n:,} x {snps:,}", made - started, 2 * n**2 * snps / DOUBLE_OPERATIONS + 1e-8 * n * snps)
+    K[np.diag_indices(n)] += 0.1
+    started = time.perf_counter()
+    inverse = on.invert(K)
+    measured(f"its inverse, n = {n:,}", time.perf_counter() - started, 3.4 * n**3 / DOUBLE_OPERATIONS + 2e-9 * n**2)
+    if sweeps:
+        del K
+        sweep_dense(inverse.astype(np.float32), device)
+
+
+def sweep_dense(S: np.ndarray, device) -> None:
+    """A sweep of animals with one record each that S joins."""
+    from reference.models import class_term, random_term
+
+    from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
+    from mmgibbs.equations.partition import partition
+    from mmgibbs.equations.structured import structured_equations
+    from mmgibbs.models.design import Design
+    from mmgibbs.models.relationships.base import DenseBlock
+    from mmgibbs.models.relationships.genomic import Genomic
+    from mmgibbs.models.terms import Effect
+
+    n = len(S)
+    levels = np.arange(n, dtype=np.int32)
+    kind = Genomic(DenseBlock(levels, S), np.ones(n), {})
+    terms = (class_term("herd", levels % 50, 50, [0]), random_term("genetic", [Effect("", levels, (0,))], kind, n))
+    y = np.random.default_rng(2).standard_normal((n, 1))
+    design = Design(("gain",), y, np.zeros(n, np.int32), np.ones((1, 1), bool), np.ones(n), terms)
+    engine = StructuredGpuEngine(structured_equations(design, partition(design, "colour"), "single"), device=device)
+    engine.set_variances([None, np.eye(1)], np.eye(1))
+    sweep_on(engine, (1, 0))
+    seconds = engine.queue.seconds(partial(sweep_on, engine, (1, 0))) / SWEEPS
+    measured(f"a sweep of a dense block of {n:,}", seconds, -(-n // 128) * TILE_SECONDS)
 
 
 def prepare(name: str, scale: float):
@@ -89,8 +325,10 @@ def system(name: str, design, herds, equations, arguments: argparse.Namespace) -
         sampled = seconds_of_chain(model, engine, key)
         print(f"fixed {1e3 * fixed:.3f} ms, sampled {1e3 * sampled:.3f} ms: {sampled / fixed:.2f}")
     if arguments.scale == 1:
-        ratios = [a / b for a, b in zip((fixed, sampled), PREDICTED_SECONDS[name], strict=True)]
-        print(f"measured over predicted: fixed {ratios[0]:.2f}, sampled {ratios[1]:.2f}")
+        for what, seconds, predicted in zip(
+            ("fixed", "sampled"), (fixed, sampled), PREDICTED_SECONDS[name], strict=True
+        ):
+            measured(f"{name}, {what}", seconds, predicted)
     steps, _ = steps_and_seconds(model, engine, True, key, 5)
     moved, bandwidth = bytes_per_sweep(equations), copy_bandwidth(engine.queue)
     print(f"{moved / 1e9:.3f} GB a sweep, copies at {bandwidth / 1e9:.0f} GB/s: {1e3 * moved / bandwidth:.3f} ms, "
@@ -107,7 +345,7 @@ def system(name: str, design, herds, equations, arguments: argparse.Namespace) -
     besides = seconds_of_chain(binary, StructuredGpuEngine(equations_of_binary), key) - sampled
     print(f"a binary trait besides: {1e3 * besides:.3f} ms")
     if arguments.scale == 1:
-        print(f"measured over predicted: {besides / PREDICTED_SECONDS_OF_A_BINARY_TRAIT[name]:.2f}")
+        measured(f"{name}, a binary trait besides", besides, PREDICTED_SECONDS_OF_A_BINARY_TRAIT[name])
     if arguments.threads:
         cpu = StructuredEngine(equations, threads=arguments.threads)
         cpu.set_variances(herds.G, herds.R)
@@ -224,6 +462,8 @@ def regressions(scale: float) -> None:
         found = on_a_gpu(argparse.Namespace(scale=scale, parts=[part], threads=2))
         for row in found["on a GPU"] if isinstance(found["on a GPU"], list) else [found]:
             print(json.dumps(row), flush=True)
+            if "predicted seconds" in row:
+                measured(row["setting"], row["seconds per sweep"], row["predicted seconds"])
 
 
 if __name__ == "__main__":
