@@ -40,7 +40,8 @@ mm <- function(formula, data, pedigree = NULL, genotypes = NULL, family = "norma
   )
   is_finished <- TRUE
   fit$call <- match.call()
-  fit$formula <- if (inherits(formula, "formula")) formula else stats::as.formula(formula)
+  # text may be a formula of the program that R cannot parse
+  fit$formula <- if (inherits(formula, "formula")) formula else tryCatch(stats::as.formula(formula), error = function(e) formula)
   fit
 }
 

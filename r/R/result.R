@@ -88,8 +88,9 @@ facts <- function(fit) {
     if (!is.null(info$kept_draws_per_chain)) paste(format(info$kept_draws_per_chain, big.mark = ","), "kept draws per chain"),
     if (!is.null(info$log_likelihood)) paste("log likelihood", format(info$log_likelihood, digits = 8))
   )
+  model <- if (inherits(fit$formula, "formula")) paste(deparse(fit$formula), collapse = " ") else fit$formula
   c(
-    if (is.null(fit$formula)) paste("Model:", info$name) else paste("Model:", paste(deparse(fit$formula), collapse = " ")),
+    paste("Model:", if (is.null(model)) info$name else model),
     paste0("Method: ", method, "; ", paste(counts, collapse = ", ")),
     paste("Run folder:", fit$directory)
   )

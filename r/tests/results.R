@@ -28,6 +28,9 @@ says(draws(reml), "expected a run with draws (method: gibbs), got one of method 
 says(solutions(reml, "herd"), "term: there is no term 'herd'; there are sex, animal")
 says(run_table(reml, "means"), "the run has no table 'means'; it has ")
 
+text <- mm("yearling_weight ~ sex + (1 | animal) + (1 | iid(dam))", records, file.path(folder, "pedigree.csv"), reml = TRUE)
+expect(any(grepl("Model: yearling_weight ~ sex", capture.output(print(text)))), "dam.var[yearling_weight]" %in% variances(text)$parameter)
+
 # Errors are those of the program.
 says(mm(yearling_weight ~ sx + (1 | animal), records, pedigree), "no column 'sx'; did you mean 'sex'")
 error <- tryCatch(mm(yearling_weight ~ sex + (1 | animal), records, transform(pedigree, sire = animal), reml = TRUE), error = identity)
