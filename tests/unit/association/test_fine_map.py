@@ -109,6 +109,7 @@ def test_refusals(simulated, tmp_path):
 
 def test_the_page_has_the_regions(simulated):
     page = (simulated[0].directory / "gwas.html").read_text(encoding="utf-8")
+    assert page.count('<div class="figures wide">') == 1
     assert "Regions beyond the threshold: gain" in page and simulated[0].regions["lead_snp"][0] in page
 
 
