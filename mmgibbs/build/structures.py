@@ -19,6 +19,7 @@ from mmgibbs.models.structures.base import Structure
 from mmgibbs.models.structures.correlated import Autoregressive, CompoundSymmetry
 from mmgibbs.models.structures.factor_analytic import FactorAnalytic
 from mmgibbs.models.structures.reduced_rank import MAX_SHARE_BESIDE_FACTORS, ReducedRank, share_beside_factors
+from mmgibbs.models.structures.shrunken_factors import ShrunkenFactors, max_active_factors
 from mmgibbs.models.terms import Term
 
 
@@ -69,7 +70,7 @@ def _make_reduced_rank(spec: Variance, term: Term, sd: np.ndarray, design: Desig
             f"groups; {needed}"
         )
     structure = ReducedRank(
-        term.n_components, section.factors or 1, sd if section.loading_sd is None else section.loading_sd * sd
+        term.n_components, section.rank or 1, sd if section.loading_sd is None else section.loading_sd * sd
     )
     if spec.fixed and spec.start is not None:
         share = share_beside_factors(np.array(spec.start, float), structure.factors)
@@ -86,6 +87,8 @@ def _construct_structure(section: Section, k: int, A: np.ndarray, nu: float, sd:
     equal = section.variances == "equal"
     if section.kind == "factor_analytic":
         size = sd if section.loading_sd is None else section.loading_sd * sd
+        if section.factors == "auto":
+            return ShrunkenFactors(k, max_active_factors(k) + 1, equal, A, size, nu)
         return FactorAnalytic(k, section.factors or 1, equal, A, size, nu)
     if section.kind == "antedependence":
         return Antedependence(k, equal, A, sd, nu)

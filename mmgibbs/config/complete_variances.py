@@ -214,6 +214,13 @@ def _check_reml(variances: Variances, problems: Problems) -> None:
     """Estimates have no priors: one that was given would be dropped."""
     classes = {("residual", "classes", name): c for name, c in variances.residual.classes.items()}
     terms = {(name,): v for name, v in variances.terms.items()}
+    for name, variance in variances.terms.items():
+        if variance.structure.has_drawn_factors and variance.structure.rank is None:
+            problems.add(
+                ("variances", name, "structure", "factors"),
+                "found auto, which needs sampler.method: gibbs; needed a number; mmgibbs compare tests one factor more "
+                "and shows AIC and BIC",
+            )
     for place, given in (classes | terms | {("residual",): variances.residual}).items():
         if given.prior is not None:
             problems.add(

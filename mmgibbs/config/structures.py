@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from mmgibbs.config.fields import Choice, Count, Positive, Section
+from pydantic import BeforeValidator, Field
+
+from mmgibbs.config.fields import Choice, Positive, Section, read_whole_number, to_lower_case
+from mmgibbs.config.messages import Expected, unsuitable
 
 UNSTRUCTURED = ("full", "diagonal")  # matrices whose elements are parameters themselves
 WITH_FACTORS = ("factor_analytic", "reduced_rank")
+
+
+def read_factor_count(value: object) -> object:
+    """A whole number above 0, or auto."""
+    count = to_lower_case(value) if isinstance(value, str) else value
+    count = count if count == "auto" else read_whole_number(count)
+    if count != "auto" and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+        raise unsuitable()
+    return count
+
+
+FactorCount = Annotated[
+    Annotated[int, Field(ge=1)] | Literal["auto"],
+    BeforeValidator(read_factor_count),
+    Expected("a whole number above 0, or auto"),
+]
 
 
 class Structure(Section):
@@ -24,8 +43,9 @@ class Structure(Section):
     with the distance in the order of the components; antedependence: each component is a regression on the one before
     it."""
 
-    factors: Count | None = None
-    """Number of common factors of factor_analytic or reduced_rank. Default: 1."""
+    factors: FactorCount | None = None
+    """Number of common factors of factor_analytic or reduced_rank; auto: the number is drawn too (factor_analytic,
+    method: gibbs), and has a posterior probability. Default: 1."""
 
     variances: Choice[Literal["free", "equal"]] = "free"
     """free or equal variances: of the components (compound_symmetry, ar1), their specific effects (factor_analytic), or
@@ -47,7 +67,14 @@ class Structure(Section):
     @property
     def rank(self) -> int | None:
         """Rank of a matrix that has no inverse; None for others."""
-        return (self.factors or 1) if self.kind == "reduced_rank" else None
+        if self.kind != "reduced_rank":
+            return None
+        return self.factors if isinstance(self.factors, int) else 1
+
+    @property
+    def has_drawn_factors(self) -> bool:
+        """Whether the number of factors is drawn."""
+        return self.factors == "auto"
 
     def problems(self, labels: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Key and message of what the components of a random effect cannot have."""
@@ -56,8 +83,15 @@ class Structure(Section):
             yield "kind", f"expected full for the single component {labels[0]}, got {self.kind}"
         if self.kind not in WITH_FACTORS:
             for key in ("factors", "loading_sd"):
-                if getattr(self, key) is not None:
-                    yield key, f"expected no {key} for kind: {self.kind}, got {getattr(self, key):g}"
+                value = getattr(self, key)
+                if value is not None:
+                    shown = value if isinstance(value, str) else f"{value:g}"
+                    yield key, f"expected no {key} for kind: {self.kind}, got {shown}"
+        elif self.factors == "auto":
+            if self.kind == "reduced_rank":
+                yield "factors", "expected a number for kind: reduced_rank, got auto, which is for factor_analytic"
+            elif k == 2:
+                yield "factors", "expected at least 3 components for auto, got 2; needed factors: 1"
         elif k >= 2 and (self.factors or 1) >= k:
             yield "factors", f"expected at most {k - 1} for {k} components, got {self.factors or 1}"
         if self.variances != "free" and (not self.is_structured or self.kind == "reduced_rank"):

@@ -14,7 +14,7 @@ from mmgibbs.results.tables import was_drawn
 def is_of_factors(parameter: str) -> bool:
     """Whether a parameter stands in these tables, and so not in those of other parameters."""
     kind, _, rest = parameter.partition("[")
-    return bool(rest) and kind.endswith((".loading", ".specific", ".explained"))
+    return bool(rest) and kind.endswith((".loading", ".specific", ".explained", ".factors"))
 
 
 def factor_tables(summary: pl.DataFrame) -> list[Table]:
@@ -50,6 +50,10 @@ def _table(
         f"Each with its {error}. Factors are turned to principal axes: the first explains most of all variances "
         "together, the second most of the rest. The last row has what each explains of their sum."
     )
+    numbered = [(j, values.get(f"{term}.factors[{j}]", (None, None))[0]) for j in range(factors)]
+    shares = [f"{j} active: {number(100 * p, 1)} %" for j, p in numbered if known(p)]
+    if shares:
+        note += f" Posterior probability of the number of active factors: {', '.join(shares)}. Others are shrunk to 0."
     return Table(f"Factors: {term}", columns, rows, note)
 
 

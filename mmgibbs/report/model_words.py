@@ -265,8 +265,9 @@ def structure_clause(structure: str | dict | None) -> str:
     if isinstance(structure, str) or structure is None:
         return ", no covariances" if structure == "diagonal" else ""
     kind, factors = structure["kind"], structure.get("factors") or 1
+    of_factors = f"{factors} factor{'' if factors == 1 else 's'}" if factors != "auto" else "a number of factors drawn"
     words = {
-        "factor_analytic": f"factor-analytic with {factors} factor{'' if factors == 1 else 's'}",
+        "factor_analytic": f"factor-analytic with {of_factors}",
         "reduced_rank": f"of {factors} common factor{'' if factors == 1 else 's'} alone (reduced rank)",
         "compound_symmetry": "with one correlation (compound symmetry)",
         "ar1": "with correlations that fall with the distance of components (AR1)",

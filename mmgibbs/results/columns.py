@@ -288,6 +288,8 @@ PARAMETERS = {
     "covariance matrix with `structure: compound_symmetry` or `ar1`",
     "TERM.loading[COMPONENT:J]": "loading of a component on factor J (`structure: factor_analytic`, `reduced_rank`), "
     "on principal axes",
+    "TERM.factors": "number of active factors (`factors: auto`); the mean of `TERM.factors[J]` is the posterior "
+    "probability of J",
     "TERM.specific[COMPONENT]": "variance of a component that no factor explains",
     "TERM.regression[B,A]": "regression of a component on the one before (`structure: antedependence`)",
     "TERM.innovation[B]": "variance of what that regression leaves",

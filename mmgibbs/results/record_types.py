@@ -167,7 +167,7 @@ class _Share(_Section):
 
 class _Structure(_Section):
     kind: str
-    factors: int | None = None
+    factors: int | str | None = None
     variances: str = "free"
     loading_sd: Number | None = None
 

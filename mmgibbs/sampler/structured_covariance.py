@@ -27,9 +27,11 @@ from mmgibbs.engines.base import Engine
 from mmgibbs.errors import ModelError
 from mmgibbs.models.structures.base import Structure, fit
 from mmgibbs.models.structures.factor_analytic import FactorAnalytic
+from mmgibbs.models.structures.shrunken_factors import ShrunkenFactors
 from mmgibbs.posterior.parameters import Parameter, matrix_name, structure_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.shrinkage import draw_shrinkage
 from mmgibbs.sampler.slice import draw_each
 
 ROUNDS_OF_FACTORS = 10  # 0.1 ms each; scores and loadings determine each other where a component has little of its own
@@ -146,20 +148,40 @@ def draw_structure(
     """One draw of phi (p,) given S (k, k) of q levels."""
     if isinstance(structure, FactorAnalytic):
         for _ in range(ROUNDS_OF_FACTORS):
-            phi = _draw_factors(structure, S, q, phi, rng)
+            drawn = _draw_factors(structure, S, q, phi, rng)
+            phi = (
+                drawn if not isinstance(structure, ShrunkenFactors) else _draw_number(structure, S, q, phi, drawn, rng)
+            )
         return phi
     return draw_each(partial(log_density, structure, S, q), phi, rng, range(len(phi)))
 
 
+def _draw_number(
+    structure: ShrunkenFactors, S: np.ndarray, q: int, phi: np.ndarray, drawn: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """phi with loadings and specific variances that were drawn, and then which factors are active."""
+    plain = FactorAnalytic(
+        structure.k, structure.factors, structure.equal, structure.sd_scale, structure.loading_sd, structure.nu
+    )
+    phi = np.append(drawn, phi[structure.n_matrix :])
+    return draw_shrinkage(structure, phi, lambda of_matrix: log_wishart(plain, S, q, of_matrix), rng)
+
+
 def log_density(structure: Structure, S: np.ndarray, q: int, phi: np.ndarray) -> float:
     """log p(phi | theta), up to a constant; -inf where G(phi) is singular by rounding."""
+    log_likelihood = log_wishart(structure, S, q, phi)
+    return log_likelihood + structure.log_prior(phi) if np.isfinite(log_likelihood) else -np.inf
+
+
+def log_wishart(structure: Structure, S: np.ndarray, q: int, phi: np.ndarray) -> float:
+    """log p(theta | phi), up to a constant; -inf where G(phi) is singular by rounding."""
     G = structure.matrix(phi)
     if not np.isfinite(G).all():
         return -np.inf
     sign, log_determinant = np.linalg.slogdet(G)
     if sign <= 0:
         return -np.inf
-    return -0.5 * (q * log_determinant + np.trace(np.linalg.solve(G, S))) + structure.log_prior(phi)
+    return float(-0.5 * (q * log_determinant + np.trace(np.linalg.solve(G, S))))
 
 
 def _draw_factors(
@@ -168,7 +190,7 @@ def _draw_factors(
     """Loadings and specific variances, given sums of scores that are drawn from their conditional."""
     L, psi = structure.loadings(phi), structure.specific(phi)
     FF, FT = _draw_sums_of_scores(L, psi, S, q, rng)
-    L = _draw_loadings(structure, FF, FT, psi, rng)
+    L = _draw_loadings(structure.prior_sd(phi), FF, FT, psi, rng)
     squares = np.diag(S) - 2 * np.sum(L * FT.T, axis=1) + np.sum((L @ FF) * L, axis=1)
     return structure.phi(L, _draw_specific(structure, squares, q, psi, rng))
 
@@ -191,11 +213,11 @@ def _draw_sums_of_scores(
 
 
 def _draw_loadings(
-    structure: FactorAnalytic, FF: np.ndarray, FT: np.ndarray, psi: np.ndarray, rng: np.random.Generator
+    sd: np.ndarray, FF: np.ndarray, FT: np.ndarray, psi: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """(k, f) rows l_j ~ N(P^-1 F'theta_j / psi_j, P^-1), P = F'F / psi_j + I / sd_j^2."""
-    k, f = structure.k, structure.factors
-    P = FF / psi[:, None, None] + np.eye(f) / structure.loading_sd[:, None, None] ** 2
+    """(k, f) rows l_j ~ N(P^-1 F'theta_j / psi_j, P^-1), P = F'F / psi_j + diag(sd_j^-2); sd (k, f)."""
+    k, f = sd.shape
+    P = FF / psi[:, None, None] + np.eye(f) / sd[:, :, None] ** 2
     root = np.linalg.cholesky(P)
     half = np.linalg.solve(root, (FT.T / psi[:, None])[..., None]) + rng.standard_normal((k, f, 1))
     return np.linalg.solve(np.swapaxes(root, 1, 2), half)[..., 0]

@@ -53,7 +53,7 @@ class FactorAnalytic:
 
     def specific(self, phi: np.ndarray) -> np.ndarray:
         """(..., k) the diagonal of Psi."""
-        psi = np.exp(2 * phi[..., self.n_loadings :])
+        psi = np.exp(2 * phi[..., self.n_loadings : self.n_loadings + self.n_sd])
         return np.broadcast_to(psi, (*phi.shape[:-1], self.k))
 
     def phi(self, L: np.ndarray, psi: np.ndarray) -> np.ndarray:
@@ -71,6 +71,10 @@ class FactorAnalytic:
         for i in range(self.k):
             out[self.n_loadings + (0 if self.equal else i), i, i] += 2 * psi[i]
         return out
+
+    def prior_sd(self, phi: np.ndarray) -> np.ndarray:
+        """(k, f) prior standard deviation of each loading."""
+        return np.repeat(self.loading_sd[:, None], self.factors, axis=1)
 
     def start(self, C: np.ndarray) -> np.ndarray:
         """The leading eigenvectors of C, turned so that nothing is above the diagonal of L."""
