@@ -14,24 +14,8 @@ __device__ inline bool block_bartlett_factor(const double *G, const double *L, d
     const bool has_factor = T[k * k - 1] > 0.0;
     BARRIER  // T is written next
     if (!has_factor) return false;
-    PHASE {
-        for (int j = (int)threadIdx.x; j < k; j += (int)blockDim.x)
-            for (int i = j; i < k; ++i) {
-                double s = L[i * k + j];
-                for (int m = j; m < i; ++m) s -= T[i * k + m] * X[m * k + j];
-                X[i * k + j] = s / T[i * k + i];
-            }
-    }
-    BARRIER
-    PHASE {
-        for (int at = (int)threadIdx.x; at < k * k; at += (int)blockDim.x) {
-            const int i = at / k, j = at % k;
-            double s = 0.0;
-            for (int m = i; j <= i && m < k; ++m) s += X[m * k + i] * X[m * k + j];
-            products[at] = s;
-        }
-    }
-    BARRIER
+    block_solve_lower(T, L, X, k);
+    block_gram_of_lower(X, products, k);
     block_factor(products, T, k, SINGULAR);
     const bool is_known = T[k * k - 1] > 0.0;
     BARRIER

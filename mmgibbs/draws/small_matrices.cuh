@@ -16,18 +16,19 @@ __device__ inline void block_sum(double *sums) {
     }
 }
 
-// L with L L' = A in place of the lower triangle of A; rows k ... n_rows - 1 below, b', become (L^-1 b)'. NaN where A is
-// not positive definite.
-__device__ inline void block_cholesky(double *A, int k, int n_rows) {
+// L with L L' = A in place of the lower triangle of A; rows k ... n_rows - 1 below, b', become (L^-1 b)'. NaN where a pivot
+// is not above `singular` times its diagonal element in `diagonal` (k, k), or above 0 where that is null.
+__device__ inline void block_cholesky(double *A, int k, int n_rows, const double *diagonal = 0, double singular = 0.0) {
     for (int j = 0; j < k; ++j) {
         const int width = k - j - 1;
+        const double least = diagonal ? singular * diagonal[j * k + j] : 0.0;
         PHASE {
-            const double pivot = A[j * k + j], root = pivot > 0.0 ? sqrt(pivot) : not_a_number();
+            const double pivot = A[j * k + j], root = pivot > least ? sqrt(pivot) : not_a_number();
             for (int i = j + 1 + (int)threadIdx.x; i < n_rows; i += (int)blockDim.x) A[i * k + j] /= root;
         }
         BARRIER
         PHASE {
-            if (threadIdx.x == 0) A[j * k + j] = A[j * k + j] > 0.0 ? sqrt(A[j * k + j]) : not_a_number();
+            if (threadIdx.x == 0) A[j * k + j] = A[j * k + j] > least ? sqrt(A[j * k + j]) : not_a_number();
             for (int at = (int)threadIdx.x; at < (n_rows - j - 1) * width; at += (int)blockDim.x) {
                 const int i = j + 1 + at / width, l = j + 1 + at % width;
                 if (l <= i) A[i * k + l] -= A[i * k + j] * A[l * k + j];
@@ -45,22 +46,7 @@ __device__ inline void block_factor(const double *A, double *L, int k, double si
             if (at % k <= at / k) L[at] = A[at];
     }
     BARRIER
-    for (int j = 0; j < k; ++j) {
-        const int width = k - j - 1;
-        PHASE {
-            const double pivot = L[j * k + j], root = pivot > singular * A[j * k + j] ? sqrt(pivot) : not_a_number();
-            for (int i = j + 1 + (int)threadIdx.x; i < k; i += (int)blockDim.x) L[i * k + j] /= root;
-        }
-        BARRIER
-        PHASE {
-            if (threadIdx.x == 0) L[j * k + j] = L[j * k + j] > singular * A[j * k + j] ? sqrt(L[j * k + j]) : not_a_number();
-            for (int at = (int)threadIdx.x; at < width * width; at += (int)blockDim.x) {
-                const int i = j + 1 + at / width, l = j + 1 + at % width;
-                if (l <= i) L[i * k + l] -= L[i * k + j] * L[l * k + j];
-            }
-        }
-        BARRIER
-    }
+    block_cholesky(L, k, k, A, singular);
 }
 
 // x becomes L'^-1 x: columns from the last.
@@ -73,14 +59,14 @@ __device__ inline void block_solve_transposed(const double *L, double *x, int k)
     }
 }
 
-// M = L^-1, lower: a thread a column.
-__device__ inline void block_invert_lower(const double *L, double *M, int k) {
+// X = L^-1 B of a lower B, or L^-1 where that is null: a thread a column.
+__device__ inline void block_solve_lower(const double *L, const double *B, double *X, int k) {
     PHASE {
         for (int j = (int)threadIdx.x; j < k; j += (int)blockDim.x)
             for (int i = j; i < k; ++i) {
-                double s = i == j ? 1.0 : 0.0;
-                for (int m = j; m < i; ++m) s -= L[i * k + m] * M[m * k + j];
-                M[i * k + j] = s / L[i * k + i];
+                double s = B ? B[i * k + j] : i == j ? 1.0 : 0.0;
+                for (int m = j; m < i; ++m) s -= L[i * k + m] * X[m * k + j];
+                X[i * k + j] = s / L[i * k + i];
             }
     }
     BARRIER
@@ -105,7 +91,7 @@ __device__ inline void block_gram_of_lower(const double *M, double *Q, int k) {
 // Q = V^-1 of a positive definite V, whose lower triangle is lost; M (k, k) is overwritten.
 __device__ inline void block_invert(double *V, double *M, double *Q, int k) {
     block_cholesky(V, k, k);
-    block_invert_lower(V, M, k);
+    block_solve_lower(V, 0, M, k);
     block_gram_of_lower(M, Q, k);
 }
 
