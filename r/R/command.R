@@ -34,7 +34,9 @@ install_mmgibbs <- function(package = "mmgibbs[formula]", python = NULL, folder 
     if (!length(known)) refuse("Python was not found; install Python 3.11 or later, or give its path as python = \"PATH\"")
     python <- known[[1]]
   }
-  version <- system2(python, c("-c", shQuote("import sys; print(sys.version_info >= (3, 11))")), stdout = TRUE)
+  if (!nzchar(Sys.which(python))) refuse("'", python, "' was not found; expected the path of Python 3.11 or later: python = \"PATH\"")
+  question <- shQuote("import sys; print(sys.version_info >= (3, 11))")
+  version <- suppressWarnings(system2(python, c("-c", question), stdout = TRUE, stderr = FALSE))
   if (!identical(version, "True")) refuse("'", python, "': expected Python 3.11 or later; give its path as python = \"PATH\"")
   dir.create(dirname(folder), recursive = TRUE, showWarnings = FALSE)
   steps <- list(

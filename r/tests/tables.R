@@ -72,6 +72,8 @@ if (.Platform$OS.type != "windows") {
   expect(identical(ended$lines, c("one", "two")), ended$status == 3L)
   expect(identical(inner("start")("sh", c("-c", "true")), list(lines = character(), status = 0L)))
 }
+says(install_mmgibbs(python = "no such python"), "was not found; expected the path of Python 3.11 or later")
+if (.Platform$OS.type != "windows") says(install_mmgibbs(python = "sh"), "'sh': expected Python 3.11 or later")
 error <- inner("error_of_program")(c("note: a", "warning: b", "r.csv, row 3: expected a number", ""), 2)
 expect(inherits(error, "mmgibbs_error"), conditionMessage(error) == "r.csv, row 3: expected a number", error$status == 2)
 says(open_run(tempdir()), "is no finished run: it has no run.json")
