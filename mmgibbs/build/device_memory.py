@@ -13,9 +13,10 @@ from mmgibbs.sampler.schedule import Schedule
 def count_bytes(choice: EngineChoice, equations: StructuredEquations, schedule: Schedule) -> int | None:
     """Device memory of a chain, or of a solution; None of engine hybrid, which copies what does not fit."""
     if choice.name == "structured":
-        from mmgibbs.engines.coloured_gpu.sizes import resident_bytes  # late: runs on the CPU have no use for it
+        from mmgibbs.engines.coloured_gpu.markers import marker_bytes  # late: runs on the CPU have no use for it
+        from mmgibbs.engines.coloured_gpu.sizes import resident_bytes
 
-        return resident_bytes(equations, schedule.interweave)
+        return resident_bytes(equations, schedule.interweave) + marker_bytes(equations.design, equations.real)
     if choice.name == "pcg":
         from mmgibbs.engines.pcg import device_solver
 

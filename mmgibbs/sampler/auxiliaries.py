@@ -49,7 +49,7 @@ class Auxiliaries:
         return {}
 
     def state(self) -> dict[str, np.ndarray]:
-        return {f"auxiliary.{self.of.name}": self.matrices.auxiliaries[self.of.name]}
+        return {auxiliary_name(self.of.name): self.matrices.auxiliaries[self.of.name]}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        self.matrices.take_auxiliaries(self.of.name, state[f"auxiliary.{self.of.name}"].copy())
+        self.matrices.take_auxiliaries(self.of.name, state[auxiliary_name(self.of.name)].copy())

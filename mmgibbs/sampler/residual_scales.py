@@ -18,7 +18,7 @@ from mmgibbs.draws.normal import normal
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import RESIDUAL_SCALE, stream
 from mmgibbs.engines.base import LiabilityEngine
-from mmgibbs.engines.device_sweep import ScaledResidual
+from mmgibbs.engines.device_sweep import ScaledResidual, scale_step_name
 from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.posterior.parameters import RESIDUAL, class_matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
@@ -78,10 +78,10 @@ class ResidualScale:
         return log_prior_ratio(prior, self.matrices.R[self.of_class], self.trait, log_s)
 
     def state(self) -> dict[str, np.ndarray]:
-        return {f"{self.name}.log_step": self.log_step}
+        return {scale_step_name(self.name): self.log_step}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        self.log_step = state[f"{self.name}.log_step"].copy()
+        self.log_step = state[scale_step_name(self.name)].copy()
 
 
 def log_prior_ratio(prior: CovarianceModel, R: np.ndarray, trait: int, log_s: float) -> float:

@@ -16,6 +16,7 @@ from reference import models
 
 import mmgibbs.build.device_memory
 import mmgibbs.build.engine
+import mmgibbs.engines.coloured_gpu.markers
 from mmgibbs.build.assemble import assemble
 from mmgibbs.build.engine import choose_engine
 from mmgibbs.config.relationships import KINDS
@@ -325,6 +326,14 @@ def test_rules_of_sizes_and_of_correlated_residuals(monkeypatch):
     assert RULES["long lists"].find(asked._replace(design=long)) == (
         "term 'herd', whose levels meet 4,294,967,296 records, more than 4,294,967,295"
     )
+
+
+def test_device_memory_of_snp_effects_is_counted(folder, monkeypatch):
+    needed = []
+    for of_markers in (0, 10**7):
+        monkeypatch.setattr(mmgibbs.engines.coloured_gpu.markers, "marker_bytes", lambda *_, n=of_markers: n)
+        needed.append(counted(folder, of_snps("rr"), monkeypatch)["device"]["bytes"])
+    assert needed[1] - needed[0] == 10**7
 
 
 def test_every_kind_is_here():
