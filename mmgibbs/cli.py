@@ -84,7 +84,8 @@ _COMMANDS = {
     "pedigree": Command(
         "population",
         "describe a pedigree: completeness, inbreeding, effective size, founders, generation intervals",
-        "mmgibbs pedigree pedigree.csv --output pedigree",
+        "mmgibbs pedigree pedigree.csv --output pedigree\n"
+        "  mmgibbs pedigree pedigree.csv --genotypes chips.bed --output pedigree",
     ),
     "gwas": Command(
         "association",

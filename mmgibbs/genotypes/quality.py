@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numba import types
@@ -16,6 +16,7 @@ HOMOZYGOUS = np.float32(0.5)  # a dosage is within this of 0 or 2
 UPPER = 2 - HOMOZYGOUS
 SNPS_OF_A_WORD = 64
 ANIMALS_AT_ONCE = 2048
+PAIR_ROWS = 256  # animals that are compared with all others before their pairs are listed
 
 
 def call_rates(store: Store, rows: np.ndarray) -> np.ndarray:
@@ -63,15 +64,45 @@ def opposing_homozygotes(store: Store, rows: np.ndarray, animals: np.ndarray, tw
     """(pairs, 2) int64: at how many of these SNPs the animals one[k] and two[k] are 0 and 2 or 2 and 0, and at how
     many both are known. A parent and its progeny share an allele at every SNP (Hayes 2011, J. Dairy Sci. 94:2114).
     Dosages below 1/2 count as 0, above 3/2 as 2."""
-    out = np.zeros((len(animals), 2), np.int64)
+    return compare_genotypes(store, rows, animals, two)[:, :2]
+
+
+def compare_genotypes(store: Store, rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """(pairs, 3) int64 of the SNPs of each pair: opposing homozygotes, both known, both known and the same."""
+    out = np.zeros((len(first), 3), np.int64)
+    for zero, two, known in _planes(store, rows):
+        _count_opposing(zero, two, known, first, second, out)
+    return out
+
+
+def find_compatible_pairs(store: Store, rows: np.ndarray, animals: np.ndarray, most: int) -> np.ndarray:
+    """(pairs, 2) int64 of these animals, the smaller number first, with at most so many opposing homozygotes.
+
+    All pairs are compared, 64 SNPs at a time, until they have more: of unrelated animals after few SNPs. The SNPs need
+    3 bits of memory for each animal.
+    """
+    planes = np.array([plane[:2, animals] for plane in _planes(store, rows)], np.uint64)
+    zero, two = (np.ascontiguousarray(planes[:, k].T) for k in (0, 1))
+    pairs, n = [], animals.size
+    for first in range(0, n, PAIR_ROWS):
+        stop = min(n, first + PAIR_ROWS)
+        is_compatible = np.zeros((stop - first, n), np.bool_)
+        _mark_compatible(zero, two, first, most, is_compatible)
+        a, b = np.nonzero(is_compatible)
+        pairs.append(np.stack([animals[first + a], animals[b]], axis=1))
+    found = np.concatenate(pairs) if pairs else np.empty((0, 2), np.int64)
+    return np.sort(found, axis=1)
+
+
+def _planes(store: Store, rows: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield (3, animals) uint64 for 64 SNPs at a time: bits of 0, of 2 and of known genotypes."""
     values, dosage = store.as_read(), np.empty((SNPS_OF_A_WORD, store.n_chunks * CHUNK), np.float32)
     for first in range(0, len(rows), SNPS_OF_A_WORD):
         chunk = rows[first : first + SNPS_OF_A_WORD]
         store.decode_to(chunk, values, dosage)
         planes = np.zeros((3, dosage.shape[1]), np.uint64)
         _set_planes(dosage[: len(chunk)], planes[0], planes[1], planes[2])
-        _count_opposing(planes[0], planes[1], planes[2], animals, two, out)
-    return out
+        yield planes
 
 
 @intrinsic
@@ -104,7 +135,23 @@ def _count_opposing(zero, two, known, first, second, out):
     for k in range(first.size):
         a, b = first[k], second[k]
         out[k, 0] += _ones((zero[a] & two[b]) | (two[a] & zero[b]))
-        out[k, 1] += _ones(known[a] & known[b])
+        both = known[a] & known[b]
+        out[k, 1] += _ones(both)
+        out[k, 2] += _ones(both & ~((zero[a] ^ zero[b]) | (two[a] ^ two[b])))
+
+
+@kernel
+def _mark_compatible(zero, two, begin, most, out):
+    """out[i, b]: begin + i and b > begin + i have at most so many opposing homozygotes; zero, two (n, words)."""
+    n, words = zero.shape
+    for i in range(out.shape[0]):
+        a = begin + i
+        for b in range(a + 1, n):
+            opposing, w = 0, 0
+            while w < words and opposing <= most:
+                opposing += np.int64(_ones((zero[a, w] & two[b, w]) | (two[a, w] & zero[b, w])))
+                w += 1
+            out[i, b] = opposing <= most
 
 
 def _first_of_equals(sums: np.ndarray, same: Callable[[int, int], bool]) -> np.ndarray:

@@ -15,7 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         "Describe a pedigree: how complete it is, inbreeding, effective population size, founders and major "
         "ancestors, generation intervals. The figures are those of a reference population: the animals of the last "
-        "generation interval, or without births those that have no progeny.",
+        "generation interval, or without births those that have no progeny. With genotypes of some animals, parents "
+        "are checked and likely ones are looked for.",
     )
     parser.add_argument("file", metavar="FILE", help="table of animals with their sires and dams")
     add_output(parser, "also write tables and the page pedigree.html into this folder")
@@ -28,6 +29,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     parser.add_argument(
         "--unknown", metavar="A,B,...", help="values that mean an unknown parent (default: empty, NA and 0)"
+    )
+    parser.add_argument(
+        "--genotypes",
+        metavar="FILE",
+        help="genotypes of some of the animals: conflicts of parents and progeny, likely parents, duplicates",
+    )
+    parser.add_argument(
+        "--error-rate",
+        type=float,
+        default=0.01,
+        metavar="X",
+        help="highest probability that a genotype is wrong, which says how many opposing homozygotes a parent may have "
+        "(default: 0.01)",
     )
     add_overwrite(parser, "replace an existing description")
     add_no_report(parser, "do not write pedigree.html")
@@ -47,6 +61,8 @@ def main(args: argparse.Namespace) -> None:
         born_after=args.born_after,
         columns=columns or None,
         unknown=UNKNOWN if args.unknown is None else tuple(args.unknown.split(",")),
+        genotypes=args.genotypes,
+        error_rate=args.error_rate,
         overwrite=args.overwrite,
         report=with_page,
     )

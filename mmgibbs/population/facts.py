@@ -22,6 +22,7 @@ import polars as pl
 from mmgibbs.data.births import birth_years
 from mmgibbs.errors import ConfigError, DataError, option_name
 from mmgibbs.population.files import output_folder, write_facts
+from mmgibbs.population.parentage import ERROR_RATE, Parentage, check_parentage
 from pedigree.ancestry import (
     completeness,
     effective_number,
@@ -59,6 +60,8 @@ class PedigreeFacts:
         What was decided while reading; warnings begin with "warning: ".
     directory : pathlib.Path or None
         Where they were written.
+    parentage : Parentage or None
+        Conflicts with genotypes, likely parents and animals with the same genotypes; None without genotypes.
     """
 
     facts: dict[str, Any]
@@ -67,6 +70,7 @@ class PedigreeFacts:
     ancestors: pl.DataFrame
     notes: tuple[str, ...]
     directory: Path | None = None
+    parentage: Parentage | None = None
 
     def _repr_html_(self) -> str:
         from mmgibbs.population.words import describe_facts
@@ -82,6 +86,8 @@ def describe_pedigree(
     born_after: int | None = None,
     columns: Mapping[str, str | int | None] | None = None,
     unknown: Sequence[str] = UNKNOWN,
+    genotypes: str | os.PathLike | Mapping[str, Any] | None = None,
+    error_rate: float = ERROR_RATE,
     overwrite: bool = False,
     report: bool = False,
 ) -> PedigreeFacts:
@@ -100,6 +106,10 @@ def describe_pedigree(
         Name or 1-based position of the columns "id", "sire", "dam" and "birth". By default they are recognised.
     unknown : sequence of str, default ("", "NA", "0")
         Values that mean an unknown parent.
+    genotypes : path-like, mapping or None, default None
+        Genotypes, or keys of `data.genotypes`: parents are checked, and likely ones are looked for.
+    error_rate : float, default 0.01
+        Probability that a genotype is wrong, at most: it says how many opposing homozygotes a parent may have.
     overwrite : bool, default False
         Replace the files of an earlier description in `output`.
     report : bool, default False
@@ -130,6 +140,8 @@ def describe_pedigree(
     3500
     """
     folder = None if output is None else output_folder(output, overwrite)
+    if isinstance(error_rate, bool) or not isinstance(error_rate, (int, float)) or not 0 <= error_rate < 0.25:
+        raise ConfigError(f"{option_name('error_rate')}: expected a number from 0 to below 0.25, got {error_rate!r}")
     if report and folder is None:
         raise ConfigError("describe_pedigree: report needs output, the folder to write")
     try:
@@ -140,6 +152,7 @@ def describe_pedigree(
     reference, words = choose_reference(read, years, born_after)
     F, generations = inbreeding(read.sire, read.dam), equivalent_generations(read.sire, read.dam)
     animals = _animals(read, years, F, generations, reference)
+    parentage = None if genotypes is None else check_parentage(read, genotypes, error_rate)
     ancestors = major_ancestors(read.sire, read.dam, reference, MAX_ANCESTORS)
     facts = {
         "pedigree": read.name,
@@ -152,6 +165,8 @@ def describe_pedigree(
         "generation_intervals": generation_intervals(read),
         "family_sizes": _family_sizes(read),
     }
+    if parentage is not None:
+        facts["parentage"] = parentage.facts
     table = pl.DataFrame(
         {
             "ancestor": read.ids.gather(ancestors.code),
@@ -161,8 +176,8 @@ def describe_pedigree(
         }
     )
     said = (*(f"warning: {warning}" for warning in read.warnings), *read.notes)
-    notes = tuple(map(_name_option, said))
-    described = PedigreeFacts(facts, animals, _summarise_years(animals), table, notes, folder)
+    notes = (*map(_name_option, said), *(() if parentage is None else parentage.notes))
+    described = PedigreeFacts(facts, animals, _summarise_years(animals), table, notes, folder, parentage)
     if folder is not None:
         write_facts(described, folder, report)
     return described

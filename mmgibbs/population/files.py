@@ -15,7 +15,15 @@ from mmgibbs.results.output_folder import check_output_folder, write_files
 if TYPE_CHECKING:
     from mmgibbs.population.facts import PedigreeFacts
 
-FILES = ("animals.parquet", "years.csv", "ancestors.csv", "pedigree.json", "pedigree.html")
+PARENTAGE_TABLES = ("conflicts", "likely_parents", "duplicates")
+FILES = (
+    "animals.parquet",
+    "years.csv",
+    "ancestors.csv",
+    "pedigree.json",
+    "pedigree.html",
+    *(f"{name}.{ending}" for name in PARENTAGE_TABLES for ending in ("parquet", "csv")),
+)
 
 
 def output_folder(directory: str | os.PathLike, overwrite: bool) -> Path:
@@ -32,6 +40,10 @@ def write_facts(described: PedigreeFacts, folder: Path, page: bool) -> None:
         "ancestors.csv": csv_writer(described.ancestors),
         "pedigree.json": lambda path: path.write_text(text + "\n", encoding="utf-8"),
     }
+    for name in PARENTAGE_TABLES if described.parentage is not None else ():
+        frame = getattr(described.parentage, name)
+        writers[f"{name}.parquet"] = frame.write_parquet
+        writers[f"{name}.csv"] = csv_writer(frame)
     if page:
         from mmgibbs.population.page import write_page  # and matplotlib with it
 

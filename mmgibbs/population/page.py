@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from mmgibbs.population.words import fact_lines
 from mmgibbs.report import plots
@@ -14,8 +15,10 @@ from mmgibbs.report.render import render
 
 if TYPE_CHECKING:
     from mmgibbs.population.facts import PedigreeFacts
+    from mmgibbs.population.parentage import Parentage
 
 SHOWN_ANCESTORS = 30
+SHOWN_ROWS = 100  # of tables of genotyped animals
 BY_YEAR = {
     "inbreeding": ("Mean inbreeding by birth year", "inbreeding"),
     "equivalent_generations": ("Equivalent generations by birth year", "equivalent generations known"),
@@ -37,8 +40,44 @@ def page(described: PedigreeFacts) -> dict[str, Any]:
         "facts": fact_lines(described.facts),
         "figures": _figures(described, pictures),
         "ancestors": _ancestors(described),
+        "parentage": [] if described.parentage is None else _parentage(described.parentage),
         "notes": described.notes,
     }
+
+
+def _parentage(parentage: Parentage) -> list[Table]:
+    """Conflicts, likely parents and animals with the same genotypes, those that there are."""
+    shares = parentage.conflicts.with_columns(share=100 * pl.col("share"))
+    likely = parentage.likely_parents.with_columns(
+        born_before=pl.col("born_before").replace_strict({True: "before", False: "after"}, default=None)
+    )
+    tables = [
+        ("Conflicts of parents and progeny", shares, {"progeny": "Progeny", "parent": "Parent", "role": "As",
+         "opposing": "Opposing", "compared": "SNPs", "share": "Share, %", "limit": "At most",
+         "most_likely": "Most likely"}),
+        ("Likely parents", likely, {"animal": "Animal", "role": "As", "candidate": "Candidate", "opposing": "Opposing",
+         "compared": "SNPs", "born_before": "Born"}),
+        ("Animals with the same genotypes", parentage.duplicates, {"first": "Animal", "second": "Animal ",
+         "compared": "SNPs", "different": "Different"}),
+    ]  # fmt: skip
+    return [_plain_table(title, frame, heads) for title, frame, heads in tables if frame.height]
+
+
+def _plain_table(title: str, frame: pl.DataFrame, heads: dict[str, str]) -> Table:
+    """The first rows of a table: ids as they are, whole numbers, shares with two decimals."""
+    shown = frame.head(SHOWN_ROWS)
+    columns, cells = [], []
+    for name, head in heads.items():
+        is_number = shown[name].dtype.is_numeric()
+        columns.append(Column(head, "number" if is_number else "id"))
+        values = shown[name].to_list()
+        cells.append(numbers(values, 2 if shown[name].dtype.is_float() else 0) if is_number else values)
+    note = (
+        f"{shown.height:,} of {frame.height:,} rows; the tables of the folder have all."
+        if shown.height < frame.height
+        else ""
+    )
+    return Table(title, columns, [list(row) for row in zip(*cells, strict=True)], note)
 
 
 def _figures(described: PedigreeFacts, pictures: plots.Figures) -> list[tuple[str, str, str]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pedigree.tables import counted
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -46,7 +48,27 @@ def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     if facts["generation_intervals"]:
         paths = [f"{name} {path['years']:.1f}" for name, path in facts["generation_intervals"].items()]
         lines.append(("Generation interval, years", ", ".join(paths)))
+    if "parentage" in facts:
+        lines += parentage_lines(facts["parentage"])
     return lines
+
+
+def parentage_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """(name, value) of a comparison with genotypes."""
+    conflicts = f"{facts['conflicts']:,} of {facts['pairs']:,} pairs of parent and progeny are in conflict"
+    return [
+        ("Genotypes", f"{facts['genotyped']:,} animals, {facts['snps']:,} SNPs of {facts['genotypes']}"),
+        (
+            "Opposing homozygotes",
+            f"at most {facts['highest_opposing']:,} of a parent and its progeny (error rate {facts['error_rate']:g}); "
+            f"about {facts['unrelated_opposing']:,} of unrelated animals",
+        ),
+        (
+            "Parents checked",
+            f"{conflicts}; likely parents of {counted(facts['animals_with_likely_parents'], 'animal')}",
+        ),
+        ("Same genotypes", f"{counted(facts['duplicates'], 'pair')} of animals"),
+    ]
 
 
 def _family_words(sizes: dict[str, dict[str, float]]) -> str:

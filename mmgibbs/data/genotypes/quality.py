@@ -22,6 +22,7 @@ import polars as pl
 from mmgibbs.config.genotypes import Quality
 from mmgibbs.data.genotypes.file import GenotypeFile
 from mmgibbs.data.genotypes.match import Matched
+from mmgibbs.data.genotypes.parents import find_genotyped_parents
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.quality import call_rates, opposing_homozygotes, repeated_animals, repeated_snps
@@ -117,13 +118,9 @@ class _Check:
 
     def parents(self, pedigree: Pedigree) -> None:
         """Pairs of parent and progeny that are both genotyped and kept."""
-        place = np.full(pedigree.n_animals + pedigree.n_groups + 1, -1)  # the last: unknown parents, code -1
-        code, kept = self.matched.pedigree_code, self.kept["animals"]
-        animals = np.flatnonzero((code >= 0) & kept)
-        place[code[animals]] = animals
-        progeny = np.tile(animals, 2)
-        parent = np.concatenate([place[pedigree.sire[code[animals]]], place[pedigree.dam[code[animals]]]])
-        progeny, parent = progeny[parent >= 0], parent[parent >= 0]
+        kept = self.kept["animals"]
+        code = np.where(kept, self.matched.pedigree_code, -1)
+        parent, progeny, _ = find_genotyped_parents(pedigree, code)
         counts = opposing_homozygotes(self.store, self.rows, parent, progeny)
         share = counts[:, 0] / np.maximum(counts[:, 1], 1)
         wrong = share > self.quality.conflicts

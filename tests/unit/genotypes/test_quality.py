@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from helpers.genotypes import codes_and_dosages, stored
 
-from mmgibbs.genotypes.quality import call_rates, opposing_homozygotes, repeated_animals, repeated_snps
+from mmgibbs.genotypes.quality import (
+    call_rates,
+    compare_genotypes,
+    find_compatible_pairs,
+    opposing_homozygotes,
+    repeated_animals,
+    repeated_snps,
+)
 from mmgibbs.genotypes.store import FixedGenotypes, PackedGenotypes, RealGenotypes
 
 KINDS = [PackedGenotypes, FixedGenotypes, RealGenotypes]
@@ -63,3 +70,19 @@ def test_opposing_homozygotes(kind):
     a, b = dosages[rows][:, one], dosages[rows][:, two]
     expected = np.stack([(np.abs(a - b) == 2).sum(axis=0), (~np.isnan(a - b)).sum(axis=0)], axis=1)
     assert np.array_equal(opposing_homozygotes(stored(kind, codes), rows, one, two), expected)
+    same = (a == b).sum(axis=0)
+    assert np.array_equal(compare_genotypes(stored(kind, codes), rows, one, two)[:, 2], same)
+
+
+@pytest.mark.parametrize("most", [0, 25, 60])
+def test_compatible_pairs_are_all_with_few_opposing_homozygotes(most):
+    """More animals than are compared at once, in an order of their own."""
+    codes, dosages = codes_and_dosages(500, 300, seed=7)
+    animals = np.random.default_rng(8).permutation(300)[:290]
+    rows = np.arange(3, 480)
+    chosen = dosages[rows]
+    zero, two = (chosen == 0).astype(np.float32), (chosen == 2).astype(np.float32)
+    opposing = zero.T @ two + two.T @ zero
+    expected = {(a, b) for a in animals for b in animals if a < b and opposing[a, b] <= most}
+    found = find_compatible_pairs(stored(PackedGenotypes, codes), rows, animals, most)
+    assert {tuple(pair) for pair in found.tolist()} == expected and len(found) == len(expected)

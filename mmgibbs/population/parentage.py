@@ -1,0 +1,308 @@
+"""Pedigree against genotypes: conflicts of parents and progeny, likely parents, animals with the same genotypes.
+
+A parent and its progeny share an allele at every SNP, so that they are never 0 and 2 but for errors. If a genotype is
+called as one of the other two with probability e, a share
+
+    r = e (1 - 2 mean(p q))
+
+of the SNPs of a true pair are opposing homozygotes (an error makes them of two homozygotes with probability 1/2, of a
+homozygote and a heterozygote with 1/4). A pair is in conflict where it has more than the quantile of the binomial
+distribution with this share that a true pair exceeds once in a million. Of unrelated animals 2 mean(p^2 q^2) of the
+SNPs are opposing, of full sibs a quarter of that.
+
+Two samples are of one animal (or of identical twins) where at most as many genotypes differ as errors in both explain.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy import stats
+
+from mmgibbs.config.genotypes import Quality
+from mmgibbs.data.genotypes.file import GenotypeFile
+from mmgibbs.data.genotypes.match import match_ids
+from mmgibbs.data.genotypes.parents import find_genotyped_parents
+from mmgibbs.data.phenotypes import SHOWN
+from mmgibbs.errors import DataError
+from mmgibbs.genotypes.quality import call_rates, compare_genotypes, find_compatible_pairs
+from mmgibbs.genotypes.store import Store, store_genotypes
+from mmgibbs.runs.other_genotypes import genotypes_section, open_other_genotypes
+from pedigree.read import Pedigree
+from pedigree.tables import counted, quoted
+
+ERROR_RATE = 0.01
+FALSE_CONFLICTS = 1e-6  # of true pairs of parent and progeny
+SCREENED_SNPS = 2048  # by which all pairs are compared first, evenly spaced over the file
+FEWEST_SNPS = 100
+MAX_LIKELY_PARENTS = 5  # listed of an animal and role
+
+
+@dataclass(frozen=True)
+class Parentage:
+    """What genotypes say of a pedigree.
+
+    Attributes
+    ----------
+    conflicts : polars.DataFrame
+        A row for each parent and progeny whose genotypes exclude each other.
+    likely_parents : polars.DataFrame
+        Genotyped animals that may be a parent which is unknown or in conflict, those with the fewest opposing first.
+    duplicates : polars.DataFrame
+        Pairs of animals with the same genotypes.
+    facts : dict
+        Counts and thresholds.
+    notes : tuple of str
+        What to know about them; warnings begin with "warning: ".
+    """
+
+    conflicts: pl.DataFrame
+    likely_parents: pl.DataFrame
+    duplicates: pl.DataFrame
+    facts: dict[str, Any]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """How many opposing homozygotes errors explain."""
+
+    error_rate: float
+    expected_share: float  # of a true pair of parent and progeny
+    unrelated_share: float
+
+    def highest_opposing(self, n_snps: np.ndarray | int) -> np.ndarray:
+        """The count that a true pair exceeds once in a million."""
+        return np.asarray(stats.binom.isf(FALSE_CONFLICTS, n_snps, self.expected_share))
+
+    def highest_different(self, n_snps: np.ndarray | int) -> np.ndarray:
+        """The same of genotypes that differ between two samples of an animal."""
+        return np.asarray(stats.binom.isf(FALSE_CONFLICTS, n_snps, min(1.0, 2 * self.error_rate)))
+
+
+def check_parentage(
+    pedigree: Pedigree,
+    genotypes: str | os.PathLike | Mapping[str, Any],
+    error_rate: float = ERROR_RATE,
+) -> Parentage:
+    """Compare a pedigree with genotypes, a path or keys of `data.genotypes`. DataError where too few SNPs are known."""
+    section = {**genotypes} if isinstance(genotypes, Mapping) else {"file": genotypes}
+    file = open_other_genotypes(genotypes_section("pedigree", section), ())
+    matched = match_ids(file, None, pedigree)
+    if not (matched.pedigree_code >= 0).any():
+        raise DataError(
+            f"{file.id_file}: none of the {file.n_animals:,} genotyped animals is in the pedigree; are ids written in "
+            f"the same way? Genotypes have {quoted(file.ids[0])}, the pedigree {quoted(pedigree.ids[0])}"
+        )
+    store = store_genotypes(file.source, np.arange(file.n_animals), np.arange(file.n_snps))
+    rows, animals, of_quality = _choose(store, file)
+    thresholds = _thresholds(store, rows, error_rate)
+    compared = _Compared(pedigree, file, store, rows, animals, matched.pedigree_code, thresholds)
+    warned = (*file.warnings, *matched.warnings)
+    notes = [
+        *(f"warning: {w}" for w in warned),
+        *file.notes,
+        *matched.notes,
+        *of_quality,
+        *_question_power(thresholds, rows.size),
+    ]
+    return compared.report(notes)
+
+
+def _choose(store: Store, file: GenotypeFile) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """SNPs and animals with enough known genotypes, by the limits of `data.genotypes.quality`."""
+    limits = Quality()
+    rows = np.flatnonzero(store.moments()[:, 0] >= limits.call_rate * store.n_animals)
+    if rows.size < FEWEST_SNPS:
+        raise DataError(
+            f"{file.name}: {rows.size:,} of {store.n_snps:,} SNPs are known in {100 * limits.call_rate:g} % of the "
+            f"animals; needed {FEWEST_SNPS:,} to compare parents and progeny"
+        )
+    rates = call_rates(store, rows)
+    notes = []
+    if rows.size < store.n_snps:
+        notes.append(
+            f"{file.name}: {counted(store.n_snps - rows.size, 'SNP')} left out, call rate below {limits.call_rate:g}"
+        )
+    low = np.flatnonzero(rates < limits.animal_call_rate)
+    if low.size:
+        shown = ", ".join(file.ids.gather(low[:SHOWN]))
+        notes.append(
+            f"warning: {file.name}: {counted(low.size, 'animal')} left out, call rate below "
+            f"{limits.animal_call_rate:g}, such as {shown}"
+        )
+    return rows, np.flatnonzero(rates >= limits.animal_call_rate), notes
+
+
+def _thresholds(store: Store, rows: np.ndarray, error_rate: float) -> Thresholds:
+    known, copies = store.moments()[rows, :2].T
+    pq = copies / (2 * known) * (1 - copies / (2 * known))
+    return Thresholds(error_rate, float(error_rate * (1 - 2 * pq.mean())), float(2 * np.mean(pq**2)))
+
+
+def _question_power(thresholds: Thresholds, n_snps: int) -> list[str]:
+    limit = float(thresholds.highest_opposing(n_snps))
+    of_full_sibs = thresholds.unrelated_share / 4 * n_snps
+    if limit < of_full_sibs - 4 * np.sqrt(of_full_sibs):
+        return []
+    return [
+        f"warning: {n_snps:,} SNPs do not tell a parent from a full sib: {limit:,.0f} opposing homozygotes are "
+        f"allowed, and full sibs have about {of_full_sibs:,.0f}; more SNPs or a smaller error rate would"
+    ]
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """The comparisons of one file."""
+
+    pedigree: Pedigree
+    file: GenotypeFile
+    store: Store
+    rows: np.ndarray
+    animals: np.ndarray  # places of the animals that count
+    code: np.ndarray  # (n,) of all genotyped animals in the pedigree, -1: not there
+    thresholds: Thresholds
+
+    def report(self, notes: list[str]) -> Parentage:
+        counts_as = np.zeros(self.file.n_animals, bool)
+        counts_as[self.animals] = True
+        parent, progeny, is_dam = find_genotyped_parents(self.pedigree, np.where(counts_as, self.code, -1))
+        checked = self._compare(parent, progeny).with_columns(is_dam=is_dam)
+        wrong = checked.filter(pl.col("opposing") > pl.col("limit"))
+        pairs = self._compatible_pairs()
+        is_same = pairs["compared"] - pairs["same"] <= pl.Series(
+            self.thresholds.highest_different(pairs["compared"].to_numpy())
+        )
+        duplicates, relatives = pairs.filter(is_same), pairs.filter(~is_same)
+        likely = self._likely_parents(relatives, wrong)
+        best = (
+            likely.group_by("animal", "role", maintain_order=True)
+            .first()
+            .select("animal", "role", most_likely="candidate")
+        )
+        conflicts = self._named(wrong, "parent", "progeny").with_columns(
+            role=pl.when("is_dam").then(pl.lit("dam")).otherwise(pl.lit("sire"))
+        )
+        conflicts = (
+            conflicts.join(
+                best, left_on=["progeny", "role"], right_on=["animal", "role"], how="left", maintain_order="left"
+            )
+            .select(
+                "progeny",
+                "parent",
+                "role",
+                "opposing",
+                "compared",
+                share=pl.col("opposing") / pl.col("compared"),
+                limit="limit",
+                most_likely="most_likely",
+            )
+            .sort("share", descending=True, maintain_order=True)
+        )
+        facts = {
+            "genotypes": self.file.name,
+            "genotyped": self.file.n_animals,
+            "snps": int(self.rows.size),
+            "error_rate": self.thresholds.error_rate,
+            "highest_opposing": int(self.thresholds.highest_opposing(self.rows.size)),
+            "unrelated_opposing": round(self.thresholds.unrelated_share * self.rows.size),
+            "pairs": checked.height,
+            "conflicts": wrong.height,
+            "duplicates": duplicates.height,
+            "animals_with_likely_parents": likely["animal"].n_unique(),
+        }
+        named = self._named(duplicates, "first", "second").select(
+            "first", "second", "compared", different=pl.col("compared") - pl.col("same")
+        )
+        return Parentage(conflicts, likely, named, facts, (*notes, *self._warnings(conflicts, named, checked.height)))
+
+    def _compare(
+        self, first: np.ndarray, second: np.ndarray, names: tuple[str, str] = ("parent", "progeny")
+    ) -> pl.DataFrame:
+        counts = compare_genotypes(self.store, self.rows, first, second)
+        limit = self.thresholds.highest_opposing(counts[:, 1]).astype(np.int64)
+        return pl.DataFrame(
+            {
+                names[0]: first,
+                names[1]: second,
+                "opposing": counts[:, 0],
+                "compared": counts[:, 1],
+                "same": counts[:, 2],
+                "limit": limit,
+            }
+        )
+
+    def _compatible_pairs(self) -> pl.DataFrame:
+        """All pairs that may be parent and progeny, or one animal: screened by some SNPs, then compared by all."""
+        step = max(1, self.rows.size // SCREENED_SNPS)
+        screened = self.rows[::step]
+        most = int(self.thresholds.highest_opposing(screened.size))
+        pairs = find_compatible_pairs(self.store, screened, self.animals, most)
+        compared = self._compare(pairs[:, 0], pairs[:, 1], ("first", "second"))
+        return compared.filter(pl.col("opposing") <= pl.col("limit"))
+
+    def _likely_parents(self, relatives: pl.DataFrame, wrong: pl.DataFrame) -> pl.DataFrame:
+        """Of each genotyped animal of the pedigree whose sire or dam is unknown or in conflict."""
+        ways = [
+            relatives.select("opposing", "compared", animal=a, candidate=b)
+            for a, b in (("first", "second"), ("second", "first"))
+        ]
+        pairs = pl.concat(ways)
+        a, b = (self.code[pairs[name].to_numpy()] for name in ("animal", "candidate"))
+        ped, n = self.pedigree, self.pedigree.n_animals
+        birth = np.full(n + 1, np.nan) if ped.birth is None else np.append(ped.birth, np.nan)
+        younger = birth[b] >= birth[a]  # False where a birth is unknown
+        births = pl.DataFrame({"animal": birth[a], "candidate": birth[b]}).fill_nan(None)
+        born_before = births.select(pl.col("candidate") < pl.col("animal")).to_series()
+        is_child = np.where(b >= 0, (ped.sire[b] == a) | (ped.dam[b] == a), False) & (a >= 0)
+        is_known = np.where(a >= 0, (ped.sire[a] == b) | (ped.dam[a] == b), False) & (b >= 0)
+        was_sire, was_dam = np.zeros(n + 1, bool), np.zeros(n + 1, bool)
+        for was_parent, parents in ((was_sire, ped.sire), (was_dam, ped.dam)):
+            was_parent[parents[(parents >= 0) & (parents < n)]] = True
+        open_roles = self._open_roles(wrong)
+        frames = []
+        for role, is_other_sex in (("sire", was_dam), ("dam", was_sire)):
+            chosen = open_roles[role][a] & (a >= 0) & ~is_other_sex[b] & ~younger & ~is_child & ~is_known
+            frames.append(pairs.with_columns(role=pl.lit(role), born_before=born_before).filter(pl.Series(chosen)))
+        ranked = pl.concat(frames).sort("animal", "role", pl.col("opposing") / pl.col("compared"), "candidate")
+        ranked = ranked.group_by("animal", "role", maintain_order=True).head(MAX_LIKELY_PARENTS)
+        return self._named(ranked, "animal", "candidate").select(
+            "animal", "role", "candidate", "opposing", "compared", "born_before"
+        )
+
+    def _open_roles(self, wrong: pl.DataFrame) -> dict[str, np.ndarray]:
+        """(n + 1,) bool of each role: the parent is unknown, or in conflict with the animal."""
+        n, out = self.pedigree.n_animals, {}
+        for role, parents, is_dam in (("sire", self.pedigree.sire, False), ("dam", self.pedigree.dam, True)):
+            is_open = np.append((parents < 0) | (parents >= n), False)
+            is_open[self.code[wrong.filter(is_dam=is_dam)["progeny"].to_numpy()]] = True
+            is_open[n] = False  # -1, animals that the pedigree does not have
+            out[role] = is_open
+        return out
+
+    def _named(self, frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
+        """Ids in place of places."""
+        return frame.with_columns(self.file.ids.gather(frame[name]).alias(name) for name in columns)
+
+    def _warnings(self, conflicts: pl.DataFrame, duplicates: pl.DataFrame, n_pairs: int) -> list[str]:
+        out = []
+        if conflicts.height:
+            shown = [
+                f"{parent} as {role} of {progeny}"
+                for progeny, parent, role in conflicts.head(SHOWN).select("progeny", "parent", "role").iter_rows()
+            ]
+            out.append(
+                f"warning: {conflicts.height:,} of {n_pairs:,} pairs of parent and progeny are in conflict with their "
+                f"genotypes, such as {', '.join(shown)}"
+            )
+        if duplicates.height:
+            shown = [f"{a} and {b}" for a, b in duplicates.head(SHOWN).select("first", "second").iter_rows()]
+            out.append(
+                f"warning: {counted(duplicates.height, 'pair')} of animals with the same genotypes: {', '.join(shown)}"
+            )
+        return out
