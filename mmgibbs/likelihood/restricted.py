@@ -22,6 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from mmgibbs.cholesky.factor import Factor
+from mmgibbs.equations.base import refuse_reduced_rank
 from mmgibbs.likelihood.base import Place
 from mmgibbs.likelihood.coefficients import Blocks, Coefficients, coefficients
 from mmgibbs.likelihood.incidence import Incidence
@@ -41,6 +42,7 @@ class RestrictedLikelihood(SparseLikelihood):
 
     def __init__(self, design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]):
         super().__init__(design)
+        refuse_reduced_rank(design)
         self.coefficients: Coefficients = coefficients(design, of_terms, of_residuals)
         self.symbolic = self.coefficients.symbolic
         self.incidence = Incidence(design)

@@ -53,9 +53,11 @@ def effective_dimensions(
     terms, design = smooth_terms(prepared), assembled.model.design
     if not terms:
         return {}, []
-    if design.responses or design.markers or design.correlated:
+    has_scores = any(term.rank is not None for term in design.terms)
+    if design.responses or design.markers or design.correlated or has_scores:
         return {}, [
-            "effective dimensions are not computed: they need normal traits, independent residuals and no SNP effects"
+            "effective dimensions are not computed: they need normal traits, independent residuals, no SNP effects and "
+            "no covariance matrix of reduced rank"
         ]
     dense = sum(t.relationship.dense.levels.size for t in design.terms if t.relationship.dense is not None)
     if design.n_equations > MAX_EQUATIONS or dense > MAX_DENSE_LEVELS:

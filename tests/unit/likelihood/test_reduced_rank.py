@@ -11,6 +11,7 @@ import mmgibbs.likelihood.reduced_rank as module
 from mmgibbs.equations.base import invert_terms
 from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.restricted import RestrictedLikelihood
 from mmgibbs.models.covariance import CovarianceModel, full_block
 from mmgibbs.models.residual import ResidualModel, stack_classes
 from mmgibbs.models.structures.factor_analytic import FactorAnalytic
@@ -187,12 +188,12 @@ def test_a_wrong_score_is_noticed(right, wrong):
 
 def test_specific_variances_near_0_are_the_limit():
     """The likelihood of G + eps diag(G), with an inverse, is that of G but for a term in eps."""
-    from mmgibbs.likelihood.restricted import RestrictedLikelihood
-
     example, i = example_of("bivariate_missing")
     by_scores = module.ReducedRankLikelihood(example.design)
     of_terms = [None if g is None else full_block(len(g)) for g in example.G]
-    ordinary = RestrictedLikelihood(example.design, of_terms, [full_block(example.design.n_traits)])
+    ordinary = RestrictedLikelihood(
+        models.example("bivariate_missing").design, of_terms, [full_block(example.design.n_traits)]
+    )
     R = stack_classes(example.R)
     expected = by_scores.evaluate(Variances(list(example.G), R)).log_likelihood
     gaps = []
@@ -207,6 +208,8 @@ def test_other_uses_of_an_inverse_refuse():
     example, _ = example_of("bivariate_missing")
     with pytest.raises(ModelError, match="reduced_rank, whose matrix has no inverse"):
         invert_terms(example.design, example.G)
+    with pytest.raises(ModelError, match="reduced_rank, whose matrix has no inverse"):
+        RestrictedLikelihood(example.design, [None] * len(example.G), [])
 
 
 def test_the_nearest_matrix_of_the_rank():

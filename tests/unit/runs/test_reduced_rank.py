@@ -181,6 +181,19 @@ def test_categories_refuse(tmp_path):
         mmgibbs.run(config, progress=False)
 
 
+def test_a_field_trend_beside_it(tmp_path):
+    """Its effective dimensions are not computed, which a note says; the run is finished."""
+    table = simulate(2, 2).with_columns(row=pl.int_range(pl.len()) // 2 % LINES, column=pl.int_range(pl.len()) % 2)
+    config = analysis(table, tmp_path / "run", TWO, method="reml")
+    known = {"kind": "ar1", "row": "row", "rho": 0.4, "fixed": True}
+    config["model"]["random"]["field"] = {"traits": ["y|s0"], "relationship": known}
+    result = mmgibbs.run(config, progress=False)
+    assert any("no covariance matrix of reduced rank" in note for note in result.info["notes"])
+    config["model"]["random"]["field"]["relationship"] = {"kind": "ar1", "row": "row"}
+    with pytest.raises(ModelError, match="cannot be combined with correlations that are estimated"):
+        mmgibbs.run(config, overwrite=True, progress=False)
+
+
 # ------------------------------------------------------------------------------------------------ surplus factors
 
 
