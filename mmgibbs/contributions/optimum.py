@@ -241,6 +241,7 @@ class ContributionOptimiser:
         self.K, self.limits = K, limits
         self._solver: ActiveSet | None = None
         self._t = 1.0
+        self.lowest_range = (0.0, np.inf)  # of the lowest coancestry, where no plan was within a limit
 
     def find_highest_gain(self, b: np.ndarray) -> Plan:
         """The plan of the highest gain, whatever its coancestry."""
@@ -271,6 +272,9 @@ class ContributionOptimiser:
                 low, plan = t, now
             else:
                 high = t
+                self.lowest_range = self._bound_lowest(b, now)
+                if plan is None and self.lowest_range[0] > limit:
+                    return None
             is_done = abs(excess) <= COANCESTRY_TOLERANCE or low >= high * (1 - NARROWEST_BRACKET)
             if is_done or t == 0 or (high == np.inf and t > HIGHEST_TRADE_OFF):
                 break
@@ -278,6 +282,12 @@ class ContributionOptimiser:
         if plan is not None:
             self._t = float(np.clip(plan.trade_off, *START_TRADE_OFFS))
         return plan
+
+    def _bound_lowest(self, b: np.ndarray, now: Plan) -> tuple[float, float]:
+        """Bounds of the lowest coancestry: t b'c - c'Kc / 2 of any plan is at most that of the optimum at t."""
+        scaled = _standardise(b)
+        lowest_gain = float(scaled @ select_best(-b, self.limits))
+        return now.coancestry - now.trade_off * (float(scaled @ now.contributions) - lowest_gain), now.coancestry
 
     def _propose(self, b: np.ndarray, now: Plan, limit: float, low: float, high: float) -> float:
         """The next trade-off: by the quadratic of the present free candidates where that is within the bracket."""

@@ -53,9 +53,10 @@ class Planner:
         plan = self.optimiser.limit_coancestry(self.b, limit)
         if plan is not None:
             return plan
-        lowest = self.optimiser.find_lowest_coancestry(self.b).coancestry
+        low, high = (f"{end:.4f}" for end in self.optimiser.lowest_range)
+        lowest = low if low == high else f"between {low} and {high}"
         raise ConfigError(
-            f"{ASKED}no plan has a mean coancestry of {limit:.4f} or less: the lowest is {lowest:.4f} (of equal "
+            f"{ASKED}no plan has a mean coancestry of {limit:.4f} or less: the lowest is {lowest} (of equal "
             f"contributions {self.base:.4f}); raise {option_name('coancestry')} or {option_name('rate')}, add less "
             "related candidates, or raise the limits of matings"
         )

@@ -13,6 +13,7 @@ from mmgibbs.build.engine import ChosenEngine
 from mmgibbs.build.level_names import name_levels
 from mmgibbs.build.pev_samples import PevSamples, shares_of_variance, words_of_samples
 from mmgibbs.build.predictive import extreme_levels, liability_facts
+from mmgibbs.build.saved_draws import saved_draws_notes
 from mmgibbs.build.targets import StoppingRule, stopping_rule
 from mmgibbs.config import Analysis
 from mmgibbs.config.sampling import TOLERANCES
@@ -127,6 +128,7 @@ class MixedModelProblem:
             *self._unused_threads(),
             *self._interweaving_notes(),
             *of_decisions,
+            *saved_draws_notes(model, self.schedule),
         ]
         console.say_all(before)
         from mmgibbs.runs.mixed_model_chains import MixedModelFactory  # late: REML and BLUP make no chains

@@ -10,6 +10,7 @@ from mmgibbs.build.device_memory import count_device
 from mmgibbs.build.engine import choose_engine
 from mmgibbs.build.memory_estimate import refuse_sampling_beyond_memory, refuse_solving_beyond_memory
 from mmgibbs.build.observed_scale import read_probabilities
+from mmgibbs.build.saved_draws import saved_draws_notes
 from mmgibbs.build.targets import check_targets
 from mmgibbs.build.totals import with_totals
 from mmgibbs.build.trends import birth_year_averages
@@ -71,7 +72,8 @@ def mixed_model_counts(analysis: Analysis) -> dict:
     if analysis.sampler.method == "gibbs":
         counts |= {"engine": chosen.engine.name, "engine_chosen_because": chosen.why}
     warned, notes = split_messages(decision_notes(analysis, prepared, assembled.model.decisions))
-    return counts | {"notes": [*counts["notes"], *notes], "warnings": [*counts["warnings"], *warned]}
+    of_draws = saved_draws_notes(assembled.model, schedule) if analysis.sampler.method == "gibbs" else []
+    return counts | {"notes": [*counts["notes"], *notes, *of_draws], "warnings": [*counts["warnings"], *warned]}
 
 
 def _assemble(analysis: Analysis, prepared: Prepared) -> Assembled:

@@ -222,7 +222,10 @@ def test_candidates_that_cannot_be_used_are_named(folder, candidates, given, mes
         ({"trait": "mlik"}, "'mlik' is no trait with breeding values; did you mean 'milk'"),
         ({"index": {"milk": 1.0}}, "trait cannot be combined with index"),
         ({"trait": None, "index": {"milk": 0.0}}, "found weights of 0 alone"),
-        ({"coancestry": 0.01, "rate": None}, "no plan has a mean coancestry of 0.0100 or less: the lowest is 0.0"),
+        (
+            {"coancestry": 0.01, "rate": None},
+            "no plan has a mean coancestry of 0.0100 or less: the lowest is (between )?0.0",
+        ),
         ({"coancestry": 0.1}, "coancestry cannot be combined with rate"),
         ({"matings": 0}, "matings: expected a whole number, 1 or more, got 0"),
         ({"worst": 2}, "worst: expected a number, 0.001 to 1, got 2"),

@@ -104,7 +104,11 @@ def test_the_highest_gain_at_a_limit_of_coancestry():
         found = solved_by_scipy(lambda x, b=b: -b @ x, lambda x, b=b: -b, limits, start, of_limit)
         assert plan.coancestry <= limit * (1 + 1e-8)
         assert plan.gain >= -found.fun - 1e-7
-        assert optimiser.limit_coancestry(b, 0.99 * lowest.coancestry) is None
+        assert optimiser.limit_coancestry(b, 0.9 * lowest.coancestry) is None
+        low, high = optimiser.lowest_range
+        assert 0.9 * lowest.coancestry < low <= lowest.coancestry * (1 + 1e-9) and high >= lowest.coancestry * (
+            1 - 1e-9
+        )
         assert optimiser.limit_coancestry(b, highest.coancestry).gain == highest.gain
 
 

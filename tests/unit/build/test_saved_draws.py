@@ -1,0 +1,27 @@
+"""The size of draws of levels is said before they are made."""
+
+import polars as pl
+import pytest
+
+import mmgibbs
+
+
+@pytest.mark.parametrize(("samples", "megabytes"), [(40_000, 16), (4_000, None)])
+def test_check_says_how_large_the_kept_draws_are(tmp_path, samples, megabytes):
+    """8 bytes x 2 chains x samples / thin x 100 levels x 1 component."""
+    pl.DataFrame({"animal": [f"a{i}" for i in range(100)], "weight": [float(i % 7) for i in range(100)]}).write_csv(
+        tmp_path / "records.csv"
+    )
+    pl.DataFrame({"id": [f"a{i}" for i in range(100)], "sire": [""] * 100, "dam": [""] * 100}).write_csv(
+        tmp_path / "pedigree.csv"
+    )
+    analysis = {
+        "data": {"phenotypes": str(tmp_path / "records.csv"), "pedigree": str(tmp_path / "pedigree.csv")},
+        "traits": {"weight": {}},
+        "model": {"random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
+        "sampler": {"chains": 2, "samples": samples, "thin": 4},
+        "output": {"save_levels": {"genetic": "all"}},
+    }
+    notes = [note for note in mmgibbs.check(analysis)["notes"] if note.startswith("output.save_levels")]
+    expected = f"output.save_levels: {2 * samples // 4:,} draws of 100 levels take {megabytes} MB of draws.nc"
+    assert notes == ([] if megabytes is None else [expected])
