@@ -65,7 +65,8 @@ def simulated(n: int, p: int, seed: int) -> tuple[Store, np.ndarray]:
     return store, (y - y.mean()) / y.std()
 
 
-def sweeps(store: Store, y: np.ndarray, kind: str, args: argparse.Namespace) -> dict:
+def make_model(store: Store, y: np.ndarray, kind: str) -> MixedModel:
+    """An intercept and effects of the SNPs under a prior; start of the variance by the heritability."""
     n, p = store.n_animals, store.n_snps
     known, first, second = store.moments().T
     mean, total = first / known, float(np.sum(second / known - (first / known) ** 2))
@@ -78,11 +79,17 @@ def sweeps(store: Store, y: np.ndarray, kind: str, args: argparse.Namespace) -> 
     pattern = np.zeros(n, np.int32), np.ones((1, 1), bool)
     design = Design(("y",), y[:, None], *pattern, np.ones(n), (intercept,), markers=(markers,))
     residual = CovarianceModel(np.array([[1 - HERITABILITY]]), False, full_block(1), 5.0, np.array([[3.5]]))
-    engine = SerialEngine(structured_equations(design, partition(design), args.precision), threads=args.threads)
+    return MixedModel(design, (None,), ResidualModel((residual,)))
+
+
+def sweeps(store: Store, y: np.ndarray, kind: str, args: argparse.Namespace) -> dict:
+    n, p, model = store.n_animals, store.n_snps, make_model(store, y, kind)
+    equations = structured_equations(model.design, partition(model.design), args.precision)
+    engine = SerialEngine(equations, threads=args.threads)
     engine.threads_of_effects = engine.threads
     clock = time.perf_counter()
     steps = gibbs_steps(
-        MixedModel(design, (None,), ResidualModel((residual,))),
+        model,
         engine,
         Schedule(0, args.sweeps, refresh_every=100),
         (args.seed, 0),

@@ -42,6 +42,10 @@ PREDICTED_SECONDS_OF_A_BINARY_TRAIT = {"small": 8e-5, "large": 5e-4}  # besides
 CALL_SECONDS, CALLS_OF_AN_ITERATION = 1.5e-5, 60  # of a library call from the host, and of conjugate gradients
 DOUBLE_OPERATIONS = 3e13  # a second, of float64 products
 TILE_SECONDS = 2e-4  # of 128 levels of a dense block, one after another
+# Of a sweep over SNP effects: a SNP in its turn on the device, the draws of the host for it, an animal in a block of 64
+# SNPs, and a barrier of all blocks.
+SNP_SECONDS = {"rr": 1.2e-7, "bayes_r": 3.5e-7}
+HOST_SECONDS_OF_A_SNP, ANIMAL_SECONDS, BARRIER_SECONDS, WAITS_OF_EFFECTS = 1e-7, 1.3e-10, 1.5e-6, 10
 MEASURED = "measured: "  # before what the table is made of
 
 
@@ -60,6 +64,7 @@ PARTS = {
     "regressions": Part(60, 75),
     "solver": Part(30, 40),
     "genomic": Part(40, 50),
+    "markers": Part(20, 40),
     "large": Part(120, 150),
 }
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # the latter for the classic engine
@@ -150,9 +155,13 @@ def run_part(name: str) -> None:
     elif name == "regressions":
         regressions(1.0)
     else:
-        {"device": measure_device, "choices": measure_choices, "solver": measure_solver, "genomic": measure_genomic}[
-            name
-        ](device)
+        {
+            "device": measure_device,
+            "choices": measure_choices,
+            "solver": measure_solver,
+            "genomic": measure_genomic,
+            "markers": measure_markers,
+        }[name](device)
 
 
 def measure_device(device) -> None:
@@ -437,6 +446,23 @@ def of_kernels(engine, what: str, work) -> None:
     print(f"{what}: {1e3 * sum(s for _, _, s in found):.3f} ms in {len(found)} launches")
     for name, blocks, seconds in found:
         print(f"    {1e3 * seconds:8.4f} ms {blocks:>9,} blocks  {name}")
+
+
+def measure_markers(device, n: int = 10_000, p: int = 10_240, n_sweeps: int = SWEEPS, priors=(*SNP_SECONDS,)) -> None:
+    """Sweeps over the effects of p SNPs on n animals with a record each, all that is sampled included."""
+    from benchmarks.markers import make_model, simulated
+    from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
+    from mmgibbs.equations.partition import partition
+    from mmgibbs.equations.structured import structured_equations
+
+    store, y = simulated(n, p, 1)
+    for prior in priors:
+        model = make_model(store, y, prior)
+        equations = structured_equations(model.design, partition(model.design, "colour"), "single")
+        seconds = seconds_of_chain(model, StructuredGpuEngine(equations, device=device), (1, 0), n_sweeps)
+        predicted = p * (SNP_SECONDS[prior] + HOST_SECONDS_OF_A_SNP) + WAITS_OF_EFFECTS * CALL_SECONDS
+        predicted += p / 64 * (3 * BARRIER_SECONDS + n * ANIMAL_SECONDS)
+        measured(f"a sweep over {p:,} SNP effects on {n:,} animals, {prior}", seconds, predicted)
 
 
 def whole_table(scale: float) -> None:

@@ -18,7 +18,7 @@ def choose(weight, u, chances):
     for k in range(K):
         top = max(top, weight[k])
     for k in range(K):
-        weight[k] = exp(weight[k] - top)
+        weight[k] = exp(weight[k] - top) if weight[k] < top else 1.0
         total += weight[k]
     remaining, chosen = u * total, K - 1
     for k in range(K):

@@ -1,5 +1,6 @@
 """SNP effects on a device without a GPU: every sweep bit for bit that of the CPU, chains up to the rounding of sums."""
 
+import json
 from dataclasses import replace
 from functools import cache
 
@@ -15,6 +16,7 @@ from statistical.test_joint_markers import PRIORS as JOINT_PRIORS
 from statistical.test_joint_markers import terms_of
 from statistical.test_markers import markers_of
 
+from benchmarks.on_a_gpu import measure_markers
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.coloured_gpu.markers import DRAWS, PASSES, marker_bytes, marker_source, sweep_name
 from mmgibbs.engines.coloured_gpu.source import kernel, kernels, source
@@ -83,7 +85,8 @@ def shim(tmp_path_factory):
     def libraries(precision):
         if precision not in made:
             real, pattern = REAL[precision], np.dtype(np.uint8)
-            of_term = build(folder, f"term_{precision}", source(real, pattern), kernels([(2, IdentityLists)], 2, real))
+            of_terms = sorted({name for k in (1, 2) for name in kernels([(k, IdentityLists)], k, real)})
+            of_term = build(folder, f"term_{precision}", source(real, pattern), of_terms)
             names = [*sweep_names(), *map(kernel, PASSES)]
             made[precision] = of_term, build(folder, f"markers_{precision}", marker_source(real, pattern), names)
         return made[precision]
@@ -268,6 +271,14 @@ def test_launches_and_waits_of_a_sweep(shim):
 
 
 WAITS = 10  # of a sweep with SNP effects on one trait and a sampled residual variance
+
+
+def test_sweeps_of_the_benchmark_on_a_gpu(shim, capsys):
+    for prior in ("rr", "bayes_r"):
+        measure_markers(HostDevice(shim("single")), n=130, p=66, n_sweeps=2, priors=[prior])
+    rows = [json.loads(line.removeprefix("measured: ")) for line in capsys.readouterr().out.splitlines()]
+    assert [row["what"].rpartition(", ")[2] for row in rows] == ["rr", "bayes_r"]
+    assert all(row["seconds"] > 0 and row["predicted"] > 0 for row in rows)
 
 
 def test_the_memory_that_effects_take_is_asked_for(shim):
