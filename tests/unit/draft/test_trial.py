@@ -8,6 +8,7 @@ from helpers.support import shared_data
 
 import mmgibbs
 from mmgibbs.draft.make import draft
+from mmgibbs.models.structures.shrunken_factors import max_active_factors
 
 FIELD = {"field"}
 
@@ -108,6 +109,14 @@ def test_places_that_are_no_grid_have_no_field(spoil, tmp_path):
     }
     analysis = accepted(drafted(plots(sites=1, lines=20).with_columns(changes[spoil]), tmp_path))
     assert "line" in analysis.model.random and "field" not in analysis.model.random
+
+
+@pytest.mark.parametrize("sites", [2, 3, 4, 5])
+def test_the_matrix_of_the_lines_is_determined(sites, tmp_path):
+    """It has no more parameters than elements."""
+    structure = accepted(drafted(plots(sites=sites), tmp_path)).variances.terms["line"].structure
+    assert structure.kind == ("full" if sites == 2 else "factor_analytic")
+    assert (structure.factors or 1) <= max(max_active_factors(sites), 1)
 
 
 def test_two_sites_have_a_full_matrix(tmp_path):
