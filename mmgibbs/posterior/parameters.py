@@ -6,7 +6,7 @@ no name):
     TERM.var[a]          TERM.cov[a,b]          residual.var[trait]    residual.cov[trait,trait]
     TERM.rho[row]        TERM.rho[column]       TERM.rho[time]         correlations of neighbours (relationship: ar1)
     residual.rho[row]    residual.rho[trait:row]                       of residuals; [trait:row] of several traits
-    h2[trait]            TERM.corr[a,b]         residual.corr[trait,trait]
+    h2[trait]            TERM.corr[a,b]         residual.corr[trait,trait]    total_h2[trait]
     ratio[TERM:trait]    ratio[TERM.effect:trait] where TERM has several effects
     threshold[trait:low|high]    incidence[trait:category]    h2_observed[trait:category]    (observed_scale.py)
     SNPS.var[trait]    SNPS.effect_var[trait]    SNPS.pi[trait:class]    SNPS.in_class[trait:class]
@@ -31,6 +31,11 @@ trait (and class):
     phenotypic variance = sum of the variances of every effect on the trait + cross terms + residual variance (weight 1)
     h2[trait]    = variance of the direct effect / phenotypic variance
     ratio[...]   = variance of any other effect / phenotypic variance
+
+An effect with several levels per record, such as that of pen mates, counts with its variance times the mean of
+sum_j w_rj^2: its levels are taken as not related. With w the mean of sum_j w_rj, and s that effect,
+
+    total_h2[trait] = (var[direct] + 2 w cov[direct,s] + w^2 var[s]) / phenotypic variance      (Bijma 2011)
 
 The *direct* effect is the animal's own in a term with a relationship (the pedigree before a user's file): the effect
 whose level is neither sire nor dam. A cross term enters where two effects of one record on a trait are correlated
