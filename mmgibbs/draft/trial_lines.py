@@ -65,7 +65,7 @@ def _field_trends(g: Guess, trial: Trial) -> list[str]:
     assert trial.site is not None
     trait, sites = g.traits[0], sorted(trial.site.values())
     is_too_many = len(sites) > MAX_FIELDS
-    mark = "" if g.is_normal and trial.is_replicated and not is_too_many else "# "
+    mark = "# " if is_too_many else ""
     said = "the trend of the field at each site: neighbours are correlated"
     out = [f"    # {said}{f'; the first {MAX_FIELDS} sites' if is_too_many else ''}"]
     for number, site in enumerate(sites[:MAX_FIELDS], start=1):

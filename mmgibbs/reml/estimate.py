@@ -201,10 +201,12 @@ def _bound_words(maximum: StructuredMaximum, design: Design) -> list[str]:
                     "variance; the standard errors are those along the boundary"
                 )
             continue
-        names = structure.bounded_names(tuple(labels))
+        names, phi = structure.bounded_names(tuple(labels)), parameters.phi[places]
         words += [
-            f"{block.name}: {name} is on the boundary: the likelihood is highest at 0; it is set just above 0, and has "
-            "no standard error"
+            _correlation_at_bound(block.name, float(structure.named(phi, tuple(labels))[name]))
+            if name == "rho"
+            else f"{block.name}: {name} is on the boundary: the likelihood is highest at 0; it is set just above 0, "
+            "and has no standard error"
             for name, is_there in zip(names, at_bound, strict=True)
             if is_there and name
         ]
@@ -241,6 +243,13 @@ def _factor_words(maximum: StructuredMaximum) -> list[str]:
 
 def _count_factors(n: int) -> str:
     return f"{n} factor{'' if n == 1 else 's'}"
+
+
+def _correlation_at_bound(block: str, rho: float) -> str:
+    return (
+        f"{block}: the correlation of the structure is at its bound, {rho:.4g}: the likelihood is highest there, and "
+        "it has no standard error"
+    )
 
 
 def _undetermined_structure_words(maximum: StructuredMaximum, design: Design) -> tuple[str, ...]:

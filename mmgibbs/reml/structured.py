@@ -114,6 +114,11 @@ class StructuredElements:
             out[places] = is_small and float(score[places] @ values[places]) <= 0
         return out
 
+    @property
+    def upper(self) -> np.ndarray:
+        """(p,) upper bounds."""
+        return np.concatenate([structure.upper_bounds() for structure in self.structures])
+
     def variances(self, phi: np.ndarray, at: Variances) -> Variances:
         """The matrices at phi; those that are not estimated are those of `at`."""
         out = at.copy_matrices()
@@ -183,7 +188,7 @@ def structured_elements(
             structures.append(structure)
             starts.append(fit(structure, matrix))
     made = StructuredElements(elements, tuple(structures), np.concatenate(starts))
-    return StructuredElements(elements, made.structures, np.maximum(made.phi, made.lower))
+    return StructuredElements(elements, made.structures, np.clip(made.phi, made.lower, made.upper))
 
 
 @dataclass(frozen=True)
@@ -219,8 +224,7 @@ class _Joint:
 
     @property
     def upper(self) -> np.ndarray:
-        of_structure = np.full(self.n_structure, np.inf)
-        return np.append(of_structure, [] if self.correlations is None else self.correlations.high)
+        return np.append(self.parameters.upper, [] if self.correlations is None else self.correlations.high)
 
     def begin(self, rho: np.ndarray | None) -> np.ndarray:
         """x of phi as it is, and of these correlations, by default those of the model."""
@@ -272,7 +276,7 @@ class _Joint:
         is_shut = np.zeros(len(x), bool)
         for block, _, places in self.parameters.list_blocks():
             if block.term in self.correlations.terms:
-                is_shut[places] = at_bound[places]
+                is_shut[places] = at_bound[places] & (x[places] <= self.lower[places])
         if is_shut.any():
             phi, _ = self.split(np.where(is_shut, x + np.log(RAISED_SD / SMALLEST_SHARE), x))
             yield from (np.append(phi, z) for z in self.correlations.other_starts())

@@ -95,6 +95,9 @@ class Antedependence:
     def lower_bounds(self, sd: np.ndarray) -> np.ndarray:
         return np.concatenate([np.log(SMALLEST_SHARE * sd[: self.n_sd]), np.full(self.k - 1, -np.inf)])
 
+    def upper_bounds(self) -> np.ndarray:
+        return np.full(len(self.free), np.inf)
+
     def named(self, phi: np.ndarray, labels: tuple[str, ...]) -> Mapping[str, np.ndarray]:
         pairs = zip(labels[1:], labels[:-1], strict=True)
         out = {f"regression[{b},{a}]": phi[..., self.n_sd + j] for j, (b, a) in enumerate(pairs)}

@@ -66,8 +66,13 @@ class Structure(Protocol):
     def lower_bounds(self, sd: np.ndarray) -> np.ndarray:
         """(p,) where REML stops a logarithm that goes to minus infinity; -inf for others."""
 
+    def upper_bounds(self) -> np.ndarray:
+        """(p,) where REML stops what else goes to infinity, as where a correlation goes to 1; inf for others."""
+
     def bounded_names(self, labels: tuple[str, ...]) -> Sequence[str]:
-        """(p,) what is 0 where a parameter is at its lower bound: 'specific[a]'; '' for others."""
+        """(p,) what is 0 where a parameter is at its lower bound: 'specific[a]'; 'rho' where it is a correlation that
+        is at a bound; '' for others.
+        """
 
     def named(self, phi: np.ndarray, labels: tuple[str, ...]) -> Mapping[str, np.ndarray]:
         """What is reported beside G: 'rho', 'loading[a:1]', ..., from draws (..., p)."""

@@ -18,6 +18,7 @@ import numpy as np
 from mmgibbs.models.structures.base import SMALLEST_SHARE, log_half_t
 
 MAX_AR1 = 0.995  # at 1 the matrix is singular
+MAX_LOGIT = 11.5  # of the share of its range that REML gives to rho: a hundred thousandth below its bounds
 
 
 @dataclass(frozen=True)
@@ -100,10 +101,13 @@ class Correlated(ABC):
         return np.ones(self.n_sd + 1)
 
     def bounded_names(self, labels: tuple[str, ...]) -> Sequence[str]:
-        return [*(f"var[{label}]" for label in labels[: self.n_sd]), ""]
+        return [*(f"var[{label}]" for label in labels[: self.n_sd]), "rho"]
 
     def lower_bounds(self, sd: np.ndarray) -> np.ndarray:
-        return np.append(np.log(SMALLEST_SHARE * sd[: self.n_sd]), -np.inf)
+        return np.append(np.log(SMALLEST_SHARE * sd[: self.n_sd]), -MAX_LOGIT)
+
+    def upper_bounds(self) -> np.ndarray:
+        return np.append(np.full(self.n_sd, np.inf), MAX_LOGIT)
 
     def named(self, phi: np.ndarray, labels: tuple[str, ...]) -> Mapping[str, np.ndarray]:
         return {"rho": self.rho(phi)}

@@ -106,6 +106,9 @@ class FactorAnalytic:
         of_sd = np.log(SMALLEST_SHARE * sd[: self.n_sd])
         return np.append(np.full(self.n_loadings, -np.inf), of_sd)
 
+    def upper_bounds(self) -> np.ndarray:
+        return np.full(len(self.free), np.inf)
+
     def named(self, phi: np.ndarray, labels: tuple[str, ...]) -> Mapping[str, np.ndarray]:
         """Loadings on principal axes, specific variances, and the share of each variance that the factors explain."""
         L, psi = principal_axes(self.loadings(phi)), self.specific(phi)

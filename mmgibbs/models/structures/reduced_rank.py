@@ -82,6 +82,9 @@ class ReducedRank:
     def lower_bounds(self, sd: np.ndarray) -> np.ndarray:
         return np.full(self.k * self.factors, -np.inf)
 
+    def upper_bounds(self) -> np.ndarray:
+        return np.full(len(self.free), np.inf)
+
     def named(self, phi: np.ndarray, labels: tuple[str, ...]) -> Mapping[str, np.ndarray]:
         """Loadings on principal axes, and what each factor explains of all variances together."""
         L = principal_axes(self.loadings(phi))

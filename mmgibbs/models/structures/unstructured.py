@@ -48,3 +48,6 @@ class Unstructured:
 
     def lower_bounds(self, sd: np.ndarray) -> np.ndarray:
         return np.append(np.log(SMALLEST_SHARE * sd), np.full(self.k * (self.k - 1) // 2, -np.inf))
+
+    def upper_bounds(self) -> np.ndarray:
+        return np.full(len(self.free), np.inf)

@@ -22,15 +22,19 @@ def lag(rho, x):
 
 
 @pytest.fixture(scope="module")
-def trial(seed=30):
+def trial():
+    return simulate()
+
+
+def simulate(seed=30, rho=(0.6, 0.6), trend=4.0):
     """Three sites of 6 x 5 plots, ten lines in three replicates, a trend in each field."""
     rng, frames = np.random.default_rng(seed), []
     common, (row, column) = rng.normal(size=LINES), (x.ravel() + 1 for x in np.indices((ROWS, COLUMNS)))
     for site in range(SITES):
-        trend = np.linalg.cholesky(4.0 * lag(0.6, row) * lag(0.6, column)) @ rng.normal(size=row.size)
+        of_plots = np.linalg.cholesky(trend * lag(rho[0], row) * lag(rho[1], column)) @ rng.normal(size=row.size)
         line = rng.permutation(np.resize(np.arange(LINES), row.size))
         value = (1.5 + 0.3 * site) * common + 1.3 * rng.normal(size=LINES)
-        y, other = (10 + value[line] + trend + rng.normal(size=row.size) for _ in range(2))
+        y, other = (10 + value[line] + of_plots + rng.normal(size=row.size) for _ in range(2))
         columns = {"site": f"S{site}", "row": row, "column": column, "gen": line.astype(str), "y": y, "z": other}
         frames.append(pl.DataFrame(columns))
     return pl.concat(frames).filter(~pl.Series(rng.permutation(SITES * ROWS * COLUMNS) < 2))
@@ -238,3 +242,23 @@ def test_the_matrix_of_a_trend_has_a_structure_itself(trial, tmp_path):
     start = np.array([np.log(found["field.var[y]"]), *np.arctanh(rho), np.log(L[0, 0]), L[1, 0], np.log(L[1, 1])])
     assert run.info["log_likelihood"] == pytest.approx(at(start), abs=1e-6)
     assert run.info["log_likelihood"] == pytest.approx(maximise(at, start), abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", [4, 7])
+def test_competing_plots_have_their_maximum_from_the_first_correlations(tmp_path, seed):
+    """Correlations below 0, from starts above 0 and near them; of seed 4 lines have a correlation of 1 between sites,
+    which ends the iteration at its bound.
+    """
+    rivals, found = simulate(seed, (-0.8, -0.8)), []
+    for name, start in (("first", {}), ("near", {"rho": -0.8})):
+        source = by_site(rivals, "compound_symmetry", tmp_path / name, ["S0"])
+        source["model"]["random"]["field_S0"]["relationship"] = FIELD | start
+        run = mmgibbs.run(source, progress=False, report=False)
+        assert run.info["converged"] and run.info["warnings"] == []
+        found.append(run.info["log_likelihood"])
+        at_bound = any("gen: the correlation of the structure is at its bound" in note for note in run.info["notes"])
+        assert at_bound == (seed == 4)
+        (rho,) = run.summary.filter(parameter="gen.rho").iter_rows(named=True)
+        assert (rho["sd"] is None) == at_bound
+    assert found[0] == pytest.approx(found[1], abs=1e-5)
+    assert values(run)["field_S0.rho[row]"] < -0.5

@@ -188,3 +188,14 @@ def test_records_of_one_plot_count_by_their_weights(tmp_path):
         fields.append(mmgibbs.run(source, progress=False).field)
     for column in ("mean", "residual"):
         np.testing.assert_allclose(fields[0][column], fields[1][column], atol=1e-8)
+
+
+def test_the_band_of_a_line_of_plots_is_its_interval(tmp_path):
+    relationship = {"kind": "ar1", "row": "row", "rho": 0.6, "fixed": True}
+    records = simulate(("A",), rows=40, columns=1, missing=0)
+    run = mmgibbs.run(analysis(tmp_path / "run", records, {}, relationship=relationship), progress=False, report=True)
+    save_figures(run.directory, tmp_path, "svg", only=["trend-*"])
+    band = pl.read_csv(tmp_path / "trend-of-field-y.csv").filter(series="band").sort("x")
+    half = 1.96 * run.field["sd"].to_numpy()
+    for name, end in (("low", run.field["mean"] - half), ("high", run.field["mean"] + half)):
+        np.testing.assert_allclose(band[name], end, rtol=1e-5)
