@@ -86,4 +86,6 @@ def describe_levels(effect: RandomEffect) -> str:
     """The levels of an effect with several per record, in words."""
     if effect.levels is not None:
         return " + ".join(effect.levels)
-    return "" if effect.mates is None else f"{effect.mates.of} of the same {effect.mates.group}"
+    if effect.mates is None:
+        return ""
+    return f"{'others' if effect.mates.others else 'all'} of the same {effect.mates.group}"

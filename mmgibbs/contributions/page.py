@@ -10,7 +10,18 @@ from matplotlib.axes import Axes
 
 from mmgibbs.contributions.words import PLANS, fact_lines, mean_inbreeding
 from mmgibbs.report import plots
-from mmgibbs.report.html_tables import Column, Table, as_number, bars, counts, decimals, figure, interval_range, numbers
+from mmgibbs.report.html_tables import (
+    Column,
+    Table,
+    as_number,
+    bars,
+    counts,
+    decimals,
+    drop_empty_columns,
+    figure,
+    interval_range,
+    numbers,
+)
 from mmgibbs.report.render import render
 
 if TYPE_CHECKING:
@@ -101,7 +112,7 @@ def _plans(made: Contributions) -> Table:
         numbers(plans["coancestry"].to_list(), 4),
         counts(plans["parents"].to_list()),
     ]
-    return Table("Plans", columns, list(zip(*cells, strict=True)))
+    return drop_empty_columns(Table("Plans", columns, list(zip(*cells, strict=True))))
 
 
 def _parents(made: Contributions, sex: str, name: str) -> Table:

@@ -87,7 +87,7 @@ class Finished:
             effects = model["random"][term].get("effects") or {"": model["random"][term]}
             level = model["markers"][snps[0]]["level"]
             components |= {
-                (term, effect, trait) for effect, description in effects.items() if description["level"] == level
+                (term, effect, trait) for effect, description in effects.items() if description.get("level") == level
             }
         return components
 

@@ -58,7 +58,8 @@ class Table:
 
 def drop_empty_columns(table: Table) -> Table:
     """Without the columns that are empty in every row."""
-    kept = [c for c in range(len(table.columns)) if any(row[c] is not None for row in table.rows)]
+    is_empty = lambda cell: cell is None or (isinstance(cell, Number) and cell.value is None)
+    kept = [c for c in range(len(table.columns)) if not all(is_empty(row[c]) for row in table.rows)]
     rows = [[row[c] for c in kept] for row in table.rows]
     return replace(table, columns=[table.columns[c] for c in kept], rows=rows) if table.rows else table
 

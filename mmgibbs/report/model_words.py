@@ -32,7 +32,7 @@ def model_equations(analysis: dict, intercept_traits: Sequence[str] = ()) -> lis
             for effect, spec in _effects(random).items():
                 if trait in (spec.get("traits") or [trait]):
                     curve = " curve" if spec.get("legendre") or spec.get("covariates") else ""
-                    level = spec.get("level") or name
+                    level = describe_level(spec) or name
                     of_level = f" ({level})" if effect or level != name else ""
                     parts.append(f"{name}{'.' + effect if effect else ''}{curve}{of_level}")
         for name, markers in (model.get("markers") or {}).items():
@@ -128,7 +128,7 @@ def model_table(
                 curve = f", Legendre polynomials of {legendre.get('column')} up to degree {legendre.get('degree')}"
             elif spec.get("covariates"):
                 curve = f", regression on {', '.join(spec['covariates'])}"
-            level = spec.get("level") or name
+            level = describe_level(spec) or name
             title = f"{name}.{effect}" if effect else name
             rows.append(
                 (
@@ -165,6 +165,14 @@ def model_table(
     ]
     sizes = counts([row[3] for row in rows])
     return Table("Terms of the model", columns, [(*row[:3], n, row[4]) for row, n in zip(rows, sizes, strict=True)])
+
+
+def describe_level(effect: Mapping[str, Any]) -> str:
+    """The column of the levels of a random effect of run.json; of several levels per record their columns or group."""
+    if effect.get("mates"):
+        mates = effect["mates"]
+        return f"{'others' if mates['others'] else 'all'} of the same {mates['group']}"
+    return " + ".join(effect.get("levels") or ()) or str(effect.get("level") or "")
 
 
 def _level_words(effect: dict, level: str) -> str:

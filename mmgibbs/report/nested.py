@@ -21,6 +21,7 @@ from mmgibbs.report.finished import Finished
 from mmgibbs.report.nested_structures import Restriction, count_surplus, describe_structure, find_restriction
 
 RESIDUAL = "residual"
+LEVEL_KEYS = ("level", "levels", "weights", "mates")  # that say which levels of an effect a record has
 _ELEMENT = re.compile(r"^(.+)\.(?:var|cov)\[(.+?)(?:\|([^\]|]*))?\]$")
 
 
@@ -292,7 +293,8 @@ def _components(term: Mapping[str, Any]) -> dict[str, _Component]:
     """Component as parameters name it -> what it is."""
     out = {}
     for effect, keys in (term.get("effects") or {"": term}).items():
-        of_all = keys["level"], keys.get("unknown_level", "error")
+        level = ", ".join(str(keys[key]) for key in LEVEL_KEYS if keys.get(key))
+        of_all = level, keys.get("unknown_level", "error")
         for trait in keys["traits"]:
             for number, (column, order, span) in enumerate(_functions(keys)):
                 is_numbered = bool(keys.get("legendre") or keys.get("covariates"))

@@ -192,3 +192,16 @@ def test_validation_refuses_mates_that_have_no_record():
     read = keys({"level": {"group": "pen"}, "unknown_level": "omit"})
     with pytest.raises(ConfigError, match=r"social.level: cannot be combined with rows of .* without a record"):
         mmgibbs.validate(read, folds=2)
+
+
+def test_the_page_and_comparisons_say_which_levels_records_have(tmp_path):
+    runs = []
+    for name, social in (
+        ("group", {"level": {"group": "pen"}, "unknown_level": "omit"}),
+        ("columns", {"level": ["m1", "m2"], "unknown_level": "omit"}),
+    ):
+        runs.append(str(tmp_path / name))
+        mmgibbs.run(keys(social), directory=runs[-1], progress=False, report=True)
+    pages = [(tmp_path / name / "report.html").read_text() for name in ("group", "columns")]
+    assert "genetic.social (others of the same pen)" in pages[0] and "genetic.social (m1 + m2)" in pages[1]
+    assert mmgibbs.compare(*runs) is not None
