@@ -136,7 +136,8 @@ def finemap(
     if overwrite and resume:
         raise ConfigError(f"finemap: {option_name('overwrite')} and {option_name('resume')} cannot be combined")
     folder = check_output_folder(output or f"{source}-finemap", overwrite or resume, FILES, "a fine-mapping")
-    analysis = draft_analysis(finished.record["analysis"], facts, trait, members, snps, effects, folder)
+    estimates = dict(finished.summary.select("parameter", "mean").iter_rows())
+    analysis = draft_analysis(finished.record["analysis"], facts, trait, members, snps, effects, folder, estimates)
     how = {"overwrite": overwrite, "resume": resume, "progress": progress}
     result = _run_draft(folder, analysis, members, overrides, how)
     values, sets = summarise_regions(result.directory, regions, members, trait)
@@ -204,10 +205,13 @@ def draft_analysis(
     snps: pl.DataFrame,
     effects: float | None,
     folder: Path,
+    estimates: dict[str, float],
 ) -> dict[str, Any]:
     """The analysis of the run with effects of the SNPs of regions (bayes_c) and of the others (rr), by Gibbs sampling.
 
-    Random effects with relationships from genotypes are left out: the effects of all SNPs are in their place.
+    Random effects with relationships from genotypes are left out: the effects of all SNPs are in their place. Variances
+    start at the estimates of the run, parameter -> value, and those of SNP effects have their prior there: the genetic
+    variance over sum 2pq.
     """
     expected = members["region"].n_unique() if effects is None else effects
     n_snps = int(snps["left_out"].is_null().sum())
@@ -229,11 +233,23 @@ def draft_analysis(
     model = analysis["model"]
     random = {name: term for name, term in model["random"].items() if not _is_from_genotypes(term)}
     has_rest = of_regions.height < n_snps
-    markers = {TERM: of_regions_term} | ({REST: {**shared, "prior": "rr", "snps": "rest"}} if has_rest else {})
+    rest: dict[str, Any] = {**shared, "prior": "rr", "snps": "rest"}
+    genetic = [(name, estimates.get(f"{name}.var[{trait}]", 0.0)) for name in model["random"]]
+    of_level = [(name, v) for name, v in genetic if (model["random"][name].get("level") or name) == level]
+    frequency = snps.filter(pl.col("left_out").is_null())["frequency"].to_numpy()
+    if of_level and sum(v for _, v in of_level) > 0:
+        shares = [v if name not in random else v / 2 for name, v in of_level]  # the rest stays with a term that stays
+        rest["variance"] = {"start": float(sum(shares) / np.sum(2 * frequency * (1 - frequency)))}
+    markers = {TERM: of_regions_term} | ({REST: rest} if has_rest else {})
     starts = {
         name: {"start": section["start"]}
         for name, section in analysis.get("variances", {}).items()
         if name in (*random, "residual") and isinstance(section, dict) and section.get("start") is not None
+    }
+    starts |= {
+        name: {"start": float(value)}
+        for name in (*random, "residual")
+        if (value := estimates.get(f"{name}.var[{trait}]", 0.0)) > 0
     }
     data = {key: value for key, value in analysis["data"].items() if key != "genotypes"}
     return {

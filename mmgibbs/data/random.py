@@ -187,7 +187,11 @@ class RandomTerms:
             animals = self._mask_unknown_codes(animals, mates.of, path)
         records = np.searchsorted(of_table.rows, self.phenotypes.rows)
         found = find_mates(groups, animals, records, mates.others)
-        alone = int(np.count_nonzero(groups.is_not_null().to_numpy()[records] & (found.mate < 0).all(axis=1)))
+        n_mates = np.count_nonzero(found.mate >= 0, axis=1)
+        self.notes.append(
+            f"{path}: a record has {n_mates.mean():.3g} {effect.level} on average, {n_mates.max()} at most"
+        )
+        alone = int(np.count_nonzero(groups.is_not_null().to_numpy()[records] & (n_mates == 0)))
         if alone:
             self.notes.append(f"{path}: {counted(alone, 'record', 'is')} of animals alone in their {mates.group}")
         ids = [pl.Series(np.where(mate >= 0, mate, len(found.ids))) for mate in found.mate.T]

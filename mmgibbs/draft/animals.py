@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import polars as pl
@@ -18,6 +18,7 @@ from pedigree.spelling import find_respelled
 # Without a pedigree, what else may be one level per plant or line.
 OF_PLANTS = ("line", "genotype", "entry", "variety", "cultivar", "hybrid", "clone", "accession", "tree", "plant")
 _MOST_IDS = 0.5  # share of the ids of a column that must be in the pedigree
+_NEARLY_ALL_IDS = 0.8  # of a column of text that no name and no parents show to have animals
 _AGREE = 0.95  # share of the records on which a column must name the parent that the pedigree has
 _PAIRS = 10  # known parents from which agreement says more than the name of a column
 _OTHER = {"sire": "dam", "dam": "sire"}
@@ -109,7 +110,11 @@ def find_animals(
     kin = _Kin(KnownIds(pedigree.ids), _extract_parents(pedigree))
     scores = [_score(c, columns, kin, id_column) for c in columns]
     if max(scores, default=0.0) <= 0:
-        return _try_sire_model(named["id"], named["sire"], named["dam"], kin.known)
+        found = _try_sire_model(named["id"], named["sire"], named["dam"], kin.known)
+        is_parent = lambda c: recognised(c.name, "sire") or recognised(c.name, "dam")
+        others = [c for c in columns if c.numbers is None and not is_parent(c)]
+        nearest = _best_matching_column(others, kin.known) if found.animal is None and found.sire is None else None
+        return found if nearest is None else replace(found, absent=_absent(nearest, kin.known))
     best = columns[scores.index(max(scores))]
     sire, dam = (_agreeing(best, columns, kin, role) or named[role] for role in ("sire", "dam"))
     known, distinct = kin.known.count(best)
@@ -169,7 +174,7 @@ def _score(column: Column, columns: Sequence[Column], kin: _Kin, id_column: str 
         return 0.0
     agree = sum(_agreeing(column, columns, kin, role) is not None for role in ("sire", "dam"))
     named = recognised(column.name, "id") or column.name == id_column
-    if not named and not agree and (column.numbers is not None or share < 1):
+    if not named and not agree and (column.numbers is not None or share < _NEARLY_ALL_IDS):
         return 0.0  # numbers of herds are numbers of animals too
     return 4 * named + 2 * agree + share * distinct / max(column.known, 1)
 

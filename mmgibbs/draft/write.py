@@ -165,6 +165,14 @@ def _advise(g: Guess, c: Column, cells: Sequence[str]) -> str:
 def _absent_animals(g: Guess) -> list[str]:
     """That a column named for animals has other ids than the pedigree, and an id of each that may be the same."""
     animals, absent = g.animals, g.animals.absent
+    is_sire_model = animals.animal is None and animals.known > 0
+    if g.pedigree_file is not None and animals.animal is None and not is_sire_model:
+        most = "" if absent is None else f" (most in {absent.column}: {absent.known:,} of {absent.distinct:,})"
+        return [
+            f"warning: no column has the ids of {g.pedigree_file.name}{most}: the draft has no effect of the animal. "
+            "Needed the ids written in the same way in both files, or model.random.genetic: {level: COLUMN, "
+            "relationship: pedigree}"
+        ]
     if absent is None:
         return []
     pair = f"the records have '{absent.example}'"

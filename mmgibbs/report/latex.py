@@ -23,6 +23,7 @@ HEADS = {
     "mcse": "MCSE",
     "pev": "PEV",
 }
+OF_ESTIMATES = {"mean": "Estimate", "sd": "SE"}  # heads of a summary by REML, which has no draws
 _ESCAPED = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
     | {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "|": "\\textbar{}"}
@@ -45,12 +46,14 @@ def frame_as_latex(
     if rows is not None and frame.width:
         names = match_names(frame.columns[0], "row", rows, frame[:, 0].cast(pl.String).unique().to_list())
         frame = frame.filter(frame[:, 0].cast(pl.String).is_in(names))
+    is_estimated = {"mcse", "hpd_low"} <= set(frame.columns) and not frame["mcse"].count() + frame["hpd_low"].count()
+    heads = HEADS | (OF_ESTIMATES if is_estimated else {})
     chosen = _chosen_columns(frame, columns)
     is_number = {name: frame.schema[name].is_numeric() for name in chosen}
     lines = [
         f"\\begin{{tabular}}{{{''.join('r' if is_number[name] else 'l' for name in chosen)}}}",
         "\\toprule",
-        " & ".join(HEADS.get(name, escape(name.replace("_", " ").capitalize())) for name in chosen) + " \\\\",
+        " & ".join(heads.get(name, escape(name.replace("_", " ").capitalize())) for name in chosen) + " \\\\",
         "\\midrule",
         *(" & ".join(_cell(row, name) for name in chosen) + " \\\\" for row in frame.iter_rows(named=True)),
         "\\bottomrule",

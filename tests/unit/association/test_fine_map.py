@@ -67,6 +67,17 @@ def covered(values, sets, causal):
     return held, sets["size"].count()
 
 
+def test_variances_start_at_those_of_the_run(simulated, mapped):
+    """The default share of the raw variance of the trait would have fixed effects in it."""
+    run = mmgibbs.open_run(simulated[0].directory.parent / "run")
+    estimates = dict(run.summary.select("parameter", "mean").iter_rows())
+    p = simulated[0].values.filter(pl.col("left_out").is_null())["frequency"].to_numpy()
+    drafted = mapped.analysis
+    expected = estimates["genetic.var[gain]"] / np.sum(2 * p * (1 - p))
+    assert drafted["model"]["markers"]["rest"]["variance"]["start"] == pytest.approx(expected)
+    assert drafted["variances"]["residual"]["start"] == pytest.approx(estimates["residual.var[gain]"])
+
+
 def test_credible_sets_hold_the_simulated_effects(simulated, mapped):
     held, n_sets = covered(mapped.values, mapped.sets, simulated[1])
     assert n_sets >= 6 and held >= n_sets - 1  # of 10 regions at 95 % less than 9 have a chance of 0.09

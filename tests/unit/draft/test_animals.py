@@ -9,6 +9,7 @@ from helpers.drafts import ROWS, accepted, write
 from helpers.support import shared_data
 from reference import tabular
 
+import mmgibbs
 from mmgibbs.config import load_config
 from mmgibbs.draft.make import draft
 from mmgibbs.errors import ConfigError, DataError
@@ -222,3 +223,30 @@ def test_one_dam_is_spoken_of_in_the_singular(tmp_path):
         records = "animal,sex,herd,weight\n" + "\n".join([*ROWS, *more])
         made = draft(*write(tmp_path, records, pedigree), output=tmp_path / "a.yaml", overwrite=True)
         assert f"1 dam has 40 progeny with records; {own}" in made.said
+
+
+def _write_birds(folder, strangers):
+    """200 records of rings, of which this many are not in the pedigree of 120; tables are written to the folder."""
+    rings = [f"BV-{i:05d}" for i in range(120)]
+    rows = [("ring", "sex", "mass")]
+    for i in range(200):
+        ring = f"XX-{i}" if i < strangers else rings[i % 120]
+        rows.append((ring, "mf"[i % 2], f"{18 + (i * 37 % 100) / 50}"))
+    (folder / "records.csv").write_text("\n".join(map(",".join, rows)) + "\n")
+    parents = [("", "") if i < 40 else (rings[i % 20], rings[20 + i % 20]) for i in range(120)]
+    lines = ["Ring no.,dad,mum", *(f"{ring},{s},{d}" for ring, (s, d) in zip(rings, parents, strict=True))]
+    (folder / "pedigree.csv").write_text("\n".join(lines) + "\n")
+
+
+def test_a_few_birds_that_are_not_in_the_pedigree_do_not_hide_the_others(tmp_path):
+    _write_birds(tmp_path, 12)
+    text = str(mmgibbs.init(tmp_path / "records.csv", pedigree=tmp_path / "pedigree.csv", output=tmp_path / "a.yaml"))
+    assert "level: ring, relationship: pedigree" in (tmp_path / "a.yaml").read_text()
+    assert "warning: no column has the ids" not in text
+
+
+def test_a_pedigree_without_a_column_of_its_animals_is_a_warning(tmp_path):
+    _write_birds(tmp_path, 100)
+    mmgibbs.init(tmp_path / "records.csv", pedigree=tmp_path / "pedigree.csv", output=tmp_path / "a.yaml")
+    text = (tmp_path / "a.yaml").read_text()
+    assert "warning: no column has the ids of pedigree.csv (most in ring: 100 of 200)" in text

@@ -47,6 +47,13 @@ def test_estimates_have_the_digits_of_their_errors():
     )
 
 
+def test_a_summary_without_draws_has_estimates_and_standard_errors():
+    solved = SUMMARY.with_columns(
+        pl.lit(None, pl.Float64).alias(c) for c in SUMMARY.columns if c not in ("parameter", "mean", "sd")
+    )
+    assert ResultFrame(solved).to_latex().splitlines()[2] == r"Parameter & Estimate & SE \\"
+
+
 def test_rows_columns_and_a_caption():
     text = ResultFrame(SUMMARY).to_latex(["parameter", "mean"], rows="h2[*]", caption="Shares in %", label="tab:h2")
     assert text.splitlines()[:4] == [
