@@ -74,6 +74,13 @@ class Contributions:
     notes: tuple[str, ...]
     directory: Path | None
 
+    def _repr_html_(self) -> str:
+        from mmgibbs.contributions.words import describe_plans, fact_lines
+        from mmgibbs.report.notebook import lines_as_html
+
+        facts = [f"{name}: {value}" for name, value in fact_lines(self.facts)]
+        return lines_as_html([*facts, *describe_plans(self)], self.notes)
+
 
 def optimise_contributions(
     run: str | os.PathLike,

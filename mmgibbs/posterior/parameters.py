@@ -146,7 +146,6 @@ class TermInfo:
     effects: tuple[str, ...] = ("",)  # names of the effects
     level_columns: tuple[str, ...] = ("animal",)  # per effect: the column that its levels come from
     regression: tuple[bool, ...] = (False,)  # per effect: has covariates
-    several: tuple[WeightsOfLevels | None, ...] = ()  # per effect, where a record may meet several levels
     related: bool = False  # its levels are
     of_pedigree: bool = False  # by the pedigree
     blocks: tuple[tuple[int, ...], ...] | None = None  # components that may covary; None: all of them
@@ -158,6 +157,7 @@ class TermInfo:
     parameter_values: tuple[float, ...] = ()  # where they begin, or are held
     parameters_fixed: bool = True
     relationship: str = ""  # what the draws of these parameters are called
+    several: tuple[WeightsOfLevels | None, ...] = ()  # per effect, where a record may meet several levels
 
     def weights_of(self, component: int) -> WeightsOfLevels | None:
         """None of an effect with one level per record."""

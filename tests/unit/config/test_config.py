@@ -165,6 +165,7 @@ def test_every_default(tmp_path, monkeypatch):
             "moments": [],
             "means": [],
             "save_marker_draws": None,
+            "snp_effects": False,
             "csv": "auto",
             "escape_formulas": False,
         },

@@ -8,6 +8,7 @@ import pytest
 from helpers.small_analysis import ANALYSIS, command, refused, replaced, write_files
 from reference.fake_device import FakeDevice
 
+import mmgibbs.build.device_memory
 import mmgibbs.build.engine
 from mmgibbs.engines.hybrid import engine as hybrid
 from mmgibbs.engines.hybrid.device import DeviceUpdates
@@ -45,6 +46,7 @@ def run_on_a_device(folder, monkeypatch):
     folder.mkdir()
     monkeypatch.setattr(mmgibbs.build.engine, "import_cupy", lambda: None)
     monkeypatch.setattr(hybrid, "Device", lambda: FakeDevice(folder))
+    monkeypatch.setattr(mmgibbs.build.device_memory, "Device", lambda: FakeDevice(folder))
     write_files(folder, analysis("hybrid"))
     outcome = command(folder, "run", "analysis.yaml")
     assert outcome.code == 0 and outcome.record["device"] == "gpu"

@@ -7,7 +7,7 @@ from reference import models
 from scipy.stats import norm
 
 from mmgibbs.engines.direct.standard_errors import posterior_sd
-from mmgibbs.engines.pcg import prediction_errors
+from mmgibbs.engines.pcg import prediction_errors, solver
 from mmgibbs.engines.pcg.prediction_errors import monte_carlo_pev, prior_diagonals
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
@@ -107,7 +107,7 @@ def test_draws_do_not_depend_on_threads_order_or_company(monkeypatch):
     arguments = example.design, example.G, example.R
     one = estimated(*arguments, samples=50)
     two = estimated(*arguments, samples=50, threads=2)
-    monkeypatch.setattr(prediction_errors, "DRAWS_AT_ONCE", 3)
+    monkeypatch.setattr(solver, "DRAWS_AT_ONCE", 3)
     three = estimated(*arguments, samples=50)
     other = estimated(*arguments, samples=50, kind="equal")
     for a, b, c, d in zip(one.sd, two.sd, three.sd, other.sd, strict=True):
