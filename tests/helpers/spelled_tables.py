@@ -114,6 +114,10 @@ PLAIN = Spelling()
 NUMBERED = Spelling(lambda i: str(i + 1))
 
 
+def comma(number):
+    return number.replace(".", ",")
+
+
 def delimited(rows: Cells, header: Sequence[str] | None = None, separator: str = ",", end: str = "\n") -> str:
     lines = [separator.join(row) for row in ([] if header is None else [header]) + list(rows)]
     return end.join(lines) + end
