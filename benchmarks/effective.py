@@ -18,7 +18,7 @@ from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together,
 from mmgibbs.models.design import Design
 from mmgibbs.models.residual import ResidualModel
 from mmgibbs.posterior.diagnostics import diagnose
-from mmgibbs.posterior.parameters import matrix_name
+from mmgibbs.posterior.draw_names import matrix_name
 from mmgibbs.sampler.chain import sample_chain
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.mixed_model import MixedModel

@@ -36,7 +36,8 @@ from mmgibbs.models.labels import component_labels, correlation_label, state_lab
 from mmgibbs.models.markers import Markers
 from mmgibbs.models.response import Categories
 from mmgibbs.models.terms import Term
-from mmgibbs.posterior.parameters import (
+from mmgibbs.posterior.draw_names import residual_correlation_name, threshold_name
+from mmgibbs.posterior.model_parts import (
     CorrelationInfo,
     JointMarkerInfo,
     MarkerInfo,
@@ -44,9 +45,7 @@ from mmgibbs.posterior.parameters import (
     ResidualInfo,
     TermInfo,
     ThresholdInfo,
-    residual_correlation_name,
     term_info,
-    threshold_name,
 )
 from mmgibbs.results.field import SurfaceTrend
 from mmgibbs.sampler.mixed_model import MixedModel

@@ -17,6 +17,8 @@ from mmgibbs.errors import ConfigError
 from mmgibbs.models.design import Design
 from mmgibbs.models.response import Categories, Count, Response
 from mmgibbs.models.terms import Term
+from mmgibbs.posterior.draw_names import liability_name, matrix_name, observed_name, threshold_name
+from mmgibbs.posterior.model_parts import TermInfo
 from mmgibbs.posterior.observed_scale import (
     MOST,
     FixedContribution,
@@ -25,18 +27,13 @@ from mmgibbs.posterior.observed_scale import (
     Population,
     observed_names,
 )
-from mmgibbs.posterior.parameters import (
-    TermInfo,
+from mmgibbs.posterior.probabilities import Probabilities
+from mmgibbs.posterior.variance_shares import (
     correlated_effects,
     covariate_term_names,
     direct_component,
-    liability_name,
-    matrix_name,
-    observed_name,
     random_components,
-    threshold_name,
 )
-from mmgibbs.posterior.probabilities import Probabilities
 
 
 def observed_scales(

@@ -12,8 +12,8 @@ from mmgibbs.data.fixed import INTERCEPT
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.models.design import Design
 from mmgibbs.models.response import Categories, Count
+from mmgibbs.posterior.draw_names import liability_name, predicted_name, threshold_name
 from mmgibbs.posterior.observed_scale import ObservedScale
-from mmgibbs.posterior.parameters import liability_name, predicted_name, threshold_name
 from mmgibbs.posterior.predictive import PredictedClasses
 from mmgibbs.posterior.result import posterior_mean
 from mmgibbs.results.predictive import ExtremeLevels

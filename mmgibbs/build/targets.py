@@ -12,8 +12,9 @@ from mmgibbs.config.sampling import Stop
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.models.labels import component_labels
 from mmgibbs.models.response import Categories
+from mmgibbs.posterior.draw_names import threshold_name
 from mmgibbs.posterior.moments import pool
-from mmgibbs.posterior.parameters import named_parameters, threshold_name
+from mmgibbs.posterior.parameters import named_parameters
 from mmgibbs.posterior.result import ChainResult, stacked_draws
 from mmgibbs.posterior.stopping import Target, Wanted, assess, largest_error, matching
 from mmgibbs.sampler.mixed_model import MixedModel

@@ -12,9 +12,10 @@ import polars as pl
 from mmgibbs.config.markers import J
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
+from mmgibbs.posterior.model_parts import TermInfo
 from mmgibbs.posterior.moments import PooledMoments
-from mmgibbs.posterior.parameters import TermInfo, direct_component, random_components
 from mmgibbs.posterior.totals import TotalValues
+from mmgibbs.posterior.variance_shares import direct_component, random_components
 from mmgibbs.results.markers import TOTAL, breeding_value_columns
 
 if TYPE_CHECKING:

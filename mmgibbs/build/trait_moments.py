@@ -9,7 +9,8 @@ import numpy as np
 from mmgibbs.build.observed_scale import evenly, population_of_trait
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.models.design import Design
-from mmgibbs.posterior.parameters import TermInfo, trait_moments_name
+from mmgibbs.posterior.draw_names import trait_moments_name
+from mmgibbs.posterior.model_parts import TermInfo
 from mmgibbs.posterior.trait_moments import TraitMoments
 
 MAX_RECORDS = 100_000  # over which means and variances are taken, spread evenly over the file

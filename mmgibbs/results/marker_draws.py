@@ -26,7 +26,7 @@ import numpy as np
 
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError
-from mmgibbs.posterior.parameters import MEAN_VARIANCE, marker_name
+from mmgibbs.posterior.draw_names import MEAN_VARIANCE, marker_name
 from mmgibbs.posterior.thinned import KeptDraws
 from mmgibbs.results.reading import RunFiles
 

@@ -22,8 +22,8 @@ from mmgibbs.data.markers import MarkerLabels
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.models.labels import state_labels
 from mmgibbs.models.markers import Markers
+from mmgibbs.posterior.draw_names import MEAN_VARIANCE, marker_name
 from mmgibbs.posterior.moments import PooledMoments
-from mmgibbs.posterior.parameters import MEAN_VARIANCE, marker_name
 from mmgibbs.posterior.thinned import KeptDraws
 from mmgibbs.results.reliability import reliabilities
 from mmgibbs.results.tables import SOLUTION_COLUMNS

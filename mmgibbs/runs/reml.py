@@ -13,15 +13,14 @@ from mmgibbs.likelihood.base import LikelihoodPoint, Source
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.machine.speed import Tell, describe_duration, estimate_seconds
 from mmgibbs.posterior.diagnostics import COLUMNS
-from mmgibbs.posterior.parameters import (
+from mmgibbs.posterior.draw_names import (
     RESIDUAL,
-    NamedParameters,
     matrix_name,
-    named_parameters,
     relationship_name,
     residual_correlation_name,
     structure_name,
 )
+from mmgibbs.posterior.parameters import NamedParameters, named_parameters
 from mmgibbs.reml.boundary import FLOOR
 from mmgibbs.reml.estimate import Estimates
 from mmgibbs.runs.place import RESUMED, RunFolder

@@ -26,7 +26,7 @@ from mmgibbs.models.labels import component_labels
 from mmgibbs.models.relationships.random_walk import RandomWalk
 from mmgibbs.models.relationships.spline import Spline
 from mmgibbs.models.terms import Related
-from mmgibbs.posterior.parameters import RESIDUAL, relationship_name
+from mmgibbs.posterior.draw_names import RESIDUAL, relationship_name
 from mmgibbs.posterior.result import posterior_mean
 
 MAX_EQUATIONS, MAX_DENSE_LEVELS = 300_000, 5_000  # of a model for which a factor is looked at

@@ -26,7 +26,7 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.restricted import Point
 from mmgibbs.models.labels import component_labels
-from mmgibbs.posterior.parameters import RESIDUAL
+from mmgibbs.posterior.draw_names import RESIDUAL
 from mmgibbs.posterior.result import posterior_mean
 from mmgibbs.results.p_values import log_p_of_z
 from mmgibbs.runs.model_of_run import factor_if_affordable

@@ -22,7 +22,8 @@ from mmgibbs.draws.purpose import CORRELATION, stream
 from mmgibbs.engines.base import HostState
 from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.relationships.base import Weights
-from mmgibbs.posterior.parameters import Parameter, relationship_name
+from mmgibbs.posterior.draw_names import relationship_name
+from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices, TermCovariance, draw_covariance
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.slice import shrink

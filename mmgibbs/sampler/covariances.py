@@ -20,7 +20,8 @@ from mmgibbs.engines.device_sweep import DeviceVariances, SampledTerm, VarianceP
 from mmgibbs.errors import ModelError
 from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.residual import ClassBlocks, ResidualModel
-from mmgibbs.posterior.parameters import RESIDUAL, Parameter, class_matrix_name, matrix_name
+from mmgibbs.posterior.draw_names import RESIDUAL, class_matrix_name, matrix_name
+from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.unit_diagonals import draw_with_unit_diagonal
 

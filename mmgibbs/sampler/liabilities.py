@@ -47,7 +47,8 @@ from mmgibbs.engines.device_sweep import (
     scale_step_name,
 )
 from mmgibbs.models.response import Categories, Count
-from mmgibbs.posterior.parameters import RESIDUAL, Parameter, matrix_name, threshold_name
+from mmgibbs.posterior.draw_names import RESIDUAL, matrix_name, threshold_name
+from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices, is_independent
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.residual_scales import ResidualScale

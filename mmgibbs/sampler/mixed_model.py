@@ -13,8 +13,8 @@ from mmgibbs.models.residual import ResidualModel
 from mmgibbs.posterior.adjusted_means import AdjustedMeans
 from mmgibbs.posterior.averages import LevelAverages
 from mmgibbs.posterior.decisions import Decisions
+from mmgibbs.posterior.draw_names import RESIDUAL, class_matrix_name, matrix_name
 from mmgibbs.posterior.observed_scale import ObservedScale
-from mmgibbs.posterior.parameters import RESIDUAL, class_matrix_name, matrix_name
 from mmgibbs.posterior.predictive import PredictedClasses
 from mmgibbs.posterior.probabilities import Probabilities
 from mmgibbs.posterior.totals import TotalValues

@@ -16,7 +16,8 @@ from mmgibbs.engines.base import Engine
 from mmgibbs.engines.device_sweep import DeviceVariances, VariancePlan, auxiliary_name
 from mmgibbs.models.covariance import CovarianceModel
 from mmgibbs.models.residual import stack_classes
-from mmgibbs.posterior.parameters import RESIDUAL, Parameter
+from mmgibbs.posterior.draw_names import RESIDUAL
+from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices, refuse_lost_matrix
 from mmgibbs.sampler.interweave import Interweaving
 from mmgibbs.sampler.liabilities import LiabilityStep

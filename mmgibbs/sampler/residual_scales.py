@@ -20,7 +20,7 @@ from mmgibbs.draws.purpose import RESIDUAL_SCALE, stream
 from mmgibbs.engines.base import LiabilityEngine
 from mmgibbs.engines.device_sweep import ScaledResidual, scale_step_name
 from mmgibbs.models.covariance import CovarianceModel
-from mmgibbs.posterior.parameters import RESIDUAL, class_matrix_name
+from mmgibbs.posterior.draw_names import RESIDUAL, class_matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel
 

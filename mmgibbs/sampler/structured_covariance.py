@@ -28,7 +28,8 @@ from mmgibbs.errors import ModelError
 from mmgibbs.models.structures.base import Structure, fit
 from mmgibbs.models.structures.factor_analytic import FactorAnalytic
 from mmgibbs.models.structures.shrunken_factors import ShrunkenFactors
-from mmgibbs.posterior.parameters import Parameter, matrix_name, structure_name
+from mmgibbs.posterior.draw_names import matrix_name, structure_name
+from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.shrinkage import draw_shrinkage

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mmgibbs.posterior.parameters import RESIDUAL, ResidualInfo, TermInfo, ThresholdInfo, named_parameters
+from mmgibbs.posterior.draw_names import RESIDUAL
+from mmgibbs.posterior.model_parts import ResidualInfo, TermInfo, ThresholdInfo
+from mmgibbs.posterior.parameters import named_parameters
 from mmgibbs.simulation.herd import Herd
 from mmgibbs.simulation.simulate import animal_ids, check_directory, parent_ids, program
 

@@ -18,10 +18,7 @@ from mmgibbs.models.markers import Markers
 from mmgibbs.models.relationships.base import Relationship
 from mmgibbs.models.relationships.pedigree import Pedigree
 from mmgibbs.models.terms import Term
-from mmgibbs.posterior.parameters import (
-    MEAN_VARIANCE,
-    marker_name,
-)
+from mmgibbs.posterior.draw_names import MEAN_VARIANCE, marker_name
 from mmgibbs.posterior.thinned import ThinnedDraws
 from mmgibbs.results.markers import GEBV, TOTAL
 from mmgibbs.validation.chains import Draw

@@ -16,11 +16,8 @@ from mmgibbs.build.assemble import Assembled
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.models.design import Design
 from mmgibbs.posterior.fitted import fitted
-from mmgibbs.posterior.parameters import (
-    NamedParameters,
-    direct_component,
-    random_components,
-)
+from mmgibbs.posterior.parameters import NamedParameters
+from mmgibbs.posterior.variance_shares import direct_component, random_components
 from mmgibbs.results.markers import GEBV, TOTAL
 from mmgibbs.validation import kfold
 from mmgibbs.validation.chains import Draw, linear_predictor, subset_records

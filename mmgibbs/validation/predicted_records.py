@@ -24,10 +24,7 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.models.design import Design
 from mmgibbs.models.residual import stack_classes
 from mmgibbs.models.response import Categories, Count, Interval, Response
-from mmgibbs.posterior.parameters import (
-    RESIDUAL,
-    threshold_name,
-)
+from mmgibbs.posterior.draw_names import RESIDUAL, threshold_name
 from mmgibbs.report.html_tables import listed
 from mmgibbs.validation import kfold
 from mmgibbs.validation.chains import Draw, linear_predictor, subset_records

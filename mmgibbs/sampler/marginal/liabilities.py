@@ -17,7 +17,7 @@ import numpy as np
 from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.purpose import LIABILITY_SCALE, stream
 from mmgibbs.engines.base import HostState, IntegratedLiabilities
-from mmgibbs.posterior.parameters import RESIDUAL
+from mmgibbs.posterior.draw_names import RESIDUAL
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.liabilities import LiabilityStep
 from mmgibbs.sampler.locations import Locations

@@ -6,7 +6,8 @@ import numpy as np
 
 from mmgibbs.engines.base import Integrated
 from mmgibbs.errors import ModelError
-from mmgibbs.posterior.parameters import RESIDUAL, Parameter, matrix_name
+from mmgibbs.posterior.draw_names import RESIDUAL, matrix_name
+from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.marginal.log_cholesky import LogCholesky
 from mmgibbs.sampler.marginal.moves import Shape

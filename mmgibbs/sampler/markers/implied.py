@@ -21,7 +21,7 @@ import numpy as np
 
 from mmgibbs.engines.base import MarkerEngine
 from mmgibbs.models.markers import Markers, ResidualPolygenicVariance
-from mmgibbs.posterior.parameters import matrix_name
+from mmgibbs.posterior.draw_names import matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel
 

@@ -17,7 +17,8 @@ from mmgibbs.draws.purpose import MARKER, MARKER_CLASS, stream
 from mmgibbs.engines.base import MarkerEngine
 from mmgibbs.genotypes.products import CHUNK
 from mmgibbs.models.markers import JointPriorSpec, Markers
-from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
+from mmgibbs.posterior.draw_names import MEAN_VARIANCE, marker_name
+from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.interweave import draw_scaling
 from mmgibbs.sampler.markers.arguments import Animals, SingleSites, States

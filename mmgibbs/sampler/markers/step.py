@@ -22,7 +22,7 @@ import numpy as np
 from mmgibbs.engines.base import MarkerEngine
 from mmgibbs.genotypes.products import CHUNK, add_rows
 from mmgibbs.machine.threads import blas_threads
-from mmgibbs.posterior.parameters import marker_name
+from mmgibbs.posterior.draw_names import marker_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.markers.arguments import Genotypes
 from mmgibbs.sampler.markers.implied import ImpliedVariance

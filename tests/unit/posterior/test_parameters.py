@@ -8,7 +8,9 @@ import pytest
 from mmgibbs.models.relationships.identity import Identity
 from mmgibbs.models.relationships.pedigree import Pedigree
 from mmgibbs.models.terms import Effect, Levels, Related, Term
-from mmgibbs.posterior.parameters import ResidualInfo, TermInfo, matrix_name, named_parameters, term_info
+from mmgibbs.posterior.draw_names import matrix_name
+from mmgibbs.posterior.model_parts import ResidualInfo, TermInfo, term_info
+from mmgibbs.posterior.parameters import named_parameters
 from pedigree.relationship import relatives
 
 BIRTH, WEANING = "birth_weight", "weaning_weight"

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from mmgibbs.posterior.parameters import DAM_COLUMNS, SIRE_COLUMNS
+from mmgibbs.posterior.variance_shares import DAM_COLUMNS, SIRE_COLUMNS
 from mmgibbs.report import plots
 from mmgibbs.report.curves import PARENTS, curves_of_variance
 from mmgibbs.report.finished import Finished
