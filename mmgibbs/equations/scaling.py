@@ -49,7 +49,7 @@ class Scaling:
         self.equations = equations
         self._levels: dict[int, np.ndarray] = {}
         self._parents_first: dict[int, np.ndarray] = {}
-        self._slot_weights: dict[int, np.ndarray] = {}
+        self._weights: dict[int, np.ndarray] = {}
         self._plans: dict[tuple[int, Elements], Plan] = {}
         self._groups_fixed = [term.groups_fixed for term in equations.design.terms]
         self._identities = [np.eye(term.n_components) for term in equations.design.terms]
@@ -78,7 +78,7 @@ class Scaling:
             unrolled = (), ()
         xx, xe = np.zeros((n_patterns, m, m)), np.zeros((n_patterns, m, T))
         deviations = self._deviations(term, theta) if self._groups_fixed[term] else theta
-        weights = self._slot_weights[term]
+        weights = self._record_weights(term)
         scaling_sums(self.equations.records, levels, weights, lists.covariates, plan, *unrolled, deviations, e, xx, xe)
         return xx, xe
 
@@ -118,9 +118,14 @@ class Scaling:
             self._levels[term] = np.empty((record.size, len(incidence.slots)), np.uint32)
             for column, level in enumerate(incidence.slots):
                 self._levels[term][:, column] = position[level[record]]
-            weights = incidence.slot_weights
-            self._slot_weights[term] = weights[record] if len(weights) else weights
         return self._levels[term]
+
+    def _record_weights(self, term: int) -> np.ndarray:
+        """(n, slots) float64: the weights of these levels; no rows where all are 1."""
+        if term not in self._weights:
+            weights = self.equations.design.terms[term].incidence.slot_weights
+            self._weights[term] = weights[self.equations.records.record] if len(weights) else weights
+        return self._weights[term]
 
 
 @kernel

@@ -62,8 +62,10 @@ class Effect:
         """Of each slot (n,) int32 levels and (n, m) float64 what multiplies their effects; None: 1."""
         covariates = self.covariates
         for slot, level in enumerate(self.slots):
-            is_weight = self.has_several_levels and covariates is not None
-            yield level, covariates[:, slot : slot + 1] if is_weight and covariates is not None else covariates
+            if self.has_several_levels and covariates is not None:
+                yield level, covariates[:, slot : slot + 1]
+            else:
+                yield level, covariates
 
     def sum_powers(self, power: int) -> np.ndarray:
         """(n,) sum_j w_rj^power over the levels that a record meets through an effect with several."""

@@ -6,6 +6,8 @@ import pytest
 from helpers.support import shared_data
 
 import mmgibbs
+from mmgibbs.build.assemble import assemble
+from mmgibbs.build.connectivity import count_common_levels
 from mmgibbs.data.environments import load_analysis
 from mmgibbs.data.group_mates import find_mates
 from mmgibbs.data.prepare import prepare
@@ -162,15 +164,42 @@ def test_a_completed_file_reads_as_it_was_written():
 
 
 def test_the_total_heritability_and_the_variance_of_records(tmp_path):
-    """Of the five records with mates three have two, and two have one."""
-    social = {"level": {"group": "pen"}, "unknown_level": "omit"}
+    """Of the five records with mates three have two, with weights of 1 / sqrt(2), and two have one."""
+    social = {"level": {"group": "pen", "dilution": 0.5}, "unknown_level": "omit"}
     result = mmgibbs.run(keys(social), directory=tmp_path / "run", progress=False)
     values = dict(result.summary.select("parameter", "mean").iter_rows())
-    n = (2 + 2 + 1 + 1 + 2) / 5
-    phenotypic = 2.0 + n * 0.5 + 1.0
+    of_sums, of_squares = (3 * 2**0.5 + 2) / 5, 1.0
+    phenotypic = 2.0 + of_squares * 0.5 + 1.0
+    total = 2.0 + 2 * of_sums * 0.3 + of_sums**2 * 0.5
     assert values["h2[gain]"] == pytest.approx(2.0 / phenotypic)
-    assert values["total_h2[gain]"] == pytest.approx((2.0 + 2 * n * 0.3 + n**2 * 0.5) / phenotypic)
-    assert values["ratio[genetic.social:gain]"] == pytest.approx(n * 0.5 / phenotypic)
+    assert values["total_h2[gain]"] == pytest.approx(total / phenotypic)
+    assert values["ratio[genetic.social:gain]"] == pytest.approx(of_squares * 0.5 / phenotypic)
+
+
+def test_mates_of_twice_the_weight_have_a_quarter_of_the_starting_variance(tmp_path):
+    """So that every effect begins with the same share of the variance of the records."""
+
+    def start(weights):
+        frame = RECORDS.with_columns(pl.lit(weights).alias("w1"), pl.lit(weights).alias("w2"))
+        social = {"level": ["m1", "m2"], "weights": ["w1", "w2"], "unknown_level": "omit"}
+        changed = {"variances": {"genetic": {"prior": {"half_t": {}}}}, "sampler": {}}
+        read = load_analysis(keys(social, records=frame) | changed)
+        return assemble(read, prepare(read)).model.covariance(-1).start
+
+    one, two = start(1.0), start(2.0)
+    assert two[1, 1] == pytest.approx(one[1, 1] / 4) and two[0, 0] == pytest.approx(one[0, 0])
+
+
+def test_levels_in_common_count_mates(tmp_path):
+    """Of two traits at different sites, animals that are mates at both."""
+    frame = RECORDS.with_columns(site=pl.Series(["s", "s", "s", "t", "t", "t", "t"]), gain=pl.lit(1.0))
+    random = {"mate": {"level": ["m1", "m2"], "unknown_level": "omit"}}
+    read = load_analysis(
+        {"name": "x", "data": {"phenotypes": frame}, "traits": {"gain": {"by": "site"}}, "model": {"random": random}}
+    )
+    (counted,) = count_common_levels(prepare(read).design)
+    at_s, at_t = {"a", "b", "c"}, {"d", "e", "a", "c"}
+    assert counted.counts.tolist() == [[len(at_s), len(at_s & at_t)], [len(at_s & at_t), len(at_t)]]
 
 
 def test_general_combining_abilities_of_a_diallel(tmp_path):
