@@ -73,6 +73,7 @@ def states(example, engine, sampled: bool, sweeps: int = 100):
         "fixed_groups",
         "fixed_covariates",
         *models.DENSE,
+        *models.SEVERAL_LEVELS,
     ],
 )
 @pytest.mark.parametrize("update", ["level", "site"])
@@ -90,7 +91,7 @@ def test_same_chain_as_serial(name, update, sampled):
 
 
 @pytest.mark.parametrize("classes", [True, False])
-@pytest.mark.parametrize("name", ["fixed_groups", "sire_and_grandsire"])
+@pytest.mark.parametrize("name", ["fixed_groups", "sire_and_grandsire", "diallel"])
 @pytest.mark.parametrize("sampled", [False, True], ids=["fixed variances", "sampled"])
 def test_lanes_are_the_same_chain(name, classes, sampled, monkeypatch):
     """Held components, weights, groups that stand for both parents; records that meet a level through two effects."""
@@ -178,6 +179,16 @@ def test_levels_with_equal_records_form_classes(beef, monkeypatch):
         of_level(shared, Rinv, np.uint64(level), by_class)
         np.testing.assert_array_equal(parts[which[level]], by_class)
         np.testing.assert_allclose(own, by_class, rtol=1e-14)
+
+
+def test_levels_with_weights_are_swept_one_by_one(monkeypatch):
+    """Lanes have no weights."""
+    monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)
+    example = models.example("pen_mates")
+    equations = structured_equations(example.design, partition(example.design, "colour"))
+    truth = states(example, SerialEngine(equations), sampled=True)
+    for a, b in zip(truth, states(example, StructuredEngine(equations, threads=1), sampled=True), strict=True):
+        np.testing.assert_allclose(b, a, rtol=0, atol=1e-9 * np.abs(a).max())
 
 
 def test_other_partitions_are_refused():

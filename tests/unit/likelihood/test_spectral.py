@@ -175,6 +175,16 @@ def test_other_designs_keep_the_sparse_form(name):
     assert module.one_relationship(models.example(name).design) is None
 
 
+def test_several_levels_per_record_keep_the_sparse_form():
+    """One random term of one effect on every trait, that of the parents of crosses."""
+    diallel = models.example("diallel").design
+    design = replace(diallel, terms=diallel.terms[:2])
+    assert module.one_relationship(design) is None
+    one = replace(design.terms[1].effects[0], level=design.terms[1].effects[0].level[:, 0])
+    of_one_parent = replace(design.terms[1], incidence=models.Levels((one,), design.terms[1].n_levels))
+    assert module.one_relationship(replace(design, terms=(design.terms[0], of_one_parent))) is not None
+
+
 def test_traits_with_fixed_effects_of_their_own_keep_the_sparse_form():
     example = example_of("genomic, 2")
     active = np.ones((3, 2), bool)
