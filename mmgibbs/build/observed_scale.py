@@ -276,11 +276,11 @@ def _fixed_effects(design: Design, trait: int) -> list[tuple[int, int]]:
 def _fixed_contribution(design: Design, i: int, e: int, trait: int, records: np.ndarray) -> FixedContribution:
     term = design.terms[i]
     components = np.flatnonzero((term.component_trait == trait) & (term.component_effect == e))
-    level, values = _met(term, e, records)
+    level, values = find_met_levels(term, e, records)
     return FixedContribution(i, components, np.maximum(level, 0).astype(np.int64), values)
 
 
-def _met(term: Term, e: int, records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def find_met_levels(term: Term, e: int, records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(level (n,), covariates (n, m)): 0 where a record does not meet the effect."""
     effect = term.effects[e]
     if effect.has_several_levels:  # of levels that are not related
@@ -299,7 +299,7 @@ def _products(design: Design, terms: Sequence[TermInfo], n: int, trait: int, rec
     for e in range(len(term.effects)):
         components = np.flatnonzero((term.component_trait == trait) & (term.component_effect == e))
         if components.size:
-            z[:, components] = _met(term, e, records)[1]
+            z[:, components] = find_met_levels(term, e, records)[1]
     for i, a, b, r in correlated_effects(terms, random_components(terms, trait)):
         if i == n:
             related[a, b] = related[b, a] = r

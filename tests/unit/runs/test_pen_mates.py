@@ -5,6 +5,9 @@ import polars as pl
 import pytest
 
 import mmgibbs
+from mmgibbs.build.observed_scale import find_met_levels
+from mmgibbs.models.relationships.identity import Identity
+from mmgibbs.models.terms import Effect, Levels, Related, Term
 
 PENS, SIZE = 16, 4
 
@@ -50,16 +53,23 @@ def test_a_binary_trait_has_an_incidence_and_a_heritability_of_the_records(table
     assert "total_h2[ill]" in values
 
 
+def test_the_variance_of_a_record_by_its_mates_has_the_squares_of_their_weights():
+    level = np.array([[0, 1, -1], [2, -1, -1], [-1, -1, -1]], np.int32)
+    weights = np.array([[0.5, 2.0, 9.0], [3.0, 9.0, 9.0], [9.0, 9.0, 9.0]])
+    term = Term("mate", Levels((Effect("", level, (0,), weights),), 3), Related(Identity(3)))
+    np.testing.assert_allclose(find_met_levels(term, 0, np.arange(3))[1], [[4.25**0.5], [3.0], [0.0]])
+
+
 def test_two_records_of_an_animal_are_warned_of_though_its_mates_are_an_effect(tables):
     asked = analysis(tables, ["gain"], {"level": {"group": "pen"}})
     said = " ".join(mmgibbs.check(asked)["warnings"])
     assert "64 of 64 animals (column 'animal') have several records" in said
 
 
-def test_cross_validation_knows_the_mates_of_the_records_left_out(tables):
+def test_cross_validation_knows_the_mates_of_the_records_left_out(tables, tmp_path):
     """What mates do to others is no part of the prediction by breeding values alone, and other records inform on it."""
     variances = {"mode": "fixed", "genetic": [[0.3, 0.0], [0.0, 0.1]], "companion": 0.1, "residual": 0.6}
     asked = analysis(tables, ["gain"], {"level": {"group": "pen"}}, variances=variances)
     asked["sampler"] = {"method": "blup"}
-    found = mmgibbs.validate(asked, method="kfold", folds=3)
+    found = mmgibbs.validate(asked, method="kfold", folds=3, output=tmp_path / "folds")
     assert any("genetic social" in note and "companion" in note for note in found.info["notes"]), found.info
