@@ -5,13 +5,13 @@ Steps are damped as by Levenberg and Marquardt,
 
     phi <- phi + (J'AI J + mu diag(J'AI J))^-1 J'g
 
-with mu raised until the likelihood rises; what the slopes at successive points say of the curvature is learnt
-(secant.py), and a step by that is tried first. Of loadings tr(D LL') is quadratic: steps add -2 D (x) I to their
-information, or the part of it that is positive where the sum is not, as near a factor that vanishes J is 0. A factor
-that becomes as small as variances may, while the likelihood falls as it grows, stays there. Variances are logarithms
-in phi, so that every step gives positive definite matrices; one that goes to 0 (a Heywood case, where it is a specific
-variance) stops at a lower bound and stays there as long as the likelihood falls inwards. Matrices without a structure
-are functions of their Cholesky factors.
+with mu raised until the likelihood rises. Without loadings, what the slopes at successive points say of the curvature
+is learnt (secant.py), and a step by that is tried first. The curvature of loadings is known: tr(D LL') is quadratic in
+them, so that steps add -2 D (x) I to their information, or the part of it that is positive where the sum is not, as
+near a factor that vanishes J is 0. A factor that becomes as small as variances may, while the likelihood falls as it
+grows, stays there. Variances are logarithms in phi, so that every step gives positive definite matrices; one that goes
+to 0 (a Heywood case, where it is a specific variance) stops at a lower bound and stays there as long as the likelihood
+falls inwards. Matrices without a structure are functions of their Cholesky factors.
 
 Parameters rho of relationships, such as the correlations of neighbouring plots, follow phi in one vector as z =
 atanh(rho), between their bounds. Where the variance of such a relationship ends at 0, and the likelihood has no slope
@@ -211,6 +211,10 @@ class _Joint:
         return 0 if self.correlations is None else len(self.correlations)
 
     @property
+    def has_loadings(self) -> bool:
+        return next(self.parameters.list_factors(), None) is not None
+
+    @property
     def scale(self) -> np.ndarray:
         return np.append(self.parameters.scale, np.ones(self.n_correlations))
 
@@ -347,9 +351,10 @@ def _climb(
             stopped = watch(iterations_before + iteration, point, slope.distance)
         if converged or stopped or iteration == max_iterations:
             break
-        secant = update_secant(secant, x / joint.scale, slope.score, slope.inverse_curved, slope.open)
         following = None
-        if secant.is_learnt:
+        if not joint.has_loadings:  # with them, secants take more iterations
+            secant = update_secant(secant, x / joint.scale, slope.score, slope.inverse, slope.open)
+        if secant is not None and secant.is_learnt:
             candidate = joint.follow(x, secant.inverse @ (slope.score * slope.open))
             following = _find_higher(joint, candidate, point)
             secant = secant if following is not None else None
@@ -441,13 +446,6 @@ class _Slope:
             return both
         values, vectors = np.linalg.eigh(self.curvature)
         return np.asarray(self.information + (vectors * np.maximum(values, 0.0)) @ vectors.T)
-
-    @property
-    def inverse_curved(self) -> np.ndarray:
-        """(p, p) of it, in units; 0 of what does not move."""
-        every, out = np.ix_(self.open, self.open), np.zeros_like(self.information)
-        out[every] = np.linalg.pinv(self.curved[every], rcond=UNDETERMINED, hermitian=True)
-        return out
 
     def promise(self, step: np.ndarray) -> float:
         """By how much the quadratic rises along a step in units."""
