@@ -18,6 +18,7 @@ auxiliary variables of their half-t priors (Huang & Wand 2013).
 from __future__ import annotations
 
 from functools import partial
+from typing import cast
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from mmgibbs.draws.over_relaxation import NOISE, TOWARDS_MEAN
 from mmgibbs.draws.purpose import INTERWEAVE, STRUCTURE
 from mmgibbs.engines.base import Engine
 from mmgibbs.errors import ModelError
-from mmgibbs.models.structures.base import Structure, fit
+from mmgibbs.models.structures.base import ScaledStructure, Structure, fit
 from mmgibbs.models.structures.factor_analytic import FactorAnalytic
 from mmgibbs.models.structures.shrunken_factors import ShrunkenFactors
 from mmgibbs.posterior.draw_names import matrix_name, structure_name
@@ -100,17 +101,19 @@ class StructuredInterweaving:
     parameters: dict[str, Parameter] = {}
 
     def __init__(self, covariance: StructuredCovariance):
-        self.covariance, k = covariance, covariance.structure.k
+        # of reduced rank there is no such step (interweave.reason_not_interweaved)
+        self.covariance, self.structure = covariance, cast(ScaledStructure, covariance.structure)
+        k = self.structure.k
         self.elements = tuple((i, i) for i in range(k))
-        self.groups = np.ones((1, k)) if covariance.structure.equal else np.eye(k)  # (scales, k)
+        self.groups = np.ones((1, k)) if self.structure.equal else np.eye(k)  # (scales, k)
         self.fact = f"interweaving_acceptance[{covariance.term_name}]"
 
     def __call__(self, number: int) -> dict[str, float]:
-        of, structure = self.covariance, self.covariance.structure
+        of, structure = self.covariance, self.structure
         rng = np.random.default_rng([STRUCTURE, INTERWEAVE, of.term, number, *of.key])
         H, s = of.engine.scaling_products(of.term, self.elements)
         scale = self._propose(self.groups @ H @ self.groups.T, self.groups @ s, rng)
-        accepted = scale is not None and self._accept(structure, scale, rng)
+        accepted = scale is not None and self._accept(scale, rng)
         if accepted:
             assert scale is not None
             of.engine.transform_term(of.term, np.diag(scale))
@@ -128,8 +131,8 @@ class StructuredInterweaving:
         scale = (1.0 + np.linalg.solve(root.T, whitened)) @ self.groups
         return scale if np.all(scale > 0) and np.isfinite(scale).all() else None
 
-    def _accept(self, structure: Structure, scale: np.ndarray, rng: np.random.Generator) -> bool:
-        phi = self.covariance.phi
+    def _accept(self, scale: np.ndarray, rng: np.random.Generator) -> bool:
+        structure, phi = self.structure, self.covariance.phi
         ratio = structure.log_prior(structure.rescaled(phi, scale)) - structure.log_prior(phi)
         return bool(-rng.exponential() < ratio + structure.log_jacobian(scale))
 
@@ -150,9 +153,9 @@ def draw_structure(
     if isinstance(structure, FactorAnalytic):
         for _ in range(ROUNDS_OF_FACTORS):
             drawn = _draw_factors(structure, S, q, phi, rng)
-            phi = (
-                drawn if not isinstance(structure, ShrunkenFactors) else _draw_number(structure, S, q, phi, drawn, rng)
-            )
+            if isinstance(structure, ShrunkenFactors):
+                drawn = _draw_number(structure, S, q, phi, drawn, rng)
+            phi = drawn
         return phi
     return draw_each(partial(log_density, structure, S, q), phi, rng, range(len(phi)))
 
@@ -161,11 +164,8 @@ def _draw_number(
     structure: ShrunkenFactors, S: np.ndarray, q: int, phi: np.ndarray, drawn: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """phi with loadings and specific variances that were drawn, and then which factors are active."""
-    plain = FactorAnalytic(
-        structure.k, structure.factors, structure.equal, structure.sd_scale, structure.loading_sd, structure.nu
-    )
     phi = np.append(drawn, phi[structure.n_matrix :])
-    return draw_shrinkage(structure, phi, lambda of_matrix: log_wishart(plain, S, q, of_matrix), rng)
+    return draw_shrinkage(structure, phi, partial(log_wishart, structure, S, q), rng)
 
 
 def log_density(structure: Structure, S: np.ndarray, q: int, phi: np.ndarray) -> float:

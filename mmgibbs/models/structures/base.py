@@ -53,10 +53,6 @@ class Structure(Protocol):
     def rescaled(self, phi: np.ndarray, scale: np.ndarray) -> np.ndarray:
         """(p,) the parameters of D G D, D = diag(scale): where variances are equal, so are the scales."""
 
-    def log_jacobian(self, scale: np.ndarray) -> float:
-        """log |d rescaled(phi, scale) / d scale| of the scales that are free (all, or one where variances are equal)
-        beside the other parameters, up to a constant."""
-
     def log_prior(self, phi: np.ndarray) -> float:
         """Log density of phi, up to a constant."""
 
@@ -76,6 +72,16 @@ class Structure(Protocol):
 
     def named(self, phi: np.ndarray, labels: tuple[str, ...]) -> Mapping[str, np.ndarray]:
         """What is reported beside G: 'rho', 'loading[a:1]', ..., from draws (..., p)."""
+
+
+class ScaledStructure(Structure, Protocol):
+    """A structure whose scales of components are drawn by themselves (interweaving); of reduced rank none is, as all
+    loadings are drawn given the records.
+    """
+
+    def log_jacobian(self, scale: np.ndarray) -> float:
+        """log |d rescaled(phi, scale) / d scale| of the scales that are free (all, or one where variances are equal)
+        beside the other parameters, up to a constant."""
 
 
 def fit(structure: Structure, G: np.ndarray) -> np.ndarray:

@@ -66,10 +66,6 @@ class ReducedRank:
     def rescaled(self, phi: np.ndarray, scale: np.ndarray) -> np.ndarray:
         return (self.loadings(phi) * scale[:, None]).ravel()
 
-    def log_jacobian(self, scale: np.ndarray) -> float:
-        """No scale of its effects is drawn by itself: all loadings are (sampler/reduced_rank.py)."""
-        raise NotImplementedError
-
     def log_prior(self, phi: np.ndarray) -> float:
         return float(-0.5 * np.sum((self.loadings(phi) / self.loading_sd[:, None]) ** 2))
 

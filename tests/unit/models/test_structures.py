@@ -9,6 +9,7 @@ from mmgibbs.models.structures.correlated import Autoregressive, CompoundSymmetr
 from mmgibbs.models.structures.factor_analytic import FactorAnalytic
 from mmgibbs.models.structures.loadings import principal_axes
 from mmgibbs.models.structures.reduced_rank import ReducedRank
+from mmgibbs.models.structures.shrunken_factors import ShrunkenFactors
 
 K = 5
 SIZE = np.array([1.0, 10.0, 3.0, 0.1, 50.0])
@@ -20,6 +21,7 @@ def structures(equal, k=K, size=SIZE, nu=2.0, factors=2):
         "ar1": Autoregressive(k, equal, size, nu),
         "antedependence": Antedependence(k, equal, size, size, nu),
         "factor_analytic": FactorAnalytic(k, factors, equal, size, size, nu),
+        "shrunken_factors": ShrunkenFactors(k, factors, equal, size, size, nu),
         "reduced_rank": ReducedRank(k, factors, size),
     }
 
@@ -56,7 +58,7 @@ def test_the_jacobian_of_scales_is_the_determinant(name, equal):
     structure = structures(equal)[name]
     phi = parameters(structure, 3)
     groups = np.ones((1, K)) if equal else np.eye(K)
-    first = len(structure.free) - len(groups) if name == "factor_analytic" else 0
+    first = structure.n_loadings if isinstance(structure, FactorAnalytic) else 0
     others = np.delete(np.arange(len(phi)), np.arange(first, first + len(groups)))
 
     def image(values):
