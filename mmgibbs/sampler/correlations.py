@@ -70,14 +70,14 @@ class CorrelationsAndCovariance(TermCovariance):
         self.parameters = self.parameters | {self.correlations.name: self.correlations.parameter}
 
     def __call__(self, number: int) -> None:
-        of = self.correlations
+        correlations = self.correlations
         prior = self.matrices.prior(self.name, self.covariance)
         sums = self.engine.sum_products(self.term)
         G = self.matrices[self.name] if prior.fixed else None
-        density = _Density(of.relationship.weigh, sums, prior, self.n_levels, G)
-        of.draw(density, number)
+        density = _Density(correlations.relationship.weigh, sums, prior, self.n_levels, G)
+        correlations.draw(density, number)
         if self.is_sampled:
-            products = density.products(of.rho)
+            products = density.products(correlations.rho)
             self.matrices[self.name] = draw_covariance(prior, products, self.n_levels, number, self.term, self.key)
 
     def draws(self) -> dict[str, np.ndarray]:
@@ -131,11 +131,14 @@ class _Density:
 
     def products(self, rho: np.ndarray) -> np.ndarray:
         """(k, k) S(rho)."""
-        return np.einsum("m,mab->ab", self.weigh(rho).values, self.sums)
+        return self._combine(self.weigh(rho))
+
+    def _combine(self, weights: Weights) -> np.ndarray:
+        return np.einsum("m,mab->ab", weights.values, self.sums)
 
     def __call__(self, rho: np.ndarray) -> float:
         weights = self.weigh(rho)
-        S = np.einsum("m,mab->ab", weights.values, self.sums)
+        S = self._combine(weights)
         out = 0.5 * len(S) * weights.log_determinant
         if self.inverse is not None:
             return float(out - 0.5 * np.sum(self.inverse * S))
