@@ -47,6 +47,7 @@ def analysis(tables, traits, social, **more):
 def test_a_binary_trait_has_an_incidence_and_a_heritability_of_the_records(tables, tmp_path):
     """Effects of companions are no classes of which records are drawn anew: a record has three of them."""
     asked = analysis(tables, {"ill": {"type": "binary"}}, {"level": {"group": "pen"}})
+    asked["model"]["fixed"] = {}
     result = mmgibbs.run(asked, directory=tmp_path / "run", progress=False, report=True)
     values = dict(result.summary.select("parameter", "mean").iter_rows())
     assert 0 < values["incidence[ill]"] < 1 and 0 < values["h2_observed[ill]"] < values["h2[ill]"]
