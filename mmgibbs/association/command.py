@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from mmgibbs.options import (
     add_genotypes,
@@ -82,13 +81,10 @@ def main(args: argparse.Namespace) -> None:
     from mmgibbs.association.files import default_folder
     from mmgibbs.association.run import gwas
     from mmgibbs.association.words import describe_association
-    from mmgibbs.report.render import missing_libraries
+    from mmgibbs.report.printed import can_write_page, print_notes
     from mmgibbs.runs.other_genotypes import OPTIONS
 
-    missing = [] if args.no_report else missing_libraries()
-    if missing:
-        words = f"no gwas.html: found no {' and no '.join(missing)}; needed: pip install {' '.join(missing)}"
-        print(words, file=sys.stderr)
+    has_page = not args.no_report and can_write_page("gwas.html")
     made = gwas(
         args.run,
         args.genotypes,
@@ -104,12 +100,10 @@ def main(args: argparse.Namespace) -> None:
         resume=args.resume,
         overwrite=args.overwrite,
         progress=not args.quiet,
-        report=not (args.no_report or missing),
+        report=has_page,
         **{key: getattr(args, key) for key in OPTIONS},
     )
-    for note in made.notes:
-        if not args.quiet or note.startswith("warning: "):
-            print(note if note.startswith("warning: ") else f"note: {note}", file=sys.stderr)
+    print_notes(made.notes, args.quiet)
     print("\n".join(describe_association(made)))
     print(f"written to {made.directory}")
 
@@ -140,6 +134,7 @@ def add_finemap_arguments(parser: argparse.ArgumentParser) -> None:
 def finemap_command(args: argparse.Namespace) -> None:
     from mmgibbs.association.fine_map import finemap
     from mmgibbs.association.words import describe_fine_map
+    from mmgibbs.report.printed import print_notes
 
     made = finemap(
         args.association,
@@ -150,9 +145,7 @@ def finemap_command(args: argparse.Namespace) -> None:
         resume=args.resume,
         progress=not args.quiet,
     )
-    for note in made.notes:
-        if not args.quiet or note.startswith("warning: "):
-            print(note if note.startswith("warning: ") else f"note: {note}", file=sys.stderr)
+    print_notes(made.notes, args.quiet)
     print("\n".join(describe_fine_map(made)))
     print(f"written to {made.directory}")
 

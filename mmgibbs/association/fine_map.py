@@ -31,7 +31,7 @@ from mmgibbs.results.csv_files import csv_writer
 from mmgibbs.results.marker_draws import read_marker_draws
 from mmgibbs.results.output_folder import check_output_folder, write_files
 from mmgibbs.results.reading import RunFiles, read_parquet
-from mmgibbs.runs.model_of_run import read_finished_for
+from mmgibbs.runs.model_of_run import read_finished_run
 from mmgibbs.runs.result import Result
 from mmgibbs.runs.run import run
 
@@ -121,7 +121,7 @@ def finemap(
     >>> mapped.sets.select("region", "lead_snp", "p_any", "size")  # doctest: +SKIP
     """
     source, facts, regions, snps = _read_association(association)
-    finished = read_finished_for("finemap", facts["run"])
+    finished = read_finished_run("finemap", facts["run"])
     trait = _find_trait(finished.record["analysis"], facts["run"])
     regions = regions.filter(test=trait)
     if not regions.height:

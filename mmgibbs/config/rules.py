@@ -24,7 +24,7 @@ class Rule(NamedTuple):
     is_broken: Callable[[Any], object]
     message: str
 
-    def message_on(self, section: Any) -> str:
+    def find_breach(self, section: Any) -> str:
         return self.message.format(s=section) if self.is_broken(section) else ""
 
 
@@ -38,7 +38,7 @@ class Clash(NamedTuple):
     needed: str
     why: str = ""
 
-    def message_on(self, section: Any) -> str:
+    def find_breach(self, section: Any) -> str:
         value, other_value = getattr(section, self.key), getattr(section, self.other)
         is_wrong = value in self.values if self.values else value != type(section).model_fields[self.key].default
         if not is_wrong or other_value not in self.others:
@@ -52,7 +52,7 @@ class RefusedByGpu(NamedTuple):
 
     key: str
 
-    def message_on(self, section: Any) -> str:
+    def find_breach(self, section: Any) -> str:
         asked = Asked(section.method, section.engine, preconditioner=section.preconditioner)
         return describe_gpu_refusal(asked) or "" if section.device == "gpu" else ""
 
@@ -68,7 +68,7 @@ def broken_rules(section: object) -> Iterator[tuple[tuple[str, ...], str]]:
 
 def broken(rules: Iterable[Rule | Clash | RefusedByGpu], section: Any) -> Iterator[tuple[tuple[str, ...], str]]:
     for rule in rules:
-        if message := rule.message_on(section):
+        if message := rule.find_breach(section):
             yield tuple(filter(None, rule.key.split("."))), message
 
 

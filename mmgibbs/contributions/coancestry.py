@@ -116,7 +116,7 @@ class DenseCoancestry(Coancestry):
     def pairs(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return np.asarray(self.matrix[np.ix_(rows, columns)])
 
-    def among(self, candidates: np.ndarray) -> DenseCoancestry:
+    def submatrix(self, candidates: np.ndarray) -> DenseCoancestry:
         """K of some of the candidates alone."""
         return DenseCoancestry(self.block(candidates))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from mmgibbs.options import add_genotypes, add_no_report, add_output, add_overwrite, add_quiet, describe
 
@@ -60,13 +59,10 @@ def main(args: argparse.Namespace) -> None:
     from mmgibbs.contributions.files import default_folder
     from mmgibbs.contributions.run import optimise_contributions
     from mmgibbs.contributions.words import describe_plans, fact_lines
-    from mmgibbs.report.render import missing_libraries
+    from mmgibbs.report.printed import can_write_page, print_notes
     from mmgibbs.runs.other_genotypes import OPTIONS
 
-    missing = [] if args.no_report else missing_libraries()
-    if missing:
-        words = f"no contributions.html: found no {' and no '.join(missing)}; needed: pip install {' '.join(missing)}"
-        print(words, file=sys.stderr)
+    has_page = not args.no_report and can_write_page("contributions.html")
     made = optimise_contributions(
         args.run,
         args.candidates,
@@ -84,12 +80,10 @@ def main(args: argparse.Namespace) -> None:
         worst=args.worst,
         overwrite=args.overwrite,
         progress=not args.quiet,
-        report=not (args.no_report or missing),
+        report=has_page,
         **{key: getattr(args, key) for key in OPTIONS},
     )
-    for note in made.notes:
-        if not args.quiet or note.startswith("warning: "):
-            print(note if note.startswith("warning: ") else f"note: {note}", file=sys.stderr)
+    print_notes(made.notes, args.quiet)
     lines = fact_lines(made.facts)
     width = max(len(name) for name, _ in lines)
     print("\n".join(f"{name:<{width}}  {value}" for name, value in lines))

@@ -134,7 +134,7 @@ def _restrict(K: Coancestry, limits: Limits, places: np.ndarray) -> tuple[Coance
     if isinstance(K, PedigreeCoancestry):
         return PedigreeCoancestry(K.kin, K.codes[places]), chosen
     assert isinstance(K, DenseCoancestry)
-    return K.among(places), chosen
+    return K.submatrix(places), chosen
 
 
 def _progress(console: Console, draws: int) -> Callable[[int], None]:

@@ -208,7 +208,7 @@ def _make_core_solver(part: GenomicPart, block: DenseBlock | CoreBlock) -> Solve
     K = sum((x.T @ x for _, x in part.blocks()), np.zeros((c, c))) * b.snps + b.shift + b.identity * np.eye(c)
     if b.pedigree:
         assert part.of_pedigree is not None
-        K += b.pedigree * part.of_pedigree.among(part.codes[part.chosen])
+        K += b.pedigree * part.of_pedigree.submatrix(part.codes[part.chosen])
     factor = cho_factor(K, lower=True)
     return lambda x: cho_solve(factor, x)
 

@@ -207,7 +207,7 @@ def pedigree_codes(
 
 def pedigree_block(of_pedigree: AMatrix | None, codes: np.ndarray) -> np.ndarray:
     assert of_pedigree is not None, "a pedigree that is needed has been read"
-    return of_pedigree.among(codes)
+    return of_pedigree.submatrix(codes)
 
 
 def _additive(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from mmgibbs.options import add_no_report, add_output, add_overwrite, describe
 
@@ -50,11 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     from mmgibbs.population.facts import UNKNOWN, describe_pedigree
     from mmgibbs.population.words import describe_facts
-    from mmgibbs.report.render import missing_libraries
+    from mmgibbs.report.printed import can_write_page, print_notes
 
     named = {name: getattr(args, name) for name in COLUMNS if getattr(args, name) is not None}
     columns = {name: int(value) if value.isdigit() else value for name, value in named.items()}
-    with_page = args.output is not None and not args.no_report and not missing_libraries()
+    has_page = args.output is not None and not args.no_report and can_write_page("pedigree.html")
     described = describe_pedigree(
         args.file,
         args.output,
@@ -64,10 +63,9 @@ def main(args: argparse.Namespace) -> None:
         genotypes=args.genotypes,
         error_rate=args.error_rate,
         overwrite=args.overwrite,
-        report=with_page,
+        report=has_page,
     )
-    for note in described.notes:
-        print(note if note.startswith("warning: ") else f"note: {note}", file=sys.stderr)
+    print_notes(described.notes)
     print("\n".join(describe_facts(described.facts, described.ancestors)))
     if described.directory is not None:
         print(f"written to {described.directory}")

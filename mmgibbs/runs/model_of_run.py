@@ -90,7 +90,7 @@ class RunModel:
 
 def read_model_of_run(run: str | os.PathLike, tell: Callable[[str], None]) -> RunModel:
     """The model for tests: ConfigError where they are not for such a run, DataError where its data have changed."""
-    finished = read_finished_for("gwas", run)
+    finished = read_finished_run("gwas", run)
     refuse_other_runs(finished)
     model = restore_model("gwas", finished, tell)
     if model.design.correlated:
@@ -101,7 +101,7 @@ def read_model_of_run(run: str | os.PathLike, tell: Callable[[str], None]) -> Ru
     return model
 
 
-def read_finished_for(command: str, run: str | os.PathLike) -> Finished:
+def read_finished_run(command: str, run: str | os.PathLike) -> Finished:
     """The finished run; messages begin with the command."""
     if not isinstance(run, (str, os.PathLike)):
         raise ConfigError(f"{command}: found {reprlib.repr(run)}, needed the folder of a finished run")

@@ -43,7 +43,7 @@ from mmgibbs.results.markers import GEBV, TOTAL, breeding_value_columns, column_
 from mmgibbs.results.reading import RunFiles
 from mmgibbs.results.reliability import count_negative
 from mmgibbs.runs.genomic_predictions import has_genomic_terms, predict_new_animals
-from mmgibbs.runs.model_of_run import read_finished_for
+from mmgibbs.runs.model_of_run import read_finished_run
 from mmgibbs.runs.other_genotypes import genotypes_section, open_other_genotypes
 from pedigree.tables import counted
 
@@ -173,7 +173,7 @@ def predict(
     >>> predicted.values["effect"].unique().to_list()
     ['gebv']
     """
-    finished = read_finished_for("predict", run)
+    finished = read_finished_run("predict", run)
     given = {"file": genotypes} | {key: value for key, value in options.items() if value is not None}
     section = genotypes_section("predict", given)
     if finished.markers is None and has_genomic_terms(finished):

@@ -41,7 +41,7 @@ class Metafounders(SingleStep):
     symbol = "A"
     sentence = "related by the pedigree, its founders by the populations that they come from"
 
-    def among(self, animals: np.ndarray) -> np.ndarray:
+    def submatrix(self, animals: np.ndarray) -> np.ndarray:
         return a_among_with_metafounders(self.relatives, self.gamma, animals)
 
     def inverse_among(self, animals: np.ndarray) -> np.ndarray:

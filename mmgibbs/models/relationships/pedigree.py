@@ -104,7 +104,7 @@ class Pedigree(Relationship):
     def n_levels(self) -> int:
         return self.relatives.n_levels
 
-    def among(self, animals: np.ndarray) -> np.ndarray:
+    def submatrix(self, animals: np.ndarray) -> np.ndarray:
         """A22, (m, m) relationships of chosen animals (codes) with each other."""
         return relationship_block(self.relatives.sire, self.relatives.dam, self.relatives.inbreeding, animals)
 

@@ -228,7 +228,7 @@ class SingleStep(Pedigree):
         """(m, m) what the pedigree alone says of the levels of the block: A22, with metafounders those of both."""
         g = self.n_groups
         if not g:
-            return self.among(self.block.levels)
+            return self.submatrix(self.block.levels)
         inverse = inverse_among(self.relatives, self.block.levels)
         inverse[-g:, -g:] += self.block.values[-g:, -g:]
         return invert(inverse).values
