@@ -6,7 +6,6 @@ import signal
 import numpy as np
 import polars as pl
 import pytest
-from helpers.new_animals import Herd
 from polars.testing import assert_frame_equal
 
 import mmgibbs
@@ -19,16 +18,6 @@ from mmgibbs.errors import ConfigError, Stopped
 BLEND = 0.1
 GENOMIC = {"kind": "genomic", "blend": BLEND}
 HIDDEN = {"maf": 0.0, "progress": False}
-
-
-@pytest.fixture(scope="module")
-def herd(tmp_path_factory):
-    return Herd(tmp_path_factory.mktemp("herd"))
-
-
-@pytest.fixture(scope="module")
-def run(herd):
-    return herd.run("genomic", GENOMIC)
 
 
 @pytest.fixture(scope="module")

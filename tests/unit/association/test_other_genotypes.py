@@ -2,22 +2,9 @@
 
 import numpy as np
 import polars as pl
-import pytest
-from helpers.new_animals import SNPS, Herd
+from helpers.new_animals import SNPS
 
 import mmgibbs
-
-GENOMIC = {"kind": "genomic", "blend": 0.1}
-
-
-@pytest.fixture(scope="module")
-def herd(tmp_path_factory):
-    return Herd(tmp_path_factory.mktemp("herd"))
-
-
-@pytest.fixture(scope="module")
-def run(herd):
-    return herd.run("genomic", GENOMIC)
 
 
 def notes(run, path):

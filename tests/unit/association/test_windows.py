@@ -5,7 +5,7 @@ import re
 import numpy as np
 import polars as pl
 import pytest
-from helpers.new_animals import SNPS, Herd
+from helpers.new_animals import SNPS
 from scipy import integrate, stats
 
 import mmgibbs
@@ -14,16 +14,6 @@ from mmgibbs.errors import ConfigError
 
 GENOMIC = {"kind": "genomic", "blend": 0.1}
 QUIET = {"maf": 0.0, "progress": False}
-
-
-@pytest.fixture(scope="module")
-def herd(tmp_path_factory):
-    return Herd(tmp_path_factory.mktemp("herd"))
-
-
-@pytest.fixture(scope="module")
-def run(herd):
-    return herd.run("genomic", GENOMIC)
 
 
 def exceedance(q, weights):
