@@ -26,6 +26,7 @@ from functools import cached_property
 
 import numpy as np
 
+from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.base import Likelihood, LikelihoodPoint
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.models.covariance import CovarianceModel
@@ -157,12 +158,9 @@ class StructuredMaximum:
     at_bound: np.ndarray  # (p,) bool
     distance: float  # to the maximum, in standard errors
     converged: bool
-    log_likelihoods: tuple[float, ...]
+    iterations: int  # from all starts together
+    log_likelihoods: tuple[float, ...]  # at each start and after each iteration
     stopped: bool
-
-    @property
-    def iterations(self) -> int:
-        return len(self.log_likelihoods) - 1
 
     @property
     def n_estimated(self) -> int:
@@ -300,17 +298,21 @@ def maximise_structured(
         likelihood, parameters, CorrelationParameters(likelihood) if has_correlations(likelihood) else None, start
     )
     best = _climb(joint, joint.begin(start_correlations), tolerance, max_iterations, watch)
-    iterations = best.iterations
+    iterations, log_likelihoods = best.iterations, best.log_likelihoods
     for x in joint.other_starts(best.x, best.slope.at_bound):
         if best.stopped or iterations >= max_iterations:
             break
-        again = _climb(joint, x, tolerance, max_iterations - iterations, watch, iterations)
+        try:
+            again = _climb(joint, x, tolerance, max_iterations - iterations, watch, iterations)
+        except ModelError:  # C is not positive definite there
+            continue
         iterations += again.iterations
+        log_likelihoods += again.log_likelihoods
         if again.point.log_likelihood > best.point.log_likelihood:
-            best = replace(again, log_likelihoods=(*best.log_likelihoods, *again.log_likelihoods))
+            best = again
         elif again.stopped:
             best = replace(best, stopped=True, converged=False)
-    return _describe(joint, best)
+    return _describe(joint, best, iterations, log_likelihoods)
 
 
 @dataclass(frozen=True)
@@ -376,7 +378,9 @@ def _climb(
     return _Reached(x, point, slope, converged, stopped, tuple(history))
 
 
-def _describe(joint: _Joint, reached: _Reached) -> StructuredMaximum:
+def _describe(
+    joint: _Joint, reached: _Reached, iterations: int, log_likelihoods: tuple[float, ...]
+) -> StructuredMaximum:
     """The maximum of phi, and that of correlations beside it."""
     joint.renew(reached.x)
     (phi, z), slope, p, parameters = joint.split(reached.x), reached.slope, joint.n_structure, joint.parameters
@@ -397,7 +401,8 @@ def _describe(joint: _Joint, reached: _Reached) -> StructuredMaximum:
         slope.at_bound[:p],
         slope.distance,
         reached.converged,
-        reached.log_likelihoods,
+        iterations,
+        log_likelihoods,
         reached.stopped,
     )
 

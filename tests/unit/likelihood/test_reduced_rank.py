@@ -170,6 +170,17 @@ def test_score_and_information_of_loadings(name):
     np.testing.assert_allclose(information, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
 
 
+def test_a_small_factor_stays_where_the_likelihood_falls_as_it_grows():
+    example, i = example_of("bivariate_missing")
+    parameters, _ = parameters_of(example, i, module.ReducedRankLikelihood(example.design))
+    ((_, _, places),) = parameters.list_factors()
+    for size, slope, stays in ((1e-3, -1.0, True), (1e-3, 1.0, False), (0.1, -1.0, False)):
+        phi, score = parameters.phi.copy(), np.zeros(len(parameters))
+        phi[places], score[places] = size * parameters.scale[places], slope
+        vanishing = np.flatnonzero(parameters.find_vanishing(phi, score))
+        np.testing.assert_array_equal(vanishing, places if stays else [])
+
+
 MUTANTS = {
     "a trace of C^-1 is left out": ("M[:, j] -= np.bincount", "M[:, j] -= 0 * np.bincount"),
     "L'M counts twice": ("- B @ ((middle + middle.T) / 2) @ B.T", "- 0 * B @ middle @ B.T"),

@@ -259,6 +259,29 @@ def test_competing_plots_have_their_maximum_from_the_first_correlations(tmp_path
         at_bound = any("gen: the correlation of the structure is at its bound" in note for note in run.info["notes"])
         assert at_bound == (seed == 4)
         (rho,) = run.summary.filter(parameter="gen.rho").iter_rows(named=True)
-        assert (rho["sd"] is None) == at_bound
+        assert (rho["sd"] is None) == at_bound == (rho["mean"] > 0.9999)
     assert found[0] == pytest.approx(found[1], abs=1e-5)
     assert values(run)["field_S0.rho[row]"] < -0.5
+
+
+def test_other_correlations_are_tried_where_a_trend_has_no_variance(tmp_path):
+    """From correlations of 0.9 the variance of competing plots goes to 0, where the likelihood has another maximum."""
+    rivals, runs = simulate(3, (-0.8, -0.8)), []
+    for name, rho, limit in (("far", 0.9, 100), ("near", -0.8, 100), ("limited", 0.9, 25)):
+        source = by_site(rivals, "compound_symmetry", tmp_path / name, ["S0"])
+        source["model"]["random"]["field_S0"]["relationship"] = FIELD | {"rho": rho}
+        source["sampler"]["max_iterations"] = limit
+        runs.append(mmgibbs.run(source, progress=False, report=False).info)
+    far, near, limited = runs
+    assert far["converged"] and far["log_likelihood"] == pytest.approx(near["log_likelihood"], abs=1e-5)
+    assert limited["iterations"] == 25 and not limited["converged"]
+
+
+def test_the_iteration_begins_at_correlations_that_are_given(trial, tmp_path, monkeypatch):
+    """As a run does that is resumed."""
+    maximise_structured, given = estimate.maximise_structured, np.array([0.3, -0.2])
+    begin = lambda *arguments: maximise_structured(*arguments[:4], 0, arguments[5], given)
+    monkeypatch.setattr(estimate, "maximise_structured", begin)
+    run = mmgibbs.run(by_site(trial, "compound_symmetry", tmp_path / "run", ["S0"]), progress=False, report=False)
+    found = [values(run)[f"field_S0.rho[{side}]"] for side in ("row", "column")]
+    np.testing.assert_allclose(found, given)
