@@ -12,7 +12,7 @@ import numpy as np
 
 from mmgibbs.draws.source import cuda_source
 from mmgibbs.engines.coloured_gpu.source import FOLDER, REAL
-from mmgibbs.engines.device_sweep import ComparedPriors
+from mmgibbs.engines.device_sweep import ComparedPriors, SiteDraws, StateDraws
 from mmgibbs.machine.device import Argument, DeviceArray, make_struct
 from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.machine.intrinsics import CHUNK
@@ -175,56 +175,39 @@ class ResidentEffects:
         return log_ratio
 
     def draw_states(
-        self,
-        Q: np.ndarray,
-        animals: tuple[np.ndarray, np.ndarray, np.ndarray],
-        a: np.ndarray,
-        state: np.ndarray,
-        states: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
-        z: np.ndarray,
-        u: np.ndarray,
-        chances: np.ndarray,
+        self, Q: np.ndarray, animals: tuple[np.ndarray, np.ndarray, np.ndarray], a: np.ndarray, draws: StateDraws
     ) -> None:
         """The sweep `sweep_states` of sampler/markers/joint_sweep.py: a, state, chances, s and g in place."""
         T, K = self.T, self.n_classes
-        traits, n_traits, precision, log_weight = states
+        traits, n_traits, precision, log_weight = draws.states
         work = {"weight": np.empty(2 * K), "L": np.empty(K * T * T), "half": np.empty(K * T)}
-        fields = self._write_several(a, animals, Q, z, u=u, precision=precision, log_weight=log_weight, **work)
+        given = {"u": draws.u, "precision": precision, "log_weight": log_weight}
+        fields = self._write_several(a, animals, Q, draws.z, **given, **work)
         if not self._traits_of_states:
             self._traits_of_states = [self.queue.upload(lists.astype(np.int32)) for lists in (traits, n_traits)]
         lists = dict(zip(("traits", "n_traits"), map(self.queue.address, self._traits_of_states), strict=True))
         names = ("precision", "log_weight", "u", *work)
-        draws = make_struct(of=self._several_traits(fields), **lists, **{name: fields[name] for name in names})
-        self._sweep("StatesOfTraits", draws, fields["g"], animals, False)
+        struct = make_struct(of=self._several_traits(fields), **lists, **{name: fields[name] for name in names})
+        self._sweep("StatesOfTraits", struct, fields["g"], animals, False)
         self._read(a, animals)
-        self._read_classes(state, chances)
+        self._read_classes(draws.state, draws.chances)
 
     def draw_sites(
-        self,
-        Q: np.ndarray,
-        animals: tuple[np.ndarray, np.ndarray, np.ndarray],
-        a: np.ndarray,
-        state: np.ndarray,
-        sites: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
-        z: np.ndarray,
-        z_outside: np.ndarray,
-        u: np.ndarray,
-        inside: np.ndarray,
-        chances: np.ndarray,
+        self, Q: np.ndarray, animals: tuple[np.ndarray, np.ndarray, np.ndarray], a: np.ndarray, draws: SiteDraws
     ) -> None:
         """The sweep `sweep_single_sites`: inside (p, T) in place, too."""
-        given = dict(zip(("inverse", "given", "noise", "log_pi"), sites, strict=True))
-        given |= {"z_outside": z_outside, "u": u}
-        fields = self._write_several(a, animals, Q, z, b=np.empty(self.T), **given)
-        self.queue.write(self._classes, state)
+        given = dict(zip(("inverse", "given", "noise", "log_pi"), draws.sites, strict=True))
+        given |= {"z_outside": draws.z_outside, "u": draws.u}
+        fields = self._write_several(a, animals, Q, draws.z, b=np.empty(self.T), **given)
+        self.queue.write(self._classes, draws.state)
         if self._inside is None:
-            self._inside = self.queue.empty(inside.shape, np.float32)
+            self._inside = self.queue.empty(draws.inside.shape, np.float32)
         addresses = {name: fields[name] for name in given} | {"inside": self.queue.address(self._inside)}
-        draws = make_struct(of=self._several_traits(fields), **addresses, b=fields["b"])
-        self._sweep("SitesOfTraits", draws, fields["g"], animals, False)
+        struct = make_struct(of=self._several_traits(fields), **addresses, b=fields["b"])
+        self._sweep("SitesOfTraits", struct, fields["g"], animals, False)
         self._read(a, animals)
-        self._read_classes(state, chances)
-        inside[:] = self.queue.read(self._inside)
+        self._read_classes(draws.state, draws.chances)
+        draws.inside[:] = self.queue.read(self._inside)
 
     def _write_several(
         self, a: np.ndarray, animals: tuple, Q: np.ndarray, z: np.ndarray, **arrays: np.ndarray

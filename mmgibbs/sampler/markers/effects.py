@@ -11,6 +11,7 @@ import numpy as np
 from mmgibbs.draws.normal import fill_pairs
 from mmgibbs.draws.purpose import MARKER, MARKER_CLASS, stream
 from mmgibbs.engines.base import MarkerEngine
+from mmgibbs.engines.device_sweep import ClassDraws
 from mmgibbs.genotypes.products import CHUNK
 from mmgibbs.models.markers import Markers
 from mmgibbs.posterior.draw_names import MEAN_VARIANCE, marker_name
@@ -106,9 +107,8 @@ class MarkerEffects(MarkerStep):
         """Draw class and effect of every SNP; with their probabilities, unless the prior is compared with another."""
         prior = Classes(conditional.variance, conditional.log_share)
         against = NO_CLASSES if compared is None else Classes(compared.variance, compared.log_share)
-        moving = self.a, self.classes
-        draws = self._z[0], self._u
-        return self.sweeps.draw_classes(Q, animals, *moving, prior, against, is_backward, *draws, self.chances)
+        draws = ClassDraws(self.classes, prior, against, is_backward, self._z[0], self._u, self.chances)
+        return self.sweeps.draw_classes(Q, animals, self.a, draws)
 
     def _move_shares(
         self,

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from mmgibbs.engines.base import MarkerEngine
-from mmgibbs.engines.device_sweep import ComparedPriors
-from mmgibbs.sampler.markers.arguments import Animals, Classes, Genotypes, Products, SingleSites, States
+from mmgibbs.engines.device_sweep import ClassDraws, ComparedPriors, SiteDraws, StateDraws
+from mmgibbs.sampler.markers.arguments import Animals, Classes, Genotypes, Products
 from mmgibbs.sampler.markers.joint_sweep import make_block as make_joint_block
 from mmgibbs.sampler.markers.joint_sweep import sweep_single_sites, sweep_states
 from mmgibbs.sampler.markers.sweep import make_block, sharing, sweep_mixture, sweep_normal
@@ -19,28 +19,14 @@ NO_CLASSES = Classes(np.empty((0, 1)), np.empty(0))  # nothing to compare a prio
 
 class EffectSweeps(Protocol):
     """Draws of all effects a (p,) of a term; s and g of the animals follow. Q (patterns,): R^-1 of the trait in each
-    missing pattern that observes it; z and u (p,) normals and uniforms.
+    missing pattern that observes it.
     """
 
     def draw_normals(self, Q: np.ndarray, animals: Animals, a: np.ndarray, v: np.ndarray, z: np.ndarray) -> None:
-        """Every effect from its normal, v (p,) its prior variance."""
+        """Every effect from its normal: v (p,) its prior variance, z (p,) standard normals."""
 
-    def draw_classes(
-        self,
-        Q: np.ndarray,
-        animals: Animals,
-        a: np.ndarray,
-        of_class: np.ndarray,
-        prior: Classes,
-        compared: Classes,
-        is_backward: bool,
-        z: np.ndarray,
-        u: np.ndarray,
-        chances: np.ndarray,
-    ) -> float:
-        """Class and effect of every SNP; log ratio of `prior` and `compared` (sweep_mixture). Without one to compare
-        with, chances (p, K) are filled.
-        """
+    def draw_classes(self, Q: np.ndarray, animals: Animals, a: np.ndarray, draws: ClassDraws) -> float:
+        """Class and effect of every SNP; log ratio of the prior and the one that is compared (sweep_mixture)."""
 
 
 class HostSweeps:
@@ -56,28 +42,13 @@ class HostSweeps:
         block = make_block(products.gram.shape[1], len(animals.s), animals.s.dtype)
         self.threads.together(sweep_normal, block, self.genotypes, products, animals, a, v, z)
 
-    def draw_classes(
-        self,
-        Q: np.ndarray,
-        animals: Animals,
-        a: np.ndarray,
-        of_class: np.ndarray,
-        prior: Classes,
-        compared: Classes,
-        is_backward: bool,
-        z: np.ndarray,
-        u: np.ndarray,
-        chances: np.ndarray,
-    ) -> float:
+    def draw_classes(self, Q: np.ndarray, animals: Animals, a: np.ndarray, draws: ClassDraws) -> float:
         """See EffectSweeps."""
         products = self._multiply(Q)
         block = make_block(products.gram.shape[1], len(animals.s), animals.s.dtype)
-        if compared.log_share.size:
-            chances = np.empty_like(chances)
-        self.threads.together(
-            sweep_mixture, block, self.genotypes, products, animals, a, of_class, prior, compared, is_backward, z, u,
-            chances,
-        )  # fmt: skip
+        if draws.compared[1].size:
+            draws = draws._replace(chances=np.empty_like(draws.chances))
+        self.threads.together(sweep_mixture, block, self.genotypes, products, animals, a, *draws)
         return float(block.log_ratio[0])
 
     def _multiply(self, Q: np.ndarray) -> Products:
@@ -101,57 +72,24 @@ class DeviceSweeps:
         priors, nothing = ComparedPriors(v, np.empty(0), *NO_CLASSES), np.empty(0)
         self.resident.draw_on_one_trait(Q, animals, a, priors, z, nothing, False, nothing, None)
 
-    def draw_classes(
-        self,
-        Q: np.ndarray,
-        animals: Animals,
-        a: np.ndarray,
-        of_class: np.ndarray,
-        prior: Classes,
-        compared: Classes,
-        is_backward: bool,
-        z: np.ndarray,
-        u: np.ndarray,
-        chances: np.ndarray,
-    ) -> float:
+    def draw_classes(self, Q: np.ndarray, animals: Animals, a: np.ndarray, draws: ClassDraws) -> float:
         """See EffectSweeps."""
-        wanted = None if compared.log_share.size else chances
+        priors = ComparedPriors(*draws.prior, *draws.compared)
+        wanted = None if draws.compared[1].size else draws.chances
         return self.resident.draw_on_one_trait(
-            Q, animals, a, ComparedPriors(*prior, *compared), z, u, is_backward, of_class, wanted
+            Q, animals, a, priors, draws.z, draws.u, draws.is_backward, draws.of_class, wanted
         )
 
 
 class JointSweeps(Protocol):
     """Draws of all effects a (p, T) of a term on T traits; s and g of the animals follow. Q (patterns, T, T): R^-1 of
-    the traits in each missing pattern that observes one of them; z (p, T) normals. Other arguments: joint_sweep.py.
+    the traits in each missing pattern that observes one of them.
     """
 
-    def draw_states(
-        self,
-        Q: np.ndarray,
-        animals: Animals,
-        a: np.ndarray,
-        state: np.ndarray,
-        states: States,
-        z: np.ndarray,
-        u: np.ndarray,
-        chances: np.ndarray,
-    ) -> None:
+    def draw_states(self, Q: np.ndarray, animals: Animals, a: np.ndarray, draws: StateDraws) -> None:
         """All traits at once."""
 
-    def draw_sites(
-        self,
-        Q: np.ndarray,
-        animals: Animals,
-        a: np.ndarray,
-        state: np.ndarray,
-        sites: SingleSites,
-        z: np.ndarray,
-        z_outside: np.ndarray,
-        u: np.ndarray,
-        inside: np.ndarray,
-        chances: np.ndarray,
-    ) -> None:
+    def draw_sites(self, Q: np.ndarray, animals: Animals, a: np.ndarray, draws: SiteDraws) -> None:
         """One trait at a time."""
 
 
@@ -162,36 +100,13 @@ class HostJointSweeps:
         self.genotypes, self.grams = genotypes, grams
         self.threads = sharing(engine.threads_of_effects, genotypes.chunks)
 
-    def draw_states(
-        self,
-        Q: np.ndarray,
-        animals: Animals,
-        a: np.ndarray,
-        state: np.ndarray,
-        states: States,
-        z: np.ndarray,
-        u: np.ndarray,
-        chances: np.ndarray,
-    ) -> None:
+    def draw_states(self, Q: np.ndarray, animals: Animals, a: np.ndarray, draws: StateDraws) -> None:
         """See JointSweeps."""
-        self.threads.together(sweep_states, *self._list_data(Q, animals), a, state, states, z, u, chances)
+        self.threads.together(sweep_states, *self._list_data(Q, animals), a, *draws)
 
-    def draw_sites(
-        self,
-        Q: np.ndarray,
-        animals: Animals,
-        a: np.ndarray,
-        state: np.ndarray,
-        sites: SingleSites,
-        z: np.ndarray,
-        z_outside: np.ndarray,
-        u: np.ndarray,
-        inside: np.ndarray,
-        chances: np.ndarray,
-    ) -> None:
+    def draw_sites(self, Q: np.ndarray, animals: Animals, a: np.ndarray, draws: SiteDraws) -> None:
         """See JointSweeps."""
-        draws = z, z_outside, u, inside, chances
-        self.threads.together(sweep_single_sites, *self._list_data(Q, animals), a, state, sites, *draws)
+        self.threads.together(sweep_single_sites, *self._list_data(Q, animals), a, *draws)
 
     def _list_data(self, Q: np.ndarray, animals: Animals) -> tuple:
         """The first arguments of a sweep."""

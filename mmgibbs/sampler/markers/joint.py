@@ -15,6 +15,7 @@ import numpy as np
 from mmgibbs.draws.normal import fill_pairs
 from mmgibbs.draws.purpose import MARKER, MARKER_CLASS, stream
 from mmgibbs.engines.base import MarkerEngine
+from mmgibbs.engines.device_sweep import SiteDraws, StateDraws
 from mmgibbs.genotypes.products import CHUNK
 from mmgibbs.models.markers import JointPriorSpec, Markers
 from mmgibbs.posterior.draw_names import MEAN_VARIANCE, marker_name
@@ -125,15 +126,16 @@ class JointMarkerEffects(MarkerStep):
         s = np.stack([engine.sums_of_animals(self.number + t, n) for t in range(self.T)]).astype(engine.real)
         D = np.einsum("pto,pn->ton", Q, self.weights).astype(engine.real)
         z = self._normals(0, number)
-        moving = Animals(D, s, self.g), self.a, self.classes
+        animals = Animals(D, s, self.g)
         if prior.spec.one_by_one:
             sites = SingleSites(np.linalg.inv(prior.G), *prior.left_out(), prior.log_pi)
             u = np.ascontiguousarray(np.transpose([self._uniforms(t, number) for t in range(self.T)]))
-            normals = z, self._normals(1, number)
-            self.sweeps.draw_sites(Q, *moving, sites, *normals, u, self.inside, self.chances)
+            of_sites = SiteDraws(self.classes, sites, z, self._normals(1, number), u, self.inside, self.chances)
+            self.sweeps.draw_sites(Q, animals, self.a, of_sites)
         else:
             states = States(prior.traits, prior.n_traits, *prior.state_precisions())
-            self.sweeps.draw_states(Q, *moving, states, z, self._uniforms(0, number), self.chances)
+            of_states = StateDraws(self.classes, states, z, self._uniforms(0, number), self.chances)
+            self.sweeps.draw_states(Q, animals, self.a, of_states)
             self.inside = self.chances @ prior.spec.states.astype(np.float32)
         return s, Q
 

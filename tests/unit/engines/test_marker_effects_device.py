@@ -20,6 +20,7 @@ from benchmarks.on_a_gpu import measure_markers
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.coloured_gpu.markers import DRAWS, PASSES, marker_bytes, marker_source, sweep_name
 from mmgibbs.engines.coloured_gpu.source import kernel, kernels, source
+from mmgibbs.engines.device_sweep import ClassDraws
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -189,7 +190,7 @@ def test_a_sweep_of_classes_bit_for_bit(is_own, kind, n_patterns, precision, is_
         z, u = rng.standard_normal(SNPS), rng.random(SNPS)
         of_pair = zip(pair, animals, effects, classes, chances, strict=True)
         found = [
-            sweeps.draw_classes(Q, of_animals, a, of_class, prior, compared, is_backward, z, u, c)
+            sweeps.draw_classes(Q, of_animals, a, ClassDraws(of_class, prior, compared, is_backward, z, u, c))
             for sweeps, of_animals, a, of_class, c in of_pair
         ]
         assert found[0] == found[1]
