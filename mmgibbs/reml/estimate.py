@@ -29,11 +29,10 @@ from mmgibbs.reml.information import Criteria
 from mmgibbs.reml.maximise import Maximum
 from mmgibbs.reml.quadratic import Quadratic
 from mmgibbs.reml.structured import (
-    StructuredElements,
     StructuredMaximum,
     maximise_structured,
-    structured_elements,
 )
+from mmgibbs.reml.structured_elements import StructuredElements, structured_elements
 from mmgibbs.reml.units import model_units
 
 

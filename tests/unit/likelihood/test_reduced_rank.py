@@ -20,7 +20,7 @@ from mmgibbs.models.structures.reduced_rank import ReducedRank, factor_of_rank
 from mmgibbs.models.terms import Related
 from mmgibbs.reml.elements import free_elements, starting_variances
 from mmgibbs.reml.information import average_information, gradient
-from mmgibbs.reml.structured import structured_elements
+from mmgibbs.reml.structured_elements import structured_elements
 from mmgibbs.reml.units import model_units
 
 CASES = {

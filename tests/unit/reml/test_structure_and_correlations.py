@@ -278,10 +278,15 @@ def test_other_correlations_are_tried_where_a_trend_has_no_variance(tmp_path):
 
 
 def test_the_iteration_begins_at_correlations_that_are_given(trial, tmp_path, monkeypatch):
-    """As a run does that is resumed."""
-    maximise_structured, given = estimate.maximise_structured, np.array([0.3, -0.2])
-    begin = lambda *arguments: maximise_structured(*arguments[:4], 0, arguments[5], given)
+    """As a run does that is resumed; what follows the iteration, and keeps them, has them too."""
+    maximise_structured, given, watches = estimate.maximise_structured, np.array([0.3, -0.2]), []
+
+    def begin(*arguments):
+        watches.append(arguments[5])
+        return maximise_structured(*arguments[:4], 0, arguments[5], given)
+
     monkeypatch.setattr(estimate, "maximise_structured", begin)
     run = mmgibbs.run(by_site(trial, "compound_symmetry", tmp_path / "run", ["S0"]), progress=False, report=False)
     found = [values(run)[f"field_S0.rho[{side}]"] for side in ("row", "column")]
     np.testing.assert_allclose(found, given)
+    np.testing.assert_allclose(watches[0].correlations, given)

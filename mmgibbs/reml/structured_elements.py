@@ -1,0 +1,128 @@
+"""The parameters phi of structured covariance matrices in the place of their elements, and where REML starts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.models.covariance import CovarianceModel
+from mmgibbs.models.structures.base import SMALLEST_SHARE, Structure, fit
+from mmgibbs.models.structures.factor_analytic import FactorAnalytic
+from mmgibbs.models.structures.reduced_rank import ReducedRank
+from mmgibbs.models.structures.unstructured import Unstructured
+from mmgibbs.reml.elements import Elements, MatrixBlock
+
+
+@dataclass(frozen=True)
+class StructuredElements:
+    """The parameters phi of all matrices that are estimated, in the place of their elements."""
+
+    elements: Elements
+    structures: tuple[Structure | Unstructured, ...]  # of each block of the elements
+    phi: np.ndarray  # (p,) where they are now
+
+    def __len__(self) -> int:
+        return len(self.phi)
+
+    def list_blocks(self) -> Iterator[tuple[MatrixBlock, Structure | Unstructured, slice]]:
+        """Each block, its structure, and where its parameters are in phi."""
+        first = 0
+        for block, structure in zip(self.elements.blocks, self.structures, strict=True):
+            size = len(structure.free)
+            yield block, structure, slice(first, first + size)
+            first += size
+
+    @property
+    def free(self) -> np.ndarray:
+        """(p,) bool: parameters that move."""
+        return np.concatenate([structure.free for structure in self.structures])
+
+    @property
+    def scale(self) -> np.ndarray:
+        """(p,) the unit of each parameter."""
+        return np.concatenate([s.units(b.scale) for s, b in zip(self.structures, self.elements.blocks, strict=True)])
+
+    @property
+    def lower(self) -> np.ndarray:
+        """(p,) lower bounds."""
+        blocks = zip(self.structures, self.elements.blocks, strict=True)
+        return np.concatenate([s.lower_bounds(b.scale) for s, b in blocks])
+
+    def list_factors(self) -> Iterator[tuple[MatrixBlock, int, np.ndarray]]:
+        """Each common factor: its block, its number from 0, and where its free loadings are in phi."""
+        for block, structure, places in self.list_blocks():
+            if isinstance(structure, (FactorAnalytic, ReducedRank)):
+                of_loadings = np.arange(structure.k * structure.factors).reshape(structure.k, structure.factors)
+                for j in range(structure.factors):
+                    yield block, j, places.start + of_loadings[j:, j]  # those above the diagonal stay at 0
+
+    def curvature(self, derivatives: Variances) -> np.ndarray:
+        """(p, p) -2 D between the loadings of each factor, in units."""
+        out, scale = np.zeros((len(self), len(self))), self.scale
+        for block, j, places in self.list_factors():
+            D = block.extract(derivatives)[j:, j:]
+            out[np.ix_(places, places)] = -2.0 * D * scale[places][:, None] * scale[places]
+        return out
+
+    def find_vanishing(self, phi: np.ndarray, score: np.ndarray) -> np.ndarray:
+        """(p,) bool: loadings of factors that are as small as they may be, where the likelihood falls as they grow;
+        score: in units."""
+        out, values = np.zeros(len(phi), bool), phi / self.scale
+        for _, _, places in self.list_factors():
+            is_small = np.sqrt(np.mean(values[places] ** 2)) <= SMALLEST_SHARE
+            out[places] = is_small and float(score[places] @ values[places]) <= 0
+        return out
+
+    @property
+    def upper(self) -> np.ndarray:
+        """(p,) upper bounds."""
+        return np.concatenate([structure.upper_bounds() for structure in self.structures])
+
+    def variances(self, phi: np.ndarray, at: Variances) -> Variances:
+        """The matrices at phi; those that are not estimated are those of `at`."""
+        out = at.copy_matrices()
+        for block, structure, places in self.list_blocks():
+            block.assign(out, structure.matrix(phi[places]))
+        return out
+
+    def jacobian(self, phi: np.ndarray) -> np.ndarray:
+        """(elements, p) d psi / d phi."""
+        out = np.zeros((len(self.elements), len(phi)))
+        for number, (_, structure, places) in enumerate(self.list_blocks()):
+            D = structure.derivatives(phi[places])
+            for n in self.elements.block_elements(number):
+                _, i, j = self.elements.elements[n]
+                out[n, places] = D[:, i, j]
+        return out
+
+    def structure_parameters(self, phi: np.ndarray) -> Mapping[int, np.ndarray]:
+        """Term -> the parameters of its structure."""
+        return {
+            block.term: phi[places]
+            for block, structure, places in self.list_blocks()
+            if block.term is not None and not isinstance(structure, Unstructured)
+        }
+
+
+def structured_elements(
+    elements: Elements, covariances: Sequence[CovarianceModel | None], start: Variances
+) -> StructuredElements:
+    """The parameters of a model, and where they start."""
+    structures: list[Structure | Unstructured] = []
+    starts = []
+    for block in elements.blocks:
+        covariance = None if block.term is None else covariances[block.term]
+        matrix = block.extract(start)
+        structure = None if covariance is None else covariance.structure
+        if structure is None:
+            unstructured = Unstructured(len(block.components))
+            structures.append(unstructured)
+            starts.append(unstructured.parameters(matrix))
+        else:
+            structures.append(structure)
+            starts.append(fit(structure, matrix))
+    made = StructuredElements(elements, tuple(structures), np.concatenate(starts))
+    return StructuredElements(elements, made.structures, np.clip(made.phi, made.lower, made.upper))
