@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mmgibbs.errors import ConfigError
+from mmgibbs.formula.names import HiddenNames, write_name
 from mmgibbs.formula.response_advice import advise_bar
 
 if TYPE_CHECKING:
@@ -26,16 +27,14 @@ if TYPE_CHECKING:
 
 _SYMBOL = re.compile(r"\|\||\*\*|in\b|.")  # of a run of operators; formulaic writes %in% as in
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
-# Words of Python that are columns or functions in other programs (class, lambda, as.factor) have HIDDEN before them
-# while a formula is read; in is an operator.
-HIDDEN = "_ʭ_"  # which no column begins with
-_WORDS = re.compile(rf"\b({'|'.join(sorted(set(keyword.kwlist) - {'in', 'True', 'False', 'None'}))})\b")
+_BACKTICKS = "a column with blanks or signs in its name stands in backticks, `birth weight`"
 _ADVICE = {  # behind a message of formulaic that has one of these
     "'|' is out of place": "expected a random term in parentheses with one bar, such as (1 | animal)",
     "'||' is out of place": "expected a random term in parentheses with one bar, such as (age || animal)",
     "'.'": "expected the names of the columns: a dot for all others cannot be read",
     "'$'": "expected the name of the column alone",
-    "Unknown operator": "expected columns with + - * / : and ^ between them",
+    "Unknown operator": f"expected columns with + - * / : and ^ between them; {_BACKTICKS}",
+    "Missing operator": f"expected + or another operator between two columns; {_BACKTICKS}",
 }
 MAX_POWER = 6  # of a sum, (a + b)**power
 MAX_CHARACTERS = 10_000  # of a formula
@@ -101,8 +100,9 @@ def parse_formula(text: str) -> ParsedFormula:
     advice = advise_bar(text.partition("~")[0])
     if advice is not None:
         refuse(text, advice)
-    tree = _read_tree(text)
-    reader = _Reader(text)
+    names = HiddenNames(text)
+    tree = _read_tree(text, names)
+    reader = _Reader(text, names)
     symbol, arguments = reader.split_node(tree)
     if symbol != "~" or len(arguments) != 2:
         refuse(text, "there is no response before '~'; expected RESPONSE ~ EFFECTS")
@@ -119,7 +119,7 @@ def problem(formula: str, message: str) -> ConfigError:
     return ConfigError(f"formula '{' '.join(formula.split())}': {message}")
 
 
-def _read_tree(text: str) -> Token | ASTNode:
+def _read_tree(text: str, names: HiddenNames) -> Token | ASTNode:
     """The syntax tree of formulaic, with its errors as ours."""
     if find_spec("formulaic") is None:
         raise ConfigError('formula: formulaic is not installed; install it with: pip install "mmgibbs[formula]"')
@@ -128,25 +128,18 @@ def _read_tree(text: str) -> Token | ASTNode:
     from mmgibbs.formula.operators import make_parser
 
     try:
-        tree = make_parser().get_ast(_WORDS.sub(rf"{HIDDEN}\1", text), context={})
+        tree = make_parser().get_ast(names.text, context={})
     except FormulaicError as error:
-        said, _, place = _show(_ANSI.sub("", str(error))).partition("\n\n")
+        said, _, place = _ANSI.sub("", str(error)).partition("\n\n")
         at = re.search("⧛(.*?)⧚", place, re.DOTALL)
-        reworded = _reword(said).rstrip(".")
+        reworded = names.describe(_reword(said).rstrip("."))
         advice = next((f"; {advice}" for part, advice in _ADVICE.items() if part in reworded), "")
-        refuse(text, reworded + (f", at '{at[1]}'" if at else "") + advice)
-    except (SyntaxError, ValueError, RecursionError) as error:
-        refuse(
-            text, f"a call in it cannot be read ({str(error).splitlines()[0] if str(error) else type(error).__name__})"
-        )
+        refuse(text, reworded + (f", at '{names.describe(at[1])}'" if at else "") + advice)
+    except (SyntaxError, ValueError, RecursionError):
+        refuse(text, f"a call in it, such as factor(...), cannot be read; expected columns and numbers; {_BACKTICKS}")
     if tree is None:
         refuse(text, "it is empty")
     return tree
-
-
-def _show(text: str) -> str:
-    """Text as the user has written it."""
-    return text.replace(HIDDEN, "")
 
 
 def _reword(said: str) -> str:
@@ -166,8 +159,8 @@ def _reword(said: str) -> str:
 class _Reader:
     """Evaluates the syntax tree of one formula."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, names: HiddenNames) -> None:
+        self.text, self.names = text, names
 
     def split_node(self, node: Token | ASTNode) -> tuple[str, list[Any]]:
         """(symbol, arguments) of an operator; ('', []) of a token."""
@@ -233,49 +226,41 @@ class _Reader:
         """The column or the call of a token; None of a number or a text."""
         kind = node.kind.value
         if kind == "name":
-            return Factor(_show(node.token), _show(node.token))
+            return self.as_column(node.token)
         if kind != "python":
             return None
-        quoted: dict[str, str] = {}
-
-        def hide(found: re.Match[str]) -> str:
-            name = f"_quoted_{len(quoted)}"
-            quoted[name] = _show(found[1])
-            return name
-
-        source = re.sub("`([^`]*)`", hide, node.token)
+        text = self.names.describe(node.token)
         try:
-            tree = ast.parse(source, mode="eval").body
+            tree = ast.parse(node.token, mode="eval").body
         except SyntaxError:
-            refuse(self.text, f"{_show(node.token)} cannot be read")
-        return self.as_factor(tree, _show(node.token), quoted)
+            refuse(self.text, f"{text} cannot be read")
+        return self.as_factor(tree, text)
 
-    def as_factor(self, tree: ast.expr, text: str, quoted: dict[str, str]) -> Factor:
+    def as_column(self, token: str) -> Factor:
+        return Factor(self.names.restore(token), self.names.describe(token))
+
+    def as_factor(self, tree: ast.expr, text: str) -> Factor:
         """A call, a column, or y[level], as a Factor."""
         if isinstance(tree, ast.Name):
-            return Factor(quoted.get(tree.id, _show(tree.id)), text)
-        if isinstance(tree, ast.Attribute):  # a column with a dot in its name, within a call
-            return Factor(_show(ast.unparse(tree)), text)
+            return self.as_column(tree.id)
         if isinstance(tree, ast.Subscript):
-            column = self.as_factor(tree.value, text, quoted)
-            return Factor("[", text, (column, self.as_value(tree.slice, text, quoted)), is_call=True)
-        if isinstance(tree, ast.Call) and isinstance(tree.func, (ast.Name, ast.Attribute)):
-            arguments = tuple(self.as_value(part, text, quoted) for part in tree.args)
-            keywords = tuple((part.arg or "", self.as_value(part.value, text, quoted)) for part in tree.keywords)
-            return Factor(_show(ast.unparse(tree.func)), text, arguments, keywords, is_call=True)
+            column = self.as_factor(tree.value, text)
+            return Factor("[", text, (column, self.as_value(tree.slice)), is_call=True)
+        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
+            arguments = tuple(self.as_value(part) for part in tree.args)
+            keywords = tuple((part.arg or "", self.as_value(part.value)) for part in tree.keywords)
+            return Factor(self.names.restore(tree.func.id), text, arguments, keywords, is_call=True)
         if isinstance(tree, ast.BinOp) and isinstance(tree.op, (ast.Pow, ast.BitXor)):
-            parts = (self.as_value(tree.left, text, quoted), self.as_value(tree.right, text, quoted))
+            parts = (self.as_value(tree.left), self.as_value(tree.right))
             return Factor("**", text, parts, is_call=True)
         return Factor("expression", text, is_call=True)
 
-    def as_value(self, tree: ast.expr, text: str, quoted: dict[str, str]) -> Any:
+    def as_value(self, tree: ast.expr) -> Any:
         """An argument of a call: a number, a text, a list of these, or a Factor."""
         try:
-            value = ast.literal_eval(tree)
+            return ast.literal_eval(tree)
         except ValueError:
-            part = ast.unparse(tree)
-            return self.as_factor(tree, quoted.get(part, _show(part)), quoted)
-        return _show(value) if isinstance(value, str) else value
+            return self.as_factor(tree, self.names.describe(ast.unparse(tree)))
 
     def as_sum(self, term: Term) -> Sum:
         return Sum({frozenset(factor.text for factor in term): term})
@@ -349,7 +334,7 @@ def write_level(column: str, level: str) -> str:
     """ill[yes]: the trait that a record has this value in the column."""
     mark = '"' if "'" in level else "'"
     is_name = level.isidentifier() and not keyword.iskeyword(level)
-    return f"{column}[{level if is_name else f'{mark}{level}{mark}'}]"
+    return f"{write_name(column)}[{level if is_name else f'{mark}{level}{mark}'}]"
 
 
 def describe_term(term: Term) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmgibbs.errors import ConfigError, nearest
-from mmgibbs.formula.columns import read_columns
-from mmgibbs.formula.grammar import parse_formula
+from mmgibbs.formula.columns import Columns, read_columns
+from mmgibbs.formula.grammar import ParsedFormula, parse_formula, problem
+from mmgibbs.formula.names import advise_backticks
 from mmgibbs.formula.related import choose_related
 from mmgibbs.formula.sections import build_sections
 from mmgibbs.formula.text import write_analysis
@@ -30,8 +31,7 @@ def translate_formula(
     name: str = "model",
 ) -> tuple[dict[str, Any], list[str]]:
     """(analysis, notes) of a formula: the sections of the analysis file, and what was decided for the user."""
-    parsed = parse_formula(formula)
-    columns = read_columns(data)
+    parsed, columns = _parse(formula, data)
     try:
         table, of_genotypes, related = choose_related(parsed, pedigree, genotypes)
     except ConfigError:
@@ -46,6 +46,17 @@ def translate_formula(
         "model": sections.model,
     }
     return analysis, sections.notes
+
+
+def _parse(formula: str, data: Any) -> tuple[ParsedFormula, Columns]:
+    """The formula and the columns of the records; a name that lacks its backticks is the better message."""
+    try:
+        return parse_formula(formula), read_columns(data)
+    except ConfigError:
+        advice = advise_backticks(formula, read_columns(data).names) if isinstance(formula, str) else None
+        if advice is not None:
+            raise problem(formula, advice) from None
+        raise
 
 
 def _short_traits(traits: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]] | list[str]:

@@ -12,6 +12,7 @@ from mmgibbs.config.fields import NOT_IN_A_NAME
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.formula.columns import Columns
 from mmgibbs.formula.grammar import Factor, Group, ParsedFormula, Term, describe_term, problem, write_level
+from mmgibbs.formula.names import advise_column, write_name
 from mmgibbs.formula.related import RELATIONSHIPS, has_role
 from mmgibbs.formula.response_advice import advise_call
 from pedigree.tables import quoted
@@ -93,7 +94,8 @@ class _Builder:
 
     def check_column(self, name: str) -> str:
         if name not in self.columns.names:
-            self.refuse(f"the records have no column '{name}'; {nearest(name, self.columns.names, 'the columns are')}")
+            advice = advise_column(self.formula.text, name, self.columns.names)
+            self.refuse(f"the records have no column '{name}'; {advice}")
         return name
 
     # ------------------------------------------------------------------------------------------ traits
@@ -128,13 +130,10 @@ class _Builder:
             self.note(f"{column}: true counts as 1, false as 0")
             return {"positive": True}
         if len(words) == 2:
-            is_name = all(part.isidentifier() for part in column.split("."))
-            rename = "" if is_name else " after you have given the column a name without blanks and signs"
-            name = column if is_name else "NAME"
-            expected = " or ".join(f"{write_level(name, word)} ~ ..." for word in reversed(words))
+            expected = " or ".join(f"{write_level(column, word)} ~ ..." for word in reversed(words))
             self.refuse(
                 f"the trait {column} has the values {quoted(words[0])} and {quoted(words[1])}: which of them counts "
-                f"as 1? Expected {expected}{rename}"
+                f"as 1? Expected {expected}"
             )
         return {}
 
@@ -185,10 +184,13 @@ class _Builder:
                 self.add_single(term[0], singles, powers)
         for column, found in powers.items():
             if found == {1} and column in self.columns.codes:
-                self.note(f"{column} has few whole numbers and is a covariate; factor({column}) makes it a class")
+                self.note(
+                    f"{column} has few whole numbers and is a covariate; factor({write_name(column)}) makes it a class"
+                )
             absent = sorted(set(range(1, max(found) + 1)) - found)
             if absent:
-                powers_text = " + ".join(column if power == 1 else f"I({column}**{power})" for power in absent)
+                name = write_name(column)
+                powers_text = " + ".join(name if power == 1 else f"I({name}**{power})" for power in absent)
                 self.refuse(f"a power of {column} is in it without the lower ones; add {powers_text}")
             singles[column] = {"kind": "covariate"} | ({"degree": max(found)} if max(found) > 1 else {})
         fixed = {}
@@ -204,7 +206,7 @@ class _Builder:
         """A column of dates whose name stands alone is a class, of which a covariate may be meant."""
         if not factor.is_call and factor.name in self.columns.dates:
             self.note(
-                f"{factor.name} has dates and is a class with a level for each; factor({factor.name}) says that this "
+                f"{factor.name} has dates and is a class with a level for each; factor({factor.text}) says that this "
                 "is meant. For a season, make a column of the year or the month; for a covariate, one of an age in days"
             )
 
@@ -324,8 +326,8 @@ class _Builder:
             power = self.read_power(factor)
             if power is not None:
                 self.refuse(
-                    f"{describe_term(term)}: a power within an interaction is not supported; expected poly({power[0]}, "
-                    f"{power[1]}) in it, a curve for each class"
+                    f"{describe_term(term)}: a power within an interaction is not supported; expected "
+                    f"poly({write_name(power[0])}, {power[1]}) in it, a curve for each class"
                 )
             covariate = self.read_covariate(factor)
             column = self.read_class(factor) if covariate is None else covariate.column
@@ -368,7 +370,8 @@ class _Builder:
                 key = (level, relationship)
                 if key in intercepts:
                     self.refuse(
-                        f"{group.text} repeats the intercept of {intercepts[key]}; expected (0 + ... | {level}) in one "
+                        f"{group.text} repeats the intercept of {intercepts[key]}; expected (0 + ... | "
+                        f"{describe_term(group.level)}) in one "
                         "of them, or one term for both"
                     )
                 intercepts[key] = group.text
@@ -476,7 +479,7 @@ class _Builder:
             self.refuse(f"{group.text}: expected poly(COLUMN, 2) in place of a power, which has all lower ones")
         covariate = self.read_covariate(term[0])
         if covariate is None:
-            column = self.read_class(term[0])
+            column = write_name(self.read_class(term[0]))
             level = describe_term(group.level)
             self.refuse(
                 f"{group.text}: {column} is a class, for whose levels an effect cannot have correlated values here; "

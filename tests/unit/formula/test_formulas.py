@@ -206,8 +206,11 @@ def test_the_value_that_counts_as_1(values, expected):
         make("ill ~ 1")
     advised = re.search(r"Expected (.*) or (.*)$", str(error.value)).groups()
     assert {make(formula.replace("...", "1"))["positive"] for formula in advised} == set(values)
-    with pytest.raises(ConfigError, match="after you have given the column a name without blanks"):
-        mmgibbs.model("`was ill` ~ 1", records.rename({"ill": "was ill"}), family="binary")
+    blank = records.rename({"ill": "was ill"})
+    with pytest.raises(ConfigError, match=re.escape("Expected `was ill`[")) as error:
+        mmgibbs.model("`was ill` ~ 1", blank, family="binary")
+    for formula in re.search(r"Expected (.*) or (.*)$", str(error.value)).groups():
+        assert "positive" in mmgibbs.model(formula.replace("...", "1"), blank).analysis["traits"]["was ill"]
 
 
 def test_truth_values_count_true_as_1():
