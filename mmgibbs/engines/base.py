@@ -464,11 +464,11 @@ class HostState(ABC):
     def loading_products(self, term: int, scores: np.ndarray, elements: Elements) -> tuple[np.ndarray, np.ndarray]:
         """H (p, p) and s (p,): how the records see theta_l -> theta_l + D f_l, f_l the scores (q, f) of the levels in
         sweep order and (c, j) the elements of D (k, f) that may be other than 0."""
-        return self._of_scores.products(term, elements, scores, self.e, self.Rinv)
+        return self._scaling_by_records.products(term, elements, scores, self.e, self.Rinv)
 
     @cached_property
-    def _of_scores(self) -> Scaling:
-        """Any engine's may read its own effects alone."""
+    def _scaling_by_records(self) -> Scaling:
+        """A pass over the records, for any values of the levels: that of an engine may read its own effects alone."""
         return Scaling(self.equations)
 
     def move_term(self, term: int, theta: np.ndarray) -> None:
