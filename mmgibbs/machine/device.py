@@ -241,7 +241,7 @@ class Device:
         return self.cupy.cuda.get_current_stream()
 
     def cholesky(self, A: Any) -> Any:
-        """Lower factor L L' = A of (m, m); LinAlgError where A is not positive definite."""
+        """Lower factors L L' = A of (..., m, m); LinAlgError where one is not positive definite: it is waited for."""
         from cupyx import errstate
 
         with errstate(linalg="raise"):

@@ -1,8 +1,10 @@
 """Chains of regressions on a device without a GPU, and what they have in common with those of the host."""
 
 import numpy as np
+import pytest
 from helpers.host_device import HostDevice, build
 
+from mmgibbs.errors import ModelError
 from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.device_chains import ChainsOnDevice
 from mmgibbs.regressions.loop import SideBySideChains
@@ -62,3 +64,10 @@ def assert_sweep_is_one_graph(library, model, n_nodes):
     for _ in range(3):
         chains._sweep(0)
     assert device.asked == [] and device.nodes == [n_nodes] * 3
+
+
+def assert_failed_factor_ends_the_chain(library, model, name):
+    """A matrix that has no factor leaves no finite value of parameter `name`, and the chain says so."""
+    chains, _ = make_device_chains(library, model)
+    with pytest.raises(ModelError, match=f"cannot continue after sweep 3: a value of '{name}' is no longer finite"):
+        chains.advance(3)

@@ -69,11 +69,11 @@ class Gpu:
             call()
 
     def cholesky(self, A: Array, overwrite: bool = False) -> Array:
-        """Lower factors L L' = A of (..., m, m); values that are not finite where one is not positive definite.
+        """Lower factors L L' = A of (..., m, m); numpy.linalg.LinAlgError where one is not positive definite.
 
         CuPy takes a stack of matrices, even of one, to potrfBatched, which is made for many small ones.
         """
-        return self.xp.linalg.cholesky(_squeeze_single(A, 2)).reshape(A.shape)
+        return self._device.cholesky(_squeeze_single(A, 2)).reshape(A.shape)
 
     def solve_lower(self, L: Array, b: Array, transposed: bool = False) -> Array:
         """L^-1 b, or L'^-1 b, of (..., m, m) and (..., m)."""

@@ -93,6 +93,17 @@ def test_equations_that_are_not_solved_are_refused():
         device.solve(1e-12, max_iterations=3)
 
 
+def test_values_that_are_lost_on_the_device_are_no_solution():
+    """No comparison with NaN is true, so that the iterations end."""
+    _, device = solvers(models.example("three_traits_maternal"))
+    b = vectors(device, 2)
+    device._weights = device._weights * np.nan
+    with pytest.raises(ModelError, match="PCG stopped after 1 iterations at a relative residual of nan"):
+        device.solve(1e-12)
+    with pytest.raises(ModelError, match="PCG stopped after 1 iterations at an error of nan"):
+        device.solve_columns(b, np.zeros(b.shape), 1e-10)
+
+
 def test_relationships_by_a_core():
     example = models.example("genomic_relationships")
     i = next(i for i, term in enumerate(example.design.terms) if term.relationship.dense is not None)

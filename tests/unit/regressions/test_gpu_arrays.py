@@ -3,6 +3,9 @@ NVRTC compiles them.
 """
 
 import ctypes
+import sys
+import types
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from helpers.host_device import build
 from helpers.nvrtc import ARCHITECTURES, compiled
 
 from mmgibbs.draws.purpose import REGRESSION_LATENT, stream
+from mmgibbs.machine.device import Device
 from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.arrays.gpu import Gpu, source
 from mmgibbs.regressions.protocol import Keys
@@ -24,7 +28,7 @@ class HostGpu:
     cupy = np
 
     def __init__(self, library):
-        self.compiled, self.fetched, self.solved = library, 0, []
+        self.compiled, self.fetched, self.factored, self.solved = library, 0, [], []
 
     def kernels(self, text):
         return self
@@ -35,6 +39,10 @@ class HostGpu:
     def fetch(self, array):
         self.fetched += 1
         return array
+
+    def cholesky(self, A):
+        self.factored.append(A.ndim)
+        return np.linalg.cholesky(A)
 
     def solve_triangular(self, L, b, transposed):
         self.solved.append(L.ndim)
@@ -76,21 +84,60 @@ def test_draws_equal_those_of_the_host(gpu, name):
 
 
 @pytest.mark.parametrize("shape", [(6, 6), (1, 6, 6), (3, 6, 6), (1, 1, 6, 6), (2, 2, 6, 6)])
-def test_matrices_are_solved_at_once_and_a_single_squeeze_single(gpu, shape, monkeypatch):
+def test_matrices_are_solved_at_once_and_a_single_one_by_itself(gpu, shape):
     """What CuPy is given: two dimensions for one matrix, else all of them."""
     A = np.random.default_rng(4).normal(size=(*shape[:-1], 9))
     A = A @ np.swapaxes(A, -1, -2)
-    factored, right = [], np.linalg.cholesky
-    monkeypatch.setattr(np.linalg, "cholesky", lambda A: factored.append(A.ndim) or right(A))
+    gpu._device.factored.clear()
     gpu._device.solved.clear()
     host, dimensions = Host(1), [2] if np.prod(shape[:-2], dtype=int) == 1 else [len(shape)]
     L = gpu.cholesky(A)
-    assert factored == dimensions and L.shape == A.shape
+    assert gpu._device.factored == dimensions and L.shape == A.shape
     for transposed in (False, True):
         for b in (A[..., 0], np.arange(6.0)):
             x = gpu.solve_lower(L, b, transposed)
             np.testing.assert_allclose(x, host.solve_lower(L, b, transposed), rtol=1e-8, atol=1e-12)
     assert gpu._device.solved == dimensions * 4
+
+
+class SilentCupy(types.ModuleType):
+    """CuPy's Cholesky factors: NaN where there is none, or LinAlgError where `errstate` asks for it."""
+
+    raises = False
+
+    @staticmethod
+    @contextmanager
+    def errstate(linalg):
+        assert linalg == "raise"
+        SilentCupy.raises = True
+        try:
+            yield
+        finally:
+            SilentCupy.raises = False
+
+    class linalg:  # noqa: N801  a module
+        @staticmethod
+        def cholesky(A):
+            try:
+                return np.linalg.cholesky(A)
+            except np.linalg.LinAlgError:
+                if SilentCupy.raises:
+                    raise
+                return np.full(A.shape, np.nan)
+
+
+@pytest.mark.parametrize("n_matrices", [1, 2])
+def test_a_factor_that_fails_is_no_nan(n_matrices, monkeypatch):
+    """One chain, whose matrix goes to CuPy by itself, or one of two."""
+    cupy = SilentCupy("cupy")
+    monkeypatch.setitem(sys.modules, "cupyx", cupy)
+    arrays, device = Gpu.__new__(Gpu), Device.__new__(Device)
+    device.cupy = arrays.xp = cupy
+    arrays._device = device
+    A = np.stack([np.eye(3)] * (n_matrices - 1) + [-np.eye(3)])
+    np.testing.assert_array_equal(arrays.cholesky(np.abs(A)), np.abs(A))
+    with pytest.raises(np.linalg.LinAlgError):
+        arrays.cholesky(A)
 
 
 def test_a_kept_draw_is_fetched_as_one_array(gpu):

@@ -6,6 +6,7 @@ from helpers.device_chains import (
     KEYS,
     assert_chain_is_the_same_alone_and_resumed,
     assert_draws_of_host,
+    assert_failed_factor_ends_the_chain,
     assert_sweep_is_one_graph,
     compile_once,
     make_device_chains,
@@ -90,6 +91,12 @@ def test_models_without_kernels_run_as_array_operations(library):
     assert type(make_chains(model, Host(1), KEYS, 0)) is SideBySideChains
     model.has_kernels = False
     assert type(make_chains(model, gpu, KEYS, 0)) is SideBySideChains
+
+
+def test_a_factor_that_fails_ends_the_chain(library, monkeypatch):
+    model = sampler(50, 4)
+    monkeypatch.setattr(model, "gram", -1e3 * model.gram)
+    assert_failed_factor_ends_the_chain(library(model), model, "beta")
 
 
 MAIN = """

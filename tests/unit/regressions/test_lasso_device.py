@@ -7,6 +7,7 @@ import pytest
 from helpers.device_chains import (
     assert_chain_is_the_same_alone_and_resumed,
     assert_draws_of_host,
+    assert_failed_factor_ends_the_chain,
     assert_sweep_is_one_graph,
     compile_once,
     make_device_chains,
@@ -79,6 +80,12 @@ def test_a_sweep_is_one_graph(library, shape, n_nodes):
     """Three kernels and the factor's rounds, or five; one round of a panel, three of two."""
     model = sampler(*shape)
     assert_sweep_is_one_graph(library(model), model, n_nodes)
+
+
+def test_a_factor_that_fails_ends_the_chain(library, monkeypatch):
+    model = sampler(30, 5)
+    monkeypatch.setattr(model.fit, "gram", -1e3 * model.fit.gram)
+    assert_failed_factor_ends_the_chain(library(model), model, "beta")
 
 
 def test_many_rounds_are_one_launch_with_the_same_bits(library, monkeypatch):

@@ -5,6 +5,7 @@ import pytest
 from helpers.device_chains import (
     assert_chain_is_the_same_alone_and_resumed,
     assert_draws_of_host,
+    assert_failed_factor_ends_the_chain,
     assert_sweep_is_one_graph,
     compile_once,
     make_device_chains,
@@ -69,6 +70,12 @@ def test_a_sweep_is_one_graph(library, p, n_nodes):
 
 def test_wide_tables_run_as_array_operations():
     assert sampler(150, MAX_COLUMNS - 1).has_kernels and not sampler(150, MAX_COLUMNS).has_kernels
+
+
+def test_a_factor_that_fails_ends_the_chain(library, monkeypatch):
+    model = sampler(60, 4)
+    monkeypatch.setattr(model, "prior_precision", model.prior_precision - 1e6)
+    assert_failed_factor_ends_the_chain(library(model), model, "beta")
 
 
 MAIN = """
