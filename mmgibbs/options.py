@@ -72,5 +72,41 @@ def add_genotypes(parser: Parser) -> None:
     )
 
 
+def add_unknown_parents(parser: Parser, also: str = "") -> None:
+    """How a pedigree writes unknown parents; also: what else is taken for unknown by default."""
+    parser.add_argument(
+        "--unknown",
+        metavar="A,B,...",
+        help=f"values that mean an unknown parent, as in --unknown='-9,.' (default: empty, NA and 0{also})",
+    )
+    parser.add_argument(
+        "--groups",
+        metavar="A,B,...",
+        help="names in the columns of sires and dams that are genetic groups (unknown-parent groups), not animals; * "
+        "stands for any characters: --groups='UPG_*'",
+    )
+    parser.add_argument(
+        "--group-column",
+        metavar="COLUMN",
+        help="column of the pedigree with the group of each animal's unknown parents",
+    )
+
+
+def read_unknown_parents(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments unknown (where given), groups and group_column."""
+    given: dict[str, Any] = {
+        "groups": () if args.groups is None else tuple(name.strip() for name in args.groups.split(",")),
+        "group_column": read_column(args.group_column),
+    }
+    if args.unknown is not None:
+        given["unknown"] = tuple(value.strip() for value in args.unknown.split(","))
+    return given
+
+
+def read_column(text: str | None) -> str | int | None:
+    """A column by its name, or by its position from 1."""
+    return int(text) if text is not None and text.isdigit() else text
+
+
 def add_top(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument("--top", type=int, default=20, metavar="N", help=f"{help} (default: 20)")

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from pedigree.errors import PedigreeError
+from pedigree.group_names import find_group_names, match_groups, question_groups
 from pedigree.recode import IdIndex
 from pedigree.spelling import are_unknown_codes, find_respelled, find_similar, normal_forms
 from pedigree.tables import Table, agreeing, counted, quoted
@@ -41,6 +42,7 @@ class PlacedParents:
     added: pl.Series
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    possible_groups: tuple[str, ...] = ()  # names of parents without a row that look like groups
 
 
 def find_rows(index: IdIndex, ids: pl.Series) -> np.ndarray:
@@ -55,12 +57,18 @@ def find_rows(index: IdIndex, ids: pl.Series) -> np.ndarray:
 
 
 def place_parents(
-    name: str, ids: pl.Series, index: IdIndex, texts: Sequence[pl.Series], unknown: Sequence[str]
+    name: str,
+    ids: pl.Series,
+    index: IdIndex,
+    texts: Sequence[pl.Series],
+    unknown: Sequence[str],
+    ask_groups: bool = False,
 ) -> PlacedParents:
     """Find the row of each sire and dam; null for those that are codes for unknown, founders for the rest.
 
     name: the table's. texts: sires and dams, null where unknown. unknown: the codes that the user has named; where
-    there are none, every text is an animal. PedigreeError where most parents are ids in another spelling.
+    there are none, every text is an animal. ask_groups: whether some may be groups. PedigreeError where most parents
+    are ids in another spelling.
     """
     n = len(ids)
     placed = PlacedParents(list(texts), [index.find(p) for p in texts], pl.Series("id", [], pl.String))
@@ -71,7 +79,12 @@ def place_parents(
     where = np.concatenate([a.to_numpy() for a in absent])
     if not where.size:
         return placed
-    missing = pl.concat([t.gather(a).alias("id") for t, a in zip(placed.texts, absent, strict=True)])
+    without_row = [t.gather(a).alias("id") for t, a in zip(placed.texts, absent, strict=True)]
+    if ask_groups and unknown:
+        placed.possible_groups = find_group_names(ids, without_row)
+    if placed.possible_groups:
+        placed.warnings.append(question_groups(name, without_row, placed.possible_groups))
+    missing = pl.concat(without_row)
     unique = missing.gather(np.argsort(where, kind="stable")).unique(maintain_order=True)
     of_unique = IdIndex(unique).find(missing)
     times = np.bincount(of_unique, minlength=len(unique))
@@ -103,6 +116,8 @@ def _say_codes(
     """A note of codes that are a user's code in another spelling ('0.0', '00' for '0'), a warning of others."""
     named = normal_forms(pl.Series(unknown, dtype=pl.String))
     alike = normal_forms(texts).is_in(named.implode()).to_numpy()
+    if placed.possible_groups:
+        is_code = is_code & ~match_groups(texts, placed.possible_groups).to_numpy()
     for chosen, said in ((is_code & alike, placed.notes), (is_code & ~alike, placed.warnings)):
         if not chosen.any():
             continue
@@ -201,14 +216,18 @@ def question_codes_as_ids(table: Table, ids: pl.Series, index: IdIndex, parents:
     return out
 
 
-def question_founders(name: str, added: pl.Series, parents: Sequence[np.ndarray], ids: pl.Series) -> list[str]:
+def question_founders(
+    name: str, added: pl.Series, parents: Sequence[np.ndarray], ids: pl.Series, possible_groups: Sequence[str] = ()
+) -> list[str]:
     """Warnings of parents without a row that may be codes for unknown: of far more progeny, and mates, than others, or
-    with an id unlike the others. parents: rows of sires and dams, n_rows + i for added[i].
+    with an id unlike the others. parents: rows of sires and dams, n_rows + i for added[i]; possible_groups: names that
+    were asked about already.
     """
     if not len(added):
         return []
     n_rows, out = len(ids), []
     odd = are_unlike(added, ids)
+    is_group = match_groups(added, possible_groups).to_numpy() if possible_groups else np.zeros(len(added), bool)
     for k, role in enumerate(("sire", "dam")):
         parent, mate = parents[k], parents[1 - k]
         progeny = np.bincount(parent[parent >= 0], minlength=n_rows + len(added))
@@ -220,6 +239,7 @@ def question_founders(name: str, added: pl.Series, parents: Sequence[np.ndarray]
             progeny[int(progeny.argmax())] = 0
             second = progeny.max()
             asked |= (of_added == largest) & (largest >= _MIN_TIMES[role] * second)
+        asked &= ~is_group
         for i in np.flatnonzero(asked)[:_SHOWN]:
             mates = np.unique(mate[(parent == n_rows + i) & (mate >= 0)]).size
             if not odd[i] and mates < _MIN_MATES:

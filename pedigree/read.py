@@ -12,6 +12,7 @@ import polars as pl
 from pedigree.births import read_births
 from pedigree.columns import RECOGNISED, PedigreeColumns, choose_columns, has_role_name, question_ids
 from pedigree.errors import PedigreeError, UnknownColumns
+from pedigree.group_names import GROUP_PARENTS, GroupsInParents, match_groups, suggest_groups, take_groups
 from pedigree.groups import group_codes
 from pedigree.parents import UNKNOWN_VALUES, find_rows, place_parents, question_codes_as_ids, question_founders
 from pedigree.recode import IdIndex, parents_first, parents_first_order, recode
@@ -45,6 +46,9 @@ class Pedigree:
         Name of the file, for messages.
     warnings : tuple of str
         What may be wrong and changes results.
+    possible_groups : tuple of str
+        Names of parents without a row that look like unknown-parent groups and were not taken for these; "*" stands for
+        any characters.
     """
 
     ids: pl.Series
@@ -58,6 +62,7 @@ class Pedigree:
     more: Mapping[str, pl.Series] = field(default_factory=dict)
     name: str = "pedigree"
     warnings: tuple[str, ...] = ()
+    possible_groups: tuple[str, ...] = ()
 
     @property
     def n_animals(self) -> int:
@@ -113,6 +118,8 @@ def read_pedigree(
     separator: Separator = None,
     unknown: tuple[str, ...] = ("", "NA", "0"),
     group_column: str | int | None = None,
+    group_parents: Sequence[str] = (),
+    require_groups: bool = True,
     founders: Iterable[str] | None = None,
     hermaphrodites: bool = False,
     more: Sequence[str] = (),
@@ -141,6 +148,11 @@ def read_pedigree(
         Values that mean an unknown parent.
     group_column : str, int or None, default None
         Column of the group of each animal's unknown parents.
+    group_parents : sequence of str, default ()
+        Names in the columns of sires and dams that are groups, not animals; "*" stands for any characters ("UPG_*").
+        Cannot be combined with `group_column`.
+    require_groups : bool, default True
+        Refuse an unknown parent without a group where there are groups. False leaves it unknown.
     founders : iterable of str or None, default None
         Ids to add as animals without parents if they have no row.
     hermaphrodites : bool, default False
@@ -174,10 +186,11 @@ def read_pedigree(
     >>> herd_book.n_animals
     3500
     """
-    unknown = tuple(str(value) for value in unknown)
+    unknown = tuple(str(value) for value in unknown if str(value) not in group_parents)
     table, chosen = choose_columns(source, columns, header, separator, unknown, name, recorded)
     try:
-        return _check(table, chosen, unknown, group_column, founders, hermaphrodites, more)
+        stated_groups = _StatedGroups(group_column, tuple(group_parents), require_groups)
+        return _check(table, chosen, unknown, stated_groups, founders, hermaphrodites, more)
     except UnknownColumns:
         raise
     except PedigreeError as error:
@@ -186,11 +199,30 @@ def read_pedigree(
         raise
 
 
+@dataclass(frozen=True)
+class _StatedGroups:
+    """Where the groups of unknown parents are: a column of the table, or names among the parents."""
+
+    column: str | int | None
+    parents: tuple[str, ...]
+    required: bool  # of every unknown parent
+
+    def __bool__(self) -> bool:
+        return self.column is not None or bool(self.parents)
+
+    def find_column(self, table: Table) -> str | None:
+        if self.column is not None and self.parents:
+            raise PedigreeError(
+                f"{table.name}: a column of groups cannot be combined with {GROUP_PARENTS}; expected one of them"
+            )
+        return None if self.column is None else table.column(self.column)
+
+
 def _check(
     table: Table,
     chosen: PedigreeColumns,
     unknown: tuple[str, ...],
-    group_column: str | int | None,
+    stated_groups: _StatedGroups,
     founders: Iterable[str] | None,
     hermaphrodites: bool,
     more: Sequence[str],
@@ -199,7 +231,7 @@ def _check(
     if len({chosen.id, *chosen.parents}) < 1 + len(chosen.parents):
         columns = ", ".join((chosen.id, *chosen.parents))
         raise PedigreeError(f"{table.name}: id, sire and dam must be three columns, found {columns}")
-    group = None if group_column is None else table.column(group_column)
+    group = stated_groups.find_column(table)
     used = [chosen.id, *chosen.parents, chosen.birth, group, *(table.column(c) for c in more)]
     frame = table.read(list(dict.fromkeys(c for c in used if c is not None)))
     _refuse_header_again(table, frame, chosen)
@@ -207,7 +239,9 @@ def _check(
     index = IdIndex(ids)
     _refuse_duplicates(table, ids, index.first)
     n_rows = len(ids)
-    placed = place_parents(table.name, ids, index, parents, unknown)
+    in_parents = take_groups(table, ids, parents, stated_groups.parents) if stated_groups.parents else None
+    parents = parents if in_parents is None else in_parents.parents
+    placed = place_parents(table.name, ids, index, parents, unknown, ask_groups=not stated_groups)
     warnings += question_codes_as_ids(table, ids, index, placed.rows)
     warnings += _question_alike(table, ids, placed.rows)
     warnings += _question_last_row(table, ids, placed.rows)
@@ -219,11 +253,11 @@ def _check(
         notes.append(_founder_note(added))
         warnings += _question_columns(table, frame, chosen, unknown, placed.rows, len(added))
         if not hermaphrodites:
-            warnings += question_founders(table.name, added, placed.rows, ids)
+            warnings += question_founders(table.name, added, placed.rows, ids, placed.possible_groups)
     _refuse_own_parents(table, ids, sire, dam)
     if not hermaphrodites:
-        _refuse_one_parent_as_both(table, ids, parents, sire, dam)
-        _refuse_both_sexes(table, pl.concat([ids, added]), sire, dam, n_rows)
+        _refuse_one_parent_as_both(table, ids, parents, sire, dam, placed.possible_groups)
+        _refuse_both_sexes(table, pl.concat([ids, added]), sire, dam, n_rows, placed.possible_groups)
     extra = _extra_founders(founders, pl.concat([ids, added]) if founders is not None else ids, unknown)
     if len(extra):
         notes.append(
@@ -260,8 +294,13 @@ def _check(
         more={c: frame[c].extend_constant(None, n - n_rows).gather(order) for c in more},
         name=table.name,
         warnings=tuple(warnings),
+        possible_groups=placed.possible_groups,
     )
-    return pedigree if group is None else _with_groups(pedigree, table, frame[group], order, unknown)
+    if in_parents is not None:
+        return _with_group_parents(pedigree, table, in_parents, order, stated_groups.required)
+    if group is not None:
+        return _with_groups(pedigree, table, frame[group], order, unknown, stated_groups.required)
+    return pedigree
 
 
 def _id_columns(
@@ -432,25 +471,34 @@ def _refuse_own_parents(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.
 
 
 def _refuse_one_parent_as_both(
-    table: Table, ids: pl.Series, parents: list[pl.Series], sire: np.ndarray, dam: np.ndarray
+    table: Table,
+    ids: pl.Series,
+    parents: list[pl.Series],
+    sire: np.ndarray,
+    dam: np.ndarray,
+    possible_groups: Sequence[str],
 ) -> None:
     same = np.flatnonzero((sire == dam) & (sire >= 0))
     if same.size:
         i = int(same[0])
         raise PedigreeError(
             f"{table.name} row {table.line(i)}: {quoted(parents[0][i])} is both sire and dam of {quoted(ids[i])}; "
-            f"needed two parents{_or_unknown(int(sire[i]), ids)}"
+            f"needed two parents{_or_unknown(int(sire[i]), ids, parents[0][i], possible_groups)}"
         )
 
 
-def _or_unknown(row: int, ids: pl.Series) -> str:
+def _or_unknown(row: int, ids: pl.Series, parent: str, possible_groups: Sequence[str]) -> str:
     """Write what else a parent without a row may be."""
     if row < len(ids):
         return ""
+    if possible_groups and match_groups(pl.Series([parent]), possible_groups)[0]:
+        return f"; it has no row of its own and looks like a genetic group: {suggest_groups(possible_groups)}"
     return f"; it has no row of its own: if it means an unknown parent, add it to {UNKNOWN_VALUES}"
 
 
-def _refuse_both_sexes(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.ndarray, n_rows: int) -> None:
+def _refuse_both_sexes(
+    table: Table, ids: pl.Series, sire: np.ndarray, dam: np.ndarray, n_rows: int, possible_groups: Sequence[str]
+) -> None:
     first = []  # of each id, the first row as a sire and as a dam, -1 for none: the last one written is the first row
     for parent in (sire, dam):
         rows = np.flatnonzero(parent >= 0)[::-1]
@@ -465,7 +513,7 @@ def _refuse_both_sexes(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.n
         raise PedigreeError(
             f"{table.name} row {table.line(max(s, d))}: {quoted(ids[b])} is a sire in row {table.line(s)} "
             f"and a dam in row {table.line(d)}; needed one or the other{more}"
-            f"{_or_unknown(b, ids.head(n_rows))}"
+            f"{_or_unknown(b, ids.head(n_rows), ids[b], possible_groups)}"
         )
 
 
@@ -492,14 +540,38 @@ def _loop_message(table: Table, ids: pl.Series, loop: np.ndarray, sire: np.ndarr
     )
 
 
+def _with_group_parents(
+    pedigree: Pedigree, table: Table, in_parents: GroupsInParents, order: np.ndarray, required: bool
+) -> Pedigree:
+    (of_sire, of_dam), names = in_parents.codes(pedigree.n_animals, order)
+    sire, dam = (
+        np.where(parent < 0, group, parent).astype(np.int32)
+        for parent, group in ((pedigree.sire, of_sire), (pedigree.dam, of_dam))
+    )
+    without = np.flatnonzero((sire < 0) | (dam < 0))
+    if required and without.size:
+        i = int(without[np.argmin(order[without])])
+        line, role = int(pedigree.row[i]), "sire" if sire[i] < 0 else "dam"
+        where = f"{table.name} row {line}" if line >= 0 else table.name
+        row = "" if line >= 0 else ", which has no row of its own,"
+        more = f" ({without.size:,} such animals)" if without.size > 1 else ""
+        raise PedigreeError(
+            f"{where}: the {role} of {quoted(pedigree.ids[i])}{row} is unknown and no group; where parents are groups, "
+            f"every unknown parent needs one, such as {quoted(names[0])}; a code such as '0' can be named as "
+            f"a group too{more}"
+        )
+    warnings = (*pedigree.warnings, *_question_groups(pedigree, table, names, GROUP_PARENTS))
+    return replace(pedigree, sire=sire, dam=dam, groups=names, warnings=warnings)
+
+
 def _with_groups(
-    pedigree: Pedigree, table: Table, text: pl.Series, order: np.ndarray, unknown: tuple[str, ...]
+    pedigree: Pedigree, table: Table, text: pl.Series, order: np.ndarray, unknown: tuple[str, ...], required: bool
 ) -> Pedigree:
     column = text.name
     text = text.set(text.is_in([u for u in unknown if u not in ("", "0")]), None)
     padded = text.extend_constant(None, pedigree.n_animals - len(text)) if pedigree.n_animals > len(text) else text
     sire, dam, groups, without = group_codes(pedigree.sire, pedigree.dam, padded.gather(order))
-    if without.size:
+    if required and without.size:
         i = int(without[np.argmin(order[without])])
         animal, line = quoted(pedigree.ids[i]), int(pedigree.row[i])
         more = f" ({without.size} such animals)" if without.size > 1 else ""
@@ -512,7 +584,7 @@ def _with_groups(
             f"{table.name} row {line}: {animal} has an unknown parent but no group in column '{column}'; "
             f"needed a group{more}"
         )
-    warnings = (*pedigree.warnings, *_question_groups(pedigree, table, groups, column))
+    warnings = (*pedigree.warnings, *_question_groups(pedigree, table, groups, f"column '{column}'"))
     return replace(pedigree, sire=sire, dam=dam, groups=groups, warnings=warnings)
 
 
@@ -525,7 +597,7 @@ def _codes_among_groups(names: pl.Series) -> pl.Series:
     return codes.filter(~codes.is_in(of_a_series))
 
 
-def _question_groups(pedigree: Pedigree, table: Table, groups: tuple[str, ...], column: str) -> list[str]:
+def _question_groups(pedigree: Pedigree, table: Table, groups: tuple[str, ...], where: str) -> list[str]:
     """Warnings of groups that have the name of an animal, of another group in another spelling, or mean unknown."""
     names = pl.Series("group", groups, pl.String)
     out = []
@@ -533,21 +605,21 @@ def _question_groups(pedigree: Pedigree, table: Table, groups: tuple[str, ...], 
     if len(animals):
         shown = ", ".join(quoted(a) for a in animals.head(3))
         out.append(
-            f"{table.name}: column '{column}': {counted(len(animals), 'group')} of unknown parents "
+            f"{table.name}: {where}: {counted(len(animals), 'group')} of unknown parents "
             f"{agreeing(len(animals), 'has')} the id of an animal ({shown}): the solutions have two rows of this "
             "level, of the animal and of the group. Give the groups other names"
         )
     alike = pl.DataFrame({"group": names, "form": normal_forms(names)}).group_by("form", maintain_order=True).all()
     for pair in alike.filter(pl.col("group").list.len() > 1)["group"].head(3).to_list():
         out.append(
-            f"{table.name}: column '{column}': {' and '.join(quoted(g) for g in pair)} are groups of their own, but "
+            f"{table.name}: {where}: {' and '.join(quoted(g) for g in pair)} are groups of their own, but "
             "may be one in different spellings: write each group in one way"
         )
     codes = _codes_among_groups(names)
     if len(codes) and len(names) > 1:
         shown = ", ".join(quoted(c) for c in codes.head(3))
         out.append(
-            f"{table.name}: column '{column}': {shown} {agreeing(len(codes), 'counts')} as any other group of unknown "
+            f"{table.name}: {where}: {shown} {agreeing(len(codes), 'counts')} as any other group of unknown "
             "parents: if it means no group, give these animals the group that their parents come from"
         )
     return out

@@ -100,10 +100,15 @@ class PedigreeColumns(Section):
 
 
 class Groups(Section):
-    """Unknown-parent groups: the pedigree column that names the group of an animal's unknown parents."""
+    """Unknown-parent groups: a column of the pedigree with the group of an animal's unknown parents, or the names of
+    groups that stand in place of sires and dams."""
 
-    column: Column
-    """Column of the pedigree with the group of an animal's unknown parents."""
+    column: Column | None = None
+    """Column of the pedigree with the group of an animal's unknown parents. Needed, or parents."""
+
+    parents: Annotated[Cells, Expected("names of groups as they are in the columns of sires and dams")] = ()
+    """Names in the columns of sires and dams that are groups and not animals, as [G1, G2]; * stands for any characters,
+    as in UPG_*. Needed, or column."""
 
     effect: Choice[Literal["random", "fixed", "metafounders"]] = "random"
     """random or fixed: the effect of a group is added to its animals' breeding values; metafounders: groups are base
@@ -116,6 +121,13 @@ class Groups(Section):
     reference: Cell | None = None
     """With fixed groups: the group whose effect is set to 0, the base of the breeding values. Default: the group with
     the oldest animals (by their births, or by the number of generations after them)."""
+
+    def check(self, problems: Problems) -> None:
+        if (self.column is None) == (not self.parents):
+            got = "neither column nor parents" if self.column is None else "both column and parents"
+            problems.add((), f"found {got}, needed one of them")
+        elif not all(name.strip("* ") for name in self.parents):
+            problems.add(("parents",), "found a name of any characters, needed some that tell groups from animals")
 
 
 class Data(Section):

@@ -31,7 +31,7 @@ def with_gamma(kin: Kin, data: Data, genotypes: PreparedGenotypes | None) -> Kin
         return kin
     names, given = kin.pedigree.groups, data.groups.gamma
     if not names:
-        raise DataError(
+        raise DataError(  # groups in place of parents are there, or the pedigree is refused
             f"{kin.pedigree.name}: no animal has an unknown parent and a value in column '{data.groups.column}'; "
             "needed some for data.groups.effect: metafounders"
         )

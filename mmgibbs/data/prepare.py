@@ -257,6 +257,7 @@ def _kin(analysis: Analysis, records: Records) -> Kin | None:
             separator=data.pedigree_widths or data.pedigree_separator,
             unknown=tuple(data.unknown_parent),
             group_column=None if data.groups is None else data.groups.column,
+            group_parents=() if data.groups is None else data.groups.parents,
             founders=ids_with_records(analysis, records.phenotypes, records.observed)
             if data.add_missing_animals
             else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from mmgibbs.options import BAD_INPUT, add_output, add_overwrite
+from mmgibbs.options import BAD_INPUT, add_output, add_overwrite, add_unknown_parents, read_unknown_parents
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "TRAIT=TYPE,TRAIT=TYPE",
     )
     parser.add_argument("--weights", metavar="COLUMN", help="with --formula, the column of the weights of the records")
+    add_unknown_parents(parser, ", and codes such as . and -9 that are parents without a row")
     parser.add_argument(
         "--no-check",
         action="store_true",
@@ -57,6 +58,7 @@ def main(args: argparse.Namespace) -> int:
         formula=args.formula,
         family=_family(args.family),
         weights=args.weights,
+        **read_unknown_parents(args),
         check=not args.no_check,
     )  # fmt: skip
     print("\n".join(made.said))

@@ -26,11 +26,13 @@ from mmgibbs.draft.grandsires import advise, grandsire_column
 from mmgibbs.draft.pairs import CasesOfSize, TimeAndStatus, cases_of_size, time_and_status
 from mmgibbs.draft.roles import COUNTS, Role, find_status, guess_type, has_slips, has_word, hint, roles
 from mmgibbs.draft.trial import Trial, find_trial
+from mmgibbs.draft.unknown_parents import UnknownParents, find_unknown_parents, offer_group_column
 from mmgibbs.draft.wide import SetAside, split_columns
 from mmgibbs.errors import ConfigError, DataError, option_name
 from pedigree.errors import PedigreeError, TableError, UnknownColumns
+from pedigree.group_names import GROUP_PARENTS
+from pedigree.parents import UNKNOWN_VALUES
 from pedigree.read import Pedigree, read_pedigree
-from pedigree.spelling import are_unknown_codes
 from pedigree.tables import Separator, nearest, open_table
 
 _REPEATED = 1.5  # records of an animal
@@ -50,7 +52,7 @@ class Guess:
     roles: dict[str, Role]
     pedigree_file: Path | None = None
     pedigree: Pedigree | None = None
-    unknown_parent: tuple[str, ...] = ()  # beside the usual ones
+    unknown_parents: UnknownParents = field(default_factory=UnknownParents)
     selfing: str | None = None  # column of the pedigree
     genotypes: Path | None = None
     kind_of_genotypes: str = ""  # 'HapMap', where the file shows it
@@ -122,8 +124,10 @@ def guess(
     traits: Sequence[str] = (),
     widths: Separator = None,
     pedigree_widths: Separator = None,
+    unknown_parents: UnknownParents | None = None,
 ) -> Guess:
-    """Look at the tables. `traits`: columns to analyse, where they are not to be guessed.
+    """Look at the tables. `traits`: columns to analyse, where they are not to be guessed; `unknown_parents`: what was
+    said of unknown parents.
 
     Raises DataError for a table that cannot be read, ConfigError for a trait that is no column or has no values and for
     a table without a column that could be a trait.
@@ -139,7 +143,10 @@ def guess(
     grandsire = None if pedigree_file is None else grandsire_column(pedigree_file, pedigree_widths)
     unused = [] if pedigree_file is None or grandsire is None else advise(pedigree_file, grandsire)
     pedigree_file = None if unused else pedigree_file
-    kin, unknown, selfing = (None, (), None) if pedigree_file is None else _pedigree(pedigree_file, pedigree_widths)
+    unknown_parents = unknown_parents or UnknownParents()
+    kin, selfing = None, None
+    if pedigree_file is not None:
+        kin, unknown_parents, selfing = _pedigree(pedigree_file, pedigree_widths, unknown_parents)
     genotyped = None if genotypes is None else _genotyped(genotypes)
     animals = find_animals(
         columns, kin, genotyped, None if pedigree_file is None else _id_column(pedigree_file, pedigree_widths)
@@ -153,7 +160,7 @@ def guess(
     genotyped_lines = None if genotyped is None else animals.animal
     trial = find_trial([c for c in columns if c.name not in traits], genotyped_lines) if named and kin is None else None
     found |= {} if trial is None else {name: Role("trial", what) for name, what in trial.uses().items()}
-    out = Guess(phenotypes, columns, named, missing, animals, found, pedigree_file, kin, unknown, selfing)
+    out = Guess(phenotypes, columns, named, missing, animals, found, pedigree_file, kin, unknown_parents, selfing)
     out.decimal = guessed if any(c.in_groups for c in columns) else None
     out.widths, out.pedigree_widths = widths, pedigree_widths
     out.unused_pedigree, out.names, out.aside, out.trial = unused, every.columns, aside, trial
@@ -210,41 +217,29 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _pedigree(path: Path, widths: Separator) -> tuple[Pedigree, tuple[str, ...], str | None]:
-    """The pedigree, what it writes for an unknown parent, and its column of generations of selfing."""
-    unknown = _unknown_parents(path, widths)
+def _pedigree(path: Path, widths: Separator, stated: UnknownParents) -> tuple[Pedigree, UnknownParents, str | None]:
+    """The pedigree, how it writes unknown parents, and its column of generations of selfing."""
+    found = find_unknown_parents(path, widths, stated)
     try:
         try:
-            return read_pedigree(path, separator=widths, unknown=(*UNKNOWN_PARENT, *unknown)), unknown, None
+            read = read_pedigree(path, separator=widths, **found.reading)
+            return read, offer_group_column(path, widths, found, read), None
         except PedigreeError:
             selfing = _selfing_column(path, widths)
             if selfing is None:
                 raise
-            every = (*UNKNOWN_PARENT, *unknown)
-            return (
-                read_pedigree(path, separator=widths, unknown=every, hermaphrodites=True, more=(selfing,)),
-                unknown,
-                selfing,
-            )
+            read = read_pedigree(path, separator=widths, hermaphrodites=True, more=(selfing,), **found.reading)
+            return read, found, selfing
     except UnknownColumns as error:
         needed = "needed such names, or an analysis file of your own with data.pedigree_columns: {id: COLUMN, ...}"
         raise DataError(f"{error}\n{needed}") from None
     except (PedigreeError, TableError) as error:
-        raise DataError(str(error)) from None
+        raise DataError(_name_options(str(error))) from None
 
 
-def _unknown_parents(path: Path, widths: Separator) -> tuple[str, ...]:
-    """Texts such as '.' that are parents of many and animals of no row."""
-    from pedigree.columns import choose_columns
-
-    try:
-        table, chosen = choose_columns(path, None, None, widths, UNKNOWN_PARENT, None)
-        frame = table.read([chosen.id, *chosen.parents])
-    except (PedigreeError, TableError):
-        return ()  # read_pedigree says what is wrong
-    parents = pl.concat([frame[c].rename("id") for c in chosen.parents]).drop_nulls().unique()
-    odd = parents.filter(are_unknown_codes(parents) & ~parents.is_in(list(UNKNOWN_PARENT)))
-    return tuple(sorted(odd.filter(~odd.is_in(frame[chosen.id].drop_nulls().unique().to_list()))))
+def _name_options(message: str) -> str:
+    """A message of the pedigree with the options that it speaks of."""
+    return message.replace(UNKNOWN_VALUES, option_name("unknown")).replace(GROUP_PARENTS, option_name("groups"))
 
 
 def _id_column(path: Path, widths: Separator) -> str | None:

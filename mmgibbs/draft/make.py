@@ -19,6 +19,7 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.draft.guess import guess
 from mmgibbs.draft.method import GIBBS, Method
 from mmgibbs.draft.texts import DraftText, TextOfFormula, TextOfGuess
+from mmgibbs.draft.unknown_parents import UnknownParents
 from mmgibbs.errors import ConfigError, MmgibbsError, ModelError, is_command, option, option_name
 
 
@@ -55,6 +56,9 @@ def init(
     formula: str | None = None,
     family: str | Mapping[str, str] | None = None,
     weights: str | None = None,
+    unknown: Sequence[str] | None = None,
+    groups: Sequence[str] = (),
+    group_column: str | int | None = None,
     check: bool = True,
 ) -> Draft:
     """Look at tables and write a first analysis file, with comments and alternatives.
@@ -85,6 +89,14 @@ def init(
         to types.
     weights : str, optional
         With a formula, the column of the weights of the records.
+    unknown : sequence of str, optional
+        Values of the pedigree that mean an unknown parent. By default empty, NA, 0 and codes such as "." or "-9" that
+        are parents and have no row.
+    groups : sequence of str, optional
+        Names in the columns of sires and dams that are genetic groups (unknown-parent groups), not animals; "*" stands
+        for any characters, as in "UPG_*". By default they are guessed.
+    group_column : str or int, optional
+        Column of the pedigree with the group of each animal's unknown parents.
     check : bool, default True
         Read and check everything that the file names. False, with a formula, looks at the columns of the records alone.
 
@@ -125,7 +137,8 @@ def init(
     return draft(
         phenotypes, pedigree, genotypes, tuple(columns), output,
         overwrite=overwrite, widths=widths, pedigree_widths=pedigree_widths,
-        formula=formula, family=family, weights=weights, check=check,
+        formula=formula, family=family, weights=weights,
+        unknown=unknown, groups=groups, group_column=group_column, check=check,
     )  # fmt: skip
 
 
@@ -150,12 +163,16 @@ def draft(
     formula: str | None = None,
     family: str | Mapping[str, str] | None = None,
     weights: str | None = None,
+    unknown: Sequence[str] | None = None,
+    groups: Sequence[str] = (),
+    group_column: str | int | None = None,
     check: bool = True,
 ) -> Draft:
     """Look at the tables and write a commented analysis file, as `init`, whose arguments these are."""
     path = Path(output)
     tables = [Path(table) for table in (phenotypes, pedigree, genotypes) if table is not None]
     _refuse(path, tables, overwrite)
+    unknown_parents = _state_unknown_parents(pedigree, unknown, groups, group_column)
     of_animals = None if pedigree is None else Path(pedigree)
     of_genotypes = None if genotypes is None else Path(genotypes)
     if formula is None:
@@ -164,14 +181,16 @@ def draft(
         if given_of_formula:
             raise ConfigError(f"init: {given_of_formula[0]} belongs to {option_name('formula')}; expected both")
         text: DraftText = TextOfGuess(
-            guess(Path(phenotypes), of_animals, of_genotypes, traits, widths, pedigree_widths), path
+            guess(Path(phenotypes), of_animals, of_genotypes, traits, widths, pedigree_widths, unknown_parents), path
         )
     else:
         given = {"traits": traits, "widths": widths, "pedigree_widths": pedigree_widths}
         refused_option = next((name for name, value in given.items() if value), None)
         if refused_option is not None:
             raise ConfigError(f"init: {option_name(refused_option)} cannot be combined with {option_name('formula')}")
-        text = TextOfFormula(formula, family or "normal", Path(phenotypes), of_animals, of_genotypes, path, weights)
+        text = TextOfFormula(
+            formula, family or "normal", Path(phenotypes), of_animals, of_genotypes, path, weights, unknown_parents
+        )
     new = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -188,6 +207,21 @@ def draft(
         new.unlink(missing_ok=True)
     reason = method.describe()
     return Draft(path, [*text.explain(), *([f"warning: {reason}"] if reason else [])], refused)
+
+
+def _state_unknown_parents(
+    pedigree: object, unknown: Sequence[str] | None, groups: Sequence[str], group_column: str | int | None
+) -> UnknownParents:
+    given = {"unknown": unknown, "groups": groups, "group_column": group_column}
+    first = next((name for name, value in given.items() if value not in (None, (), [])), None)
+    if first is not None and pedigree is None:
+        raise ConfigError(f"init: {option_name(first)} belongs to {option_name('pedigree')}; expected both")
+    if groups and group_column is not None:
+        raise ConfigError(
+            f"init: {option_name('groups')} cannot be combined with {option_name('group_column')}; expected one of them"
+        )
+    codes = None if unknown is None else (unknown,) if isinstance(unknown, str) else tuple(unknown)
+    return UnknownParents(codes, (groups,) if isinstance(groups, str) else tuple(groups), group_column)
 
 
 def _refuse(path: Path, tables: Sequence[Path], overwrite: bool) -> None:

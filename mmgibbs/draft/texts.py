@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from mmgibbs.config.schema import MODELINE
 from mmgibbs.draft.guess import Guess
 from mmgibbs.draft.method import GIBBS, Method, method_lines
+from mmgibbs.draft.unknown_parents import UnknownParents
 from mmgibbs.draft.write import analysis_text, can_use_reml, explain_guess, file_name, relative_path
 from mmgibbs.formula.model import translate_formula
 from mmgibbs.formula.text import write_analysis
@@ -63,6 +64,7 @@ class TextOfFormula:
     genotypes: Path | None
     path: Path
     weights: str | None = None
+    unknown_parents: UnknownParents = UnknownParents()
 
     @property
     def first_method(self) -> Method:
@@ -80,6 +82,7 @@ class TextOfFormula:
         analysis, _ = self._translated
         folder = self.path.parent
         data = {key: relative_path(v, folder) if isinstance(v, Path) else v for key, v in analysis["data"].items()}
+        data |= self.unknown_parents.as_data()
         traits = analysis["traits"]
         is_normal = isinstance(traits, list) or not any("type" in keys for keys in traits.values())
         head = [

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from mmgibbs.config.schema import MODELINE
-from mmgibbs.config.tables import MISSING, UNKNOWN_PARENT
+from mmgibbs.config.tables import MISSING
 from mmgibbs.data.animal_ids import name_keys
 from mmgibbs.data.missing_codes import find_missing_codes, written_codes
 from mmgibbs.data.number_format import find_points_of_thousands
@@ -85,8 +85,11 @@ def _explain_pairs(g: Guess) -> list[str]:
     out = _explain_labels(g)
     out += [] if g.trial is None else [f"the table looks like {g.trial.describe()}"]
     if g.pedigree is not None and g.pedigree_file is not None:
-        founders = int(((g.pedigree.sire < 0) & (g.pedigree.dam < 0)).sum())
+        n = g.pedigree.n_animals  # codes from n on are groups
+        sire, dam = g.pedigree.sire, g.pedigree.dam
+        founders = int((((sire < 0) | (sire >= n)) & ((dam < 0) | (dam >= n))).sum())
         out.append(f"{g.pedigree_file.name}: {g.pedigree.n_animals:,} animals, {founders:,} of them without parents")
+        out += g.unknown_parents.explain(g.pedigree, g.pedigree_file.name)
         out += [f"warning: {name_keys(warning)}" for warning in g.pedigree.warnings]
     if g.repeated:
         out.append(f"{counted(g.repeated, 'animal', 'has')} several records of {g.traits[0].name}")
@@ -263,8 +266,8 @@ def _data(g: Guess, folder: Path) -> list[str]:
         lines.append(f"  pedigree: {yaml_text(relative_path(g.pedigree_file, folder))}")
         if g.pedigree_widths is not None:
             lines.append(f"  pedigree_widths: {list(g.pedigree_widths)}")
-    if g.unknown_parent:
-        lines.append(f"  unknown_parent: {yaml_list([*UNKNOWN_PARENT, *g.unknown_parent])}")
+    if g.pedigree_file is not None:
+        lines += g.unknown_parents.lines(g.pedigree)
     absent = g.animals.distinct - g.animals.known
     if g.pedigree is not None and absent:
         lines.append(

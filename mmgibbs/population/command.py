@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from mmgibbs.options import add_no_report, add_output, add_overwrite, describe
+from mmgibbs.options import (
+    add_no_report,
+    add_output,
+    add_overwrite,
+    add_unknown_parents,
+    describe,
+    read_column,
+    read_unknown_parents,
+)
 
 COLUMNS = ("id", "sire", "dam", "birth")
 
@@ -26,9 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f"--{name}", metavar="COLUMN", help=f"column of the {name}, its name or number (default: recognised)"
         )
-    parser.add_argument(
-        "--unknown", metavar="A,B,...", help="values that mean an unknown parent (default: empty, NA and 0)"
-    )
+    add_unknown_parents(parser)
     parser.add_argument(
         "--genotypes",
         metavar="FILE",
@@ -47,19 +53,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from mmgibbs.population.facts import UNKNOWN, describe_pedigree
+    from mmgibbs.population.facts import describe_pedigree
     from mmgibbs.population.words import describe_facts
     from mmgibbs.report.printed import can_write_page, print_notes
 
     named = {name: getattr(args, name) for name in COLUMNS if getattr(args, name) is not None}
-    columns = {name: int(value) if value.isdigit() else value for name, value in named.items()}
+    columns = {name: read_column(value) for name, value in named.items()}
     has_page = args.output is not None and not args.no_report and can_write_page("pedigree.html")
     described = describe_pedigree(
         args.file,
         args.output,
         born_after=args.born_after,
         columns=columns or None,
-        unknown=UNKNOWN if args.unknown is None else tuple(args.unknown.split(",")),
+        **read_unknown_parents(args),
         genotypes=args.genotypes,
         error_rate=args.error_rate,
         overwrite=args.overwrite,

@@ -11,6 +11,7 @@ is the effective size by the individual increase in inbreeding, over the referen
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.data.births import birth_years
-from mmgibbs.errors import ConfigError, DataError, option_name
+from mmgibbs.errors import ConfigError, DataError, is_command, option_name
 from mmgibbs.population.files import output_folder, write_facts
 from mmgibbs.population.parentage import ERROR_RATE, Parentage, check_parentage
 from pedigree.ancestry import (
@@ -31,6 +32,8 @@ from pedigree.ancestry import (
     major_ancestors,
 )
 from pedigree.errors import PedigreeError, TableError
+from pedigree.group_columns import find_group_column
+from pedigree.group_names import GROUP_PARENTS
 from pedigree.inbreeding import inbreeding
 from pedigree.parents import UNKNOWN_VALUES
 from pedigree.read import Pedigree, read_pedigree
@@ -86,6 +89,8 @@ def describe_pedigree(
     born_after: int | None = None,
     columns: Mapping[str, str | int | None] | None = None,
     unknown: Sequence[str] = UNKNOWN,
+    groups: Sequence[str] = (),
+    group_column: str | int | None = None,
     genotypes: str | os.PathLike | Mapping[str, Any] | None = None,
     error_rate: float = ERROR_RATE,
     overwrite: bool = False,
@@ -106,6 +111,11 @@ def describe_pedigree(
         Name or 1-based position of the columns "id", "sire", "dam" and "birth". By default they are recognised.
     unknown : sequence of str, default ("", "NA", "0")
         Values that mean an unknown parent.
+    groups : sequence of str, default ()
+        Names in the columns of sires and dams that are genetic groups (unknown-parent groups), not animals; "*" stands
+        for any characters, as in "UPG_*". They count as unknown parents.
+    group_column : str, int or None, default None
+        Name or 1-based position of the column with the group of each animal's unknown parents.
     genotypes : path-like, mapping or None, default None
         Genotypes, or keys of `data.genotypes`: parents are checked, and likely ones are looked for.
     error_rate : float, default 0.01
@@ -145,7 +155,15 @@ def describe_pedigree(
     if report and folder is None:
         raise ConfigError("describe_pedigree: report needs output, the folder to write")
     try:
-        read = read_pedigree(pedigree, columns=columns, unknown=tuple(unknown), hermaphrodites=True)
+        read = read_pedigree(
+            pedigree,
+            columns=columns,
+            unknown=tuple(unknown),
+            group_column=group_column,
+            group_parents=(groups,) if isinstance(groups, str) else tuple(groups),
+            require_groups=False,
+            hermaphrodites=True,
+        )
     except (PedigreeError, TableError) as error:
         raise DataError(_name_option(str(error))) from None
     years = _years(read)
@@ -165,6 +183,8 @@ def describe_pedigree(
         "generation_intervals": generation_intervals(read),
         "family_sizes": _family_sizes(read),
     }
+    if read.groups:
+        facts["groups"] = _count_groups(read)
     if parentage is not None:
         facts["parentage"] = parentage.facts
     table = pl.DataFrame(
@@ -175,7 +195,13 @@ def describe_pedigree(
             "cumulative_share": np.cumsum(ancestors.marginal),
         }
     )
-    said = (*(f"warning: {warning}" for warning in read.warnings), *read.notes)
+    said = [*(f"warning: {warning}" for warning in read.warnings), *read.notes]
+    offered = None
+    if group_column is None and not groups:
+        offered = find_group_column(pedigree, read, columns=columns, unknown=tuple(unknown))
+    if offered is not None:
+        option = option_name("group_column")
+        said.append(f"column '{offered}' may have the groups of unknown parents: {option} {offered} counts them")
     notes = (*map(_name_option, said), *(() if parentage is None else parentage.notes))
     described = PedigreeFacts(facts, animals, _summarise_years(animals), table, notes, folder, parentage)
     if folder is not None:
@@ -185,7 +211,22 @@ def describe_pedigree(
 
 def _name_option(message: str) -> str:
     """A message of the pedigree with the option that it speaks of."""
-    return message.replace(UNKNOWN_VALUES, option_name("unknown"))
+    option = option_name("groups")
+    if is_command():  # a shell replaces '*', and '-*' looks like an option
+        message = _GROUP_LIST.sub(lambda found: f"{option}='{found[1].replace(', ', ',')}'", message)
+    return message.replace(UNKNOWN_VALUES, option_name("unknown")).replace(GROUP_PARENTS, option)
+
+
+_GROUP_LIST = re.compile(rf"{GROUP_PARENTS}: \[([^]]*)\]")
+
+
+def _count_groups(read: Pedigree) -> dict[str, dict[str, int]]:
+    """Group -> times that it is a sire and a dam; animals with an unknown parent of no group."""
+    counts = {
+        role: np.bincount(parent[parent >= read.n_animals] - read.n_animals, minlength=read.n_groups)
+        for role, parent in (("sire", read.sire), ("dam", read.dam))
+    }
+    return {name: {role: int(counts[role][g]) for role in counts} for g, name in enumerate(read.groups)}
 
 
 def _years(read: Pedigree) -> pl.Series:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 SHOWN_ANCESTORS = 5
+SHOWN_GROUPS = 5
 
 
 def describe_facts(facts: dict[str, Any], ancestors: pl.DataFrame) -> list[str]:
@@ -45,6 +46,8 @@ def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("Ancestors of these", _ancestor_words(ancestors, facts["ancestors_of_half_the_genes"])),
     ]
+    if "groups" in facts:
+        lines.insert(1, ("Groups of unknown parents", _group_words(facts["groups"])))
     if facts["generation_intervals"]:
         paths = [f"{name} {path['years']:.1f}" for name, path in facts["generation_intervals"].items()]
         lines.append(("Generation interval, years", ", ".join(paths)))
@@ -69,6 +72,15 @@ def parentage_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("Same genotypes", f"{counted(facts['duplicates'], 'pair')} of animals"),
     ]
+
+
+def _group_words(groups: dict[str, dict[str, int]]) -> str:
+    """'3: UPG_2000 (41 sires, 38 dams), ...'."""
+    shown = [
+        f"{name} ({counted(times['sire'], 'sire')}, {counted(times['dam'], 'dam')})"
+        for name, times in list(groups.items())[:SHOWN_GROUPS]
+    ]
+    return f"{len(groups):,}: {', '.join(shown)}{', ...' if len(groups) > SHOWN_GROUPS else ''}"
 
 
 def _family_words(sizes: dict[str, dict[str, float]]) -> str:

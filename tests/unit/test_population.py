@@ -133,3 +133,57 @@ def test_a_code_for_unknown_is_named_with_the_option_that_takes_it(tmp_path, cap
     assert "is taken for an unknown parent: add it to --unknown; " in capsys.readouterr().err
     assert main(["pedigree", str(tmp_path / "dots.csv"), "--unknown", ",."]) == 0
     assert "warning" not in capsys.readouterr().err
+
+
+def with_groups(tmp_path, names=("UPG_1", "UPG_2", "UPG_3")):
+    """Sixty animals of unknown parents, their groups in place of these, and one of known parents."""
+    rows = [f"A{i},{names[i % len(names)]},{names[i % len(names)]}" for i in range(60)]
+    (tmp_path / "g.csv").write_text("\n".join(["id,sire,dam", *rows, "B1,A1,A2", ""]))
+    return tmp_path / "g.csv"
+
+
+def test_groups_in_place_of_parents_are_suggested_and_counted(tmp_path, capsys):
+    file = with_groups(tmp_path)
+    assert main(["pedigree", str(file)]) == 0
+    err = capsys.readouterr().err
+    assert "warning: g.csv: 'UPG_1' (40 times)" in err and "if they are, give --groups='UPG_*'" in err
+    assert main(["pedigree", str(file), "--groups=UPG_*"]) == 0
+    said = capsys.readouterr()
+    assert "warning" not in said.err
+    assert "Groups of unknown parents  3: UPG_1 (20 sires, 20 dams), UPG_2 (20 sires, 20 dams)" in said.out
+    described = mmgibbs.describe_pedigree(file, groups="UPG_*")
+    assert described.facts["animals"] == 61 and described.facts["without_parents"] == 60
+    assert described.facts["groups"]["UPG_3"] == {"sire": 20, "dam": 20}
+    assert "groups=['UPG_*']" not in str(described.notes)
+    assert any("give groups: [UPG_*]" in note for note in mmgibbs.describe_pedigree(file).notes)
+
+
+def test_negative_groups_are_suggested_as_an_option_that_the_shell_takes(tmp_path, capsys):
+    file = with_groups(tmp_path, ("-1", "-2"))
+    assert main(["pedigree", str(file)]) == 0
+    assert "give --groups='-*'" in capsys.readouterr().err
+    assert main(["pedigree", str(file), "--groups=-*"]) == 0
+    assert "2: -1 (30 sires, 30 dams), -2" in capsys.readouterr().out
+
+
+def test_a_column_of_groups_is_suggested_and_counted(capsys):
+    file = str(ROOT / "data_samples" / "sheep" / "pedigree.csv")
+    assert main(["pedigree", file]) == 0
+    assert "column 'origin' may have the groups of unknown parents: --group-column origin" in capsys.readouterr().err
+    assert main(["pedigree", file, "--group-column", "origin"]) == 0
+    said = capsys.readouterr()
+    assert "Groups of unknown parents" in said.out and "may have the groups" not in said.err
+
+
+CODES = (".", "-9", "NA", "0", "", "unknown")
+
+
+def test_codes_of_unknown_parents(tmp_path):
+    rows = [f"A{i},{CODES[i % 6]},{CODES[(i + 1) % 6]}" for i in range(60)]
+    (tmp_path / "c.csv").write_text("\n".join(["id,sire,dam", *rows, "B1,A1,A2", "B2,A1,x9", ""]))
+    described = mmgibbs.describe_pedigree(tmp_path / "c.csv")
+    assert described.facts["animals"] == 63 and described.facts["without_parents"] == 61  # x9 is a founder
+    assert any("are taken for an unknown parent: add them to unknown" in note for note in described.notes)
+    described = mmgibbs.describe_pedigree(tmp_path / "c.csv", unknown=(*CODES, "x9"))
+    assert described.facts["animals"] == 62 and described.facts["one_parent"] == 1
+    assert not any(note.startswith("warning") for note in described.notes)

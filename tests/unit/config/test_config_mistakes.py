@@ -64,7 +64,7 @@ MISTAKES = [
     ),
     ("variances.herd", {"prior": {"df": 3}}, "variances.herd.prior.scale: missing, needed here"),
     ("model.fixed.age.legendre", {"range": [0, 1]}, "model.fixed.age.legendre.degree: missing, needed here"),
-    ("data.groups", {"effect": "random"}, "data.groups.column: missing, needed here"),
+    ("data.groups", {"effect": "random"}, "data.groups: found neither column nor parents, needed one of them"),
     # types
     (
         "data",

@@ -1,0 +1,118 @@
+"""How a pedigree writes unknown parents: codes such as '.', groups in place of parents, a column of groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from mmgibbs.config.tables import UNKNOWN_PARENT
+from mmgibbs.draft.yaml_words import yaml_list, yaml_text
+from pedigree.columns import choose_columns
+from pedigree.errors import PedigreeError, TableError
+from pedigree.group_columns import find_group_column
+from pedigree.group_names import find_group_names, match_groups
+from pedigree.read import Pedigree
+from pedigree.spelling import are_unknown_codes
+from pedigree.tables import Separator, counted
+
+
+@dataclass(frozen=True)
+class UnknownParents:
+    """What an analysis says of unknown parents.
+
+    codes: values that mean one, None for the usual ones. groups: names of groups in place of parents. column: the
+    column of groups. offered_column: one that may be. is_guessed: the groups were found, not given.
+    """
+
+    codes: tuple[str, ...] | None = None
+    groups: tuple[str, ...] = ()
+    column: str | int | None = None
+    offered_column: str | None = None
+    is_guessed: bool = False
+
+    @property
+    def all_codes(self) -> tuple[str, ...]:
+        """Values that mean an unknown parent, the usual ones where none were given or found."""
+        return UNKNOWN_PARENT if self.codes is None else self.codes
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """Arguments of `read_pedigree`."""
+        return {"unknown": self.all_codes, "group_parents": self.groups, "group_column": self.column}
+
+    def as_data(self) -> dict[str, Any]:
+        """Keys of the section `data` that were given."""
+        data: dict[str, Any] = {} if self.codes is None else {"unknown_parent": list(self.codes)}
+        if self.groups:
+            data["groups"] = {"parents": list(self.groups)}
+        elif self.column is not None:
+            data["groups"] = {"column": str(self.column)}
+        return data
+
+    def lines(self, pedigree: Pedigree | None) -> list[str]:
+        """Lines of the section `data`, with alternatives as comments."""
+        out = [] if self.codes is None else [f"  unknown_parent: {yaml_list(self.codes)}"]
+        if self.groups:
+            n = "" if pedigree is None else f"{counted(pedigree.n_groups, 'group')} in place of parents; "
+            out.append(f"  groups: {{parents: {yaml_list(self.groups)}, effect: random}}  # {n}or effect: fixed")
+        elif self.column is not None:
+            out.append(f"  groups: {{column: {yaml_text(str(self.column))}, effect: random}}  # or effect: fixed")
+        elif self.offered_column is not None:
+            out.append(
+                f"  # groups: {{column: {yaml_text(self.offered_column)}, effect: random}}  # it has a value where a "
+                "parent is unknown"
+            )
+        return out
+
+    def explain(self, pedigree: Pedigree, name: str) -> list[str]:
+        """Say what was found, a line each."""
+        out = []
+        if self.is_guessed and pedigree.groups:
+            shown = ", ".join(pedigree.groups[:3]) + (", ..." if pedigree.n_groups > 3 else "")
+            out.append(
+                f"{name}: {counted(pedigree.n_groups, 'parent')} without a row ({shown}) look like genetic groups and "
+                "are taken for these (data.groups.parents)"
+            )
+        if self.offered_column is not None:
+            out.append(
+                f"{name}: column '{self.offered_column}' may have the groups of unknown parents (see data.groups)"
+            )
+        return out
+
+
+def find_unknown_parents(path: Path, widths: Separator, stated: UnknownParents) -> UnknownParents:
+    """Find the codes of unknown parents and the groups in place of parents that were not given."""
+    try:
+        table, chosen = choose_columns(path, None, None, widths, stated.all_codes, None)
+        frame = table.read([chosen.id, *chosen.parents])
+    except (PedigreeError, TableError):
+        return stated  # read_pedigree says what is wrong
+    ids = frame[chosen.id].drop_nulls()
+    null = pl.lit(None, pl.String)
+    codes = list(stated.all_codes)
+    parents = [
+        frame.select(pl.when(pl.col(c).is_in(codes)).then(null).otherwise(pl.col(c)).alias(c)).to_series()
+        for c in chosen.parents
+    ]
+    found = stated
+    if not stated.groups and stated.column is None and len(parents) == 2:
+        groups = find_group_names(ids, parents)
+        found = replace(found, groups=groups, is_guessed=bool(groups))
+    if stated.codes is None:
+        texts = pl.concat([p.rename("id") for p in parents]).drop_nulls().unique()
+        odd = texts.filter(are_unknown_codes(texts))
+        if found.groups:
+            odd = odd.filter(~match_groups(odd, found.groups))
+        odd = odd.filter(~odd.is_in(ids.unique().implode()))
+        found = replace(found, codes=(*UNKNOWN_PARENT, *sorted(odd)) if len(odd) else None)
+    return found
+
+
+def offer_group_column(path: Path, widths: Separator, found: UnknownParents, pedigree: Pedigree) -> UnknownParents:
+    """Offer a column of groups where nothing says what the groups are."""
+    if found.groups or found.column is not None:
+        return found
+    return replace(found, offered_column=find_group_column(path, pedigree, unknown=found.all_codes, separator=widths))
