@@ -35,9 +35,9 @@ def translate_formula(
     try:
         table, of_genotypes, related = choose_related(parsed, pedigree, genotypes)
     except ConfigError:
-        build_sections(parsed, columns, family, {"": "pedigree"})  # a mistake in an effect is the better message
+        build_sections(parsed, columns, family, has_pedigree=True)  # a mistake in an effect is the better message
         raise
-    sections = build_sections(parsed, columns, family, related)
+    sections = build_sections(parsed, columns, family, related, table is not None)
     tables = {"phenotypes": data, "pedigree": table, "genotypes": of_genotypes, "weights": weights}
     analysis: dict[str, Any] = {
         "name": name,

@@ -57,18 +57,22 @@ def build_sections(
     columns: Columns,
     family: str | Mapping[str, str] = "normal",
     related: Mapping[str, str] | None = None,
+    has_pedigree: bool = False,
 ) -> Sections:
     """Turn a formula into sections of the analysis file.
 
     family: of every trait, or by trait. related: level of a random term -> its relationship, where the formula does not
-    say. ConfigError: the formula has what no analysis file has; the message has what to write instead.
+    say. has_pedigree: dams and sires may be taken from it. ConfigError: the formula has what no analysis file has; the
+    message has what to write instead.
     """
-    return _Builder(formula, columns, related or {}).build(family)
+    return _Builder(formula, columns, related or {}, has_pedigree).build(family)
 
 
 class _Builder:
-    def __init__(self, formula: ParsedFormula, columns: Columns, related: Mapping[str, str]) -> None:
-        self.formula, self.columns, self.related = formula, columns, related
+    def __init__(
+        self, formula: ParsedFormula, columns: Columns, related: Mapping[str, str], has_pedigree: bool
+    ) -> None:
+        self.formula, self.columns, self.related, self.has_pedigree = formula, columns, related, has_pedigree
         self.notes: list[str] = []
         self.exposure: str | None = None
 
@@ -369,17 +373,26 @@ class _Builder:
             if group.has_intercept:
                 key = (level, relationship)
                 if key in intercepts:
-                    self.refuse(
-                        f"{group.text} repeats the intercept of {intercepts[key]}; expected (0 + ... | "
-                        f"{describe_term(group.level)}) in one "
-                        "of them, or one term for both"
-                    )
+                    self.refuse_repeated(group, intercepts[key])
                 intercepts[key] = group.text
             for name, keys in self.build_group(group, names, relationship):
                 is_environment = not relationship and level in related_levels
                 random[self.free_name(name, relationship, is_environment, (*fixed, *random))] = keys
             related_levels |= {level} if relationship else set()
         return random
+
+    def refuse_repeated(self, group: Group, before: str) -> NoReturn:
+        """Refuse a second intercept of the levels of a random term."""
+        level = describe_term(group.level)
+        if group.text != before and "iid(" in f"{group.text}{before}":
+            self.refuse(
+                f"{group.text} and {before} are the same effect, as no pedigree or genotypes relate the levels; "
+                "expected one of them, or the pedigree beside the formula"
+            )
+        self.refuse(
+            f"{group.text} repeats the intercept of {before}; expected (0 + ... | {level}) in one of them, or one term "
+            "for both"
+        )
 
     def read_level(self, group: Group) -> tuple[list[str], str]:
         """(columns, relationship) of the levels of a random term."""
@@ -408,11 +421,7 @@ class _Builder:
     def check_level(self, name: str) -> str:
         """A column of levels; dams and sires may be in the pedigree alone."""
         is_parent = any(has_role(name, role) for role in ("sire", "dam"))
-        return name if is_parent and self.has_pedigree() else self.check_column(name)
-
-    def has_pedigree(self) -> bool:
-        stated = (factor.name for group in self.formula.right.groups for factor in group.level if factor.is_call)
-        return bool({"pedigree", "single_step"} & {*self.related.values(), *stated})
+        return name if is_parent and self.has_pedigree else self.check_column(name)
 
     def explain_level(self, group: Group, factor: Factor) -> str:
         if factor.name == "gr":

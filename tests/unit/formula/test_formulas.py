@@ -36,8 +36,10 @@ SHEEP = ROOT / "data_samples" / "sheep"
 def sections_of(text, **settings):
     parsed = parse_formula(text)
     pedigree = "pedigree.csv" if RELATED.search(text) else None
-    _, _, related = choose_related(parsed, settings.pop("pedigree", pedigree), settings.pop("genotypes", None))
-    return build_sections(parsed, COLUMNS, related=related, **settings)
+    genotypes = "geno.bed" if "genomic(" in text or "single_step(" in text else None
+    pedigree = settings.pop("pedigree", "pedigree.csv" if "dominance(" in text else pedigree)
+    _, _, related = choose_related(parsed, pedigree, settings.pop("genotypes", genotypes))
+    return build_sections(parsed, COLUMNS, related=related, has_pedigree=pedigree is not None, **settings)
 
 
 def analysis_of(sections):
@@ -245,6 +247,7 @@ def test_which_level_the_tables_are_of():
         ("animal", "dam"), "pedigree"
     )
     assert related("y ~ (1 | pedigree(line)) + (1 | site)", "p", None) == {}
+    assert related("y ~ (1 | iid(herd)) + (1 | line)", "p", None) == {"line": "pedigree"}
     with pytest.raises(ConfigError, match="which level is it of"):
         related("y ~ (1 | line) + (1 | site)", "p", None)
     assert related("y ~ (1 | line/site)", "p", None) == {"line": "pedigree"}
@@ -255,6 +258,38 @@ def test_which_level_the_tables_are_of():
         related("y ~ (1 | line)", {"lin": "p"}, None)
     with pytest.raises(ConfigError, match="expected one table for all levels"):
         related("y ~ (1 | line) + (1 | sire)", {"line": "p", "sire": "q"}, None)
+
+
+@pytest.mark.parametrize("levels", ["(1 | iid(animal))", "(1 | iid(flock))", "(1 | iid(animal)) + (1 | flock)"])
+@pytest.mark.parametrize("pedigree", [None, SHEEP / "pedigree.csv"])
+def test_independent_effects_need_no_pedigree_and_may_have_one(levels, pedigree):
+    model = mmgibbs.model(f"fleece_weight ~ {levels}", SHEEP / "shearings.csv", pedigree=pedigree)
+    assert all("relationship" not in keys for keys in model.analysis["model"]["random"].values())
+    warnings = model.check()["warnings"]
+    assert any("the pedigree is not read" in text for text in warnings) == (pedigree is not None)
+
+
+def test_independent_dams_are_taken_from_the_pedigree():
+    table = {"pedigree": SHEEP / "pedigree.csv"}
+    model = mmgibbs.model("fleece_weight ~ (1 | iid(animal)) + (1 | iid(dam))", SHEEP / "shearings.csv", **table)
+    assert any("dams are taken from the pedigree" in text for text in model.check()["notes"])
+    with pytest.raises(ConfigError, match="no column 'dam'"):
+        mmgibbs.model("fleece_weight ~ (1 | iid(dam))", SHEEP / "shearings.csv")
+
+
+@pytest.mark.parametrize(
+    "effects, given, message",
+    [
+        ("(1 | animal) + (1 | iid(animal))", {}, "are the same effect, as no pedigree or genotypes relate the levels"),
+        ("(1 | pedigree(animal))", {}, "pedigree() needs the table of the pedigree, which is not given; expected ped"),
+        ("(1 | dominance(animal))", {}, "dominance() needs the table of the pedigree"),
+        ("(1 | genomic(animal))", {}, "genomic() needs the file of genotypes"),
+        ("(1 | iid(animal))", {"pedigree": {"animal": SHEEP / "pedigree.csv"}}, "independent levels by iid(animal)"),
+    ],
+)
+def test_relationships_and_independence_that_contradict_what_is_given(effects, given, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        mmgibbs.model(f"fleece_weight ~ {effects}", SHEEP / "shearings.csv", **given)
 
 
 @pytest.mark.parametrize("effects", ["s(age)", "vm(animal)", "(1 | vm(animal))", "flok + (1 | flock) + (1 | dam)"])
