@@ -34,7 +34,8 @@ def add_set(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="use VALUE instead of what the file says, e.g. --set sampler.thin=5; may be repeated",
+        help="use VALUE instead of what the file says, e.g. --set sampler.thin=5; null removes the key; "
+        "may be repeated",
     )
 
 

@@ -13,7 +13,7 @@ from mmgibbs.config.complete import complete
 from mmgibbs.config.environments import FindLevels, write_out_environments
 from mmgibbs.config.messages import listed_problems
 from mmgibbs.config.text import dotted, is_nothing, parse_yaml, plain_tree, read_yaml, show
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, nearest
 
 
 def load_config(
@@ -27,7 +27,7 @@ def load_config(
         Path of a YAML file, or a dict with the same keys. In a dict, `data.phenotypes` and `data.pedigree` may be data
         frames. Paths to data are relative to the YAML file; in a dict, to the working directory.
     overrides : sequence of str, default ()
-        Strings such as "sampler.samples=100", with values as in the file.
+        Strings such as "sampler.samples=100", with values as in the file. "sampler.samples=null" removes the key.
     find_levels : callable or None, default None
         Reads the levels of a column from the table of records, for traits by environment (see FindLevels). None refuses
         them.
@@ -86,7 +86,7 @@ def listed_overrides(overrides: Sequence[str]) -> list[str]:
 
 
 def _apply(tree: object, overrides: Sequence[str]) -> dict[tuple[str, ...], str]:
-    """Set the values of 'key.path=value' strings in the tree; path of each -> its text."""
+    """Set the values of 'key.path=value' strings in the tree, where null removes the key; path of each -> its text."""
     changed: dict[tuple[str, ...], str] = {}
     if not isinstance(tree, dict):
         return changed  # what is wrong is reported when the tree is read
@@ -96,6 +96,8 @@ def _apply(tree: object, overrides: Sequence[str]) -> dict[tuple[str, ...], str]
         keys = name.strip().split(".")
         if not equals or "" in keys:
             raise ConfigError(f"{origin}: needed KEY.PATH=VALUE, such as sampler.samples=100")
+        if not written.strip():
+            raise ConfigError(f"{origin}: found nothing, needed a value; null removes the key from the analysis")
         value = parse_yaml(written, origin)
         mapping: dict = tree
         path: tuple[str, ...] = ()
@@ -103,7 +105,10 @@ def _apply(tree: object, overrides: Sequence[str]) -> dict[tuple[str, ...], str]
             key, keys = _next_key(mapping, keys)
             path = (*path, key)
             if not keys:
-                mapping[key] = value
+                if is_nothing(value):
+                    _remove(mapping, path, origin)
+                else:
+                    mapping[key] = value
                 break
             mapping[key] = inner = _as_mapping(mapping.get(key), path)
             if not isinstance(inner, dict):
@@ -111,6 +116,17 @@ def _apply(tree: object, overrides: Sequence[str]) -> dict[tuple[str, ...], str]
             mapping = inner
         changed[path] = origin
     return changed
+
+
+def _remove(mapping: dict, path: tuple[str, ...], origin: str) -> None:
+    """Remove the last key of the path, so that its default applies."""
+    if path[-1] not in mapping:
+        section = f" in {dotted(path[:-1])}" if len(path) > 1 else ""
+        raise ConfigError(
+            f"{origin}: null removes a key, but the analysis has no '{path[-1]}'{section}; "
+            f"{nearest(path[-1], map(str, mapping), 'it has')}"
+        )
+    del mapping[path[-1]]
 
 
 def _next_key(mapping: dict, keys: list[str]) -> tuple[str, list[str]]:

@@ -531,6 +531,22 @@ def test_overrides_reach_into_short_forms(beef):
     ).variances.residual.start == ((3.0,),)
 
 
+@pytest.mark.parametrize("null", ["null", "~", " NULL "])
+def test_null_removes_an_effect_or_a_setting(null):
+    effects = {"fixed": {"sex": {}, "age": {}}, "random": {"a": {"level": "h"}, "b": {"level": "g"}}}
+    analysis = small(traits=["y", "z"], model=effects, sampler={"thin": 7}, variances={"a": [[3, 0], [0, 3]]})
+    paths = ("model.fixed.age", "model.random.b", "sampler.thin", "variances.a.start", "traits.z")
+    changed = load_config(analysis, [f"{path}={null}" for path in paths])
+    assert list(changed.model.fixed) == ["sex"] and list(changed.model.random) == ["a"]
+    assert (changed.sampler.thin, changed.variances.terms["a"].start) == (10, None)
+    assert [trait.name for trait in changed.traits] == ["y"]
+    assert list(load_config(analysis | {"variances": {}}).model.random) == ["a", "b"], "the caller's dict is unchanged"
+
+
+def test_null_within_a_value_is_as_in_a_file():
+    assert list(load_config(small(), ["model.fixed={sex: null}"]).model.fixed) == ["sex"]
+
+
 def test_overrides_find_names_that_hold_a_dot():
     a = load_config(small(traits={"weight.200": {}}), ["traits.weight.200.column=w200"])
     assert a.traits[0].column == "w200"
@@ -560,7 +576,11 @@ def test_an_override_does_not_change_what_shares_an_anchor(tmp_path):
         ("sampler.thin.x=3", "override 'sampler.thin.x=3': sampler.thin is 10, which has no keys"),
         ("sampler.x.y=3", "override 'sampler.x.y=3': sampler.x: unknown key; known are method, chains, "),
         ("sampler.thin=[", "override 'sampler.thin=[' line 1, column "),
-        ("data.phenotypes=", "override 'data.phenotypes=': data.phenotypes: found nothing, needed the path of a file"),
+        ("data.phenotypes=", "override 'data.phenotypes=': found nothing, needed a value; null removes the key"),
+        ("data.phenotypes=null", "override 'data.phenotypes=null': data.phenotypes: missing, needed "),
+        ("sampler.sampels=null", "override 'sampler.sampels=null': null removes a key, but the analysis has no "),
+        ("model.random.x=null", "override 'model.random.x=null': null removes a key, but the analysis has no 'x' in "),
+        ("nme=~", "override 'nme=~': null removes a key, but the analysis has no 'nme'; did you mean 'name'?"),
     ],
 )
 def test_overrides_that_cannot_be(beef, override, message):
