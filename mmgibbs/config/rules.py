@@ -275,7 +275,8 @@ BETWEEN_SECTIONS = (
     Rule("output.moments", lambda s: s.output.moments and s.model.plugin is not None,
          "cannot be combined with model.plugin; needed a mixed model"),
     Rule("output.moments", lambda s: s.output.moments and s.model.plugin is None and s.sampler.method != "gibbs",
-         "cannot be combined with method: {s.sampler.method}; needed method: gibbs"),
+         "cannot be combined with method: {s.sampler.method}, which draws nothing; needed method: gibbs, or no "
+         "output.moments (--set output.moments=null)"),
     Rule("output.probabilities", lambda s: s.output.probabilities and s.model.plugin is not None,
          "cannot be combined with model.plugin; a regression has no animals"),
     Rule("traits", lambda s: s.model.plugin is None and not s.traits, "missing, needed at least one trait"),

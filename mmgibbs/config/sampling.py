@@ -260,7 +260,7 @@ class Output(Section):
     """Traits of which every animal gets the probability of each category, or its expected count."""
 
     moments: Annotated[ListOf[Name], Expected("names of traits")] = ()
-    """Traits of which mean, variance of the fixed effects, CV_A and evolvability are reported."""
+    """Traits of which mean, variance of the fixed effects, CV_A and evolvability are reported, with method: gibbs."""
 
     means: Annotated[ListOf[Name], Expected("names of effects")] = ()
     """Class effects, fixed or random, whose levels get adjusted means: other class effects are averaged over their

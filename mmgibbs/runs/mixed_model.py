@@ -82,12 +82,21 @@ class MixedModelProblem:
                     estimates = self._reml(folder, console, executor)
                 case _:
                     estimates = self._gibbs(folder, console, executor)
+            self._say_that_nothing_is_drawn(estimates, console)
             self._make_diagonals(estimates, console)
             self._count_dimensions(estimates, console)
             return self._add_snp_effects(estimates, console)
         except ModelError as error:
             warned = (f"warning: {note}" for note in self.assembled.notes)  # most likely why
             raise ModelError("\n".join([name_levels(str(error), self.prepared), *warned])) from error
+
+    def _say_that_nothing_is_drawn(self, estimates: PosteriorEstimates, console: Console) -> None:
+        """Draws that the analysis asks for and the method does not make."""
+        method = self.analysis.sampler.method
+        if method != "gibbs":
+            notes = saved_draws_notes(self.assembled.model, self.schedule, method)
+            estimates.notes.extend(notes)
+            console.say_all(notes)
 
     def _make_diagonals(self, estimates: PosteriorEstimates, console: Console) -> None:
         """Diagonals of relationships that reliabilities need, and that take long, with a word before."""
@@ -128,7 +137,7 @@ class MixedModelProblem:
             *self._unused_threads(),
             *self._interweaving_notes(),
             *of_decisions,
-            *saved_draws_notes(model, self.schedule),
+            *saved_draws_notes(model, self.schedule, "gibbs"),
         ]
         console.say_all(before)
         from mmgibbs.runs.mixed_model_chains import MixedModelFactory  # late: REML and BLUP make no chains

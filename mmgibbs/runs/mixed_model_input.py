@@ -72,7 +72,7 @@ def mixed_model_counts(analysis: Analysis) -> dict:
     if analysis.sampler.method == "gibbs":
         counts |= {"engine": chosen.engine.name, "engine_chosen_because": chosen.why}
     warned, notes = split_messages(decision_notes(analysis, prepared, assembled.model.decisions))
-    of_draws = saved_draws_notes(assembled.model, schedule) if analysis.sampler.method == "gibbs" else []
+    of_draws = saved_draws_notes(assembled.model, schedule, analysis.sampler.method)
     return counts | {"notes": [*counts["notes"], *notes, *of_draws], "warnings": [*counts["warnings"], *warned]}
 
 

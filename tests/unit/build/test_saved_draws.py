@@ -25,3 +25,24 @@ def test_check_says_how_large_the_kept_draws_are(tmp_path, samples, megabytes):
     notes = [note for note in mmgibbs.check(analysis)["notes"] if note.startswith("output.save_levels")]
     expected = f"output.save_levels: {2 * samples // 4:,} draws of 100 levels take {megabytes} MB of draws.nc"
     assert notes == ([] if megabytes is None else [expected])
+
+
+@pytest.mark.parametrize("method", ["reml", "blup"])
+def test_a_method_without_draws_says_that_it_keeps_none(tmp_path, method):
+    records = pl.DataFrame(
+        {"herd": [f"h{i % 5}" for i in range(60)], "weight": [float(i % 7 + i % 5) for i in range(60)]}
+    )
+    analysis = {
+        "data": {"phenotypes": records},
+        "traits": ["weight"],
+        "model": {"random": {"herd": {}}},
+        "variances": {"mode": "fixed", "herd": 1, "residual": 4} if method == "blup" else {},
+        "sampler": {"method": method},
+        "output": {"save_levels": ["herd"]},
+    }
+    result = mmgibbs.run(analysis, directory=tmp_path / "run", progress=False)
+    for notes in (mmgibbs.check(analysis)["notes"], result.info["notes"]):
+        (note,) = (note for note in notes if note.startswith("output.save_levels"))
+        assert f"method: {method} draws nothing, so there are no draws of herd" in note
+    without = mmgibbs.run(analysis | {"output": {}}, directory=tmp_path / "without", progress=False)
+    assert not any("save_levels" in note for note in without.info["notes"])

@@ -120,7 +120,11 @@ def test_without_an_effect_of_the_animal_there_is_no_additive_variance(tmp_path)
     [
         ({"output": {"moments": ["w"]}}, "output.moments: 'w' is not a trait"),
         ({"traits": {"y": {"type": "count"}}}, "output.moments: found y, whose type is count; needed a normal trait"),
-        ({"sampler": {"method": "reml"}}, "output.moments: cannot be combined with method: reml"),
+        (
+            {"sampler": {"method": "reml"}},
+            "output.moments: cannot be combined with method: reml, which draws nothing; "
+            "needed method: gibbs, or no output.moments (--set output.moments=null)",
+        ),
     ],
 )
 def test_what_has_no_such_moments_is_refused(change, message):
