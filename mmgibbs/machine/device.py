@@ -116,23 +116,33 @@ def refuse_beyond_device(needed: int, free: int, what: str, remedy: str) -> None
         )
 
 
-def device_errors() -> tuple[type[Exception], ...]:
-    """What CuPy raises where a device does not answer any more; nothing where CuPy has not been imported."""
-    cupy = sys.modules.get("cupy")
-    return () if cupy is None else (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
+def count_bound(device: Device, unit: str, n_bytes: int, n_operations: int | None = None) -> dict[str, Any]:
+    """The least time of a unit of work: bytes that it moves over the nominal bandwidth of the device, not measured."""
+    bandwidth = device.nominal_bandwidth
+    operations = {} if n_operations is None else {"operations": n_operations}
+    times = {"nominal_bytes_per_second": bandwidth, "seconds_at_least": n_bytes / bandwidth}
+    return {"unit": unit, "bytes": n_bytes, **operations, **times}
 
 
 @contextmanager
-def explain_lost_device() -> Iterator[None]:
-    """DeviceError in place of what CuPy raises meanwhile."""
+def explain_device_errors() -> Iterator[None]:
+    """DeviceError in place of what CuPy raises meanwhile: too little memory, or no answer of the device."""
+    cupy = sys.modules.get("cupy")
     try:
         yield
     except Exception as error:
-        if not isinstance(error, device_errors()):
+        on_cpu = "device: cpu, with which a run continues from its checkpoints too"
+        if cupy is None:
+            raise
+        if isinstance(error, cupy.cuda.memory.OutOfMemoryError):
+            raise DeviceError(
+                f"device: gpu: the device has too little memory ({error}); use fewer chains, precision: single, or "
+                f"{on_cpu}"
+            ) from error
+        if not isinstance(error, (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)):
             raise
         raise DeviceError(
-            f"device: gpu: the device does not answer any more ({error}); needed one that works, or device: cpu, with "
-            "which a run continues from its checkpoints too"
+            f"device: gpu: the device does not answer any more ({error}); needed one that works, or {on_cpu}"
         ) from error
 
 

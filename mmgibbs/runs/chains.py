@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from mmgibbs.errors import Stopped
-from mmgibbs.machine.device import explain_lost_device
+from mmgibbs.machine.device import explain_device_errors
 from mmgibbs.machine.signals import StopSignals
 from mmgibbs.runs.checkpoints import Checkpoint, Checkpoints, CheckpointWriter
 from mmgibbs.runs.progress_file import Position, ProgressFile, ProgressWatcher
@@ -202,7 +202,7 @@ def advance_chain(job: Job, chain: int, until: int, ended: Callable[[], None] | 
     """
     if job.progress.asked_to_stop:
         return None
-    with explain_lost_device():
+    with explain_device_errors():
         return _continue_chain(job, chain, until, ended)
 
 

@@ -63,15 +63,22 @@ def counts_as_text(counts: dict) -> str:
 
 
 def _device(counts: dict) -> str:
-    """Memory, and the bound of a sweep where it is known."""
+    """Memory, and the least time of a sweep where it is known."""
     line = f"device {counts['name']}: {counts['free_bytes']:,} bytes free"
     if "bytes" in counts:
         line += f", {counts['bytes']:,} bytes needed"
-    if "seconds_per_sweep_at_least" in counts:
+    if "bytes_at_least" in counts:
+        line += f", at least {counts['bytes_at_least']:,} bytes needed, for the predictors"
+    if "matrix_bytes" in counts:
+        line += f", and at least {counts['matrix_bytes']:,} for the matrix"
+        line += "" if "bound" in counts else ", which does not fit and is copied there in every sweep"
+    if "bound" in counts:
+        bound = counts["bound"]
+        operations = f" in {bound['operations']:,} operations" if "operations" in bound else ""
         line += (
-            f"; a sweep of the effects moves {counts['bytes_per_sweep']:,} bytes, at least "
-            f"{1e3 * counts['seconds_per_sweep_at_least']:.3g} ms at the nominal "
-            f"{counts['nominal_bytes_per_second'] / 1e9:,.0f} GB/s (not measured)"
+            f"; {bound['unit']} moves {bound['bytes']:,} bytes{operations}, at least "
+            f"{1e3 * bound['seconds_at_least']:.3g} ms at the nominal "
+            f"{bound['nominal_bytes_per_second'] / 1e9:,.0f} GB/s (not measured)"
         )
     return line
 
@@ -117,6 +124,7 @@ def _regression_as_text(counts: dict) -> str:
         *_table(("parameter", "size"), list(size.items())),
         "",
         *_table(("option", "value"), [(name, str(value)) for name, value in counts["options"].items()]),
+        *(["", _device(counts["device"])] if "device" in counts else []),
     ]
     return "\n".join(lines + _said(counts))
 

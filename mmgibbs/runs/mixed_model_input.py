@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mmgibbs.build.assemble import Assembled, assemble
 from mmgibbs.build.decisions import decision_notes, read_decisions
-from mmgibbs.build.device_memory import count_device
+from mmgibbs.build.device_memory import count_device, count_matrix
 from mmgibbs.build.engine import choose_engine
 from mmgibbs.build.memory_estimate import refuse_sampling_beyond_memory, refuse_solving_beyond_memory
 from mmgibbs.build.observed_scale import read_probabilities
@@ -68,7 +68,8 @@ def mixed_model_counts(analysis: Analysis) -> dict:
     if chosen.engine.device == "gpu":
         order = partition(prepared.design, chosen.partition)
         equations = structured_equations(prepared.design, order, analysis.sampler.precision)
-        counts |= {"device": count_device(chosen.engine, equations, schedule)}
+        of_device = count_device(chosen.engine, equations, schedule)
+        counts |= {"device": count_matrix(equations, of_device) if chosen.engine.name == "hybrid" else of_device}
     if analysis.sampler.method == "gibbs":
         counts |= {"engine": chosen.engine.name, "engine_chosen_because": chosen.why}
     warned, notes = split_messages(decision_notes(analysis, prepared, assembled.model.decisions))

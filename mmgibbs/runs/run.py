@@ -13,7 +13,7 @@ from mmgibbs.config.load import listed_overrides
 from mmgibbs.config.sampling import Output
 from mmgibbs.data.environments import load_analysis
 from mmgibbs.errors import ConfigError, option
-from mmgibbs.machine.device import explain_lost_device
+from mmgibbs.machine.device import explain_device_errors
 from mmgibbs.machine.memory import peak_bytes
 from mmgibbs.posterior.diagnostics import refuse_without_docstrings
 from mmgibbs.results.curves import curve_files
@@ -121,7 +121,7 @@ def _solved(folder: RunFolder, console: Console, executor: Executor) -> Result:
     with first_run(console, sampled):
         problem = read_problem(folder, console, clock)
         folder.start()
-        with explain_lost_device():
+        with explain_device_errors():
             estimates = problem.solve(folder, console, executor)
     clock.lap(problem.stage)
     tables = problem.tables(estimates)

@@ -11,6 +11,7 @@ from reference.fake_device import FakeDevice
 from mmgibbs.engines.hybrid.device import SOURCE
 from mmgibbs.engines.hybrid.engine import HybridEngine
 from mmgibbs.engines.hybrid.kernels import PIECE, subtract_rows
+from mmgibbs.engines.hybrid.sizes import matrix_bytes, vector_bytes
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
@@ -265,3 +266,19 @@ def test_a_buffer_holds_its_block_until_the_kernel_has_read_it(folder, monkeypat
     run(engine, example, 12)
     assert len(right) > 100
     assert all(right) == ordered
+
+
+@pytest.mark.parametrize("kind", ["colour", "term"])
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_memory_is_counted_from_below(kind, precision):
+    """The matrix by the elements of an explicit C outside the diagonal blocks; vectors as they are allocated."""
+    for name in ("univariate_animal", "direct_maternal", "fixed_covariates"):
+        example = models.example(name)
+        equations = structured_equations(example.design, partition(example.design, kind), precision)
+        engine = HybridEngine(equations, threads=1)
+        assert vector_bytes(equations) == sum(2 * b.nbytes + x.nbytes for b, x in zip(engine.b, engine.x, strict=True))
+        values = sum(part.values.nbytes for parts in engine.row_blocks.slices.values() for part in parts)
+        held = engine.row_blocks.bytes_off_diagonal
+        assert 0 < matrix_bytes(equations) <= values < held < 4 * matrix_bytes(equations), name
+        if name == "univariate_animal":  # one component: no pair of levels has an element of 0
+            assert matrix_bytes(equations) == values

@@ -30,6 +30,7 @@ from mmgibbs.errors import ConfigError, MmgibbsError
 from mmgibbs.models.gpu_rules import GPU_RULES, Asked, find_gpu_refusals
 from mmgibbs.regressions.arrays import gpu
 from mmgibbs.regressions.registry import plugin_names
+from mmgibbs.runs.check_text import counts_as_text
 from mmgibbs.runs.run import check
 from mmgibbs.sampler.markers.priors import PRIORS
 
@@ -77,12 +78,13 @@ def folder(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def device(monkeypatch):
     """A GPU that is there, and does nothing."""
-    arrays = type("Arrays", (), {"device": "gpu", "threads": None, "xp": np})
     idle = SimpleNamespace(name="GPU", free_bytes=lambda: 10**9, nominal_bandwidth=1e12)
+    arrays = type("Arrays", (), {"device": "gpu", "threads": None, "xp": np, "cuda": idle})
     monkeypatch.setattr(mmgibbs.build.engine, "import_cupy", lambda: None)
     monkeypatch.setattr(mmgibbs.build.device_memory, "Device", lambda: idle)
     monkeypatch.setattr(gpu, "Gpu", arrays)
     monkeypatch.setattr("mmgibbs.genotypes.on_device.Device", ArraysDevice)
+    return idle
 
 
 def analysis(folder, traits=("gain",), random=None, variances=None, sampler=None, data=None, **more):
@@ -334,6 +336,19 @@ def test_device_memory_of_snp_effects_is_counted(folder, monkeypatch):
         monkeypatch.setattr(mmgibbs.engines.coloured_gpu.markers, "marker_bytes", lambda *_, n=of_markers: n)
         needed.append(counted(folder, of_snps("rr"), monkeypatch)["device"]["bytes"])
     assert needed[1] - needed[0] == 10**7
+
+
+def test_the_matrix_of_engine_hybrid_is_counted(folder, device, monkeypatch):
+    """Where it does not fit, it passes through the device in every sweep, and the bound is not that of the device."""
+    counts = counted(folder, ACCEPTED["engine hybrid"], monkeypatch)
+    of_device = counts["device"]
+    assert of_device["bound"]["bytes"] == of_device["bytes"] + of_device["matrix_bytes"] > of_device["matrix_bytes"] > 0
+    needed = f"{of_device['bytes']:,} bytes needed, and at least {of_device['matrix_bytes']:,} for the matrix"
+    assert f"{needed}; a sweep of the effects moves" in counts_as_text(counts)
+    device.free_bytes = lambda: of_device["bound"]["bytes"] - 1
+    counts = counted(folder, ACCEPTED["engine hybrid"], monkeypatch)
+    assert "bound" not in counts["device"]
+    assert f"{needed}, which does not fit and is copied there in every sweep\n" in counts_as_text(counts) + "\n"
 
 
 def test_every_kind_is_here():

@@ -54,6 +54,26 @@ def count_bytes(equations: StructuredEquations) -> tuple[int, int]:
     return total + 4 * n * T, 8 * (VECTORS * design.n_effects + RECORD_VECTORS * n * T)
 
 
+def bytes_per_iteration(equations: StructuredEquations, columns: int = 1) -> int:
+    """Bytes that an iteration of so many right-hand sides must move.
+
+    The matrices count once: W and its transpose, K^-1 of random terms, weights of the records and the preconditioner's
+    blocks. So do the vectors that an iteration reads or writes: of the equations x, the residual and the direction,
+    which change, C times the direction and the preconditioned residual; of the records W times the direction, which
+    is weighted.
+    """
+    design, (n, T) = equations.design, equations.records.y.shape
+    total = 8 * T * T * n
+    for i, (term, lists) in enumerate(zip(design.terms, equations.terms, strict=True)):
+        q, k, dense = term.n_levels, term.n_components, equations.dense[i]
+        total += 2 * BYTES_OF_ELEMENT * count_elements(lists) + 8 * q * k * k
+        if term.kind == "random":
+            total += BYTES_OF_ELEMENT * term.relationship.lists_csr()[1].size
+            total += 0 if dense is None else sum(a.nbytes for a in dense if isinstance(a, np.ndarray))
+    of_vectors = 8 * (3 * 2 + 2) * design.n_effects + 8 * 2 * n * T
+    return total + columns * of_vectors
+
+
 def count_elements(lists: TermLists) -> int:
     """Elements of W of a term."""
     per_effect = np.diff(lists.effect_first)

@@ -12,6 +12,7 @@ from unit.engines.test_resident_variances import MODELS, chains, schedule_of
 import mmgibbs.build.device_memory
 import mmgibbs.build.engine
 from mmgibbs.engines.coloured_gpu.sizes import bytes_per_sweep, resident_bytes
+from mmgibbs.machine.device import DeviceMemoryError
 
 SAMPLER = "chains: 1, burn_in: 4, samples: 20, thin: 1, checkpoint_every: 6, engine: structured, device: "
 
@@ -30,7 +31,7 @@ def device(shim, monkeypatch):
 
     def connect():
         made = HostDevice(shim("double"))
-        made.launched, made.asked, made.free, made.nominal_bandwidth = first.launched, first.asked, first.free, 1e12
+        made.launched, made.asked, made.free = first.launched, first.asked, first.free
         return made
 
     monkeypatch.setattr(mmgibbs.build.engine, "import_cupy", lambda: None)
@@ -47,7 +48,9 @@ class CUDARuntimeError(RuntimeError):
 def failing(device, monkeypatch):
     """failing(n): the device is lost when it is given its n-th kernel from now on, and answers nothing more."""
     cuda = SimpleNamespace(
-        runtime=SimpleNamespace(CUDARuntimeError=CUDARuntimeError), driver=SimpleNamespace(CUDADriverError=OSError)
+        runtime=SimpleNamespace(CUDARuntimeError=CUDARuntimeError),
+        driver=SimpleNamespace(CUDADriverError=OSError),
+        memory=SimpleNamespace(OutOfMemoryError=DeviceMemoryError),
     )
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
 

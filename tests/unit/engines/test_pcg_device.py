@@ -12,7 +12,7 @@ from unit.likelihood.test_restricted import likelihood_of
 import mmgibbs.build.device_memory
 import mmgibbs.build.engine
 import mmgibbs.engines.pcg.device_solver
-from mmgibbs.engines.pcg.device_solver import DevicePcgSolver, count_bytes, count_elements
+from mmgibbs.engines.pcg.device_solver import DevicePcgSolver, bytes_per_iteration, count_bytes, count_elements
 from mmgibbs.engines.pcg.engine import PcgEngine
 from mmgibbs.engines.pcg.prediction_errors import monte_carlo_pev, prior_diagonals
 from mmgibbs.engines.pcg.solver import PcgSolver
@@ -20,7 +20,9 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError, ModelError
 from mmgibbs.machine.threads import ALONE
+from mmgibbs.models.design import Design
 from mmgibbs.models.relationships.core import CoreBlock, parts_of_core
+from mmgibbs.models.terms import Effect
 from mmgibbs.reml.information import gradient
 from mmgibbs.reml.monte_carlo.score import SampledLikelihood
 
@@ -154,6 +156,25 @@ def test_memory_is_counted(name):
         DevicePcgSolver(device.equations, ALONE, ArraysDevice(100))
 
 
+def test_bytes_of_an_iteration_are_those_of_matrices_and_vectors():
+    """Counted by hand: 8 records of 2 traits in 3 herds, 2 components each, and 5 animals of one sire."""
+    rng = np.random.default_rng(3)
+    herd, animal = np.arange(8) % 3, np.arange(8) % 5
+    kind = models.pedigree_relationship(np.array([-1, 0, 0, 0, 0]), np.full(5, -1))
+    terms = (
+        models.class_term("herd", herd, 3, [0, 1]),
+        models.random_term("genetic", [Effect("", animal.astype(np.int32), (0, 1))], kind, 5),
+    )
+    seen = np.ones((1, 2), bool)
+    design = Design(("a", "b"), rng.normal(size=(8, 2)), np.zeros(8, np.int32), seen, np.ones(8), terms)
+    W = 8 * 2 + 8 * 2  # elements: a record meets one level of each term with a component for each trait
+    K_inverse = 5 + 2 * 4  # elements: the diagonal, and the sire with each of its progeny
+    matrices = 12 * (2 * W + K_inverse) + 8 * 8 * 2 * 2 + 8 * (3 + 5) * 2 * 2
+    vectors = 8 * (8 * (3 + 5) * 2 + 2 * 8 * 2)
+    for columns in (1, 3):
+        assert bytes_per_iteration(equations_of(design), columns) == matrices + columns * vectors
+
+
 def test_scores_of_sampled_reml(monkeypatch):
     monkeypatch.setattr(mmgibbs.engines.pcg.device_solver, "Device", ArraysDevice)
     example = models.example("bivariate_missing")
@@ -203,7 +224,8 @@ def test_check_says_the_memory(tmp_path, arrays):
     write_files(tmp_path, {"analysis.yaml": replaced(ANALYSIS, "method: blup", "method: blup, device: gpu")})
     said = command(tmp_path, "check", "analysis.yaml").out
     (line,) = [line for line in said.splitlines() if line.startswith("device ")]
-    assert line.endswith(" bytes needed")
+    assert " bytes needed; an iteration moves " in line
+    assert line.endswith(" ms at the nominal 1,000 GB/s (not measured)")
     arrays.free = 1000
     message = refused(tmp_path, run=("check", "analysis.yaml"))
     assert message.startswith("device: gpu: found 1,000 bytes free on the device, needed ")
