@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeGuard
 
 import numpy as np
 
 from mmgibbs.machine.device import Device
 from mmgibbs.regressions.arrays.base import Arrays, Host
-from mmgibbs.regressions.arrays.gpu import Gpu
 from mmgibbs.regressions.loop import SideBySideChains
 from mmgibbs.regressions.protocol import DeviceSampler, Keys, RegressionDraws, Sampler
+
+
+def has_device_kernels(sampler: Sampler) -> TypeGuard[DeviceSampler]:
+    """Whether a GPU runs kernels of this sampler; array operations otherwise."""
+    return isinstance(sampler, DeviceSampler) and sampler.has_kernels
 
 
 def make_chains(
@@ -22,7 +27,7 @@ def make_chains(
     state: dict[str, np.ndarray] | None = None,
 ) -> SideBySideChains:
     """Make the chains of a sampler where its arrays live."""
-    if isinstance(arrays, Gpu) and isinstance(sampler, DeviceSampler) and sampler.has_kernels:
+    if arrays.cuda is not None and has_device_kernels(sampler):
         return ChainsOnDevice(sampler, arrays.cuda, keys, burn_in, thin, state)
     return SideBySideChains(sampler, arrays, keys, burn_in, thin, state)
 
@@ -44,7 +49,7 @@ class ChainsOnDevice(SideBySideChains):
         state: dict[str, np.ndarray] | None = None,
     ):
         super().__init__(sampler, Host(1), keys, burn_in, thin, state)
-        self.chains = sampler.make_device_chains(device, keys, burn_in, thin)
+        self.chains = sampler.plan_device_chains(keys, burn_in, thin).open(device)
         self.chains.load(self.current, self.number)
 
     def state(self) -> dict[str, np.ndarray]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.machine.compiling import announce_compiling, is_interactive, write_line
+from mmgibbs.machine.device import explain_device_errors
 from mmgibbs.posterior.summary import summary_table
 from mmgibbs.regressions.arguments import check_sampling, read_seed
 from mmgibbs.regressions.containers import (
@@ -147,7 +148,8 @@ class Regression(Keywords):
         arrays = make_arrays(self.device, None if self.threads is None else int(self.threads))
         data, classes, labels_type = self._read(X, y, weights, groups, group_predictors)
         keys = Keys(seed, tuple(range(int(self.chains))))
-        with announce_compiling(write_line) if self.progress or is_interactive() else nullcontext():
+        announced = announce_compiling(write_line) if self.progress or is_interactive() else nullcontext()
+        with announced, explain_device_errors():
             sampler = prepared_sampler(self.plugin, data, options, arrays)
             choices = read_choices(sampler)
             if self.progress:

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.draws.source import cuda_source
-from mmgibbs.machine.arena import Arena
+from mmgibbs.machine.arena import Arena, count_bytes
 from mmgibbs.machine.device import Device, Shape, make_struct
 from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.machine.ring import Ring, count_slots
-from mmgibbs.regressions.protocol import Keys, State
+from mmgibbs.regressions.protocol import Keys, State, SweepCounts
 from mmgibbs.regressions.spd import SpdFactors
 
 C_TYPES = {"float64": "double", "float32": "float", "uint8": "unsigned char", "int8": "signed char"}
 NAMESPACE = "mmgibbs"  # of all kernels
 THREADS = 256  # of a block, where a kernel does not say another number
 MAX_BLOCKS = 4096  # of kernels whose threads take several elements
+TRIANGLE_PASSES = 2  # over a matrix: made, factored (read and written) and solved with, half of it each time
+UNCOUNTED = ("slots", "diagonals")  # of a sweep: kept draws, and parts of matrices, which are counted already
 Shapes = dict[str, tuple[int, ...]]
+Constants = dict[str, np.ndarray]
+Buffers = dict[str, tuple[Shape, npt.DTypeLike]]
+
+
+class Program(NamedTuple):
+    """The text of the kernels, and the names of those that a sweep launches."""
+
+    text: str
+    names: Sequence[str]
 
 
 def assemble_source(
@@ -55,59 +66,99 @@ class DeviceGraphChains(ABC):
     """Chains in lockstep on a device, and the ring of their kept draws. See protocol.DeviceChains.
 
     shapes: of the state, float64, by name; kept: the names whose draws `log` needs, in the order of a slot. `burn_in`
-    sweeps are thrown away, then every `thin`-th is kept. DeviceError where the device has too little memory.
+    sweeps are thrown away, then every `thin`-th is kept. factors: of matrices, where a sweep needs any. All that is
+    counted is known before `open`, which asks for a device.
 
     Every kernel finds the number of its sweep in the buffer "sweep", (C,) uint32, which the last kernel of a sweep
     raises; "chain", (C,) uint32, has the chains' numbers.
     """
 
+    remedy: ClassVar[str]  # what a user can do where the device has too little memory
+    unit: ClassVar[str] = "a sweep of all chains"  # whose bytes and operations are counted
+    factors_single_panels = False  # whether a kernel of the text does, so that these need no rounds
+    passes: Mapping[str, float]  # how often a sweep reads or writes all of a buffer, where that is not once
+
     def __init__(
         self,
-        device: Device | None,
         keys: Keys,
         burn_in: int,
         thin: int,
         shapes: Shapes,
         kept: Sequence[str],
-        remedy: str,
+        factors: SpdFactors | None = None,
     ):
         self.keys, self.burn_in, self.thin, self.shapes, self.kept = keys, burn_in, thin, shapes, kept
-        self.queue = GpuQueue(device, remedy)
+        self.factors, self.passes = factors, {}
         sizes = [int(np.prod(shapes[name])) for name in kept]
         places = np.concatenate([[0], np.cumsum(sizes)])
         self.places = dict(zip(kept, places[:-1].tolist(), strict=True))
         self.slot_values = int(places[-1])
 
-    def compile(self, text: str, names: Sequence[str], factors: SpdFactors | None = None) -> None:
-        """Compile the kernels of these names, and that of the factors, and keep them in `kernels`."""
-        self.kernels = self.queue.kernels(text, list(names))
-        if factors is not None:
-            name = [factors.kernel_name]
-            self.kernels |= self.queue.kernels(text, name, cooperative=factors.is_cooperative)
+    @abstractmethod
+    def write_program(self) -> Program:
+        """Write the kernels."""
 
-    def allocate(
-        self,
-        constants: Mapping[str, np.ndarray],
-        buffers: Mapping[str, tuple[Shape, npt.DTypeLike]],
-        factors: SpdFactors | None = None,
-    ) -> None:
-        """Make the arena: data, state, ring, factors and what else the kernels need."""
+    @abstractmethod
+    def collect_constants(self) -> Constants:
+        """Collect the data, as kernels read them."""
+
+    @abstractmethod
+    def list_buffers(self) -> Buffers:
+        """List what kernels write besides the state, the ring and the factors."""
+
+    @abstractmethod
+    def make_structures(self) -> None:
+        """Make the structures that kernels take by value, from the addresses of the arena."""
+
+    @abstractmethod
+    def count_operations(self) -> float:
+        """Count additions and multiplications of a sweep: those of products and factors, no draws."""
+
+    def _list_memory(self) -> tuple[Constants, Buffers]:
+        """What the arena holds: data, state, ring, factors and what else the kernels need."""
         C = len(self.keys)
         slots = (count_slots(8 * self.slot_values), self.slot_values)
-        every = {**as_doubles(self.shapes), **buffers, "slots": (slots, np.float64), "sweep": (C, np.uint32)}
-        if factors is not None:
-            every |= {**as_doubles(factors.shapes), "arrived": (1, np.uint32)}
-        self.arena = Arena(self.queue, {**constants, "chain": np.array(self.keys.chains, np.uint32)}, every)
+        buffers: Buffers = {**as_doubles(self.shapes), **self.list_buffers(), "slots": (slots, np.float64)}
+        buffers |= {"sweep": (C, np.uint32)}
+        if self.factors is not None:
+            buffers |= {**as_doubles(self.factors.shapes), "arrived": (1, np.uint32)}
+        return {**self.collect_constants(), "chain": np.array(self.keys.chains, np.uint32)}, buffers
+
+    def count_bytes(self) -> int:
+        """See protocol.DeviceChains."""
+        return count_bytes(*self._list_memory())
+
+    def count_sweep(self) -> SweepCounts:
+        """See protocol.DeviceChains: each buffer is read or written as often as `passes` says."""
+        constants, buffers = self._list_memory()
+        sizes = {name: values.nbytes for name, values in constants.items()}
+        sizes |= {name: int(np.prod(shape)) * np.dtype(dtype).itemsize for name, (shape, dtype) in buffers.items()}
+        passes = {"matrices": TRIANGLE_PASSES} | dict(self.passes) | dict.fromkeys(UNCOUNTED, 0)
+        moved = sum(passes.get(name, 1) * size for name, size in sizes.items())
+        return SweepCounts(int(moved), int(self.count_operations()), self.unit)
+
+    def open(self, device: Device | None) -> Self:
+        """Compile the kernels, and allocate. DeviceError where the device has too little memory."""
+        constants, buffers = self._list_memory()
+        self.queue = GpuQueue(device, self.remedy)
+        self.arena = Arena(self.queue, constants, buffers)
+        program, factors = self.write_program(), self.factors
+        self.kernels = self.queue.kernels(program.text, list(program.names))
+        if factors is not None and not (self.factors_single_panels and factors.panels == 1):
+            name = [factors.kernel_name]
+            self.kernels |= self.queue.kernels(program.text, name, cooperative=factors.is_cooperative)
         self.slots = make_struct(
             slots=self.arena.address("slots"),
             slot_values=np.uint64(self.slot_values),
-            n_slots=np.uint32(slots[0]),
+            n_slots=np.uint32(self.arena["slots"].shape[0]),
             burn_in=np.uint32(self.burn_in),
             thin=np.uint32(self.thin),
         )
         self.ring = Ring(self.queue, self.arena["slots"])
         if factors is not None:
             factors.place(*(self.arena.address(name) for name in ("matrices", "diagonals", "arrived")))
+        self.make_structures()
+        return self
 
     def launch(self, name: str, blocks: int, *arguments: Any) -> None:
         """Launch a kernel with THREADS threads a block; name: that of the text, without its namespace."""

@@ -34,7 +34,6 @@ from mmgibbs.draws.purpose import (
     stream,
 )
 from mmgibbs.draws.shrinkage import lasso_means, lasso_rate
-from mmgibbs.machine.device import Device
 from mmgibbs.regressions.arrays.base import Arrays, Host
 from mmgibbs.regressions.description import Columns, Description, predictors_counted, predictors_words
 from mmgibbs.regressions.lasso_device import LassoChains
@@ -93,7 +92,7 @@ class LassoSampler:
         arrays: Arrays,
         weights: np.ndarray | None = None,
     ):
-        self.arrays = arrays = arrays if isinstance(arrays, Host) else Host()  # a GPU has kernels: `make_device_chains`
+        self.arrays = arrays = arrays if isinstance(arrays, Host) else Host()  # a GPU has kernels: `plan_device_chains`
         self.options, self.p = options, X.p
         self.n = X.n if weights is None else float(weights.sum())  # records that the rows represent
         self.X = unit_columns(X, weights)
@@ -158,9 +157,9 @@ class LassoSampler:
             )
         return {"beta": beta, "tau2": tau2, "sigma2": sigma2, "lambda2": lambda2, "alpha": alpha}
 
-    def make_device_chains(self, device: Device, keys: Keys, burn_in: int, thin: int) -> LassoChains:
-        """Move the same chains to a GPU, see protocol.DeviceSampler."""
-        return LassoChains(self, device, keys, burn_in, thin)
+    def plan_device_chains(self, keys: Keys, burn_in: int, thin: int) -> LassoChains:
+        """Plan the same chains on a GPU, see protocol.DeviceSampler."""
+        return LassoChains(self, keys, burn_in, thin)
 
     def log(self, state: State) -> dict:
         beta = state["beta"] / self.arrays.asarray(self.X.scale)

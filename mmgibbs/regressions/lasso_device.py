@@ -16,8 +16,16 @@ from mmgibbs.draws.purpose import (
     stream,
 )
 from mmgibbs.draws.shrinkage import SMALLEST
-from mmgibbs.machine.device import Device, Shape, make_struct
-from mmgibbs.regressions.graph_chains import NAMESPACE, GraphChains, assemble_source, count_blocks
+from mmgibbs.machine.device import make_struct
+from mmgibbs.regressions.graph_chains import (
+    NAMESPACE,
+    Buffers,
+    Constants,
+    GraphChains,
+    Program,
+    assemble_source,
+    count_blocks,
+)
 from mmgibbs.regressions.protocol import Keys
 from mmgibbs.regressions.spd import TILE, SpdFactors
 
@@ -27,7 +35,6 @@ if TYPE_CHECKING:
 TEXT = (Path(__file__).resolve().parent / "cuda" / "lasso.cu").read_text(encoding="utf-8")
 BY_GRAM = ("fill_gram", "draw_by_gram", "draw_scales")
 BY_ROWS = ("scale_rows", "fill_row_gram", "draw_residuals", "draw_by_rows", "draw_scales")
-REMEDY = "use fewer chains or predictors, precision: single, or device: cpu"
 COEFFICIENTS, NOISE, INTERCEPT = (np.uint32(stream(REGRESSION_COEFFICIENT, k)) for k in (0, 1, 2))
 RESIDUAL, LOCAL, GLOBAL = (
     np.uint32(stream(purpose, 0)) for purpose in (REGRESSION_RESIDUAL, REGRESSION_LOCAL_SCALE, REGRESSION_GLOBAL_SCALE)
@@ -43,32 +50,44 @@ def make_source(values: npt.DTypeLike, real: npt.DTypeLike) -> str:
 class LassoChains(GraphChains):
     """The chains of a `LassoSampler` on a device."""
 
-    def __init__(self, sampler: LassoSampler, device: Device | None, keys: Keys, burn_in: int, thin: int):
+    remedy = "use fewer chains or predictors, precision: single, or device: cpu"
+    factors: SpdFactors
+
+    def __init__(self, sampler: LassoSampler, keys: Keys, burn_in: int, thin: int):
         self.sampler, C, p = sampler, len(keys), sampler.p
         single = dict.fromkeys(("sigma2", "lambda2", "alpha"), (C, 1))
         kept = ("beta", "sigma2", "lambda2", "alpha")
-        super().__init__(device, keys, burn_in, thin, {"beta": (C, p), "tau2": (C, p), **single}, kept, REMEDY)
         self.n = sampler.X.n if sampler.is_wide else 0  # rows of the matrices, where those are of rows
-        self.factors = SpdFactors(C, self.n, self.n + 2) if sampler.is_wide else SpdFactors(C, p, p + 1)
-        names = BY_ROWS if sampler.is_wide else BY_GRAM
-        text = make_source(sampler.X.values.dtype, sampler.real)
-        self.compile(text, [f"{NAMESPACE}::{name}" for name in names], self.factors)
-        self.allocate(self._constants(), self._buffers(), self.factors)
-        self._make_structure()
+        factors = SpdFactors(C, self.n, self.n + 2) if sampler.is_wide else SpdFactors(C, p, p + 1)
+        super().__init__(keys, burn_in, thin, {"beta": (C, p), "tau2": (C, p), **single}, kept, factors)
+        self.passes = {"gram": 0.5, "H": 3}  # a triangle is read; H is written, and read for the matrix and the draw
 
-    def _constants(self) -> dict[str, np.ndarray]:
+    def write_program(self) -> Program:
+        """See DeviceGraphChains."""
+        names = BY_ROWS if self.n else BY_GRAM
+        text = make_source(self.sampler.X.values.dtype, self.sampler.real)
+        return Program(text, [f"{NAMESPACE}::{name}" for name in names])
+
+    def collect_constants(self) -> Constants:
+        """See DeviceGraphChains."""
         names = ("values", "centre", "scale", "y", "root") if self.n else ("gram", "right")
         constants = {name: getattr(self.sampler.fit, name) for name in names}
         return {name: values for name, values in constants.items() if values is not None}
 
-    def _buffers(self) -> dict[str, tuple[Shape, npt.DTypeLike]]:
+    def count_operations(self) -> float:
+        """See DeviceGraphChains: of rows, a triangle of HH' and H times two vectors."""
+        of_rows = len(self.keys) * self.n * self.sampler.p * (self.n + 1 + 4)
+        return self.factors.n_operations + of_rows
+
+    def list_buffers(self) -> Buffers:
+        """See DeviceGraphChains."""
         C, p = len(self.keys), self.sampler.p
-        buffers: dict[str, tuple[Shape, npt.DTypeLike]] = {"residuals": ((C, self.n or p), np.float64)}
+        buffers: Buffers = {"residuals": ((C, self.n or p), np.float64)}
         if self.n:
             buffers["H"] = ((C, self.n, p), self.sampler.real)
         return buffers
 
-    def _make_structure(self) -> None:
+    def make_structures(self) -> None:
         """struct Lasso of cuda/lasso.cu, with the same fields in the same order."""
         s, o = self.sampler, self.sampler.options
         buffers = (

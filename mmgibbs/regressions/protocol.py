@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -79,9 +79,19 @@ class Sampler(Protocol):
     def statistics(self, state: State) -> dict[str, Array]: ...
 
 
+class SweepCounts(NamedTuple):
+    """What a device has at least to do."""
+
+    n_bytes: int  # read from its memory and written there, whatever caches hold
+    n_operations: int  # additions and multiplications
+    unit: str  # 'a sweep of all chains', or a shorter unit of which a sweep has several
+
+
 class DeviceChains(Protocol):
     """The chains of a sampler on a GPU: sweeps are queued, and nothing waits for them but `fetch` and `take_kept`.
 
+    Known without a device: `count_bytes()`, the device memory that they take; `count_sweep()`; `remedy`, what a user
+    can do where that memory lacks. `open(device)` allocates; the rest comes after it.
     `load(state, number)`: begin after that sweep, from host arrays; `sweep()`: queue the next one; `fetch()`: the
     state after the last; `ring`: counts kept draws; `take_kept()`: the kept states that were not taken before, as far
     as `log` needs them.
@@ -89,6 +99,12 @@ class DeviceChains(Protocol):
 
     ring: Ring
 
+    @property
+    def remedy(self) -> str: ...
+
+    def count_bytes(self) -> int: ...
+    def count_sweep(self) -> SweepCounts: ...
+    def open(self, device: Device | None) -> Self: ...
     def load(self, state: State, number: int) -> None: ...
     def sweep(self) -> None: ...
     def fetch(self) -> State: ...
@@ -103,7 +119,7 @@ class DeviceSampler(Sampler, Protocol):
 
     has_kernels: bool
 
-    def make_device_chains(self, device: Device, keys: Keys, burn_in: int, thin: int) -> DeviceChains: ...
+    def plan_device_chains(self, keys: Keys, burn_in: int, thin: int) -> DeviceChains: ...
 
 
 class Plugin(Protocol):

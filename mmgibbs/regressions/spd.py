@@ -29,6 +29,11 @@ class SpdFactors:
         return {"matrices": (C, self.n_rows, self.m), "diagonals": (C, self.panels, PANEL, PANEL)}
 
     @property
+    def n_operations(self) -> float:
+        """Additions and multiplications of the factors, m^3 / 3 each."""
+        return self.n_matrices * self.m**3 / 3
+
+    @property
     def kernel_name(self) -> str:
         return ALL_ROUNDS if self.is_cooperative else ONE_ROUND
 

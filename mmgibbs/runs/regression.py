@@ -125,6 +125,7 @@ def read_problem(analysis: Analysis, samples: int | None = None) -> RegressionPr
     )
     schedule = Schedule(s.burn_in, s.samples, s.thin, chains=s.chains, most=samples or s.most_samples)
     factory = RegressionFactory(model.plugin, data, options, s.device, s.threads, schedule, s.seed)
+    factory.count_device()  # refuses what does not fit
     problem = RegressionProblem(analysis, table, factory, _described(factory.prepared[0], analysis))
     check_patterns(read_targets(s.stop), _parameter_names(problem.sampler))
     return problem
@@ -180,6 +181,7 @@ def regression_counts(analysis: Analysis) -> dict:
         "parameters": {name: [len(sampler.coords[d]) for d in p.dims] for name, p in sampler.parameters.items()},
         "options": options_in_use(problem.factory.options, problem.choices),
         **problem.reasons(),
+        **({} if (of_device := problem.factory.count_device()) is None else {"device": of_device}),
         "notes": list(problem.notes),
         "warnings": list(table.warnings),
     }

@@ -7,11 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from mmgibbs.machine.device import explain_device_errors
 from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.device_chains import make_chains
+from mmgibbs.regressions.device_memory import count_device
 from mmgibbs.regressions.estimator import make_arrays
 from mmgibbs.regressions.loop import KEPT, SideBySideChains, prepared_sampler
 from mmgibbs.regressions.options import OptionsClass
@@ -51,14 +54,25 @@ class RegressionFactory(ChainFactory):
         ConfigError for a plugin that is not installed here.
         """
         arrays = make_arrays(self.device, self.threads)
-        return prepared_sampler(find_plugin(self.plugin), self.data, self.options, arrays), arrays
+        with explain_device_errors():
+            return prepared_sampler(find_plugin(self.plugin), self.data, self.options, arrays), arrays
 
     def __getstate__(self) -> dict:
         return {name: value for name, value in vars(self).items() if name != "prepared"}
 
+    @property
+    def keys(self) -> Keys:
+        return Keys(self.seed, tuple(range(self.schedule.chains)))
+
+    def count_device(self) -> dict[str, Any] | None:
+        """What `mmgibbs check` says of a GPU; None on the CPU. DeviceError where the chains do not fit there."""
+        sampler, arrays = self.prepared
+        if arrays.cuda is None:
+            return None
+        return count_device(sampler, self.data, arrays.cuda, self.keys, self.schedule.burn_in, self.schedule.thin)
+
     def start(self, chain: int, state: dict[str, np.ndarray] | None) -> SideBySideChains:
-        keys = Keys(self.seed, tuple(range(self.schedule.chains)))
-        return make_chains(*self.prepared, keys, self.schedule.burn_in, self.schedule.thin, state)
+        return make_chains(*self.prepared, self.keys, self.schedule.burn_in, self.schedule.thin, state)
 
     def kept_draws(self, state: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
         (draws,) = super().kept_draws(state)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import ModuleType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from mmgibbs.regressions.arrays.cholesky import cholesky_in_place
 from mmgibbs.regressions.arrays.log_normal_cdf import log_ndtr_in_place
 from mmgibbs.regressions.arrays.triangular import solve_lower_systems
 from mmgibbs.regressions.protocol import Array, Keys
+
+if TYPE_CHECKING:
+    from mmgibbs.machine.device import Device
 
 CHUNK = 8192  # levels that a thread draws at a time
 LARGE = 256  # matrices from this size on are factored over the threads
@@ -34,6 +37,8 @@ class Arrays(Protocol):
     def xp(self) -> ModuleType: ...  # numpy or cupy
     @property
     def device(self) -> str: ...  # cpu or gpu
+    @property
+    def cuda(self) -> Device | None: ...  # for samplers with kernels of their own; None on the host
     @property
     def threads(self) -> int | None: ...  # None on a GPU
 
@@ -59,6 +64,7 @@ class Host:
 
     xp: ModuleType = np
     device = "cpu"
+    cuda = None
 
     def __init__(self, threads: int | None = None):
         self.threads = threads or cores()

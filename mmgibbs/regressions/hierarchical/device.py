@@ -16,8 +16,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from mmgibbs.machine.device import Device, Shape, make_struct
-from mmgibbs.regressions.graph_chains import NAMESPACE, GraphChains, Shapes, as_doubles, assemble_source
+from mmgibbs.machine.device import make_struct
+from mmgibbs.regressions.graph_chains import (
+    NAMESPACE,
+    Buffers,
+    Constants,
+    GraphChains,
+    Program,
+    Shapes,
+    as_doubles,
+    assemble_source,
+)
 from mmgibbs.regressions.hierarchical.kernels import FIFTH, MOST_CANDIDATES, ROUNDING
 from mmgibbs.regressions.hierarchical.population import GROUPS_OF_A_PIECE
 from mmgibbs.regressions.protocol import Keys
@@ -37,7 +46,6 @@ MAX_COEFFICIENTS = 500  # of a group
 MAX_SHARED_ROWS, MAX_SHARED_COEFFICIENTS = 512, 32  # beyond which they lie in global memory
 MAX_BLOCKS = 16_384  # of the visits: a block takes several groups where there are more
 MAX_SCRATCH_BYTES = 1 << 30
-REMEDY = "use precision: single, fewer chains, save_groups: false, or device: cpu"
 
 
 def make_source(columns: npt.DTypeLike, method: str) -> str:
@@ -63,17 +71,25 @@ def list_kernels(family: str, method: str) -> list[str]:
 class HierarchicalChains(GraphChains):
     """The chains of a `HierarchicalSliceSampler` on a device."""
 
-    def __init__(self, sampler: HierarchicalSliceSampler, device: Device | None, keys: Keys, burn_in: int, thin: int):
+    remedy = "use precision: single, fewer chains, save_groups: false, or device: cpu"
+
+    def __init__(self, sampler: HierarchicalSliceSampler, keys: Keys, burn_in: int, thin: int):
         self.sampler, C, (G, q), d = sampler, len(keys), sampler.Z.shape, sampler.d
         shapes: Shapes = {"population": (C, q, d), "covariance": (C, d, d), "beta": (C, G, d)}
         kept = [name for name in shapes if name != "beta" or sampler.options.save_groups]
-        super().__init__(device, keys, burn_in, thin, shapes, kept, REMEDY)
+        super().__init__(keys, burn_in, thin, shapes, kept)
         self._plan_visits()
-        names = list_kernels(sampler.options.family, sampler.options.method)
-        self.compile(make_source(sampler.groups.columns.dtype, sampler.options.method), names)
-        self._visit, self._rows, self._hyperparameters, self._invert = (self.kernels[name] for name in names)
-        self.allocate(self._constants(), self._buffers())
-        self._make_structures()
+
+    def write_program(self) -> Program:
+        """See DeviceGraphChains."""
+        o = self.sampler.options
+        return Program(make_source(self.sampler.groups.columns.dtype, o.method), list_kernels(o.family, o.method))
+
+    def count_operations(self) -> float:
+        """See DeviceGraphChains: coefficients times rows; besides, in polya_gamma, a triangle of X'WX."""
+        s = self.sampler
+        of_row = 2 * s.D + (s.D * (s.D + 1) if s.options.method == "polya_gamma" else 0)
+        return float(len(self.keys) * s.M * s.predictors.n * of_row)
 
     def _plan_visits(self) -> None:
         """Blocks and threads of the visits, and what each block needs besides shared memory."""
@@ -87,21 +103,25 @@ class HierarchicalChains(GraphChains):
         blocks = MAX_SCRATCH_BYTES // (8 * self.scratch_values) if self.scratch_values else MAX_BLOCKS
         self.blocks = max(1, min(n_visits, MAX_BLOCKS, blocks))
 
-    def _constants(self) -> dict[str, np.ndarray]:
+    def collect_constants(self) -> Constants:
+        """See DeviceGraphChains."""
         s, g = self.sampler, self.sampler.groups
         constants = {name: getattr(g, name) for name in ("columns", "ptr", "centre", "factor", "reach", "fifth")}
         constants |= {"cross": g.cross.reshape(len(g.cross), s.d), "information": s.information}
         constants |= {"Z": s.Z, "W": s.W, "U": s.U, "eigenvalues": s.eigenvalues}
         return constants | ({"trials": g.trials} if (g.trials != 1).any() else {})
 
-    def _buffers(self) -> dict[str, tuple[Shape, npt.DTypeLike]]:
+    def list_buffers(self) -> Buffers:
+        """See DeviceGraphChains."""
         C, (G, q), d = len(self.keys), self.sampler.Z.shape, self.sampler.d
         shapes = {"Q": (C, d, d), "rows": (C, q, d), "away": (C, G, d), "scratch": (self.blocks, self.scratch_values)}
         work = (C, q + 1, 3, d + 1, d) if d > MAX_SHARED_COEFFICIENTS else (0,)
         return as_doubles(shapes | {"work": work})
 
-    def _make_structures(self) -> None:
+    def make_structures(self) -> None:
         """The structures of cuda/chains.cuh, with the same fields in the same order."""
+        names = list_kernels(self.sampler.options.family, self.sampler.options.method)
+        self._visit, self._rows, self._hyperparameters, self._invert = (self.kernels[name] for name in names)
         s, at = self.sampler, self.arena.address
         o, of_groups = s.options, ("columns", "ptr", "centre", "factor", "trials", "cross", "reach", "fifth")
         groups: dict[str, Any] = {name: at(name) if name in self.arena else 0 for name in of_groups}

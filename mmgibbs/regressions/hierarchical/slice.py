@@ -32,7 +32,6 @@ from mmgibbs.draws.purpose import (
     stream,
 )
 from mmgibbs.errors import ConfigError, DataError, ModelError
-from mmgibbs.machine.device import Device
 from mmgibbs.machine.threads import equal_ranges
 from mmgibbs.regressions.arrays.base import Arrays, Host
 from mmgibbs.regressions.classes import read_classes
@@ -297,9 +296,9 @@ class HierarchicalSliceSampler:
         prior = self.nu + len(self.labels), self.prior_scale
         draw_group_covariance(self.Z, population[c], beta[c], *prior, covariance[c], sweep, COVARIANCE, *key)
 
-    def make_device_chains(self, device: Device, keys: Keys, burn_in: int, thin: int) -> HierarchicalChains:
-        """The same chains on a GPU, see protocol.DeviceSampler."""
-        return HierarchicalChains(self, device, keys, burn_in, thin)
+    def plan_device_chains(self, keys: Keys, burn_in: int, thin: int) -> HierarchicalChains:
+        """Plan the same chains on a GPU, see protocol.DeviceSampler."""
+        return HierarchicalChains(self, keys, burn_in, thin)
 
     def log(self, state: State) -> dict:
         T, C, per_class = self.transform, len(state["population"]), (self.M,) if self.M > 1 else ()

@@ -17,8 +17,18 @@ from mmgibbs.draws.purpose import (
     REGRESSION_RESCALE,
     stream,
 )
-from mmgibbs.machine.device import Device, Shape, make_struct
-from mmgibbs.regressions.graph_chains import NAMESPACE, GraphChains, Shapes, as_doubles, assemble_source, count_blocks
+from mmgibbs.machine.device import Shape, make_struct
+from mmgibbs.regressions.graph_chains import (
+    NAMESPACE,
+    Buffers,
+    Constants,
+    GraphChains,
+    Program,
+    Shapes,
+    as_doubles,
+    assemble_source,
+    count_blocks,
+)
 from mmgibbs.regressions.horseshoe.coefficients import COEFFICIENTS
 from mmgibbs.regressions.horseshoe.prior import LARGEST_PRECISION, LOG_WIDTH
 from mmgibbs.regressions.horseshoe.rows import LATENT
@@ -33,7 +43,6 @@ TEXT = (Path(__file__).resolve().parents[1] / "cuda" / "horseshoe.cu").read_text
 NAMES = ("draw_latent", "fill_precision", "draw_coefficients", "draw_shrinkage")
 ROWS = 32  # that a block takes at a time
 MAX_PIECES = 512  # of the rows: a block each
-REMEDY = "use fewer chains or predictors, a narrower type of the predictors, or device: cpu"
 PURPOSES = (
     REGRESSION_LOCAL_SCALE,
     REGRESSION_LOCAL_AUXILIARY,
@@ -58,20 +67,30 @@ def make_source(values: npt.DTypeLike, real: npt.DTypeLike) -> str:
 class HorseshoeChains(GraphChains):
     """The chains of a `HorseshoeProbitSampler` on a device."""
 
-    def __init__(self, sampler: HorseshoeProbitSampler, device: Device | None, keys: Keys, burn_in: int, thin: int):
+    remedy = "use fewer chains or predictors, a narrower type of the predictors, or device: cpu"
+    factors: SpdFactors
+
+    def __init__(self, sampler: HorseshoeProbitSampler, keys: Keys, burn_in: int, thin: int):
         self.sampler, C, p = sampler, len(keys), sampler.p
         shapes: Shapes = dict.fromkeys(("beta", "local", "local_auxiliary"), (C, p))
         shapes |= dict.fromkeys(("intercept", "global", "global_auxiliary", "slab", "tries"), (C,))
-        super().__init__(device, keys, burn_in, thin, shapes, ("beta", "intercept", "global", "slab"), REMEDY)
-        self.factors = SpdFactors(C, p + 1, p + 2)
+        kept = ("beta", "intercept", "global", "slab")
+        super().__init__(keys, burn_in, thin, shapes, kept, SpdFactors(C, p + 1, p + 2))
         self.rows_of_piece = ROWS * -(-sampler.n // (ROWS * MAX_PIECES))
         self.n_pieces = -(-sampler.n // self.rows_of_piece)
-        text = make_source(sampler.X.values.dtype, sampler.rows.real)
-        self.compile(text, [f"{NAMESPACE}::{name}" for name in NAMES], self.factors)
-        self.allocate(self._constants(), self._buffers(), self.factors)
-        self._make_structures()
+        self.passes = {"gram": 0.5, "sums": 2}  # a triangle is read; sums are written, then added up
 
-    def _constants(self) -> dict[str, np.ndarray]:
+    def write_program(self) -> Program:
+        """See DeviceGraphChains."""
+        text = make_source(self.sampler.X.values.dtype, self.sampler.rows.real)
+        return Program(text, [f"{NAMESPACE}::{name}" for name in NAMES])
+
+    def count_operations(self) -> float:
+        """See DeviceGraphChains: X times the coefficients, and X'z."""
+        return self.factors.n_operations + 4 * len(self.keys) * self.sampler.n * self.sampler.p
+
+    def collect_constants(self) -> Constants:
+        """See DeviceGraphChains."""
         rows = self.sampler.rows
         return {
             "values": np.ascontiguousarray(rows.values),
@@ -81,12 +100,13 @@ class HorseshoeChains(GraphChains):
             "scale": np.asarray(rows.scale, np.float64),
         }
 
-    def _buffers(self) -> dict[str, tuple[Shape, npt.DTypeLike]]:
+    def list_buffers(self) -> Buffers:
+        """See DeviceGraphChains."""
         C, p = len(self.keys), self.sampler.p
         shapes: dict[str, Shape] = {"sums": (C, self.n_pieces, p + 2), "square": (C,), "solution": (C, p + 1)}
         return as_doubles(shapes)
 
-    def _make_structures(self) -> None:
+    def make_structures(self) -> None:
         """The structures of cuda/horseshoe.cu, with the same fields in the same order."""
         s, o = self.sampler, self.sampler.options
         buffers = (

@@ -28,7 +28,6 @@ from scipy.special import ndtr, ndtri
 
 from mmgibbs.draws.purpose import REGRESSION_RESCALE, REGRESSION_START, stream
 from mmgibbs.errors import ConfigError, DataError
-from mmgibbs.machine.device import Device
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.regressions.arrays.base import Arrays, Host
@@ -201,9 +200,9 @@ class HorseshoeProbitSampler:
         sd = self.options.intercept_prior_sd
         return 0.0 if sd is None else sd**-2
 
-    def make_device_chains(self, device: Device, keys: Keys, burn_in: int, thin: int) -> HorseshoeChains:
-        """Move the same chains to a GPU, see protocol.DeviceSampler."""
-        return HorseshoeChains(self, device, keys, burn_in, thin)
+    def plan_device_chains(self, keys: Keys, burn_in: int, thin: int) -> HorseshoeChains:
+        """Plan the same chains on a GPU, see protocol.DeviceSampler."""
+        return HorseshoeChains(self, keys, burn_in, thin)
 
     def adapt_until(self, burn_in: int) -> None:
         """Nothing adapts."""

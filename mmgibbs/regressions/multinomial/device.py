@@ -9,8 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.draws.purpose import REGRESSION_COEFFICIENT, REGRESSION_LATENT, stream
-from mmgibbs.machine.device import Device, Shape, make_struct
-from mmgibbs.regressions.graph_chains import NAMESPACE, GraphChains, as_doubles, assemble_source, count_blocks
+from mmgibbs.machine.device import Shape, make_struct
+from mmgibbs.regressions.graph_chains import (
+    NAMESPACE,
+    TRIANGLE_PASSES,
+    Buffers,
+    Constants,
+    GraphChains,
+    Program,
+    as_doubles,
+    assemble_source,
+    count_blocks,
+)
 from mmgibbs.regressions.protocol import Keys
 from mmgibbs.regressions.spd import SpdFactors
 
@@ -22,7 +32,6 @@ NAMES = ("draw_weights", "fill_curvature", "draw_category")
 ROWS = 32  # that a block takes at a time, as in the kernels
 MAX_COLUMNS = 128  # of Z, so that ROWS rows of it lie in shared memory
 MAX_PIECES, MAX_SUMS_BYTES = 1024, 1 << 29  # of the rows: a block each, and the bytes of their sums
-REMEDY = "use fewer chains or predictors, a narrower type of the predictors, or device: cpu"
 
 
 def make_source(values: npt.DTypeLike, real: npt.DTypeLike) -> str:
@@ -34,20 +43,34 @@ def make_source(values: npt.DTypeLike, real: npt.DTypeLike) -> str:
 class MultinomialChains(GraphChains):
     """The chains of a `MultinomialPGSampler` on a device."""
 
-    def __init__(self, sampler: MultinomialPGSampler, device: Device | None, keys: Keys, burn_in: int, thin: int):
+    remedy = "use fewer chains or predictors, a narrower type of the predictors, or device: cpu"
+    factors_single_panels = True
+    factors: SpdFactors
+
+    def __init__(self, sampler: MultinomialPGSampler, keys: Keys, burn_in: int, thin: int):
         self.sampler, C = sampler, len(keys)
         self.n_categories, self.d = sampler.prior_shift.shape
-        super().__init__(device, keys, burn_in, thin, {"beta": (C, self.n_categories, self.d)}, ("beta",), REMEDY)
-        self.factors = SpdFactors(C, self.d, self.d + 1)
+        K1, d = self.n_categories, self.d
+        super().__init__(keys, burn_in, thin, {"beta": (C, K1, d)}, ("beta",), SpdFactors(C, d, d + 1))
         max_pieces = max(1, min(MAX_PIECES, MAX_SUMS_BYTES // (8 * C * (self.d + 1) * self.d)))
         self.rows_of_piece = ROWS * -(-sampler.X.n // (ROWS * max_pieces))
         self.n_pieces = -(-sampler.X.n // self.rows_of_piece)
-        text, names = make_source(sampler.X.values.dtype, sampler.rows.real), [f"{NAMESPACE}::{name}" for name in NAMES]
-        self.compile(text, names, self.factors if self.factors.panels > 1 else None)
-        self.allocate(self._constants(), self._buffers(), self.factors)
-        self._make_structure()
+        self.passes = dict.fromkeys(("values", "trials", "solved"), float(K1))
+        self.passes |= {"logits": K1 + 1, "precision": 0.5}  # all are read for each category; a triangle
+        self.passes |= {"sums": K1, "matrices": TRIANGLE_PASSES * K1}  # triangles, which are written and read
 
-    def _constants(self) -> dict[str, np.ndarray]:
+    def write_program(self) -> Program:
+        """See DeviceGraphChains."""
+        text = make_source(self.sampler.X.values.dtype, self.sampler.rows.real)
+        return Program(text, [f"{NAMESPACE}::{name}" for name in NAMES])
+
+    def count_operations(self) -> float:
+        """See DeviceGraphChains: of each category the logits, Z' diag(omega) Z, a triangle, and the factor."""
+        of_rows = len(self.keys) * self.sampler.X.n * (2 * self.d + self.d * (self.d + 1))
+        return self.n_categories * (of_rows + self.factors.n_operations)
+
+    def collect_constants(self) -> Constants:
+        """See DeviceGraphChains."""
         s, rows = self.sampler, self.sampler.rows
         successes = [rows.successes(j, slice(None)) for j in range(self.n_categories)]
         constants = {
@@ -60,7 +83,8 @@ class MultinomialChains(GraphChains):
         }
         return constants | ({"trials": rows.trials.astype(np.int32)} if (rows.trials != 1).any() else {})
 
-    def _buffers(self) -> dict[str, tuple[Shape, npt.DTypeLike]]:
+    def list_buffers(self) -> Buffers:
+        """See DeviceGraphChains."""
         C, d = len(self.keys), self.d
         shapes: dict[str, Shape] = {
             "logits": (C, self.n_categories, self.sampler.X.n),
@@ -69,7 +93,7 @@ class MultinomialChains(GraphChains):
         }
         return as_doubles(shapes)
 
-    def _make_structure(self) -> None:
+    def make_structures(self) -> None:
         """struct Multinomial of cuda/multinomial.cu, with the same fields in the same order."""
         buffers = (
             "values", "successes", "trials", "centre", "scale", "precision", "shift", "logits", "sums", "solved",

@@ -21,7 +21,6 @@ import numpy as np
 
 from mmgibbs.draws.purpose import REGRESSION_ACCEPT, REGRESSION_MOMENTUM, REGRESSION_START, stream
 from mmgibbs.errors import ConfigError, DataError
-from mmgibbs.machine.device import Device
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.regressions.arrays.base import Arrays, Host
 from mmgibbs.regressions.classes import read_classes
@@ -123,7 +122,7 @@ class MultinomialHMCSampler:
         options: MultinomialHMCOptions,
         arrays: Arrays,
     ):
-        # a GPU has kernels, see `make_device_chains`
+        # a GPU has kernels, see `plan_device_chains`
         self.arrays = arrays = arrays if isinstance(arrays, Host) else Host()
         self.X, self.options = predictors, options
         self.K, self.D = len(classes), predictors.p + options.intercept
@@ -199,9 +198,9 @@ class MultinomialHMCSampler:
                 new["at"] = new["centre"]
         return new
 
-    def make_device_chains(self, device: Device, keys: Keys, burn_in: int, thin: int) -> MultinomialHMCChains:
-        """Move the same chains to a GPU, see protocol.DeviceSampler."""
-        return MultinomialHMCChains(self, device, keys, burn_in, thin)
+    def plan_device_chains(self, keys: Keys, burn_in: int, thin: int) -> MultinomialHMCChains:
+        """Plan the same chains on a GPU, see protocol.DeviceSampler."""
+        return MultinomialHMCChains(self, keys, burn_in, thin)
 
     def log(self, state: State) -> dict:
         B, p = state["position"], self.X.p

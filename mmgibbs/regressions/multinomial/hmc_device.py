@@ -14,10 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.draws.purpose import REGRESSION_ACCEPT, REGRESSION_MOMENTUM, stream
-from mmgibbs.machine.device import Device, Shape, make_struct
+from mmgibbs.machine.device import Shape, make_struct
 from mmgibbs.regressions.graph_chains import (
     NAMESPACE,
+    Buffers,
+    Constants,
     DeviceGraphChains,
+    Program,
     Shapes,
     as_doubles,
     assemble_source,
@@ -33,7 +36,6 @@ NAMES = ("plan", "draw_momentum", "start_momentum", "softmax_rows", "kick", "dri
 THREADS, ROWS, COLUMNS = 256, 64, 32  # of a block, rows that it takes at a time, and columns, as in the kernels
 MAX_PIECES, MAX_SUMS_BYTES = 256, 1 << 29  # of the rows: a block each, and the bytes of their sums
 STEPS_OF_GRAPHS = (16, 4, 1)  # leapfrog steps
-REMEDY = "use fewer chains or predictors, mass: diagonal, a narrower type of the predictors, or device: cpu"
 FACTORS = ("S", "A", "root_S", "root_A", "inverse_S", "inverse_A")  # of a mass matrix that is no diagonal
 # of the structure, in its order
 BUFFERS = (
@@ -57,20 +59,39 @@ def make_source(values: npt.DTypeLike, real: npt.DTypeLike) -> str:
 class MultinomialHMCChains(DeviceGraphChains):
     """The chains of a `MultinomialHMCSampler` on a device."""
 
-    def __init__(self, sampler: MultinomialHMCSampler, device: Device | None, keys: Keys, burn_in: int, thin: int):
+    remedy = "use fewer chains or predictors, mass: diagonal, a narrower type of the predictors, or device: cpu"
+    unit = "a leapfrog step of all chains"
+
+    def __init__(self, sampler: MultinomialHMCSampler, keys: Keys, burn_in: int, thin: int):
         self.sampler, self.C, self.K1, self.d = sampler, len(keys), sampler.K - 1, sampler.D
         self.number = 0  # of the last trajectory that was queued
         self.has_factors, self.learns_masses = sampler.options.mass == "hessian", sampler.has_learnt_masses
         kept = ["position", *FACTS, *(("mean_log_step", "mean_log_length") if sampler.adaptive else ())]
-        super().__init__(device, keys, burn_in, thin, self._state_shapes(), kept, REMEDY)
+        super().__init__(keys, burn_in, thin, self._state_shapes(), kept)
         X, n_columns = sampler.X, self.C * self.K1
         max_pieces = max(1, min(MAX_PIECES, MAX_SUMS_BYTES // (8 * n_columns * (self.d + ROWS))))
         self.rows_of_piece = ROWS * -(-X.n // (ROWS * max_pieces))
         self.n_pieces = -(-X.n // self.rows_of_piece)
         self.n_masses = self.C if sampler.options.adaptation == "separate" else 1
-        self.compile(make_source(X.values.dtype, sampler.real), [f"{NAMESPACE}::{name}" for name in NAMES])
-        self.allocate(self._constants(), self._buffers())
-        self._make_structure()
+        self.passes = self._passes_of_step()
+
+    def _passes_of_step(self) -> dict[str, float]:
+        """What `softmax_rows`, `kick` and `drift` read and write."""
+        changed = ("sums", "momentum", "tried")  # read and written
+        once = ["values", "trials", "totals", "tried_gradient", "slopes", "inverse_S", "inverse_A", "velocity"]
+        once.append("variance" if self.learns_masses else "inverse")
+        return dict.fromkeys((*BUFFERS, *self.shapes), 0.0) | dict.fromkeys(once, 1) | dict.fromkeys(changed, 2)
+
+    def write_program(self) -> Program:
+        """See DeviceGraphChains."""
+        text = make_source(self.sampler.X.values.dtype, self.sampler.real)
+        return Program(text, [f"{NAMESPACE}::{name}" for name in NAMES])
+
+    def count_operations(self) -> float:
+        """See DeviceGraphChains: logits, gradient, and the velocity where the mass matrix is no diagonal."""
+        coefficients = self.C * self.K1 * self.d
+        of_masses = 2 * coefficients * (self.K1 + self.d) if self.has_factors else 0
+        return 4 * self.sampler.X.n * coefficients + of_masses
 
     def _state_shapes(self) -> Shapes:
         coefficients = (self.C, self.K1, self.d)
@@ -81,7 +102,8 @@ class MultinomialHMCChains(DeviceGraphChains):
         extra = "at" if self.has_factors else "variance" if self.learns_masses else None
         return shapes | ({} if extra is None else {extra: coefficients})
 
-    def _constants(self) -> dict[str, np.ndarray]:
+    def collect_constants(self) -> Constants:
+        """See DeviceGraphChains."""
         s, likelihood = self.sampler, self.sampler.likelihood
         constants = {
             "values": np.ascontiguousarray(s.X.values),
@@ -97,7 +119,8 @@ class MultinomialHMCChains(DeviceGraphChains):
             constants["inverse"] = np.broadcast_to(variance, (self.C, self.K1, self.d)).astype(np.float64)
         return constants
 
-    def _buffers(self) -> dict[str, tuple[Shape, npt.DTypeLike]]:
+    def list_buffers(self) -> Buffers:
+        """See DeviceGraphChains."""
         C, K1, d, n_columns = self.C, self.K1, self.d, self.C * self.K1
         shapes: dict[str, Shape] = dict.fromkeys(("z", "momentum", "tried", "tried_gradient"), (C, K1, d))
         shapes |= dict.fromkeys(("step_size", "ratio", "planned", "slope"), (C,))
@@ -108,7 +131,7 @@ class MultinomialHMCChains(DeviceGraphChains):
             shapes |= {name: (self.n_masses, *((K1, K1) if name.endswith("S") else (d, d))) for name in FACTORS}
         return {**as_doubles(shapes), "slopes": ((C, K1, d), self.sampler.real), "turns": (2, np.uint32)}
 
-    def _make_structure(self) -> None:
+    def make_structures(self) -> None:
         """struct Trajectory of cuda/softmax_rows.cu, with the same fields in the same order."""
         s, o = self.sampler, self.sampler.options
         place = [self.places.get(name, 0) for name in ("position", *FACTS, "mean_log_step", "mean_log_length")]

@@ -23,7 +23,6 @@ import numpy.typing as npt
 
 from mmgibbs.draws.purpose import REGRESSION_COEFFICIENT, REGRESSION_LATENT, stream
 from mmgibbs.errors import ConfigError, DataError
-from mmgibbs.machine.device import Device
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.regressions.arrays.base import Arrays, Host, added
 from mmgibbs.regressions.classes import read_classes
@@ -139,9 +138,9 @@ class MultinomialPGSampler:
                 beta[:, j] = a.solve_lower(L, half, transposed=True)
         return {"beta": beta}
 
-    def make_device_chains(self, device: Device, keys: Keys, burn_in: int, thin: int) -> MultinomialChains:
-        """Move the same chains to a GPU, see protocol.DeviceSampler."""
-        return MultinomialChains(self, device, keys, burn_in, thin)
+    def plan_device_chains(self, keys: Keys, burn_in: int, thin: int) -> MultinomialChains:
+        """Plan the same chains on a GPU, see protocol.DeviceSampler."""
+        return MultinomialChains(self, keys, burn_in, thin)
 
     def log(self, state: State) -> dict:
         asarray, p = self.arrays.asarray, self.X.p
