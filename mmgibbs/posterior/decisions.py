@@ -35,6 +35,7 @@ from mmgibbs.posterior.moments import LONG_ENOUGH, Moments, PooledMoments, pool
 from mmgibbs.posterior.probabilities import Probabilities
 from mmgibbs.posterior.totals import TotalValues
 from mmgibbs.posterior.tracked import Theta
+from mmgibbs.posterior.zero_counts import raise_errors_of_unseen
 
 EXACT = 2000  # candidates up to which every rank is counted
 RELATIVE = 10  # beyond: ranks from 2 RELATIVE on are in bins that are at most their first rank / RELATIVE wide
@@ -166,13 +167,18 @@ def decide(chains: Sequence[DecisionCounts]) -> Decided:
 
 
 def _top_mcse(chains: Sequence[DecisionCounts], top: np.ndarray, scores: PooledMoments) -> np.ndarray:
-    """Standard errors of the shares of draws, from the means of batches; NaN where batches are too few or short."""
+    """Standard errors of the shares of draws, from the means of batches; NaN where batches are too few or short.
+
+    A candidate that is in no draw among the top, or in every one, has at least the error of a count of zero.
+    """
     N, B, L = scores.n_draws, scores.n_batches, chains[0].moments.batch_length
     if B < 2 or L < LONG_ENOUGH:
         return np.full(top.shape, np.nan)
     complete = top - sum(c.top_in_batch for c in chains)
     between = sum(c.top_squares for c in chains) - complete.astype(np.float64) ** 2 / B
-    return np.sqrt(np.maximum(between, 0.0) / (B - 1) / (L * N))
+    errors = np.sqrt(np.maximum(between, 0.0) / (B - 1) / (L * N))
+    effective = np.clip(np.nan_to_num(scores.ess[0], nan=B), 1, N)[:, None, :]  # (criteria, 1, m)
+    return raise_errors_of_unseen(top / N, errors, N, effective)
 
 
 def _rank_quantiles(ranks: np.ndarray, N: int, c: float) -> np.ndarray:

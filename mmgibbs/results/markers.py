@@ -25,6 +25,7 @@ from mmgibbs.models.markers import Markers
 from mmgibbs.posterior.draw_names import MEAN_VARIANCE, marker_name
 from mmgibbs.posterior.moments import PooledMoments
 from mmgibbs.posterior.thinned import KeptDraws
+from mmgibbs.posterior.zero_counts import effective_draws, raise_errors_of_unseen
 from mmgibbs.results.reliability import reliabilities
 from mmgibbs.results.tables import SOLUTION_COLUMNS
 
@@ -156,7 +157,7 @@ def markers_file(
         ending = column_suffix(m.name, trait, terms)
         for what, column in (("effect", moments.mean), ("effect_sd", moments.sd), ("effect_mcse", moments.mcse)):
             columns.append(all_snps_column(f"{what}_{ending}", column[EFFECT][:, 0] * m.scale, m.number))
-        chances, errors = moments.mean[CHANCE], moments.mcse[CHANCE]
+        chances, errors = moments.mean[CHANCE], _errors_of_chances(moments, CHANCE)
         if chances.shape[1] > 1:
             columns.append(all_snps_column(f"pip_{ending}", 1 - chances[:, 0], m.number))
             columns.append(all_snps_column(f"pip_mcse_{ending}", errors[:, 0], m.number))
@@ -168,11 +169,23 @@ def markers_file(
         if m.joint is None or not m.first or m.joint_key not in states:
             continue
         of_states = states[m.joint_key]
+        errors = _errors_of_chances(of_states, 0)
         for k, label in enumerate(state_labels(m.joint, prepared.design.traits)):
             ending = column_suffix(m.name, label, terms)
             columns.append(all_snps_column(f"state_{ending}", of_states.mean[0][:, k], m.number))
-            columns.append(all_snps_column(f"state_mcse_{ending}", of_states.mcse[0][:, k], m.number))
+            columns.append(all_snps_column(f"state_mcse_{ending}", errors[:, k], m.number))
     return {FILE: frame.with_columns(columns).write_parquet}
+
+
+def _errors_of_chances(moments: PooledMoments, i: int) -> np.ndarray:
+    """(p, K) MCSE of the probabilities of the classes, array i; of classes that the draws never saw not below that of a
+    count of zero.
+    """
+    mean = moments.mean[i]
+    if mean.shape[1] < 2:
+        return moments.mcse[i]
+    effective = effective_draws(moments.sd[i], moments.ess[i], moments.n_draws, moments.n_batches)
+    return raise_errors_of_unseen(mean, moments.mcse[i], moments.n_draws, effective)
 
 
 def column_suffix(term: str, trait: str, terms: Collection[str]) -> str:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import ceil
 
 import numpy as np
-from scipy.stats import rankdata
+from scipy.stats import beta, rankdata
 
 
 def from_draws(scores: np.ndarray, selected, rank_interval: str, batch_length: int) -> dict[str, np.ndarray]:
@@ -28,10 +28,25 @@ def from_draws(scores: np.ndarray, selected, rank_interval: str, batch_length: i
         by_p = sorted(range(m), key=lambda i: (-p[i], -out["mean"][i]))[:n]
         out[n] = {
             "p": p,
-            "mcse": batches.std(axis=0, ddof=1) * np.sqrt(batch_length / N),
+            "mcse": [
+                max(error, unseen) if share in (0, 1) else error
+                for share, error, unseen in zip(
+                    p, batches.std(axis=0, ddof=1) * np.sqrt(batch_length / N), _sd_of_unseen(scores, batch_length)
+                )
+            ],
             "by_mean": out["mean"][by_mean].mean() - out["mean"].mean(),
             "by_p": out["mean"][by_p].mean() - out["mean"].mean(),
             "perfect": gains.mean(),
             "perfect_sd": gains.std(ddof=1),
         }
     return out
+
+
+def _sd_of_unseen(scores: np.ndarray, batch_length: int) -> list[float]:
+    """Of each candidate, the SD of the posterior Beta(1/2, ess + 1/2) of a probability after no event."""
+    chains, draws, m = scores.shape
+    N, complete = chains * draws, draws // batch_length
+    means = scores[:, : complete * batch_length].reshape(chains * complete, batch_length, m).mean(axis=1)
+    mcse = means.std(axis=0, ddof=1) * np.sqrt(batch_length / N)
+    ess = np.clip((scores.reshape(N, m).std(axis=0, ddof=1) / mcse) ** 2, 1, N)
+    return [float(beta(0.5, n + 0.5).std()) for n in ess]
