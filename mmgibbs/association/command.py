@@ -70,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "pairs, 1 Mb or 1 cM)",
     )
     parser.add_argument("--window-snps", metavar="N", type=int, help="test windows of N SNPs each")
+    _add_region_width(parser, "1,000,000 base pairs, 1 Mb or 1 cM; 100 SNPs")
     add_genotypes(parser)
     add_overwrite(parser, "replace an existing association")
     parser.add_argument("--resume", action="store_true", help="continue a scan that was interrupted")
@@ -97,6 +98,7 @@ def main(args: argparse.Namespace) -> None:
         loco=args.loco,
         windows=args.windows,
         window_snps=args.window_snps,
+        region_width=args.region_width,
         resume=args.resume,
         overwrite=args.overwrite,
         progress=not args.quiet,
@@ -106,6 +108,16 @@ def main(args: argparse.Namespace) -> None:
     print_notes(made.notes, args.quiet)
     print("\n".join(describe_association(made)))
     print(f"written to {made.directory}")
+
+
+def _add_region_width(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        "--region-width",
+        metavar="SIZE",
+        type=float,
+        help="width of a region around one SNP beyond the threshold, in the unit of the map; without a map a number of "
+        f"SNPs (default: {default})",
+    )
 
 
 def add_finemap_arguments(parser: argparse.ArgumentParser) -> None:
@@ -125,6 +137,7 @@ def add_finemap_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="SNPs that are expected to have an effect, of all SNPs (default: the number of regions)",
     )
+    _add_region_width(parser, "the regions of the association")
     add_set(parser)
     add_overwrite(parser, "replace an existing fine-mapping")
     parser.add_argument("--resume", action="store_true", help="continue a fine-mapping that was interrupted")
@@ -140,6 +153,7 @@ def finemap_command(args: argparse.Namespace) -> None:
         args.association,
         args.output,
         effects=args.effects,
+        region_width=args.region_width,
         overrides=args.set,
         overwrite=args.overwrite,
         resume=args.resume,

@@ -23,8 +23,9 @@ import numpy as np
 import polars as pl
 import yaml
 
-from mmgibbs.association.regions import snps_of_region
+from mmgibbs.association.regions import make_regions, snps_of_region
 from mmgibbs.association.trait_columns import trait_columns
+from mmgibbs.config.environments import BETWEEN_TRAIT_AND_LEVEL
 from mmgibbs.errors import ConfigError, MmgibbsError, option_name
 from mmgibbs.machine.files import replaced_file
 from mmgibbs.results.csv_files import csv_writer
@@ -79,6 +80,7 @@ def finemap(
     output: str | os.PathLike | None = None,
     *,
     effects: float | None = None,
+    region_width: float | None = None,
     overrides: Sequence[str] = (),
     overwrite: bool = False,
     resume: bool = False,
@@ -95,6 +97,9 @@ def finemap(
     effects : float or None, default None
         SNPs that are expected to have an effect, of all SNPs of the file: the prior probability of each is this number
         over the SNPs. By default the number of regions.
+    region_width : float or None, default None
+        Width of a region around one SNP beyond the threshold, in the unit of the map; without a map a number of SNPs.
+        By default the regions are those of the association.
     overrides : sequence of str, default ()
         Keys of the drafted analysis, such as "sampler.samples=20000".
     overwrite : bool, default False
@@ -122,8 +127,12 @@ def finemap(
     """
     source, facts, regions, snps = _read_association(association)
     finished = read_finished_run("finemap", facts["run"])
-    trait = _find_trait(finished.record["analysis"], facts["run"])
+    trait = _find_trait(finished.record["analysis"], facts["run"], facts["level"])
     regions = regions.filter(test=trait)
+    notes: tuple[str, ...] = ()
+    if regions.height:
+        by_width, notes = make_regions(snps, {trait: trait_columns(trait).log_p}, facts, region_width, "finemap")
+        regions = regions if region_width is None else by_width
     if not regions.height:
         raise ConfigError(
             f"finemap: no region of '{source}' has a SNP beyond the threshold (p = "
@@ -146,7 +155,7 @@ def finemap(
         "credible_sets.csv": csv_writer(sets),
     }  # fmt: skip
     write_files(folder, tables, tuple(tables))
-    return FineMap(values, sets, analysis, folder, _notes(sets, result.info, analysis))
+    return FineMap(values, sets, analysis, folder, (*notes, *_notes(sets, result.info, analysis)))
 
 
 def _run_draft(
@@ -190,11 +199,27 @@ def _read_association(directory: object) -> tuple[Path, dict[str, Any], pl.DataF
     return source, facts, *tables
 
 
-def _find_trait(analysis: dict[str, Any], name: str) -> str:
+def _find_trait(analysis: dict[str, Any], name: str, level: str) -> str:
     traits = list(analysis["traits"])
-    if len(traits) > 1:
-        raise ConfigError(f"finemap: '{name}' has the traits {', '.join(traits)}; needed a run of one of them")
-    return str(traits[0])
+    if len(traits) == 1:
+        return str(traits[0])
+    several = "expected a run with one trait"
+    families = {trait.partition(BETWEEN_TRAIT_AND_LEVEL)[0] for trait in traits}
+    if len(families) > 1 or BETWEEN_TRAIT_AND_LEVEL not in traits[0]:
+        raise ConfigError(
+            f"finemap: {several}, got '{name}' with {', '.join(traits)}: run the analysis with one of them (--set "
+            f"'traits=[{traits[0]}]'), then mmgibbs gwas and mmgibbs finemap on that run"
+        )
+    (family,) = families
+    environment = traits[0].partition(BETWEEN_TRAIT_AND_LEVEL)[2]
+    column = next(column for column, value in analysis["traits"][traits[0]]["where"].items() if value == environment)
+    raise ConfigError(
+        f"finemap: {several}, got '{name}' with {family} by {column} ({', '.join(traits)}).\n"
+        f"For the mean of these: traits: [{family}], with {column} under model.fixed and '{level}:{column}' under "
+        "model.random.\n"
+        f"For one of them: traits: {{{family}: {{where: {{{column}: {environment}}}}}}}.\n"
+        "Run one of these analyses, then mmgibbs gwas and mmgibbs finemap on that run"
+    )
 
 
 def draft_analysis(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.config.markers import SIZES
+from mmgibbs.errors import ConfigError, option_name
+from pedigree.tables import counted
 
 FLANKS_PER_WINDOW = 2  # a region reaches half a window beyond its outer SNPs: 500,000 base pairs
 FLANK_SNPS = 50  # where no SNP has a place
@@ -23,13 +26,32 @@ def default_flank(unit: str | None) -> float:
     return SIZES.get(unit or "bp", SIZES["bp"]) / FLANKS_PER_WINDOW
 
 
-def find_regions(values: pl.DataFrame, tests: Mapping[str, str], threshold: float, flank: float) -> pl.DataFrame:
+def flank_of_width(width: object, unit: str | None, command: str) -> float:
+    """Half the width of a region around one SNP, in the unit of the map; None: half a window."""
+    if width is None:
+        return default_flank(unit)
+    if isinstance(width, bool) or not isinstance(width, (int, float)) or not 0 < width < np.inf:
+        raise ConfigError(
+            f"{command}: {option_name('region_width')}: expected a width above 0 in the unit of the map (without a map "
+            f"a number of SNPs), got {reprlib.repr(width)}"
+        )
+    return width / 2
+
+
+def are_placed(values: pl.DataFrame) -> pl.Series:
+    """(n,) Boolean: which SNPs have a chromosome and a position."""
+    return values["chromosome"].is_not_null() & values["position"].is_not_null()
+
+
+def find_regions(
+    values: pl.DataFrame, tests: Mapping[str, str], threshold: float, flank: float, flank_snps: float = FLANK_SNPS
+) -> pl.DataFrame:
     """A row for each region of each test: SNPs with -log10 p of at least `threshold`, and those within `flank`.
 
-    Regions that overlap are one. SNPs without a place have their number in the file as their position, and FLANK_SNPS
+    Regions that overlap are one. SNPs without a place have their number in the file as their position, and `flank_snps`
     as flank. tests: name -> column of -log10 p.
     """
-    is_placed = values["chromosome"].is_not_null() & values["position"].is_not_null()
+    is_placed = are_placed(values)
     number = np.arange(values.height, dtype=float)
     position = np.where(is_placed.to_numpy(), values["position"].fill_null(0).to_numpy(), number)
     chromosome = values["chromosome"].fill_null("") if is_placed.any() else pl.Series([""] * values.height)
@@ -39,11 +61,39 @@ def find_regions(values: pl.DataFrame, tests: Mapping[str, str], threshold: floa
         log_p = values[column].fill_null(-1.0).to_numpy()
         for name in chromosome.unique(maintain_order=True):
             members = np.flatnonzero((chromosome == name).to_numpy())
-            width = flank if name else FLANK_SNPS
+            width = flank if name else flank_snps
             members = members[np.argsort(position[members], kind="stable")]
             rows += _regions_of_chromosome(values, members, position, log_p, threshold, width, test, name)
     table = [{"region": number, **row} for number, row in enumerate(rows, 1)]
     return pl.DataFrame(table, schema=SCHEMA)
+
+
+def describe_missing_places(values: pl.DataFrame, flank_snps: float) -> str | None:
+    """Say how regions are made of tested SNPs without a chromosome or a position; None where all have both."""
+    tested = values.filter(pl.col("left_out").is_null())
+    n_missing = int((~are_placed(tested)).sum())
+    if not n_missing:
+        return None
+    which = "the SNPs have" if n_missing == tested.height else f"{counted(n_missing, 'SNP')} have"
+    return (
+        f"warning: {which} no chromosome or position: a region of these is {flank_snps:,.0f} SNPs on either side in "
+        "the order of the file, where chromosomes are not told apart and which may not be that of the genome. A "
+        "map of the SNPs (data.genotypes.map of the run, or --map of mmgibbs gwas) makes regions of the genome"
+    )
+
+
+def make_regions(
+    values: pl.DataFrame, tests: Mapping[str, str], facts: Mapping, width: float | None, command: str
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The regions of an association, and what to know about them.
+
+    facts: with threshold_log10_p and map_unit. width: of a region around one SNP, as the user gave it.
+    """
+    flank = flank_of_width(width, facts.get("map_unit"), command)
+    flank_snps = FLANK_SNPS if width is None else flank
+    regions = find_regions(values, tests, facts["threshold_log10_p"], flank, flank_snps)
+    note = describe_missing_places(values, flank_snps) if regions["chromosome"].null_count() else None
+    return regions, () if note is None else (note,)
 
 
 def _regions_of_chromosome(

@@ -123,7 +123,9 @@ def collect_notes(found: Scan, model: RunModel, facts: dict[str, Any]) -> list[s
     if model.record.get("converged") is False:
         notes.append("warning: REML of the run has not converged: tests are at variances that are not its estimates")
     for trait, value in facts["lambda"].items():
-        if value > LARGE_INFLATION:
+        if value > LARGE_INFLATION and facts.get("loco"):
+            notes.append(_explain_large_with_loco(trait, value))
+        elif value > LARGE_INFLATION:
             notes.append(
                 f"warning: lambda of {trait} is {value:.2f}, above 1: effects of many genes, or relationships that the "
                 "model lacks (a random effect with relationship: genomic or pedigree)"
@@ -141,6 +143,17 @@ def collect_notes(found: Scan, model: RunModel, facts: dict[str, Any]) -> list[s
             f"{option('loco')} tests each chromosome without them"
         )
     return notes
+
+
+def _explain_large_with_loco(trait: str, value: float) -> str:
+    """What raises lambda where relationships are without the tested chromosome."""
+    loco = option("loco")
+    return (
+        f"lambda of {trait} is {value:.2f}, above 1: with {loco} all effects on a chromosome are in the tests of its "
+        "SNPs, and not in the relationships. Many small effects raise lambda then, above all with few chromosomes and long "
+        "linkage; that is no fault of the tests, and p values must not be divided by it. If lambda without "
+        f"{loco} is above 1 too, the model lacks relationships"
+    )
 
 
 def _why_small(model: RunModel, facts: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ from mmgibbs.association.environments import find_families
 from mmgibbs.association.files import output_folder, write_association
 from mmgibbs.association.fingerprint import fingerprint_scan
 from mmgibbs.association.projection import Projection
-from mmgibbs.association.regions import default_flank, find_regions
+from mmgibbs.association.regions import flank_of_width, make_regions
 from mmgibbs.association.results import association_frame, collect_facts, collect_notes, describe_left_out
 from mmgibbs.association.scan import CALIBRATION_SNPS, Genotypes, Limits, scan
 from mmgibbs.association.windows import place_windows, scan_windows, windows_frame
@@ -91,6 +91,7 @@ def gwas(
     loco: bool = False,
     windows: float | Literal[True] | None = None,
     window_snps: int | None = None,
+    region_width: float | None = None,
     overwrite: bool = False,
     resume: bool = False,
     progress: bool = True,
@@ -132,6 +133,10 @@ def gwas(
         1 cM.
     window_snps : int or None, default None
         Test windows of so many SNPs.
+    region_width : float or None, default None
+        Width of a region around one SNP beyond the threshold, in the unit of the map: SNPs within half of it belong to
+        the region. By default 1,000,000 base pairs, 1 Mb or 1 cM; of SNPs without a place it is a number of SNPs, by
+        default 100.
     overwrite : bool, default False
         Replace the files of an earlier association in `output`.
     resume : bool, default False
@@ -170,6 +175,7 @@ def gwas(
     """
     _check_arguments(run, maf, call_rate, exact_limit)
     _check_windows(windows, window_snps)
+    flank_of_width(region_width, None, "gwas")
     console = Console(progress)
     if (report or resume) and output is None:
         raise ConfigError(f"gwas: {'report' if report else 'resume'} needs output, the folder to write")
@@ -220,15 +226,15 @@ def gwas(
         raise DataError(f"{file.name}: no SNP can be tested; {describe_left_out(found)}")
     values = association_frame(found, file, model.design.traits, list(families))
     facts = collect_facts(found, model, file, animals, values, seconds, families) | {
-        "loco": loco, "genotypes_section": section.as_file()
+        "loco": loco, "genotypes_section": section.as_file(), "map_unit": file.unit
     }  # fmt: skip
-    regions = find_regions(values, list_tests(facts), facts["threshold_log10_p"], default_flank(file.unit))
+    regions, region_notes = make_regions(values, list_tests(facts), facts, region_width, "gwas")
     file_notes = (*(f"warning: {warning}" for warning in file.warnings), *file.notes)
     if genotypes is not None:
         file_notes += tuple(describe_other_genotypes(model.prepared.genotypes, file, section.map is not None))
     if left_out is not None:
         file_notes += warn_of_other_chromosomes(left_out, file)
-    notes = (*file_notes, *animals.notes, *collect_notes(found, model, facts))
+    notes = (*file_notes, *animals.notes, *collect_notes(found, model, facts), *region_notes)
     effects = compute_snp_effects(model, projection, console)
     association = Association(values, facts, notes, folder, effects, window_values, regions)
     if folder is not None:

@@ -104,6 +104,74 @@ def test_the_prior_is_that_among_all_snps(simulated, mapped):
     assert any("that among all SNPs" in note for note in mapped.notes)
 
 
+def test_a_wider_region_has_more_snps(simulated, tmp_path):
+    tested, _ = simulated
+    wide = mmgibbs.gwas(tested.directory.parent / "run", loco=True, progress=False).regions
+    narrow = mmgibbs.gwas(tested.directory.parent / "run", loco=True, region_width=2000, progress=False).regions
+    assert wide.filter(test="gain")["snps"].to_list() == tested.regions.filter(test="gain")["snps"].to_list()
+    first = narrow.filter(test="gain").row(0, named=True)
+    assert first["end"] - first["start"] <= 2000 + 1000 * first["significant"] * 2 and first["snps"] < PER_CHROMOSOME
+    for width in (0, -1.0, True, "1Mb"):
+        with pytest.raises(ConfigError, match="region_width: expected a width above 0 in the unit of the map"):
+            mmgibbs.finemap(tested.directory, tmp_path / "none", region_width=width)
+
+
+def test_regions_of_a_given_width_are_mapped(simulated, tmp_path, capsys):
+    tested, _ = simulated
+    short = "sampler={chains: 1, burn_in: 5, samples: 100, thin: 1, seed: 5}"
+    command = ["finemap", str(tested.directory), "--output", str(tmp_path / "fine"), "--region-width", "2000"]
+    assert main([*command, "--set", short, "--quiet"]) == 0, capsys.readouterr().err
+    sets = pl.read_csv(tmp_path / "fine" / "credible_sets.csv")
+    assert 0 < sets["snps"].sum() < tested.regions.filter(test="gain")["snps"].sum()
+
+
+def test_a_trial_at_several_sites_is_refused_with_what_to_run(tmp_path):
+    """Each of the two analyses of the message has one trait, and is fine-mapped."""
+    rng = np.random.default_rng(4)
+    n, sites = 120, ["east", "west"]
+    genotypes = sum(linked_haplotypes(rng, n, 60) for _ in range(2))
+    names, ids = [f"s{j}" for j in range(60)], [f"l{i}" for i in range(n)]
+    y = np.tile(genotypes[:, 30] * 1.5, 4) + rng.normal(size=4 * n)
+    records = {"line": ids * 4, "site": np.repeat(sites * 2, n), "yield": y}
+    pl.DataFrame(records).write_csv(tmp_path / "records.csv")
+    pl.DataFrame({"line": ids} | dict(zip(names, genotypes.T, strict=True))).write_csv(tmp_path / "snps.csv")
+    genetic = {"genetic": {"level": "line", "relationship": "genomic"}}
+    data = {"phenotypes": str(tmp_path / "records.csv"), "genotypes": str(tmp_path / "snps.csv")}
+
+    def test_snps(name, traits, fixed, random):
+        model = {"fixed": fixed, "random": random}
+        analysis = {"data": data, "traits": traits, "model": model, "sampler": {"method": "reml"}}
+        run = mmgibbs.run(analysis, directory=tmp_path / name, progress=False)
+        return mmgibbs.gwas(run.directory, output=tmp_path / f"{name}-gwas", progress=False)
+
+    tested = test_snps("by-site", {"yield": {"by": "site"}}, {}, genetic)
+    with pytest.raises(ConfigError) as refused:
+        mmgibbs.finemap(tested.directory)
+    message = str(refused.value)
+    assert "with yield by site (yield|east, yield|west)" in message
+    assert "traits: [yield], with site under model.fixed and 'line:site' under model.random" in message
+    assert "traits: {yield: {where: {site: east}}}" in message
+    pooled = test_snps("pooled", ["yield"], {"site": {}}, genetic | {"line:site": {}})
+    of_one = test_snps("east", {"yield": {"where": {"site": "east"}}}, {}, genetic)
+    short = ["sampler={chains: 1, burn_in: 5, samples: 100, thin: 1, seed: 5}"]
+    for tested in (pooled, of_one):
+        mapped = mmgibbs.finemap(tested.directory, overrides=short, progress=False)
+        assert any(note.startswith("warning: the SNPs have no chromosome or position") for note in mapped.notes)
+        assert any("a region of these is 50 SNPs on either side" in note for note in tested.notes)
+        unseen = mapped.values.filter(pl.col("pip") < 0.005)  # in none of 100 draws, so that the PIP may be 3 / 100
+        assert unseen.height and unseen["pip_mcse"].min() > 0.69 / 100
+    narrow = mmgibbs.finemap(pooled.directory, tmp_path / "narrow", region_width=10, overrides=short, progress=False)
+    assert narrow.sets["snps"].sum() < mapped.sets["snps"].sum()
+    assert any("a region of these is 5 SNPs on either side" in note for note in narrow.notes)
+
+
+def test_several_traits_are_refused(tmp_path, simulated):
+    from mmgibbs.association.fine_map import _find_trait
+
+    with pytest.raises(ConfigError, match="expected a run with one trait, got 'r' with milk, fat: run the analysis"):
+        _find_trait({"traits": {"milk": {}, "fat": {}}}, "r", "animal")
+
+
 def test_a_fine_mapping_is_not_written_over(simulated, mapped, capsys):
     assert main(["finemap", str(simulated[0].directory)]) == 2
     assert "holds a fine-mapping" in capsys.readouterr().err
