@@ -4,9 +4,10 @@
     python benchmarks/on_a_gpu.py [--systems small large] [--classic] [--regressions] [--kernels]
         [--threads N] [--wait-for FILE]
 
-With --all everything in turn, in less than eight minutes by its own prediction: first the tests of a real device, which
-compare every kernel with the CPU; then each part below in a process of its own, which ends at its limit. What a part
-prints is in DIR at once; a table of measured and predicted seconds comes last. Predictions are arithmetic.
+With --all everything in turn, in less than eight minutes by its own prediction: first small cases beside draws that
+are recorded (recorded.py) and the tests of a real device, which compare every kernel with the CPU; then each part below
+in a process of its own, which ends at its limit. What a part prints is in DIR at once; a table of measured and
+predicted seconds comes last. Predictions are arithmetic.
 
 Per system: seconds per sample of the structured engine with fixed and with sampled variances, beside those that
 arithmetic predicted; milliseconds of a sweep and of what is kept of it; with --kernels those of each kernel of a sweep,
@@ -57,10 +58,11 @@ class Part(NamedTuple):
 
 
 PARTS = {
+    "recorded": Part(15, 40),
     "tests": Part(90, 120),
     "device": Part(10, 20),
     "small": Part(60, 75),
-    "choices": Part(45, 60),
+    "choices": Part(30, 45),
     "regressions": Part(60, 75),
     "solver": Part(30, 40),
     "genomic": Part(40, 50),
@@ -156,12 +158,21 @@ def run_part(name: str) -> None:
         regressions(1.0)
     else:
         {
+            "recorded": compare_recorded,
             "device": measure_device,
             "choices": measure_choices,
             "solver": measure_solver,
             "genomic": measure_genomic,
             "markers": measure_markers,
         }[name](device)
+
+
+def compare_recorded(device) -> None:
+    """Draws of small cases beside those recorded; the process fails where they differ."""
+    from benchmarks.recorded import compare_device
+
+    if compare_device(device):
+        sys.exit(1)
 
 
 def measure_device(device) -> None:
@@ -200,7 +211,7 @@ CHOICES = {"resident.LONG_VISITS": (16, 32, 64), "resident.PIECE": (1024, 2048, 
 
 
 def measure_choices(_device) -> None:
-    """Sweeps of the small system with one constant changed at a time, in turns: a round of all, three times."""
+    """Sweeps of the small system with one constant changed at a time, in turns: a round of all, twice."""
     from importlib import import_module
 
     from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
@@ -208,7 +219,7 @@ def measure_choices(_device) -> None:
     _, herds, equations = prepare("small", 1.0)
     settings = [(name, value) for name, values in CHOICES.items() for value in values]
     times: dict[tuple[str, int], list[float]] = {setting: [] for setting in settings}
-    for _ in range(3):
+    for _ in range(2):
         for name, value in settings:
             place, _, constant = name.partition(".")
             module = import_module(f"mmgibbs.engines.coloured_gpu.{place}")
@@ -227,7 +238,7 @@ def measure_choices(_device) -> None:
 
 def measure_solver(device, scale: float = 1.0) -> None:
     """An iteration of conjugate gradients on the small system, one right-hand side and 16 of them."""
-    from mmgibbs.engines.pcg.device_solver import DevicePcgSolver, count_bytes
+    from mmgibbs.engines.pcg.device_solver import DevicePcgSolver, bytes_per_iteration
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
     from mmgibbs.machine.threads import ALONE
@@ -236,7 +247,6 @@ def measure_solver(device, scale: float = 1.0) -> None:
     equations = structured_equations(design, partition(design))
     solver = DevicePcgSolver(equations, ALONE, device)
     solver.set_variances(herds.G, herds.R)
-    of_equations, per_column = count_bytes(equations)
     for columns in (1, 16):
         b = np.random.default_rng(1).standard_normal((int(solver.bounds[-1]), columns)) * solver.active[:, None]
         run = lambda iterations, b=b: solver._iterate(b, 0 * b, np.zeros(b.shape[1]), iterations)
@@ -246,7 +256,7 @@ def measure_solver(device, scale: float = 1.0) -> None:
         first = time.perf_counter()
         run(48)
         seconds = (time.perf_counter() - first - (first - started)) / 32
-        moved = of_equations + columns * per_column
+        moved = bytes_per_iteration(equations, columns)
         predicted = moved / device.nominal_bandwidth + CALLS_OF_AN_ITERATION * CALL_SECONDS
         measured(f"pcg, small, an iteration of {columns} right-hand sides", seconds, predicted)
 
@@ -277,8 +287,8 @@ def measure_genomic(device, n: int = 10_000, snps: int = 20_000, sweeps: bool = 
         sweep_dense(inverse.astype(np.float32), device)
 
 
-def sweep_dense(S: np.ndarray, device) -> None:
-    """A sweep of animals with one record each that S joins."""
+def make_dense_engine(S: np.ndarray, device):
+    """The engine of animals with one record each that S joins."""
     from reference.models import class_term, random_term
 
     from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
@@ -297,6 +307,12 @@ def sweep_dense(S: np.ndarray, device) -> None:
     design = Design(("gain",), y, np.zeros(n, np.int32), np.ones((1, 1), bool), np.ones(n), terms)
     engine = StructuredGpuEngine(structured_equations(design, partition(design, "colour"), "single"), device=device)
     engine.set_variances([None, np.eye(1)], np.eye(1))
+    return engine
+
+
+def sweep_dense(S: np.ndarray, device) -> None:
+    """A sweep of a dense block."""
+    engine, n = make_dense_engine(S, device), len(S)
     sweep_on(engine, (1, 0))
     seconds = engine.queue.seconds(partial(sweep_on, engine, (1, 0))) / SWEEPS
     measured(f"a sweep of a dense block of {n:,}", seconds, -(-n // 128) * TILE_SECONDS)
