@@ -27,6 +27,7 @@ import statistics
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -39,6 +40,9 @@ SWEEPS = 50  # timed at once
 # Seconds of a sweep with fixed and with sampled variances on an H200, by arithmetic: the location effects as an earlier
 # state of their kernels took, and the kernels beside them without the waits that these had. No measurement.
 PREDICTED_SECONDS = {"small": (6e-4, 1.1e-3), "large": (5.6e-3, 1.15e-2)}
+# Of a sampled sweep of the small system, of so many chains together: the others use what one leaves idle while a single
+# thread draws or waits for memory. The bytes of all are at least 0.3 ms for each chain.
+PREDICTED_SECONDS_SIDE_BY_SIDE = {2: 1.3e-3, 4: 2.2e-3}
 PREDICTED_SECONDS_OF_A_BINARY_TRAIT = {"small": 8e-5, "large": 5e-4}  # besides
 CALL_SECONDS, CALLS_OF_AN_ITERATION = 1.5e-5, 60  # of a library call from the host, and of conjugate gradients
 DOUBLE_OPERATIONS = 3e13  # a second, of float64 products
@@ -354,6 +358,8 @@ def system(name: str, design, herds, equations, arguments: argparse.Namespace) -
             ("fixed", "sampled"), (fixed, sampled), PREDICTED_SECONDS[name], strict=True
         ):
             measured(f"{name}, {what}", seconds, predicted)
+    if name == "small":
+        several_chains(model, equations, engine, arguments.scale)
     steps, _ = steps_and_seconds(model, engine, True, key, 5)
     moved, bandwidth = bytes_per_sweep(equations), copy_bandwidth(engine.queue)
     print(f"{moved / 1e9:.3f} GB a sweep, copies at {bandwidth / 1e9:.0f} GB/s: {1e3 * moved / bandwidth:.3f} ms, "
@@ -384,19 +390,42 @@ def system(name: str, design, herds, equations, arguments: argparse.Namespace) -
               f"sampled {sampled:.4f} s")  # fmt: skip
 
 
+def several_chains(model, equations, engine, scale: float) -> None:
+    """Sampled sweeps of two and of four chains side by side, the first on an engine that there is."""
+    from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
+
+    engines = [engine, *(StructuredGpuEngine(equations, beside=engine) for _ in range(3))]
+    for n, predicted in PREDICTED_SECONDS_SIDE_BY_SIDE.items():
+        seconds = seconds_of_chains(model, engines[:n], 1)
+        print(f"{n} chains side by side, sampled: {1e3 * seconds:.3f} ms a sweep of all")
+        if scale == 1:
+            measured(f"small, sampled, {n} chains side by side", seconds, predicted)
+
+
 def seconds_of_chain(model, engine, key: tuple[int, int], n_sweeps: int = SWEEPS) -> float:
     """Seconds of a sweep with all that is sampled, no draw kept and nothing waited for before the end."""
+    return seconds_of_chains(model, [engine], key[0], n_sweeps)
+
+
+def seconds_of_chains(model, engines: list, seed: int, n_sweeps: int = SWEEPS) -> float:
+    """The same of a sweep of chains side by side, an engine and a thread for each."""
     from mmgibbs.sampler.chain import Chain
     from mmgibbs.sampler.interweave import terms_to_interweave
     from mmgibbs.sampler.schedule import Schedule
 
-    chain = Chain(model, engine, Schedule(10**6, 1, interweave=terms_to_interweave(model, True)), key)
-    chain.advance(3)  # compiles, then records
-    engine.queue.synchronize()
-    started = time.perf_counter()
-    chain.advance(3 + n_sweeps)
-    engine.queue.synchronize()
-    return (time.perf_counter() - started) / n_sweeps
+    schedule = Schedule(10**6, 1, interweave=terms_to_interweave(model, True))
+    chains = [Chain(model, engine, schedule, (seed, c)) for c, engine in enumerate(engines)]
+
+    def advance(chain, until: int) -> None:
+        chain.advance(until)
+        chain.engine.queue.synchronize()
+
+    with ThreadPoolExecutor(len(chains)) as pool:
+        for chain in chains:
+            advance(chain, 3)  # compiles, then records
+        started = time.perf_counter()
+        list(pool.map(partial(advance, until=3 + n_sweeps), chains))
+        return (time.perf_counter() - started) / n_sweeps
 
 
 def with_binary_trait(model):

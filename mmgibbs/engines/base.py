@@ -213,6 +213,7 @@ class HostState(ABC):
     partitions: ClassVar[tuple[str, ...]] = KINDS  # that it sweeps; the first where the analysis leaves it open
     keeps_residuals: ClassVar[bool] = False
     draws_scores: ClassVar[bool] = False  # whether it sweeps terms whose G has no inverse (scores.py)
+    runs_side_by_side: ClassVar[bool] = False  # chains of it in threads of one process, built with `beside`
     threads: Threads = ALONE
     threads_of_effects: Threads = ALONE  # that share sweeps over SNP effects
 

@@ -69,9 +69,17 @@ class EngineChoice:
     share_effects: bool = False  # the threads share sweeps over SNP effects too
     bytes: int = 0  # that each chain takes for the engine beside the equations and its state
 
-    def build(self, equations: StructuredEquations) -> Engine:
+    @property
+    def runs_side_by_side(self) -> bool:
+        """Whether chains share a device, each in a thread of one process."""
+        return engine_class(self.name, self.device).runs_side_by_side
+
+    def build(self, equations: StructuredEquations, beside: Engine | None = None) -> Engine:
+        """The engine of a chain; beside: that of a chain in this process with which it shares a device."""
         engine = engine_class(self.name, self.device)
         options: dict[str, Any] = {option: getattr(self, option) for option in engine.options}
+        if beside is not None:
+            options["beside"] = beside
         from mmgibbs.engines.base import HostState
         from mmgibbs.equations.renewable import copy_renewable_lists
 

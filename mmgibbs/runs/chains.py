@@ -66,9 +66,19 @@ class ChainFactory(ABC):
         """Memory that each of them takes beside that."""
         return 0
 
+    @property
+    def chains_at_once(self) -> int:
+        """Chains that run in threads of one process, where they share a device."""
+        return 1
+
     @abstractmethod
-    def start(self, chain: int, state: dict[str, np.ndarray] | None) -> ResumableChain:
-        """The chain of this number, from its first sweep or from a state."""
+    def start(
+        self, chain: int, state: dict[str, np.ndarray] | None, beside: ResumableChain | None = None
+    ) -> ResumableChain:
+        """The chain of this number, from its first sweep or from a state.
+
+        beside: a chain that was started in this process and runs at the same time, on the same device.
+        """
 
     def keys_of_draws(self, keys: Sequence[str]) -> list[str]:
         """Those arrays of a state that hold kept draws."""
@@ -194,21 +204,25 @@ def _stopped(number: int, job: Job, results: list, last: int) -> str:
     return f"stopped by {signal.Signals(number).name} after sweep {at} of {last:,}"
 
 
-def advance_chain(job: Job, chain: int, until: int, ended: Callable[[], None] | None = None) -> Any | None:
-    """The result of a chain from its checkpoint, or from the start, up to sweep `until`, or to where it is asked to
-    stop: None where that is at once.
-
-    ended: called after every sweep, to end this process where nothing of it is wanted any more.
-    """
-    if job.progress.asked_to_stop:
-        return None
-    with explain_device_errors():
-        return _continue_chain(job, chain, until, ended)
-
-
-def _continue_chain(job: Job, chain: int, until: int, ended: Callable[[], None] | None) -> Any:
+def start_chain(job: Job, chain: int, beside: ResumableChain | None = None) -> ResumableChain:
+    """A chain from its checkpoint, or from its first sweep."""
     checkpoint = job.checkpoint(chain)
-    running = job.factory.start(chain, None if checkpoint is None else checkpoint.arrays)
+    with explain_device_errors():
+        return job.factory.start(chain, None if checkpoint is None else checkpoint.arrays, beside)
+
+
+def advance_chain(
+    job: Job, chain: int, running: ResumableChain, until: int, is_over: Callable[[], bool] = lambda: False
+) -> Any:
+    """Advance a chain to sweep `until`, or to where it is asked to stop, keep its state, and take its result.
+
+    is_over: asked after every sweep, whether nothing of the chain is wanted any more: it ends there too.
+    """
+    with explain_device_errors():
+        return _advance_chain(job, chain, running, until, is_over)
+
+
+def _advance_chain(job: Job, chain: int, running: ResumableChain, until: int, is_over: Callable[[], bool]) -> Any:
     writer = job.checkpoint_writer(chain, running.number)
     report = job.progress.writer(chain, until)
     at = lambda: position(running, job.factory.shown)
@@ -220,8 +234,8 @@ def _continue_chain(job: Job, chain: int, until: int, ended: Callable[[], None] 
             kernel_store().save()  # other first runs wait for them
         if report.due(running.number):
             report.write(at())
-        if ended is not None:
-            ended()
+        if is_over():
+            return True
         if writer is not None and writer.due(running.number):
             writer.save(running.number, running.state(), job.kept_facts)
         return job.progress.asked_to_stop

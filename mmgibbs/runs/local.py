@@ -1,4 +1,5 @@
-"""Chains in processes of this machine, as many as its cores and its memory allow.
+"""Chains in processes of this machine, as many as its cores and its memory allow; those that share a GPU are in threads
+of this process (side_by_side.py).
 
 The processes share what chains have in common read-only through memory maps. Before the chains start one process sweeps
 once, which compiles the kernels or reads those that are kept; the others then read them.
@@ -18,7 +19,7 @@ import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,8 @@ from mmgibbs.machine.memory import free_bytes, peak_bytes
 from mmgibbs.machine.parent import end_with_parent
 from mmgibbs.machine.signals import SIGNALS
 from mmgibbs.machine.threads import blas_threads, cores
-from mmgibbs.runs.chains import Advance, ChainFactory, Job, advance_chain
+from mmgibbs.runs.chains import Advance, ChainFactory, Job, advance_chain, start_chain
+from mmgibbs.runs.side_by_side import advance_side_by_side
 from pedigree.kernel_store import kernel_store
 
 NO_SPACE = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
@@ -52,6 +54,10 @@ class LocalExecutor:
             self.max_local_calls = threads
 
     def chains(self, job: Job) -> AbstractContextManager[Advance]:
+        at_once = job.factory.chains_at_once
+        if at_once > 1:
+            self.facts |= {"processes": 1, "chains_at_once": at_once}
+            return nullcontext(partial(advance_side_by_side, job, at_once))
         processes = self.facts["processes"] = count_processes(job.factory)
         return _run_processes(job, processes, self.worker_peaks)
 
@@ -76,9 +82,7 @@ class LocalExecutor:
 
 
 def count_processes(factory: ChainFactory) -> int:
-    """min(chains, cores), and no more at once than their estimated memory allows; one at a time on a GPU, which one
-    chain fills.
-    """
+    """min(chains, cores), and no more at once than their estimated memory allows; one on a GPU."""
     if factory.device == "gpu" or len(factory.names) == 1:
         return 1
     wanted, free = min(len(factory.names), cores()), free_bytes()
@@ -228,20 +232,23 @@ def _compile_kernels(factory: ChainFactory, archive: Path | None, parent: int | 
 
 
 def _run_chain(job: Job, chain: int, until: int, parent: int | None, archive: Path | None) -> tuple[Any | None, int]:
-    """(advance_chain, peak memory of this process); in a process of its own where there is a parent."""
+    """(result, peak memory of this process); in a process of its own where there is a parent."""
+    if job.progress.asked_to_stop:
+        return None, 0
     if parent is None or parent == os.getpid():  # joblib stays in this process where the system gives it no semaphores
-        return advance_chain(job, chain, until), 0
+        return advance_chain(job, chain, start_chain(job, chain), until), 0
 
     _leave_signals_to_the_parent()
     kernel_store().share(archive)
 
-    def end_with_the_parent() -> None:
+    def end_with_the_parent() -> bool:
         if os.getppid() != parent:
             kernel_store().close()
             os._exit(1)  # the run was killed, and may have been started anew: nothing of this chain is wanted
+        return False
 
     job = dataclasses.replace(job, factory=plain_arrays(job.factory))
-    return advance_chain(job, chain, until, end_with_the_parent), peak_bytes()
+    return advance_chain(job, chain, start_chain(job, chain), until, end_with_the_parent), peak_bytes()
 
 
 def plain_arrays(value: Any) -> Any:

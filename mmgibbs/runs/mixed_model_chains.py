@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mmgibbs.build.device_memory import count_chains_at_once
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import MmgibbsError
 from mmgibbs.runs.chains import ChainFactory
 from mmgibbs.sampler.chain import DRAWS, Chain, sample_chain
 from mmgibbs.sampler.covariances import starting_matrices
+from mmgibbs.sampler.loop import ResumableChain
 from mmgibbs.sampler.memory import bytes_of_results, bytes_per_chain
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
@@ -62,8 +64,15 @@ class MixedModelFactory(ChainFactory):
         chain_bytes = bytes_per_chain(self.model.design, self.equations.real) + self.choice.bytes
         return chain_bytes + self.model.followed_bytes + kept + bytes_of_results(self.model, self.schedule)
 
-    def start(self, chain: int, state: dict[str, np.ndarray] | None) -> Chain:
-        return Chain(self.model, self.choice.build(self.equations), self.schedule, (self.seed, chain), state)
+    @property
+    def chains_at_once(self) -> int:
+        if self.device == "cpu":
+            return 1
+        return count_chains_at_once(self.choice, self.equations, self.schedule)
+
+    def start(self, chain: int, state: dict[str, np.ndarray] | None, beside: ResumableChain | None = None) -> Chain:
+        engine = self.choice.build(self.equations, beside.engine if isinstance(beside, Chain) else None)
+        return Chain(self.model, engine, self.schedule, (self.seed, chain), state)
 
     def compile_kernels(self) -> None:
         """Sweep once and record the draw, in a chain that is thrown away. What is wrong with the model, the chains

@@ -21,6 +21,7 @@ from mmgibbs.regressions.options import OptionsClass
 from mmgibbs.regressions.protocol import Keys, RegressionData, Sampler
 from mmgibbs.regressions.registry import find_plugin
 from mmgibbs.runs.chains import ChainFactory
+from mmgibbs.sampler.loop import ResumableChain
 from mmgibbs.sampler.schedule import Schedule
 
 
@@ -71,7 +72,9 @@ class RegressionFactory(ChainFactory):
             return None
         return count_device(sampler, self.data, arrays.cuda, self.keys, self.schedule.burn_in, self.schedule.thin)
 
-    def start(self, chain: int, state: dict[str, np.ndarray] | None) -> SideBySideChains:
+    def start(
+        self, chain: int, state: dict[str, np.ndarray] | None, beside: ResumableChain | None = None
+    ) -> SideBySideChains:
         return make_chains(*self.prepared, self.keys, self.schedule.burn_in, self.schedule.thin, state)
 
     def kept_draws(self, state: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import subprocess
+import threading
 import time
 
 import numpy as np
@@ -79,6 +80,9 @@ def build(folder, name: str, text: str, kernels: list[str]) -> ctypes.CDLL:
     return loaded
 
 
+ONE_KERNEL = threading.Lock()  # at a time: where a thread is lies in variables of the library
+
+
 class Buffer(np.ndarray):
     """Device memory; other arrays are structures, passed by value."""
 
@@ -126,7 +130,7 @@ class HostDevice:
         self.compiled = libraries if isinstance(libraries, tuple) else (libraries,)
         self.backwards = backwards
         self.launched: list[str] = []  # kernels in order
-        self.free, self.graphs = 1 << 40, 0
+        self.free, self.graphs, self.allocated = 1 << 40, 0, 0  # bytes
         self.nodes: list[int] = []  # of each graph that was launched
         self.asked: list[str] = []  # what the host allocated, copied and waited for
         self.queue: HostStream | None = None  # the first stream, on which kernels run
@@ -145,7 +149,9 @@ class HostDevice:
     def zeros(self, shape, dtype, stream):
         assert stream.capturing is None, "a graph may not allocate"
         self.note("allocate")
-        return np.zeros(shape, dtype).view(Buffer)
+        array = np.zeros(shape, dtype).view(Buffer)
+        self.allocated += array.nbytes
+        return array
 
     def fill(self, array, byte, stream) -> None:
         assert stream.capturing is None and type(array) is Buffer and array.flags.c_contiguous
@@ -195,8 +201,9 @@ class HostDevice:
             def run():
                 addresses = (ctypes.c_void_p * len(values))(*(v.ctypes.data for v in values))
                 self.launched.append(name)
-                library.run_backwards(ctypes.c_bool(self.backwards))
-                function(ctypes.c_uint(*blocks), ctypes.c_uint(*threads), addresses)
+                with ONE_KERNEL:
+                    library.run_backwards(ctypes.c_bool(self.backwards))
+                    function(ctypes.c_uint(*blocks), ctypes.c_uint(*threads), addresses)
 
             if self.queue.capturing is None:
                 run()

@@ -31,7 +31,8 @@ class ResidentDense:
         k, n_traits = engine.equations.design.terms[i].n_components, engine.equations.design.n_traits
         self.n, first = len(dense.values), int(dense.positions[0])
         self._names = dense_kernels(k, n_traits, type(engine.equations.relationships[i]), dense.values.dtype)
-        self._values = queue.upload(np.ascontiguousarray(dense.values))
+        upload = lambda: queue.upload(np.ascontiguousarray(dense.values))
+        self._values = engine.shared.find(("dense block", i), upload)
         self._rows = queue.empty(self.n * k, np.float64)
         self._systems = queue.empty(TILE * system_bytes(k), np.uint8)
         coupled = find_coupled(engine.equations, i, dense)

@@ -51,6 +51,7 @@ from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Argument, Device, DeviceArray, make_struct, refuse_beyond_device
 from mmgibbs.machine.gpu_queue import GpuQueue
+from mmgibbs.machine.shared_arrays import SharedArrays
 from mmgibbs.models.design import Design
 from mmgibbs.models.gpu_rules import Asked, describe_gpu_refusal
 from mmgibbs.models.relationships.identity import IdentityLists
@@ -66,14 +67,22 @@ NONE_FAILED = np.uint64(2**64 - 1)
 class StructuredGpuEngine:
     """Coloured sweeps on a device (mmgibbs.machine.device.Device; the current one where None).
 
-    State: Theta per term and e, in sweep order, in the equations' precision, on the device. ModelError for another
-    partition than colours; DeviceError without a GPU, or where the state does not fit on it."""
+    State: Theta per term and e, in sweep order, in the equations' precision, on the device. beside: the engine of
+    another chain of the same equations, whose lists this one reads too. ModelError for another partition than colours;
+    DeviceError without a GPU, or where the state does not fit on it."""
 
     name: ClassVar[str] = "structured"
     options: ClassVar[tuple[str, ...]] = ("update",)
     partitions: ClassVar[tuple[str, ...]] = ("colour",)
+    runs_side_by_side: ClassVar[bool] = True
 
-    def __init__(self, equations: StructuredEquations, update: str = "level", device: Device | None = None):
+    def __init__(
+        self,
+        equations: StructuredEquations,
+        update: str = "level",
+        device: Device | None = None,
+        beside: StructuredGpuEngine | None = None,
+    ):
         refuse_other_partitions(equations)
         refused = describe_gpu_refusal(Asked("gibbs", self.name, equations.design))
         if refused:
@@ -82,11 +91,13 @@ class StructuredGpuEngine:
         self.queue = queue = GpuQueue(device, REMEDY)
         what = f"the lists and the state of {equations.n_equations:,} equations"
         eq, T = equations, equations.design.n_traits
+        self.shared: SharedArrays = SharedArrays(queue) if beside is None else beside.shared
+        self.shared.wait()
         needed = resident_bytes(eq) + marker_bytes(eq.design, eq.real)
         refuse_beyond_device(needed, queue.free_bytes(), what, REMEDY)
         text, names = model_kernels(eq)
         self._kernels = queue.kernels(text, names)
-        self.resident = Resident(eq, queue)
+        self.resident = Resident(eq, queue, self.shared)
         self._names = [term_kernels(k, T, kin) for k, kin in specialisations(eq)]
         self._dense = {i: ResidentDense(self, i, d) for i, d in enumerate(eq.dense) if isinstance(d, DenseLevels)}
         sizes, n = [t.n_components for t in eq.design.terms], eq.design.n_records
@@ -121,7 +132,8 @@ class StructuredGpuEngine:
         if eq.design.markers:
             passes = [kernel(name) for name in PASSES]
             self._kernels |= queue.kernels(marker_source(eq.real, eq.records.pattern.dtype), passes)
-        self.markers = [RecordsOfAnimals(self, markers) for markers in eq.design.markers]
+        self.markers = [RecordsOfAnimals(self, m) for m in range(len(eq.design.markers))]
+        self._n_effects = 0  # terms of SNP effects that were made
         self.start()
 
     @staticmethod
@@ -585,7 +597,8 @@ class StructuredGpuEngine:
 
     def make_effects(self, *arguments: Any) -> ResidentEffects:
         """The effects of a term of SNP effects on the device: see ResidentEffects."""
-        return ResidentEffects(self, *arguments)
+        self._n_effects += 1
+        return ResidentEffects(self, self._n_effects, *arguments)
 
     # What a sweep with variances drawn on the device is made of (variances.py)
 

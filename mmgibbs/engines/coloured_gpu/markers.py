@@ -6,6 +6,7 @@ depends on is drawn by the host, so that every prior has its sweep here.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,6 @@ from mmgibbs.machine.device import Argument, DeviceArray, make_struct
 from mmgibbs.machine.gpu_queue import GpuQueue
 from mmgibbs.machine.intrinsics import CHUNK
 from mmgibbs.models.design import Design
-from mmgibbs.models.markers import Markers
 
 if TYPE_CHECKING:
     from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
@@ -57,10 +57,11 @@ def marker_bytes(design: Design, real: np.dtype) -> int:
 
 
 class RecordsOfAnimals:
-    """The records of the animals of one term of SNP effects on one trait, on the device of the engine."""
+    """The records of the animals of SNP effects on one trait, `number` of the design, on the device of the engine."""
 
-    def __init__(self, engine: StructuredGpuEngine, markers: Markers):
+    def __init__(self, engine: StructuredGpuEngine, number: int):
         self.queue, records = engine.queue, engine.equations.records
+        markers = engine.equations.design.markers[number]
         animal = markers.animal[records.record].astype(np.int32)
         n, n_animals = len(animal), -(-markers.n_recorded // CHUNK) * CHUNK
         order = np.flatnonzero(animal >= 0)
@@ -68,9 +69,11 @@ class RecordsOfAnimals:
         first = np.searchsorted(animal[order], np.arange(n_animals + 1))
         self.offset = self.queue.empty(n, engine.real)
         self._values = self.queue.empty(n_animals, np.float64)
-        self._kept = [self.queue.upload(part) for part in (animal, first.astype(np.uint32), order.astype(np.uint32))]
-        addresses = (self.queue.address(buffer) for buffer in self._kept)
-        fields = dict(zip(("animal", "ptr", "record"), addresses, strict=True))
+        lists = {"animal": animal, "ptr": first.astype(np.uint32), "record": order.astype(np.uint32)}
+        fields = {
+            name: self.queue.address(engine.shared.find(("animals", number, name), partial(self.queue.upload, array)))
+            for name, array in lists.items()
+        }
         of_records = {name: int(engine.resident.records[name][0]) for name in ("e", "pattern", "weight", "Rinv")}
         self.struct = make_struct(
             **of_records,
@@ -102,13 +105,14 @@ class RecordsOfAnimals:
 class ResidentEffects:
     """The effects of SNPs on T traits with one prior on a device, between the arrays of the sampler.
 
-    genotypes (p, chunks, ..) of a store with `values` (p, 4); grams (patterns, blocks, BLOCK, BLOCK); n_classes: of the
-    SNPs.
+    number: of these effects among those of the model; genotypes (p, chunks, ..) of a store with `values` (p, 4); grams
+    (patterns, blocks, BLOCK, BLOCK); n_classes: of the SNPs.
     """
 
     def __init__(
         self,
         engine: StructuredGpuEngine,
+        number: int,
         genotypes: np.ndarray,
         values: np.ndarray,
         grams: np.ndarray,
@@ -120,8 +124,10 @@ class ResidentEffects:
         self.p, self.chunks, self.T, self.n_classes = len(genotypes), genotypes.shape[1], n_traits, n_classes
         self.n = self.chunks * CHUNK
         self._type, self._text = genotypes.dtype, marker_source(engine.real, engine.equations.records.pattern.dtype)
-        self._genotypes = self._upload_genotypes(genotypes)
-        self._grams, self._numbers = self.queue.upload(grams), self.queue.upload(np.ascontiguousarray(values))
+        share = lambda name, upload: engine.shared.find((name, number), upload)
+        self._genotypes = share("genotypes", lambda: self._upload_genotypes(genotypes))
+        self._grams = share("grams", lambda: self.queue.upload(grams))
+        self._numbers = share("values", lambda: self.queue.upload(np.ascontiguousarray(values)))
         self._classes = self.queue.empty(self.p, np.int8)
         self._chances = self.queue.empty((self.p, n_classes), np.float32)
         self._sums = self.queue.empty((1 + self.T) * self.T * self.n, engine.real)  # s, then d

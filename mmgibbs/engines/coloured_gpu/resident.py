@@ -1,8 +1,8 @@
 """Records, lists and state of the structured equations on a device, as the kernels' structures hold them.
 
-Everything is allocated once. A level whose list is longer than LONG_VISITS records or LONG_RELATIVES relatives is
-*long*: its lists are cut into pieces of PIECE entries, each summed by one block of threads. Pieces are fixed, so that
-the order of every sum is.
+Everything is allocated once, and what chains only read is on the device once for all chains side by side. A level whose
+list is longer than LONG_VISITS records or LONG_RELATIVES relatives is *long*: its lists are cut into pieces of PIECE
+entries, each summed by one block of threads. Pieces are fixed, so that the order of every sum is.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from mmgibbs.equations.structured import StructuredEquations, TermLists
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import DeviceArray, Shape, make_struct
 from mmgibbs.machine.gpu_queue import GpuQueue
+from mmgibbs.machine.shared_arrays import SharedArrays
 from mmgibbs.models.relationships.base import Lists
 
 PIECE = 2048  # entries of a list in one piece: 16 for each thread of a block
@@ -54,10 +55,10 @@ class ResidentTerm:
 
 
 class Resident:
-    """All buffers of one chain's state and of the lists that it reads."""
+    """All buffers of one chain's state, and the lists that it reads, which are shared."""
 
-    def __init__(self, equations: StructuredEquations, queue: GpuQueue):
-        self.queue = queue
+    def __init__(self, equations: StructuredEquations, queue: GpuQueue, shared: SharedArrays):
+        self.queue, self.shared = queue, shared
         self._kept: list[DeviceArray] = []  # buffers that only structures point to
         eq, records = equations, equations.records
         k = [t.n_components for t in eq.design.terms]
@@ -70,9 +71,9 @@ class Resident:
         self.records = make_struct(
             y=queue.address(self.y),
             e=queue.address(self.e),
-            pattern=self._keep(records.pattern),
-            weight=self._keep(records.weight),
-            record=self._keep(records.record),
+            pattern=self._share(records.pattern, "pattern"),
+            weight=self._share(records.weight, "weight"),
+            record=self._share(records.record, "record"),
             Rinv=self._coefficient(len(k)),
             n=np.uint32(records.y.shape[0]),
         )
@@ -85,15 +86,14 @@ class Resident:
         """Address of the first coefficient of a term."""
         return self.queue.address(self.coefficients) + 8 * int(self._first[i])
 
-    def _keep(self, array: np.ndarray) -> int:
-        """Upload an array; its address, 0 where it is empty."""
+    def _share(self, array: np.ndarray, *name: str | int) -> int:
+        """Address of an array that chains share, 0 where it is empty."""
         if array.size == 0:
             return 0
-        self._kept.append(self.queue.upload(np.ascontiguousarray(array)))
-        return self.queue.address(self._kept[-1])
+        return self.queue.address(self.shared.find(name, lambda: self.queue.upload(np.ascontiguousarray(array))))
 
     def _room(self, shape: Shape, dtype: npt.DTypeLike) -> int:
-        """Address of an array that is kept, without contents."""
+        """Address of an array of this chain, without contents."""
         self._kept.append(self.queue.empty(shape, dtype))
         return self.queue.address(self._kept[-1])
 
@@ -105,16 +105,16 @@ class Resident:
         theta, code = self.queue.empty((q, k), eq.real), self.queue.upload(lists.code.view(np.uint32))
         n_classes = lists.cell_ptr.size - 1 if lists.cell_class.size else 0
         values = make_struct(
-            visit_ptr=self._keep(positions(lists.visit_ptr)),
-            visit_record=self._keep(lists.visit_record),
-            visit_effect=self._keep(lists.visit_effect),
-            cell_ptr=self._keep(positions(lists.cell_ptr)),
-            cell_pattern=self._keep(lists.cell_pattern),
-            cell_sums=self._keep(lists.cell_sums),
-            covariates=self._keep(lists.covariates),
-            active=self._keep(lists.active),
+            visit_ptr=self._share(positions(lists.visit_ptr), i, "visit_ptr"),
+            visit_record=self._share(lists.visit_record, i, "visit_record"),
+            visit_effect=self._share(lists.visit_effect, i, "visit_effect"),
+            cell_ptr=self._share(positions(lists.cell_ptr), i, "cell_ptr"),
+            cell_pattern=self._share(lists.cell_pattern, i, "cell_pattern"),
+            cell_sums=self._share(lists.cell_sums, i, "cell_sums"),
+            covariates=self._share(lists.covariates, i, "covariates"),
+            active=self._share(lists.active, i, "active"),
             code=self.queue.address(code),
-            classes=self._keep(lists.cell_class),
+            classes=self._share(lists.cell_class, i, "classes"),
             parts=self._room((n_classes, k * (k + 1) // 2), np.float64) if n_classes else 0,
             Ginv=self._coefficient(i),
             theta=self.queue.address(theta),
@@ -125,44 +125,44 @@ class Resident:
             regressor=lists.regressor.astype(np.int32),
             effect=effect_of.astype(np.int32),
         )
-        colours = tuple(self._colour(lists, K, b.first, b.last, k) for b in eq.partition.blocks if b.term == i)
-        classes = self._classes(values, n_classes) if n_classes else None
-        return ResidentTerm(values, self._kin(K), theta, code, colours, classes, n_classes)
+        colours = tuple(self._colour(lists, K, i, b.first, b.last, k) for b in eq.partition.blocks if b.term == i)
+        classes = self._classes(i, values, n_classes) if n_classes else None
+        return ResidentTerm(values, self._kin(i, K), theta, code, colours, classes, n_classes)
 
-    def _classes(self, term: np.ndarray, n: int) -> np.ndarray:
+    def _classes(self, i: int, term: np.ndarray, n: int) -> np.ndarray:
         """struct Classes of a term, from its struct Term."""
         shared = {name: int(term[name][0]) for name in ("cell_ptr", "cell_pattern", "cell_sums")}
         return make_struct(
             **shared,
-            trait=self._keep(term["trait"][0].reshape(-1)),
-            regressor=self._keep(term["regressor"][0].reshape(-1)),
+            trait=self._share(term["trait"][0].reshape(-1), i, "trait"),
+            regressor=self._share(term["regressor"][0].reshape(-1), i, "regressor"),
             parts=int(term["parts"][0]),
             n=np.uint32(n),
             k=np.int32(term["trait"][0].size),
             regressors=term["regressors"][0],
         )
 
-    def _kin(self, K: Lists) -> np.ndarray:
+    def _kin(self, i: int, K: Lists) -> np.ndarray:
         """The structure of the kernels, which has the fields of the lists in their order."""
 
-        def held(value: np.ndarray | int) -> np.uint32 | int:
-            """A member of the structure of a relationship: a number, or the address of an uploaded array."""
+        def make_member(name: str, value: np.ndarray | int) -> np.uint32 | int:
+            """A member of the structure of a relationship: a number, or the address of an array."""
             if not isinstance(value, np.ndarray):
                 return np.uint32(value)
-            return self._keep(positions(value) if value.dtype == np.uint64 else value)
+            return self._share(positions(value) if value.dtype == np.uint64 else value, i, "relationship", name)
 
-        return make_struct(**{name: held(value) for name, value in K._asdict().items()})
+        return make_struct(**{name: make_member(name, value) for name, value in K._asdict().items()})
 
-    def _colour(self, lists: TermLists, K: Lists, first: int, last: int, k: int) -> Colour:
-        """The levels of a colour, with the lists of the long ones cut into pieces."""
+    def _colour(self, lists: TermLists, K: Lists, i: int, first: int, last: int, k: int) -> Colour:
+        """The levels first ... last - 1 of term i, with the lists of the long ones cut into pieces."""
         levels, visits, relatives = long_lists(lists, K, first, last)
         pieces = np.concatenate([visits[0], relatives[0]])
         n_visits = len(visits[0])
         long = make_struct(
-            levels=self._keep(levels),
-            pieces=self._keep(pieces),
-            visit_piece_ptr=self._keep(visits[1]),
-            relative_piece_ptr=self._keep(relatives[1] + np.uint32(n_visits)),
+            levels=self._share(levels, i, first, "long levels"),
+            pieces=self._share(pieces, i, first, "pieces"),
+            visit_piece_ptr=self._share(visits[1], i, first, "visit_piece_ptr"),
+            relative_piece_ptr=self._share(relatives[1] + np.uint32(n_visits), i, first, "relative_piece_ptr"),
             sums=self._room((len(pieces), k), np.float64) if len(pieces) else 0,
             changes=self._room((levels.size, k), np.float64) if levels.size else 0,
             n_visit_pieces=np.uint32(n_visits),

@@ -1,11 +1,14 @@
 """Runs with `device: gpu` from their files, on kernels compiled by g++: memory, a lost device, another device."""
 
+import os
+import signal
 import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from helpers.host_device import HostDevice
+from helpers.kept_runs import assert_same, found_in
 from helpers.small_analysis import ANALYSIS, command, refused, replaced, write_files
 from unit.engines.test_resident_variances import MODELS, chains, schedule_of
 
@@ -155,3 +158,69 @@ def test_memory_is_bounded_from_above(name, shim, monkeypatch):
     said, terms = resident_bytes(chain.engine.equations, chain.schedule.interweave), len(model.design.terms)
     assert sum(allocated) <= said <= 1.5 * sum(allocated) + 65_536 * terms
     assert bytes_per_sweep(chain.engine.equations) < said
+
+
+def several_chains(n):
+    return {"analysis.yaml": replaced(analysis("gpu")["analysis.yaml"], "chains: 1", f"chains: {n}")}
+
+
+def test_chains_side_by_side_draw_as_each_alone(tmp_path, device):
+    """Three at once, then two and one, then one after another, as memory allows."""
+    runs = []
+    for at_once in (3, 2, 1):
+        folder = tmp_path / str(at_once)
+        write_files(folder, several_chains(3))
+        if at_once < 3:
+            device.free = at_once * needed_bytes(folder) + 100
+        runs.append(command(folder, "run", "analysis.yaml", "--quiet"))
+        assert runs[-1].code == 0, runs[-1].err
+        assert runs[-1].record.get("chains_at_once", 1) == at_once
+    found = found_in(runs[0].folder / "run")
+    assert not np.array_equal(*found["draws"]["posterior/residual.var[birth_weight]"][:2])
+    for other in runs[1:]:
+        assert_same(other.folder / "run", found)
+
+
+def needed_bytes(folder):
+    said = command(folder, "check", "analysis.yaml").out
+    (line,) = [line for line in said.splitlines() if line.startswith("device ")]
+    return int(line.split(" bytes needed")[0].split()[-1].replace(",", ""))
+
+
+def test_a_device_that_is_lost_to_chains_side_by_side(tmp_path, device, failing, monkeypatch):
+    """Each has its checkpoint, with which it continues on a CPU."""
+    write_files(tmp_path, several_chains(2))
+    failing(1000)
+    lost = command(tmp_path, "run", "analysis.yaml", "--quiet")
+    assert lost.code == 2
+    said, kept = lost.err.strip().splitlines()
+    assert said.startswith("device: gpu: the device does not answer any more") and kept.endswith("continues from them")
+    monkeypatch.delitem(sys.modules, "cupy")
+    resumed = command(tmp_path, "run", "analysis.yaml", "--resume", "--set", "sampler.device=cpu")
+    assert resumed.code == 0 and resumed.record["begun"] == "resumed", resumed.err
+
+
+def test_chains_side_by_side_stop_together_and_continue(tmp_path, device, monkeypatch):
+    write_files(tmp_path / "whole", several_chains(2))
+    whole = command(tmp_path / "whole", "run", "analysis.yaml", "--quiet")
+    write_files(tmp_path / "stopped", several_chains(2))
+    launch, sweeps = HostDevice.graph, []
+
+    def interrupt(self, work, stream):
+        repeat = launch(self, work, stream)
+
+        def counted():
+            sweeps.append(1)
+            if len(sweeps) == 20:
+                os.kill(os.getpid(), signal.SIGINT)
+            repeat()
+
+        return counted
+
+    monkeypatch.setattr(HostDevice, "graph", interrupt)
+    stopped = command(tmp_path / "stopped", "run", "analysis.yaml", "--quiet")
+    assert stopped.code == 130 and "stopped by SIGINT after sweep" in stopped.err, stopped.err
+    monkeypatch.setattr(HostDevice, "graph", launch)
+    resumed = command(tmp_path / "stopped", "run", "analysis.yaml", "--resume", "--quiet")
+    assert resumed.code == 0, resumed.err
+    assert_same(resumed.folder / "run", found_in(whole.folder / "run"))

@@ -290,11 +290,40 @@ def test_the_memory_that_effects_take_is_asked_for(shim):
     device.zeros = lambda shape, dtype, stream: (allocated.append(zeros(shape, dtype, stream)), allocated[-1])[1]
     engine = StructuredGpuEngine(structured_equations(model.design, partition(model.design, "colour")), device=device)
     before = sum(array.nbytes for array in allocated)
-    of_records = sum(8 * (len(m.offset) + m._values.size) + sum(k.nbytes for k in m._kept) for m in engine.markers)
+    of_records = sum(8 * (len(m.offset) + m._values.size) for m in engine.markers)
+    lists = ("animal", "ptr", "record")
+    of_records += sum(shared_array(engine, "animals", m, name).nbytes for m in range(2) for name in lists)
     chain = Chain(model, engine, Schedule(2, 4), KEY)
     chain.advance(3)
     taken = sum(array.nbytes for array in allocated) - before + of_records
     assert 0.5 * taken < marker_bytes(model.design, engine.real) < 1.5 * taken
+
+
+def shared_array(engine, *name):
+    return engine.shared.find(name, lambda: pytest.fail(f"{name} is not shared"))
+
+
+def test_chains_side_by_side_have_genotypes_on_the_device_once(shim):
+    """They advance in turns, each to the draws that it has alone."""
+    model = model_of("bayes_r", "rr")
+    equations = structured_equations(model.design, partition(model.design, "colour"))
+    schedule = Schedule(2, 4)
+    devices = [HostDevice(shim("double")) for _ in range(4)]
+    first = StructuredGpuEngine(equations, device=devices[0])
+    second = StructuredGpuEngine(equations, device=devices[1], beside=first)
+    alone = [StructuredGpuEngine(equations, device=device) for device in devices[2:]]
+    chains = [Chain(model, e, schedule, (7, c)) for e, c in zip((first, second, *alone), (0, 1, 0, 1), strict=True)]
+    for number in range(1, 7):
+        for chain in chains:
+            chain.advance(number)
+    for found, expected in zip(chains[:2], chains[2:], strict=True):
+        for name, values in expected.state().items():
+            if name != "seconds":
+                np.testing.assert_array_equal(found.state()[name], values, err_msg=name)
+    for number in (1, 2):
+        for name in ("genotypes", "grams", "values"):
+            assert shared_array(first, name, number) is shared_array(second, name, number)
+    assert devices[1].allocated < devices[0].allocated - shared_array(first, "genotypes", 1).nbytes
 
 
 MAIN = """

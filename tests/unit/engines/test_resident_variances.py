@@ -2,6 +2,7 @@
 up to the rounding of sums.
 """
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from helpers.races import assert_barrier_is_needed, run_without_race
 from parity.test_residual_classes import example_of, sampled
 from reference import models
 
-from benchmarks.on_a_gpu import seconds_of_chain, with_binary_trait
+from benchmarks.on_a_gpu import MEASURED, seconds_of_chain, several_chains, with_binary_trait
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.coloured_gpu.source import OF_LIABILITIES, OF_TERMS, OF_VARIANCES, kernels, source
 from mmgibbs.engines.serial import SerialEngine
@@ -168,6 +169,17 @@ def test_chains_of_the_benchmark_on_a_gpu(beef, shim):
         nodes.append(engine.queue.device.nodes)
     assert [len(set(of_sweeps)) for of_sweeps in nodes] == [1, 1] and len(nodes[0]) == 3
     assert nodes[1][0] == nodes[0][0] + 4  # liabilities, the form of a term that stays, their scale, what it moves
+
+
+def test_chains_of_the_benchmark_side_by_side(beef, shim, monkeypatch, capsys):
+    monkeypatch.setattr("mmgibbs.machine.gpu_queue.Device", lambda: HostDevice(shim("single")))
+    equations = structured_equations(beef.design, partition(beef.design, "colour"), "single")
+    several_chains(beef, equations, StructuredGpuEngine(equations), 1)
+    rows = [
+        json.loads(line.partition(MEASURED)[2]) for line in capsys.readouterr().out.splitlines() if MEASURED in line
+    ]
+    assert [row["what"] for row in rows] == [f"small, sampled, {n} chains side by side" for n in (2, 4)]
+    assert all(row["seconds"] > 0 for row in rows)
 
 
 def test_nothing_is_launched_for_what_is_fixed(shim):
