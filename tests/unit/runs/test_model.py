@@ -53,9 +53,10 @@ def test_a_model_is_its_analysis_file(model, tables, tmp_path):
 
 
 def test_tables_of_pandas_need_no_pyarrow(model, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)  # importing it fails
     result = model.result_
-    solutions, summary = result.to_pandas(), result.to_pandas("summary")
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "pyarrow", None)  # importing it fails
+        solutions, summary = result.to_pandas(), result.to_pandas("summary")
     assert isinstance(solutions, pd.DataFrame) and list(solutions) == result.solutions.columns
     assert list(summary["parameter"]) == result.summary["parameter"].to_list()
     assert np.allclose(summary["mean"], result.summary["mean"])
