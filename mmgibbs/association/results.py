@@ -150,8 +150,8 @@ def _explain_large_with_loco(trait: str, value: float) -> str:
     loco = option("loco")
     return (
         f"lambda of {trait} is {value:.2f}, above 1: with {loco} all effects on a chromosome are in the tests of its "
-        "SNPs, and not in the relationships. Many small effects raise lambda then, above all with few chromosomes and long "
-        "linkage; that is no fault of the tests, and p values must not be divided by it. If lambda without "
+        "SNPs, and not in the relationships. Many small effects raise lambda then, above all with few chromosomes and "
+        "long linkage; that is no fault of the tests, and p values must not be divided by it. If lambda without "
         f"{loco} is above 1 too, the model lacks relationships"
     )
 
