@@ -52,10 +52,35 @@ install_mmgibbs <- function(package = "mmgibbs[formula]", python = NULL, folder 
 }
 
 run_command <- function(arguments, progress = FALSE) {
-  output <- start(find_command(), as.character(arguments), progress)
-  if (output$status != 0) stop(error_of_program(output$lines, output$status))
-  invisible(output$lines)
+  lines <- run_program(arguments, progress)
+  show_notes(notes_of(lines), progress)
+  show_warnings(warnings_of(lines))
+  invisible(lines)
 }
+
+# The lines that the program prints; an error of its own is one of R.
+run_program <- function(arguments, progress = FALSE) {
+  output <- start(find_command(), as.character(arguments), progress)
+  if (output$status != 0) {
+    show_notes(notes_of(output$lines), progress)
+    stop(error_of_program(output$lines, output$status))
+  }
+  output$lines
+}
+
+# Notes, and pages that are not written because a library is missing.
+notes_of <- function(lines) {
+  sub("^note: ", "", grep("^(note: |no [^ :]+: found no )", lines, value = TRUE))
+}
+
+warnings_of <- function(lines) sub("^warning: ", "", grep("^warning: ", lines, value = TRUE))
+
+# Messages of R; what progress has shown is not shown twice.
+show_notes <- function(notes, is_shown = FALSE) {
+  if (!is_shown) for (text in unique(notes)) message("note: ", text)
+}
+
+show_warnings <- function(warnings) for (text in unique(warnings)) warning(text, call. = FALSE)
 
 # Start a program and wait for it: its lines of both streams, and its exit status.
 start <- function(command, arguments, progress = FALSE) {

@@ -17,8 +17,14 @@ formula_text <- function(formula, data) {
     is_class <- vapply(data, function(x) (is.factor(x) || is.character(x)) && looks_numeric(x), logical(1))
     formula[[3]] <- name_classes(formula[[3]], names(data)[is_class])
   }
-  text <- paste(trimws(deparse(formula, width.cutoff = 500L)), collapse = " ")
-  gsub("\\b([0-9]+)L\\b", "\\1", text)
+  paste(trimws(deparse(plain_numbers(formula), width.cutoff = 500L)), collapse = " ")
+}
+
+# Whole numbers of R, 2L, as 2.
+plain_numbers <- function(expression) {
+  if (is.integer(expression)) return(as.numeric(expression))
+  if (is.call(expression)) expression[-1] <- lapply(as.list(expression[-1]), plain_numbers)
+  expression
 }
 
 looks_numeric <- function(x) {

@@ -5,6 +5,7 @@ print.mmgibbs <- function(x, digits = 4, ...) {
   cat("\n")
   print(format_table(variances(x), digits), row.names = FALSE, right = TRUE)
   for (text in x$warnings) cat("\nwarning: ", text, "\n", sep = "")
+  if (length(x$notes)) cat("\n", length(x$notes), if (length(x$notes) == 1) " note" else " notes", ": summary(fit) shows them\n", sep = "")
   invisible(x)
 }
 

@@ -22,7 +22,8 @@ mm <- function(formula, data, pedigree = NULL, genotypes = NULL, family = "norma
   }
   if (!is.null(weights)) arguments <- c(arguments, "--weights", weights)
   arguments <- c(arguments, "--family", family_text(family))
-  said <- run_command(arguments)
+  notes <- notes_of(run_program(arguments))
+  show_notes(notes)
   if (isTRUE(reml)) {
     if (!is.null(method) && !identical(method, "reml")) refuse("reml = TRUE cannot be combined with method = \"", method, "\"")
     method <- "reml"
@@ -35,8 +36,7 @@ mm <- function(formula, data, pedigree = NULL, genotypes = NULL, family = "norma
   sampler <- sampler[!vapply(sampler, is.null, logical(1))]
   set <- c(list(sampler = sampler), if (!is.null(variances)) list(variances = variances), settings)
   fit <- run_analysis(
-    analysis, set, directory = folder, overwrite = overwrite, report = report, progress = progress,
-    notes = sub("^note: ", "", grep("^note: ", said, value = TRUE))
+    analysis, set, directory = folder, overwrite = overwrite, report = report, progress = progress, notes = notes
   )
   is_finished <- TRUE
   fit$call <- match.call()
@@ -53,13 +53,14 @@ run_analysis <- function(file, settings = list(), directory = NULL, overwrite = 
     "run", path.expand(file), "--output", folder, setting_arguments(settings),
     if (overwrite) "--overwrite", if (!report) "--no-report", if (!progress) "--quiet"
   )
-  said <- run_command(arguments, progress)
+  said <- run_program(arguments, progress)
   fit <- open_run(folder)
   fit$call <- match.call()
-  fit$notes <- unique(c(notes, fit$notes))
-  warned <- grep("^warning: ", said, value = TRUE)
-  fit$warnings <- unique(c(sub("^warning: ", "", warned), fit$warnings))
-  for (text in fit$warnings) warning(text, call. = FALSE)
+  of_run <- setdiff(c(fit$notes, notes_of(said)), notes)
+  show_notes(of_run, progress)
+  fit$notes <- unique(c(notes, of_run))
+  fit$warnings <- unique(c(warnings_of(said), fit$warnings))
+  show_warnings(fit$warnings)
   fit
 }
 

@@ -25,7 +25,6 @@ predict_genomic <- function(fit, genotypes) {
   dir.create(folder)
   on.exit(unlink(folder, recursive = TRUE))
   output <- file.path(folder, "gebv.csv")
-  said <- run_command(c("predict", fit$directory, genotypes_path(genotypes, file.path(folder, "genotypes.csv")), "--output", output))
-  for (text in sub("^warning: ", "", grep("^warning: ", said, value = TRUE))) warning(text, call. = FALSE)
+  run_command(c("predict", fit$directory, genotypes_path(genotypes, file.path(folder, "genotypes.csv")), "--output", output))
   read_table(output)
 }

@@ -31,6 +31,18 @@ says(run_table(reml, "means"), "the run has no table 'means'; it has ")
 text <- mm("yearling_weight ~ sex + (1 | animal) + (1 | iid(dam))", records, file.path(folder, "pedigree.csv"), reml = TRUE)
 expect(any(grepl("Model: yearling_weight ~ sex", capture.output(print(text)))), "dam.var[yearling_weight]" %in% variances(text)$parameter)
 
+# Notes are messages: of the formula, and of the run, which here leaves records out.
+said <- character()
+noted <- withCallingHandlers(
+  mm(yearling_weight ~ sex + (1 | iid(contemporary_group)), transform(records, yearling_weight = ifelse(seq_along(sex) < 4, NA, yearling_weight)), reml = TRUE),
+  message = function(m) {
+    said <<- c(said, trimws(conditionMessage(m)))
+    invokeRestart("muffleMessage")
+  }
+)
+expect(any(grepl("^note: .* records left out", said)), identical(said, paste("note:", noted$notes)))
+expect(any(grepl("notes?: summary\\(fit\\) shows them", capture.output(print(noted)))))
+
 # Errors are those of the program.
 says(mm(yearling_weight ~ sx + (1 | animal), records, pedigree), "no column 'sx'; did you mean 'sex'")
 error <- tryCatch(mm(yearling_weight ~ sex + (1 | animal), records, transform(pedigree, sire = animal), reml = TRUE), error = identity)

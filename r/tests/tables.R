@@ -45,6 +45,7 @@ expect(formula_text(y ~ herd * sex + poly(age, 2L) + (1 | herd), data) == "y ~ f
 expect(formula_text(y ~ factor(herd) + `my col` + I(age^2), data) == "y ~ factor(herd) + factor(`my col`) + I(age^2)")
 expect(formula_text(cbind(y, herd) ~ 1, data) == "cbind(y, herd) ~ 1", formula_text("y ~ herd", data) == "y ~ herd")
 expect(formula_text(ill[yes] ~ (herd + year)^2 - herd:year, data) == "ill[yes] ~ (factor(herd) + factor(year))^2 - factor(herd):factor(year)")
+expect(formula_text(y ~ poly(age, 2L) + `10L` + Ring.no. + (1 | `my col`), data) == "y ~ poly(age, 2) + `10L` + Ring.no. + (1 | `my col`)")
 says(formula_text(3, data), "formula: expected y ~ x + (1 | animal), got numeric")
 
 # Families and settings.
@@ -76,5 +77,31 @@ says(install_mmgibbs(python = "no such python"), "was not found; expected the pa
 if (.Platform$OS.type != "windows") says(install_mmgibbs(python = "sh"), "'sh': expected Python 3.11 or later")
 error <- inner("error_of_program")(c("note: a", "warning: b", "r.csv, row 3: expected a number", ""), 2)
 expect(inherits(error, "mmgibbs_error"), conditionMessage(error) == "r.csv, row 3: expected a number", error$status == 2)
+
+# Notes of the program are messages, warnings are warnings; what progress has shown is not shown twice.
+caught <- function(expression) {
+  said <- character()
+  withCallingHandlers(
+    expression,
+    message = function(m) { said <<- c(said, paste0("M ", trimws(conditionMessage(m)))); invokeRestart("muffleMessage") },
+    warning = function(w) { said <<- c(said, paste0("W ", conditionMessage(w))); invokeRestart("muffleWarning") }
+  )
+  said
+}
+if (.Platform$OS.type != "windows") {
+  program <- tempfile()
+  writeLines(c(
+    "#!/bin/sh", "echo 'note: 7 records left out' >&2", "echo 'a line'", "echo 'no gwas.html: found no matplotlib' >&2",
+    "echo 'warning: few records' >&2", "exit $1"
+  ), program)
+  Sys.chmod(program, "755")
+  options(mmgibbs.command = program)
+  expect(identical(
+    caught(run_command("0")), c("M note: 7 records left out", "M note: no gwas.html: found no matplotlib", "W few records")
+  ))
+  expect(sum(grepl("7 records left out", caught(run_command("0", progress = TRUE)))) == 1)
+  expect(identical(caught(says(run_command("2"), "a line")), c("M note: 7 records left out", "M note: no gwas.html: found no matplotlib")))
+  options(mmgibbs.command = NULL)
+}
 says(open_run(tempdir()), "is no finished run: it has no run.json")
 cat("tables: done\n")
