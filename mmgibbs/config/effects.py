@@ -35,7 +35,7 @@ from mmgibbs.config.markers import MarkerEffects
 from mmgibbs.config.messages import Expected, Problems, keys_by_kind
 from mmgibbs.config.relationships import AnyRelationship, Identity
 from mmgibbs.config.rules import OF_A_MIXED_MODEL, OF_A_REGRESSION
-from mmgibbs.config.several_levels import OF_SEVERAL_LEVELS, GroupMates, split_level
+from mmgibbs.config.several_levels import OF_SEVERAL_LEVELS, GroupMates, advise_key, split_level
 from mmgibbs.config.text import as_yaml_value
 from mmgibbs.config.traits import Trait
 from mmgibbs.errors import nearest
@@ -209,6 +209,10 @@ class RandomEffect(Section):
     @classmethod
     def long_form(cls, value: object) -> object:
         return split_level(value)
+
+    @classmethod
+    def unknown_key(cls, key: str) -> str:
+        return advise_key(key) or super().unknown_key(key)
 
     @property
     def has_several_levels(self) -> bool:

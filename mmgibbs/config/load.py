@@ -71,7 +71,7 @@ def load_config(
     try:
         return complete(Analysis.model_validate(tree), folder, path)
     except ValidationError as error:
-        raise ConfigError(_listed(error, where, changed)) from None
+        raise ConfigError(_listed(error, where, changed, tree)) from None
 
 
 def listed_overrides(overrides: Sequence[str]) -> list[str]:
@@ -149,10 +149,10 @@ def _as_mapping(value: object, path: tuple[str, ...]) -> object:
     return dict(value) if isinstance(value, dict) else value
 
 
-def _listed(error: ValidationError, where: str, changed: dict[tuple[str, ...], str]) -> str:
+def _listed(error: ValidationError, where: str, changed: dict[tuple[str, ...], str], tree: object) -> str:
     lines = []
     for found_at, message in listed_problems(error):
-        place = _as_written(found_at)
+        place = _as_written(found_at, tree)
         origin = next(
             (text for path, text in changed.items() if place[: len(path)] == path or path[: len(place)] == place != ()),
             where,
@@ -161,10 +161,23 @@ def _listed(error: ValidationError, where: str, changed: dict[tuple[str, ...], s
     return "\n".join(dict.fromkeys(lines))
 
 
-def _as_written(place: tuple[str, ...]) -> tuple[str, ...]:
+def _as_written(place: tuple[str, ...], tree: object) -> tuple[str, ...]:
     """Write a path as the file has it: without the steps that only the long forms have."""
     if place[:2] == ("variances", "terms"):
         place = ("variances", *place[2:])
-    if place[:2] == ("model", "random") and place[3:5] == ("effects", ""):
-        place = (*place[:3], *place[5:])
+    if place[:2] == ("model", "random"):
+        if place[3:5] == ("effects", ""):
+            place = (*place[:3], *place[5:])
+        at = 5 if place[3:4] == ("effects",) else 3  # of a key of the effect
+        if place[at : at + 1] in (("mates",), ("levels",)) and _is_absent(tree, place[: at + 1]):
+            place = (*place[:at], "level", *place[at + 1 :])
     return place
+
+
+def _is_absent(tree: object, place: tuple[str, ...]) -> bool:
+    """Whether the file has no such key."""
+    for key in place:
+        if not isinstance(tree, dict) or key not in tree:
+            return True
+        tree = tree[key]
+    return False

@@ -31,7 +31,7 @@ class GroupMates(Section):
     """true: without the animal of the record itself; false: with it."""
 
     weight: Column | None = None
-    """Column of a number for each record, by which the effects of its mates are multiplied."""
+    """Column of a number for each record, by which the effects of its mates on it are multiplied."""
 
     dilution: Share = 0.0
     """d in the weight n^-d of each of n mates: 0, an effect of each mate whatever their number; 1, their mean."""
@@ -71,11 +71,19 @@ def complete_several(
         return {"level": describe_levels(effect)}
     assert effect.mates is not None, "one of both"
     if effect.weights is not None:
-        problems.add((*place, "weights"), "found without a list of columns in level; needed weight: COLUMN in level")
+        problems.add(
+            (*place, "weights"),
+            f"found without a list of columns in level; needed level: {{group: {effect.mates.group}, weight: COLUMN}}, "
+            "a column of one number for each record",
+        )
     own = next((e.level for e in siblings.values() if e.level and not e.has_several_levels), "")
     mates = effect.mates.model_copy(update={"of": effect.mates.of or own})
     if not mates.of:
-        problems.add((*place, "mates", "of"), "missing, needed the column of the animals")
+        problems.add(
+            (*place, "mates", "of"),
+            f"missing, needed the column of the animals, as level: {{group: {mates.group}, of: animal}}; without it "
+            "they are those of the first effect of the term that has a column as its level",
+        )
     if mates.of == mates.group:
         problems.add((*place, "mates", "of"), f"found {show(mates.of)}, which is the column of the groups as well")
     completed = effect.model_copy(update={"mates": mates})
@@ -89,3 +97,11 @@ def describe_levels(effect: RandomEffect) -> str:
     if effect.mates is None:
         return ""
     return f"{'others' if effect.mates.others else 'all'} of the same {effect.mates.group}"
+
+
+def advise_key(key: str) -> str | None:
+    """What to write where a key of `mates` stands beside `level`; None for other keys."""
+    if key not in GroupMates.fields_by_key():
+        return None
+    example = {"group": "group: COLUMN"}.get(key, f"group: COLUMN, {key}: ...")
+    return f"unknown key; it belongs within level: {{{example}}}, for the mates of a group"

@@ -169,6 +169,8 @@ class RandomTerms:
         else:
             ids, is_empty = self._ids_of_mates(effect, path, unknown, of_pedigree)
         found = f"found no known level in {effect.level} ({path})"
+        if effect.mates is not None:
+            found = f"found no value in column '{effect.mates.group}' ({path}.group), so its mates are not known"
         self._accept_unknown(needed & is_empty, effect, path, [found] * SHOWN)
         return [pl.DataFrame({"id": c, "needed": needed}).select(pl.when("needed").then("id")).to_series() for c in ids]
 
@@ -182,21 +184,29 @@ class RandomTerms:
         """(ids of the mates of each record, null where none; (n,) bool whether its group is unknown)."""
         mates, of_table = effect.mates, self.table
         assert mates is not None, "asked before"
-        groups, animals = of_table.text(mates.group, path, effect.missing), of_table.text(mates.of, path, unknown)
+        groups = of_table.text(mates.group, f"{path}.group", effect.missing)
+        animals = of_table.text(mates.of, f"{path}.of", unknown)
         if of_pedigree:
             animals = self._mask_unknown_codes(animals, mates.of, path)
         records = np.searchsorted(of_table.rows, self.phenotypes.rows)
         found = find_mates(groups, animals, records, mates.others)
-        n_mates = np.count_nonzero(found.mate >= 0, axis=1)
-        self.notes.append(
-            f"{path}: a record has {n_mates.mean():.3g} {effect.level} on average, {n_mates.max()} at most"
-        )
-        alone = int(np.count_nonzero(groups.is_not_null().to_numpy()[records] & (n_mates == 0)))
+        n_mates, has_group = np.count_nonzero(found.mate >= 0, axis=1), groups.is_not_null().to_numpy()[records]
+        if has_group.any():
+            whose = "other animals of its" if mates.others else "animals of its"
+            itself = "" if mates.others else ", itself among them"
+            self.notes.append(
+                f"{path}: a record has {n_mates[has_group].mean():.3g} {whose} {mates.group} on average, "
+                f"{n_mates.max()} at most{itself}"
+            )
+        alone = int(np.count_nonzero(has_group & (n_mates == 0)))
         if alone:
-            self.notes.append(f"{path}: {counted(alone, 'record', 'is')} of animals alone in their {mates.group}")
+            self.notes.append(
+                f"{path}: {counted(alone, 'record', 'is')} of animals alone in their {mates.group}: used without this "
+                "effect"
+            )
         ids = [pl.Series(np.where(mate >= 0, mate, len(found.ids))) for mate in found.mate.T]
         known = pl.concat([found.ids.rename("id"), pl.Series("id", [None], pl.String)])
-        return [known.gather(place) for place in ids], groups.is_null().to_numpy()[records]
+        return [known.gather(place) for place in ids], ~has_group
 
     def _level_ids(self, term: str, effect_name: str, effect: RandomEffect) -> pl.Series | np.ndarray:
         """Level of each record: ids (String, null where none) or, for parents from the pedigree, codes (-1 where none).
@@ -277,11 +287,13 @@ class RandomTerms:
                 self.phenotypes.name,
                 self.phenotypes.rows[absent],
                 problems,
-                f"a known level, or '{option}: omit' (the record is then used without this effect)",
+                f"{'a known level' if effect.mates is None else 'its group'}, or '{option}: omit' (the record is then "
+                "used without this effect)",
             )
+        lacking = effect.level if effect.mates is None else effect.mates.group
         self.notes.append(
-            f"{option}: omit: {counted(int(np.count_nonzero(absent)), 'record', 'has')} no {effect.level}: used "
-            "without this effect"
+            f"{option}: omit: {counted(int(np.count_nonzero(absent)), 'record', 'has')} no {lacking}: used without "
+            "this effect"
         )
 
     def _animals_of_records(self, level: str, path: str) -> np.ndarray:
@@ -428,7 +440,8 @@ class RandomTerms:
         """(n, s) float64, 0 where there is no level; None where all are 1."""
         if effect.weights is not None:
             path = _path(term, effect_name, "weights")
-            columns = [self._covariate(c, path, level[:, j]) for j, c in enumerate(effect.weights)]
+            words = "a number for every level of a record; 0 leaves it out"
+            columns = [self._covariate(c, path, level[:, j], words) for j, c in enumerate(effect.weights)]
             return np.stack(columns, axis=1)
         if effect.mates is None or (effect.mates.weight is None and effect.mates.dilution == 0.0):
             return None
@@ -436,11 +449,13 @@ class RandomTerms:
         weights = has_level * np.maximum(has_level.sum(axis=1), 1)[:, None] ** -effect.mates.dilution
         if effect.mates.weight is not None:
             path, is_met = _path(term, effect_name, "level"), np.where(has_level.any(axis=1), 0, -1)
-            weights = weights * self._covariate(effect.mates.weight, f"{path}.weight", is_met)[:, None]
+            words = "a number for every record that has mates; 0 leaves them out"
+            weights = weights * self._covariate(effect.mates.weight, f"{path}.weight", is_met, words)[:, None]
         return weights
 
-    def _covariate(self, column: str, path: str, level: np.ndarray) -> np.ndarray:
-        return covariate(self.phenotypes, column, path, level >= 0)
+    def _covariate(self, column: str, path: str, level: np.ndarray, expected: str | None = None) -> np.ndarray:
+        words = {} if expected is None else {"expected": expected}
+        return covariate(self.phenotypes, column, path, level >= 0, **words)
 
     def _trait_index(self, name: str) -> int:
         return next(i for i, t in enumerate(self.analysis.traits) if t.name == name)
@@ -453,9 +468,10 @@ def covariate(
     needed: np.ndarray,
     missing: Iterable[str] = (),
     option: str | None = None,
+    expected: str = "a covariate for every record of a trait that it acts on",
 ) -> np.ndarray:
     """(n,) float64, 0 where not needed; missing on a record that needs it is an error. option: the key that leaves such
-    records out.
+    records out. expected: what the message asks for.
     """
     x = phenotypes.numbers(column, path, missing)
     absent = needed & np.isnan(x)
@@ -464,7 +480,7 @@ def covariate(
             phenotypes.name,
             phenotypes.rows[absent],
             [f"found no value in column '{column}' ({path})"] * SHOWN,
-            "a covariate for every record of a trait that it acts on" + advise_omitting(option),
+            expected + advise_omitting(option),
         )
     return np.where(needed, x, 0.0)
 

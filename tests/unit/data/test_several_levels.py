@@ -131,26 +131,75 @@ def test_solutions_are_those_of_dense_equations(tmp_path):
     "social, place, message",
     [
         ({"level": ["m1", "m2"], "weights": ["w1"]}, "weights", "found 1 columns, needed one for each of the 2"),
-        ({"level": ["m1", "m1"]}, "levels", "m1"),
-        ({"level": {"group": "pen", "of": "pen"}}, "mates.of", "which is the column of the groups as well"),
-        ({"level": {"group": "pen"}, "weights": ["w1"]}, "weights", "needed weight: COLUMN in level"),
-        ({"level": {"pen": "pen"}}, "mates.pen", "unknown key"),
-        ({"level": ["m1", "m2"], "covariates": ["days"]}, "levels", "cannot be combined with covariates"),
-        ({"level": ["m1"], "mates": {"group": "pen"}}, "levels", "cannot be combined with mates"),
-        ({"level": {"group": "pen", "dilution": 2}}, "mates.dilution", "0"),
+        ({"level": ["m1", "m1"]}, "level", "m1"),
+        ({"levels": ["m1", "m1"]}, "levels", "m1"),
+        ({"level": {"group": "pen", "of": "pen"}}, "level.of", "which is the column of the groups as well"),
+        ({"level": {"group": "pen"}, "weights": ["w1"]}, "weights", "needed level: {group: pen, weight: COLUMN}"),
+        ({"level": {"pen": "pen"}}, "level.pen", "unknown key"),
+        ({"level": {"of": "animal"}}, "level.group", "missing"),
+        ({"mates": {"pen": "pen"}}, "mates.pen", "unknown key"),
+        (
+            {"level": {"group": "pen"}, "weight": "w1"},
+            "weight",
+            "it belongs within level: {group: COLUMN, weight: ...}",
+        ),
+        ({"level": "pen", "group": "pen"}, "group", "it belongs within level: {group: COLUMN}"),
+        ({"level": ["m1", "m2"], "covariates": ["days"]}, "level", "cannot be combined with covariates"),
+        ({"level": ["m1"], "mates": {"group": "pen"}}, "level", "cannot be combined with mates"),
+        ({"level": {"group": "pen", "dilution": 2}}, "level.dilution", "0"),
     ],
 )
 def test_refused(social, place, message):
     with pytest.raises(ConfigError) as refused:
         analysis(social)
-    assert f"social.{place}" in str(refused.value) and message in str(refused.value)
+    assert f"social.{place}: " in str(refused.value) and message in str(refused.value)
+
+
+def test_an_effect_that_names_no_animals_asks_for_their_column():
+    read = keys({"level": {"group": "pen"}})
+    read["model"] = {"random": {"genetic": {"level": {"group": "pen"}, "relationship": "pedigree"}}}
+    with pytest.raises(ConfigError, match=r"genetic\.level\.of: missing, .* level: \{group: pen, of: animal\}"):
+        load_analysis(read)
+
+
+def test_rows_without_a_group_are_named_by_its_column():
+    lacking = RECORDS.with_columns(pen=pl.when(pl.col("animal") != "d").then("pen"))
+    with pytest.raises(DataError) as refused:
+        prepare(analysis({"level": {"group": "pen"}}, records=lacking))
+    assert "row 4: found no value in column 'pen' (model.random.genetic.effects.social.level.group)" in str(
+        refused.value
+    )
+    assert "needed its group, or 'model.random.genetic.effects.social.unknown_level: omit'" in str(refused.value)
+    notes = prepare(analysis({"level": {"group": "pen"}, "unknown_level": "omit"}, records=lacking)).design.notes
+    path = "model.random.genetic.effects.social"
+    assert f"{path}.unknown_level: omit: 1 record has no pen: used without this effect" in notes
+    assert f"{path}.level: a record has 1.2 other animals of its pen on average, 2 at most" in notes
+    assert f"{path}.level: 2 records are of animals alone in their pen: used without this effect" in notes
+    notes = prepare(analysis({"level": {"group": "pen", "others": False}, "unknown_level": "omit"})).design.notes
+    assert f"{path}.level: a record has 2.33 animals of its pen on average, 3 at most, itself among them" in notes
+
+
+def test_a_record_without_a_weight_for_its_mates_is_refused():
+    lacking = RECORDS.with_columns(days=pl.when(pl.col("animal") != "d").then("days"))
+    with pytest.raises(
+        DataError, match=r"row 4: found no value in column 'days' \(.*level.weight\); .*; 0 leaves them out"
+    ):
+        prepare(analysis({"level": {"group": "pen", "weight": "days"}, "unknown_level": "omit"}, records=lacking))
+
+
+def test_columns_that_are_not_there_are_named_with_their_key():
+    for level, place in (({"group": "cage"}, "level.group"), ({"group": "pen", "of": "sow"}, "level.of")):
+        with pytest.raises(DataError, match=rf"no column '(cage|sow)' \(model.random.genetic.effects.social.{place}\)"):
+            prepare(analysis({"level": level}))
 
 
 def test_records_without_any_level_and_levels_without_weight_are_refused_by_row():
     with pytest.raises(DataError, match=r"row 6.*m1 \+ m2"):
         prepare(analysis({"level": ["m1", "m2"]}))
     lacking = RECORDS.with_columns(w1=pl.when(pl.col("animal") != "a").then("w1"))
-    with pytest.raises(DataError, match="no value in column 'w1'"):
+    with pytest.raises(
+        DataError, match="no value in column 'w1' .* needed a number for every level of a record; 0 leav"
+    ):
         prepare(analysis({"level": ["m1", "m2"], "weights": ["w1", "w2"], "unknown_level": "omit"}, records=lacking))
     with pytest.raises(DataError, match="there is no column 'cage'"):
         prepare(analysis({"level": {"group": "cage"}}))
