@@ -7,11 +7,15 @@ import polars as pl
 
 from mmgibbs.contributions.candidates import Candidates
 from mmgibbs.contributions.matings import MAX_MATINGS_ASSIGNED
+from mmgibbs.contributions.optimum import Limits, Plan
 from mmgibbs.contributions.planning import MAX_DRAWN_CANDIDATES, OverDraws
 from mmgibbs.contributions.values import Criterion, KeptValues
 from mmgibbs.data.phenotypes import SHOWN
+from mmgibbs.errors import option_name
 from mmgibbs.report.finished import Finished
-from pedigree.tables import counted, quoted
+from pedigree.tables import agreeing, counted, quoted
+
+MAX_EXCESS = 0.1  # of the coancestry of whole matings over the limit
 
 
 def describe_draws(
@@ -25,22 +29,28 @@ def describe_draws(
     if not draws:
         return []
     if finished.solved:
-        return ["no draws: the run has solutions (method blup or reml); a run with method gibbs has draws"]
+        return [
+            "how certain the contributions are is not told, and there is no robust plan: the run has one value for "
+            "each animal (method blup or reml). A run with sampler.method: gibbs that keeps draws of the candidates "
+            "(output.save_levels) tells it"
+        ]
     n = len(candidates.ids)
     if kept is None:
         terms = {term for term, _ in criterion.components.values()}
         sampler = finished.record["analysis"].get("sampler", {})
         count = sampler.get("chains", 1) * sampler.get("samples", 0) // max(1, sampler.get("thin", 1))
         return [
-            "no draws: the run has kept none of these breeding values. For the uncertainty of contributions and a "
-            f"robust plan, keep those of the candidates (output.save_levels, term {', '.join(sorted(terms))}); "
-            f"{min(n, MAX_DRAWN_CANDIDATES):,} candidates take "
+            "how certain the contributions are is not told, and there is no robust plan: the run has kept no draws of "
+            f"these breeding values. Keep those of the candidates (output.save_levels, term "
+            f"{', '.join(sorted(terms))}); {min(n, MAX_DRAWN_CANDIDATES):,} candidates take "
             f"{8e-6 * count * min(n, MAX_DRAWN_CANDIDATES):,.0f} MB for each component of the term"
         ]
     if over_draws is None:
         return [
-            "warning: no plans of draws: candidates with kept draws cannot meet the limits alone (a candidate with min "
-            "or matings that are made has none, or they are too few); needed draws of these too (output.save_levels)"
+            "warning: how certain the contributions are is not told, and there is no robust plan: the candidates whose "
+            "draws the run has kept cannot make a plan within the limits on their own. Either they are too few, or a "
+            "candidate that must have matings (column min, or matings that are made) has no draws; keep draws of all "
+            "candidates (output.save_levels)"
         ]
     notes = []
     if over_draws.places.size < n:
@@ -51,7 +61,10 @@ def describe_draws(
             if kept.places.size < n
             else f"are beyond the best {MAX_DRAWN_CANDIDATES:,} by mean + 2 SD"
         )
-        notes.append(f"plans of draws leave out {counted(absent.size, 'candidate')}, such as {shown}, that {why}")
+        notes.append(
+            f"the robust plan and what the draws say leave out {counted(absent.size, 'candidate')}, such as {shown}, "
+            f"that {why}"
+        )
     return notes
 
 
@@ -59,6 +72,35 @@ def note_pairs(pairs: pl.DataFrame | None, matings: int) -> list[str]:
     if pairs is not None:
         return []
     return [
-        f"warning: no list of matings: {matings:,} are above the {MAX_MATINGS_ASSIGNED:,} that are paired at once; "
-        "plan them by herd or region"
+        f"warning: who is mated with whom is not told: {matings:,} matings are planned, and at most "
+        f"{MAX_MATINGS_ASSIGNED:,} are paired at once. How many matings each candidate gets is in the table of "
+        "candidates; for pairs, plan each herd or region for itself"
     ]
+
+
+def note_limit(limit: float, plan: Plan, matings_coancestry: float, matings: int, limits: Limits) -> list[str]:
+    """What the limits leave to choose, and what that of coancestry did: nothing, or less than whole matings keep."""
+    notes = []
+    for sex, word in zip(limits.sexes(), ("male", "female"), strict=True):
+        if sex.size == 1:
+            notes.append(
+                f"there is one {word} among the candidates: it is a parent of all progeny, whatever the limits"
+            )
+    if limits.leave_one_plan():
+        notes.append(
+            "there is nothing to choose: the limits of matings (columns min and max, or the most matings of a male and "
+            "a female) leave one plan"
+        )
+    elif np.isinf(plan.trade_off):
+        notes.append(
+            f"the limit of coancestry of {limit:.4f} changes nothing: the plan with the highest gain of all has a "
+            f"coancestry of {plan.coancestry:.4f}. Set a lower limit ({option_name('coancestry')} or "
+            f"{option_name('rate')}) to keep more diversity"
+        )
+    if matings_coancestry > (1 + MAX_EXCESS) * max(limit, plan.coancestry):
+        notes.append(
+            f"warning: in whole matings the coancestry is {matings_coancestry:.4f}, above the limit of {limit:.4f}: "
+            f"{counted(matings, 'mating')} {agreeing(matings, 'is')} too few to be shared as the plan asks. Plan more "
+            "matings"
+        )
+    return notes

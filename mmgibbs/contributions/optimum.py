@@ -54,6 +54,13 @@ class Limits:
         """Numbers of the males and of the females."""
         return np.flatnonzero(self.is_male), np.flatnonzero(~self.is_male)
 
+    def leave_one_plan(self) -> bool:
+        """Whether the bounds say every contribution: those of a sex add to 1/2."""
+        return all(
+            self.lowest[sex].sum() > 0.5 - RELATIVE_TOLERANCE or self.highest[sex].sum() < 0.5 + RELATIVE_TOLERANCE
+            for sex in self.sexes()
+        )
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -56,9 +56,10 @@ class Planner:
         low, high = (f"{end:.4f}" for end in self.optimiser.lowest_range)
         lowest = low if low == high else f"between {low} and {high}"
         raise ConfigError(
-            f"{ASKED}no plan has a mean coancestry of {limit:.4f} or less: the lowest is {lowest} (of equal "
-            f"contributions {self.base:.4f}); raise {option_name('coancestry')} or {option_name('rate')}, add less "
-            "related candidates, or raise the limits of matings"
+            f"{ASKED}the limit of coancestry of {limit:.4f} cannot be met: the lowest mean coancestry of any plan of "
+            f"these candidates is {lowest} (with equal contributions it is {self.base:.4f}). Set a higher limit "
+            f"({option_name('coancestry')} or {option_name('rate')}), add candidates that are less related, or raise "
+            "the limits of matings (column max)"
         )
 
     def trace_frontier(self, plan: Plan) -> list[tuple[Plan, bool]]:

@@ -24,7 +24,7 @@ from mmgibbs.contributions.candidates import (
 from mmgibbs.contributions.coancestry_of_run import make_coancestry
 from mmgibbs.contributions.files import output_folder, write_contributions
 from mmgibbs.contributions.matings import round_matings
-from mmgibbs.contributions.notes import describe_draws, note_pairs
+from mmgibbs.contributions.notes import describe_draws, note_limit, note_pairs
 from mmgibbs.contributions.planning import Planner
 from mmgibbs.contributions.results import (
     collect_facts,
@@ -198,8 +198,12 @@ def optimise_contributions(
     over_draws = None if kept is None else planner.optimise_draws(kept, plan, limit, worst)
     counts = round_matings(plan.contributions, planner.limits, matings)
     pairs = planner.pair(counts)
-    notes = (*describe_draws(finished, criterion, chosen, draws, kept, over_draws), *note_pairs(pairs, matings))
     facts = collect_facts(finished, criterion, chosen, kind, planner, limit, plan, counts, over_draws, worst)
+    notes = (
+        *note_limit(limit, plan, facts["coancestry_of_matings"], matings, planner.limits),
+        *describe_draws(finished, criterion, chosen, draws, kept, over_draws),
+        *note_pairs(pairs, matings),
+    )
     made = Contributions(
         contributions_frame(chosen, b, plan, counts, over_draws),
         frontier_frame(planner.trace_frontier(plan), planner.base, planner.base_gain),

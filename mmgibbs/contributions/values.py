@@ -41,7 +41,10 @@ def choose_criterion(finished: Finished, trait: str | None, index: Mapping[str, 
     if trait is not None and index:
         raise ConfigError(f"{ASKED}{option_name('trait')} cannot be combined with {option_name('index')}")
     if not components:
-        raise ConfigError(f"{ASKED}'{finished.directory}' has no breeding values of a trait; needed such a run")
+        raise ConfigError(
+            f"{ASKED}'{finished.directory}' has no breeding values: expected a run with a random effect whose "
+            "levels are animals (relationship: pedigree, genomic or single_step), or SNP effects"
+        )
     if trait is None and not index and len(components) > 1:
         raise ConfigError(
             f"{ASKED}'{finished.directory}' has several traits ({', '.join(components)}); needed one of them "

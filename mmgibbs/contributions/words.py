@@ -11,11 +11,13 @@ from pedigree.tables import counted
 if TYPE_CHECKING:
     from mmgibbs.contributions.run import Contributions
 
+ROUNDING = 1e-12  # of a gain that is 0
+
 PLANS = {
     "plan": "Optimum for the posterior means",
     "matings": "The same in whole matings",
-    "robust": "Robust",
-    "perfect": "Perfect knowledge",
+    "robust": "Robust plan",
+    "perfect": "Perfect knowledge, each draw planned for itself",
 }
 
 
@@ -23,18 +25,23 @@ def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """(name, value), in the order in which they are read."""
     base, limit = facts["coancestry_of_equal_contributions"], facts["coancestry_limit"]
     return [
-        ("Candidates", f"{facts['males']:,} males, {facts['females']:,} females"),
+        ("Candidates", f"{counted(facts['males'], 'male')}, {counted(facts['females'], 'female')}"),
         ("Value", f"{facts['criterion']}"),
         ("Matings", f"{facts['matings']:,}"),
         ("Coancestry from", facts["coancestry_source"]),
         ("Mean coancestry", f"{base:.4f} with equal contributions; limit {limit:.4f}, plan {facts['coancestry']:.4f}"),
-        ("Gain of the plan", f"{facts['gain']:.4g} above the mean of the candidates"),
+        ("Gain of the plan", f"{_gain(facts['gain'])} above the mean of the candidates"),
         (
             "In whole matings",
-            f"gain {facts['gain_of_matings']:.4g}, coancestry {facts['coancestry_of_matings']:.4f}; "
+            f"gain {_gain(facts['gain_of_matings'])}, coancestry {facts['coancestry_of_matings']:.4f}; "
             f"{counted(facts['selected_males'], 'male')}, {counted(facts['selected_females'], 'female')}",
         ),
     ]
+
+
+def _gain(value: float, figures: int = 4) -> str:
+    """A gain, 0 where it is nothing but rounding."""
+    return "0" if abs(value) < ROUNDING else f"{value:.{figures}g}"
 
 
 def describe_plans(made: Contributions) -> list[str]:
@@ -42,14 +49,14 @@ def describe_plans(made: Contributions) -> list[str]:
     lines = []
     for row in made.plans.filter(made.plans["gain_sd"].is_not_null()).iter_rows(named=True):
         lines.append(
-            f"{PLANS[row['plan']]}: gain {row['gain']:.4g} (SD {row['gain_sd']:.2g}), mean of the worst "
-            f"{100 * made.facts['worst']:g} % of {made.facts['draws']:,} draws {row['gain_worst']:.4g}"
+            f"{PLANS[row['plan']]}: gain {_gain(row['gain'])} (SD {_gain(row['gain_sd'], 2)}); in the worst "
+            f"{100 * made.facts['worst']:g} % of {made.facts['draws']:,} draws {_gain(row['gain_worst'])} on average"
         )
     inbreeding = mean_inbreeding(made)
     if inbreeding is not None:
         lines.append(
             f"{counted(made.matings.height, 'pair')}, expected inbreeding of the progeny {inbreeding:.4f} "
-            f"(at random {made.facts['inbreeding_at_random']:.4f})"
+            f"({made.facts['inbreeding_at_random']:.4f} with random mating)"
         )
     return lines
 

@@ -134,9 +134,11 @@ def test_draws_of_some_candidates_alone(folder):
     more = pl.concat([young(), pl.DataFrame({"id": ["p2", "p1"], "sex": ["M", "F"]})])
     made = optimise(folder, more, run="gibbs", draws=5)
     assert made.facts["draws"] == 4  # every twelfth of 30 in each of two chains
-    assert made.notes == ("plans of draws leave out 2 candidates, such as 'p2', 'p1', that have no kept draws",)
+    assert made.notes == (
+        "the robust plan and what the draws say leave out 2 candidates, such as 'p2', 'p1', that have no kept draws",
+    )
     made = optimise(folder, more.with_columns(min=pl.Series([0] * N_YOUNG + [2, 0])), run="gibbs", draws=5)
-    assert made.facts["draws"] == 0 and made.notes[0].startswith("warning: no plans of draws")
+    assert made.facts["draws"] == 0 and made.notes[0].startswith("warning: how certain the contributions are")
     assert made.candidates.filter(id="p2")["matings"][0] >= 2
 
 
@@ -189,7 +191,8 @@ def test_genomic_coancestry_counts_alleles_alike_in_state(folder, tmp_path):
 
 
 def test_without_draws_a_note_says_how_to_keep_them(folder):
-    assert optimise(folder).notes[0].startswith("no draws: the run has solutions")
+    said = optimise(folder).notes[0]
+    assert said.startswith("how certain the contributions are is not told") and "(method blup or reml)" in said
 
 
 @pytest.mark.parametrize(
@@ -224,7 +227,8 @@ def test_candidates_that_cannot_be_used_are_named(folder, candidates, given, mes
         ({"trait": None, "index": {"milk": 0.0}}, "found weights of 0 alone"),
         (
             {"coancestry": 0.01, "rate": None},
-            "no plan has a mean coancestry of 0.0100 or less: the lowest is (between )?0.0",
+            "the limit of coancestry of 0.0100 cannot be met: the lowest mean coancestry of any plan of these "
+            "candidates is (between )?0.0",
         ),
         ({"coancestry": 0.1}, "coancestry cannot be combined with rate"),
         ({"matings": 0}, "matings: expected a whole number, 1 or more, got 0"),
@@ -236,6 +240,32 @@ def test_candidates_that_cannot_be_used_are_named(folder, candidates, given, mes
 def test_arguments_that_cannot_be_used_are_named(folder, given, message):
     with pytest.raises(ConfigError, match=message):
         optimise(folder, **given)
+
+
+def test_one_candidate_of_a_sex_and_one_plan_are_said(folder, capsys):
+    few = young().filter((pl.col("sex") == "F") | (pl.col("id") == "y0"))
+    made = optimise(folder, few, max_females=1)
+    assert made.notes[0].startswith("there is one male among the candidates: it is a parent of all progeny")
+    assert made.notes[1].startswith("there is nothing to choose: the limits of matings")
+    few.write_csv(folder / "few.csv")
+    arguments = [str(folder / "blup"), str(folder / "few.csv"), "--matings", "20", "--trait", "milk", "--no-report"]
+    assert main(["contributions", *arguments, "--max-females", "1", "--output", str(folder / "few")]) == 0
+    out = capsys.readouterr().out
+    assert "1 male, 20 females" in out and "Gain of the plan  0 above" in out  # not 2.8e-16
+    made = optimise(folder, few)
+    assert not any("nothing to choose" in note for note in made.notes)
+
+
+def test_a_limit_that_changes_nothing_is_said(folder):
+    said = [n for n in optimise(folder, rate=None, coancestry=0.9).notes if n.startswith("the limit of coancestry")]
+    assert len(said) == 1 and "of 0.9000 changes nothing: the plan with the highest gain of all has" in said[0]
+    assert not any("limit of coancestry" in note for note in optimise(folder).notes)
+
+
+def test_whole_matings_far_above_the_limit_are_said(folder):
+    said = [note for note in optimise(folder, matings=1).notes if note.startswith("warning: in whole matings")]
+    assert len(said) == 1 and "1 mating is too few to be shared as the plan asks" in said[0]
+    assert not any("in whole matings" in note for note in optimise(folder, matings=500).notes)
 
 
 def test_matings_of_others_are_named(folder):
