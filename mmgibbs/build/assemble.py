@@ -22,7 +22,9 @@ from mmgibbs.build.structures import make_structure, variances_alone
 from mmgibbs.build.surfaces import trends_of_surfaces
 from mmgibbs.build.trait_moments import trait_moments
 from mmgibbs.config import Analysis
+from mmgibbs.config.sampling import SavedFile
 from mmgibbs.config.variances import Variance
+from mmgibbs.data.ids_file import read_ids_file
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ModelError
 from mmgibbs.models.covariance import (
@@ -220,13 +222,24 @@ def _mean_squares(term: Term) -> np.ndarray:
 
 
 def saved_levels(
-    wanted: Sequence[str] | Mapping[str, Sequence[str] | None], prepared: Prepared
+    wanted: Sequence[str] | Mapping[str, Sequence[str] | SavedFile | None], prepared: Prepared
 ) -> dict[str, np.ndarray]:
-    """term -> level codes whose draws are kept, from `output.save_levels`: names of terms, or term -> ids."""
+    """term -> level codes whose draws are kept, from `output.save_levels`: names of terms, or term -> ids or a file."""
     wanted = wanted if isinstance(wanted, dict) else dict.fromkeys(wanted)
     sizes = {t.name: t.n_levels for t in prepared.design.terms}
     # codes() refuses an unknown term
     return {
-        name: prepared.codes(name, ids or []) if ids is not None or name not in sizes else np.arange(sizes[name])
+        name: _saved_codes(name, ids or [], prepared)
+        if ids is not None or name not in sizes
+        else np.arange(sizes[name])
         for name, ids in wanted.items()
     }
+
+
+def _saved_codes(term: str, ids: Sequence[str] | SavedFile, prepared: Prepared) -> np.ndarray:
+    where = f"output.save_levels.{term}"
+    if not isinstance(ids, SavedFile):
+        return prepared.codes(term, ids, where)
+    where += f".file: '{ids.file}'"
+    read = read_ids_file(ids.file, where, "level")
+    return prepared.codes(term, [id_ for _, id_ in read], where, [row for row, _ in read])

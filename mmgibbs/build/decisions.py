@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -16,13 +15,13 @@ from mmgibbs.config import Analysis, component_names, criteria
 from mmgibbs.config import Decisions as Asked
 from mmgibbs.config.decisions import parse_record_criterion
 from mmgibbs.data.animal_ids import explain_respelled
+from mmgibbs.data.ids_file import read_ids_file
 from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.posterior.decisions import EXACT, RELATIVE, Decided, Decisions
 from mmgibbs.posterior.moments import LONG_ENOUGH
 from mmgibbs.posterior.probabilities import Probabilities
 from mmgibbs.posterior.totals import TotalValues
-from pedigree.columns import has_role_name
 from pedigree.messages import ResultWarning
 from pedigree.parents import find_rows
 from pedigree.recode import IdIndex
@@ -221,7 +220,7 @@ def _candidates(asked: Asked, labels: LevelLabels, prepared: Prepared) -> np.nda
         return _codes(wanted.ids, [f"'{id_}'" for id_ in wanted.ids], "decisions.candidates", labels, asked.term)
     if wanted.file is not None:
         where = f"decisions.candidates.file: '{wanted.file}'"
-        ids = _read_ids(wanted.file, where)
+        ids = read_ids_file(wanted.file, where, "candidate")
         return _codes([id_ for _, id_ in ids], [f"'{id_}' (row {row})" for row, id_ in ids], where, labels, asked.term)
     known, order = labels.ids.head(len(labels.ids) - labels.n_groups), np.asarray(labels.order, np.int64)
     order = order[order < len(known)]
@@ -259,34 +258,6 @@ def _codes(ids: Sequence[str], named: Sequence[str], where: str, labels: LevelLa
                 f"{where}: found {named[first[code]]} and {named[k]}, which are one animal, needed every candidate once"
             )
     return codes.astype(np.int64)
-
-
-def _read_ids(path: Path, where: str) -> list[tuple[int, str]]:
-    """(row, id): one id per line; blank lines are passed over, and a first line that is a name of ids."""
-    try:
-        text = path.read_text(encoding="utf-8").lstrip("\ufeff").removesuffix("\x1a")
-    except OSError as error:
-        raise ConfigError(f"{where}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{where}: is not UTF-8 text, needed one id per line") from None
-    lines = enumerate((_unquoted(line.strip()) for line in text.splitlines()), 1)
-    ids = [(row, line) for row, line in lines if line]
-    if len(ids) > 1 and has_role_name(ids[0][1], "id"):
-        ids = ids[1:]
-    if not ids:
-        raise ConfigError(f"{where}: found no id, needed one id per line")
-    first: dict[str, int] = {}
-    for row, id_ in ids:
-        if first.setdefault(id_, row) != row:
-            raise ConfigError(
-                f"{where}: found '{id_}' twice, in rows {first[id_]} and {row}, needed every candidate once"
-            )
-    return ids
-
-
-def _unquoted(line: str) -> str:
-    """K12 for "K12", as spreadsheets and R write a column of text."""
-    return line[1:-1].strip() if len(line) > 2 and line[0] == line[-1] == '"' else line
 
 
 def _birth_years(ids: pl.Series, prepared: Prepared) -> pl.Series:

@@ -14,7 +14,7 @@ from mmgibbs.config.effects import Model
 from mmgibbs.config.genomic_relationships import Genomic
 from mmgibbs.config.markers import J
 from mmgibbs.config.messages import Problems
-from mmgibbs.config.paths import absolute, with_absolute_paths
+from mmgibbs.config.paths import absolute, with_absolute_files, with_absolute_paths
 from mmgibbs.config.rules import BETWEEN_SECTIONS, broken
 from mmgibbs.config.sampling import MARKER_DRAWS
 from mmgibbs.config.tables import Data
@@ -42,7 +42,8 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
     if sampler.tolerance is None and (sampler.method != "gibbs" or sampler.engine == "pcg"):
         sampler = sampler.model_copy(update={"tolerance": sampler.default_tolerance})
     directory = Path(os.path.abspath(analysis.output.directory or Path("runs") / name))
-    output = analysis.output.model_copy(update={"directory": directory})
+    saved = with_absolute_files(analysis.output.save_levels, folder)
+    output = analysis.output.model_copy(update={"directory": directory, "save_levels": saved})
     if model.markers and output.save_marker_draws is None:
         output = output.model_copy(update={"save_marker_draws": MARKER_DRAWS})
     _check_saved_levels(analysis, model, problems)

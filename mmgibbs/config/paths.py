@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from mmgibbs.config.sampling import SavedFile, SavedLevels
 from mmgibbs.config.tables import Data
 
 
@@ -15,6 +16,16 @@ def absolute(path: Path, folder: Path) -> Path:
         return (folder / path).resolve()
     except (OSError, RuntimeError):  # a loop of symbolic links: the reader will say so
         return Path(os.path.abspath(folder / path))
+
+
+def with_absolute_files(saved: SavedLevels, folder: Path) -> SavedLevels:
+    """Return the levels whose draws are kept with the paths of their files as absolute ones."""
+    if not isinstance(saved, dict):
+        return saved
+    return {
+        term: SavedFile.model_construct(file=absolute(ids.file, folder)) if isinstance(ids, SavedFile) else ids
+        for term, ids in saved.items()
+    }
 
 
 def with_absolute_paths(data: Data, folder: Path) -> Data:

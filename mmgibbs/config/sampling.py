@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
@@ -40,7 +41,17 @@ from mmgibbs.config.text import is_nothing
 # For reml the distance to the maximum, in standard errors of the estimates.
 TOLERANCES = {"blup": 1e-12, "gibbs": 1e-8, "reml": 1e-5}  # by method
 TOLERANCE_OF_SAMPLED_REML = 0.03  # with engine pcg: far below the Monte Carlo error, 0.1 with 100 samples
-SavedLevels = tuple[str, ...] | dict[str, tuple[str, ...] | None]  # terms; or term -> ids, None: every level
+
+
+class SavedFile(Section):
+    """The levels whose draws are kept, in a file."""
+
+    file: FilePath
+    """A text file with the name of a level on each line."""
+
+
+# terms; or term -> ids, None: every level
+SavedLevels = tuple[str, ...] | dict[str, tuple[str, ...] | SavedFile | None]
 MARKER_DRAWS = 200  # of SNP effects: 40 MB for 50,000 SNPs; at least half of them are kept, see posterior/thinned.py
 TEN_MINUTES = Interval(10.0, "minutes")
 
@@ -211,13 +222,23 @@ class Sampler(Section):
 
 
 _TEXT = {"type": ["string", "integer"]}
-_IDS = {"anyOf": [{"type": ["array", "null"], "items": _TEXT}, {"const": "all"}]}
+_FILE: dict = {"type": "object", "properties": {"file": {"type": "string"}}, "required": ["file"]}
+_IDS = {
+    "anyOf": [
+        {"type": ["array", "null"], "items": _TEXT},
+        {"const": "all"},
+        _FILE | {"additionalProperties": False},
+    ]
+}
 _LEVELS = any_of(_TEXT, {"type": "object", "additionalProperties": _IDS})
+
+
+_NEEDED_IDS = "a list of ids, {file: PATH} with an id on each line, or all"
 
 
 def _read_saved_levels(value: object) -> SavedLevels:
     """A tuple of terms (every level), or term -> ids where ids are chosen; None or all in place of ids: every level."""
-    chosen: dict[str, tuple[str, ...] | None] = {}
+    chosen: dict[str, tuple[str, ...] | SavedFile | None] = {}
     problems = Problems()
     for entry in value if isinstance(value, list) else [value]:
         if not isinstance(entry, (str, dict)):
@@ -233,10 +254,17 @@ def _read_saved_levels(value: object) -> SavedLevels:
     return chosen if any(ids is not None for ids in chosen.values()) else tuple(chosen)
 
 
-def _read_ids(value: object) -> tuple[str, ...]:
+def _read_ids(value: object) -> tuple[str, ...] | SavedFile:
+    if isinstance(value, SavedFile):
+        return value
+    if isinstance(value, dict):
+        path = value.get("file")
+        if list(value) != ["file"] or not isinstance(path, (str, Path)) or not str(path).strip():
+            raise unexpected(value, _NEEDED_IDS)
+        return SavedFile.model_construct(file=Path(path))
     ids = read_list(value)
     if not isinstance(ids, tuple) or not ids:
-        raise unexpected(value, "a list of ids")
+        raise unexpected(value, _NEEDED_IDS)
     for i, item in enumerate(ids, 1):
         if not isinstance(item, (str, int)) or isinstance(item, bool) or not str(item).strip():
             raise wrong(f"value {i} of the list: {unexpected_text(item, 'an id')}")
@@ -254,7 +282,8 @@ class Output(Section):
         PlainValidator(_read_saved_levels),
         WithJsonSchema(any_of(_LEVELS, {"type": "array", "items": _LEVELS})),
     ] = ()
-    """Terms whose draws are kept: names, or TERM: [ids] for some levels and TERM: all for every one."""
+    """Terms whose draws are kept: names, or TERM: [ids] for some levels, TERM: {file: PATH} for those of a text file
+    with an id on each line, and TERM: all for every one."""
 
     probabilities: Annotated[ListOf[Name], Expected("names of traits")] = ()
     """Traits of which every animal gets the probability of each category, or its expected count."""

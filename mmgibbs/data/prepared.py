@@ -9,12 +9,15 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from mmgibbs.data.animal_ids import explain_respelled
 from mmgibbs.data.births import birth_years
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
+from mmgibbs.data.ids_file import name_absent
 from mmgibbs.data.markers import MarkerLabels
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.models.design import Design
 from pedigree.read import Pedigree
+from pedigree.tables import counted
 
 
 @dataclass(frozen=True)
@@ -106,8 +109,13 @@ class Prepared:
             return None
         return birth_years(pl.Series(self.pedigree.birth, nan_to_null=True))
 
-    def codes(self, term_name: str, ids: Sequence[str]) -> np.ndarray:
-        """(len(ids),) int64 level codes of a term; a ConfigError names an unknown term or the first unknown id."""
+    def codes(
+        self, term_name: str, ids: Sequence[str], where: str = "", rows: Sequence[int] | None = None
+    ) -> np.ndarray:
+        """(len(ids),) int64 level codes of a term; a ConfigError names an unknown term or the unknown ids.
+
+        where: the key that has the ids; rows: of each id in its file.
+        """
         names = [t.name for t in self.design.terms]
         if term_name not in names:
             raise ConfigError(f"output.save_levels: there is no term '{term_name}'; {nearest(term_name, names)}")
@@ -121,9 +129,12 @@ class Prepared:
         table = pl.DataFrame({"id": pl.concat(known), "code": codes}).unique("id", keep="first")
         matched = pl.DataFrame({"id": wanted}).join(table, on="id", how="left", maintain_order="left")["code"]
         if matched.null_count():
-            missing = wanted.filter(matched.is_null())[0]
+            is_absent = matched.is_null()
+            hint = explain_respelled(wanted.filter(is_absent), labels.ids, term_name)
             raise ConfigError(
-                f"output.save_levels.{term_name}: level '{missing}' is not one of the {len(labels.ids)} levels "
-                "of this term"
+                f"{where or f'output.save_levels.{term_name}'}: found "
+                f"{name_absent(wanted.to_list(), rows, is_absent.to_numpy())}, needed names among the "
+                f"{counted(len(labels.ids), 'level')} of {term_name}; {int(is_absent.sum()):,} of {len(wanted):,} are "
+                f"none of these{'' if hint is None else f'. {hint}'}"
             )
         return matched.to_numpy().astype(np.int64)

@@ -28,7 +28,12 @@ FREE = (
 )
 
 
-PATHS_IN = (".relationship", "data.genotypes", "residual.known.files")  # keys with paths below them
+PATHS_IN = (
+    ".relationship",
+    "data.genotypes",
+    "residual.known.files",
+    "output.save_levels",
+)  # keys with paths below them
 
 
 NO_FILE = "no file"  # in place of a SHA-256
@@ -72,7 +77,10 @@ def _is_path(text: str) -> bool:
 
 def _tables(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[str, Path | pl.DataFrame]]:
     """(dotted key, Path or data frame) of every table of an analysis."""
-    if place in (("output",), ("path",)):
+    if place == ("path",):
+        return
+    if place == ("output",):
+        yield from _tables(value.save_levels, (*place, "save_levels"))
         return
     if isinstance(value, Path) or hasattr(value, "write_ipc"):
         yield ".".join(place), value

@@ -286,7 +286,9 @@ def test_codes_of_levels_to_save(files):
         "M:slope",
     ]
     assert p.codes("slope", ["M:slope", "F"]).tolist() == [1, 0]
-    with pytest.raises(ConfigError, match="output.save_levels.genetic: level 'nobody' is not one of the 7 levels"):
+    with pytest.raises(
+        ConfigError, match="output.save_levels.genetic: found 'nobody', needed names among the 7 levels"
+    ):
         p.codes("genetic", ["cow", "nobody"])
     with pytest.raises(ConfigError, match="there is no term 'genetics'; did you mean 'genetic'"):
         p.codes("genetics", ["cow"])

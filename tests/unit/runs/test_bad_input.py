@@ -261,7 +261,7 @@ MISTAKES = {
     ),
     "an unknown level to save": (
         analysis("directory: run", "directory: run, save_levels: [genetic: [c77]]"),
-        ["output.save_levels.genetic: level 'c77' is not one of the 10 levels"],
+        ["output.save_levels.genetic: found 'c77', needed names among the 10 levels of genetic"],
     ),
     "power of a covariate that overflows": (
         {
