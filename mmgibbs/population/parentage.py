@@ -32,6 +32,7 @@ from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.quality import call_rates, compare_genotypes, find_compatible_pairs
 from mmgibbs.genotypes.store import Store, store_genotypes
+from mmgibbs.population.ages import are_descendants, birth_bounds
 from mmgibbs.runs.other_genotypes import genotypes_section, open_other_genotypes
 from pedigree.read import Pedigree
 from pedigree.tables import counted, quoted
@@ -215,10 +216,12 @@ class _Compared:
             "conflicts": wrong.height,
             "duplicates": duplicates.height,
             "animals_with_likely_parents": likely["animal"].n_unique(),
+            "animals_with_older_likely_parents": likely.filter("born_before")["animal"].n_unique(),
         }
         named = self._named(duplicates, "first", "second").select(
             "first", "second", "compared", different=pl.col("compared") - pl.col("same")
         )
+        notes += self._question_births(likely)
         return Parentage(conflicts, likely, named, facts, (*notes, *self._warnings(conflicts, named, checked.height)))
 
     def _compare(
@@ -255,10 +258,10 @@ class _Compared:
         pairs = pl.concat(ways)
         a, b = (self.code[pairs[name].to_numpy()] for name in ("animal", "candidate"))
         ped, n = self.pedigree, self.pedigree.n_animals
-        birth = np.full(n + 1, np.nan) if ped.birth is None else np.append(ped.birth, np.nan)
-        younger = birth[b] >= birth[a]  # False where a birth is unknown
-        births = pl.DataFrame({"animal": birth[a], "candidate": birth[b]}).fill_nan(None)
-        born_before = births.select(pl.col("candidate") < pl.col("animal")).to_series()
+        low, high = birth_bounds(ped)
+        younger = low[b] >= high[a]  # False where the births of relatives leave it open
+        is_older = high[b] <= low[a]
+        born_before = pl.Series(np.where(is_older, 1.0, np.nan), nan_to_null=True) == 1.0
         is_child = np.where(b >= 0, (ped.sire[b] == a) | (ped.dam[b] == a), False) & (a >= 0)
         is_known = np.where(a >= 0, (ped.sire[a] == b) | (ped.dam[a] == b), False) & (b >= 0)
         was_sire, was_dam = np.zeros(n + 1, bool), np.zeros(n + 1, bool)
@@ -268,12 +271,31 @@ class _Compared:
         frames = []
         for role, is_other_sex in (("sire", was_dam), ("dam", was_sire)):
             chosen = open_roles[role][a] & (a >= 0) & ~is_other_sex[b] & ~younger & ~is_child & ~is_known
+            is_open = np.flatnonzero(chosen & ~is_older)
+            chosen[is_open] = ~are_descendants(ped, a[is_open], b[is_open])
             frames.append(pairs.with_columns(role=pl.lit(role), born_before=born_before).filter(pl.Series(chosen)))
-        ranked = pl.concat(frames).sort("animal", "role", pl.col("opposing") / pl.col("compared"), "candidate")
+        ranked = pl.concat(frames).sort(
+            "animal", "role", pl.col("born_before").is_null(), pl.col("opposing") / pl.col("compared"), "candidate"
+        )
         ranked = ranked.group_by("animal", "role", maintain_order=True).head(MAX_LIKELY_PARENTS)
         return self._named(ranked, "animal", "candidate").select(
             "animal", "role", "candidate", "opposing", "compared", "born_before"
         )
+
+    def _question_births(self, likely: pl.DataFrame) -> list[str]:
+        """A note where nobody knows which of two animals is the parent."""
+        is_open = likely.filter(pl.col("born_before").is_null())
+        if is_open.is_empty():
+            return []
+        animal, candidate = is_open.row(0, named=True)["animal"], is_open.row(0, named=True)["candidate"]
+        why = "the pedigree has no births" if self.pedigree.birth is None else "a birth is unknown"
+        n_animals = is_open["animal"].n_unique()
+        return [
+            f"likely parents: {counted(is_open.height, 'candidate')} of {counted(n_animals, 'animal')}, such as "
+            f"{candidate} of {animal}, may be progeny as well as a parent: {why}, so that genotypes alone do not tell "
+            "who is older. born_before is empty there, and such candidates come last; births in the pedigree (a column "
+            "of years or dates) would tell"
+        ]
 
     def _open_roles(self, wrong: pl.DataFrame) -> dict[str, np.ndarray]:
         """(n + 1,) bool of each role: the parent is unknown, or in conflict with the animal."""

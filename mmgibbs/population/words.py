@@ -68,10 +68,16 @@ def parentage_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         (
             "Parents checked",
-            f"{conflicts}; likely parents of {counted(facts['animals_with_likely_parents'], 'animal')}",
+            f"{conflicts}; likely parents of {_likely_words(facts)}",
         ),
         ("Same genotypes", f"{counted(facts['duplicates'], 'pair')} of animals"),
     ]
+
+
+def _likely_words(facts: dict[str, Any]) -> str:
+    """'12 animals', '12 animals (known to be older: of 5)'."""
+    n, n_older = facts["animals_with_likely_parents"], facts["animals_with_older_likely_parents"]
+    return counted(n, "animal") + ("" if n == n_older else f" (known to be older than their progeny: of {n_older:,})")
 
 
 def _group_words(groups: dict[str, dict[str, int]]) -> str:

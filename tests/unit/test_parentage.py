@@ -10,7 +10,10 @@ from scipy import stats
 import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.population.ages import are_descendants, birth_bounds
 from mmgibbs.population.parentage import Thresholds
+from mmgibbs.population.words import parentage_lines
+from pedigree.read import read_pedigree
 
 N_SNPS, ERROR = 3000, 0.002
 N_PARENTS, N_PROGENY = 40, 160
@@ -137,6 +140,50 @@ def test_without_births_both_directions_are_listed(case):
         assert (NAMES[i], "sire", NAMES[sire[i]]) in likely
         assert (NAMES[sire[i]], "sire", NAMES[i]) in likely  # the sire's own sire is unknown
     assert made.likely_parents["born_before"].null_count() == made.likely_parents.height
+    said = [note for note in made.notes if note.startswith("likely parents: ")]
+    assert len(said) == 1 and "may be progeny as well as a parent: the pedigree has no births" in said[0]
+    facts = made.facts
+    assert facts["animals_with_older_likely_parents"] == 0 < facts["animals_with_likely_parents"]
+    lines = dict(parentage_lines(facts))
+    assert lines["Parents checked"].endswith("(known to be older than their progeny: of 0)")
+    births = case["described"].parentage
+    assert not any("may be progeny" in note for note in births.notes)
+    assert "known to be older" not in dict(parentage_lines(births.facts))["Parents checked"]
+
+
+def test_births_of_relatives_tell_who_is_older(case):
+    """Parents without births are older than their recorded progeny, and so than all animals of that year."""
+    frame = case["frame"].with_columns(
+        birth=pl.when(pl.col("birth") > 2000).then("birth")  # those of the parents are unknown
+    )
+    made = mmgibbs.describe_pedigree(frame, genotypes=case["path"]).parentage
+    assert set(made.likely_parents["born_before"]) == {True}
+    expected = case["described"].parentage.likely_parents
+    assert set(made.likely_parents.rows()) == set(expected.rows())
+
+
+def test_bounds_of_births_and_descendants():
+    rows = [("a", None, None, None), ("b", "a", None, 2000.0), ("c", "b", None, None), ("d", "c", None, 2006.0),
+            ("e", "c", None, None)]  # fmt: skip
+    read = read_pedigree(pl.DataFrame(rows, schema=["id", "sire", "dam", "birth"], orient="row"))
+    code = dict(zip(read.ids, range(5), strict=True))
+    low, high = birth_bounds(read)
+    found = {name: (low[code[name]], high[code[name]]) for name in "abcde"}
+    assert found == {"a": (-np.inf, 2000), "b": (2000, 2000), "c": (2000, 2006), "d": (2006, 2006), "e": (2000, np.inf)}
+    assert (low[-1], high[-1]) == (-np.inf, np.inf)
+    pairs = np.array([[code[x] for x in pair] for pair in ("ae", "ea", "ce", "de", "aa")] + [[-1, 0], [0, -1]])
+    found = are_descendants(read, pairs[:, 0], pairs[:, 1])
+    assert found.tolist() == [True, False, True, False, False, False, False]
+
+
+def test_descendants_are_no_likely_parents(case):
+    """An animal whose sire is unknown has its progeny among the compatible pairs, and grand-progeny may be too."""
+    frame = case["frame"].drop("birth")
+    made = mmgibbs.describe_pedigree(frame, genotypes=case["path"]).parentage
+    recorded = set(frame.drop_nulls("sire").select("id", "sire").rows()) | set(
+        frame.drop_nulls("dam").select("id", "dam").rows()
+    )
+    assert not any((c, a) in recorded for a, c in made.likely_parents.select("animal", "candidate").rows())
 
 
 def test_a_true_pedigree_has_no_conflict(tmp_path):
