@@ -10,7 +10,7 @@ import numpy as np
 
 from mmgibbs.errors import ConfigError
 
-LARGEST = 2**32 - 1  # of a seed, and of the number of a sweep: words of a counter
+MAX_COUNTER_WORD = 2**32 - 1  # of a seed, and of the number of a sweep: words of a counter
 MOST_CHAINS = 10_000
 
 
@@ -32,7 +32,7 @@ def shown(value: object) -> str:
     return reprlib.repr(value.tolist() if isinstance(value, np.ndarray) else value)
 
 
-def check_integer(name: str, value: Any, least: int, most: int = LARGEST) -> int:
+def check_integer(name: str, value: Any, least: int, most: int = MAX_COUNTER_WORD) -> int:
     """ConfigError unless `value` is a whole number from `least` to `most`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
         raise ConfigError(f"{name}: found {shown(value)}, needed a whole number from {least} to {most:,}")
@@ -42,7 +42,7 @@ def check_integer(name: str, value: Any, least: int, most: int = LARGEST) -> int
 def read_seed(seed: Any) -> int:
     """A whole number from 0 to 2^32 - 1; None: a fresh one from the system's entropy."""
     if seed is None:
-        return secrets.randbelow(LARGEST + 1)
+        return secrets.randbelow(MAX_COUNTER_WORD + 1)
     try:
         return check_integer("seed", seed, 0)
     except ConfigError as error:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from mmgibbs.errors import DataError
 from mmgibbs.regressions.containers import missing_rows, python_labels, read_array, read_real
 
-MOST_TRIALS = 2**31 - 1  # of one class in one row
+MAX_TRIALS = 2**31 - 1  # of one class in one row
 
 
 def read_classes(y: npt.ArrayLike, name: str = "response") -> tuple[np.ndarray, list[Any]]:
@@ -64,15 +64,13 @@ def _counts(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
     y = read_real(y, name, needed) if y.dtype.kind == "O" else y
     with np.errstate(invalid="ignore"):
         bad = (
-            ~((y >= 0) & (y <= MOST_TRIALS) & (y == np.floor(y)))
-            if y.dtype.kind == "f"
-            else (y < 0) | (y > MOST_TRIALS)
+            ~((y >= 0) & (y <= MAX_TRIALS) & (y == np.floor(y))) if y.dtype.kind == "f" else (y < 0) | (y > MAX_TRIALS)
         )
     if bad.any():
         i, j = np.argwhere(bad)[0]
         raise DataError(
             f"{name} row {i + 1}, class {j + 1}: found {y[i, j]}, needed a count, a whole number from 0 to "
-            f"{MOST_TRIALS:,}"
+            f"{MAX_TRIALS:,}"
         )
     counts = y.astype(np.int64)
     used = np.flatnonzero(counts.sum(axis=0))

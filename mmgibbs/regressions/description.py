@@ -12,7 +12,7 @@ from typing import Any
 
 from mmgibbs.regressions.predictors import Predictors
 
-MOST_CLASSES = 8  # that a sentence names
+MAX_NAMED_CLASSES = 8  # in a sentence
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ def label(value: Any) -> str:
 def labels(classes: Sequence[Any]) -> str:
     """'assisted and difficult'; of many classes the first ones, and how many there are besides."""
     names = [label(value) for value in classes]
-    if len(names) > MOST_CLASSES:
-        names = [*names[: MOST_CLASSES - 1], f"{len(names) - MOST_CLASSES + 1:,} more"]
+    if len(names) > MAX_NAMED_CLASSES:
+        names = [*names[: MAX_NAMED_CLASSES - 1], f"{len(names) - MAX_NAMED_CLASSES + 1:,} more"]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 

@@ -32,7 +32,7 @@ from mmgibbs.regressions.containers import (
 from mmgibbs.regressions.device_chains import make_chains
 from mmgibbs.regressions.keywords import Keywords
 from mmgibbs.regressions.loop import SideBySideChains, prepared_sampler
-from mmgibbs.regressions.mixing import said_of_draws
+from mmgibbs.regressions.mixing import describe_doubtful_draws
 from mmgibbs.regressions.numbers import read_numbers
 from mmgibbs.regressions.options import fill_options, options_in_use, read_choices, words_of_choices
 from mmgibbs.regressions.predictors import read_predictors, read_table
@@ -170,7 +170,7 @@ class Regression(Keywords):
         self.coef_ = means.get("beta")
         self.intercept_ = means.get("intercept")
         result = self._run.draws, self._parameters, self._sampler_coords
-        doubtful = said_of_draws(*result, int(self.samples), int(self.burn_in))
+        doubtful = describe_doubtful_draws(*result, int(self.samples), int(self.burn_in))
         if doubtful:
             warn_of_draws(f"{type(self).__name__}: {doubtful}")
         return self

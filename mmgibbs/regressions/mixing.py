@@ -14,20 +14,19 @@ import numpy as np
 from mmgibbs.posterior.diagnostics import MIN_DRAWS_PER_CHAIN, diagnose
 from mmgibbs.regressions.protocol import Parameter
 
-RHAT, ESS = 1.05, 100  # limits, as of the report
-NAMED = 3  # parameters that are named
-AT_A_TIME = 512  # parameters
+MAX_RHAT, MIN_ESS = 1.05, 100  # limits, as of the report
+MAX_NAMED_PARAMETERS = 3  # in a warning
+PARAMETERS_AT_A_TIME = 512  # whose batch means are in memory
 
 
-def said_of_draws(
+def describe_doubtful_draws(
     draws: Mapping[str, np.ndarray],
     parameters: Mapping[str, Parameter],
     coords: Mapping[str, Sequence],
     samples: int,
     burn_in: int,
 ) -> str:
-    """What a warning says; '' where R-hat is at most RHAT, as far as there are several chains, and the effective sample
-    sizes are at least ESS.
+    """Write a warning; '' where R-hat, as far as there are several chains, and effective sample sizes are good enough.
 
     draws: name -> (chains, draws, ...); samples, burn_in: of the fit.
     """
@@ -41,15 +40,15 @@ def said_of_draws(
     for name, index in _worst(draws):
         row = diagnose(_elements(draws[name], index))
         effective = np.fmin(row["ess_bulk"], row["ess_tail"])
-        if row["rhat"] > RHAT or effective < ESS:
-            apart |= row["rhat"] > RHAT
+        if row["rhat"] > MAX_RHAT or effective < MIN_ESS:
+            apart |= row["rhat"] > MAX_RHAT
             numbers = [(row["rhat"], f"R-hat {row['rhat']:.3f}"), (effective, f"{effective:.0f} effective draws")]
             shown = _label(name, index, draws[name].shape[2:], parameters[name], coords)
             said.append(f"{shown} ({', '.join(text for value, text in numbers if not np.isnan(value))})")
     if not said:
         return ""
     what = "chains have not mixed, or few effective draws" if apart else "few effective draws"
-    needed = f"R-hat of at most {RHAT} and {ESS}" if apart else f"{ESS}"
+    needed = f"R-hat of at most {MAX_RHAT} and {MIN_ESS}" if apart else f"{MIN_ESS}"
     more = f"samples above {samples}" + (f" and burn_in above {burn_in}" if apart else "")
     return (
         f"{what}, worst of {', '.join(said)}; needed {needed} effective draws: set {more} "
@@ -68,19 +67,19 @@ def _elements(values: np.ndarray, numbers: int | np.ndarray) -> np.ndarray:
 
 
 def _worst(draws: Mapping[str, np.ndarray]) -> list[tuple[str, int]]:
-    """(name, number among its elements) of the NAMED parameters whose batch means vary most for their variance; of two
-    with the same draws, such as covariances [a,b] and [b,a], the first."""
+    """(name, number among its elements) of the parameters whose batch means vary most for their variance; of two with
+    the same draws, such as covariances [a,b] and [b,a], the first."""
     ranked: list[tuple[float, str, int]] = []
     for name, values in draws.items():
         p = int(np.prod(values.shape[2:]))
-        for first in range(0, p, AT_A_TIME):
-            times = _autocorrelation_time(_elements(values, np.arange(first, min(first + AT_A_TIME, p))))
-            order = np.argsort(-times, kind="stable")[: 2 * NAMED]
+        for first in range(0, p, PARAMETERS_AT_A_TIME):
+            times = _autocorrelation_time(_elements(values, np.arange(first, min(first + PARAMETERS_AT_A_TIME, p))))
+            order = np.argsort(-times, kind="stable")[: 2 * MAX_NAMED_PARAMETERS]
             ranked += [(float(times[i]), name, first + int(i)) for i in order if times[i] > 0]
     worst: list[tuple[str, int]] = []
     seen: list[np.ndarray] = []
     for _, name, i in sorted(ranked, key=lambda entry: -entry[0]):
-        if len(worst) == NAMED:
+        if len(worst) == MAX_NAMED_PARAMETERS:
             break
         element_draws = _elements(draws[name], i)
         if not any(np.allclose(element_draws, seen_draws, rtol=1e-9, atol=0) for seen_draws in seen):

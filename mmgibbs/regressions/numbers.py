@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from mmgibbs.errors import DataError
 from mmgibbs.regressions.containers import read_array, read_real
-from mmgibbs.regressions.predictors import LARGEST
+from mmgibbs.regressions.predictors import MAX_MAGNITUDE
 
 
 def read_numbers(response: npt.ArrayLike, n: int, name: str, varying: bool = True) -> np.ndarray:
@@ -18,9 +18,9 @@ def read_numbers(response: npt.ArrayLike, n: int, name: str, varying: bool = Tru
             f"{name}: found an array of shape {y.shape}, needed one number for each of the {n} rows of predictors"
         )
     y = read_real(y, name)
-    bad = np.flatnonzero(~(np.abs(y) <= LARGEST))  # NaN is
+    bad = np.flatnonzero(~(np.abs(y) <= MAX_MAGNITUDE))  # NaN is
     if bad.size:
-        needed = f"a number below {LARGEST:g} in size" if np.isfinite(y[bad[0]]) else "a finite number"
+        needed = f"a number below {MAX_MAGNITUDE:g} in size" if np.isfinite(y[bad[0]]) else "a finite number"
         raise DataError(f"{name} row {bad[0] + 1}: found {y[bad[0]]}, needed {needed}")
     if varying and np.all(y == y[0]):
         raise DataError(f"{name}: found {y[0]:g} in all {n} rows, needed a response that varies")

@@ -20,8 +20,8 @@ class OptionsClass(Protocol):
 
 
 AUTO = "auto"  # of an option that the sampler sets by the data
-SMALLEST, LARGEST = 1e-70, 1e70  # of a number in size: its fourth power is still a number
-MOST = 2**53  # of a whole number
+MIN_MAGNITUDE, MAX_MAGNITUDE = 1e-70, 1e70  # of a number: its fourth power is still a number
+MAX_WHOLE_NUMBER = 2**53  # beyond which float64 skips some
 Options = TypeVar("Options", bound=OptionsClass)
 
 
@@ -85,12 +85,14 @@ def _checked(value: Any, hint: Any, limits: Mapping[str, Any], path: str) -> Any
             if isinstance(value, str) and value in get_args(kind):
                 return value
         elif kind is float and _is_real(value):
-            if value and not SMALLEST <= abs(value) <= LARGEST:
-                raise ConfigError(f"{path}: found {value:g}, needed a number from {SMALLEST:g} to {LARGEST:g} in size")
+            if value and not MIN_MAGNITUDE <= abs(value) <= MAX_MAGNITUDE:
+                raise ConfigError(
+                    f"{path}: found {value:g}, needed a number from {MIN_MAGNITUDE:g} to {MAX_MAGNITUDE:g} in size"
+                )
             return _check_range(float(value), limits, path)
         elif kind is int and isinstance(value, int) and not isinstance(value, bool):
-            if abs(value) > MOST:
-                raise ConfigError(f"{path}: found {value:g}, needed a whole number below {MOST:g}")
+            if abs(value) > MAX_WHOLE_NUMBER:
+                raise ConfigError(f"{path}: found {value:g}, needed a whole number below {MAX_WHOLE_NUMBER:g}")
             return _check_range(value, limits, path)
         elif kind not in (int, float) and isinstance(kind, type) and isinstance(value, kind):
             return value

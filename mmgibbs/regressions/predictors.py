@@ -28,9 +28,9 @@ from mmgibbs.regressions.containers import (
 
 ROW_BLOCK_BYTES = 1 << 20  # a block of rows, widened to the working type, that stays in the cache
 GRAM_ROWS = 2048
-LARGEST = 1e70  # of a value in size: its fourth power is still a number
+MAX_MAGNITUDE = 1e70  # of a value: its fourth power is still a number
 ROUNDING = 1e-12  # of a mean: a standard deviation below this part of it is what rounding leaves of a constant
-FAR = 1e5  # standard deviations of a column from 0: its square then loses ten digits of sixteen
+MAX_SDS_FROM_0 = 1e5  # standard deviations of a column from 0: its square then loses ten digits of sixteen
 TYPES = ("float64", "float32", "uint8", "int8")
 
 
@@ -236,7 +236,7 @@ def _checked(
         return plain
     mean, sd = _moments(plain, weights)
     _refuse_constants(plain, mean, sd)
-    far = np.abs(mean) > FAR * sd
+    far = np.abs(mean) > MAX_SDS_FROM_0 * sd
     note = "coefficients are reported for the columns as given"
     notes = [f"{p} predictor{'' if p == 1 else 's'} standardised; {note}"]  # to which scale, the plugin says
     moved = None
@@ -247,8 +247,8 @@ def _checked(
         _refuse_constants(plain, mean + moved, sd)
         at = np.flatnonzero(far)
         notes.append(
-            f"centred before anything else, in a copy, as their means are above {FAR:,.0f} standard deviations: "
-            f"{_few([names[j] for j in at])}"
+            "centred before anything else, in a copy, as their means are above "
+            f"{MAX_SDS_FROM_0:,.0f} standard deviations: {_few([names[j] for j in at])}"
         )
     return Predictors(plain.values, names, mean, sd, tuple(notes), moved)
 
@@ -271,17 +271,17 @@ def _refuse_constants(plain: Predictors, mean: np.ndarray, sd: np.ndarray) -> No
     """
     if plain.n == 1:
         raise DataError("predictors: found one sample, a table of 1 row, needed at least two to standardise columns")
-    for j in np.flatnonzero((sd <= ROUNDING * np.abs(mean)) | (sd < 1 / LARGEST)):
+    for j in np.flatnonzero((sd <= ROUNDING * np.abs(mean)) | (sd < 1 / MAX_MAGNITUDE)):
         column, name = plain.values[:, j], plain.names[j]
         low, high = column.min(), column.max()
         if low == high:
             raise DataError(
                 f"predictors: column '{name}' has one value in every row, needed columns that vary to standardise them"
             )
-        if sd[j] < 1 / LARGEST:
+        if sd[j] < 1 / MAX_MAGNITUDE:
             raise DataError(
                 f"predictors: column '{name}' lies from {low:g} to {high:g}, needed a unit in which its standard "
-                f"deviation is at least {1 / LARGEST:g}"
+                f"deviation is at least {1 / MAX_MAGNITUDE:g}"
             )
         raise DataError(
             f"predictors: column '{name}' has mean {mean[j]:g} and standard deviation {sd[j]:.3g}, too little for its "
@@ -292,9 +292,9 @@ def _refuse_constants(plain: Predictors, mean: np.ndarray, sd: np.ndarray) -> No
 def _refuse_offsets(plain: Predictors, mean: np.ndarray, sd: np.ndarray, what: str) -> None:
     """DataError for columns that do not vary to speak of beside their own mean."""
     needed = "standardise=True, or the column less its mean" if what == "predictors" else "the column less its mean"
-    for j in np.flatnonzero(np.abs(mean) > FAR * sd):
+    for j in np.flatnonzero(np.abs(mean) > MAX_SDS_FROM_0 * sd):
         column = plain.values[:, j]
-        if column.min() == column.max() and abs(mean[j]) <= FAR:
+        if column.min() == column.max() and abs(mean[j]) <= MAX_SDS_FROM_0:
             continue  # an intercept of the user's own
         raise DataError(
             f"{what}: column '{plain.names[j]}' has mean {mean[j]:g} and standard deviation {sd[j]:.3g}, so that "
@@ -311,13 +311,13 @@ def _few(names: Sequence[str], most: int = 5) -> str:
 def _finite(values: np.ndarray, names: Sequence[str], what: str) -> np.ndarray:
     if values.dtype.kind == "f":
         step = max(1, ROW_BLOCK_BYTES // (values.itemsize * values.shape[1]))
-        most = min(LARGEST, float(np.finfo(values.dtype).max))
+        most = min(MAX_MAGNITUDE, float(np.finfo(values.dtype).max))
         for first in range(0, len(values), step):
             bad = ~(np.abs(values[first : first + step]) <= most)  # NaN is
             if bad.any():
                 i, j = np.argwhere(bad)[0]
                 bad_value = values[first + i, j]
                 value = "a missing value (NaN)" if np.isnan(bad_value) else str(bad_value)
-                needed = f"a number below {LARGEST:g} in size" if np.isfinite(bad_value) else "a finite number"
+                needed = f"a number below {MAX_MAGNITUDE:g} in size" if np.isfinite(bad_value) else "a finite number"
                 raise DataError(f"{what} row {first + i + 1}, column '{names[j]}': found {value}, needed {needed}")
     return values

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.errors import DataError
-from mmgibbs.regressions.classes import MOST_TRIALS, read_classes
+from mmgibbs.regressions.classes import MAX_TRIALS, read_classes
 from mmgibbs.regressions.containers import read_array, read_real
 
 
@@ -32,11 +32,11 @@ def read_weights(weights: npt.ArrayLike, n: int) -> np.ndarray:
 
 def weighted_classes(y: np.ndarray, weights: np.ndarray, name: str) -> tuple[np.ndarray, list]:
     """(counts (n, K) int64, classes) of labels (n,) or counts (n, K), each row as often as its weight says."""
-    broken = (weights != np.floor(weights)) | (weights > MOST_TRIALS)
+    broken = (weights != np.floor(weights)) | (weights > MAX_TRIALS)
     if broken.any():
         i = int(broken.argmax())
         raise DataError(
-            f"sample_weight row {i + 1}: found {weights[i]:g}, needed a whole number up to {MOST_TRIALS:,}: "
+            f"sample_weight row {i + 1}: found {weights[i]:g}, needed a whole number up to {MAX_TRIALS:,}: "
             "so many records of the class"
         )
     response, classes = read_classes(y, name)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mmgibbs.machine.device import Device
 
 CHUNK = 8192  # levels that a thread draws at a time
-LARGE = 256  # matrices from this size on are factored over the threads
+MIN_THREADED_SIZE = 256  # matrices from this size on are factored over the threads
 
 
 class Arrays(Protocol):
@@ -88,7 +88,7 @@ class Host:
 
         numpy.linalg.LinAlgError where one is not positive definite.
         """
-        if A.shape[-1] < LARGE:
+        if A.shape[-1] < MIN_THREADED_SIZE:
             return np.linalg.cholesky(A)
         L = np.array(A, np.float64, order="C", copy=None if overwrite else True)
         matrices = L.reshape(-1, *L.shape[-2:])

@@ -27,7 +27,7 @@ from mmgibbs.regressions.graph_chains import (
     as_doubles,
     assemble_source,
 )
-from mmgibbs.regressions.hierarchical.kernels import FIFTH, MOST_CANDIDATES, ROUNDING
+from mmgibbs.regressions.hierarchical.kernels import FIFTH, MAX_CANDIDATES, ROUNDING
 from mmgibbs.regressions.hierarchical.population import GROUPS_OF_A_PIECE
 from mmgibbs.regressions.protocol import Keys
 
@@ -55,7 +55,7 @@ def make_source(columns: npt.DTypeLike, method: str) -> str:
         "word32 GROUPS_OF_A_PIECE": GROUPS_OF_A_PIECE,
     }
     if method == "slice":
-        constants |= {"double FIFTH": FIFTH, "double ROUNDING": ROUNDING, "int MAX_CANDIDATES": MOST_CANDIDATES}
+        constants |= {"double FIFTH": FIFTH, "double ROUNDING": ROUNDING, "int MAX_CANDIDATES": MAX_CANDIDATES}
     headers = ("polya_gamma", "phases", "small_matrices", "inverse_wishart")
     files = ("chains.cuh", "visit.cuh", VISITS[method], "population.cu")
     text = "".join((FOLDER / name).read_text(encoding="utf-8") for name in files)

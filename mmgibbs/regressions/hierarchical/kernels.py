@@ -43,7 +43,7 @@ from pedigree.kernels import kernel
 
 FIFTH = 0.1278  # above the largest fifth derivative of log(1 + e^psi)
 ROUNDING = 1e-9  # of a sum of derivatives, far above what it is: nearer than this to the level, h is evaluated
-MOST_CANDIDATES = 500
+MAX_CANDIDATES = 500
 
 
 class Conditional(NamedTuple):
@@ -123,7 +123,7 @@ def compile_slice_step(above: Callable[..., bool]) -> Callable[..., float]:
         while steps_right > 0 and above(right, log_u, target, data):
             right += width
             steps_right -= 1
-        for candidate in range(MOST_CANDIDATES):
+        for candidate in range(MAX_CANDIDATES):
             w = spare
             if candidate & 1:
                 w, spare = uniform_pair(sweep, level, stream, draw_word((candidate + 3) >> 1, 0), seed, chain)

@@ -32,7 +32,7 @@ from mmgibbs.regressions.graph_chains import (
 from mmgibbs.regressions.horseshoe.coefficients import COEFFICIENTS
 from mmgibbs.regressions.horseshoe.prior import LARGEST_PRECISION, LOG_WIDTH
 from mmgibbs.regressions.horseshoe.rows import LATENT
-from mmgibbs.regressions.horseshoe.slice import MOST_TRIES
+from mmgibbs.regressions.horseshoe.slice import MAX_TRIES
 from mmgibbs.regressions.protocol import Keys
 from mmgibbs.regressions.spd import SpdFactors
 
@@ -59,7 +59,7 @@ def make_source(values: npt.DTypeLike, real: npt.DTypeLike) -> str:
     constants = {
         "double LARGEST_PRECISION": LARGEST_PRECISION,
         "double LOG_WIDTH": LOG_WIDTH,
-        "int MAX_TRIES": MOST_TRIES,
+        "int MAX_TRIES": MAX_TRIES,
     }
     return assemble_source(headers, {"VALUE": values, "REAL": real}, constants, TEXT)
 

@@ -14,7 +14,7 @@ from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.protocol import Array, Keys
 
 LogDensity = Callable[[Array, np.ndarray], Array]  # of points (a,) of the chains numbered (a,)
-MOST_TRIES = 127  # a bracket that has shrunk so often has no length left: the chain stays
+MAX_TRIES = 127  # a bracket that has shrunk so often has no length left: the chain stays
 
 
 def shrink(
@@ -47,7 +47,7 @@ def slice_step(
     the counters of `stream` are its own.
     """
     C = len(keys)
-    u = arrays.uniforms(keys, sweep, stream, 1, MOST_TRIES + 2).reshape(C, -1)
+    u = arrays.uniforms(keys, sweep, stream, 1, MAX_TRIES + 2).reshape(C, -1)
     low = -width * u[:, 1]
     level = value(arrays.xp.zeros(C), np.arange(C)) + arrays.xp.log(u[:, 0])
     return shrink(value, level, low, low + width, u[:, 2:], arrays)

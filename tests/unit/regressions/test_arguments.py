@@ -243,7 +243,7 @@ def test_an_offset_of_the_columns_changes_nothing(name):
 
 def test_without_the_centring_an_offset_is_fatal(monkeypatch):
     """The twin of the test above, with the cure taken away."""
-    monkeypatch.setattr(predictors_file, "FAR", np.inf)
+    monkeypatch.setattr(predictors_file, "MAX_SDS_FROM_0", np.inf)
     near = fitted("BayesianLasso", burn_in=10, samples=10).coef_
     try:
         far = fitted("BayesianLasso", X + 2.0**30, burn_in=10, samples=10).coef_

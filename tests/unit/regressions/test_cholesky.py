@@ -20,7 +20,7 @@ def positive_definite(C, m):
 @pytest.mark.parametrize("m", [1, 7, 8, 16, 37])
 @pytest.mark.parametrize("C", [1, 3])
 def test_factors_equal_those_of_lapack(m, C, monkeypatch):
-    monkeypatch.setattr(arrays, "LARGE", 1)
+    monkeypatch.setattr(arrays, "MIN_THREADED_SIZE", 1)
     monkeypatch.setattr(cholesky, "PANEL", 8)
     A = positive_definite(C, m)
     given = A.copy()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mmgibbs
-from mmgibbs.regressions.mixing import ESS, RHAT, said_of_draws
+from mmgibbs.regressions.mixing import MAX_RHAT, MIN_ESS, describe_doubtful_draws
 from mmgibbs.regressions.protocol import Parameter
 from mmgibbs.report import findings
 
@@ -18,7 +18,7 @@ COORDS = {"predictor": ["a", "b", "c"]}
 
 
 def said(beta, parameters=PARAMETERS, coords=COORDS):
-    return said_of_draws({"beta": beta}, parameters, coords, 500, 100)
+    return describe_doubtful_draws({"beta": beta}, parameters, coords, 500, 100)
 
 
 def slow(chains=2, draws=500):
@@ -30,7 +30,7 @@ def slow(chains=2, draws=500):
 
 
 def test_limits_are_those_of_the_report():
-    assert (RHAT, ESS) == (findings.RHAT, findings.ESS)
+    assert (MAX_RHAT, MIN_ESS) == (findings.RHAT, findings.ESS)
 
 
 def test_good_draws_are_not_spoken_of():
