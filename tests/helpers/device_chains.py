@@ -43,6 +43,43 @@ def assert_draws_of_host(chains, model, n_sweeps, tolerance, burn_in=0):
     return expected
 
 
+def assert_sweep_of_host(library, model, changes, tolerance):
+    """From the host's state after two sweeps, some of it changed by functions of arrays in place: after another sweep
+    the state is the host's up to rounding, and finite.
+    """
+    before = SideBySideChains(model, Host(1), KEYS, 9)
+    before.advance(2)
+    state = {name: np.array(values) for name, values in before.state().items()}
+    for name, change in changes.items():
+        change(state[f"state.{name}"])
+    expected = SideBySideChains(model, Host(1), KEYS, 9, state=state)
+    chains, _ = make_device_chains(library, model, burn_in=9, state=state)
+    for run in (expected, chains):
+        run.advance(3)
+    found = chains.state()
+    for name, values in expected.state().items():
+        if name.startswith("state."):
+            assert np.isfinite(values).all(), name
+            np.testing.assert_allclose(found[name], values, rtol=tolerance, atol=0, err_msg=name)
+
+
+def fill(place, value):
+    """A function that writes a value to a place of an array."""
+
+    def change(array):
+        array[place] = value
+
+    return change
+
+
+def assert_counter_is_reset(library, model):
+    """A sweep sets the counter of cooperative launches back to 0; no launch of the shim uses it."""
+    chains, _ = make_device_chains(library, model)
+    chains.chains.arena["arrived"][:] = 7
+    chains.advance(1)
+    assert chains.chains.arena["arrived"][0] == 0
+
+
 def assert_chain_is_the_same_alone_and_resumed(library, model, n_sweeps):
     """The last of the chains, computed without the first, and from its state after two sweeps."""
     last = Keys(KEYS.seed, KEYS.chains[-1:])

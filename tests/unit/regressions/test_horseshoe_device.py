@@ -5,16 +5,20 @@ import pytest
 from helpers.device_chains import (
     KEYS,
     assert_chain_is_the_same_alone_and_resumed,
+    assert_counter_is_reset,
     assert_draws_of_host,
     assert_failed_factor_ends_the_chain,
     assert_sweep_is_one_graph,
+    assert_sweep_of_host,
     compile_once,
+    fill,
     make_device_chains,
 )
 from helpers.host_device import HostDevice
 from helpers.nvrtc import ARCHITECTURES, assert_kernels_fit
 from helpers.races import assert_barrier_is_needed, run_without_race
 
+from mmgibbs.errors import ModelError
 from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.arrays.gpu import Gpu
 from mmgibbs.regressions.device_chains import ChainsOnDevice, make_chains
@@ -91,6 +95,31 @@ def test_models_without_kernels_run_as_array_operations(library):
     assert type(make_chains(model, Host(1), KEYS, 0)) is SideBySideChains
     model.has_kernels = False
     assert type(make_chains(model, gpu, KEYS, 0)) is SideBySideChains
+
+
+@pytest.mark.parametrize("slab_scale", [None, 2.0])
+def test_a_precision_beyond_all_numbers_is_bounded(library, slab_scale):
+    """lambda^-2 tau^-2 of a coefficient that is 0."""
+    model = sampler(50, 4, slab_scale=slab_scale)
+    assert_sweep_of_host(
+        library(model), model, {"local": fill((slice(None), 0), 1e200), "global": fill(..., 1e90)}, 1e-7
+    )
+
+
+def test_slice_steps_end_where_densities_are_lost(library):
+    """No candidate is above NaN; the chain then ends with the reason."""
+    model = sampler(50, 4, slab_scale=2.0)
+    start, _ = make_device_chains(library(model), model)
+    state = start.state()
+    state["state.beta"][:, 0] = np.nan
+    chains, _ = make_device_chains(library(model), model, state=state)
+    with pytest.raises(ModelError, match="no longer finite"):
+        chains.advance(1)
+
+
+def test_the_counter_of_cooperative_launches_is_reset(library):
+    model = sampler(50, 4)
+    assert_counter_is_reset(library(model), model)
 
 
 def test_a_factor_that_fails_ends_the_chain(library, monkeypatch):

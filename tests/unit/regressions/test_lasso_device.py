@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from helpers.device_chains import (
     assert_chain_is_the_same_alone_and_resumed,
+    assert_counter_is_reset,
     assert_draws_of_host,
     assert_failed_factor_ends_the_chain,
     assert_sweep_is_one_graph,
+    assert_sweep_of_host,
     compile_once,
+    fill,
     make_device_chains,
 )
 from helpers.host_device import Buffer, HostDevice
@@ -80,6 +83,18 @@ def test_a_sweep_is_one_graph(library, shape, n_nodes):
     """Three kernels and the factor's rounds, or five; one round of a panel, three of two."""
     model = sampler(*shape)
     assert_sweep_is_one_graph(library(model), model, n_nodes)
+
+
+@pytest.mark.parametrize("shape", [(30, 5), (12, 20)])
+def test_a_coefficient_of_0_has_a_scale(library, shape):
+    model = sampler(*shape)
+    assert_sweep_of_host(library(model), model, {"tau2": fill((slice(None), 0), 0.0)}, 1e-8)
+
+
+@pytest.mark.parametrize("shape", [(30, 5), (12, 20)])
+def test_the_counter_of_cooperative_launches_is_reset(library, shape):
+    model = sampler(*shape)
+    assert_counter_is_reset(library(model), model)
 
 
 def test_a_factor_that_fails_ends_the_chain(library, monkeypatch):

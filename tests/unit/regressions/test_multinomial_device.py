@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from helpers.device_chains import (
     assert_chain_is_the_same_alone_and_resumed,
+    assert_counter_is_reset,
     assert_draws_of_host,
     assert_failed_factor_ends_the_chain,
     assert_sweep_is_one_graph,
+    assert_sweep_of_host,
     compile_once,
     make_device_chains,
 )
@@ -70,6 +72,20 @@ def test_a_sweep_is_one_graph(library, p, n_nodes):
 
 def test_wide_tables_run_as_array_operations():
     assert sampler(150, MAX_COLUMNS - 1).has_kernels and not sampler(150, MAX_COLUMNS).has_kernels
+
+
+def test_logits_whose_exponential_is_beyond_all_numbers(library):
+    model = sampler(60, 4)
+
+    def enlarge(beta):
+        beta *= 5e3 / np.abs(beta).max()
+
+    assert_sweep_of_host(library(model), model, {"beta": enlarge}, 1e-6)
+
+
+def test_the_counter_of_cooperative_launches_is_reset(library):
+    model = sampler(60, 4)
+    assert_counter_is_reset(library(model), model)
 
 
 def test_a_factor_that_fails_ends_the_chain(library, monkeypatch):

@@ -5,7 +5,9 @@ import pytest
 from helpers.device_chains import (
     KEYS,
     assert_draws_of_host,
+    assert_sweep_of_host,
     compile_once,
+    fill,
     make_device_chains,
 )
 from helpers.nvrtc import ARCHITECTURES, assert_kernels_fit
@@ -43,6 +45,10 @@ CASES = {
     "Hessian, pooled": (dict(n=300, leapfrog_steps=30), 1e-7, 21, 24),
     "Hessian, separate": (dict(adaptation="separate", leapfrog_steps=20), 1e-7, 20, 23),
     "Hessian, fixed": (dict(**FIXED), 1e-9, 2, 4),
+    "fixed, cooled down": (dict(**FIXED, temperature=1.2), 1e-9, 4, 5),
+    "steps that diverge while they are learnt": (
+        dict(mass="diagonal", prior="normal", step_size=1e200, leapfrog_steps=3), 1e-7, 8, 9,
+    ),
     "learnt masses": (dict(mass="diagonal", leapfrog_steps=20), 1e-7, 8, 11),
     "learnt masses, separate": (dict(mass="diagonal", adaptation="separate", leapfrog_steps=9), 1e-7, 8, 11),
     "identity, counts, five classes": (
@@ -69,6 +75,17 @@ def test_the_chain_of_the_host_up_to_rounding(library, name, backwards):
     for what, values in expected.state().items():
         if what.startswith(("state.", "statistics.")):
             np.testing.assert_allclose(found[what], values, rtol=100 * tolerance, atol=100 * tolerance, err_msg=what)
+
+
+def test_logits_whose_exponential_is_beyond_all_numbers(library):
+    """Two steps of a trajectory that begins far out."""
+    model = sampler(adaptation="none", mass="identity", prior="normal", step_size=1e-6, leapfrog_steps=2)
+
+    def enlarge(position):
+        position *= 5e3 / np.abs(position).max()
+
+    accepted = {"log_density": fill(..., -1e12)}  # wherever the trajectory ends
+    assert_sweep_of_host(library(model), model, {"position": enlarge} | accepted, 1e-6)
 
 
 @pytest.mark.parametrize("options", [{"adaptation": "separate"}, {"mass": "diagonal", **FIXED}])
