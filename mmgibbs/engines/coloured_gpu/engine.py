@@ -29,13 +29,14 @@ from mmgibbs.engines.coloured_gpu.markers import (
 )
 from mmgibbs.engines.coloured_gpu.moments import ResidentMoments
 from mmgibbs.engines.coloured_gpu.resident import Colour, Resident
+from mmgibbs.engines.coloured_gpu.scaling import ResidentScaling, fill_symmetric
 from mmgibbs.engines.coloured_gpu.sizes import (
+    THREADS,
     count_blocks,
     count_strands,
     lower,
     resident_bytes,
     residual_sums,
-    scaling_strands,
     scaling_sums,
     strand_sums,
     sums_in_blocks,
@@ -58,7 +59,6 @@ from mmgibbs.models.relationships.identity import IdentityLists
 from mmgibbs.models.residual import Blocks, ClassBlocks
 
 REMEDY = "use precision: single, engine: hybrid (which copies blocks as it needs them), or device: cpu"
-THREADS = 128  # per block, as in structured.cu
 FEW_PIECES = 16  # that a thread adds while a block of threads would still share them out
 SCALED_COLUMN_BYTES = 24  # of struct ScaledColumn
 NONE_FAILED = np.uint64(2**64 - 1)
@@ -100,7 +100,7 @@ class StructuredGpuEngine:
         self.resident = Resident(eq, queue, self.shared)
         self._names = [term_kernels(k, T, kin) for k, kin in specialisations(eq)]
         self._dense = {i: ResidentDense(self, i, d) for i, d in enumerate(eq.dense) if isinstance(d, DenseLevels)}
-        sizes, n = [t.n_components for t in eq.design.terms], eq.design.n_records
+        sizes = [t.n_components for t in eq.design.terms]
         self._n_products = max(2, residual_sums(eq.design), sum(map(lower, sizes)), *map(scaling_sums, sizes))
         self._products = queue.empty(self._n_products + 1, np.float64)  # the last one holds the first level that failed
         failed = np.array([queue.address(self._products) + 8 * self._n_products], np.uint64)
@@ -113,7 +113,6 @@ class StructuredGpuEngine:
         self.augmentation = queue.empty((2, n_patterns, T, T), np.float64)  # fill and noise (augment.py)
         self._complete = queue.upload(np.logical_and.reduce(eq.design.patterns, axis=1).astype(np.uint8))
         self.records_per_pattern = np.bincount(eq.records.pattern, minlength=n_patterns)
-        self._change = [queue.empty(k * k + 1, np.float64) for k in sizes]  # D of transform_term, 1 where it is not 0
         of_classes = [term.classes for term in self.resident.terms if term.classes is not None]
         self._n_classes = sum(term.n_classes for term in self.resident.terms)
         self._classes = queue.upload(np.concatenate(of_classes).view(np.uint8)) if of_classes else None
@@ -121,11 +120,7 @@ class StructuredGpuEngine:
         self.class_of_pattern = queue.upload(eq.design.class_of_pattern.astype(np.int32))
         self._scaled_columns: dict[int, tuple[DeviceArray, int]] = {}
         self._scale = queue.empty(1, np.float64)
-        self._moved_levels: dict[tuple[int, ...], DeviceArray] = {}
-        self._levels_of_records: dict[int, DeviceArray] = {}
-        self._levels_of_one_term = queue.empty(n * max(len(t.effects) for t in eq.design.terms), np.uint32)
-        self._elements: dict[tuple[int, Elements], tuple[np.ndarray, list[DeviceArray]]] = {}
-        self._deviations: dict[int, DeviceArray] = {}
+        self.scaling = ResidentScaling(self)
         self._counter: tuple[int, int, int] | None = None
         self._quadratics: dict[int, np.ndarray] = {}
         self._asked: list[int] = []
@@ -160,7 +155,7 @@ class StructuredGpuEngine:
         for markers in self.markers:
             markers.subtract()
         for i in range(len(self.resident.terms)):
-            self._move_records(i, None, None)
+            self.scaling.launch_subtraction(i)
 
     def replace_y(self, trait: int, y: np.ndarray) -> None:
         """Own data of this chain for one trait, y (n,), records in model order; e is made anew."""
@@ -238,7 +233,7 @@ class StructuredGpuEngine:
         if self._n_classes:
             Rinv, T = np.uint64(self.resident.records["Rinv"][0]), np.int32(self.equations.design.n_traits)
             given = self._classes, self._n_terms_with_classes, Rinv, T
-            self.launch_blocks(kernel("class_precisions"), _blocks(self._n_classes), *given)
+            self.launch_blocks(kernel("class_precisions"), count_blocks(self._n_classes), *given)
 
     def sweep(self, number: int, key: tuple[int, int]) -> None:
         """One Gibbs sweep through the colours; `number` and key = (seed, chain) say which draws to use.
@@ -265,39 +260,19 @@ class StructuredGpuEngine:
     def _draw_long(self, i: int, colour: Colour) -> None:
         term, records, draws = self.resident.terms[i], self.resident.records, self._draws
         lists = (term.struct, term.kin, records, colour.long)
-        self._launch_term(i, "sum_pieces", colour.n_pieces, *lists)
+        self.launch_term(i, "sum_pieces", colour.n_pieces, *lists)
         if colour.most_pieces > FEW_PIECES:
-            self._launch_term(i, "draw_long_levels", colour.n_long, *lists, *draws)
+            self.launch_term(i, "draw_long_levels", colour.n_long, *lists, *draws)
         else:
             n = np.uint32(colour.n_long)
-            self._launch_term(i, "draw_levels_of_few_pieces", _blocks(n), *lists, n, *draws)
+            self.launch_term(i, "draw_levels_of_few_pieces", count_blocks(n), *lists, n, *draws)
         if colour.n_visit_pieces:
-            self._launch_term(i, "move_pieces", colour.n_visit_pieces, term.struct, records, colour.long)
+            self.launch_term(i, "move_pieces", colour.n_visit_pieces, term.struct, records, colour.long)
 
     def _draw_short(self, i: int, colour: Colour) -> None:
         term, levels = self.resident.terms[i], (colour.first, colour.last)
         lists = (term.struct, term.kin, self.resident.records, colour.long)
-        self._launch_term(i, "sweep_levels", _blocks(colour.last - colour.first), *lists, *levels, *self._draws)
-
-    def _move_records(self, i: int, D: DeviceArray | None, deviation: DeviceArray | None) -> None:
-        """e_r -= W_r change, where every level of a term moves by D deviation (D None: by theta itself)."""
-        moved = self._moved_term(i, D, deviation, kept=False)
-        n = self.equations.design.n_records
-        self._launch_term(i, "move_records", _blocks(n), moved, self.resident.records)
-
-    def _moved_term(
-        self, i: int, D: DeviceArray | None, deviation: DeviceArray | None, kept: bool = True
-    ) -> np.ndarray:
-        """struct MovedTerm of moves.cu."""
-        levels, effects = self._record_levels(i, kept)
-        address = lambda buffer: 0 if buffer is None else self.queue.address(buffer)
-        return make_struct(
-            term=self.resident.terms[i].struct[0],
-            levels=address(levels),
-            D=address(D),
-            deviation=address(deviation),
-            effects=effects,
-        )
+        self.launch_term(i, "sweep_levels", count_blocks(colour.last - colour.first), *lists, *levels, *self._draws)
 
     def wait(self) -> None:
         """Until all that was asked for is done."""
@@ -318,14 +293,14 @@ class StructuredGpuEngine:
         products, first = self._read_products(), 0
         for i in self._asked:
             k = self.equations.design.terms[i].n_components
-            self._quadratics[i] = _square(products[first : first + lower(k)], k)
+            self._quadratics[i] = fill_symmetric(products[first : first + lower(k)], k)
             first += lower(k)
 
     def _sum_quadratics(self) -> None:
         first = 0
         for i in self._asked:
             size = lower(self.equations.design.terms[i].n_components)
-            self._fold(size, self._block_sums, self.launch_quadratic_form(i, self._block_sums), first)
+            self.fold(size, self._block_sums, self.launch_quadratic_form(i, self._block_sums), first)
             first += size
 
     def launch_quadratic_form(self, i: int, sums: DeviceArray) -> int:
@@ -337,7 +312,7 @@ class StructuredGpuEngine:
             self._dense[i].launch_rows()
             dense = self._dense[i].rows_struct
         given = term.struct, term.kin, dense, *n, self._scratch, sums
-        self._launch_term(i, "quadratic_strands", _blocks(strands), *given)
+        self.launch_term(i, "quadratic_strands", count_blocks(strands), *given)
         return count_blocks(strands)
 
     def residual_products(
@@ -349,13 +324,13 @@ class StructuredGpuEngine:
         self.set_counter(number, key)
         self.queue.repeat("residual products", self._sum_residuals)
         products = self._read_products()[: residual_sums(design)].reshape(-1, lower(design.n_traits))
-        matrices = np.stack([_square(sums, design.n_traits) for sums in products])
+        matrices = np.stack([fill_symmetric(sums, design.n_traits) for sums in products])
         by_class = expand_classes(blocks, len(design.patterns))
         counts = count_records_per_block(self.records_per_pattern, design.patterns, by_class)
         return (matrices, counts) if by_class is blocks else (matrices[0], counts[0])
 
     def _sum_residuals(self) -> None:
-        self._fold(residual_sums(self.equations.design), self._block_sums, self.launch_residual_products())
+        self.fold(residual_sums(self.equations.design), self._block_sums, self.launch_residual_products())
 
     def launch_residual_products(self, moved_term: int | None = None) -> int:
         """Queue the sums of `residual_products`, in so many parts each as it returns; the levels of a term move first,
@@ -368,10 +343,10 @@ class StructuredGpuEngine:
             self._block_sums,
         )  # fmt: skip
         if moved_term is None:
-            self.launch_blocks(kernel("residual_strands", T), _blocks(strands), *given)
+            self.launch_blocks(kernel("residual_strands", T), count_blocks(strands), *given)
         else:
-            moved = self._moved_term(moved_term, self._change[moved_term], None)
-            self._launch_term(moved_term, "moved_residual_strands", _blocks(strands), moved, *given)
+            moved = self.scaling.make_moved_term(moved_term)
+            self.launch_term(moved_term, "moved_residual_strands", count_blocks(strands), moved, *given)
         return count_blocks(strands)
 
     @cached_property
@@ -396,108 +371,14 @@ class StructuredGpuEngine:
 
     def scaling_products(self, term: int, elements: Elements) -> tuple[np.ndarray, np.ndarray]:
         """H (p, p) and s (p,): how the records see theta_l -> M theta_l (see equations/scaling.py)."""
-        p, deviation = len(elements), self._deviation(term)
-        sums = lower(p) + p
-
-        def work() -> None:
-            self._fold(sums, self._scratch, self.launch_scaling_products(term, elements, deviation))
-
-        self._record_levels(term)
-        self._table(term, elements)
-        self.queue.repeat(("scaling", term, elements), work)
-        products = self._read_products()
-        return _square(products[: lower(p)], p), products[lower(p) : sums].copy()
-
-    def launch_scaling_products(self, term: int, elements: Elements, deviation: DeviceArray | None = None) -> int:
-        """Queue the sums of `scaling_products`, in so many parts each as it returns."""
-        levels, effects = self._record_levels(term)
-        sums = lower(len(elements)) + len(elements)
-        strands = scaling_strands(self.equations.design.n_records, sums)
-        self._launch_term(
-            term, "scaling_strands", -(-sums // THREADS) * strands,
-            self.resident.terms[term].struct, self.resident.records, levels, effects, deviation,
-            self._table(term, elements), np.uint32(strands), self._scratch,
-        )  # fmt: skip
-        return strands
-
-    def _table(self, term: int, elements: Elements) -> np.ndarray:
-        """struct Elements, made when first asked for."""
-        if (term, elements) not in self._elements:
-            lists, (c, component) = self.equations.terms[term], np.array(elements, np.int64).T
-            regressor = lists.regressor[c]
-            effect = self.equations.design.terms[term].regressor_effect[regressor]
-            parts = {"effect": effect, "regressor": regressor, "component": component, "trait": lists.trait[c]}
-            buffers = [self.queue.upload(part.astype(np.int32)) for part in parts.values()]
-            addresses = map(self.queue.address, buffers)
-            table = make_struct(**dict(zip(parts, addresses, strict=True)), p=np.int32(len(elements)))
-            self._elements[term, elements] = table, buffers
-        return self._elements[term, elements][0]
+        return self.scaling.products(term, elements)
 
     def transform_term(self, term: int, M: np.ndarray) -> None:
         """theta_l <- M theta_l for every level (with fixed groups: the deviations from their mean), and e follows."""
-        deviation = self._deviation(term)
-        self.queue.write(self._change[term], np.append(np.asarray(M, float) - np.eye(len(M)), 1.0))
-        self._record_levels(term)
-        self.queue.repeat(("move", term), partial(self._move_term, term, deviation))
+        self.scaling.transform(term, M)
         self._quadratics.pop(term, None)
 
-    def _move_term(self, term: int, deviation: DeviceArray | None) -> None:
-        self.launch_record_moves(term, deviation)
-        self.launch_level_moves((term,), deviation)
-
-    def launch_record_moves(self, term: int, deviation: DeviceArray | None = None) -> None:
-        """Queue the moves of the residuals where the levels of a term are to move by D deviation."""
-        self._move_records(term, self._change[term], deviation)
-
-    def launch_level_moves(self, terms: tuple[int, ...], deviation: DeviceArray | None = None) -> None:
-        """Queue the moves of the levels of some terms by D deviation, of one term where there is a deviation."""
-        if terms not in self._moved_levels:
-            structs = [self._levels_to_move(i, deviation) for i in terms]
-            self._moved_levels[terms] = self.queue.upload(np.concatenate(structs).view(np.uint8))
-        n_levels = sum(self.equations.design.terms[i].n_levels for i in terms)
-        self.launch_blocks(kernel("move_levels"), _blocks(n_levels), self._moved_levels[terms], np.int32(len(terms)))
-
-    def _levels_to_move(self, term: int, deviation: DeviceArray | None) -> np.ndarray:
-        """struct MovedLevels of moves.cu."""
-        t = self.equations.design.terms[term]
-        return make_struct(
-            theta=self.queue.address(self.resident.terms[term].theta),
-            D=self.queue.address(self._change[term]),
-            deviation=0 if deviation is None else self.queue.address(deviation),
-            n=np.uint32(t.n_levels),
-            k=np.int32(t.n_components),
-        )
-
-    def _record_levels(self, term: int, kept: bool = True) -> tuple[DeviceArray, np.int32]:
-        """Buffer (n, effects) of the level that each record meets. kept: not made again when next asked for."""
-        t, n = self.equations.design.terms[term], self.equations.design.n_records
-        effects = np.int32(len(t.effects))
-        if term in self._levels_of_records:
-            return self._levels_of_records[term], effects
-        if kept:
-            levels = self._levels_of_records[term] = self.queue.empty((n, int(effects)), np.uint32)
-        else:
-            levels = self._levels_of_one_term[: n * int(effects)]
-        self.queue.fill(levels, 0xFF)  # UNKNOWN
-        q = np.uint32(t.n_levels)
-        self._launch_term(term, "record_levels", _blocks(q), self.resident.terms[term].struct, q, effects, levels)
-        return levels, effects
-
-    def _deviation(self, term: int) -> DeviceArray | None:
-        """What M multiplies: None for Theta itself; with fixed groups a buffer of Theta - Q g, made on the host."""
-        t = self.equations.design.terms[term]
-        if not t.groups_fixed:
-            return None
-        theta = self.queue.read(self.resident.terms[term].theta).reshape(t.n_levels, t.n_components)
-        parents_first = np.argsort(self.equations.terms[term].code)
-        deviation = t.relationship.deviations(self.equations.relationships[term], parents_first, theta)
-        if term not in self._deviations:
-            self._deviations[term] = self.queue.upload(deviation)
-        else:
-            self.queue.write(self._deviations[term], deviation)
-        return self._deviations[term]
-
-    def _fold(self, n: int, parts: DeviceArray, n_parts: int, first: int = 0) -> None:
+    def fold(self, n: int, parts: DeviceArray, n_parts: int, first: int = 0) -> None:
         """Queue n sums of so many parts each: into the products, from the first."""
         self.launch_blocks(kernel("fold_strands"), n, parts, np.uint32(n_parts), self._products[first:])
 
@@ -540,7 +421,7 @@ class StructuredGpuEngine:
         """Queue y, e and theta of one trait times what is in g then."""
         columns, n_rows = self._columns_of_trait(trait)
         n = np.int32(columns.size // SCALED_COLUMN_BYTES)
-        self.launch_blocks(kernel("scale_columns"), _blocks(n_rows), columns, n, g)
+        self.launch_blocks(kernel("scale_columns"), count_blocks(n_rows), columns, n, g)
 
     def _columns_of_trait(self, trait: int) -> tuple[DeviceArray, int]:
         """struct ScaledColumn of liabilities.cu, of y, e and every term, and their rows in all."""
@@ -570,7 +451,7 @@ class StructuredGpuEngine:
 
     def fold_sums(self, n: int, parts: int) -> None:
         """Queue n sums of what blocks left, so many parts each."""
-        self._fold(n, self._block_sums, parts)
+        self.fold(n, self._block_sums, parts)
 
     def read_sums(self, n: int) -> np.ndarray:
         """The sums that were folded last: waits."""
@@ -621,10 +502,6 @@ class StructuredGpuEngine:
         """Where `launch_scaling_products` leaves its sums."""
         return self.queue.address(self._scratch)
 
-    def change_address(self, term: int) -> int:
-        """Where the D of the moves of a term lies."""
-        return self.queue.address(self._change[term])
-
     # Launches
 
     def set_counter(self, number: int, key: tuple[int, int]) -> None:
@@ -635,22 +512,12 @@ class StructuredGpuEngine:
 
     def launch(self, name: str, n: int, *arguments: Argument) -> None:
         """Queue a kernel (see source.kernel) on n threads."""
-        self.launch_blocks(name, _blocks(n), *arguments)
+        self.launch_blocks(name, count_blocks(n), *arguments)
 
-    def _launch_term(self, i: int, name: str, blocks: int, *arguments: Argument) -> None:
+    def launch_term(self, i: int, name: str, blocks: int, *arguments: Argument) -> None:
+        """Queue the kernel of a term on so many blocks."""
         self.launch_blocks(self._names[i][name], blocks, *arguments)
 
     def launch_blocks(self, name: str, blocks: int, *arguments: Argument) -> None:
         """Queue a kernel (see source.kernel) on so many blocks."""
         self._kernels[name](int(blocks), THREADS, *arguments)
-
-
-def _blocks(n: int | np.integer) -> int:
-    return -(-int(n) // THREADS)
-
-
-def _square(triangle: np.ndarray, k: int) -> np.ndarray:
-    """The symmetric matrix of a lower triangle, row by row."""
-    out = np.empty((k, k))
-    out[np.tril_indices(k)] = triangle
-    return np.tril(out) + np.tril(out, -1).T

@@ -14,7 +14,7 @@ from mmgibbs.models.design import Design
 
 STRANDS = 262_144  # of a sum over levels or records at most: a thread each
 SUMS = 1 << 23  # of all strands of sums that are made together: 64 MB
-BLOCK_STRANDS = 128  # that a block adds up at once, as in products.cu
+THREADS = 128  # of a block, as in level.cu
 MOMENT_BYTES = 40  # of a location: its value on the user's scale and four numbers, in float64
 LIABILITY_BYTES = 24  # of a record: bounds, or a count and its exposure, and a sum
 BUFFER_BYTES = 1 << 16  # of a term: its small buffers, and the rounding of all
@@ -29,12 +29,12 @@ def lower(k: int) -> int:
 def count_strands(n: int, sums: int) -> int:
     """Strands of `sums` sums over n levels or records, by the model and not by the device: so the order is fixed."""
     most = min(STRANDS, 1 << (SUMS // sums).bit_length() - 1) if sums <= SUMS else 1
-    return min(most, BLOCK_STRANDS * -(-n // BLOCK_STRANDS))
+    return min(most, THREADS * -(-n // THREADS))
 
 
-def count_blocks(strands: int) -> int:
-    """Blocks of so many strands: sums that each sum is left in."""
-    return -(-strands // BLOCK_STRANDS)
+def count_blocks(n: int | np.integer) -> int:
+    """Blocks of threads for so many levels, records or strands; a sum of strands is left in as many parts."""
+    return -(-int(n) // THREADS)
 
 
 def resident_bytes(equations: StructuredEquations, interweaved: Sequence[int] = ()) -> int:

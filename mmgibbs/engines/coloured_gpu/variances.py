@@ -215,7 +215,7 @@ class ResidentVariances:
             exponents=self._hold(np.asarray(scaled.exponents, np.float64)),
             strands=engine.scaling_sums_address,
             work=self._reserve((2 * p + 2) * p),
-            change=engine.change_address(term),
+            change=engine.scaling.change_address(term),
             accepted=self._address_of_value(accepted_name(term)),
             n_strands=np.uint32(scaling_strands(engine.equations.design.n_records, lower(p) + p)),
             stream=np.uint32(stream(INTERWEAVE, term)),
@@ -349,13 +349,13 @@ class ResidentVariances:
 
     def launch_scaling(self, term: int) -> None:
         """Interweaving of a term."""
-        self.engine.launch_scaling_products(term, self.plan.scaled[term].elements)
+        self.engine.scaling.launch_products(term, self.plan.scaled[term].elements)
         matrix, counter = self._matrix_of_term[term], self.engine.resident.counter
         self._launch("draw_scaling", 1, matrix, self._scalings[term], counter, self.lost)
         if term != self._last_scaled or not self.plan.samples_residual:  # else the residual products move the records
-            self.engine.launch_record_moves(term)
+            self.engine.scaling.launch_record_moves(term)
         if term == self._last_scaled and not self.plan.samples_residual:
-            self.engine.launch_level_moves(tuple(self.plan.scaled))
+            self.engine.scaling.launch_level_moves(tuple(self.plan.scaled))
 
     @property
     def _last_scaled(self) -> int | None:
@@ -366,7 +366,7 @@ class ResidentVariances:
         if self.plan.samples_residual:
             self.engine.launch_residual_products(self._last_scaled)
             if self.plan.scaled:
-                self.engine.launch_level_moves(tuple(self.plan.scaled))
+                self.engine.scaling.launch_level_moves(tuple(self.plan.scaled))
 
     def launch_trait(self, number: int) -> None:
         """Queue thresholds, liabilities and their scale, of a trait of the plan."""
