@@ -6,6 +6,8 @@ import numpy as np
 
 from pedigree.kernels import kernel
 
+GROUPS_AT_ONCE = 16  # columns of Q that are in memory where only sums of them are wanted
+
 
 def group_composition(sire: np.ndarray, dam: np.ndarray, n_groups: int) -> np.ndarray:
     """Compute Q, (n + n_groups, n_groups) float32: the expected shares of each unknown-parent group in an animal.
@@ -14,9 +16,27 @@ def group_composition(sire: np.ndarray, dam: np.ndarray, n_groups: int) -> np.nd
     effects the columns of [X, ZQ] decide which group means can be told apart (Quaas & Pollak 1981). sire, dam: (n,)
     int32 codes, parents first; -1 unknown; n and above: groups.
     """
+    return _shares_of(sire, dam, n_groups, np.arange(n_groups))
+
+
+def sum_squared_shares(sire: np.ndarray, dam: np.ndarray, n_groups: int) -> np.ndarray:
+    """Compute diag(Q Q'), (n + n_groups,) float64, some groups at a time.
+
+    It is the variance that group effects of variance 1 give an animal: 1 of an animal with parents of one group, 1/2 of
+    one with parents of two groups.
+    """
+    out = np.zeros(len(sire) + n_groups)
+    for first in range(0, n_groups, GROUPS_AT_ONCE):
+        shares = _shares_of(sire, dam, n_groups, np.arange(first, min(first + GROUPS_AT_ONCE, n_groups)))
+        out += np.einsum("ig,ig->i", shares, shares, dtype=np.float64)
+    return out
+
+
+def _shares_of(sire: np.ndarray, dam: np.ndarray, n_groups: int, groups: np.ndarray) -> np.ndarray:
+    """Columns of Q."""
     n = len(sire)
-    Q = np.zeros((n + n_groups, n_groups), np.float32)
-    Q[np.arange(n, n + n_groups), np.arange(n_groups)] = 1.0
+    Q = np.zeros((n + n_groups, groups.size), np.float32)
+    Q[n + groups, np.arange(groups.size)] = 1.0
     _pass_down(sire, dam, Q)
     return Q
 

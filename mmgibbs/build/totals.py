@@ -84,8 +84,8 @@ def totals_frame(
     inbreeding = None if labels.inbreeding is None else labels.inbreeding[values.codes]
     markers = prepared.markers[values.markers[0]]
     diagonal = 1.0 + (0.0 if inbreeding is None else inbreeding)
-    if term.relationship.diagonal is not None:
-        diagonal = term.relationship.diagonal[values.codes]
+    if term.relationship.prior_diagonal is not None:
+        diagonal = term.relationship.prior_diagonal[values.codes]
     if markers.unexplained is not None:
         diagonal = markers.unexplained[values.places]
     prior = variance * diagonal + sum(g[values.places] for g in genomic)

@@ -166,13 +166,13 @@ def reliability_findings(counted_as: Mapping | None, record: Mapping) -> Finding
 def _negative_text(record: Mapping) -> str:
     """What may make the posterior SD of a value larger than the SD of its effect."""
     groups_section = record.get("analysis", {}).get("data", {}).get("groups") or {}
-    in_variance = (
-        groups_section.get("effect") == "metafounders"
-    )  # the diagonal of their relationships has the founders' spread
+    # metafounders and random groups have a variance, which is in the SD of the values
+    in_variance = groups_section.get("effect") in ("metafounders", "random")
     groups = bool(record.get("data", {}).get("groups")) and not in_variance
     first = (
-        f"Values include those of the unknown-parent groups, whose uncertainty is in the {uncertainty_name(record)} "
-        "and not in the SD of the effect. "
+        f"Values include those of the unknown-parent groups, whose uncertainty is in the {uncertainty_name(record)}; "
+        "fixed groups have no variance to compare it with, so such a reliability has no meaning. "
+        "data.groups: {effect: random} gives them one. "
         if groups
         else ""
     )

@@ -44,7 +44,9 @@ _SOLUTIONS = {
     "ess": "effective sample size",
     "pev": "prediction error variance, the posterior variance; of genomic values with that of missing genotypes",
     "reliability": "1 - pev / ((1 + F) variance), with the diagonal of G or H in place of 1 + F if relationships are "
-    "from genotypes; Monte Carlo error can make it slightly negative where it is near 0",
+    "from genotypes, and 1 + F plus the sum of the squared shares of the groups with random unknown-parent groups. It "
+    "can be negative: slightly by Monte Carlo error where it is near 0, and with fixed groups, whose errors are in pev "
+    "but which have no variance",
     "accuracy": "square root of the reliability, 0 if that is negative",
     "inbreeding": "inbreeding coefficient F of the animal, as the model uses it",
     "pev_mcse": "Monte Carlo standard error of pev (of sd squared for fixed effects), if it was estimated from "

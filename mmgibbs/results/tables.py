@@ -5,7 +5,9 @@
 
 sigma2_u is the posterior mean of the variance of that very component (of a random regression: of that coefficient), F
 the inbreeding coefficient that the model uses (0 under `inbreeding: ignore`, and for terms without a pedigree).
-Reliability is 1 - PEV / (K_ll variance): K_ll is 1 + F with a pedigree, the diagonal of G or H with genotypes.
+Reliability is 1 - PEV / (K_ll variance): K_ll is 1 + F with a pedigree, the diagonal of G or H with genotypes. With
+random unknown-parent groups a value is u + Q g of the variance 1 + F + sum_g Q_lg^2; fixed groups have no variance, and
+where their PEV is large the reliability is negative.
 Reliability and accuracy are blank for a user's relationship file, whose diagonal is unknown, and for unknown-parent
 groups. A reliability that Monte Carlo error makes negative is reported as it is (results/reliability.py).
 """
@@ -124,7 +126,7 @@ def _term_frame(
             numbers["pev"] = numbers["sd"] ** 2 if held is None else np.where(held, np.nan, numbers["sd"] ** 2)
     if "pev" in numbers and variance is not None and term.relationship.known_diagonal:
         prior = np.tile(np.diagonal(variance)[components], len(order))
-        diagonal = term.relationship.diagonal if labels.diagonal is None else labels.diagonal
+        diagonal = term.relationship.prior_diagonal if labels.diagonal is None else labels.diagonal
         if diagonal is not None:
             prior *= per_level(diagonal)
         elif labels.inbreeding is not None:

@@ -93,8 +93,25 @@ def test_random_groups_equal_the_dense_build(tmp_path):
     _, C, rhs = dense_equations(True)
     np.testing.assert_allclose(in_order(solutions), np.linalg.solve(C, rhs), rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(in_order(solutions, "sd") ** 2, np.diag(np.linalg.inv(C)), rtol=1e-8)
+    # of u + Q g: 1 - PEV / diag(A + Q Q'), and the inverse of the rows of animals and groups is that matrix
+    sire, dam, *_ = tables()
+    K = np.linalg.inv(tabular.relationship_inverse(sire, dam, 3, True))[:N_ANIMALS, :N_ANIMALS]
+    pev = np.diag(np.linalg.inv(C))[3 : 3 + N_ANIMALS]
+    reliability = in_order(solutions, "reliability")[3 : 3 + N_ANIMALS]
+    np.testing.assert_allclose(reliability, 1 - pev / (SIGMA2_U * np.diag(K)), atol=1e-6)
     of_groups = solutions.filter(pl.col("effect") == "group")
     assert of_groups["level"].to_list() == list(GROUPS) and of_groups["reliability"].null_count() == 3
+
+
+def test_an_animal_without_information_has_a_reliability_of_0_with_random_groups(tmp_path):
+    given = analysis("random", tmp_path / "run", method="blup")
+    lone = pl.DataFrame({"animal": ["lone"], "sire": [None], "dam": [None], "origin": ["unseen"]})
+    given["data"] |= {"pedigree": pl.concat([given["data"]["pedigree"], lone], how="vertical_relaxed")}
+    given["output"] = {"directory": str(tmp_path / "run")}
+    result = mmgibbs.run(given, progress=False)
+    row = result.solutions.filter(pl.col("level") == "lone").row(0, named=True)
+    assert row["reliability"] == pytest.approx(0, abs=1e-6) and row["pev"] == pytest.approx(2 * SIGMA2_U)
+    assert result.solutions["reliability"].min() >= 0 and "negative_reliabilities" not in result.info
 
 
 def test_fixed_groups_equal_the_dense_build(tmp_path):

@@ -163,6 +163,11 @@ class Relationship(ABC):
         return None
 
     @property
+    def prior_diagonal(self) -> np.ndarray | None:
+        """(q,) variances of the levels in units of the variance of the effect, which reliabilities compare with PEV."""
+        return self.diagonal
+
+    @property
     def facts(self) -> dict[str, Any]:
         """Plain numbers and words for run.json, beside what every kind says."""
         return {}

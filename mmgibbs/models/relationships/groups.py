@@ -7,12 +7,13 @@ of sigma2_u; fixed groups a flat prior, so that they count for no degree of free
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from mmgibbs.models.relationships.base import UNKNOWN, Lists
 from mmgibbs.models.relationships.pedigree import Pedigree
-from pedigree.group_shares import group_composition
+from pedigree.group_shares import group_composition, sum_squared_shares
 from pedigree.kernels import kernel
 
 
@@ -31,6 +32,16 @@ class GroupedPedigree(Pedigree):
     def group_shares(self) -> np.ndarray:
         """(q, groups) float32 Q: the expected share of each group's genes; the groups' own rows are unit vectors."""
         return group_composition(self.relatives.sire, self.relatives.dam, self.n_groups)
+
+    @cached_property
+    def prior_diagonal(self) -> np.ndarray | None:
+        """1 + F + sum_g Q_lg^2 with random groups: of u + Q g; fixed groups have no variance, and leave 1 + F."""
+        if not self.n_groups or self.groups_fixed:
+            return None
+        kin = self.relatives
+        return sum_squared_shares(kin.sire, kin.dam, kin.n_groups) + np.concatenate(
+            [1.0 + kin.inbreeding, np.zeros(kin.n_groups)]
+        )
 
     def times(self, x: np.ndarray) -> np.ndarray:
         """(A + Q Q') x with random groups, A x with fixed ones."""

@@ -6,6 +6,7 @@ import pytest
 from reference import tabular
 
 from pedigree.errors import PedigreeError, TableError
+from pedigree.group_shares import group_composition, sum_squared_shares
 from pedigree.groups import group_codes
 from pedigree.inbreeding import inbreeding
 from pedigree.read import read_pedigree
@@ -74,3 +75,12 @@ def test_unknown_group_column(tmp_path):
     file.write_text(ROWS)
     with pytest.raises(TableError, match="p.csv: there is no column 'origins'; nearest: 'origin'"):
         read_pedigree(file, group_column="origins")
+
+
+def test_sums_of_squared_shares_are_those_of_all_groups_at_once():
+    rng = np.random.default_rng(3)
+    n, n_groups = 60, 40
+    parent = lambda i: rng.integers(i) if i > 20 and rng.random() < 0.8 else n + rng.integers(n_groups)
+    sire, dam = (np.array([parent(i) for i in range(n)], np.int32) for _ in range(2))
+    Q = group_composition(sire, dam, n_groups).astype(float)
+    np.testing.assert_allclose(sum_squared_shares(sire, dam, n_groups), (Q**2).sum(axis=1), rtol=1e-6)

@@ -473,10 +473,15 @@ def test_negative_reliabilities_are_explained_once(tmp_path):
     assert n > (values < 0.6).sum() > 0
     assert n > 75 and told in page.text and "which more samples reduce; else the variance is uncertain." in page.text
     given = pl.DataFrame({"parameter": ["var"], "mean": [1.0], "sd": [0.0]})
-    in_gamma = {"analysis": record()["analysis"] | {"data": {"groups": {"effect": "metafounders"}}}}
-    solved, grouped, metafounders = (
+    of_kind = lambda kind: {"analysis": record()["analysis"] | {"data": {"groups": {"effect": kind}}}}
+    solved, grouped, metafounders, random = (
         warnings(Finished(folder, record(**more), given, pl.read_parquet(folder / "solutions.parquet")))[0]
-        for more in ({"method": "blup"}, {"data": {"groups": 2}}, {"data": {"groups": 2}, **in_gamma})
+        for more in (
+            {"method": "blup"},
+            {"data": {"groups": 2}},
+            {"data": {"groups": 2}, **of_kind("metafounders")},
+            {"data": {"groups": 2}, **of_kind("random")},
+        )
     )
     assert "the standard error of such a value" in solved.fact and solved.advice.endswith("(sampler.pev_samples).")
     assert grouped.advice.startswith(
@@ -485,7 +490,9 @@ def test_negative_reliabilities_are_explained_once(tmp_path):
     assert grouped.advice.endswith(
         "it may also be Monte Carlo error, which more samples reduce; else the variance is uncertain."
     )
-    assert "groups" not in metafounders.advice  # the SD of the effect has their variances
+    assert "fixed groups have no variance to compare it with" in grouped.advice
+    for finding in (metafounders, random):  # the variance of the values has theirs
+        assert "groups" not in finding.advice
     assert page.text.count("reliabilities of breeding values") == page.headings.count("Negative reliabilities") == 1
     assert page.text.count("Reliabilities below 0 are explained under Warnings.") >= 3  # tables, and captions
     assert "below 0 are explained" not in Page(make.make_report([write_run(tmp_path / "positive")])).text

@@ -33,7 +33,7 @@ def term(name, kind, effects, n_levels, relationship=None, **more):
 
 def pedigree(n, n_groups=0):
     parents = np.full(n, n if n_groups else -1, np.int32)
-    kin = relatives(parents, parents, None, n_groups, True)
+    kin = relatives(parents, parents, None, n_groups, False)
     return GroupedPedigree(kin) if n_groups else Pedigree(kin)
 
 
