@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -105,7 +106,7 @@ def find_group_names(ids: pl.Series, parents: Sequence[pl.Series]) -> tuple[str,
         is_both=(pl.col("s") > 0) & (pl.col("d") > 0),
         stem=pl.col("text").str.extract(_STEM),
     )
-    stems = [s for s, frame in _by_stem(counts) if _are_groups(s, frame, ids)]
+    stems = [stem["stem"] for stem in _frequent_stems(counts) if _are_groups(stem, ids)]
     words = counts.filter(
         pl.col("stem").is_null()
         & pl.col("is_both")
@@ -118,24 +119,26 @@ def find_group_names(ids: pl.Series, parents: Sequence[pl.Series]) -> tuple[str,
     return (*(f"{stem}*" for stem in stems), *(words.to_list() if is_set else ()))
 
 
-def _by_stem(counts: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    with_stem = counts.drop_nulls("stem")
-    return [(str(key[0]), frame) for key, frame in with_stem.group_by("stem", maintain_order=True)]
+def _frequent_stems(counts: pl.DataFrame) -> list[dict[str, Any]]:
+    """Stems of several names that stand in place of parents often enough, each with its names."""
+    stems = counts.drop_nulls("stem").group_by("stem", maintain_order=True)
+    return (
+        stems.agg(n=pl.len(), uses=pl.col("uses").mean(), is_both=pl.col("is_both").mean(), names=pl.col("text"))
+        .filter(pl.col("n").is_between(2, _MAX_GROUPS), pl.col("uses") >= _MIN_PARENTS_OF_GROUP)
+        .rows(named=True)
+    )
 
 
-def _are_groups(stem: str, names: pl.DataFrame, ids: pl.Series) -> bool:
-    """Whether the parents without a row with this stem are groups: names has a row each, text, uses and is_both."""
-    if not 1 < names.height <= _MAX_GROUPS or match_groups(ids, [f"{stem}*"]).any():
-        return False
-    mean = names["uses"].mean()
-    assert isinstance(mean, float)
-    if stem == "-":  # one negative number is a code, several are groups, but for -9 and -99 beside -1
-        numbers = [text for text in names["text"] if not re.fullmatch("-9+", text)]
-        return len(numbers) > 1 and mean >= _MIN_PARENTS_OF_GROUP
-    if re.sub(r"[\W_]", "", stem).lower() in _WORDS:
-        return mean >= _MIN_PARENTS_OF_GROUP
-    is_both = float(names["is_both"].mean() or 0)  # type: ignore[arg-type]
-    return is_both >= _MIN_SHARE_OF_BOTH and mean >= _MIN_PARENTS_OF_WORD
+def _are_groups(stem: dict[str, Any], ids: pl.Series) -> bool:
+    """Whether the parents without a row with this stem, a row of `_frequent_stems`, are groups."""
+    text = stem["stem"]
+    if text == "-":  # one negative number is a code, several are groups, but for -9 and -99 beside -1
+        looks_like_groups = sum(not re.fullmatch("-9+", name) for name in stem["names"]) > 1
+    elif re.sub(r"[\W_]", "", text).lower() in _WORDS:
+        looks_like_groups = True
+    else:
+        looks_like_groups = stem["is_both"] >= _MIN_SHARE_OF_BOTH and stem["uses"] >= _MIN_PARENTS_OF_WORD
+    return looks_like_groups and not match_groups(ids, [f"{text}*"]).any()
 
 
 def question_groups(name: str, parents: Sequence[pl.Series], patterns: Sequence[str]) -> str:
