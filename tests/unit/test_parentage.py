@@ -163,15 +163,17 @@ def test_births_of_relatives_tell_who_is_older(case):
 
 
 def test_bounds_of_births_and_descendants():
-    rows = [("a", None, None, None), ("b", "a", None, 2000.0), ("c", "b", None, None), ("d", "c", None, 2006.0),
-            ("e", "c", None, None)]  # fmt: skip
+    rows = [
+        ("a", None, None, None), ("f", "a", None, 2010.0), ("b", "a", None, 2000.0), ("c", "b", None, None),
+        ("d", "c", None, 2006.0), ("e", "c", None, None),
+    ]  # fmt: skip
     read = read_pedigree(pl.DataFrame(rows, schema=["id", "sire", "dam", "birth"], orient="row"))
-    code = dict(zip(read.ids, range(5), strict=True))
+    code = dict(zip(read.ids, range(6), strict=True))
     low, high = birth_bounds(read)
     found = {name: (low[code[name]], high[code[name]]) for name in "abcde"}
     assert found == {"a": (-np.inf, 2000), "b": (2000, 2000), "c": (2000, 2006), "d": (2006, 2006), "e": (2000, np.inf)}
     assert (low[-1], high[-1]) == (-np.inf, np.inf)
-    pairs = np.array([[code[x] for x in pair] for pair in ("ae", "ea", "ce", "de", "aa")] + [[-1, 0], [0, -1]])
+    pairs = np.array([[code[x] for x in pair] for pair in ("ae", "ea", "ce", "fe", "aa")] + [[-1, 0], [0, -1]])
     found = are_descendants(read, pairs[:, 0], pairs[:, 1])
     assert found.tolist() == [True, False, True, False, False, False, False]
 
