@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers.host_device import HostDevice
+from helpers.host_device import CompilingDevice, HostDevice
 from helpers.support import mixed_model, random_draws, saved_draws
 from reference import models
 
@@ -26,6 +26,8 @@ from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError, ModelError
 from mmgibbs.models.covariance import CovarianceModel, blocks_recorded_together, full_block
 from mmgibbs.models.design import CentringShift, Rescale
+from mmgibbs.models.relationships.identity import Identity
+from mmgibbs.models.terms import Effect
 from mmgibbs.posterior.moments import Moments
 from mmgibbs.sampler.chain import Chain, sample_chain
 from mmgibbs.sampler.mixed_model import MixedModel
@@ -105,6 +107,27 @@ def test_long_lists_in_pieces(name, few, shim, cut_lists, monkeypatch):
     assert_near(np.asarray(engine.resident.e), truth.e)
     for e in (truth, engine):
         e.refresh()
+    assert_near(np.asarray(engine.resident.e), truth.e)
+
+
+def test_a_record_that_meets_its_level_three_times(tmp_path, cut_lists):
+    """In one piece of a long list, in which one thread moves the record by all of them."""
+    rng, q, n = np.random.default_rng(5), 4, 20
+    level = rng.integers(0, q, n).astype(np.int32)
+    level[:4] = np.arange(4)
+    names = ("direct", "social", "maternal")
+    effects = [Effect(name, level, (0,), rng.uniform(0.2, 1.0, (n, 1)), (f"share_{name}",)) for name in names]
+    G, R = [None, np.diag([3.0, 2.0, 1.0])], np.array([[4.0]])
+    terms = [
+        models.class_term("pen", np.arange(n) % 3, 3, [0]),
+        models.random_term("group", effects, Identity(q), q),
+    ]
+    equations = equations_of(models.with_records(rng, n, terms, G, R))
+    truth, engine = SerialEngine(equations), StructuredGpuEngine(equations, device=CompilingDevice(tmp_path))
+    for e in (truth, engine):
+        e.set_variances(G, R)
+    for a, b in zip(swept(truth).fetch(), swept(engine).fetch(), strict=True):
+        assert_near(b, a)
     assert_near(np.asarray(engine.resident.e), truth.e)
 
 
