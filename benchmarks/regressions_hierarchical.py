@@ -208,7 +208,7 @@ def row(
     for name, walk in (("walk of coordinates", CoordinateWalk), ("walk of groups", GroupWalk)):
         visit = walk(samplers[name])
         visit.burn_in = burn_in
-        samplers[name].visit = visit
+        samplers[name].update_groups = visit
     states = {name: sampler.start(keys) for name, sampler in samplers.items()}
     spent = dict.fromkeys(samplers, 0.0)
     kept: dict[str, list[np.ndarray]] = {n: [] for n in samplers}

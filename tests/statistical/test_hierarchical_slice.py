@@ -17,7 +17,11 @@ from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.hierarchical import kernels as slice_kernels
 from mmgibbs.regressions.hierarchical import polya_gamma as group_polya_gamma
 from mmgibbs.regressions.hierarchical.grouped import pack
-from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceOptions, HierarchicalSliceSampler, information
+from mmgibbs.regressions.hierarchical.slice import (
+    HierarchicalSliceOptions,
+    HierarchicalSliceSampler,
+    compute_information,
+)
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
 
@@ -157,7 +161,7 @@ def copies(response, method, sweeps, spoil=lambda groups: groups, precision=1.0)
     predictors = read_predictors(X) if slope is not None else _no_columns(n * COPIES)
     groups = spoil(pack(predictors, codes, tiled(successes), tiled(trials)))
     family = "poisson" if response == "poisson" else "logit"
-    width = 2.5 / np.sqrt(information(groups, family).reshape(COPIES, 2) + np.diag(Q))
+    width = 2.5 / np.sqrt(compute_information(groups, family).reshape(COPIES, 2) + np.diag(Q))
     beta, means, kept = np.tile(mean, (COPIES, 1)), np.tile(m, (COPIES, 1)), []
     for sweep in range(sweeps + 30):
         if method == "slice":
@@ -405,7 +409,7 @@ def successive(n, method="slice", family="logit", mutate=lambda sampler: None, s
     for sweep in range(1, n + 201):
         y = responses(rng, family, state["beta"][0])
         sampler.groups.cross[:, 0] = member.T @ (X * y[:, None])
-        sampler.information[:] = information(sampler.groups, family).reshape(6, 2)
+        sampler.information[:] = compute_information(sampler.groups, family).reshape(6, 2)
         if sweep > 200:
             kept.append((state["population"][0], state["covariance"][0], state["beta"][0], y))
         state = sampler.step(state, sweep, keys)
@@ -418,8 +422,8 @@ def held_to_forward(n, family="logit", **options):
 
 def spoiled_visit(change):
     def mutate(sampler):
-        visit = sampler.visit
-        sampler.visit = lambda beta, Q, mean, *rest: visit(beta, *change(Q, mean), *rest)
+        visit = sampler.update_groups
+        sampler.update_groups = lambda beta, Q, mean, *rest: visit(beta, *change(Q, mean), *rest)
 
     return mutate
 

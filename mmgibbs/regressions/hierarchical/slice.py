@@ -143,11 +143,11 @@ class HierarchicalSliceModel:
                     slopes, intercept = draws["beta"][chunk][:, numbers], draws["intercept"][chunk][:, numbers]
                     slopes, intercept = slopes.reshape(*slopes.shape[:3], M), intercept.reshape(*intercept.shape[:2], M)
                     eta[:, :, known] = np.einsum("nj,snjm->smn", X[known, :-1], slopes) + np.moveaxis(intercept, 2, 1)
-                out[rows] += _means(eta, classes)
+                out[rows] += _sum_expected_responses(eta, classes)
         return out[:, 0] / m if classes is None else out / m
 
 
-def _means(eta: np.ndarray, classes: list | None) -> np.ndarray:
+def _sum_expected_responses(eta: np.ndarray, classes: list | None) -> np.ndarray:
     """(n, K) sums over draws of the mean response, of linear predictors (s, M, n)."""
     if classes is None:
         return np.exp(eta).sum(0).T
@@ -173,7 +173,7 @@ def choose_method(family: str) -> Choice:
     return Choice("polya_gamma", "coefficients of a group together, which suits few records and correlated predictors")
 
 
-class Visits(Protocol):
+class GroupUpdate(Protocol):
     """One update of the coefficients of every group, beta (C, G, d), in place."""
 
     def __call__(self, beta: Array, Q: Array, mean: Array, width: Array, sweep: int, keys: Keys) -> None: ...
@@ -219,13 +219,13 @@ class HierarchicalSliceSampler:
         self.Z = np.ascontiguousarray(Z, np.float64)
         self.eigenvalues, self.U = (np.ascontiguousarray(a) for a in np.linalg.eigh(Z.T @ Z))
         self.W = np.ascontiguousarray((self.Z @ self.U).T)
-        self.information = information(self.groups, options.family).reshape(len(self.labels), d)
-        self.visit: Visits = HostVisits(self.groups, options, self.host)
-        self.first_guess = first_guess(self.groups, options.family)
-        self.transform = original_scale(data.predictors, self.M)
-        self._name(classes, names)
+        self.information = compute_information(self.groups, options.family).reshape(len(self.labels), d)
+        self.update_groups: GroupUpdate = HostGroupUpdate(self.groups, options, self.host)
+        self.intercept_guess = guess_intercepts(self.groups, options.family)
+        self.transform = make_original_scale_transform(data.predictors, self.M)
+        self._set_parameters(classes, names)
 
-    def _name(self, classes: list, names: list[str]) -> None:
+    def _set_parameters(self, classes: list, names: list[str]) -> None:
         predictors, contrasts = list(self.predictors.names), classes[:-1] if self.M > 1 else []
         per_class = ("contrast",) if self.M > 1 else ()
         coefficients = [*predictors, "intercept"]
@@ -256,7 +256,7 @@ class HierarchicalSliceSampler:
         """Population at the data's overall level, groups scattered about it, V at its prior mean."""
         C, G = len(keys), len(self.labels)
         population = np.zeros((C, self.Z.shape[1], self.d))
-        population[:, 0, self.D - 1 :: self.D] = self.first_guess
+        population[:, 0, self.D - 1 :: self.D] = self.intercept_guess
         scatter = 0.5 * self.host.normals(keys, 0, START, G * self.d).reshape(C, G, self.d)
         covariance = np.tile(self.options.covariance_mean * np.eye(self.d), (C, 1, 1))
         return {"beta": self.Z @ population + scatter, "population": population, "covariance": covariance}
@@ -270,7 +270,7 @@ class HierarchicalSliceSampler:
                 raise np.linalg.LinAlgError("the covariance of the coefficients is not positive definite")
             group_means(self.Z, state["population"][c], means[c])
         width = self.options.width / np.sqrt(self.information + np.diagonal(Q, axis1=1, axis2=2)[:, None])
-        self.visit(beta, Q, means, width, sweep, keys)
+        self.update_groups(beta, Q, means, width, sweep, keys)
         population, covariance = np.empty(state["population"].shape), np.empty(Q.shape)
         draw = partial(self._draw_hyperparameters, beta, Q, population, covariance, sweep, keys)
         self.host.at_once([partial(draw, c) for c in range(len(keys))])
@@ -343,11 +343,11 @@ class HierarchicalSliceSampler:
                 f"b_{{i}} holds {names}."
                 + (f" w_{{i}} has a 1 and {', '.join(of_groups)} of the group." if of_groups else ""),
                 predictors_words(self.predictors),
-                self._names_words(of_groups),
+                self._describe_population(of_groups),
             ),
         )
 
-    def _names_words(self, columns: Sequence[str]) -> str:
+    def _describe_population(self, columns: Sequence[str]) -> str:
         """What the parameters of the population are, by the names of the first predictor and of the first class.
 
         columns: the user's names of the group predictors, whose parameters may have others (z0, z1).
@@ -366,7 +366,7 @@ class HierarchicalSliceSampler:
         return f"Δ is population: {labels(said)}. V is covariance, of the groups about these means."
 
 
-class HostVisits:
+class HostGroupUpdate:
     """All coefficients of all groups, chains and ranges of groups of about equal work shared out over the threads."""
 
     def __init__(self, groups: Groups, options: HierarchicalSliceOptions, arrays: Arrays):
@@ -419,7 +419,7 @@ def read_response(data: RegressionData, options: HierarchicalSliceOptions) -> tu
     return (counts[:, 1:] if len(classes) == 2 else counts[:, :-1]).astype(np.float64), counts.sum(1), classes
 
 
-def first_guess(groups: Groups, family: str) -> np.ndarray:
+def guess_intercepts(groups: Groups, family: str) -> np.ndarray:
     """(M,) intercepts of all data as one group: log odds against the class without coefficients, or log mean."""
     total, trials = groups.cross[:, :, -1].sum(0), groups.trials.sum()
     if family == "poisson":
@@ -427,7 +427,7 @@ def first_guess(groups: Groups, family: str) -> np.ndarray:
     return np.log((total + 0.5) / (trials - total.sum() + 0.5))
 
 
-def information(groups: Groups, family: str) -> np.ndarray:
+def compute_information(groups: Groups, family: str) -> np.ndarray:
     """(G, M, D) of each coefficient, all others given, at the group's own frequencies: sum t x^2 times a variance."""
     total, trials = groups.cross[:, :, -1], groups.squares[:, -1:]
     share = (total + 0.5) / (trials + (0.5 if family == "poisson" else 1.0))
@@ -435,7 +435,7 @@ def information(groups: Groups, family: str) -> np.ndarray:
     return groups.squares[:, None, :] * variance[:, :, None]
 
 
-def original_scale(predictors: Predictors, M: int) -> np.ndarray:
+def make_original_scale_transform(predictors: Predictors, M: int) -> np.ndarray:
     """(d, d): coefficients of the columns as given from those of the standardised ones."""
     D = predictors.p + 1
     T = np.diag(np.append(1 / predictors.scale, 1.0))

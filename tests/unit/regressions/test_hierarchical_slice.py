@@ -16,7 +16,7 @@ from mmgibbs.regressions.hierarchical import kernels as slice_kernels
 from mmgibbs.regressions.hierarchical import likelihood as group_likelihood
 from mmgibbs.regressions.hierarchical import population
 from mmgibbs.regressions.hierarchical.grouped import pack, read_group_predictors, read_groups
-from mmgibbs.regressions.hierarchical.slice import COVARIANCE, POPULATION, HostVisits
+from mmgibbs.regressions.hierarchical.slice import COVARIANCE, POPULATION, HostGroupUpdate
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys
 
@@ -31,7 +31,7 @@ def test_loops_and_lockstep_draw_the_same_chain(response, method):
     loops, lockstep = (
         sampler(X, y, groups, method=method, family="poisson" if response == "poisson" else "logit") for _ in range(2)
     )
-    lockstep.visit = LockstepVisits(lockstep.groups, lockstep.options, lockstep.arrays)
+    lockstep.update_groups = LockstepVisits(lockstep.groups, lockstep.options, lockstep.arrays)
     a, b = run(loops, 6), run(lockstep, 6)
     for name in a:
         np.testing.assert_allclose(a[name], b[name], rtol=1e-7, atol=1e-9, err_msg=name)
@@ -133,7 +133,7 @@ def test_order_and_packing_change_nothing(response, method):
     shuffled = np.lexsort((rng.permutation(6)[groups], within))  # the order within each group stays
     assert not np.array_equal(groups[shuffled], groups)
     again = sampler(X[shuffled], y[shuffled], groups[shuffled], standardise=False, method=method, threads=3)
-    assert len(again.visit.ranges) > 1
+    assert len(again.update_groups.ranges) > 1
     again = run(again)
     for name in first:
         assert np.array_equal(first[name], again[name]), name
@@ -172,7 +172,7 @@ def test_no_two_draws_share_a_counter(method, monkeypatch):
     X, y, groups = table(np.random.default_rng(8), response="three")
     model = sampler(X, y, groups, np.arange(5.0), method=method)
     recorder = model.host = Recorder()
-    model.visit = LockstepVisits(model.groups, model.options, recorder)
+    model.update_groups = LockstepVisits(model.groups, model.options, recorder)
 
     def population(W, eigenvalues, U, beta, Q, ridge, drawn, sweep, stream, seed, chain):
         recorder.sites.extend((sweep, level, stream) for level in range(drawn.size))
@@ -390,7 +390,7 @@ def test_a_wrong_packing_is_noticed():
     ptr = other.groups.ptr.copy()
     ptr[1] += 1
     other.groups = other.groups._replace(ptr=ptr)
-    other.visit = HostVisits(other.groups, other.options, other.arrays)
+    other.update_groups = HostGroupUpdate(other.groups, other.options, other.arrays)
     assert not np.array_equal(run(model)["beta"], run(other)["beta"])
 
 
