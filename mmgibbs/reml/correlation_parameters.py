@@ -16,11 +16,13 @@ from mmgibbs.likelihood.renewable import RenewableRelationship
 from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
 from mmgibbs.models.design import Design
 from mmgibbs.models.labels import correlation_label
+from mmgibbs.models.relationships.ar1 import MAX_CORRELATION
 from mmgibbs.models.terms import Related
 from mmgibbs.reml.elements import Elements
 from mmgibbs.reml.information import element_places
 
 OTHER_STARTS = (-0.5, 0.2, 0.9)
+NEAR_BOUND = 1e-6  # of a correlation that is at its bound
 
 
 class CorrelationsWatch(Protocol):
@@ -46,6 +48,11 @@ class CorrelationEstimates:
     @property
     def n_estimated(self) -> int:
         return int(np.count_nonzero(np.isfinite(np.diag(self.covariance))))
+
+    @property
+    def at_upper_bound(self) -> np.ndarray:
+        """(P,) bool: the likelihood rises beyond the largest correlation, and no variance has its own size."""
+        return np.isnan(np.diag(self.covariance)) & (self.values > MAX_CORRELATION - NEAR_BOUND)
 
     def renew(self, design: Design) -> Design:
         """The design with the relationships at these values."""
@@ -170,10 +177,15 @@ class CorrelationParameters:
         for n in np.flatnonzero(without):
             name = _label(self.design, sources[n], names[n])
             if at_bound[n]:
+                of_level = (
+                    "The variance is then what this bound makes of it, and with it the standard error of a mean, which "
+                    "means.csv leaves blank; those of differences do not depend on it. "
+                )
                 words.append(
                     f"{name}: the correlation is at its bound, {rho[n]:.3f}: the likelihood rises beyond it, as where "
-                    "a trend over the whole field or time is no autoregression; it has no standard error; needed a "
-                    "fixed effect for this trend, such as a covariate or class of rows or columns"
+                    "a trend over the whole field or time is no autoregression; it has no standard error. "
+                    f"{of_level if rho[n] > 0 else ''}Needed a fixed effect for this trend, such as a covariate or "
+                    "class of rows or columns"
                 )
             else:
                 words.append(

@@ -180,7 +180,8 @@ _MEANS = {
     "records": "number of records of the trait with this level",
     "mean": "adjusted mean: other class effects averaged over their levels, covariates over the records, other random "
     "effects 0; of draws the posterior mean",
-    "se": "its standard error; of draws the posterior standard deviation",
+    "se": "its standard error; of draws the posterior standard deviation; blank where a correlation between neighbours "
+    "is at its upper bound",
 }
 _DRAWS = {
     "chain": "number of the chain, from 1",

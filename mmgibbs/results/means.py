@@ -38,6 +38,13 @@ class MeansTable:
     freedom: int | None  # degrees of freedom of the residuals; None: means of draws
     prior_variance: float | None = None  # of a level of a random effect
     effect_covariance: np.ndarray | None = None  # (L, L) of u_l given the data, where levels are not related
+    has_errors: bool = True  # of the means themselves; those of differences are known in any case
+
+    @property
+    def standard_errors(self) -> pl.Series:
+        """(L,) of the means; null where they have none."""
+        variances = np.diag(self.moments.covariance)
+        return pl.Series(np.sqrt(variances) if self.has_errors else [None] * variances.size, dtype=pl.Float64)
 
     @property
     def squared_differences(self) -> np.ndarray:
@@ -80,7 +87,7 @@ def means_frame(tables: Sequence[MeansTable]) -> pl.DataFrame:
                 "level": list(table.means.levels),
                 "records": table.means.records,
                 "mean": table.moments.mean,
-                "se": np.sqrt(np.diag(table.moments.covariance)),
+                "se": table.standard_errors,
             }
         )
         for table in tables

@@ -60,6 +60,7 @@ def means_tables(assembled: Assembled, estimates: PosteriorEstimates) -> list[Me
     """Of each effect and trait in `output.means`, in the order of the analysis."""
     design, is_drawn = assembled.model.design, estimates.facts["method"] == "gibbs"
     matrices = {info.name: info.matrix for info in assembled.terms}
+    at_bound = _traits_at_bound(design, estimates)
     tables = []
     for means in (m for m in assembled.model.means if m.is_of_levels):
         variance, of_effects = None, estimates.means.get(means.name + EFFECTS)
@@ -73,9 +74,25 @@ def means_tables(assembled: Assembled, estimates: PosteriorEstimates) -> list[Me
                 None if is_drawn else _count_freedom(design, design.traits.index(means.trait)),
                 variance,
                 None if of_effects is None else of_effects.covariance,
+                design.traits.index(means.trait) not in at_bound,
             )
         )
     return tables
+
+
+def _traits_at_bound(design: Design, estimates: PosteriorEstimates) -> set[int]:
+    """Traits with a term, or residuals, whose variance is what the upper bound of a correlation makes of it.
+
+    The likelihood rises with the variance beyond the bound, so that a standard error of a mean would be too small.
+    """
+    correlations = None if estimates.estimates is None else estimates.estimates.correlations
+    out: set[int] = set()
+    if correlations is None:
+        return out
+    for n in np.flatnonzero(correlations.at_upper_bound):
+        term = correlations.sources[n].term
+        out |= set(range(len(design.traits))) if term is None else set(design.terms[term].component_trait.tolist())
+    return out
 
 
 def _count_freedom(design: Design, t: int) -> int:

@@ -157,7 +157,42 @@ def test_what_a_whole_field_has_in_common_ends_at_the_bound_with_a_warning(recor
     found, errors = estimates(run, ["field.rho[row]"])
     assert found == pytest.approx([0.995], abs=1e-9)
     assert errors[0] is None or np.isnan(errors[0])
-    assert any("field.rho[row]: the correlation is at its bound" in warning for warning in run.info["warnings"])
+    (warning,) = (w for w in run.info["warnings"] if "field.rho[row]: the correlation is at its bound" in w)
+    assert "the standard error of a mean, which means.csv leaves blank" in warning
+
+
+def test_means_have_no_standard_error_where_the_variance_is_what_the_bound_makes_of_it(tmp_path):
+    """Rows that differ as a whole, by a variance of 9: the bound would make it 0.5, and the error of a mean 0.3."""
+    rng = np.random.default_rng(5)
+    row, column = np.divmod(np.arange(120), 12)
+    line = rng.permutation(np.repeat(np.arange(20), 6))
+    level = 3 * rng.normal(size=10)
+    frame = pl.DataFrame(
+        {
+            "line": [f"l{i:02d}" for i in line],
+            "row": row,
+            "column": column,
+            "y": 10 + level[row] + 0.05 * rng.normal(size=120),
+        }
+    )
+    given = {
+        "data": {"phenotypes": frame},
+        "traits": ["y"],
+        "model": {"fixed": {"line": {}}},
+        "variances": {"residual": {"relationship": {"kind": "ar1", "row": "row", "column": "column"}}},
+        "sampler": {"method": "reml"},
+        "output": {"means": ["line"]},
+    }
+    run = mmgibbs.run(given, directory=tmp_path / "run", progress=False)
+    assert any("residual.rho[column]: the correlation is at its bound, 0.995" in w for w in run.info["warnings"])
+    means = pl.read_parquet(tmp_path / "run" / "means.parquet")
+    assert means["se"].null_count() == 20 and means["mean"].null_count() == 0
+    assert 0 < run.info["means"][0]["sed"]["mean"] < 0.1  # differences within rows are known
+    assert mmgibbs.open_run(tmp_path / "run").contrast("line", {"l00": 1, "l01": -1})[1] > 0
+    given["model"]["fixed"]["row"] = {}
+    given["variances"]["residual"]["relationship"] = {"kind": "ar1", "column": "column", "within": "row"}
+    run = mmgibbs.run(given, directory=tmp_path / "fixed", progress=False)
+    assert pl.read_parquet(tmp_path / "fixed" / "means.parquet")["se"].null_count() == 0
 
 
 def test_known_correlations_stay_and_need_values(records, tmp_path):
