@@ -199,8 +199,10 @@ def run_chains(
 
 
 def _stopped(number: int, job: Job, results: list, last: int) -> str:
-    sweeps = (job.sweep_kept(c) if r is None else r.sweeps for c, r in enumerate(results))
-    at = ", ".join(f"{sweep:,}" for sweep in sweeps)
+    sweeps = [job.sweep_kept(c) if r is None else r.sweeps for c, r in enumerate(results)]
+    at = f"{sweeps[0]:,}"
+    if len(set(sweeps)) > 1:
+        at = ", ".join(f"{sweep:,} ({name})" for sweep, name in zip(sweeps, job.names, strict=True))
     return f"stopped by {signal.Signals(number).name} after sweep {at} of {last:,}"
 
 

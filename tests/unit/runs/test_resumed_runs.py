@@ -161,7 +161,7 @@ def terminal():
 @pytest.mark.parametrize(("how", "sweep"), [(signal.SIGINT, 17), (signal.SIGTERM, 83), (signal.SIGHUP, 83)])
 def test_a_signal_ends_the_sweep_and_keeps_the_state(folder, monkeypatch, whole, how, sweep):
     outcome = stop_at(monkeypatch, folder, sweep, how=how)
-    at = "17, 0" if sweep == 17 else "60, 23"
+    at = "17 (chain-1), 0 (chain-2)" if sweep == 17 else "60 (chain-1), 23 (chain-2)"
     assert outcome.err == (
         f"\nstopped by {how.name} after sweep {at} of 60; the state is kept in '{folder}/run/checkpoint'\n"
         "continue with: mmgibbs run analysis.yaml --quiet --no-report --resume\n"
@@ -199,10 +199,8 @@ def test_the_command_that_goes_on():
 def test_without_checkpoints_nothing_is_kept(folder, monkeypatch):
     before = contents(folder)
     outcome = stop_at(monkeypatch, folder, 30, "--set", "sampler.checkpoint_every=never")
-    assert (
-        outcome.err
-        == "\nstopped by SIGTERM after sweep 30, 0 of 60; nothing is kept (sampler.checkpoint_every: never)\n"
-    )
+    said = "stopped by SIGTERM after sweep 30 (chain-1), 0 (chain-2) of 60"
+    assert outcome.err == f"\n{said}; nothing is kept (sampler.checkpoint_every: never)\n"
     assert contents(folder) == before
 
 
@@ -259,7 +257,7 @@ def test_an_extension_has_the_draws_of_a_longer_run(folder, monkeypatch):
     assert command(folder, *RUN).code == 0
     assert command(folder, *RUN, "--extend", "20").code == 0
     outcome = stop_at(monkeypatch, folder, 5, "--extend", "10")
-    assert "after sweep 85, 80 of 90" in outcome.err
+    assert "after sweep 85 (chain-1), 80 (chain-2) of 90" in outcome.err
     assert "unfinished" in refused(folder)
     assert command(folder, *RUN, "--resume").code == 0
     one, other = found_in(folder / "run"), found_in(folder / "longer")

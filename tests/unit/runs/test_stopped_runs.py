@@ -119,7 +119,8 @@ def test_a_run_that_is_stopped_leaves_no_process_behind(folder, scratch, how):
             run.wait()
     if how == "Ctrl-C":
         assert run.returncode == 130
-        said = rf"\nstopped by SIGINT after sweep [0-9,]+, [0-9,]+ of .*; the state is kept in '{checkpoints}'\n"
+        at = r"[0-9,]+( \(chain-1\), [0-9,]+ \(chain-2\))?"
+        said = rf"\nstopped by SIGINT after sweep {at} of .*; the state is kept in '{checkpoints}'\n"
         again = "mmgibbs run analysis.yaml --quiet --no-report --set=sampler.checkpoint_every=2000 --resume"
         assert re.fullmatch(rf"{said}continue with: {again}\n", message), message
         assert {"run.npz", "chain-1.npz", "chain-2.npz"} <= {p.name for p in checkpoints.iterdir()}
