@@ -28,10 +28,9 @@ def count_bytes(choice: EngineChoice, equations: StructuredEquations, schedule: 
 
 def count_chains_at_once(choice: EngineChoice, equations: StructuredEquations, schedule: Schedule) -> int:
     """Chains that share the device, as many as its memory holds; 1 of an engine whose chains run one after another."""
-    needed = count_bytes(choice, equations, schedule)
-    if needed is None or schedule.chains == 1 or not choice.runs_side_by_side:
+    if schedule.chains == 1 or not choice.runs_side_by_side:
         return 1
-    return max(1, min(schedule.chains, Device().free_bytes() // needed))
+    return max(1, min(schedule.chains, Device().free_bytes() // count_bytes(choice, equations, schedule)))
 
 
 def count_device(choice: EngineChoice, equations: StructuredEquations, schedule: Schedule) -> dict[str, Any]:
