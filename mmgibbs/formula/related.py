@@ -22,7 +22,8 @@ def choose_related(formula: ParsedFormula, pedigree: Any, genotypes: Any) -> tup
     """(table of the pedigree, genotypes, level -> relationship) of what is given beside a formula.
 
     A mapping says which level of a random term a table is of: {"animal": table}. Without one it is of the level that is
-    named for animals, else for sires, else of the only one. Levels within iid() are related by no table.
+    named for animals, else for sires, else of the one that also stands within iid(), else of the only one. Levels
+    within iid() are related by no table.
     """
     levels = [group.level[0] for group in formula.right.groups if len(group.level) == 1]
     stated = {f.name for group in formula.right.groups for f in group.level if f.is_call} & set(RELATIONSHIPS)
@@ -99,13 +100,19 @@ def _guess_level(formula: ParsedFormula, what: str, names: list[str]) -> list[st
         if len(of_role) == 1:
             return of_role
     independent = independent_levels(formula)
+    beside_independent = [name for name in names if name in independent]
+    if len(beside_independent) == 1:  # (1 | ring) + (1 | iid(ring)): breeding values and permanent environments
+        return beside_independent
     if independent and (not names or any(has_role(name, role) for name in independent for role in ("id", "sire"))):
         return []
     combined = {f.name for group in formula.right.groups if len(group.level) > 1 for f in group.level}
-    if len(names) == 1 and not any(has_role(name, "id") for name in combined):
+    has_combined_animals = any(has_role(name, "id") for name in combined)
+    if len(names) == 1 and not has_combined_animals:
         return names
+    call = "pedigree" if what == "pedigree" else "genomic"
+    written = [] if has_combined_animals else [f"(1 | {call}({write_name(name)}))" for name in names]
     raise problem(
         formula.text,
-        f"{what}: which level is it of? Expected a random term such as (1 | animal), or {what}={{LEVEL: TABLE}}; the "
-        f"levels are {', '.join(names) or 'none'}",
+        f"{what}: which level is it of? Expected {' or '.join([*written, '(1 | animal)'])}; the levels are "
+        f"{', '.join(names) or 'none'}",
     )

@@ -385,6 +385,12 @@ class _Builder:
         """Refuse a second intercept of the levels of a random term."""
         level = describe_term(group.level)
         if group.text != before and "iid(" in f"{group.text}{before}":
+            if self.has_pedigree:
+                column = re.sub(r"iid\((.*)\)", r"\1", level)
+                self.refuse(
+                    f"{group.text} and {before} are the same effect, as the pedigree is not said to be of {column}; "
+                    f"expected (1 | pedigree({column})) for one of them"
+                )
             self.refuse(
                 f"{group.text} and {before} are the same effect, as no pedigree or genotypes relate the levels; "
                 "expected one of them, or the pedigree beside the formula"

@@ -248,8 +248,14 @@ def test_which_level_the_tables_are_of():
     )
     assert related("y ~ (1 | pedigree(line)) + (1 | site)", "p", None) == {}
     assert related("y ~ (1 | iid(herd)) + (1 | line)", "p", None) == {"line": "pedigree"}
-    with pytest.raises(ConfigError, match="which level is it of"):
-        related("y ~ (1 | line) + (1 | site)", "p", None)
+    assert related("y ~ (1 | ring) + (1 | iid(ring)) + (1 | year)", "p", None) == {"ring": "pedigree"}
+    expected = (
+        r"pedigree: which level is it of\? Expected \(1 \| pedigree\(line\)\) or \(1 \| pedigree\(`site no`\)\) or "
+    )
+    with pytest.raises(ConfigError, match=expected):
+        related("y ~ (1 | line) + (1 | `site no`)", "p", None)
+    with pytest.raises(ConfigError, match=r"Expected \(1 \| genomic\(line\)\) or"):
+        related("y ~ (1 | line) + (1 | site)", None, "g")
     assert related("y ~ (1 | line/site)", "p", None) == {"line": "pedigree"}
     for formula in ("y ~ sex", "y ~ (1 | herd/animal)", "y ~ (1 | herd) + (1 | animal:herd)"):
         with pytest.raises(ConfigError, match="which level is it of"):
@@ -275,6 +281,13 @@ def test_independent_dams_are_taken_from_the_pedigree():
     assert any("dams are taken from the pedigree" in text for text in model.check()["notes"])
     with pytest.raises(ConfigError, match="no column 'dam'"):
         mmgibbs.model("fleece_weight ~ (1 | iid(dam))", SHEEP / "shearings.csv")
+
+
+def test_a_pedigree_that_is_not_said_to_be_of_the_levels_is_not_denied():
+    """Two levels that also stand within iid(): the pedigree may be of either."""
+    effects = "(1 | flock) + (1 | iid(flock)) + (1 | year) + (1 | iid(year))"
+    with pytest.raises(ConfigError, match=r"said to be of flock; expected \(1 \| pedigree\(flock\)\) for one"):
+        mmgibbs.model(f"fleece_weight ~ {effects}", SHEEP / "shearings.csv", pedigree=SHEEP / "pedigree.csv")
 
 
 @pytest.mark.parametrize(
