@@ -184,7 +184,9 @@ def test_means_are_at_the_correlations_that_were_estimated(tmp_path):
     variances = {"field": found["field.var[y]"], "residual": found["residual.var[y]"]}
     known = mmgibbs.run(field_analysis(tmp_path / "b", rho, variances), progress=False)
     assert estimated.means["mean"].to_numpy() == pytest.approx(known.means["mean"].to_numpy(), abs=1e-5)
-    assert estimated.means["se"].to_numpy() == pytest.approx(known.means["se"].to_numpy(), rel=1e-5)
+    assert any("the correlation is at its bound, 0.995" in warning for warning in estimated.info["warnings"])
+    assert estimated.means["se"].null_count() == estimated.means.height, "the bound decides the variance"
+    assert known.means["se"].null_count() == 0
     assert estimated.info["means"][0]["sed"] == pytest.approx(known.info["means"][0]["sed"], rel=1e-5)
 
 
