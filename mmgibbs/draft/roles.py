@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mmgibbs.config.text import as_number
+from mmgibbs.data.missing_codes import looks_like_code
 from mmgibbs.draft.columns import Column, determines, split_words
 
 CLASSES = """sex gender herd flock farm year yr yob byear birthyear season month contemporary cg hys htd htm htw hy
@@ -192,6 +194,11 @@ def _trait_of_last_resort(columns: Sequence[Column], roles: dict[str, Role]) -> 
 
 def guess_type(c: Column) -> tuple[str, dict[str, object], str]:
     """(type, further keys, why) of a trait."""
+    codes = codes_among_words(c)
+    if codes:
+        words = [value for value in c.values() if value not in codes]
+        kind, keys, why = _two_words(words) if len(words) == 2 else _categories(words)
+        return kind, keys | {"missing": codes}, why
     if c.levels == 2:
         return _two_classes(c)
     if c.odd is not None:
@@ -199,17 +206,34 @@ def guess_type(c: Column) -> tuple[str, dict[str, object], str]:
     if c.numbers is not None and c.whole and has_word(c.name, COUNTS) and float(np.nanmin(c.numbers)) >= 0:
         return "count", {}, "whole numbers from 0, and its name says so"
     if c.numbers is None:
-        return "ordinal", {"categories": sorted(c.values())}, "categories: PUT THEM IN ORDER, from low to high"
+        return _categories(c.values())
     if c.whole and c.levels <= 8:
         return "ordinal", {}, f"{c.levels} different whole numbers: scores"
     return "normal", {}, "numbers"
 
 
-def _two_classes(c: Column) -> tuple[str, dict[str, object], str]:
+def codes_among_words(c: Column) -> list[str]:
+    """The only numbers of a column of words that are codes of missing values: -99 beside yes and no."""
+    if c.numbers is not None or c.odd is not None:
+        return []
     values = c.values()
-    yes = next((v for v in values if v.lower() in YES and v != "0"), None)
+    numbers = [value for value in values if as_number(value) is not None]
+    is_beside_words = len(values) - len(numbers) >= 2
+    return numbers if is_beside_words and all(map(looks_like_code, numbers)) else []
+
+
+def _categories(values: Sequence[str]) -> tuple[str, dict[str, object], str]:
+    return "ordinal", {"categories": sorted(values)}, "categories: PUT THEM IN ORDER, from low to high"
+
+
+def _two_classes(c: Column) -> tuple[str, dict[str, object], str]:
     if c.numbers is not None:
         return "binary", {}, "two values"
+    return _two_words(c.values())
+
+
+def _two_words(values: Sequence[str]) -> tuple[str, dict[str, object], str]:
+    yes = next((v for v in values if v.lower() in YES and v != "0"), None)
     if yes is not None:
         return "binary", {"positive": yes}, f"two values, of which '{yes}' is the event"
     return "binary", {"positive": values[-1]}, f"two values; the rarer one, '{values[-1]}', is taken as the event"

@@ -18,7 +18,7 @@ from mmgibbs.data.similar_levels import describe_alike, describe_unknown
 from mmgibbs.draft.columns import Column, is_ambiguous
 from mmgibbs.draft.guess import Guess, like_codes
 from mmgibbs.draft.method import GIBBS, Method, method_lines
-from mmgibbs.draft.roles import guess_type, has_word, hint
+from mmgibbs.draft.roles import codes_among_words, guess_type, has_word, hint
 from mmgibbs.draft.trial_lines import fixed_lines, means_key, random_lines, structure_lines
 from mmgibbs.draft.yaml_words import entry, yaml_list, yaml_text
 from pedigree.tables import counted, quoted
@@ -141,6 +141,12 @@ def _explain_pairs(g: Guess) -> list[str]:
                 "model until they have one (see model.fixed)"
             )
     for c in g.traits:
+        if numbers := codes_among_words(c):
+            times = int(c.text.is_in(numbers).sum())
+            out.append(
+                f"warning: traits.{c.label}: {times:,} of {c.known:,} values of column '{c.name}' are "
+                f"{' or '.join(numbers)} among words: taken for missing values (traits.{c.label}.missing)"
+            )
         codes = find_missing_codes(c.numbers) if c.numbers is not None and guess_type(c)[0] == "normal" else None
         if codes is not None:
             path = f"traits.{c.label}"

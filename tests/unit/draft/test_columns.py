@@ -96,6 +96,19 @@ def test_codes_of_two_classes_are_taken_by_their_names(tmp_path):
     assert set(analysis.model.fixed) == {"male", "is_female", "yob", "castrated"}
 
 
+def test_a_code_of_missing_values_among_words_is_no_class(tmp_path):
+    """Survival as yes, no and -99, and grades with a 9; 3 among words is a class."""
+    r = np.random.default_rng(9)
+    survived, grade = r.choice(["yes", "no", "no", "-99"], 300), r.choice(["low", "mid", "top", "9"], 300)
+    said, analysis, text = of_columns(tmp_path, ["survived", "grade"], survived=survived, grade=grade)
+    assert "survived: {type: binary, positive: 'yes', missing: ['-99']}" in text.replace('"', "'")
+    assert analysis.traits[1].categories == ("low", "mid", "top")
+    n = int((survived == "-99").sum())
+    assert f"traits.survived: {n} of 300 values of column 'survived' are -99 among words: taken for missing" in said
+    _, analysis, text = of_columns(tmp_path, ["grade"], grade=np.where(grade == "9", "3", grade))
+    assert analysis.traits[0].categories == ("3", "low", "mid", "top") and "missing: [" not in text.split("traits:")[1]
+
+
 def test_measurements_of_few_values_are_no_first_choice(tmp_path):
     dose = np.array([0.5, 1.5, 2.5])[np.arange(300) % 3]
     said, analysis, text = of_columns(tmp_path, dose=dose)
