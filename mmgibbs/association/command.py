@@ -39,12 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "effect with relationships)",
     )
     parser.add_argument(
-        "--maf", type=float, default=0.01, metavar="X",
-        help="least minor allele frequency of SNPs that are tested, among the animals with records (default: 0.01)",
+        "--maf", type=float, metavar="X",
+        help="least minor allele frequency of SNPs that are tested, among the animals with records (default: that of "
+        "the run if its genotypes are tested, else 0.01)",
     )  # fmt: skip
     parser.add_argument(
-        "--call-rate", type=float, default=0.9, metavar="X", help="least call rate of these SNPs (default: 0.9)"
-    )
+        "--call-rate", type=float, metavar="X",
+        help="least call rate of these SNPs (default: that of the run if its genotypes are tested, else 0.9)",
+    )  # fmt: skip
     parser.add_argument(
         "--exact-limit",
         type=float,

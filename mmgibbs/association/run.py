@@ -84,8 +84,8 @@ def gwas(
     output: str | os.PathLike | None = None,
     *,
     level: str | None = None,
-    maf: float = 0.01,
-    call_rate: float = 0.9,
+    maf: float | None = None,
+    call_rate: float | None = None,
     exact_limit: float = EXACT_LIMIT,
     seed: int = 1,
     loco: bool = False,
@@ -119,8 +119,9 @@ def gwas(
     level : str or None, default None
         Column of the records with the ids of the genotyped animals or lines: the level of a random effect. By default
         that of the first random effect with relationships.
-    maf, call_rate : float, default 0.01 and 0.9
-        Least minor allele frequency and call rate, among the animals with records, of SNPs that are tested.
+    maf, call_rate : float or None, default None
+        Least minor allele frequency and call rate, among the animals with records, of SNPs that are tested. By default
+        those of `data.genotypes.quality` of the run if its genotypes are tested, else 0.01 and 0.9.
     exact_limit : float, default 600
         Seconds of estimated time up to which all tests are exact.
     seed : int, default 1
@@ -183,6 +184,8 @@ def gwas(
         raise ConfigError(f"gwas: {option_name('overwrite')} and {option_name('resume')} cannot be combined")
     model = read_model_of_run(run, console.say)
     file, section = open_tested_genotypes(model, genotypes, options)
+    maf = section.quality.maf if maf is None else maf
+    call_rate = section.quality.call_rate if call_rate is None else call_rate
     folder = None if output is None else output_folder(output, overwrite, resume)
     of_windows = place_windows(file, windows, window_snps) if windows or window_snps else None
     families = find_families(model.analysis.traits)
@@ -226,7 +229,7 @@ def gwas(
         raise DataError(f"{file.name}: no SNP can be tested; {describe_left_out(found)}")
     values = association_frame(found, file, model.design.traits, list(families))
     facts = collect_facts(found, model, file, animals, values, seconds, families) | {
-        "loco": loco, "genotypes_section": section.as_file(), "map_unit": file.unit
+        "maf": maf, "call_rate": call_rate, "loco": loco, "genotypes_section": section.as_file(), "map_unit": file.unit
     }  # fmt: skip
     regions, region_notes = make_regions(values, list_tests(facts), facts, region_width, "gwas")
     file_notes = (*(f"warning: {warning}" for warning in file.warnings), *file.notes)
@@ -294,10 +297,12 @@ def warn_of_other_chromosomes(left_out: ChromosomesLeftOut, file: GenotypeFile) 
     return (f"warning: {of}: tested with the relationships of the run",)
 
 
-def _check_arguments(run: object, maf: float, call_rate: float, exact_limit: float) -> None:
+def _check_arguments(run: object, maf: float | None, call_rate: float | None, exact_limit: float) -> None:
     if not isinstance(run, (str, os.PathLike)):
         raise ConfigError(f"gwas: found {reprlib.repr(run)}, needed the folder of a finished run")
     for name, value, top in (("maf", maf, 0.5), ("call_rate", call_rate, 1.0), ("exact_limit", exact_limit, np.inf)):
+        if value is None and name != "exact_limit":
+            continue  # that of the run
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= top:
             of = "0 or more" if top == np.inf else f"0 to {top:g}"
             raise ConfigError(f"gwas: {option_name(name)}: expected a number, {of}, got {reprlib.repr(value)}")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from mmgibbs.draft.columns import Column
@@ -18,7 +19,8 @@ from pedigree.spelling import find_respelled
 # Without a pedigree, what else may be one level per plant or line.
 OF_PLANTS = ("line", "genotype", "entry", "variety", "cultivar", "hybrid", "clone", "accession", "tree", "plant")
 _MOST_IDS = 0.5  # share of the ids of a column that must be in the pedigree
-_NEARLY_ALL_IDS = 0.8  # of a column of text that no name and no parents show to have animals
+_NEARLY_ALL_IDS = 0.8  # of a column that no name and no parents show to have animals
+_MIN_NUMBERED_ANIMALS = 100  # numbers in such a column
 _AGREE = 0.95  # share of the records on which a column must name the parent that the pedigree has
 _PAIRS = 10  # known parents from which agreement says more than the name of a column
 _OTHER = {"sire": "dam", "dam": "sire"}
@@ -174,9 +176,17 @@ def _score(column: Column, columns: Sequence[Column], kin: _Kin, id_column: str 
         return 0.0
     agree = sum(_agreeing(column, columns, kin, role) is not None for role in ("sire", "dam"))
     named = recognised(column.name, "id") or column.name == id_column
-    if not named and not agree and (column.numbers is not None or share < _NEARLY_ALL_IDS):
-        return 0.0  # numbers of herds are numbers of animals too
+    if not named and not agree and (share < _NEARLY_ALL_IDS or not _may_number_animals(column, distinct)):
+        return 0.0
     return 4 * named + 2 * agree + share * distinct / max(column.known, 1)
+
+
+def _may_number_animals(column: Column, distinct: int) -> bool:
+    """Numbers of herds and of records are ids of animals too: those of animals are many, and do not count from 1."""
+    if column.numbers is None:
+        return True
+    counts_records = column.numbers[0] in (0, 1) and bool((np.diff(column.numbers) == 1).all())
+    return distinct >= max(_MIN_NUMBERED_ANIMALS, column.known / 2) and not counts_records
 
 
 def _agreeing(animal: Column, columns: Sequence[Column], kin: _Kin, role: str) -> Column | None:

@@ -255,3 +255,17 @@ def test_a_scan_that_cannot_be_done_leaves_nothing(herd, run, tmp_path):
     with pytest.raises(mmgibbs.MmgibbsError, match="no SNP can be tested"):
         mmgibbs.gwas(run.directory, flat, tmp_path / "scan", progress=False)
     assert not (tmp_path / "scan").exists()
+
+
+def test_limits_of_snps_are_those_of_the_run(herd):
+    """Where its genotypes are tested; a file that is named has the usual ones."""
+    analysis = herd.analysis(GENOMIC)
+    analysis["data"]["genotypes"]["quality"] = {"maf": 0.2, "call_rate": 0.5, "parent_progeny": "ignore"}
+    run = mmgibbs.run(analysis, directory=herd.folder / "strict", progress=False).directory
+    for given, limits in (
+        ({}, (0.2, 0.5)),
+        ({"maf": 0.05}, (0.05, 0.5)),
+        ({"genotypes": herd.folder / "old.csv", "map": herd.folder / "map.csv"}, (0.01, 0.9)),
+    ):
+        facts = mmgibbs.gwas(run, progress=False, **given).facts
+        assert (facts["maf"], facts["call_rate"]) == limits

@@ -250,3 +250,16 @@ def test_a_pedigree_without_a_column_of_its_animals_is_a_warning(tmp_path):
     mmgibbs.init(tmp_path / "records.csv", pedigree=tmp_path / "pedigree.csv", output=tmp_path / "a.yaml")
     text = (tmp_path / "a.yaml").read_text()
     assert "warning: no column has the ids of pedigree.csv (most in ring: 100 of 200)" in text
+
+
+@pytest.mark.parametrize(("first", "is_found"), [(1001, True), (1, False)])
+def test_numbers_of_animals_under_any_name_and_numbers_of_records(first, is_found, tmp_path):
+    """Cows 1001, 1002, ... are those of the pedigree; a column that counts the records may have its ids by chance."""
+    r = np.random.default_rng(3)
+    weights = r.normal(50, 4, 300).round(1)
+    rows = [f"{first + i:07d},{i % 30 + 1},{weights[i]}" for i in range(300)]
+    (tmp_path / "r.csv").write_text("\n".join(["cow,herd,weight", *rows]) + "\n")
+    ids = [f"{i:07d},," if i < 1001 else f"{i:07d},{i % 20 + 1:07d},{i % 300 + 21:07d}" for i in range(1, 1301)]
+    (tmp_path / "p.csv").write_text("\n".join(["id,sire,dam", *ids]) + "\n")
+    made = draft(tmp_path / "r.csv", tmp_path / "p.csv", output=tmp_path / "a.yaml")
+    assert ("300 of its 300 ids are in the pedigree" in made.path.read_text()) == is_found
