@@ -547,7 +547,8 @@ MISTAKES = [
     (
         "output.save_levels",
         {"herd": {"a": 1}},
-        "output.save_levels.herd: found a mapping with the keys a, needed a list of ids",
+        "output.save_levels.herd: found a mapping with the keys a, needed a list of ids, {file: PATH} with an id on "
+        "each line, or all",
     ),
     ("output.csv", "allways", "output.csv: found 'allways', needed auto, always or never; did you mean 'always'?"),
 ]
