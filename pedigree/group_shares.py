@@ -16,7 +16,7 @@ def group_composition(sire: np.ndarray, dam: np.ndarray, n_groups: int) -> np.nd
     effects the columns of [X, ZQ] decide which group means can be told apart (Quaas & Pollak 1981). sire, dam: (n,)
     int32 codes, parents first; -1 unknown; n and above: groups.
     """
-    return _shares_of(sire, dam, n_groups, np.arange(n_groups))
+    return _expected_shares(sire, dam, n_groups, np.arange(n_groups))
 
 
 def sum_squared_shares(sire: np.ndarray, dam: np.ndarray, n_groups: int) -> np.ndarray:
@@ -27,12 +27,12 @@ def sum_squared_shares(sire: np.ndarray, dam: np.ndarray, n_groups: int) -> np.n
     """
     out = np.zeros(len(sire) + n_groups)
     for first in range(0, n_groups, GROUPS_AT_ONCE):
-        shares = _shares_of(sire, dam, n_groups, np.arange(first, min(first + GROUPS_AT_ONCE, n_groups)))
+        shares = _expected_shares(sire, dam, n_groups, np.arange(first, min(first + GROUPS_AT_ONCE, n_groups)))
         out += np.einsum("ig,ig->i", shares, shares, dtype=np.float64)
     return out
 
 
-def _shares_of(sire: np.ndarray, dam: np.ndarray, n_groups: int, groups: np.ndarray) -> np.ndarray:
+def _expected_shares(sire: np.ndarray, dam: np.ndarray, n_groups: int, groups: np.ndarray) -> np.ndarray:
     """Columns of Q."""
     n = len(sire)
     Q = np.zeros((n + n_groups, groups.size), np.float32)

@@ -16,13 +16,13 @@ from mmgibbs.likelihood.renewable import RenewableRelationship
 from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
 from mmgibbs.models.design import Design
 from mmgibbs.models.labels import correlation_label
-from mmgibbs.models.relationships.ar1 import MAX_CORRELATION
+from mmgibbs.models.relationships.ar1 import FirstOrder
 from mmgibbs.models.terms import Related
 from mmgibbs.reml.elements import Elements
 from mmgibbs.reml.information import element_places
 
 OTHER_STARTS = (-0.5, 0.2, 0.9)
-NEAR_BOUND = 1e-6  # of a correlation that is at its bound
+MIN_INDEPENDENT = 10  # trials, or animals over time, whose differences tell a variance whatever the correlation is
 
 
 class CorrelationsWatch(Protocol):
@@ -44,15 +44,11 @@ class CorrelationEstimates:
     covariance: np.ndarray  # (P, P); NaN of what is at a bound, and of what the data do not determine
     of_variances: np.ndarray  # (p, p) what their errors add to the covariance of the scaled elements
     words: tuple[str, ...]  # of those without a standard error
+    decides_variance: np.ndarray  # (P,) bool: it is at its upper bound, and the variance is what the bound makes of it
 
     @property
     def n_estimated(self) -> int:
         return int(np.count_nonzero(np.isfinite(np.diag(self.covariance))))
-
-    @property
-    def at_upper_bound(self) -> np.ndarray:
-        """(P,) bool: the likelihood rises beyond the largest correlation, and no variance has its own size."""
-        return np.isnan(np.diag(self.covariance)) & (self.values > MAX_CORRELATION - NEAR_BOUND)
 
     def renew(self, design: Design) -> Design:
         """The design with the relationships at these values."""
@@ -173,6 +169,9 @@ class CorrelationParameters:
         covariance[without] = covariance[:, without] = np.nan
         sources = tuple(renewable.source for renewable in self._renewables for _ in renewable.parameters)
         names = tuple(name for renewable in self._renewables for name in renewable.relationship.parameters)
+        related = [renewable.relationship for renewable in self._renewables for _ in renewable.parameters]
+        has_few = [isinstance(K, FirstOrder) and K.structure.n_independent < MIN_INDEPENDENT for K in related]
+        decides_variance = at_bound & (rho > 0) & np.array(has_few, bool)
         words = []
         for n in np.flatnonzero(without):
             name = _label(self.design, sources[n], names[n])
@@ -184,12 +183,12 @@ class CorrelationParameters:
                 words.append(
                     f"{name}: the correlation is at its bound, {rho[n]:.3f}: the likelihood rises beyond it, as where "
                     "a trend over the whole field or time is no autoregression; it has no standard error. "
-                    f"{of_level if rho[n] > 0 else ''}Needed a fixed effect for this trend, such as a covariate or "
-                    "class of rows or columns"
+                    f"{of_level if decides_variance[n] else ''}"
+                    "Needed a fixed effect for this trend, such as a covariate or class of rows or columns"
                 )
             else:
                 words.append(
                     f"{name}: the data say nothing of this correlation, as where the variance of its term is 0: the "
                     "estimate comes from its start alone and has no standard error; needed a model without the term"
                 )
-        return CorrelationEstimates(sources, names, rho, covariance, of_variances, tuple(words))
+        return CorrelationEstimates(sources, names, rho, covariance, of_variances, tuple(words), decides_variance)

@@ -203,6 +203,7 @@ def _merge_correlations(estimated: Sequence[tuple[TraitGroup, Estimates]]) -> Co
         block_diag(*(correlations.covariance for _, correlations in pairs)),
         block_diag(*(correlations.of_variances for _, correlations in pairs)),
         tuple(text for _, correlations in pairs for text in correlations.words),
+        np.concatenate([correlations.decides_variance for _, correlations in pairs]),
     )
 
 

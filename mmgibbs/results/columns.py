@@ -181,7 +181,7 @@ _MEANS = {
     "mean": "adjusted mean: other class effects averaged over their levels, covariates over the records, other random "
     "effects 0; of draws the posterior mean",
     "se": "its standard error; of draws the posterior standard deviation; blank where a correlation between neighbours "
-    "is at its upper bound",
+    "is at its upper bound and decides a variance",
 }
 _DRAWS = {
     "chain": "number of the chain, from 1",

@@ -89,9 +89,12 @@ def _traits_at_bound(design: Design, estimates: PosteriorEstimates) -> set[int]:
     out: set[int] = set()
     if correlations is None:
         return out
-    for n in np.flatnonzero(correlations.at_upper_bound):
-        term = correlations.sources[n].term
-        out |= set(range(len(design.traits))) if term is None else set(design.terms[term].component_trait.tolist())
+    for n in np.flatnonzero(correlations.decides_variance):
+        source = correlations.sources[n]
+        if source.term is not None:
+            out |= set(design.terms[source.term].component_trait.tolist())
+        elif source.group is not None:
+            out.add(design.correlated[source.group].trait)
     return out
 
 

@@ -45,6 +45,10 @@ class Structure(Protocol):
     def bounds(self) -> np.ndarray:
         """(P, 2) smallest and largest value of each correlation."""
 
+    @property
+    def n_independent(self) -> int:
+        """Sets of places that are independent of each other: trials, or levels of a class over time."""
+
     def build(self) -> tuple[np.ndarray, np.ndarray, csr_array]:
         """indptr (q + 1,), indices (nnz,) of the pattern of K^-1, and (nnz, M) the elements of the M_m there."""
 
@@ -70,6 +74,10 @@ class Field:
     @property
     def bounds(self) -> np.ndarray:
         return np.tile([-MAX_CORRELATION, MAX_CORRELATION], (len(self.directions), 1))
+
+    @property
+    def n_independent(self) -> int:
+        return len(self.lattices)
 
     @cached_property
     def places(self) -> dict[str, np.ndarray]:
@@ -142,6 +150,10 @@ class TimeSeries:
     def bounds(self) -> np.ndarray:
         is_whole = np.allclose(self.gap, np.round(self.gap))
         return np.array([[-MAX_CORRELATION if is_whole else 1 - MAX_CORRELATION, MAX_CORRELATION]])
+
+    @property
+    def n_independent(self) -> int:
+        return int(np.count_nonzero(self.gap == 0))
 
     @cached_property
     def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -217,3 +217,48 @@ def test_contrasts_name_what_there_is(tmp_path):
     assert without.means is None
     with pytest.raises(MmgibbsError, match="expected a run with adjusted means"):
         without.contrast("variety", {"V0": 1})
+
+
+@pytest.mark.parametrize(("n_animals", "has_errors"), [(40, True), (4, False)])
+def test_means_keep_their_errors_where_many_animals_tell_the_variance(n_animals, has_errors, tmp_path):
+    """Deviations of an animal that last: the correlation ends at its bound, however many animals differ."""
+    rng = np.random.default_rng(3)
+    animal, day = np.divmod(np.arange(6 * n_animals), 6)
+    y = 2.0 * rng.standard_normal(n_animals)[animal] + 0.5 * rng.standard_normal(animal.size)
+    records = pl.DataFrame(
+        {"animal": [f"a{i}" for i in animal], "day": day, "pen": [f"p{i}" for i in animal % 2], "y": y}
+    )
+    kind = {"kind": "ar1", "time": "day", "within": "animal"}
+    analysis = {
+        "data": {"phenotypes": records},
+        "traits": ["y"],
+        "model": {"fixed": {"pen": {}}, "random": {"lasting": {"relationship": kind}}},
+        "sampler": {"method": "reml"},
+        "output": {"means": ["pen"], "directory": str(tmp_path / "run")},
+    }
+    found = mmgibbs.run(analysis, progress=False)
+    (warning,) = [text for text in found.info["warnings"] if "the correlation is at its bound, 0.995" in text]
+    assert ("means.csv leaves blank" in warning) != has_errors
+    assert (found.means["se"].null_count() == 0) == has_errors
+
+
+def test_only_the_site_whose_correlation_is_at_its_bound_loses_its_errors(tmp_path):
+    """Residuals of two fields, one with a trend over its rows and one without."""
+    rng = np.random.default_rng(4)
+    row, column = np.divmod(np.arange(60), 6)
+    fields = []
+    for site, trend in (("dry", 0.4 * row), ("wet", 0.0 * row)):
+        noise = (0.02 if site == "dry" else 1.0) * rng.standard_normal(60)
+        fields.append(pl.DataFrame({"site": site, "row": row + 1, "column": column + 1, "y": trend + noise}))
+        fields[-1] = fields[-1].with_columns(variety=pl.Series([f"V{i}" for i in rng.permutation(60) % 6]))
+    analysis = {
+        "data": {"phenotypes": pl.concat(fields)},
+        "traits": {"y": {"by": "site"}},
+        "model": {"fixed": {"variety": {}}},
+        "variances": {"residual": {"relationship": {"kind": "ar1", "row": "row", "column": "column"}}},
+        "sampler": {"method": "reml"},
+        "output": {"means": ["variety"], "directory": str(tmp_path / "run")},
+    }
+    found = mmgibbs.run(analysis, progress=False)
+    nulls = found.means.group_by("trait").agg(pl.col("se").null_count()).sort("trait")
+    assert nulls.rows() == [("y|dry", 6), ("y|wet", 0)]
