@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from helpers.analysis_files import SMALL, load_text, small
 from helpers.support import ROOT
 from pydantic import ValidationError
 
@@ -15,52 +16,6 @@ from mmgibbs.config import Interval, component_names, load_config
 from mmgibbs.config.markers import PRIORS
 from mmgibbs.config.relationships import File, Identity, Pedigree
 from mmgibbs.errors import ConfigError
-
-# The example of the design note, word for word.
-BEEF = """\
-name: beef-maternal
-data:
-  phenotypes: ../data_samples/beef/phenotypes.csv
-  pedigree: ../data_samples/beef/pedigree.csv
-traits: [birth_weight, weaning_weight]
-model:
-  fixed:
-    contemporary_group: {column: cg}                       # every trait unless told otherwise
-    sex: {}
-    dam_age: {kind: covariate, degree: 2, traits: [weaning_weight]}
-  random:
-    genetic:
-      relationship: pedigree
-      effects:
-        direct: {level: animal}
-        maternal: {level: dam, traits: [weaning_weight]}
-    maternal_environment: {level: dam, traits: [weaning_weight]}
-variances:
-  genetic:
-    start: [[9, 6, 0], [6, 90, -10], [0, -10, 40]]
-    prior: {df: 5, scale: [[9, 6, 0], [6, 90, -10], [0, -10, 40]]}
-  maternal_environment: {start: 30}
-  residual: {start: [[12, 10], [10, 160]]}
-sampler: {chains: 4, burn_in: 5000, samples: 20000, thin: 10, seed: 42, engine: auto}
-output: {directory: runs/beef-maternal}
-"""
-SMALL = {
-    "data": {"phenotypes": "p.csv", "pedigree": "ped.csv"},
-    "traits": ["y"],
-    "model": {"random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
-}
-
-
-def small(**sections) -> dict:
-    return copy.deepcopy(SMALL) | sections
-
-
-@pytest.fixture
-def beef(tmp_path):
-    path = tmp_path / "configs" / "beef.yaml"
-    path.parent.mkdir()
-    path.write_text(BEEF)
-    return path
 
 
 def test_the_example_of_the_design_note(beef, tmp_path, monkeypatch):
@@ -329,12 +284,6 @@ def test_data_frames_in_place_of_paths():
 # ------------------------------------------------------------------------------------------------ what plain text means
 
 
-def load_text(tmp_path, text: str, *overrides: str):
-    path = tmp_path / "a.yaml"
-    path.write_text(text)
-    return load_config(path, overrides)
-
-
 @pytest.mark.parametrize(
     "written, value",
     [("1e-3", 1e-3), ("1E-3", 1e-3), ("0.5", 0.5), (".5", 0.5), ("'1e-3'", 1e-3), ("+1.5e-2", 0.015)],
@@ -492,101 +441,6 @@ def test_a_prior_scale_may_be_singular():
 def test_large_and_small_units_are_no_mistake():
     a = load_config(small(traits=["y", "z"], variances={"residual": [[1e-40, 0], [0, 1e40]]}))
     assert a.variances.residual.start[0][0] == 1e-40
-
-
-# ------------------------------------------------------------------------------------------------ overrides
-
-
-def test_overrides_change_single_values_and_whole_sections(beef):
-    a = load_config(
-        beef,
-        [
-            "sampler.samples=100",
-            "sampler.thin=1e1",
-            "data.missing=['', -9]",
-            "model.random.herd={level: h}",
-            "sampler.seed=1",
-            "sampler.seed=2",
-        ],
-    )
-    assert a.sampler.samples == 100 and a.sampler.thin == 10 and a.sampler.seed == 2 and a.sampler.chains == 4
-    assert a.data.missing == ("", "-9")
-    assert a.model.random["herd"].effects[""].level == "h"
-
-
-def test_overrides_reach_into_short_forms(beef):
-    a = load_config(
-        beef,
-        [
-            "model.fixed.sex.column=s",
-            "traits.weaning_weight.missing=[-9]",
-            "variances.residual.fixed=yes",
-            "model.random.herd.level=h",
-        ],
-    )
-    assert a.model.fixed["sex"].column == "s" and a.traits[1].missing == ("-9",) and a.traits[0].missing == ()
-    assert a.variances.residual.fixed and a.variances.residual.start == ((12.0, 10.0), (10.0, 160.0))
-    assert load_config(
-        small(variances={"residual": 3}), ["variances.residual.fixed=true"]
-    ).variances.residual.start == ((3.0,),)
-
-
-@pytest.mark.parametrize("null", ["null", "~", " NULL "])
-def test_null_removes_an_effect_or_a_setting(null):
-    effects = {"fixed": {"sex": {}, "age": {}}, "random": {"a": {"level": "h"}, "b": {"level": "g"}}}
-    analysis = small(traits=["y", "z"], model=effects, sampler={"thin": 7}, variances={"a": [[3, 0], [0, 3]]})
-    paths = ("model.fixed.age", "model.random.b", "sampler.thin", "variances.a.start", "traits.z")
-    changed = load_config(analysis, [f"{path}={null}" for path in paths])
-    assert list(changed.model.fixed) == ["sex"] and list(changed.model.random) == ["a"]
-    assert (changed.sampler.thin, changed.variances.terms["a"].start) == (10, None)
-    assert [trait.name for trait in changed.traits] == ["y"]
-    assert list(load_config(analysis | {"variances": {}}).model.random) == ["a", "b"], "the caller's dict is unchanged"
-
-
-def test_null_within_a_value_is_as_in_a_file():
-    assert list(load_config(small(), ["model.fixed={sex: null}"]).model.fixed) == ["sex"]
-
-
-def test_overrides_find_names_that_hold_a_dot():
-    a = load_config(small(traits={"weight.200": {}}), ["traits.weight.200.column=w200"])
-    assert a.traits[0].column == "w200"
-
-
-@pytest.mark.parametrize("overrides", [{"sampler.thin": 3}, [{"sampler.thin": 3}], 3])
-def test_overrides_are_a_list_of_texts(beef, overrides):
-    with pytest.raises(ConfigError, match=r"^overrides: found .*, needed a list of 'KEY.PATH=VALUE', such as "):
-        load_config(beef, overrides)
-
-
-def test_an_override_does_not_change_what_shares_an_anchor(tmp_path):
-    text = "data: {phenotypes: p.csv}\ntraits: [y]\nmodel: {random: {a: &a {level: h}, b: *a}}\n"
-    a = load_text(tmp_path, text, "model.random.b.level=g")
-    assert a.model.random["a"].effects[""].level == "h" and a.model.random["b"].effects[""].level == "g"
-
-
-@pytest.mark.parametrize(
-    "override, message",
-    [
-        ("sampler.sampels=1", "override 'sampler.sampels=1': sampler.sampels: unknown key; did you mean 'samples'?"),
-        ("samples=1", "override 'samples=1': samples: unknown key; did you mean 'sampler.samples'?"),
-        ("sampler.thin=-3", "override 'sampler.thin=-3': sampler.thin: found -3, needed a whole number of at least 1"),
-        ("sampler.samples", "override 'sampler.samples': needed KEY.PATH=VALUE, such as sampler.samples=100"),
-        ("=3", "override '=3': needed KEY.PATH=VALUE, such as sampler.samples=100"),
-        ("sampler..thin=3", "override 'sampler..thin=3': needed KEY.PATH=VALUE, such as sampler.samples=100"),
-        ("sampler.thin.x=3", "override 'sampler.thin.x=3': sampler.thin is 10, which has no keys"),
-        ("sampler.x.y=3", "override 'sampler.x.y=3': sampler.x: unknown key; known are method, chains, "),
-        ("sampler.thin=[", "override 'sampler.thin=[' line 1, column "),
-        ("data.phenotypes=", "override 'data.phenotypes=': found nothing, needed a value; null removes the key"),
-        ("data.phenotypes=null", "override 'data.phenotypes=null': data.phenotypes: missing, needed "),
-        ("sampler.sampels=null", "override 'sampler.sampels=null': null removes a key, but the analysis has no "),
-        ("model.random.x=null", "override 'model.random.x=null': null removes a key, but the analysis has no 'x' in "),
-        ("nme=~", "override 'nme=~': null removes a key, but the analysis has no 'nme'; did you mean 'name'?"),
-    ],
-)
-def test_overrides_that_cannot_be(beef, override, message):
-    with pytest.raises(ConfigError) as error:
-        load_config(beef, [override])
-    assert str(error.value).startswith(message)
 
 
 def test_coefficients_of_an_unnamed_effect():

@@ -5,9 +5,10 @@ import json
 import math
 
 import numpy as np
+from helpers.analysis_files import BEEF
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from unit.config.test_config import BEEF, FULL
+from unit.config.test_config import FULL
 
 from mmgibbs.config import Analysis, load_config
 from mmgibbs.config.text import as_yaml_value, parse_yaml
