@@ -21,17 +21,17 @@ from pedigree.kernels import kernel
 
 def weight(K: Lists, level: int) -> float:
     """kappa_ll."""
-    raise NotImplementedError("the body is compiled: see the overload below")
+    raise NotImplementedError("only compiled code can call this: Numba takes its body from the overload below")
 
 
 def times_row(K: Lists, level: int, theta: np.ndarray, out: np.ndarray) -> None:
     """out[c] = sum_m kappa_lm theta[m, c], m = l included; out (k,) float64 is overwritten."""
-    raise NotImplementedError("the body is compiled: see the overload below")
+    raise NotImplementedError("only compiled code can call this: Numba takes its body from the overload below")
 
 
 def quadratic(K: Lists, theta: np.ndarray, out: np.ndarray) -> None:
     """out = Theta' K^-1 Theta; (k, k) float64, overwritten."""
-    raise NotImplementedError("the body is compiled: see the overload below")
+    raise NotImplementedError("only compiled code can call this: Numba takes its body from the overload below")
 
 
 # strict=False: Numba would hold annotations against those of the names above

@@ -129,7 +129,7 @@ def gather_relatives(k_, K, lists, theta, first, n, parents, progeny):
     progeny comes as zeros.
 
     theta (q + 1, k): its last row is 0 and represents unknown parents."""
-    raise NotImplementedError("the body is compiled: see the overload below")
+    raise NotImplementedError("only compiled code can call this: Numba takes its body from the overload below")
 
 
 @overload(gather_relatives, jit_options={"forceinline": True, "no_cfunc_wrapper": True})

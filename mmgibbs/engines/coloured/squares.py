@@ -98,7 +98,7 @@ def complete_records(patterns: int, T: int) -> AugmentationColumns:
 
 def square_of_level(k_, K, rows, level, m):
     """m (1, k) <- what of theta_l is its own, and its precision a_l: sum_l a_l m_l m_l' is the quadratic form."""
-    raise NotImplementedError("the body is compiled: see the overload below")
+    raise NotImplementedError("only compiled code can call this: Numba takes its body from the overload below")
 
 
 def _independent(k_, K, rows, level, m):

@@ -293,7 +293,7 @@ def _zero_inactive(block, of_rows, level, of_columns, column_level):
 
 def prefetch_relatives(K, level, theta):
     """Prefetch what times_row(K, level, theta, ...) will read."""
-    raise NotImplementedError("the body is compiled: see the overload below")
+    raise NotImplementedError("only compiled code can call this: Numba takes its body from the overload below")
 
 
 def _prefetch_nothing(K, level, theta):

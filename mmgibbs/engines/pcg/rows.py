@@ -130,7 +130,7 @@ def fit_in_rows(equations: StructuredEquations) -> bool:
 
 def row_of_inverse(k_, K, theta, level, out):
     """out (1, k) <- sum_m kappa_lm theta_m, m = l included; the last row of theta (q + 1, k) is 0."""
-    raise NotImplementedError("the body is compiled: see the overload below")
+    raise NotImplementedError("only compiled code can call this: Numba takes its body from the overload below")
 
 
 def _independent(k_, K, theta, level, out):
