@@ -60,6 +60,10 @@ def test_a_column_of_groups_is_offered_and_can_be_given(tmp_path):
     assert any("column 'origin' may have the groups of unknown parents" in line for line in made.said)
     _, data = init(tmp_path, sheep / "shearings.csv", sheep / "pedigree.csv", group_column="origin", overwrite=True)
     assert data["groups"] == {"column": "origin", "effect": "random"}
+    formula = {"formula": "fleece_weight ~ (1 | animal)", "check": False}
+    files = (sheep / "shearings.csv", sheep / "pedigree.csv")
+    _, data = init(tmp_path, *files, group_column="origin", overwrite=True, **formula)
+    assert data["groups"]["column"] == "origin"
 
 
 def test_command_and_formula_take_the_options(tmp_path, records, capsys, monkeypatch):

@@ -262,3 +262,22 @@ def test_only_the_site_whose_correlation_is_at_its_bound_loses_its_errors(tmp_pa
     found = mmgibbs.run(analysis, progress=False)
     nulls = found.means.group_by("trait").agg(pl.col("se").null_count()).sort("trait")
     assert nulls.rows() == [("y|dry", 6), ("y|wet", 0)]
+
+
+def test_a_correlation_at_its_lower_bound_leaves_the_errors(tmp_path):
+    """Rows that alternate add little to a mean: it is known well."""
+    rng = np.random.default_rng(6)
+    row, column = np.divmod(np.arange(60), 6)
+    y = np.where(row % 2 == 0, 1.0, -1.0) + 0.02 * rng.standard_normal(60)
+    records = pl.DataFrame({"row": row + 1, "column": column + 1, "y": y})
+    analysis = {
+        "data": {"phenotypes": records.with_columns(variety=pl.Series([f"V{i}" for i in rng.permutation(60) % 6]))},
+        "traits": ["y"],
+        "model": {"fixed": {"variety": {}}},
+        "variances": {"residual": {"relationship": {"kind": "ar1", "row": "row", "column": "column"}}},
+        "sampler": {"method": "reml"},
+        "output": {"means": ["variety"], "directory": str(tmp_path / "run")},
+    }
+    found = mmgibbs.run(analysis, progress=False)
+    rows = [text for text in found.info["warnings"] if "rho[row]: the correlation is at its bound, -0.995" in text]
+    assert len(rows) == 1 and "leaves blank" not in rows[0]
