@@ -30,9 +30,9 @@ def describe_draws(
         return []
     if finished.solved:
         return [
-            "how certain the contributions are is not told, and there is no robust plan: the run has one value for "
-            "each animal (method blup or reml). A run with sampler.method: gibbs that keeps draws of the candidates "
-            "(output.save_levels) tells it"
+            "the uncertainty of the contributions and a robust plan need draws, and the run has one value for each "
+            "animal (method blup or reml). Use a run with sampler.method: gibbs that keeps draws of the candidates "
+            "(output.save_levels)"
         ]
     n = len(candidates.ids)
     if kept is None:
@@ -40,15 +40,15 @@ def describe_draws(
         sampler = finished.record["analysis"].get("sampler", {})
         count = sampler.get("chains", 1) * sampler.get("samples", 0) // max(1, sampler.get("thin", 1))
         return [
-            "how certain the contributions are is not told, and there is no robust plan: the run has kept no draws of "
-            f"these breeding values. Keep those of the candidates (output.save_levels, term "
+            "the uncertainty of the contributions and a robust plan need draws, and the run has kept none of these "
+            f"breeding values. Keep those of the candidates (output.save_levels, term "
             f"{', '.join(sorted(terms))}); {min(n, MAX_DRAWN_CANDIDATES):,} candidates take "
             f"{8e-6 * count * min(n, MAX_DRAWN_CANDIDATES):,.0f} MB for each component of the term"
         ]
     if over_draws is None:
         return [
-            "warning: how certain the contributions are is not told, and there is no robust plan: the candidates whose "
-            "draws the run has kept cannot make a plan within the limits on their own. Either they are too few, or a "
+            "warning: no uncertainty of the contributions and no robust plan: the candidates whose draws the run has "
+            "kept cannot make a plan within the limits on their own. Either they are too few, or a "
             "candidate that must have matings (column min, or matings that are made) has no draws; keep draws of all "
             "candidates (output.save_levels)"
         ]
@@ -72,7 +72,7 @@ def note_pairs(pairs: pl.DataFrame | None, matings: int) -> list[str]:
     if pairs is not None:
         return []
     return [
-        f"warning: who is mated with whom is not told: {matings:,} matings are planned, and at most "
+        f"warning: no list of pairs: {matings:,} matings are planned, and at most "
         f"{MAX_MATINGS_ASSIGNED:,} are paired at once. How many matings each candidate gets is in the table of "
         "candidates; for pairs, plan each herd or region for itself"
     ]

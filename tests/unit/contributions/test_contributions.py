@@ -138,7 +138,7 @@ def test_draws_of_some_candidates_alone(folder):
         "the robust plan and what the draws say leave out 2 candidates, such as 'p2', 'p1', that have no kept draws",
     )
     made = optimise(folder, more.with_columns(min=pl.Series([0] * N_YOUNG + [2, 0])), run="gibbs", draws=5)
-    assert made.facts["draws"] == 0 and made.notes[0].startswith("warning: how certain the contributions are")
+    assert made.facts["draws"] == 0 and made.notes[0].startswith("warning: no uncertainty of the contributions")
     assert made.candidates.filter(id="p2")["matings"][0] >= 2
 
 
@@ -192,7 +192,10 @@ def test_genomic_coancestry_counts_alleles_alike_in_state(folder, tmp_path):
 
 def test_without_draws_a_note_says_how_to_keep_them(folder):
     said = optimise(folder).notes[0]
-    assert said.startswith("how certain the contributions are is not told") and "(method blup or reml)" in said
+    assert (
+        said.startswith("the uncertainty of the contributions and a robust plan need draws")
+        and "(method blup or reml)" in said
+    )
 
 
 @pytest.mark.parametrize(
