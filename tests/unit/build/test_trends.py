@@ -1,0 +1,48 @@
+"""What is said of the genetic trend before it is sampled."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import mmgibbs
+from mmgibbs.build.trends import trend_notes
+from pedigree.read import read_pedigree
+
+
+def tables(unknown, groups=False, births=True):
+    """Ten years of 20 animals; so many of each later year have no sire."""
+    rows = []
+    for year in range(2000, 2010):
+        for i in range(20):
+            sire, dam = (f"a{year - 1}-{i % 5}", f"a{year - 1}-{5 + i % 10}") if year > 2000 else (None, None)
+            rows.append((f"a{year}-{i}", None if i < unknown else sire, dam, year, f"g{year // 5}"))
+    columns = ["animal", "sire", "dam", *(["birth"] if births else []), *(["origin"] if groups else [])]
+    return pl.DataFrame(rows, ["animal", "sire", "dam", "birth", "origin"], orient="row").select(columns)
+
+
+@pytest.mark.parametrize(
+    ("unknown", "options", "said"),
+    [(8, {}, True), (3, {}, False), (8, {"births": False}, False), (8, {"groups": True}, False)],
+)
+def test_unknown_parents_of_late_years_are_said(unknown, options, said):
+    group = "origin" if options.get("groups") else None
+    pedigree = read_pedigree(tables(unknown, **options), group_column=group)
+    years = None if pedigree.birth is None else pl.Series(pedigree.birth).cast(pl.Int64)
+    notes = trend_notes(pedigree, years)
+    assert len(notes) == said
+    if said:
+        assert notes[0].startswith("20 % of the parents of animals born after 2004 are unknown. They count as animals")
+
+
+def test_a_run_says_it(tmp_path):
+    pedigree = tables(8)
+    records = pedigree.select("animal").with_columns(y=pl.Series(np.random.default_rng(1).standard_normal(200)))
+    analysis = {
+        "data": {"phenotypes": records, "pedigree": pedigree, "pedigree_columns": {"birth": "birth"}},
+        "traits": ["y"],
+        "model": {"random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
+        "sampler": {"chains": 1, "burn_in": 2, "samples": 20, "thin": 1},
+        "output": {"directory": str(tmp_path / "run")},
+    }
+    run = mmgibbs.run(analysis, progress=False)
+    assert sum("draws a genetic trend towards 0" in note for note in run.info["notes"]) == 1
