@@ -70,6 +70,14 @@ class Trial:
             blocks = [*outer, self.block.name]
         return _interaction(replicates), _interaction(blocks)
 
+    @property
+    def lacks_replicates(self) -> bool:
+        """Some site has fewer replicates than another: means over fixed replicates of all sites are not determined."""
+        if self.site is None or self.replicate is None:
+            return False
+        pairs = pl.DataFrame({"site": self.site.text, "replicate": self.replicate.text}).drop_nulls().unique()
+        return pairs.height < self.site.levels * self.replicate.levels
+
     def describe(self) -> str:
         """'a trial of 24 lines (gen) at 4 sites (site), in replicates (rep) and rows and columns (row, col)'."""
         parts = [f"a trial of {self.line.levels:,} lines ({self.line.name})"]

@@ -22,7 +22,7 @@ def fixed_lines(g: Guess) -> list[str]:
     if trial.site is not None and not g.is_by_site:
         groups.append((trial.site, trial.site.name, "sites"))
     replicates, _ = trial.group_names(g.is_by_site)
-    if trial.replicate is not None and replicates is not None:
+    if trial.replicate is not None and replicates is not None and (g.is_by_site or not trial.lacks_replicates):
         groups.append((trial.replicate, replicates, f"replicates{' of each site' * (trial.site is not None)}"))
     lines = []
     for column, name, what in groups:
@@ -43,7 +43,10 @@ def random_lines(g: Guess, trial: Trial) -> list[str]:
     out = [f"    {entry(trial.line, body)}  # {size}"]
     if g.genotypes is not None and not relationship:
         out.append(f"    # {lines - genotyped:,} lines have no genotypes: without them, relationship: genomic")
-    _, blocks = trial.group_names(g.is_by_site)
+    replicates, blocks = trial.group_names(g.is_by_site)
+    if replicates is not None and trial.lacks_replicates and not g.is_by_site:
+        omit = "unknown_level: omit" if trial.replicate is not None and g.count_missing(trial.replicate) else ""
+        out.append(f"    {yaml_text(replicates)}: {{{omit}}}  # replicates, random: some sites have fewer than others")
     if trial.block is not None and blocks is not None:
         parts = [trial.block, *([trial.replicate] if trial.is_nested and trial.replicate is not None else [])]
         omit = "unknown_level: omit" if any(g.count_missing(part) for part in parts) else ""

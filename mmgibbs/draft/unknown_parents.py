@@ -34,6 +34,10 @@ class UnknownParents:
     is_guessed: bool = False
 
     @property
+    def has_groups(self) -> bool:
+        return bool(self.groups) or self.column is not None
+
+    @property
     def all_codes(self) -> tuple[str, ...]:
         """Values that mean an unknown parent, the usual ones where none were given or found."""
         return UNKNOWN_PARENT if self.codes is None else self.codes

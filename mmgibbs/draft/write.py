@@ -439,7 +439,15 @@ def _genetic(g: Guess) -> list[str]:
         return [f"    sire: {{level: {sire}, relationship: pedigree{omit}}}  # a sire model: {g.animals.why}"]
     level = yaml_text(animal.name)
     kind = "pedigree" if g.selfing is None else f"{{kind: pedigree, selfing: {yaml_text(g.selfing)}}}"
-    lines = [f"    genetic: {{level: {level}, relationship: {kind}}}  # breeding values; {g.animals.why}"]
+    genotypes = ""
+    if _only_relatives_are_genotyped(g) and not g.unknown_parents.has_groups:
+        kind, genotypes = "single_step", f"; {g.genotypes.name} has relatives of these animals"  # type: ignore[union-attr]
+    lines = [f"    genetic: {{level: {level}, relationship: {kind}}}  # breeding values; {g.animals.why}{genotypes}"]
+    if _only_relatives_are_genotyped(g) and g.unknown_parents.has_groups:
+        lines += [
+            "    # With the genotypes, instead of `genetic`; data.groups then needs effect: metafounders, and gamma:",
+            f"    # genetic: {{level: {level}, relationship: {{kind: single_step, tune: none}}}}",
+        ]
     if g.repeated:
         lines += [
             f"    permanent_environment: {{level: {level}}}  # {counted(g.repeated, 'animal', 'has')} several records"
@@ -460,6 +468,11 @@ def _genetic(g: Guess) -> list[str]:
     ]
 
 
+def _only_relatives_are_genotyped(g: Guess) -> bool:
+    """Bulls whose daughters have the records: their genotypes are of use by single step alone."""
+    return g.genotypes is not None and g.pedigree is not None and g.selfing is None and not g.genotyped[0]
+
+
 def _some_dams_unknown(g: Guess) -> bool:
     assert g.pedigree is not None and g.animals.animal is not None
     if g.animals.dam is not None:
@@ -469,7 +482,7 @@ def _some_dams_unknown(g: Guess) -> bool:
 
 
 def _markers(g: Guess) -> list[str]:
-    if g.genotypes is None or g.animals.animal is None or g.trial is not None:
+    if g.genotypes is None or g.animals.animal is None or g.trial is not None or _only_relatives_are_genotyped(g):
         return []
     body = f"level: {yaml_text(g.animals.animal.name)}"
     if g.genotyped[0] < g.genotyped[1]:

@@ -263,3 +263,24 @@ def test_numbers_of_animals_under_any_name_and_numbers_of_records(first, is_foun
     (tmp_path / "p.csv").write_text("\n".join(["id,sire,dam", *ids]) + "\n")
     made = draft(tmp_path / "r.csv", tmp_path / "p.csv", output=tmp_path / "a.yaml")
     assert ("300 of its 300 ids are in the pedigree" in made.path.read_text()) == is_found
+
+
+@pytest.mark.parametrize("groups", [(), ("G1", "G2")])
+def test_genotyped_bulls_of_recorded_cows_are_used_by_single_step(groups, tmp_path):
+    """With groups the relationship stays that of the pedigree, and the draft shows the other."""
+    r = np.random.default_rng(4)
+    base = [",", ","] if not groups else [f"{g},{g}" for g in groups]
+    bulls = [f"b{i},{base[i % 2]}" for i in range(12)] + [f"d{i},{base[i % 2]}" for i in range(60)]
+    cows = [f"c{i},b{i % 12},d{i % 60}" for i in range(240)]
+    (tmp_path / "p.csv").write_text("\n".join(["id,sire,dam", *bulls, *cows]) + "\n")
+    weights = r.normal(50, 4, 240).round(1)
+    (tmp_path / "r.csv").write_text("\n".join(["animal,weight", *(f"c{i},{weights[i]}" for i in range(240))]) + "\n")
+    snps = [f"b{i}," + ",".join(map(str, r.integers(0, 3, 30))) for i in range(12)]
+    (tmp_path / "snps.csv").write_text("\n".join(["id," + ",".join(f"s{j}" for j in range(30)), *snps]) + "\n")
+    files = (tmp_path / "r.csv", tmp_path / "p.csv", tmp_path / "snps.csv")
+    made = draft(*files, output=tmp_path / "a.yaml", groups=groups)
+    analysis, text = accepted(made), made.path.read_text()
+    kind = type(analysis.model.random["genetic"].relationship).__name__
+    assert kind == ("Pedigree" if groups else "SingleStep")
+    assert not analysis.model.markers
+    assert ("data.groups then needs effect: metafounders" in text) == bool(groups)

@@ -147,3 +147,14 @@ def test_plots_without_a_value_of_the_design(column, tmp_path):
     assert made.refused is None
     text = made.path.read_text(encoding="utf-8")
     assert '"rep:block"' in text and ("without_value: drop" in text) == (column == "rep")
+
+
+def test_replicates_that_some_sites_lack_are_random(tmp_path):
+    """Means of the lines over fixed replicates of all sites are not determined: such a draft could not run."""
+    whole = plots(lines=30)
+    part = whole.filter(~((pl.col("site") == "S2") & (pl.col("rep") == 2)))
+    part.write_csv(tmp_path / "records.csv")
+    made = draft(tmp_path / "records.csv", output=tmp_path / "analysis.yaml")
+    analysis = accepted(made)
+    assert set(analysis.model.fixed) == {"site"} and {"site:rep", "line"} <= set(analysis.model.random)
+    assert "random: some sites have fewer than others" in made.path.read_text()
