@@ -114,6 +114,10 @@ def describe_left_out(found: Scan) -> str:
 def collect_notes(found: Scan, model: RunModel, facts: dict[str, Any]) -> list[str]:
     """What to know about the tests; warnings begin with 'warning: '."""
     notes = [words] if (words := describe_left_out(found)) else []
+    is_tested = np.isfinite(found.tests.log_p).any(axis=1)
+    for trait, log_p in zip(model.design.traits, found.tests.log_p.T, strict=True):
+        if n := int((is_tested & np.isnan(log_p)).sum()):
+            notes.append(f"{counted(n, 'SNP', 'is')} not tested on {trait}: confounded with its fixed effects")
     if found.calibration is not None:
         spread = ", ".join(f"{100 * v:.1f} %" for v in found.calibration.variation)
         notes.append(

@@ -219,7 +219,7 @@ def gwas(
         window_values = None
         if of_windows is not None:
             tell = _progress(console, of_windows.windows.height, "windows")
-            is_tested = found.left_out == ""
+            is_tested = np.isfinite(found.tests.log_p)
             log_p, n_tested = scan_windows(
                 make_projection, tested, of_windows, is_tested, loco, is_exact, seed, checkpoint, tell
             )

@@ -17,14 +17,18 @@ import numpy as np
 from mmgibbs.association.chunks import Arrays, Checkpoint, Chunk
 from mmgibbs.association.multiple_testing import BLOCK_SNPS, effective_number
 from mmgibbs.association.projection import Information, Projection
-from mmgibbs.association.statistics import Families, SnpTests, compute_tests, empty_tests
+from mmgibbs.association.statistics import Families, SnpTests, compute_tests, empty_tests, find_estimable
 from mmgibbs.genotypes.store import GenotypeSource, dosages
 
 CALIBRATION_SNPS = 100
 NEAR = 5.0  # -log10 p from which a calibrated test is computed exactly
 MAX_ANIMALS_OF_CORRELATIONS = 2_000
 ANIMALS_PER_SNP, MIN_BLOCK_SNPS = 10, 4  # of the blocks whose correlations are looked at
-LEFT_OUT = {"call_rate": "call rate", "maf": "minor allele frequency", "constant": "does not vary"}
+DOUBTFUL = 1e-8  # chi2 of a calibrated test, below which the SNP may be confounded: its score is then 0
+LEFT_OUT = {
+    "call_rate": "call rate", "maf": "minor allele frequency", "constant": "does not vary",
+    "confounded": "confounded with fixed effects", "inseparable": "effects on the traits cannot be told apart",
+}  # fmt: skip
 REASONS = ("", *LEFT_OUT.values())
 
 
@@ -43,6 +47,14 @@ class Block(NamedTuple):
     frequency: np.ndarray  # (m,)
     call_rate: np.ndarray  # (m,)
     left_out: np.ndarray  # (m,) String: why it is not tested; ''
+
+
+class BlockTests(NamedTuple):
+    """Of the SNPs of a block that may be tested."""
+
+    tests: SnpTests
+    is_estimable: np.ndarray  # (m, T) bool
+    is_exact: np.ndarray  # (m,) bool
 
 
 @dataclass
@@ -107,13 +119,29 @@ class SnpModel:
         """None where every test is exact."""
         return None if self.exact else calibrate(self)
 
-    def test(self, x: np.ndarray, exact: bool) -> SnpTests:
-        """Tests of genotypes (animals, m)."""
-        if exact or self.calibration is None:
-            found = self.information(x)
-        else:
-            found = approximate(self.calibration, self.projection, x)
-        return compute_tests(x.T @ self.projection.scores, found, self.families)
+    def test(self, x: np.ndarray) -> BlockTests:
+        """Tests of genotypes (animals, m); calibrated ones near significance, and of doubtful SNPs, exactly."""
+        m, T = x.shape[1], self.projection.design.n_traits
+        if self.calibration is None:
+            return self._test_exactly(x)
+        found = approximate(self.calibration, self.projection, x)
+        scores = x.T @ self.projection.scores
+        tests = compute_tests(scores, found, self.families)
+        is_estimable, is_exact = np.ones((m, T), bool), np.zeros(m, bool)
+        is_near = np.fmax(tests.log_p.max(axis=1), tests.joint_log_p) > NEAR
+        is_doubtful = (scores**2 <= DOUBTFUL * np.einsum("mtt->mt", found)).any(axis=1)
+        chosen = np.flatnonzero(is_near | is_doubtful)
+        if chosen.size:
+            exact = self._test_exactly(np.ascontiguousarray(x[:, chosen]))
+            store_tests(tests, chosen, exact.tests)
+            is_estimable[chosen], is_exact[chosen] = exact.is_estimable, True
+        return BlockTests(tests, is_estimable, is_exact)
+
+    def _test_exactly(self, x: np.ndarray) -> BlockTests:
+        information = self.information(x)
+        is_estimable = find_estimable(information, sum_squares_by_trait(self.projection, x))
+        tests = compute_tests(x.T @ self.projection.scores, information, self.families, is_estimable)
+        return BlockTests(tests, is_estimable, np.ones(x.shape[1], bool))
 
 
 MakeProjection = Callable[[str], Projection]  # from the chromosome that is left out
@@ -150,7 +178,7 @@ def scan(
 
 
 def scan_chunk(model: SnpModel, chunk: Chunk, checkpoint: Checkpoint) -> Arrays:
-    """Tests of the SNPs of a chunk; those near significance exactly."""
+    """Tests of the SNPs of a chunk."""
     m, T = chunk.snps.size, model.projection.design.n_traits
     tests = empty_tests(m, T, len(model.families))
     out: Arrays = {
@@ -170,14 +198,13 @@ def scan_chunk(model: SnpModel, chunk: Chunk, checkpoint: Checkpoint) -> Arrays:
         first += block.number.size
         if not x.shape[1]:
             continue
-        store_tests(tests, chosen, model.test(x, model.exact))
-        out["is_exact"][chosen] = model.exact
-        effective += count_effective_tests(x)
-        if not model.exact:
-            near = np.flatnonzero(np.fmax(tests.log_p[chosen].max(axis=1), tests.joint_log_p[chosen]) > NEAR)
-            if near.size:
-                store_tests(tests, chosen[near], model.test(np.ascontiguousarray(x[:, near]), True))
-                out["is_exact"][chosen[near]] = True
+        found = model.test(x)
+        is_tested = np.isfinite(found.tests.log_p).any(axis=1)
+        why = np.where(found.is_estimable.any(axis=1), LEFT_OUT["inseparable"], LEFT_OUT["confounded"])
+        out["left_out"][chosen] = [REASONS.index(reason) for reason in np.where(is_tested, "", why)]
+        store_tests(tests, chosen, found.tests)
+        out["is_exact"][chosen] = found.is_exact & is_tested
+        effective += count_effective_tests(x[:, is_tested])
     calibration = None if "calibration" not in vars(model) else model.calibration
     if calibration is not None:
         out |= {"gamma": calibration.gamma, "variation": calibration.variation, "n": np.array(calibration.n_snps)}
@@ -240,13 +267,18 @@ def sum_squares(projection: Projection, x: np.ndarray) -> np.ndarray:
     return np.asarray(np.einsum("am,a->m", x**2, weights, optimize=True))
 
 
+def sum_squares_by_trait(projection: Projection, x: np.ndarray) -> np.ndarray:
+    """(m, T) x' D_tt x of genotypes x (animals, m)."""
+    return np.asarray(np.einsum("am,att->mt", x**2, projection.diagonal, optimize=True))
+
+
 def approximate(calibration: Calibration, projection: Projection, x: np.ndarray) -> np.ndarray:
     """(m, T, T) gamma v of genotypes x (animals, m)."""
     return np.asarray(sum_squares(projection, x)[:, None, None] * calibration.gamma)
 
 
 def calibrate(model: SnpModel) -> Calibration | None:
-    """Gamma from SNPs at random places, among those that are tested; None without any."""
+    """Gamma from SNPs at random places, among those that are tested on every trait; None without any."""
     columns: list[np.ndarray] = []
     for j in np.random.default_rng(model.seed).permutation(model.snps):
         block = model.genotypes.read(np.array([j]))
@@ -257,7 +289,11 @@ def calibrate(model: SnpModel) -> Calibration | None:
     if not columns:
         return None
     x = np.concatenate(columns, axis=1)
-    ratio = model.information(x) / sum_squares(model.projection, x)[:, None, None]
+    information = model.information(x)
+    is_estimable = find_estimable(information, sum_squares_by_trait(model.projection, x)).all(axis=1)
+    if not is_estimable.any():
+        return None
+    ratio = (information / sum_squares(model.projection, x)[:, None, None])[is_estimable]
     gamma, diagonal = ratio.mean(axis=0), np.einsum("mtt->mt", ratio)
     variation = diagonal.std(axis=0, ddof=1) / diagonal.mean(axis=0) if len(ratio) > 1 else np.full(len(gamma), np.nan)
     return Calibration(gamma, variation, len(ratio))

@@ -5,6 +5,9 @@
 which are the generalised least-squares estimates of its effects (one copy of the counted allele) in the model of the
 run, given the variances. Where T = 1, b = x'Py / x'Px and chi2 = b^2 x'Px.
 
+The effect on trait t is estimable unless x_t is a combination of the fixed effects: then P x_t = 0, and I_tt is
+x_t'D_tt x_t less as much. A SNP is tested on the traits on which it is estimable, jointly where these are all.
+
 Where traits are one trait in T environments, with V = I^-1 among them and 1 a vector of ones,
 
     mean = 1'b / T      Var = 1'V 1 / T^2      differences: b'V^-1 b - (1'V^-1 b)^2 / 1'V^-1 1 on T - 1 degrees
@@ -31,6 +34,7 @@ CHI2_MEDIAN = float(stats.chi2(1).median())
 MIN_WEIGHT = 1e-8  # of the largest, below which weights of a sum of chi-squares are 0
 NEAR_MEAN = 1e-4  # of a saddlepoint in standard deviations, where its formula has no digits
 MIN_RCOND = 1e-8  # of I, below which the effects of a SNP on several traits cannot be told apart
+MIN_INFORMATION = 1e-10  # of what records say of a SNP where nothing else is unknown; below it is rounding
 
 
 class SnpTests(NamedTuple):
@@ -57,34 +61,53 @@ def empty_tests(m: int, n_traits: int, n_families: int) -> SnpTests:
     return SnpTests(*of_traits, *of_all, *(empty(n_families) for _ in range(4)))
 
 
-def compute_tests(scores: np.ndarray, information: np.ndarray, families: Families = ()) -> SnpTests:
-    """Tests of m SNPs. scores: (m, T); information: (m, T, T)."""
+def find_estimable(information: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """(m, T) traits on which the effects are estimable. information: (m, T, T); seen: (m, T) x'D_tt x."""
+    return np.asarray(np.einsum("mtt->mt", information) > MIN_INFORMATION * seen)
+
+
+def compute_tests(
+    scores: np.ndarray, information: np.ndarray, families: Families = (), is_estimable: np.ndarray | None = None
+) -> SnpTests:
+    """Tests of m SNPs. scores: (m, T); information: (m, T, T); is_estimable: (m, T), by default all that have any."""
     m, T = scores.shape
     out = empty_tests(m, T, len(families))
-    effect, error, chi2 = out.effect, out.error, out.joint_chi2
+    effect, error = out.effect, out.error
     diagonal = np.einsum("mtt->mt", information)
-    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    correlation = information / (scale[:, :, None] * scale[:, None, :])
-    is_testable = (diagonal > 0).all(axis=1)
-    is_testable[is_testable] = np.linalg.eigvalsh(correlation[is_testable])[:, 0] > MIN_RCOND
-    inverse = np.linalg.inv(correlation[is_testable]) / (scale[:, :, None] * scale[:, None, :])[is_testable]
-    effect[is_testable] = np.einsum("mtu,mu->mt", inverse, scores[is_testable])
-    error[is_testable] = np.sqrt(np.einsum("mtt->mt", inverse))
-    chi2[is_testable] = np.einsum("mt,mt->m", scores[is_testable], effect[is_testable])
-    for f, members in enumerate(families):
-        _test_environments(out, f, list(members), is_testable, inverse)
+    is_estimable = (diagonal > 0) if is_estimable is None else is_estimable & (diagonal > 0)
+    for pattern in np.unique(is_estimable, axis=0):
+        traits = np.flatnonzero(pattern)
+        rows = np.flatnonzero((is_estimable == pattern).all(axis=1))
+        scale = np.sqrt(diagonal[np.ix_(rows, traits)])
+        squared = scale[:, :, None] * scale[:, None, :]
+        correlation = information[np.ix_(rows, traits, traits)] / squared
+        if traits.size:
+            is_separable = np.linalg.eigvalsh(correlation)[:, 0] > MIN_RCOND
+            rows, correlation, squared = rows[is_separable], correlation[is_separable], squared[is_separable]
+        if not rows.size or not traits.size:
+            continue
+        at = np.ix_(rows, traits)
+        inverse = np.linalg.inv(correlation) / squared
+        effect[at] = np.einsum("mtu,mu->mt", inverse, scores[at])
+        error[at] = np.sqrt(np.einsum("mtt->mt", inverse))
+        if traits.size == T:
+            out.joint_chi2[rows] = np.einsum("mt,mt->m", scores[rows], effect[rows])
+        for f, members in enumerate(families):
+            if np.isin(members, traits).all():
+                _test_environments(out, f, list(members), rows, inverse, np.searchsorted(traits, members))
     return out._replace(
         log_p=log_p_of_z(effect / error),
-        joint_log_p=log_p_of_chi2(chi2, T),
+        joint_log_p=log_p_of_chi2(out.joint_chi2, T),
         mean_log_p=log_p_of_z(out.mean_effect / out.mean_error),
     )
 
 
-def _test_environments(out: SnpTests, f: int, members: list[int], rows: np.ndarray, covariance: np.ndarray) -> None:
-    """Mean and differences of the effects of one family, for the SNPs that can be tested, in place."""
-    if not rows.any():
-        return
-    b, V = out.effect[rows][:, members], covariance[:, members][:, :, members]
+def _test_environments(
+    out: SnpTests, f: int, members: list[int], rows: np.ndarray, covariance: np.ndarray, places: np.ndarray
+) -> None:
+    """Mean and differences of the effects of one family, for SNPs that can be tested, in place; places: of its members
+    in the covariance matrices."""
+    b, V = out.effect[rows][:, members], covariance[:, places][:, :, places]
     out.mean_effect[rows, f] = b.mean(axis=1)
     out.mean_error[rows, f] = np.sqrt(V.sum(axis=(1, 2))) / len(members)
     solved = np.linalg.solve(V, np.stack([b, np.ones_like(b)], axis=2))  # V^-1 b and V^-1 1

@@ -50,7 +50,7 @@ def scan_windows(
     checkpoint: Checkpoint,
     tell: Callable[[int], None] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(windows, T) -log10 p, and (windows,) tested SNPs. is_tested (p,): SNPs of the scan that were tested."""
+    """(windows, T) -log10 p, and (windows,) tested SNPs. is_tested (p, T): SNPs that the scan tested on each trait."""
     chromosome = windows.windows["chromosome"].fill_null(EVERY).to_list()
     order = np.argsort(windows.of_snp, kind="stable")
     snps_of = np.split(order, np.cumsum(np.bincount(windows.of_snp, minlength=len(chromosome)))[:-1])
@@ -75,28 +75,33 @@ def scan_windows(
                     )
                     model[left_out] = SnpModel(make_projection(left_out), genotypes, np.sort(of_model), exact, seed)
                 snps = np.sort(snps_of[w])
-                out.append(_test_window(model[left_out], snps[is_tested[snps]]))
+                out.append(_test_window(model[left_out], snps, is_tested[snps]))
             return {"log_p": np.stack(out)}
 
         results.append(checkpoint.load_or_compute(f"windows-{first // WINDOWS_PER_CHUNK:06d}", compute)["log_p"])
         done += len(chunk)
         if tell is not None:
             tell(done)
-    n_tested = np.bincount(windows.of_snp, is_tested, len(chromosome)).astype(np.int64)
+    n_tested = np.bincount(windows.of_snp, is_tested.any(axis=1), len(chromosome)).astype(np.int64)
     return np.concatenate(results), n_tested
 
 
-def _test_window(model: SnpModel, snps: np.ndarray) -> np.ndarray:
-    """(T,) -log10 p of the SNPs of one window; NaN without any."""
-    T = model.projection.design.n_traits
+def _test_window(model: SnpModel, snps: np.ndarray, is_tested: np.ndarray) -> np.ndarray:
+    """(T,) -log10 p of the SNPs of one window, is_tested (m, T); NaN without any."""
+    out = np.full(is_tested.shape[1], np.nan)
+    snps, is_tested = snps[is_tested.any(axis=1)], is_tested[is_tested.any(axis=1)]
     if not snps.size:
-        return np.full(T, np.nan)
+        return out
     x = model.genotypes.read(snps).x
     scores = x.T @ model.projection.scores
     exact = model.exact or model.calibration is None
-    out = np.array([_log_p(scores[:, t], covariances(model, x, t, exact)) for t in range(T)])
-    for t in np.flatnonzero(out > NEAR) if not exact else ():
-        out[t] = _log_p(scores[:, t], covariances(model, x, int(t), True))
+    for t, chosen in enumerate(is_tested.T):
+        if not chosen.any():
+            continue
+        of_trait = x if chosen.all() else x[:, chosen]
+        out[t] = _log_p(scores[chosen, t], covariances(model, of_trait, t, exact))
+        if not exact and out[t] > NEAR:
+            out[t] = _log_p(scores[chosen, t], covariances(model, of_trait, t, True))
     return out
 
 
