@@ -73,7 +73,7 @@ PARTS = {
     "markers": Part(20, 40),
     "large": Part(120, 150),
 }
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # the latter for the classic engine
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # the latter for the reference models
 
 
 def main() -> None:
@@ -511,8 +511,7 @@ def measure_markers(device, n: int = 10_000, p: int = 10_240, n_sweeps: int = SW
 
 
 def whole_table(scale: float) -> None:
-    from helpers.classic import ClassicEngine
-
+    from benchmarks.classic import ClassicEngine
     from benchmarks.engines import one_system
 
     given = argparse.Namespace(

@@ -1,8 +1,4 @@
-"""The hybrid engine on a real device: the worker threads' chain bit for bit, streamed or resident, and what it takes
-per sweep.
-"""
-
-import time
+"""The hybrid engine on a real device: the worker threads' chain bit for bit, streamed or resident."""
 
 import numpy as np
 import pytest
@@ -69,23 +65,3 @@ def test_long_rows_and_streamed_blocks(device, monkeypatch):
     with pytest.warns(RuntimeWarning, match="copied there in every sweep"):
         engine = HybridEngine(equations, device=device)
     assert identical(run(engine, G, R, 10), expected)
-
-
-@pytest.mark.slow
-def test_seconds_per_sweep(device, capsys):
-    """The poster's Small system: classic on one core, hybrid on the device."""
-    from helpers.classic import ClassicEngine
-
-    design, G, R = beef(1_100_000)
-    engines = {"classic, 1 thread": ClassicEngine(equations_of(design, "term", "single"))}
-    coloured = equations_of(design, precision="single")
-    engines[f"hybrid, {device.name}"] = HybridEngine(coloured, device=device)
-    for name, engine in engines.items():
-        engine.set_variances(G, R)
-        times = []
-        for number in range(1, 12):
-            started = time.perf_counter()
-            engine.sweep(number, KEY)
-            times.append(time.perf_counter() - started)
-        with capsys.disabled():
-            print(f"\n{name}: {np.median(times[1:]):.4f} s per sweep", *getattr(engine, "notes", []))

@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers.classic import ClassicEngine
 from helpers.support import exact_draws, mixed_model, random_draws, saved_draws
 from reference import models
 
@@ -34,7 +33,6 @@ ENGINES = {  # name -> partition, engine of equations
     "structured": ("colour", lambda eq: StructuredEngine(eq, threads=2)),
     "hybrid": ("equal", lambda eq: HybridEngine(eq, threads=2)),
     "hybrid, effects": ("effect", lambda eq: HybridEngine(eq, "site", threads=3)),
-    "classic": ("effect", ClassicEngine),
     "pcg": ("term", exact_draws),
     "marginal": ("term", MarginalEngine),
     "pcg, fixed variances": ("term", partial(exact_draws, variances_fixed=True, draws_at_once=4)),

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers.classic import ClassicEngine
 from helpers.support import exact_draws
 from reference import models
 
@@ -25,7 +24,6 @@ ENGINES = {
     "structured, sites": lambda equations: StructuredEngine(equations, "site", threads=2),
     "hybrid, levels": HybridEngine,
     "hybrid, sites": lambda equations: HybridEngine(equations, "site"),
-    "classic": ClassicEngine,
     "exact draws": exact_draws,
     "pcg": PcgSolver,
 }

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers.classic import ClassicEngine
 from reference.fake_device import FakeDevice
 
 import benchmarks.effective
 from benchmarks.__main__ import main
+from benchmarks.classic import ClassicEngine
 from benchmarks.effective import SAMPLED, Mixing, sweeps_that_fit
 from benchmarks.engines import one_system
 

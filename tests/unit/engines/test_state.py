@@ -5,7 +5,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers.classic import ClassicEngine
 from helpers.support import exact_draws
 from reference import models
 
@@ -22,7 +21,6 @@ ENGINES = {  # name -> partition, engine of equations
     "structured": ("colour", lambda eq: StructuredEngine(eq, threads=2)),
     "hybrid": ("equal", lambda eq: HybridEngine(eq, threads=2)),
     "hybrid, sites": ("effect", lambda eq: HybridEngine(eq, "site")),
-    "classic": ("effect", ClassicEngine),
     "pcg": ("term", exact_draws),
     "pcg, fixed variances": ("term", partial(exact_draws, variances_fixed=True, draws_at_once=3)),
 }

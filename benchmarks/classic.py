@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from helpers.sweep_rows import per_term, sweep_rows
 
+from benchmarks.sweep_rows import per_term, sweep_rows
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import HostState, Key, refuse_singular

@@ -183,7 +183,7 @@ def _pairs(design: Design, units: dict[tuple[int, int], UnitBlock], number: list
 
 
 # Three walks over a unit block, in the same order: sizes of rows, columns, values. All numbers are unsigned (see
-# helpers/classic.py).
+# classic.py).
 
 
 @kernel(forceinline=True)
