@@ -115,6 +115,7 @@ def unweighted(records, roots, z, column, e):
     e[:, :, column] += np.einsum("rtu,ru->rt", roots[records.pattern], z)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, module, part, wrong",
     [
@@ -146,6 +147,7 @@ def test_draws_are_independent(name, variances_fixed):
     assert abs(z.mean()) * np.sqrt(len(z)) < 3
 
 
+@pytest.mark.slow
 def test_a_gibbs_chain_fails_the_test_of_independence():
     from mmgibbs.engines.serial import SerialEngine
 

@@ -223,6 +223,7 @@ def paired(example, result):
     return [None if g is None else next(moving) for g in example.G]
 
 
+@pytest.mark.slow
 def test_fifty_runs_under_delays(short_segments):
     stress(50, 6)
 

@@ -47,6 +47,7 @@ def test_one_factor(trial, tmp_path):
     assert specific == pytest.approx([6.293, 24.81, 1.46, 10.36], abs=0.02)
 
 
+@pytest.mark.slow
 def test_more_structure_has_a_lower_likelihood(trial, tmp_path):
     full = fitted(trial, tmp_path / "full", "full").info["log_likelihood"]
     two = fitted(trial, tmp_path / "two", {"kind": "factor_analytic", "factors": 2}).info["log_likelihood"]

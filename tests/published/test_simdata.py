@@ -140,6 +140,7 @@ def genetic_variance_too_large(engine):
     engine.set_variances = lambda G, R: set_variances([g if g is None else 1.2 * g for g in G], R)
 
 
+@pytest.mark.slow
 def test_a_spoiled_sampler_has_other_prediction_error_variances():
     """A few sweeps suffice for this one, not for its means."""
     _, _, pev_error = held_to_exact(
@@ -157,10 +158,9 @@ def test_a_spoiled_sampler_has_other_breeding_values():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("inbreeding", ["ignore", "account"])
-def test_gibbs_breeding_values_full_count(inbreeding):
-    found = breeding_values(analysis(inbreeding, mode="fixed"), 60_000)
-    comparison, correlation, pev_error = held_to_exact(found, inbreeding)
+def test_gibbs_breeding_values_full_count():
+    found = breeding_values(analysis("account", mode="fixed"), 60_000)
+    comparison, correlation, pev_error = held_to_exact(found, "account")
     assert comparison.agrees, comparison
     assert correlation > 0.9999
     assert abs(pev_error) < 0.004
@@ -207,6 +207,7 @@ def parent_average_of_0_45(engine):
     engine.quadratic_form = quadratic_form
 
 
+@pytest.mark.slow
 def test_a_spoiled_sampler_of_variances_is_seen():
     model = prepared_model(analysis("ignore"))
     result = chain(model, 1500, burn_in=300, key=(5, 0), mutate=parent_average_of_0_45)
@@ -216,8 +217,7 @@ def test_a_spoiled_sampler_of_variances_is_seen():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("inbreeding", ["ignore", "account"])
-def test_sampled_variances_full_count(tmp_path, inbreeding):
-    config = analysis(inbreeding, tmp_path / "run", chains=4, burn_in=1000, samples=50_000, seed=6)
-    comparison = against_exact(variance_draws(mmgibbs.run(config, progress=False)), inbreeding)
+def test_sampled_variances_full_count(tmp_path):
+    config = analysis("account", tmp_path / "run", chains=4, burn_in=1000, samples=50_000, seed=6)
+    comparison = against_exact(variance_draws(mmgibbs.run(config, progress=False)), "account")
     assert comparison.agrees, comparison

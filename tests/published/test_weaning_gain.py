@@ -150,6 +150,7 @@ def covariance_of_the_wrong_sign(engine):
     engine.set_variances = lambda G, R: set_variances([g if g is None else g * [[1, -1], [-1, 1]] for g in G], R)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "config, mutate",
     [(univariate, residual_variance_too_large), (bivariate, covariance_of_the_wrong_sign)],
@@ -187,6 +188,7 @@ def test_gibbs_through_the_run_folder(tmp_path, update):
     assert np.abs(scores_of_a_run(tmp_path / "run", update=update)).max() < LIMIT
 
 
+@pytest.mark.slow
 def test_the_run_folder_of_another_model_is_seen(tmp_path):
     wrong = "variances.genetic.start=[[30, 18], [18, 40]]"
     assert np.abs(scores_of_a_run(tmp_path / "run", wrong)).max() > LIMIT

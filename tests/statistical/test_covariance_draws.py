@@ -94,6 +94,7 @@ def test_inverse_wishart(k):
     assert p_values(draws, nu, S).min() > ALPHA / (2 * k + 1)
 
 
+@pytest.mark.slow
 def test_degrees_of_freedom_off_by_one_are_seen():
     nu, S = 14.5, scale_matrix(3)
     draws = inverse_wishart_draws(3, nu - 1, S)
@@ -121,6 +122,7 @@ def test_over_relaxed_inverse_wishart(k):
     assert abs(of_determinants - OVER_RELAXED) < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "right, wrong",
     [
@@ -162,6 +164,7 @@ def test_no_value_holds_a_chain(sweep, monkeypatch):
     assert not moved()
 
 
+@pytest.mark.slow
 def test_degrees_of_freedom_of_columns_in_the_wrong_order_are_seen():
     """Bartlett's chi-squares have nu, nu - 1, ... degrees of freedom down the diagonal;
     the other way round log|G| is right, G is not.

@@ -110,7 +110,7 @@ folded = cache(lambda name, by: Folded({"maternal": MATERNAL, "repeated": REPEAT
 @pytest.mark.parametrize(
     ("name", "by", "known"),
     [
-        ("maternal", "random", ["genetic maternal", "maternal_environment"]),
+        pytest.param("maternal", "random", ["genetic maternal", "maternal_environment"], marks=pytest.mark.slow),
         pytest.param("maternal", "family", ["genetic maternal", "maternal_environment"], marks=pytest.mark.slow),
         pytest.param("repeated", "random", [], marks=pytest.mark.slow),
         ("repeated", "time", ["environment"]),
@@ -126,6 +126,7 @@ def test_predictions_are_expected_to_hold_where_nothing_else_is_known(name, by, 
         assert agreement.agrees == (not found), (predictor, agreement)  # without the rule it would be stated, and wrong
 
 
+@pytest.mark.slow
 def test_a_trait_of_chosen_records_is_not_expected_to_hold():
     """Half sibs with two traits, the second recorded where the first is above its mean:
     the first is as expected, the second not.

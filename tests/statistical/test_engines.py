@@ -76,6 +76,7 @@ def test_the_whole_posterior_with_a_dense_block(name, engine, update, kind):
     assert comparison.agrees, comparison
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_DENSE_BLOCKS)
 def test_a_sweep_that_forgets_what_has_moved_within_a_tile_fails(name, monkeypatch):
     spoilt = mutant(dense_sweeps, "row[a] += s * moved[j, a]", "row[a] += 0.0 * s * moved[j, a]")
@@ -83,6 +84,7 @@ def test_a_sweep_that_forgets_what_has_moved_within_a_tile_fails(name, monkeypat
     assert not posterior(name, "serial", "level", "term").agrees
 
 
+@pytest.mark.slow
 def test_a_spoiled_engine_fails():
     """The inverse of the whole R where the inverse of its observed part is due."""
 

@@ -201,6 +201,7 @@ def test_the_joint_distribution_is_left_as_it_is(interweave):
     assert comparison.agrees, comparison
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPOILED)
 def test_spoiled_samplers_are_seen(name):
     comparison = held_to_forward(3000, **SPOILED[name])

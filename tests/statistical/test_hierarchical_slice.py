@@ -119,6 +119,7 @@ def test_slice_steps_in_lockstep():
     assert lockstep("bimodal")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPOILED_STEPS)
 def test_spoiled_slice_steps_are_seen(name):
     assert not lockstep("bimodal", SPOILED_STEPS[name])
@@ -224,11 +225,13 @@ def test_one_group_against_a_grid(response, method):
     assert comparison.agrees, comparison
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("response", "method"), WAYS)
 def test_a_wrong_prior_of_one_group_is_seen(response, method):
     assert not copies(response, method, 300, precision=0.85).agrees
 
 
+@pytest.mark.slow
 def test_taylors_sum_without_its_bound_is_seen():
     assert not copies("logit", "slice", 300, lambda groups: groups._replace(fifth=0 * groups.fifth)).agrees
 
@@ -319,6 +322,7 @@ def test_hierarchical_logit_against_random_walk_metropolis(method):
     assert comparison.agrees, comparison
 
 
+@pytest.mark.slow
 def test_a_group_forgotten_by_the_covariance_is_seen():
     spoiled = model()
     spoiled.nu -= 1
@@ -442,6 +446,7 @@ def test_the_joint_distribution_is_left_as_it_is(method):
     assert comparison.agrees, comparison
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPOILED)
 def test_spoiled_samplers_are_seen(name):
     comparison = held_to_forward(3000, mutate=SPOILED[name])

@@ -110,6 +110,7 @@ def spoilt(where, right, wrong):
     return whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_wrong_samplers_are_found(name):
     X, y, exact, error = small_case()
@@ -236,6 +237,7 @@ MUTANTS_OF_SLAB = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS_OF_SLAB)
 def test_wrong_slabs_are_found(name):
     comparison = geweke(TALL, SLAB | {"collapsed": False}, spoilt(prior, *MUTANTS_OF_SLAB[name]))

@@ -116,6 +116,7 @@ def test_one_variance_against_integration(case, prior):
     assert comparison.agrees, comparison
 
 
+@pytest.mark.slow
 def test_a_chain_without_the_jacobian_is_seen(monkeypatch):
     model, mean, mean_of_log = one_variance("one way", "proper")
     right = chain(model, SWEEPS, "standardised").mean()
@@ -125,6 +126,7 @@ def test_a_chain_without_the_jacobian_is_seen(monkeypatch):
     assert abs(right / mean - 1) < 0.03 and wrong.mean() / mean < 0.92
 
 
+@pytest.mark.slow
 def test_rescaled_fixed_groups_are_seen(monkeypatch):
     model, *exact = one_variance("fixed groups", "proper")
     monkeypatch.setattr(Scaling, "_deviations", lambda self, term, theta: theta)

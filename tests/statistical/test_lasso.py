@@ -70,6 +70,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_wrong_samplers_are_found(name):
     X, y, exact = orthogonal_case()

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from helpers.monte_carlo import batches, compare
 from helpers.mutants import mutant
-from helpers.selection import first
 from reference import dense, models
 from scipy import stats
 from scipy.stats import invwishart
@@ -99,6 +98,7 @@ def test_thresholds():
     assert comparison.agrees, comparison
 
 
+@pytest.mark.slow
 def test_the_jacobian_is_missed():
     assert not agrees_with_quadrature(40_000, mutant(liabilities, "proposed) + moved.sum()", "proposed)")).agrees
 
@@ -226,7 +226,8 @@ def other_trait_forgotten(steps):
     engine.liabilities.draw = spoiled
 
 
-@pytest.mark.parametrize("spoil", first(1, [miscounted_scale, other_trait_forgotten]))
+@pytest.mark.slow
+@pytest.mark.parametrize("spoil", [miscounted_scale, other_trait_forgotten])
 def test_spoiled_samplers_fail(spoil):
     comparison = held_to_forward(12_000, spoil=spoil)
     assert not comparison.agrees, comparison

@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 from helpers.monte_carlo import batches, compare
 from helpers.mutants import mutant
-from helpers.selection import first
 from scipy import stats
 
 import mmgibbs.engines.direct.engine as engine_module
@@ -152,7 +151,8 @@ MUTANTS = {  # module, its line, what that becomes; who uses what of it; categor
 }
 
 
-@pytest.mark.parametrize("name", first(2, list(MUTANTS)))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(MUTANTS))
 def test_mutants_are_rejected(name, monkeypatch):
     module, right, wrong, (user, used), K = MUTANTS[name]
     spoilt = mutant(module, right, wrong, compiled=False)

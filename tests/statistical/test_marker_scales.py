@@ -165,12 +165,14 @@ def without_prior(step):
     step.prior.__class__ = Forgetful
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bayes_a", "lasso", "horseshoe"])
 def test_a_wrong_scale_is_seen(kind):
     comparison = held_to_quadrature(kind, 6000, change=without_prior)
     assert not comparison.agrees, comparison
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(CLASSES))
 def test_wrong_steps_of_shares_are_seen(kind):
     """Proposals judged without their prior; the weights are held to plain loops in unit/sampler/test_share_moves.py."""

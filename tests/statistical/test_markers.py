@@ -195,6 +195,7 @@ def gamma_per_standard_deviation(step):
     step.prior.conditional = spoiled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spoil", [wrong_odds, missing_genotypes_as_zero, gamma_per_standard_deviation])
 def test_spoiled_samplers_fail(spoil):
     assert not agrees(spec("bayes_r"), spoil=spoil).agrees

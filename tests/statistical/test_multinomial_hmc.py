@@ -101,6 +101,7 @@ def full_kicks_and_two_half_ones(target, velocity, start, momentum, step, steps)
     return point, momentum + hmc.expand_chains(step / 2) * point.gradient
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spoilt", ["released leapfrog", "acceptance forgotten"])
 def test_spoilt_samplers_are_seen(monkeypatch, spoilt):
     if spoilt == "released leapfrog":
@@ -133,6 +134,7 @@ def test_a_column_of_zeros_returns_the_quantiles_of_its_prior(mass):
     assert comparison.agrees, comparison
 
 
+@pytest.mark.slow
 def test_a_wrong_scale_misses_the_quantiles():
     assert not quantiles(1.8, "hessian").agrees
 

@@ -76,6 +76,7 @@ def without_offset(logits, j, *rest):
     multinomial_pg.category_weights(alone, j, *rest)
 
 
+@pytest.mark.slow
 def test_no_offset_is_found(monkeypatch):
     module = mutant(multinomial_pg, "                category_weights(\n", "                spoilt_weights(\n")
     module.spoilt_weights = without_offset
@@ -93,6 +94,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_wrong_samplers_are_found(name):
     comparison = intercepts(module=mutant(multinomial_pg, *MUTANTS[name]))
@@ -131,6 +133,7 @@ def test_two_classes_against_quadrature(case, precision):
     assert comparison.agrees, comparison
 
 
+@pytest.mark.slow
 def test_a_forgotten_prior_mean_is_found():
     module = mutant(multinomial_pg, 'np.einsum("jab,jb->ja", P, mean)', "0 * mean")
     comparison = judged(draws(X, CASES["labels"], 600, module=module, **PRIOR), *binary_posterior(CASES["labels"]))

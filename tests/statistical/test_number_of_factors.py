@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from helpers.goodness import agree, transform_z
 from helpers.mutants import mutant
-from helpers.selection import first
 from scipy import stats
 
 from mmgibbs.models.structures import shrunken_factors
@@ -87,7 +86,8 @@ MUTANTS = {
 }
 
 
-@pytest.mark.parametrize("name", first(2, MUTANTS))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MUTANTS)
 def test_wrong_draws_are_noticed(name):
     assert not agree(after_draws(mutant(shrinkage, *MUTANTS[name])))
 

@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 from helpers.monte_carlo import batches, compare
 from helpers.mutants import mutant
-from helpers.selection import first
 
 import mmgibbs
 from mmgibbs.build.assemble import assemble
@@ -119,16 +118,14 @@ def test_variances_have_their_exact_posterior(order):
     assert result.agrees, result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("order", "right", "wrong"),
-    first(
-        2,
-        [
-            (1, "[[-one]], [[1 / h]]", "[[-one]], [[one]]"),
-            (2, "[12 / h**3, -6 / h**2], [-6 / h**2, 4 / h]", "[12 / h**3, 0 * h], [0 * h, 4 / h]"),
-            (2, "(n > order, variance, 0.0)", "(n > order, 5 * variance, 0.0)"),
-        ],
-    ),
+    [
+        (1, "[[-one]], [[1 / h]]", "[[-one]], [[one]]"),
+        (2, "[12 / h**3, -6 / h**2], [-6 / h**2, 4 / h]", "[12 / h**3, 0 * h], [0 * h, 4 / h]"),
+        (2, "(n > order, variance, 0.0)", "(n > order, 5 * variance, 0.0)"),
+    ],
 )
 def test_a_wrong_relationship_is_found(monkeypatch, order, right, wrong):
     spoilt = mutant(random_walk, right, wrong, compiled=False)
@@ -152,6 +149,7 @@ def test_the_variance_of_a_spline_has_its_exact_posterior(tmp_path):
     assert result.agrees, result
 
 
+@pytest.mark.slow
 def test_a_wrong_spline_is_found(monkeypatch, tmp_path):
     right = "degree) @ (vectors / np.sqrt(values))"
     spoilt = mutant(spline, right, "degree) @ vectors", compiled=False)

@@ -9,7 +9,6 @@ import pytest
 from helpers.goodness import agree, transform_z
 from helpers.monte_carlo import batches, compare, with_squares
 from helpers.mutants import mutant
-from helpers.selection import first
 from reference import dense, models
 from scipy import stats
 
@@ -149,7 +148,8 @@ MUTANTS = {
 }
 
 
-@pytest.mark.parametrize("name", first(2, MUTANTS))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MUTANTS)
 def test_wrong_steps_are_noticed(name):
     module, right, wrong = MUTANTS[name]
     spoilt = mutant(module, right, wrong)

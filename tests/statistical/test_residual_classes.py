@@ -107,6 +107,7 @@ def test_the_joint_distribution_is_left_as_it_is():
     assert comparison.agrees, comparison
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutate", [all_products_to_one_class, missing_residuals_of_the_other_class])
 def test_classes_mixed_up_are_seen(mutate):
     comparison = compare(batches(successive(4000, mutate)), exact())

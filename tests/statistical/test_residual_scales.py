@@ -128,6 +128,7 @@ def prior_forgotten(steps):
     steps[0].residual_scales[0]._log_prior_ratio = lambda log_s: 0.0
 
 
+@pytest.mark.slow
 def test_the_prior_forgotten_is_seen():
     comparison = held_to_forward(8000, spoil=prior_forgotten)
     assert not comparison.agrees, comparison

@@ -85,6 +85,7 @@ def test_standard_errors_are_those_of_the_inverse_equations(both):
         assert abs(drawn / exact - 1) < 0.15, (name, exact, drawn)
 
 
+@pytest.mark.slow
 def test_standard_errors_without_what_the_whole_data_leave_are_noticed(monkeypatch):
     wrong = mutant(gibbs, " - of_whole.var(ddof=1)", "")
     monkeypatch.setattr(gibbs, "_error", wrong._error)

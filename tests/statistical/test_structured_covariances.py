@@ -93,6 +93,7 @@ def test_draws_given_effects(name, equal):
     assert agree(after_draws(structure_of(name, equal)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, right, wrong",
     [
@@ -147,6 +148,7 @@ def test_scales_of_effects(name, equal):
     assert agree(after_interweaving(structure_of(name, equal)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["antedependence", "compound_symmetry"])
 def test_a_forgotten_jacobian_is_noticed(name):
     spoilt = mutant(structured_covariance, "ratio + structure.log_jacobian(scale)", "ratio")
@@ -199,6 +201,7 @@ def test_draws_of_correlations_beside_a_structure(name):
     assert agree(after_draws_of_correlations(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "right, wrong",
     [

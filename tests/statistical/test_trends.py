@@ -80,16 +80,14 @@ def test_draws_of_correlations(name):
     assert agree(after_draws(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, where, right, wrong",
-    first(
-        3,
-        [
-            ("plots", ar1, "log_determinant -= pairs *", "log_determinant -= 0.5 * pairs *"),
-            ("times", ar1, "float(-pairs @ np.log1p(-(phi**2)))", "0.0"),
-            ("plots", correlations, "0.5 * (nu + self.n_levels)", "0.5 * nu"),
-        ],
-    ),
+    [
+        ("plots", ar1, "log_determinant -= pairs *", "log_determinant -= 0.5 * pairs *"),
+        ("times", ar1, "float(-pairs @ np.log1p(-(phi**2)))", "0.0"),
+        ("plots", correlations, "0.5 * (nu + self.n_levels)", "0.5 * nu"),
+    ],
 )
 def test_spoiled_draws_of_correlations_are_noticed(name, where, right, wrong):
     spoilt = mutant(where, right, wrong, compiled=False)
@@ -178,9 +176,10 @@ def test_sweeps_have_the_exact_mean_and_variance_of_each_trend(engine):
     assert comparison.agrees, comparison
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "right, wrong",
-    first(1, [("np.array([1.0, rho**2, -rho]),", "np.array([1.0, rho**2, rho]),"), ("(-phi * w,", "(-0.8 * phi * w,")]),
+    [("np.array([1.0, rho**2, -rho]),", "np.array([1.0, rho**2, rho]),"), ("(-phi * w,", "(-0.8 * phi * w,")],
 )
 def test_a_wrong_trend_is_noticed(monkeypatch, right, wrong):
     exact()  # of the right one

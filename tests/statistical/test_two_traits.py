@@ -100,6 +100,7 @@ def genetic_covariance_halved(engine):
     engine.set_variances = lambda G, R: set_variances([g if g is None else g * [[1, 0.5], [0.5, 1]] for g in G], R)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutate", [part_of_the_inverse, genetic_covariance_halved])
 def test_a_spoiled_sampler_is_seen(mutate):
     means, covariances = posterior_against_exact(1200, mutate=mutate)

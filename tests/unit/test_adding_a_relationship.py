@@ -85,6 +85,7 @@ def follow(page, source):
     return len(blocks)
 
 
+@pytest.mark.slow
 def test_the_page_adds_a_kind_that_works(source):
     assert follow(PAGE, source) == PAGE.count("<!-- ") == 6
     data = ROOT / "data_samples" / "sheep"

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import polars as pl
 import pytest
-from helpers.selection import first
 from helpers.support import ROOT
 
 import mmgibbs
@@ -343,8 +342,9 @@ def in_a_shell(analysis, line, **environment):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @SHELL
-@pytest.mark.parametrize("closed", first(1, ["0 1 2", "1", "2"]))
+@pytest.mark.parametrize("closed", ["0 1 2", "1", "2"])
 def test_streams_that_are_closed_change_nothing(analysis, closed):
     """As some services start programs: nothing is said, and nothing goes wrong."""
     shut = " ".join(f"{n}>&-" for n in closed.split())

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import pytest
 from helpers.support import ROOT
 
 LOOK = """
@@ -105,6 +106,7 @@ def changes(doing: str, folder) -> dict:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_nothing_is_changed(tmp_path):
     """Not by importing every module, a run in processes, runs that fail early and late, or a fit."""
     assert changes("\n".join(DOINGS.values()), tmp_path) == {"changed": [], "replaced": []}

@@ -7,6 +7,7 @@ import pytest
 from benchmarks.memory import SAMPLED, STEPS, measure_steps
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc, which only Linux has")
 def test_each_step_adds_memory():
     sizes = measure_steps(STEPS | SAMPLED)

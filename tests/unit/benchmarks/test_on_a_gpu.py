@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import pytest
 from helpers.support import ROOT
 
 from benchmarks.on_a_gpu import PARTS
@@ -48,6 +49,7 @@ def test_everything_takes_less_than_eight_minutes_by_prediction():
     assert list(PARTS)[:2] == ["recorded", "tests"]
 
 
+@pytest.mark.slow
 def test_parts_say_why_they_are_not_measured(tmp_path):
     """Each in a process of its own, whose output and table are files."""
     done = subprocess.run([sys.executable, "-c", EVERYTHING, str(tmp_path)], cwd=ROOT, capture_output=True, text=True)

@@ -500,6 +500,7 @@ def rejected(weights, n=20_000, seed=1):
     return np.mean([module._mixture(d, weights) < 0.05 for d in statistics])
 
 
+@pytest.mark.slow
 def test_five_of_a_hundred_tests_reject_where_there_is_nothing():
     """On the boundary; the plain chi-square, the mutant, rejects half as many."""
     assert rejected({0: 0.5, 1: 0.5}) == pytest.approx(0.05, abs=0.005)

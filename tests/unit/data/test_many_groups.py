@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from helpers.selection import first
 from helpers.spelled_tables import (
     PARENTS,
     PE,
@@ -244,7 +243,8 @@ def group_inputs():
     return inputs
 
 
-@pytest.mark.parametrize("effect", first(1, EFFECTS))
+@pytest.mark.slow
+@pytest.mark.parametrize("effect", EFFECTS)
 def test_columns_of_groups(effect, plain, tmp_path):
     inputs, wrong = group_inputs(), []
     assert len(inputs) >= MIN_INPUTS and len({case.name for case, _ in inputs}) == len(inputs)

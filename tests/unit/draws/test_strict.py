@@ -8,6 +8,7 @@ import subprocess
 import sys
 from importlib import import_module
 
+import pytest
 from helpers.support import ROOT
 from numba import njit
 from numba.extending import is_jitted
@@ -31,6 +32,7 @@ print(abs(strict(0.7)[0] - np.log(0.7)) < 1e-15 and abs(strict(0.7)[1] - np.exp(
 """
 
 
+@pytest.mark.slow
 def test_a_loose_caller_does_not_spoil_log_and_exp(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     done = subprocess.run([sys.executable, "-c", CALLER], cwd=ROOT, capture_output=True, text=True)

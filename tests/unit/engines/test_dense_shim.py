@@ -168,6 +168,7 @@ def dense_text():
     return source(np.dtype(np.float64), np.dtype(np.uint8))
 
 
+@pytest.mark.slow
 def test_no_race_in_a_tile_and_every_barrier_is_needed(tmp_path, dense_text):
     """With relatives in the tile, without which the equations of later levels would not see its first draw."""
     before, text = dense_text.split(HEAD)

@@ -28,6 +28,7 @@ def test_strands_are_folded_without_a_race(tmp_path, text):
     np.testing.assert_array_equal(np.array(outcome.printed.split(), float), expected)
 
 
+@pytest.mark.slow
 def test_a_barrier_that_is_taken_out_is_noticed(tmp_path, text):
     place = "fold_strands(const double *scratch, word32 strands, double *out) {"
     outcome = run_with_threads(tmp_path, "without", remove_barrier(text, place), MAIN)

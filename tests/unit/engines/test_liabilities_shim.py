@@ -284,6 +284,7 @@ int main() {
 """
 
 
+@pytest.mark.slow
 def test_threads_of_a_block_do_not_race_and_a_barrier_that_is_taken_out_is_noticed(tmp_path):
     text = source(np.dtype(np.float64), np.dtype(np.uint8))
     complete = run_without_race(tmp_path, text, MAIN)

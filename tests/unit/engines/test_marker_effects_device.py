@@ -410,6 +410,7 @@ def test_threads_of_a_block_do_not_race(main, tmp_path):
 EVERY_BARRIER = [(MAIN, place) for place in NEEDED] + [(MAIN_OF_SEVERAL, place) for place in NEEDED_OF_SEVERAL]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("main", "place"), first(3, EVERY_BARRIER))
 def test_a_barrier_that_is_taken_out_is_noticed(main, place, tmp_path):
     text = marker_source(np.dtype(np.float64), np.dtype(np.uint8))

@@ -371,6 +371,7 @@ def parameter_inputs():
     return inputs
 
 
+@pytest.mark.slow
 def test_parameter_files(importer):
     assert_right(parameter_inputs(), importer)
 
@@ -536,5 +537,6 @@ def table_inputs():
     return inputs
 
 
+@pytest.mark.slow
 def test_tables(importer):
     assert_right(table_inputs(), importer)

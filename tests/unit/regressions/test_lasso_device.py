@@ -162,6 +162,7 @@ FACTOR_NEEDED = [
 ]
 
 
+@pytest.mark.slow
 def test_factors_do_not_race_and_a_barrier_that_is_taken_out_is_noticed(tmp_path):
     text = make_source(np.float64, np.float64)
     complete = run_without_race(tmp_path, text, FACTOR_MAIN)
@@ -207,6 +208,7 @@ NEEDED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_wide", NEEDED)
 def test_draws_do_not_race_and_a_barrier_that_is_taken_out_is_noticed(tmp_path, is_wide):
     text, main = make_source(np.float64, np.float64), MAIN.replace("IS_WIDE", is_wide)

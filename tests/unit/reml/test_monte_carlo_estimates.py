@@ -3,6 +3,7 @@
 from functools import cache
 
 import numpy as np
+import pytest
 from helpers.mutants import mutant
 from reference import models
 from reference.models import Example
@@ -70,6 +71,7 @@ def test_the_estimates_of_a_maternal_model_are_those_of_exact_reml():
     np.testing.assert_allclose(shares * np.sqrt(SAMPLES), 1.0, atol=0.4)
 
 
+@pytest.mark.slow
 def test_a_trace_that_is_four_percent_too_large_is_seen(monkeypatch):
     wrong = mutant(score, "else a - b / m for", "else a - 1.04 * b / m for")
     monkeypatch.setattr(estimate_module, "SampledLikelihood", wrong.SampledLikelihood)
@@ -108,6 +110,7 @@ def agrees(z, samples=60):
     return low < np.mean(z**2) * (samples - 3) / (samples - 1) < high
 
 
+@pytest.mark.slow
 def test_monte_carlo_errors_are_as_large_as_the_errors_over_twenty_seeds(monkeypatch):
     *model, exact = sires()
     z = scaled_distances(model, exact)

@@ -71,7 +71,7 @@ def workers_of(session: int) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to see processes")
-@pytest.mark.parametrize("how", ["Ctrl-C", "a chain is killed"])
+@pytest.mark.parametrize("how", [pytest.param("Ctrl-C", marks=pytest.mark.slow), "a chain is killed"])
 def test_a_run_that_is_stopped_leaves_no_process_behind(folder, scratch, how):
     """Chains in processes. Ctrl-C reaches all processes of a terminal, as here: the state is kept.
 

@@ -102,6 +102,7 @@ def test_all_types_together(all_types):
     assert resolved == {"variance": {"alive": 10.0, "ease": 10.0}}  # the default, written out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads_give_the_same_bits(tmp_path, threads):
     found = [run(tmp_path / f"{i}", engine="structured", threads=t, samples=20) for i, t in enumerate((1, threads))]
@@ -137,6 +138,7 @@ def test_a_run_in_pieces_is_a_run_in_one_go(tmp_path):
     same(whole, mmgibbs.run(config, extend=35, progress=False))
 
 
+@pytest.mark.slow
 def test_exact_draws_in_pieces_too(tmp_path):
     """The residuals that liabilities are drawn from are made anew alike in a chain that continues."""
     how = {"engine": "pcg", "burn_in": 5}
@@ -285,6 +287,7 @@ def test_residual_classes_of_traits_in_categories(tmp_path):
     same(whole, mmgibbs.run(pieces, extend=25, progress=False))
 
 
+@pytest.mark.slow
 def test_engines_give_the_same_chain_with_residual_classes(tmp_path):
     chains = [
         {"engine": "serial", "partition": "colour"},

@@ -61,6 +61,7 @@ def test_whole_and_partial_values_are_those_of_the_dense_equations(data, tmp_pat
     assert np.isfinite(statistics["accuracy"])
 
 
+@pytest.mark.slow
 def test_values_without_j_are_seen(data, tmp_path, monkeypatch):  # noqa: F811
     evaluate = BreedingValue.evaluate
 

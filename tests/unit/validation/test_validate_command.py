@@ -119,6 +119,7 @@ def test_folds_on_threads_give_the_same_bytes(folder, monkeypatch):
             assert one == two, name
 
 
+@pytest.mark.slow
 def test_single_step_gives_the_same_bytes_for_any_number_of_threads(folder, monkeypatch):
     """BLAS sums the matrices of relationships in another order for every number of its threads."""
     monkeypatch.setattr("mmgibbs.validation.run.cores", lambda: 2)
