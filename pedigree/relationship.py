@@ -8,7 +8,8 @@ its precision,
 so d = 1/2 - (F_s + F_d)/4 with both parents known, 3/4 - F_p/4 with one, 1 with none (Henderson 1976, Quaas 1976).
 Each animal adds 1/d to (i, i), -1/(2d) to (i, parent) and 1/(4d) to (parent, parent). Unknown-parent groups take the
 place of missing parents (Quaas & Pollak 1981, Westell et al. 1988): they enter m_i as a parent does and leave d_i
-alone. This module needs NumPy and Numba only.
+alone. Of parents with F near 1 next to nothing is left to vary, and A is nearly singular: d counts as at least
+MIN_MENDELIAN_VARIANCE, which changes A by less than a millionth. This module needs NumPy and Numba only.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from pedigree.kernels import kernel
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+# A factor of A^-1 loses eps / d of the variances of parents, and A gains that much of d: both are about 1e-8 here.
+MIN_MENDELIAN_VARIANCE = 1e-8
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class Relatives:
             Precisions of Mendelian sampling.
         """
         d = mendelian_variance(self.sire, self.dam, self.inbreeding)
-        return 1.0 / d if self.within is None else 1.0 / (d + self.within)
+        return 1.0 / np.maximum(d if self.within is None else d + self.within, MIN_MENDELIAN_VARIANCE)
 
     @property
     def progeny_ptr(self) -> np.ndarray:
@@ -175,7 +179,7 @@ def relatives(
     Raises
     ------
     PedigreeError
-        Codes are out of order or range, or a progeny has no Mendelian sampling (both parents with F = 1).
+        Codes are out of order or range, or a Mendelian variance would be negative (a parent with F above 1).
 
     References
     ----------
@@ -206,13 +210,13 @@ def relatives(
     if F.shape != (n,):
         raise PedigreeError(f"inbreeding must have one value for each of {n} animals, found shape {F.shape}")
     d = mendelian_variance(sire, dam, F) if within is None else mendelian_variance(sire, dam, F) + within
-    bad = ~(d > 0)  # NaN too
+    bad = ~(d > -MIN_MENDELIAN_VARIANCE)  # NaN too; rounding of F near 1 is far above it
     if bad.any():
         i = int(np.argmax(bad))
         of_parents = " and ".join(f"F = {F[p]:g} (code {p})" for p in (sire[i], dam[i]) if 0 <= p < n)
         raise PedigreeError(
-            f"animal code {i}: the inbreeding of its parents, {of_parents}, leaves no Mendelian sampling variance; "
-            "A has no inverse"
+            f"animal code {i}: the inbreeding of its parents, {of_parents}, makes its Mendelian sampling variance "
+            f"{d[i]:g}; expected F of 1 at most"
         )
     return Relatives(sire, dam, F, int(n_groups), bool(random_groups), within)
 

@@ -32,7 +32,7 @@ import numpy as np
 
 from pedigree.errors import PedigreeError
 from pedigree.inbreeding import inbreeding_with_selfing
-from pedigree.relationship import Relatives, mendelian_variance, relatives
+from pedigree.relationship import Relatives, relatives
 
 if TYPE_CHECKING:
     from pedigree.read import Pedigree
@@ -51,20 +51,11 @@ def selfed_relatives(
 def relatives_of_lines(pedigree: Pedigree, column: str, random_groups: bool) -> tuple[Relatives, np.ndarray]:
     """(the structured A^-1, generations of selfing) of a pedigree that was read with a column of generations.
 
-    PedigreeError: a value that is no whole number of generations; a progeny of fully inbred parents without selfing of
-    its own, which has no Mendelian sampling.
+    PedigreeError: a value that is no whole number of generations.
     """
     generations = read_generations(pedigree, column)
-    sire, dam, n = pedigree.sire, pedigree.dam, pedigree.n_animals
-    F, within = inbreeding_with_selfing(sire, dam, 1.0 - 0.5 ** generations.astype(np.float64))
-    for i in np.flatnonzero(mendelian_variance(sire, dam, F) + within <= 0)[:1]:
-        parents = " and ".join(dict.fromkeys(f"'{pedigree.ids[int(p)]}'" for p in (sire[i], dam[i]) if 0 <= p < n))
-        raise PedigreeError(
-            f"{_place(pedigree, i)}: {parents}, the parents of '{pedigree.ids[int(i)]}', are fully inbred, so that "
-            f"nothing is left to vary and A has no inverse; needed fewer generations in column '{column}' (after 20, F "
-            "is within a millionth of 1)"
-        )
-    return relatives(sire, dam, F, pedigree.n_groups, random_groups, within), generations
+    groups = pedigree.n_groups
+    return selfed_relatives(pedigree.sire, pedigree.dam, generations, groups, random_groups), generations
 
 
 def read_generations(pedigree: Pedigree, column: str) -> np.ndarray:

@@ -393,7 +393,7 @@ class _Simulation:
         rows = slice(first, stop)
         d = mendelian_variance(sire[rows], dam[rows], self.F)
         sampling = self.rng.standard_normal((stop - first, self.chol.shape[0])) @ self.chol.T
-        self.u[rows] = np.sqrt(d)[:, None] * sampling
+        self.u[rows] = np.sqrt(np.maximum(d, 0.0))[:, None] * sampling  # rounding, where F is 1
         for parent in (sire[rows], dam[rows]):
             known = parent >= 0
             self.u[rows][known] += 0.5 * self.u[parent[known]]

@@ -114,16 +114,8 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
     engine = engine_class(comparison.name, device)
     refused = engine.refuses(model.design)
     correlated = _estimated_relationships(model)
-    joint = [t.name for t in model.design.terms if t.relationship.moves_jointly]
-    if joint and sampler.method == "gibbs" and comparison.name != "marginal":
-        obstacle = marginal_obstacle(sampler, model)
-        marginal = "engine: marginal, " if obstacle is None else ""
-        why = "" if obstacle is None else f" (engine marginal, which draws them, cannot be combined with {obstacle})"
-        raise ConfigError(
-            f"sampler.engine: found {comparison.name}, which cannot draw splines (model.random.{joint[0]}): their "
-            f"points have to be drawn all at once{why}; needed method: reml or blup, {marginal}or relationship: "
-            "random_walk"
-        )
+    if sampler.method == "gibbs" and comparison.name != "marginal":
+        _refuse_joint_levels(comparison.name, sampler, model)
     if correlated and sampler.method == "gibbs" and comparison.name != "serial":
         raise ConfigError(
             f"sampler.engine: found {comparison.name}, which cannot be combined with correlations that are estimated "
@@ -167,6 +159,21 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
     return ChosenEngine(choice, kind, comparison.why, comparison.estimates)
 
 
+def _refuse_joint_levels(engine: str, sampler: Sampler, model: MixedModel) -> None:
+    """ConfigError where levels have to be drawn all at once, which no engine but marginal does."""
+    for term in model.design.terms:
+        joint = term.relationship.joint_levels
+        if joint is None:
+            continue
+        obstacle = marginal_obstacle(sampler, model)
+        marginal = "engine: marginal, " if obstacle is None else ""
+        why = "" if obstacle is None else f" (engine marginal, which draws them, cannot be combined with {obstacle})"
+        raise ConfigError(
+            f"sampler.engine: found {engine}, which cannot draw {joint.what} (model.random.{term.name}): {joint.why}"
+            f"{why}; needed method: reml or blup, {marginal}or {joint.instead}"
+        )
+
+
 def _refuse_correlated(sampler: Sampler, model: MixedModel) -> None:
     """ConfigError where engine marginal, the one that correlated residuals have, cannot sample a model."""
     obstacle = marginal_obstacle(sampler, model)
@@ -195,9 +202,10 @@ def refuse_sampled_reml(model: MixedModel) -> None:
         if not term.relationship.can_draw
     ]
     problems += [
-        f"model.random.{term.name}.relationship: iterations do not solve for curves ({term.relationship.words})"
+        f"model.random.{term.name}.relationship: iterations do not solve for {term.relationship.stiff_part} "
+        f"({term.relationship.words})"
         for term in model.design.terms
-        if term.relationship.needs_factor
+        if term.relationship.stiff_part
     ]
     if problems:
         needed = "sampler.engine: found pcg with method: reml; needed engine: auto, or another model"
@@ -249,8 +257,9 @@ def _compared(sampler: Sampler, model: MixedModel) -> Compared:
     refused = marginal_obstacle(sampler, model)
     if refused and design.n_equations >= MIN_STRUCTURED_EQUATIONS:
         return _engine_by_size(sampler, model)
-    if not refused and any(term.relationship.moves_jointly for term in design.terms):
-        return Compared("marginal", "auto: splines are drawn all at once", {})
+    joint = next((t.relationship.joint_levels for t in design.terms if t.relationship.joint_levels), None)
+    if not refused and joint is not None:
+        return Compared("marginal", f"auto: {joint.what} are drawn all at once", {})
     sweeps = estimated_sweeps(model)
     name = min(sweeps, key=lambda engine: sweeps[engine]) if _free(sampler) else "serial"
     shown = " and ".join(f"{ms:.2g} ms per sweep of {engine}" for engine, ms in sweeps.items())

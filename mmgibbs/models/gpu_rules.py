@@ -46,12 +46,13 @@ class GpuRule(NamedTuple):
 
 
 def _find_terms(of_analysis: Callable[[Asked], object], is_refused: Callable[[Term], object], words: str) -> Callable:
-    """A rule's `find` for random terms of a kind; words: with {term}, {name} and {k}."""
+    """A rule's `find` for random terms of a kind; words: with {term}, {name}, {k} and {stiff}."""
 
     def find(asked: Asked) -> str | None:
         terms = asked.design.terms if asked.design is not None and of_analysis(asked) else ()
         for term in filter(is_refused, terms):
-            return words.format(term=f"model.random.{term.name}", name=term.name, k=term.n_components)
+            where, stiff = f"model.random.{term.name}", term.relationship.stiff_part
+            return words.format(term=where, name=term.name, k=term.n_components, stiff=stiff)
         return None
 
     return find
@@ -83,15 +84,16 @@ GPU_RULES = (
             "its matrix has no inverse, and the scores of its levels are drawn on the CPU",
             "engine: serial or structured with device: cpu or auto"),
     GpuRule("curves",
-            _find_terms(lambda a: not a.samples, lambda t: t.relationship.needs_factor, "a curve ({term})"),
-            "iterations hardly solve for it, and a factor is made on the CPU", ON_CPU),
+            _find_terms(lambda a: not a.samples, lambda t: t.relationship.stiff_part, "{stiff} ({term})"),
+            "iterations hardly solve for them, and a factor is made on the CPU", ON_CPU),
     GpuRule("single-step by a core",
             _find_terms(lambda a: not a.sweeps, lambda t: getattr(t.relationship.dense, "share_taken", 0.0),
                         "single-step relationships by a core ({term})"),
             "products with the pedigree of the genotyped are made by a sparse factor, on the CPU", ON_CPU),
-    GpuRule("splines", _find_terms(lambda a: a.sweeps, lambda t: t.relationship.moves_jointly, "a spline ({term})"),
-            "its points have to be drawn all at once, by engine: marginal on the CPU",
-            f"relationship: random_walk, or {ON_CPU}"),
+    GpuRule("splines",
+            _find_terms(lambda a: a.sweeps, lambda t: t.relationship.joint_levels, "{stiff} ({term})"),
+            "its levels have to be drawn all at once, by engine: marginal on the CPU",
+            f"relationship: random_walk for a curve, or {ON_CPU}"),
     GpuRule("estimated correlations",
             _find_terms(lambda a: a.samples, lambda t: t.relationship.has_free_parameters,
                         "correlations that are estimated ({term})"),

@@ -20,7 +20,7 @@ def needs_factor(design: Design) -> bool:
     """Iterations would not converge, or not for correlated residuals, and the equations are few enough for a factor."""
     related = [t.relationship.dense.levels.size for t in design.terms if t.relationship.dense is not None]
     is_affordable = design.n_equations <= MOST_EQUATIONS and sum(m**3 for m in related) / 3 <= MOST_OPERATIONS
-    is_slow = any(term.relationship.needs_factor for term in design.terms)
+    is_slow = any(term.relationship.stiff_part for term in design.terms)
     has_scores = any(term.rank is not None for term in design.terms)  # G has no inverse
     return bool(design.correlated) or has_scores or (is_slow and is_affordable)
 

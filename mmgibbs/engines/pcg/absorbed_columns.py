@@ -39,7 +39,7 @@ class AbsorbedColumns:
                 available.append(equations)
 
         self.solver.threads([partial(solve_column, j) for j in range(m)])
-        refuse_unsolved(iterations, error, tolerance)
+        refuse_unsolved(self.solver.equations.design, iterations, error, tolerance)
         return Columns(x, iterations, error, reached)
 
     def _solve_column(

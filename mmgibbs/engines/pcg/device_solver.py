@@ -190,7 +190,7 @@ class DevicePcgSolver(PcgSolver):
         wanted, limit = np.array([(tolerance * norm) ** 2]), max_iterations or self.iteration_limit
         x, _, _, iterations = self._iterate(b, np.zeros(b.shape), wanted, limit, of_residual=True, callback=callback)
         reached = float(np.linalg.norm(b - self.times(x))) / norm
-        refuse_residual(int(iterations[0]), reached, tolerance)
+        refuse_residual(self.equations.design, int(iterations[0]), reached, tolerance)
         return Solution(self.to_model_order(x[:, 0]), int(iterations[0]), reached)
 
     def solve_columns(self, b: np.ndarray, start: np.ndarray, tolerance: float, relative: bool = False) -> Columns:
@@ -203,7 +203,7 @@ class DevicePcgSolver(PcgSolver):
         x, residual = (np.concatenate([result[i] for result in results], axis=1) for i in (0, 1))
         squares, iterations = (np.concatenate([result[i] for result in results]) for i in (2, 3))
         error = np.sqrt(squares / np.where(size > 0, size, 1.0))
-        refuse_unsolved(iterations, error, tolerance)
+        refuse_unsolved(self.equations.design, iterations, error, tolerance)
         norms = np.linalg.norm(b, axis=0)
         return Columns(x, iterations, error, np.linalg.norm(residual, axis=0) / np.where(norms > 0, norms, 1.0))
 

@@ -235,7 +235,7 @@ class PcgSolver:
             x, _ = cg(C, system.right, rtol=0.0, atol=tolerance * norm, maxiter=limit, M=M, callback=step)
             theta = system.solution(x)
             reached = float(np.linalg.norm(b - self.times(theta))) / norm
-        refuse_residual(count[0], reached, tolerance)
+        refuse_residual(self.equations.design, count[0], reached, tolerance)
         return Solution(self.to_model_order(theta), count[0], reached, system.absorbed)
 
     def _system(self, b: np.ndarray) -> System:
@@ -296,7 +296,7 @@ class PcgSolver:
         x, residual = (np.concatenate([f[i] for f in results], axis=1) for i in (0, 1))
         residual_norms, iterations = (np.concatenate([f[i] for f in results]) for i in (2, 3))
         error = np.sqrt(residual_norms / np.where(size > 0, size, 1.0))
-        refuse_unsolved(iterations, error, tolerance)
+        refuse_unsolved(self.equations.design, iterations, error, tolerance)
         norms = np.sqrt(column_products(b, b))
         reached = np.sqrt(column_products(residual, residual)) / np.where(norms > 0, norms, 1.0)
         return Columns(x, iterations, error, reached)
@@ -310,23 +310,33 @@ class PcgSolver:
         return out
 
 
-def refuse_residual(iterations: int, reached: float, tolerance: float) -> None:
+def refuse_residual(design: Design, iterations: int, reached: float, tolerance: float) -> None:
     """ModelError where the relative residual of a solution is too large."""
     if not reached <= max(100 * tolerance, 1e-10):
         raise ModelError(
             f"PCG stopped after {iterations} iterations at a relative residual of {reached:.1e}, needed "
-            f"{tolerance:.1e}: the equations are close to singular; check the variances and the fixed effects"
+            f"{tolerance:.1e}: {_describe_near_singularity(design)}"
         )
 
 
-def refuse_unsolved(iterations: np.ndarray, error: np.ndarray, tolerance: float) -> None:
+def refuse_unsolved(design: Design, iterations: np.ndarray, error: np.ndarray, tolerance: float) -> None:
     """ModelError where a column has not reached the tolerance."""
     if not np.all(error <= tolerance):
         raise ModelError(
             f"PCG stopped after {iterations.max()} iterations at an error of {error.max():.1e} "
-            f"posterior standard deviations, needed {tolerance:.1e}: the equations are close to singular; check "
-            "the variances and the fixed effects"
+            f"posterior standard deviations, needed {tolerance:.1e}: {_describe_near_singularity(design)}"
         )
+
+
+def _describe_near_singularity(design: Design) -> str:
+    """Why the equations are hard to solve, and what to look at."""
+    for term in design.terms:
+        if term.relationship.stiff_part:
+            return (
+                f"iterations hardly solve for {term.relationship.stiff_part} (model.random.{term.name}), and the "
+                "equations are too many for a factor; needed fewer levels"
+            )
+    return "the equations are close to singular; check the variances and the fixed effects"
 
 
 def _columns(x: np.ndarray) -> np.ndarray:

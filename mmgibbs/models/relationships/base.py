@@ -85,6 +85,14 @@ class DenseBlock:
         return self.values.size * min(real, self.values.itemsize)
 
 
+class JointLevels(NamedTuple):
+    """Levels that are drawn all at once, in words."""
+
+    what: str  # 'splines'
+    why: str  # 'their points have to be drawn all at once'
+    instead: str  # what else the reader may do: 'relationship: random_walk'
+
+
 class Weights(NamedTuple):
     """f(parameters) of the fixed matrices and log|K^-1|, with their derivatives by each of P parameters."""
 
@@ -106,10 +114,6 @@ class Relationship(ABC):
     related: ClassVar[bool] = True  # levels are individuals, some of which are relatives: effects are breeding values
     of_pedigree: ClassVar[bool] = False  # levels are the animals of the pedigree, then any unknown-parent groups
     known_diagonal: ClassVar[bool] = True  # K's diagonal is known (1 + F with a pedigree), and so is reliability
-    # levels determine each other so closely that they must be drawn all at once, not one after another
-    moves_jointly: ClassVar[bool] = False
-    # K^-1 has elements of very different size: solutions are those of a factor, as iterations hardly converge
-    needs_factor: ClassVar[bool] = False
     can_draw: ClassVar[bool] = True  # `draw` works: K is known by more than its inverse
 
     def __getstate__(self) -> dict[str, Any]:
@@ -117,6 +121,19 @@ class Relationship(ABC):
         matrices are made there sooner than they are sent.
         """
         return {f.name: getattr(self, f.name) for f in fields(self)} if is_dataclass(self) else self.__dict__
+
+    @property
+    def joint_levels(self) -> JointLevels | None:
+        """Levels that determine each other so closely that they must be drawn all at once, not one after another."""
+        return None
+
+    @property
+    def stiff_part(self) -> str:
+        """What makes elements of K^-1 differ so much in size that iterations hardly converge, in words; '' for none.
+
+        Solutions are those of a factor.
+        """
+        return ""
 
     @property
     def diagonal_operations(self) -> float:

@@ -9,15 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from mmgibbs.models.relationships.base import UNKNOWN, Lists, Relationship
+from mmgibbs.models.relationships.base import UNKNOWN, JointLevels, Lists, Relationship
 from pedigree.kernels import kernel
 from pedigree.partitioned import inverse_among
 from pedigree.relationship import Relatives, a_inverse_csr, list_progeny
 from pedigree.relationship_products import a_times_relatives, relationship_block
+
+# Below this Mendelian variance rounding leaves iterations no digits of the residual that they stop at, and draws of one
+# animal after another take 1 / d sweeps to move a line and its progeny together.
+MIN_ITERATED_VARIANCE = 1e-4
+INBRED_LINES = JointLevels(
+    "breeding values of inbred lines",
+    "progeny of parents with F near 1 are nearly the mean of these, with whom they have to be drawn all at once",
+    "a pedigree with fewer generations of inbreeding (F of parents below 0.9998)",
+)
 
 
 class PedigreeLists(NamedTuple):
@@ -103,6 +113,19 @@ class Pedigree(Relationship):
     @property
     def n_levels(self) -> int:
         return self.relatives.n_levels
+
+    @cached_property
+    def has_inbred_lines(self) -> bool:
+        """Parents are so inbred that next to nothing of their progeny's breeding values is left to vary."""
+        return bool(self.relatives.made_dinv().max(initial=1.0) > 1.0 / MIN_ITERATED_VARIANCE)
+
+    @property
+    def joint_levels(self) -> JointLevels | None:
+        return INBRED_LINES if self.has_inbred_lines else None
+
+    @property
+    def stiff_part(self) -> str:
+        return INBRED_LINES.what if self.has_inbred_lines else ""
 
     def submatrix(self, animals: np.ndarray) -> np.ndarray:
         """A22, (m, m) relationships of chosen animals (codes) with each other."""

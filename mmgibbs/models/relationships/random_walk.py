@@ -45,7 +45,7 @@ class RandomWalk(SparseInverse):
     related = False  # levels are no relatives
     known_diagonal = True
     can_draw = True
-    needs_factor = True
+    stiff_part = "a curve"
 
     @classmethod
     def build(cls, gap: np.ndarray, is_first: np.ndarray, order: int, column: str) -> Self:

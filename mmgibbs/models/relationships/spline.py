@@ -24,6 +24,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from mmgibbs.models.relationships.base import JointLevels
 from mmgibbs.models.relationships.user_inverse import SparseInverse
 
 NUGGET = 1e-6  # of the mean variance
@@ -43,8 +44,8 @@ class Spline(SparseInverse):
     related = False  # levels are no relatives
     known_diagonal = True
     can_draw = True
-    needs_factor = True
-    moves_jointly = True
+    joint_levels = JointLevels("splines", "their points have to be drawn all at once", "relationship: random_walk")
+    stiff_part = "a curve"
 
     @classmethod
     def build(cls, blocks: Sequence[tuple[np.ndarray, np.ndarray]], description: str) -> Self:

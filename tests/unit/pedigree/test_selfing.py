@@ -9,7 +9,7 @@ from mmgibbs.models.relationships.selfing import SelfedPedigree
 from pedigree.errors import PedigreeError
 from pedigree.inbreeding import inbreeding, inbreeding_with_selfing
 from pedigree.read import read_pedigree
-from pedigree.relationship import a_inverse_csr, relatives
+from pedigree.relationship import MIN_MENDELIAN_VARIANCE, a_inverse_csr, relatives
 from pedigree.relationship_products import a_times_relatives
 from pedigree.selfing import relatives_of_lines, selfed_relatives
 
@@ -101,8 +101,8 @@ def test_what_is_no_number_of_generations_is_refused(value):
 
 
 def test_fully_inbred_parents():
-    """Their cross has nothing left to vary; lines from it do."""
-    with pytest.raises(PedigreeError, match="^lines.csv row 3: 'a' and 'b', the parents of 'c', are fully inbred"):
-        relatives_of_lines(pedigree("99", "99", "0"), "f", False)
+    """Next to nothing of their cross is left to vary, and A^-1 exists; lines from it vary."""
+    cross, _ = relatives_of_lines(pedigree("99", "99", "0"), "f", False)
+    np.testing.assert_allclose(1 / cross.dinv, [2, 2, MIN_MENDELIAN_VARIANCE])
     found, _ = relatives_of_lines(pedigree("99", "99", "99"), "f", False)
     assert found.inbreeding.tolist() == [1, 1, 1] and (1 / found.dinv).tolist() == [2, 2, 1]
