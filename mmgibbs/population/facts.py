@@ -5,7 +5,8 @@ births, those without progeny. With F of an animal and t its equivalent generati
 
     Delta F_i = 1 - (1 - F_i)^(1 / (t_i - 1))        Ne = 1 / (2 mean Delta F_i)
 
-is the effective size by the individual increase in inbreeding, over the reference animals with t_i > 1.
+is the effective size by the individual increase in inbreeding, over the reference animals with t_i > 1. 1 - F_i is
+computed by itself, as F_i is rounded to 1 in old strains.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from pedigree.errors import PedigreeError, TableError
 from pedigree.group_columns import find_group_column
 from pedigree.group_names import GROUP_PARENTS
 from pedigree.inbreeding import inbreeding
+from pedigree.panmictic_index import panmictic_index
 from pedigree.parents import UNKNOWN_VALUES
 from pedigree.read import Pedigree, read_pedigree
 
@@ -178,7 +180,7 @@ def describe_pedigree(
         "reference": words,
         "reference_animals": int(reference.sum()),
         **_completeness(read, reference, generations),
-        **_inbreeding(F, generations, reference),
+        **_inbreeding(F, panmictic_index(read.sire, read.dam, F), generations, reference),
         **_origins(read, reference, ancestors.marginal),
         "generation_intervals": generation_intervals(read),
         "family_sizes": _family_sizes(read),
@@ -315,7 +317,7 @@ def _completeness(read: Pedigree, reference: np.ndarray, generations: np.ndarray
     }
 
 
-def _inbreeding(F: np.ndarray, generations: np.ndarray, reference: np.ndarray) -> dict[str, Any]:
+def _inbreeding(F: np.ndarray, panmictic: np.ndarray, generations: np.ndarray, reference: np.ndarray) -> dict[str, Any]:
     chosen = F[reference]
     out: dict[str, Any] = {
         "inbreeding": {
@@ -325,14 +327,14 @@ def _inbreeding(F: np.ndarray, generations: np.ndarray, reference: np.ndarray) -
         }
     }
     counted = reference & (generations > 1)
-    if int(counted.sum()) < 2:
+    if not counted.any():
         return out
-    rate = 1 - (1 - F[counted]) ** (1 / (generations[counted] - 1))
+    rate = 1 - panmictic[counted] ** (1 / (generations[counted] - 1))
     out["rate_of_inbreeding"] = float(rate.mean())
     if rate.mean() > 0:
         size = 1 / (2 * float(rate.mean()))
-        error = 2 * size**2 * float(rate.std(ddof=1)) / np.sqrt(rate.size)
-        out["effective_size"] = {"ne": size, "se": float(error), "animals": int(counted.sum())}
+        error = 2 * size**2 * float(rate.std(ddof=1)) / np.sqrt(rate.size) if rate.size > 1 else None
+        out["effective_size"] = {"ne": size, "se": error, "animals": rate.size}
     return out
 
 

@@ -95,12 +95,16 @@ def _family_words(sizes: dict[str, dict[str, float]]) -> str:
 
 
 def _size_words(facts: dict[str, Any]) -> str:
+    if "rate_of_inbreeding" not in facts:
+        return "not known: no reference animal has more than one equivalent generation of known ancestors"
     if "effective_size" not in facts:
-        return "not known: the reference animals are not inbred, or have no known grandparents"
+        return "not known: no reference animal with more than one equivalent generation is inbred"
     size = facts["effective_size"]
     rate = f"{100 * facts['rate_of_inbreeding']:.2f} % a generation"
-    source = f"from the increase in inbreeding of {size['animals']:,} animals, {rate}"
-    return f"{size['ne']:.0f} (SE {size['se']:.0f}), {source}"
+    source = f"from the increase in inbreeding of {counted(size['animals'], 'animal')}, {rate}"
+    digits = 0 if size["ne"] >= 100 else 1
+    error = "no SE from one animal" if size["se"] is None else f"SE {size['se']:,.{digits}f}"
+    return f"{size['ne']:,.{digits}f} ({error}), {source}"
 
 
 def _ancestor_words(effective: dict[str, float], half: int | None) -> str:

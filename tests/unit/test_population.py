@@ -10,6 +10,9 @@ from helpers.support import ROOT
 import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.population.words import fact_lines
+from pedigree.inbreeding import inbreeding
+from pedigree.panmictic_index import panmictic_index
 
 HERD_BOOK = ROOT / "data_samples" / "beef" / "pedigree.csv"
 # a x b -> c, d; full sibs c x d -> e, f; e x f -> g, h
@@ -187,3 +190,45 @@ def test_codes_of_unknown_parents(tmp_path):
     described = mmgibbs.describe_pedigree(tmp_path / "c.csv", unknown=(*CODES, "x9"))
     assert described.facts["animals"] == 62 and described.facts["one_parent"] == 1
     assert not any(note.startswith("warning") for note in described.notes)
+
+
+def test_effective_size_of_an_old_strain(tmp_path):
+    """1 - F after brother-sister mating is P_t = P_(t-1) / 2 + P_(t-2) / 4 of generation t (Falconer & Mackay 1996),
+    1.4e-23 after 249: F itself is 1 in 64 bits.
+    """
+    generations = 250
+    rows = ["id,sire,dam", "m0,,", "f0,,"]
+    rows += [f"{sex}{t},m{t - 1},f{t - 1}" for t in range(1, generations) for sex in "mf"]
+    (tmp_path / "strain.csv").write_text("\n".join(rows) + "\n")
+    P = [1.0, 1.0]
+    while len(P) < generations:
+        P.append(P[-1] / 2 + P[-2] / 4)
+    right = 1 / (2 * (1 - P[-1] ** (1 / (generations - 2))))
+    size = mmgibbs.describe_pedigree(tmp_path / "strain.csv").facts["effective_size"]
+    np.testing.assert_allclose(size["ne"], right)
+    assert round(right, 2) == 2.62
+
+
+def test_panmictic_index_without_cancellation(monkeypatch):
+    """Of all animals by pairs, as by the tabular method: a pedigree with unknown parents, selfing and close matings."""
+    rng = np.random.default_rng(2)
+    parents = rng.integers(-1, np.arange(1, 60)[:, None], (59, 2)).astype(np.int32)
+    sire, dam = np.concatenate([[[-1, -1]], parents]).astype(np.int32).T
+    F = inbreeding(sire, dam)
+    monkeypatch.setattr("pedigree.panmictic_index.HIGHEST_F", -1.0)
+    np.testing.assert_allclose(panmictic_index(sire, dam, F), 1 - F, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (["a,,", "b,,", "c,a,b", "d,a,b", "e,c,d"], "2.0 (no SE from one animal), from the increase in inbreeding "),
+        (["a,,", "b,,", "c,a,b"], "not known: no reference animal has more than one equivalent generation of known"),
+        (["a,,", "b,,", "c,,", "d,,", "e,a,b", "f,c,d", "g,e,f"], "not known: no reference animal with more than one"),
+    ],
+)
+def test_reason_for_an_unknown_effective_size(tmp_path, rows, words):
+    """F of e is 1/4 with two equivalent generations: Delta F 1/4, Ne 2."""
+    (tmp_path / "p.csv").write_text("\n".join(["id,sire,dam", *rows]) + "\n")
+    lines = dict(fact_lines(mmgibbs.describe_pedigree(tmp_path / "p.csv").facts))
+    assert lines["Effective population size"].startswith(words)
