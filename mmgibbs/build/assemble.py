@@ -130,8 +130,9 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
     info = ResidualInfo(
         design.traits, joined, fixed, residual.classes, unit, thresholds, observed, moments, correlations
     )
+    means, of_means = adjusted_means(analysis, prepared)
     curves, of_curves = curves_of_terms(analysis, prepared)
-    notes += of_curves
+    notes += [*of_means, *of_curves]
     trends = trends_of_surfaces(analysis, prepared)
     of_plots = [means for trend in trends if trend.has_errors for means in trend.trials]
     model = MixedModel(
@@ -142,7 +143,7 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         marker_draws=analysis.output.save_marker_draws or 0,
         observed=scales,
         moments=moments,
-        means=(*adjusted_means(analysis, prepared), *curves, *of_plots),
+        means=(*means, *curves, *of_plots),
         predicted=predicted_classes(prepared),
     )
     return Assembled(model, tuple(infos), info, tuple(notes), tuple(undetermined), marker_infos(design), trends)

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import scipy.sparse as sp
 
-from mmgibbs.build.means import average, class_columns, component_of_trait, find_not_estimable, raw_covariates
+from mmgibbs.build.estimable_functions import find_not_estimable, list_fixed, raw_covariates
+from mmgibbs.build.marginal_weights import Classes, Weights, weigh_classes
+from mmgibbs.build.means import average, class_columns, classes_of_terms, component_of_trait
 from mmgibbs.config import Analysis
 from mmgibbs.data.prepared import Curve, Prepared
 from mmgibbs.data.random_walks import MAX_POINTS, has_means
@@ -49,13 +52,18 @@ def _make(index: int, t: int, curve: Curve, analysis: Analysis, prepared: Prepar
     selected = np.zeros((len(curve.values), met.size))
     selected[met, np.arange(met.size)] = 1.0
     parts = [Part(index, component_of_trait(term, t), curve.levels[met], selected)]
-    for i, other in enumerate(design.terms):
-        if i != index and other.kind == "fixed" and t in other.effects[0].traits:
-            parts += _fixed_parts(i, t, rows, curve, analysis, prepared)
+    effects = {i: design.terms[i] for i in list_fixed(design, t)}
+    columns = {i: class_columns(analysis, other) for i, other in effects.items()}
+    sharing = [i for i in effects if curve.within is not None and curve.within in columns[i]]
+    classes = Classes(curve.class_of_value[curve.number[rows]], int(curve.class_of_value.max()) + 1)
+    weights = weigh_classes(classes, curve.class_of_value, classes_of_terms(effects, rows), sharing)
+    for i in effects:
+        parts += _fixed_parts(i, t, rows, curve, weights.weights[i], analysis, prepared)
     means = AdjustedMeans(
         term.name, design.traits[t], _names(curve), records, tuple(parts), (index, parts[0].component), is_curve=True
     )
-    return None if find_not_estimable(means, design, t, rows).size else means
+    is_lost = sum(find_not_estimable(parts, len(records), design, t, rows).values(), start=np.zeros(len(records)))
+    return None if is_lost.any() or any(lacks.any() for lacks in weights.lacks.values()) else means
 
 
 def _names(curve: Curve) -> tuple[str, ...]:
@@ -63,20 +71,14 @@ def _names(curve: Curve) -> tuple[str, ...]:
 
 
 def _fixed_parts(
-    i: int, t: int, rows: np.ndarray, curve: Curve, analysis: Analysis, prepared: Prepared
+    i: int, t: int, rows: np.ndarray, curve: Curve, weights: Weights, analysis: Analysis, prepared: Prepared
 ) -> Iterator[Part]:
-    """Of a fixed term: at the value of the covariate, in the class of the curve; averaged where it has neither."""
+    """Of a fixed term: at the value of the covariate where it has that, else averaged."""
     design = prepared.design
     term = design.terms[i]
-    of_class = curve.within is not None and curve.within in class_columns(analysis, term)
     section = analysis.model.fixed.get(term.name)
-    classes = curve.class_of_value
-    of_record = classes[curve.number[rows]]
     if section is None or curve.column not in section.number_columns:
-        within = (of_record, np.arange(classes.max() + 1)) if of_class else None
-        for part in average(design, i, t, rows, within):
-            weights = part.weights[classes] if of_class else part.weights
-            yield Part(part.term, part.component, part.codes, weights)
+        yield from average(design, i, t, rows, weights)
         return
     level = term.effects[0].level
     components = np.flatnonzero(term.component_trait == t)
@@ -85,12 +87,6 @@ def _fixed_parts(
     first[curve.number[known[::-1]]] = known[::-1]
     values = np.zeros((len(curve.values), components.size))
     values[first >= 0] = raw_covariates(design, i, components, first[first >= 0])
-    if of_class or term.n_levels == 1:
-        codes, place = np.unique(level[first[first >= 0]], return_inverse=True)
-        chosen = np.zeros((len(curve.values), codes.size))
-        chosen[np.flatnonzero(first >= 0), place] = 1.0
-    else:
-        codes = np.unique(level[rows][level[rows] >= 0])
-        chosen = np.full((len(curve.values), codes.size), 1.0 / codes.size)
+    weights = sp.csr_array(weights)
     for c, x in zip(components, values.T, strict=True):
-        yield Part(i, int(c), codes, x[:, None] * chosen)
+        yield Part(i, int(c), np.arange(term.n_levels), sp.csr_array(weights.multiply(x[:, None])))

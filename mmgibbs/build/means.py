@@ -1,4 +1,4 @@
-"""Which adjusted means a model has (`output.means`): the linear functions of its solutions, and what is estimable."""
+"""Which adjusted means a model has (`output.means`): the linear functions of its solutions."""
 
 from __future__ import annotations
 
@@ -6,26 +6,39 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import lsqr
 
+from mmgibbs.build.estimable_functions import find_not_estimable, list_fixed, name_confounded, raw_covariates
+from mmgibbs.build.marginal_weights import Classes, MarginalWeights, Weights, weigh_classes
 from mmgibbs.config import Analysis
 from mmgibbs.data.natural_order import natural_order
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError
 from mmgibbs.models.design import Design
 from mmgibbs.models.terms import Term
-from mmgibbs.posterior.adjusted_means import AdjustedMeans, Part
+from mmgibbs.posterior.adjusted_means import AdjustedMeans, EmptyMean, Part
+from pedigree.tables import agreeing, counted, quoted
 
 MAX_LEVELS = 3_000  # of an effect: each pair has a covariance
-NOT_ESTIMABLE = 1e-6  # share of a random direction of which the records say nothing
+SHOWN = 3  # levels in a message
 
 
-def adjusted_means(analysis: Analysis, prepared: Prepared) -> tuple[AdjustedMeans, ...]:
-    """Of each effect in `output.means`, trait by trait. ConfigError for an effect that has no means."""
-    return tuple(means for name in analysis.output.means for means in _means_of_effect(name, analysis, prepared))
+def adjusted_means(analysis: Analysis, prepared: Prepared) -> tuple[tuple[AdjustedMeans, ...], list[str]]:
+    """Of each effect in `output.means`, trait by trait, and what there is to say of them.
+
+    ConfigError for an effect that has no means.
+    """
+    made, notes = [], []
+    for name in analysis.output.means:
+        index = _find_effect(name, prepared)
+        for t in prepared.design.terms[index].effects[0].traits:
+            means, of_means = _make(index, int(t), analysis, prepared)
+            made.append(means)
+            notes += of_means
+    return tuple(made), list(dict.fromkeys(notes))
 
 
-def _means_of_effect(name: str, analysis: Analysis, prepared: Prepared) -> list[AdjustedMeans]:
+def _find_effect(name: str, prepared: Prepared) -> int:
+    """Return the number of its term. ConfigError where its levels have no means."""
     design, path = prepared.design, f"output.means: {name}"
     index = next(i for i, term in enumerate(design.terms) if term.name == name)
     term, labels = design.terms[index], prepared.levels[index]
@@ -46,33 +59,116 @@ def _means_of_effect(name: str, analysis: Analysis, prepared: Prepared) -> list[
                 f"{path}: expected normal traits, got {design.traits[response.trait]} with a liability; "
                 "output.probabilities has its categories"
             )
-    return [_make(index, t, analysis, prepared) for t in term.effects[0].traits]
+    return index
 
 
-def _make(index: int, t: int, analysis: Analysis, prepared: Prepared) -> AdjustedMeans:
-    design, labels = prepared.design, prepared.levels[index]
+def _make(index: int, t: int, analysis: Analysis, prepared: Prepared) -> tuple[AdjustedMeans, list[str]]:
+    """Return the means that the records determine, with the reason of each other one; and notes."""
+    design, ids = prepared.design, prepared.levels[index].ids.to_list()
     term = design.terms[index]
     rows = np.flatnonzero(design.patterns[:, t][design.pattern])
-    ids = labels.ids.to_list()
-    order = np.array(natural_order(ids), np.int64)
-    level = term.effects[0].level[rows]
-    records = np.bincount(level[level >= 0], minlength=term.n_levels)
-    if term.kind == "fixed":
-        order = order[records[order] > 0]
+    target = Classes(term.effects[0].level[rows], term.n_levels)
+    records = np.bincount(target.level[target.level >= 0], minlength=term.n_levels)
+    every = np.array(natural_order(ids), np.int64)
+    is_fixed = term.kind == "fixed"
+    order = every[records[every] > 0] if is_fixed else every
+    without = np.setdiff1d(every, order)
     columns = class_columns(analysis, term)
+    effects = {i: design.terms[i] for i in list_fixed(design, t) if i != index}
+    sharing = [i for i, other in effects.items() if set(columns) & set(class_columns(analysis, other))]
+    weights = weigh_classes(target, order, classes_of_terms(effects, rows), sharing)
     parts = [Part(index, component_of_trait(term, t), order, np.eye(order.size))]
-    for i, other in enumerate(design.terms):
-        if i == index or other.kind != "fixed" or t not in other.effects[0].traits:
-            continue
-        shared = bool(set(columns) & set(class_columns(analysis, other)))
-        within = (level, order) if shared else None
-        parts += average(design, i, t, rows, within)
-    random = None if term.kind == "fixed" else (index, component_of_trait(term, t))
+    for i in effects:
+        parts += average(design, i, t, rows, weights.weights[i])
+    reasons = {int(code): f"no records of {design.traits[t]}" for code in without}
+    reasons |= _explain_empty(parts, order, records, weights, prepared, t, rows)
+    kept = np.array([n for n, code in enumerate(order) if int(code) not in reasons], np.int64)
     means = AdjustedMeans(
-        term.name, design.traits[t], tuple(ids[i] for i in order), records[order], tuple(parts), random
+        term.name,
+        design.traits[t],
+        tuple(ids[i] for i in order[kept]),
+        records[order[kept]],
+        tuple(_select(part, kept, order.size) for part in parts),
+        None if is_fixed else (index, component_of_trait(term, t)),
+        empty=tuple(EmptyMean(ids[code], int(records[code]), reasons[code]) for code in every if code in reasons),
     )
-    _refuse_not_estimable(means, design, t, rows)
-    return means
+    return means, [*_note_weights(means, weights, sharing, design), *_note_empty(means)]
+
+
+def _select(part: Part, kept: np.ndarray, n: int) -> Part:
+    return part if part.weights.shape[0] != n else Part(part.term, part.component, part.codes, part.weights[kept])
+
+
+def classes_of_terms(terms: dict[int, Term], rows: np.ndarray) -> dict[int, Classes]:
+    """The classes that fixed terms make of these records."""
+    return {i: Classes(term.effects[0].level[rows], term.n_levels) for i, term in terms.items()}
+
+
+def _explain_empty(
+    parts: Sequence[Part],
+    order: np.ndarray,
+    records: np.ndarray,
+    weights: MarginalWeights,
+    prepared: Prepared,
+    t: int,
+    rows: np.ndarray,
+) -> dict[int, str]:
+    """Level -> why the records do not determine its mean."""
+    design = prepared.design
+    reasons: dict[int, str] = {}
+    for i, lacks in weights.lacks.items():
+        for n in np.flatnonzero(np.broadcast_to(lacks, order.size)):
+            code, name = int(order[n]), design.terms[i].name
+            gap = (
+                _name_gap(i, int(n), weights, prepared) if records[code] else f"no records, which would tell its {name}"
+            )
+            reasons.setdefault(code, gap)
+    confounded = find_not_estimable(parts, order.size, design, t, rows)
+    for n in np.flatnonzero(sum(confounded.values(), start=np.zeros(order.size))):
+        names = [design.terms[i].name for i, is_part in confounded.items() if is_part[n]]
+        reasons.setdefault(int(order[n]), name_confounded(names))
+    return reasons
+
+
+def _name_gap(i: int, n: int, weights: MarginalWeights, prepared: Prepared) -> str:
+    """Say which classes mean n needs that have no records."""
+    name, parents = prepared.design.terms[i].name, weights.parents[i]
+    if len(parents) != 1:
+        return f"no records of some combinations in {name}"
+    (u,) = parents
+    ids = prepared.levels[u].ids.to_list()
+    needed = np.flatnonzero(weights.row(u, n))
+    reached = weights.levels[i, u][np.flatnonzero(weights.row(i, n))]
+    lacking = [quoted(ids[code]) for code in np.setdiff1d(needed, reached)]
+    shown = ", ".join(lacking[:SHOWN]) + (", ..." if len(lacking) > SHOWN else "")
+    return f"no records of {name} with {prepared.design.terms[u].name} {shown}"
+
+
+def _note_weights(means: AdjustedMeans, weights: MarginalWeights, sharing: Sequence[int], design: Design) -> list[str]:
+    """Say whose classes the means are of, and where classes have other weights than equal ones."""
+    where, names = f"output.means: {means.effect}", [term.name for term in design.terms]
+    parents = ", ".join(names[i] for i in weights.nesting if i not in sharing)
+    notes = []
+    if parents:
+        notes.append(f"{where}: each level has records in one class of {parents} alone: its mean is that of its class")
+    for group in weights.equalised:
+        listed = " and ".join(names[i] for i in group)
+        notes.append(
+            f"{where}: {listed} are averaged over the combinations that have records, each with the same weight, as "
+            "others that equal weights of the classes need have none"
+        )
+    return notes
+
+
+def _note_empty(means: AdjustedMeans) -> list[str]:
+    if not means.empty:
+        return []
+    shown = "; ".join(f"{quoted(mean.level)}: {mean.reason}" for mean in means.empty[:SHOWN])
+    more = "; ..." if len(means.empty) > SHOWN else ""
+    n = len(means.empty)
+    empty = f"{counted(n, 'mean')} of {means.trait} {agreeing(n, 'is')} empty"
+    them = "it" if n == 1 else "them"
+    return [f"output.means: {means.effect}: {empty}, as the records do not determine {them} ({shown}{more})"]
 
 
 def component_of_trait(term: Term, t: int) -> int:
@@ -89,97 +185,17 @@ def class_columns(analysis: Analysis, term: Term) -> tuple[str, ...]:
     return ()
 
 
-def average(
-    design: Design, i: int, t: int, rows: np.ndarray, within: tuple[np.ndarray, np.ndarray] | None
-) -> list[Part]:
-    """A fixed term averaged over its levels, and its covariates over the records of the trait.
-
-    within: level of the effect in each record, and the levels that have a mean, where the term is an interaction with
-    it: each mean then has the levels of the term that its records have.
-    """
+def average(design: Design, i: int, t: int, rows: np.ndarray, weights: Weights) -> list[Part]:
+    """A fixed term with these weights of its levels, and its covariates averaged over the records of the trait."""
     term = design.terms[i]
-    level = term.effects[0].level[rows]
-    known = level >= 0
-    if within is None:
-        weights = (np.bincount(level[known], minlength=term.n_levels) > 0)[None].astype(float)
-    else:
-        of_effect, order = within
-        occurs = sp.coo_array(
-            (np.ones(known.sum()), (of_effect[known], level[known])), (order.max() + 1, term.n_levels)
-        )
-        weights = (occurs.tocsr()[order].toarray() > 0).astype(float)
-    total = weights.sum(axis=1, keepdims=True)
-    weights = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
-    codes = np.flatnonzero(weights.any(axis=0))
+    codes: np.ndarray = np.unique(weights.nonzero()[1]).astype(np.int64)
     weights = weights[:, codes]
     components = np.flatnonzero(term.component_trait == t)
     if term.effects[0].covariates is None:
         return [Part(i, int(components[0]), codes, weights)]
+    known = term.effects[0].level[rows] >= 0
     values = raw_covariates(design, i, components, rows[known]).mean(axis=0)
     return [Part(i, int(c), codes, x * weights) for c, x in zip(components, values, strict=True)]
-
-
-def raw_covariates(design: Design, i: int, components: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """(rows, m) covariates of a term on the user's scale: not orthonormal, not centred."""
-    effect = design.terms[i].effects[0]
-    assert effect.covariates is not None
-    values = effect.covariates[rows].astype(np.float64)
-    for r in design.rescale:
-        if r.term == i and set(r.components) == set(components.tolist()):
-            values = np.linalg.solve(r.matrix.T, values.T).T
-    for s in design.shifts:
-        if s.source == i and set(s.source_components) == set(components.tolist()):
-            return values + s.means[effect.level[rows]]
-    return values
-
-
-def _refuse_not_estimable(means: AdjustedMeans, design: Design, t: int, rows: np.ndarray) -> None:
-    """ConfigError where the records do not determine a mean: an interaction without records of some combinations."""
-    lost = find_not_estimable(means, design, t, rows)
-    if lost.size:
-        names = ", ".join(means.levels[i] for i in lost[:5]) + (", ..." if lost.size > 5 else "")
-        raise ConfigError(
-            f"output.means: {means.effect}: expected means that the records determine, got {lost.size:,} of "
-            f"{means.trait} that they do not ({names}): some combinations of classes have no records. Leave out an "
-            "interaction, or take the solutions as they are"
-        )
-
-
-def find_not_estimable(means: AdjustedMeans, design: Design, t: int, rows: np.ndarray) -> np.ndarray:
-    """Numbers of the means that these records do not determine.
-
-    A direction of the fixed effects of which the records say nothing is z less its projection on the rows of X; a mean
-    is estimable if it is 0 in a random one of these.
-    """
-    fixed = [i for i, term in enumerate(design.terms) if term.kind == "fixed" and t in term.effects[0].traits]
-    parts = [part for part in means.parts if part.term in fixed]
-    X, first = [], {}
-    places = 0
-    for i in fixed:
-        term, level = design.terms[i], design.terms[i].effects[0].level[rows]
-        components = np.flatnonzero(term.component_trait == t)
-        known = np.flatnonzero(level >= 0)
-        ones = np.ones((len(rows), 1))
-        values = ones if term.effects[0].covariates is None else raw_covariates(design, i, components, rows)
-        for c, x in zip(components, values.T, strict=True):
-            first[i, int(c)] = places
-            X.append(sp.csr_array((x[known], (known, level[known])), shape=(len(rows), term.n_levels)))
-            places += term.n_levels
-    if not parts:
-        return np.zeros(0, np.int64)
-    matrix = sp.csr_array(sp.hstack(X))
-    scale = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=0)).ravel())
-    scale[scale == 0] = 1.0
-    matrix = sp.csr_array(matrix @ sp.diags_array(1 / scale))
-    z = np.random.default_rng(1).standard_normal(places)
-    unknown = z - lsqr(matrix, matrix @ z, atol=1e-14, btol=1e-14, iter_lim=20 * places)[0]
-    unknown /= scale
-    found, size = np.zeros(len(means.levels)), np.zeros(len(means.levels))
-    for part in parts:
-        at = first[part.term, part.component] + part.codes
-        found = found + part.weights @ unknown[at]
-        size = size + np.abs(part.weights) @ np.abs(z[at] / scale[at])
-    return np.flatnonzero(np.abs(found) > NOT_ESTIMABLE * size)
 
 
 def form_matrix(parts: Sequence[Part], n: int, first: np.ndarray, components: Sequence[int]) -> sp.csr_array:
@@ -190,7 +206,7 @@ def form_matrix(parts: Sequence[Part], n: int, first: np.ndarray, components: Se
     K = sp.csr_array((n, int(first[-1])))
     for part in parts:
         at = first[part.term] + part.codes * components[part.term] + part.component
-        weights = np.broadcast_to(part.weights, (n, part.codes.size))
-        rows, columns = np.nonzero(weights)
-        K = K + sp.csr_array((weights[rows, columns], (rows, at[columns])), shape=K.shape)
+        weights = part.weights if sp.issparse(part.weights) else np.broadcast_to(part.weights, (n, part.codes.size))
+        rows, columns, values = sp.find(sp.csr_array(weights))
+        K = K + sp.csr_array((values, (rows, at[columns])), shape=K.shape)
     return sp.csr_array(K)

@@ -25,6 +25,7 @@ from mmgibbs.config.fields import (
     Positive,
     Section,
     Some,
+    TermName,
     any_of,
     check_unique,
     read_interval,
@@ -291,9 +292,10 @@ class Output(Section):
     moments: Annotated[ListOf[Name], Expected("names of traits")] = ()
     """Traits of which mean, variance of the fixed effects, CV_A and evolvability are reported, with method: gibbs."""
 
-    means: Annotated[ListOf[Name], Expected("names of effects")] = ()
-    """Class effects, fixed or random, whose levels get adjusted means: other class effects are averaged over their
-    levels, covariates over the records, other random effects are 0. With standard errors, and those of differences."""
+    means: Annotated[ListOf[TermName], Expected("names of effects")] = ()
+    """Class effects, fixed or random, also interactions such as site:line, whose levels get adjusted means: other class
+    effects are averaged over their levels, nested ones within their class, covariates over the records, other random
+    effects are 0. With standard errors, and those of differences."""
 
     save_marker_draws: Annotated[int, Field(ge=0), WHOLE] | None = None
     """Draws of SNP effects to keep over all chains, at most. Default: 200 where the model has SNP effects."""

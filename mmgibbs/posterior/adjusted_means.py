@@ -3,17 +3,22 @@
     mean_l = sum over parts of w_l' theta[part],      cov = K C^-1 K'   (given the variances)
 
 of a normal trait: other class effects are averaged over their levels, covariates over the records, other random effects
-are 0. In sampling, mean and covariance are those of the draws (Searle, Speed & Milliken 1980; Gilmour et al. 2004).
+are 0 (build/marginal_weights.py has the weights of classes that are nested). In sampling, mean and covariance are those
+of the draws (Searle, Speed & Milliken 1980; Gilmour et al. 2004).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mmgibbs.posterior.tracked import Theta
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp  # chains do without
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,16 @@ class Part:
     term: int
     component: int
     codes: np.ndarray  # (n,) int64 levels
-    weights: np.ndarray  # (L, n) float64, or (1, n) where they are the same for every mean
+    weights: np.ndarray | sp.csr_array  # (L, n) float64, or (1, n) where they are the same for every mean
+
+
+@dataclass(frozen=True)
+class EmptyMean:
+    """A level whose mean the records do not determine."""
+
+    level: str
+    records: int
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -37,6 +51,7 @@ class AdjustedMeans:
     parts: tuple[Part, ...]
     random: tuple[int, int] | None  # term and component of a random effect, whose levels are the means
     is_curve: bool = False  # means along a covariate
+    empty: tuple[EmptyMean, ...] = ()  # levels without a mean, in reporting order
     trial: int | None = None  # the means are the trend of the plots of this trial, without a mean
 
     @property

@@ -38,6 +38,7 @@ def means_tables(run: Finished) -> list[Table]:
 
 def _table(frame: pl.DataFrame, facts: Mapping[str, Any], is_drawn: bool) -> Table:
     chosen = frame.sort("mean", descending=True, nulls_last=True, maintain_order=True).head(MAX_ROWS)
+    has_empty = chosen["reason"].null_count() < chosen.height
     means, errors = chosen["mean"].to_list(), chosen["se"].to_list()
     low, high = normal_intervals(means, errors)
     places = decimals(as_number(chosen["se"].median()))
@@ -48,6 +49,7 @@ def _table(frame: pl.DataFrame, facts: Mapping[str, Any], is_drawn: bool) -> Tab
         Column("Mean", "number", "posterior mean" if is_drawn else "estimate"),
         Column("SD" if is_drawn else "SE", "number", "posterior standard deviation" if is_drawn else "standard error"),
         Column("95 % interval", "bar"),
+        *([Column("Why it is blank", "wide")] if has_empty else []),
     ]
     cells = [
         chosen["level"].to_list(),
@@ -55,9 +57,10 @@ def _table(frame: pl.DataFrame, facts: Mapping[str, Any], is_drawn: bool) -> Tab
         numbers(means, places),
         numbers(errors, places),
         bars(means, low, high, limits),
+        *([[reason or "" for reason in chosen["reason"]]] if has_empty else []),
     ]
     rows = [list(row) for row in zip(*cells, strict=True)]
-    note = [*_words(chosen.height, frame.height, facts), *bars_words({"": limits}, cells[-1], places)]
+    note = [*_words(chosen.height, frame.height, facts), *bars_words({"": limits}, cells[4], places)]
     return Table(f"{facts['effect']}: {facts['trait']}", columns, rows, " ".join(note))
 
 

@@ -178,10 +178,11 @@ _MEANS = {
     "trait": "name of the trait",
     "level": "level of the effect",
     "records": "number of records of the trait with this level",
-    "mean": "adjusted mean: other class effects averaged over their levels, covariates over the records, other random "
-    "effects 0; of draws the posterior mean",
+    "mean": "adjusted mean: other class effects averaged over their levels, nested ones within their class, covariates "
+    "over the records, other random effects 0; of draws the posterior mean",
     "se": "its standard error; of draws the posterior standard deviation; blank where a correlation between neighbours "
     "is at its upper bound and decides a variance",
+    "reason": "why the mean is blank: the records do not determine it",
 }
 _DRAWS = {
     "chain": "number of the chain, from 1",

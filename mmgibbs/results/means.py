@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.data.known_residuals import LEVELS, NAMES, RANDOM
+from mmgibbs.data.natural_order import natural_order
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.posterior.adjusted_means import AdjustedMeans, MeansMoments
 from mmgibbs.results.csv_files import csv_writer
@@ -59,6 +60,7 @@ class MeansTable:
         from scipy.stats import norm, t
 
         out = {"effect": self.means.effect, "trait": self.means.trait, "levels": len(self.means.levels)}
+        out |= {"empty": len(self.means.empty)} if self.means.empty else {}
         if len(self.means.levels) < 2:
             return out
         variances = self.squared_differences
@@ -78,20 +80,27 @@ class MeansTable:
 
 
 def means_frame(tables: Sequence[MeansTable]) -> pl.DataFrame:
-    """A row for each level."""
-    return pl.concat(
-        pl.DataFrame(
-            {
-                "effect": [table.means.effect] * len(table.means.levels),
-                "trait": [table.means.trait] * len(table.means.levels),
-                "level": list(table.means.levels),
-                "records": table.means.records,
-                "mean": table.moments.mean,
-                "se": table.standard_errors,
-            }
-        )
-        for table in tables
+    """A row for each level; one without a mean has the reason."""
+    return pl.concat(_frame(table) for table in tables)
+
+
+def _frame(table: MeansTable) -> pl.DataFrame:
+    means = table.means
+    nothing = [None] * len(means.empty)
+    levels = [*means.levels, *(empty.level for empty in means.empty)]
+    frame = pl.DataFrame(
+        {
+            "effect": [means.effect] * len(levels),
+            "trait": [means.trait] * len(levels),
+            "level": levels,
+            "records": [*means.records.tolist(), *(empty.records for empty in means.empty)],
+            "mean": [*table.moments.mean.tolist(), *nothing],
+            "se": [*table.standard_errors, *nothing],
+            "reason": [*[None] * len(means.levels), *(empty.reason for empty in means.empty)],
+        },
+        schema_overrides={"mean": pl.Float64, "se": pl.Float64, "records": pl.Int64, "reason": pl.String},
     )
+    return frame[natural_order(levels)] if means.empty else frame
 
 
 def means_files(tables: Sequence[MeansTable], escaped: bool = False) -> dict[str, Callable[[Path], None]]:
@@ -137,9 +146,13 @@ def estimate_contrast(
     trait = traits[0] if trait is None else trait
     _check_is_known("trait", trait, traits)
     rows = rows.filter(trait=trait)
-    levels = rows["level"].to_list()
+    reasons = dict(rows.drop_nulls("reason").select("level", "reason").iter_rows())
     for level in weights:
-        _check_is_known("level", level, levels)
+        _check_is_known("level", level, rows["level"].to_list())
+        if level in reasons:
+            raise ConfigError(f"contrast: {level!r} has no mean: {reasons[level]}")
+    rows = rows.filter(pl.col("reason").is_null())
+    levels = rows["level"].to_list()
     w = np.array([float(weights.get(level, 0.0)) for level in levels])
     path = RunFiles(directory, "contrast: ").path(COVARIANCES)
     if path is None:

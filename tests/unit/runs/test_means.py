@@ -201,10 +201,6 @@ def test_mistakes_are_named(tmp_path):
     expect(
         "output.means: 'varety' is not a class effect of the model; did you mean 'variety'?", tmp_path, means=["varety"]
     )
-    empty = {"phenotypes": trial().filter(~((pl.col("variety") == "V1") & (pl.col("system") == "dry")))}
-    crossed = ("variety", "system", "variety:system")
-    expect("got 1 of y that they do not (V1)", tmp_path, fixed=crossed, means=["variety"], data=empty)
-    assert mmgibbs.check(analysis(tmp_path, data=empty))["equations"]
 
 
 def test_contrasts_name_what_there_is(tmp_path):
