@@ -11,6 +11,7 @@ from mmgibbs.config.effects import RESERVED
 from mmgibbs.config.fields import NOT_IN_A_NAME
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.formula.columns import Columns
+from mmgibbs.formula.effect_advice import advise_effect
 from mmgibbs.formula.grammar import Factor, Group, ParsedFormula, Term, describe_term, problem, write_level
 from mmgibbs.formula.names import advise_column, write_name
 from mmgibbs.formula.related import RELATIONSHIPS, has_role
@@ -297,8 +298,9 @@ class _Builder:
 
     def explain_call(self, factor: Factor) -> str:
         """What to write in place of a call that is not known."""
-        if factor.name in ("s", "te", "ti", "t2", "bs", "ns", "cr"):
-            return f"{factor.text}: smooth curves are not supported; expected poly(COLUMN, 3) or legendre(COLUMN, 4)"
+        advice = self.advise(factor)
+        if advice is not None:
+            return advice
         if factor.name == "weights":
             return f"{factor.text} is not supported: {advise_call(factor.name)}"
         known = "factor(x), poly(x, 2), legendre(x, 2), I(x**2) and offset(log(x))"
@@ -306,6 +308,12 @@ class _Builder:
             f"{factor.text} is not supported; expected a column or one of {known}. For another function, make a column "
             "of its values in the table"
         )
+
+    def advise(self, factor: Factor) -> str | None:
+        """The call, and what to write in place of it; None of a call that is not known."""
+        columns = [part.name for part in factor.arguments if isinstance(part, Factor) and not part.is_call]
+        advice = advise_effect(factor.name, columns, self.formula.responses[0].name)
+        return None if advice is None else f"{factor.text}: {advice}"
 
     def read_class(self, factor: Factor) -> str:
         """The column of a class."""
@@ -408,8 +416,11 @@ class _Builder:
             if factor.is_call and factor.name in RELATIONSHIPS and len(factor.arguments) == 1:
                 inner = factor.arguments[0]
                 if len(group.level) > 1:
+                    trait, others = self.formula.responses[0].name, [f for f in group.level if f is not factor]
+                    by_class = advise_effect("at", [f.name for f in others if not f.is_call], trait)
                     self.refuse(
-                        f"{group.text}: combinations of columns are independent; expected them without {factor.name}"
+                        f"{group.text}: combinations of columns are independent; expected them without {factor.name}. "
+                        f"Or {by_class}"
                     )
                 relationship, column = factor.name, inner if isinstance(inner, Factor) else factor
             elif factor.is_call and factor.name in CLASS_CALLS:
@@ -430,39 +441,36 @@ class _Builder:
         return name if is_parent and self.has_pedigree else self.check_column(name)
 
     def explain_level(self, group: Group, factor: Factor) -> str:
-        if factor.name == "gr":
-            return f"{group.text} is not supported; expected (1 | animal), with the pedigree given beside the formula"
-        if factor.name in ("mm", "overlay"):
-            return f"{group.text} is not supported; an effect of several columns at once needs the analysis file"
+        advice = self.advise(factor)
+        if advice is not None:
+            return advice
         calls = ", ".join(RELATIONSHIPS)
         return f"{group.text} is not supported; expected a column, columns with ':', or one of {calls}(COLUMN)"
 
     def build_group(self, group: Group, names: list[str], relationship: str) -> Iterable[tuple[str, dict[str, Any]]]:
         """(name, keys) of each term of the analysis that a random term stands for."""
         of_levels = {"relationship": relationship} if relationship else {}
-        level = names[0] if len(names) == 1 else None
+        level = {"level": names[0]} if len(names) == 1 else {"interaction": names}
         covariates = [self.read_coefficient(group, term) for term in group.coefficients]
         base = ":".join(self.label(name) for name in names)
         if not covariates:
-            yield base, ({"level": level} if level else {"interaction": names}) | of_levels
+            yield base, level | of_levels
             return
-        if level is None:
-            self.refuse(
-                f"{group.text}: slopes for combinations of columns are not supported; make one column of "
-                f"{' and '.join(names)} in the table"
-            )
         if not group.is_correlated:
             if group.has_intercept:
-                yield base, {"level": level} | of_levels
+                yield base, level | of_levels
             for covariate in covariates:
                 if covariate.keys():
-                    self.refuse(f"{group.text}: a curve has correlated coefficients; expected | in place of ||")
+                    self.refuse(
+                        f"{group.text}: a curve has correlated coefficients; expected | in place of ||, and without "
+                        f"correlations, in the analysis file, variances: {{{base}: {{structure: diagonal}}}}"
+                    )
                 yield f"{base}_{self.label(covariate.column)}", of_levels | self.slopes(level, [covariate.column])
             return
         slopes = "" if group.has_intercept else "".join(f"_{self.label(c.column)}" for c in covariates)
         yield f"{base}{slopes}", of_levels | self.build_curve(group, level, covariates)
 
-    def build_curve(self, group: Group, level: str, covariates: list[Covariate]) -> dict[str, Any]:
+    def build_curve(self, group: Group, level: dict[str, Any], covariates: list[Covariate]) -> dict[str, Any]:
         """A random regression: polynomials of one covariate with the intercept, or slopes without one."""
         if not group.has_intercept:
             if any(covariate.keys() for covariate in covariates):
@@ -470,10 +478,11 @@ class _Builder:
             return self.slopes(level, [covariate.column for covariate in covariates])
         if len(covariates) > 1:
             columns = ", ".join(covariate.column for covariate in covariates)
-            effect = f"{{level: {level}, covariates: [one, {columns}]}}"
+            of_level = ", ".join(f"{key}: {value}" for key, value in level.items()).replace("'", "")
+            effect = f"{{{of_level}, covariates: [one, {columns}]}}"
             self.refuse(
                 f"{group.text}: an intercept with slopes on several columns needs a column of ones, here called one, "
-                f"and the analysis file: random: {{{level}: {{effects: {{rr: {effect}}}}}}}"
+                f"and the analysis file: random: {{{describe_term(group.level)}: {{effects: {{rr: {effect}}}}}}}"
             )
         covariate = covariates[0]
         polynomials = covariate.legendre or {"degree": covariate.degree}
@@ -481,15 +490,15 @@ class _Builder:
             f"{group.text}: its coefficients are those of Legendre polynomials of {covariate.column}, a curve of "
             f"degree {polynomials['degree']}; curves.csv has the variance along {covariate.column}"
         )
-        return {"effects": {"rr": {"level": level, "legendre": {"column": covariate.column} | polynomials}}}
+        return {"effects": {"rr": level | {"legendre": {"column": covariate.column} | polynomials}}}
 
-    def slopes(self, level: str, columns: list[str]) -> dict[str, Any]:
-        return {"effects": {"slope": {"level": level, "covariates": columns}}}
+    def slopes(self, level: dict[str, Any], columns: list[str]) -> dict[str, Any]:
+        return {"effects": {"slope": level | {"covariates": columns}}}
 
     def read_coefficient(self, group: Group, term: Term) -> Covariate:
         """The covariate of a random coefficient."""
         if len(term) > 1:
-            self.refuse(f"{group.text}: an interaction before the bar is not supported; make a column of its values")
+            self.refuse(f"{group.text}: an interaction before the bar needs a column of its values in the table")
         if self.read_power(term[0]) is not None:
             self.refuse(f"{group.text}: expected poly(COLUMN, 2) in place of a power, which has all lower ones")
         covariate = self.read_covariate(term[0])
@@ -497,8 +506,9 @@ class _Builder:
             column = write_name(self.read_class(term[0]))
             level = describe_term(group.level)
             self.refuse(
-                f"{group.text}: {column} is a class, for whose levels an effect cannot have correlated values here; "
-                f"expected (1 | {level}) + (1 | {level}:{column}), an effect of {level} and one within each {column}"
+                f"{group.text}: {column} is a class, for whose levels an effect cannot have correlated values in a "
+                f"formula; expected (1 | {level}) + (1 | {level}:{column}), an effect of {level} and one within each "
+                f"{column}. Or {advise_effect('us', [column], self.formula.responses[0].name)}"
             )
         return covariate
 

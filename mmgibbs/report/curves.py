@@ -44,7 +44,7 @@ def _item(
     figures: plots.Figures,
     solved: bool,
 ) -> dict[str, Any]:
-    of = f"{curve.term}, {curve.trait}"
+    of = f"{curve.name}, {curve.trait}"
     drawn = [_figure(of_variance, of, curve, x, variance, "", figures)]
     at = np.linspace(0, POINTS - 1, SHOWN).astype(int)
     columns = [Column(curve.column, "number")]
@@ -53,7 +53,7 @@ def _item(
         if values is None:
             continue
         if heading == "Heritability":
-            parts = f"It is the variance of {curve.term} divided by the sum of those of {listed(counted, most=12)}."
+            parts = f"It is the variance of {curve.name} divided by the sum of those of {listed(counted, most=12)}."
             drawn.append(_figure(heading, of, curve, x, values, parts, figures))
         new_columns, new_cells = _columns(heading, values[:, at], solved)
         columns, cells = columns + new_columns, cells + new_cells

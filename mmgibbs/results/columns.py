@@ -249,6 +249,7 @@ _SMOOTHS = {
 }
 _CURVES = {
     "term": "name of the random regression",
+    "effect": "name of its effect",
     "trait": "name of the trait",
     "quantity": "`variance` of the term at this point, or `heritability`, its share of all variances there",
     "covariate": "column of the covariate",

@@ -1,4 +1,4 @@
-"""Variances along the covariate of a random regression: from the covariances of the coefficients of its curves.
+"""Variances along the covariates of random regressions: from the covariances of the coefficients of their curves.
 
 With phi(x) the Legendre polynomials at x and G the covariance matrix of the coefficients, the variance at x is
 phi(x)' G phi(x), in every draw. Of the one term with breeding values of the animals themselves its share of the sum of
@@ -25,7 +25,7 @@ FILE = "curves"
 POINTS = 61  # of a curve
 ADDITIVE = ("A", "G", "H")  # symbols of relationships by which the variance of animals is a genetic one
 PARENTS = ("sire", "father", "dam", "mother")  # level columns, whose variance is a part of that, or a maternal one
-CURVE_COLUMNS = ("term", "trait", "quantity", "covariate", "at", "mean", "sd", "mcse", "hpd_low", "hpd_high")
+CURVE_COLUMNS = ("term", "effect", "trait", "quantity", "covariate", "at", "mean", "sd", "mcse", "hpd_low", "hpd_high")
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,12 @@ class LegendreCurve:
     degree: int
     low: float
     high: float
+    is_alone: bool = True  # no other effect of the term is on the trait
+
+    @property
+    def name(self) -> str:
+        """The term, with the effect where there are others."""
+        return self.term if self.is_alone else f"{self.term}.{self.effect}"
 
     def along(self, draws: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray | None:
         """(draws, points) variances at x; None where a variance of a coefficient is not known."""
@@ -69,7 +75,7 @@ class VarianceCurve:
 
 
 def variance_curves(record: Mapping[str, Any], draws: Mapping[str, np.ndarray]) -> list[VarianceCurve]:
-    """Per trait and term with relationships and one curve, whose range the analysis or the data state.
+    """Per trait and curve of a random term, whose range the analysis or the data state.
 
     record: of the run; draws: (draws,) of each parameter.
     """
@@ -78,17 +84,20 @@ def variance_curves(record: Mapping[str, Any], draws: Mapping[str, np.ndarray]) 
     ranges = record.get("data", {}).get("legendre_ranges", {})
     for trait in analysis.get("traits", {}):
         of_animals = [term for term in relationships if _has_breeding_values(model, relationships, term, trait)]
-        for term, kind in relationships.items():
-            effects = effects_of_term(model["random"][term], term, trait, ranges)
-            if not kind["related"] or len(effects) != 1 or not isinstance(effects[0], LegendreCurve):
-                continue
-            curve = effects[0]
+        curves = [
+            effect
+            for term in relationships
+            for effect in effects_of_term(model["random"][term], term, trait, ranges)
+            if isinstance(effect, LegendreCurve)
+        ]
+        for curve in curves:
             x = np.linspace(curve.low, curve.high, POINTS)
             variance = curve.along(draws, x)
             if variance is not None:
                 total = _total(model, ranges, draws, trait, curve, x)
-                share = variance / total[0] if total is not None and of_animals == [term] else None
-                out.append(VarianceCurve(curve, x, term in of_animals, variance, share, total[1] if total else []))
+                share = variance / total[0] if total is not None and of_animals == [curve.term] else None
+                is_genetic = curve.term in of_animals
+                out.append(VarianceCurve(curve, x, is_genetic, variance, share, total[1] if total else []))
     return out
 
 
@@ -96,7 +105,7 @@ def curves_frame(record: Mapping[str, Any], draws: Mapping[str, np.ndarray]) -> 
     """A row for each curve, quantity and point. draws: (chains, draws) of each parameter."""
     chains = len(next(iter(draws.values()), ()))
     flat = {name: np.asarray(values).reshape(-1) for name, values in draws.items()}
-    texts = set(CURVE_COLUMNS[:4])
+    texts = set(CURVE_COLUMNS[:5])
     frames = [pl.DataFrame(schema={name: pl.String if name in texts else pl.Float64 for name in CURVE_COLUMNS})]
     for curve in variance_curves(record, flat):
         frames.append(_frame(curve, "variance", curve.variance, chains))
@@ -109,11 +118,12 @@ def _frame(curve: VarianceCurve, quantity: str, values: np.ndarray, chains: int)
     """values: (chains x draws, points)."""
     of_points = values.reshape(chains, -1, len(curve.x))
     moments = summary_table({str(i): of_points[:, :, i] for i in range(len(curve.x))})
-    numbers = {"at": curve.x} | {name: moments[name] for name in CURVE_COLUMNS[5:]}
+    numbers = {"at": curve.x} | {name: moments[name] for name in CURVE_COLUMNS[6:]}
     return pl.DataFrame(
         {name: pl.Series(values, dtype=pl.Float64, nan_to_null=True) for name, values in numbers.items()}
     ).select(
         pl.lit(curve.curve.term).alias("term"),
+        pl.lit(curve.curve.effect).alias("effect"),
         pl.lit(curve.curve.trait).alias("trait"),
         pl.lit(quantity).alias("quantity"),
         pl.lit(curve.curve.column).alias("covariate"),
@@ -159,11 +169,13 @@ def effects_of_term(
     ranges: 'TERM.EFFECT' -> of the data.
     """
     out: list[LegendreCurve | str | None] = []
-    for effect, spec in _effects_by_trait(random, trait):
+    effects = list(_effects_by_trait(random, trait))
+    for effect, spec in effects:
         of = spec.get("legendre")
         span = of and (of.get("range") or ranges.get(f"{term}.{effect}"))
         if of and span:
-            out.append(LegendreCurve(term, effect, trait, of["column"], of["degree"], *map(float, span)))
+            low, high = map(float, span)
+            out.append(LegendreCurve(term, effect, trait, of["column"], of["degree"], low, high, len(effects) == 1))
         elif of or spec.get("covariates"):
             out.append(None)
         else:

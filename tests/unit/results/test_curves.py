@@ -47,6 +47,32 @@ def test_every_point_has_the_moments_of_its_draws():
     assert (found["mcse"] < found["sd"]).all() and (found["mcse"] > 0).all()
 
 
+@pytest.mark.parametrize("kind", ["identity", "pedigree"])
+def test_a_curve_needs_no_relationship(kind):
+    """Random regressions of levels that are independent, and of a term with two curves."""
+    of = record()
+    of["analysis"]["model"]["random"]["genetic"]["relationship"] = kind
+    found = curves_frame(of, DRAWS).filter(quantity="variance")
+    assert found.height == POINTS
+    expected = curves_frame(record(), DRAWS).filter(quantity="variance")
+    assert found.equals(expected)
+
+
+def test_each_curve_of_a_term_is_written():
+    """A direct and a maternal curve: of each its own variance, and no heritability."""
+    of = record()
+    effects = of["analysis"]["model"]["random"]["genetic"]["effects"]
+    effects["dam"] = effects["rr"] | {"level": "dam"}
+    of_dams = {name.replace("rr.", "dam."): 2 * values for name, values in DRAWS.items()}
+    found = curves_frame(of, of_dams | DRAWS)
+    assert found.select("term", "effect", "quantity").unique(maintain_order=True).rows() == [
+        ("genetic", "rr", "variance"),
+        ("genetic", "dam", "variance"),
+    ]
+    of_animals, of_mothers = (found.filter(effect=effect)["mean"].to_numpy() for effect in ("rr", "dam"))
+    np.testing.assert_allclose(of_mothers, 2 * of_animals)
+
+
 def test_estimates_have_no_errors():
     found = curves_frame(record(), {name: values[:1, :1] for name, values in DRAWS.items()})
     assert found["mean"].null_count() == 0 and found["sd"].null_count() == found.height
