@@ -27,6 +27,7 @@ from mmgibbs.association.words import list_tests
 from mmgibbs.data.chromosomes_left_out import ChromosomesLeftOut, leave_chromosomes_out
 from mmgibbs.data.genomic_parts import genomic_parts
 from mmgibbs.data.genotypes.file import GenotypeFile
+from mmgibbs.data.genotypes.sex_chromosomes import describe_sex_chromosomes, name_sex_chromosomes
 from mmgibbs.data.natural_order import natural
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import ConfigError, DataError, option_name
@@ -235,6 +236,7 @@ def gwas(
     file_notes = (*(f"warning: {warning}" for warning in file.warnings), *file.notes)
     if genotypes is not None:
         file_notes += tuple(describe_other_genotypes(model.prepared.genotypes, file, section.map is not None))
+    file_notes += describe_tested_sex_chromosomes(model, file)
     if left_out is not None:
         file_notes += warn_of_other_chromosomes(left_out, file)
     notes = (*file_notes, *animals.notes, *collect_notes(found, model, facts), *region_notes)
@@ -254,6 +256,16 @@ def compute_snp_effects(model: RunModel, projection: Projection, console: Consol
     console.say("SNP effects from breeding values")
     values = lambda part: read_breeding_values(model, part)
     return snp_effects_frame(parts, model.prepared, values, model.variances, projection.point)
+
+
+def describe_tested_sex_chromosomes(model: RunModel, file: GenotypeFile) -> tuple[str, ...]:
+    """A note of how SNPs of sex chromosomes and mitochondria are tested; () without such."""
+    genotypes, chromosome = model.prepared.genotypes, file.snps["chromosome"]
+    names = name_sex_chromosomes(chromosome.unique())
+    if genotypes is not None:
+        names |= {c: k for c, k in genotypes.checked.sex_chromosomes.items() if (chromosome == c).any()}
+    words = describe_sex_chromosomes(chromosome, names)
+    return (f"{file.name}: {words} are tested like others, a haploid genotype as a homozygous one",) if words else ()
 
 
 def check_loco(model: RunModel, file: GenotypeFile) -> ChromosomesLeftOut:

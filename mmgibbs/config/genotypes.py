@@ -62,6 +62,10 @@ class Quality(Section):
     duplicate_animals: Choice[Literal["drop", "keep"]] = "keep"
     """Animals with the same genotypes as an earlier one: keep them or drop them."""
 
+    sex_chromosomes: Choice[Literal["drop", "keep"]] = "keep"
+    """SNPs of sex chromosomes and mitochondria: keep them or drop them. Parents and progeny are never compared by
+    them."""
+
     parent_progeny: Choice[Literal["report", "drop", "ignore"]] = "report"
     """Parents and progeny whose genotypes exclude each other: report them, drop them, or do not check (ignore)."""
 

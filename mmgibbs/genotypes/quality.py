@@ -24,6 +24,16 @@ def call_rates(store: Store, rows: np.ndarray) -> np.ndarray:
     return store.product(rows, store.known(), np.ones(len(rows), np.float32)) / max(len(rows), 1)
 
 
+def count_heterozygous(store: Store, rows: np.ndarray) -> np.ndarray:
+    """(n, 2) int64 of each animal: heterozygous and known genotypes at these SNPs."""
+    out = np.zeros((store.n_animals, 2), np.int64)
+    for first in range(0, len(rows), BLOCK):
+        dosage = store.decode(rows[first : first + BLOCK])
+        out[:, 0] += ((dosage >= HOMOZYGOUS) & (dosage <= UPPER)).sum(axis=0)
+        out[:, 1] += (~np.isnan(dosage)).sum(axis=0)
+    return out
+
+
 def repeated_snps(store: Store, rows: np.ndarray, animals: np.ndarray) -> np.ndarray:
     """(m,) for each of these SNPs the place in `rows` of the first with the same genotypes, itself where it is that.
 

@@ -28,6 +28,7 @@ from mmgibbs.config.genotypes import Quality
 from mmgibbs.data.genotypes.file import GenotypeFile
 from mmgibbs.data.genotypes.match import match_ids
 from mmgibbs.data.genotypes.parents import find_genotyped_parents
+from mmgibbs.data.genotypes.sex_chromosomes import are_on, describe_sex_chromosomes, find_sex_chromosomes
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.quality import call_rates, compare_genotypes, find_compatible_pairs
@@ -101,7 +102,12 @@ def check_parentage(
             f"the same way? Genotypes have {quoted(file.ids[0])}, the pedigree {quoted(pedigree.ids[0])}"
         )
     store = store_genotypes(file.source, np.arange(file.n_animals), np.arange(file.n_snps))
-    rows, animals, of_quality = _choose(store, file)
+    parent, _, is_dam = find_genotyped_parents(pedigree, matched.pedigree_code)
+    sex_linked = find_sex_chromosomes(file.snps["chromosome"], store, parent[~is_dam], parent[is_dam])
+    rows, animals, of_quality = _choose(store, file, are_on(file.snps["chromosome"], sex_linked))
+    if sex_linked:
+        words = describe_sex_chromosomes(file.snps["chromosome"], sex_linked)
+        of_quality.append(f"{file.name}: {words} left out: parents do not pass them on as they do autosomes")
     thresholds = _thresholds(store, rows, error_rate)
     compared = _Compared(pedigree, file, store, rows, animals, matched.pedigree_code, thresholds)
     warned = (*file.warnings, *matched.warnings)
@@ -115,20 +121,25 @@ def check_parentage(
     return compared.report(notes)
 
 
-def _choose(store: Store, file: GenotypeFile) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """SNPs and animals with enough known genotypes, by the limits of `data.genotypes.quality`."""
+def _choose(store: Store, file: GenotypeFile, is_left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """SNPs and animals with enough known genotypes, by the limits of `data.genotypes.quality`.
+
+    is_left_out: (p,) bool, SNPs that are not used.
+    """
     limits = Quality()
-    rows = np.flatnonzero(store.moments()[:, 0] >= limits.call_rate * store.n_animals)
+    is_known = store.moments()[:, 0] >= limits.call_rate * store.n_animals
+    rows = np.flatnonzero(is_known & ~is_left_out)
     if rows.size < FEWEST_SNPS:
+        n_compared, kind = store.n_snps - int(is_left_out.sum()), "autosomal " if is_left_out.any() else ""
         raise DataError(
-            f"{file.name}: {rows.size:,} of {store.n_snps:,} SNPs are known in {100 * limits.call_rate:g} % of the "
+            f"{file.name}: {rows.size:,} of {n_compared:,} {kind}SNPs are known in {100 * limits.call_rate:g} % of the "
             f"animals; needed {FEWEST_SNPS:,} to compare parents and progeny"
         )
     rates = call_rates(store, rows)
     notes = []
-    if rows.size < store.n_snps:
+    if not is_known.all():
         notes.append(
-            f"{file.name}: {counted(store.n_snps - rows.size, 'SNP')} left out, call rate below {limits.call_rate:g}"
+            f"{file.name}: {counted(int((~is_known).sum()), 'SNP')} left out, call rate below {limits.call_rate:g}"
         )
     low = np.flatnonzero(rates < limits.animal_call_rate)
     if low.size:

@@ -4,16 +4,18 @@ In this order, each on what those before it have left:
 
     1. SNPs by call rate, among all genotyped animals
     2. animals by call rate, at these SNPs
-    3. animals with the genotypes of an earlier one (duplicate_animals: drop)
-    4. animals whose genotypes conflict with those of a parent or progeny (parent_progeny: drop): while some pair has
-       more opposing homozygotes than `conflicts` allows, the animal of most such pairs; of equals, the progeny
-    5. SNPs of one genotype, SNPs by the frequency of the rarer allele, among the animals left
-    6. SNPs with the genotypes of an earlier one, alleles swapped or not (duplicates: drop)
+    3. SNPs of sex chromosomes and mitochondria (sex_chromosomes: drop)
+    4. animals with the genotypes of an earlier one (duplicate_animals: drop)
+    5. animals whose genotypes conflict with those of a parent or progeny (parent_progeny: drop): while some pair has
+       more opposing homozygotes of autosomes than `conflicts` allows, the animal of most such pairs; of equals, the
+       progeny
+    6. SNPs of one genotype, SNPs by the frequency of the rarer allele, among the animals left
+    7. SNPs with the genotypes of an earlier one, alleles swapped or not (duplicates: drop)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +25,7 @@ from mmgibbs.config.genotypes import Quality
 from mmgibbs.data.genotypes.file import GenotypeFile
 from mmgibbs.data.genotypes.match import Matched
 from mmgibbs.data.genotypes.parents import find_genotyped_parents
+from mmgibbs.data.genotypes.sex_chromosomes import are_on, describe_sex_chromosomes, find_sex_chromosomes
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.quality import call_rates, opposing_homozygotes, repeated_animals, repeated_snps
@@ -45,6 +48,7 @@ class Checked:
     animals: pl.DataFrame
     dropped: tuple[tuple[str, str, int], ...]  # (SNPs | animals, why, how many), in the order of the steps
     notes: tuple[str, ...]
+    sex_chromosomes: Mapping[str, str]  # chromosome -> X, Y, Z, W, MT or haploid
 
     @property
     def kept_snps(self) -> np.ndarray:
@@ -68,6 +72,7 @@ class _Check:
         self.kept = {what: np.ones(len(why), bool) for what, why in self.why.items()}
         self.dropped: list[tuple[str, str, int]] = []
         self.notes: list[str] = []
+        self.sex_chromosomes: dict[str, str] = {}
 
     @property
     def rows(self) -> np.ndarray:
@@ -92,6 +97,24 @@ class _Check:
         """(p, 3) of the animals that are kept."""
         every = self.kept["animals"].all()
         return self.store.moments(None if every else self.kept["animals"].astype(np.float64))
+
+    def find_sex_chromosomes(self, pedigree: Pedigree | None) -> None:
+        """Say which there are, and what they are used for."""
+        chromosome = self.file.snps["chromosome"]
+        parents = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        if pedigree is not None:
+            parent, _, is_dam = find_genotyped_parents(pedigree, self.matched.pedigree_code)
+            parents = parent[~is_dam], parent[is_dam]
+        self.sex_chromosomes = find_sex_chromosomes(chromosome, self.store, *parents)
+        if self.quality.sex_chromosomes == "drop":
+            which = are_on(chromosome, self.sex_chromosomes)
+            self.drop("SNPs", which, "sex chromosomes and mitochondria")
+        elif self.sex_chromosomes:
+            self.notes.append(
+                f"{self.file.name}: {describe_sex_chromosomes(chromosome, self.sex_chromosomes)}: parents and progeny "
+                "are compared without them; relationships, SNP effects and tests use them like others, with a haploid "
+                "genotype as a homozygous one (data.genotypes.quality.sex_chromosomes: drop leaves them out)"
+            )
 
     def same_animals(self) -> None:
         first = repeated_animals(self.store, self.rows)
@@ -121,7 +144,8 @@ class _Check:
         kept = self.kept["animals"]
         code = np.where(kept, self.matched.pedigree_code, -1)
         parent, progeny, _ = find_genotyped_parents(pedigree, code)
-        counts = opposing_homozygotes(self.store, self.rows, parent, progeny)
+        rows = self.rows[~are_on(self.file.snps["chromosome"], self.sex_chromosomes)[self.rows]]
+        counts = opposing_homozygotes(self.store, rows, parent, progeny)
         share = counts[:, 0] / np.maximum(counts[:, 1], 1)
         wrong = share > self.quality.conflicts
         ids = self.file.ids
@@ -151,6 +175,7 @@ def check_quality(
     check.drop("SNPs", known / store.n_animals < quality.call_rate, f"call rate below {quality.call_rate:g}")
     rates = call_rates(store, check.rows)
     check.drop("animals", rates < quality.animal_call_rate, f"call rate below {quality.animal_call_rate:g}")
+    check.find_sex_chromosomes(pedigree)
     check.same_animals()
     if pedigree is not None and quality.parent_progeny != "ignore":
         check.parents(pedigree)
@@ -173,7 +198,7 @@ def check_quality(
         {"animal": file.ids, "recorded": matched.recorded, "in_pedigree": matched.pedigree_code >= 0,
          "call_rate": rates, **_reasons(check, "animals")},
     )  # fmt: skip
-    return Checked(snps, animals, tuple(check.dropped), tuple(check.notes))
+    return Checked(snps, animals, tuple(check.dropped), tuple(check.notes), check.sex_chromosomes)
 
 
 def _reasons(check: _Check, what: str) -> dict[str, pl.Series]:
