@@ -92,7 +92,9 @@ def _construct_structure(section: Section, k: int, A: np.ndarray, nu: float, sd:
         return FactorAnalytic(k, section.factors or 1, equal, A, size, nu)
     if section.kind == "antedependence":
         return Antedependence(k, equal, A, sd, nu)
-    return (Autoregressive if section.kind == "ar1" else CompoundSymmetry)(k, equal, A, nu)
+    if section.kind == "ar1":
+        return Autoregressive(k, equal, A, nu, section.positions)
+    return CompoundSymmetry(k, equal, A, nu)
 
 
 def variances_alone(covariance: CovarianceModel | None) -> CovarianceModel | None:

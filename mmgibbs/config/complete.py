@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mmgibbs.config.analysis import Analysis
@@ -14,6 +14,7 @@ from mmgibbs.config.effects import Model
 from mmgibbs.config.genomic_relationships import Genomic
 from mmgibbs.config.markers import J
 from mmgibbs.config.messages import Problems
+from mmgibbs.config.orders import GuessedOrder
 from mmgibbs.config.paths import absolute, with_absolute_files, with_absolute_paths
 from mmgibbs.config.rules import BETWEEN_SECTIONS, broken
 from mmgibbs.config.sampling import MARKER_DRAWS
@@ -24,8 +25,11 @@ from mmgibbs.errors import nearest
 from mmgibbs.models.labels import find_name_clash
 
 
-def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
-    """The analysis with every default that depends on other sections. `folder`: what paths to data are relative to.
+def complete(
+    analysis: Analysis, folder: Path, path: Path | None, guessed: Mapping[str, GuessedOrder] | None = None
+) -> Analysis:
+    """The analysis with every default that depends on other sections. `folder`: what paths to data are relative to;
+    guessed: trait -> the order of its environment and the others, where nothing says what it is.
 
     Raises pydantic's ValidationError with everything that does not fit.
     """
@@ -56,7 +60,7 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
         candidates = decisions.candidates.model_copy(update={"file": absolute(decisions.candidates.file, folder)})
         decisions = decisions.model_copy(update={"candidates": candidates})
     problems.refuse()  # sizes are known only where all names are
-    variances = complete_variances(analysis, model, folder, problems)
+    variances = complete_variances(analysis, model, folder, problems, guessed or {})
     problems.refuse()
     parts = {
         "data": data,

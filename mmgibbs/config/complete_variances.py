@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,6 +11,7 @@ from mmgibbs.config.effects import Model, Random, component_names
 from mmgibbs.config.markers import MarkerEffects
 from mmgibbs.config.matrices import check_matrix, describe_size
 from mmgibbs.config.messages import Problems
+from mmgibbs.config.orders import GuessedOrder, component_positions, find_order_problem
 from mmgibbs.config.paths import absolute
 from mmgibbs.config.relationships import AnyRelationship
 from mmgibbs.config.rules import OF_VARIANCES, broken
@@ -26,7 +27,9 @@ from mmgibbs.errors import nearest
 AnyVariance = TypeVar("AnyVariance", bound=Variance)
 
 
-def complete_variances(analysis: Analysis, model: Model, folder: Path, problems: Problems) -> Variances:
+def complete_variances(
+    analysis: Analysis, model: Model, folder: Path, problems: Problems, guessed: Mapping[str, GuessedOrder]
+) -> Variances:
     variances = analysis.variances
     if model.plugin is not None:
         for term in ("residual", *variances.terms):
@@ -51,6 +54,18 @@ def complete_variances(analysis: Analysis, model: Model, folder: Path, problems:
 
     implied = implied_variances(model)
 
+    def place_components(term: str, random: Random, variance: Variance) -> Variance:
+        """The variance with the positions of its components, where its structure depends on them."""
+        place, structure = ("variances", term, "structure"), variance.structure
+        unknown = find_order_problem(structure, random, guessed)
+        positions, refusal = component_positions(structure, random, analysis.traits)
+        for key, message in (("kind", unknown), ("distances", refusal)):
+            if message is not None:
+                problems.add((*place, key), message)
+        if positions is None:
+            return variance
+        return variance.model_copy(update={"structure": structure.model_copy(update={"positions": positions})})
+
     def finish(place: tuple[str, ...], variance: AnyVariance, labels: tuple[str, ...]) -> AnyVariance:
         fixed = variance.fixed or why is not None
         by_class = isinstance(variance, ResidualVariance) and variance.classes
@@ -72,7 +87,9 @@ def complete_variances(analysis: Analysis, model: Model, folder: Path, problems:
     terms = {
         term: finish(
             ("variances", term),
-            with_default_scale_prior(analysis, random, variances.terms.get(term, Variance())),
+            place_components(
+                term, random, with_default_scale_prior(analysis, random, variances.terms.get(term, Variance()))
+            ),
             component_names(random),
         )
         if term not in implied

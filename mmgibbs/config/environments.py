@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mmgibbs.config.fields import NOT_IN_A_NAME
+from mmgibbs.config.orders import GuessedOrder, Levels
 from mmgibbs.config.paths import with_absolute_paths
 from mmgibbs.config.tables import Data
 from mmgibbs.config.text import is_nothing, show
@@ -26,42 +27,47 @@ VALUE_COLUMNS = ("column", "lower", "upper")
 
 # The section `data`, the YAML path of the trait, its column of environments, its columns of values, the cells that
 # columns of its records have (`where`) -> levels
-FindLevels = Callable[[Data, str, str, Sequence[str], Mapping[str, str]], Sequence[str]]
+FindLevels = Callable[[Data, str, str, Sequence[str], Mapping[str, str]], Levels]
 
 
-def write_out_environments(tree: object, folder: Path, find_levels: FindLevels | None) -> object:
+def write_out_environments(
+    tree: object, folder: Path, find_levels: FindLevels | None
+) -> tuple[object, dict[str, GuessedOrder]]:
     """Write a trait for each level in place of each trait with the key `by`.
 
     tree: the analysis file as plain values. folder: what paths to data are relative to. find_levels: reads the levels
-    of a column from the table of records; None: such traits are refused.
+    of a column from the table of records; None: such traits are refused. Beside the tree: trait -> the order of its
+    level and the others, where nothing says what it is.
     """
     if not isinstance(tree, dict) or not isinstance(tree.get("traits"), dict):
-        return tree
+        return tree, {}
     columns = {trait: _read_column(keys) for trait, keys in tree["traits"].items()}
     if not any(columns.values()):
-        return tree
+        return tree, {}
     try:
         for keys in tree["traits"].values():
             Trait.model_validate(keys)
         data = with_absolute_paths(Data.model_validate(tree.get("data")), folder)
     except ValidationError:
-        return tree  # it is validated again, with all that is wrong
+        return tree, {}  # it is validated again, with all that is wrong
     traits: dict[str, Any] = {}
     written: dict[str, list[str]] = {}
+    guessed: dict[str, GuessedOrder] = {}
     for trait, keys in tree["traits"].items():
         by = columns[trait]
         if by is None:
             traits[trait] = keys
             continue
-        levels = _find_levels(trait, keys, by, data, find_levels)
+        levels, is_ordered = _find_levels(trait, keys, by, data, find_levels)
         names = [f"{trait}{BETWEEN_TRAIT_AND_LEVEL}{level}" for level in levels]
         for name in names:
             if name in tree["traits"]:
                 raise ConfigError(f"traits.{name}: expected another name, got that of {trait} by {by}")
         traits |= {n: _write_trait(trait, keys, by, level) for n, level in zip(names, levels, strict=True)}
         written[trait] = names
+        guessed |= {} if is_ordered else dict.fromkeys(names, GuessedOrder(by, tuple(levels)))
     sections = {key: _write_out_names(tree[key], written) for key in ("model", "output") if key in tree}
-    return tree | {"traits": traits} | sections
+    return tree | {"traits": traits} | sections, guessed
 
 
 def _read_column(keys: object) -> str | None:
@@ -70,9 +76,7 @@ def _read_column(keys: object) -> str | None:
     return None if is_nothing(by) or isinstance(by, (list, dict)) else str(by).strip()
 
 
-def _find_levels(
-    trait: str, keys: Mapping[str, Any], by: str, data: Data, find_levels: FindLevels | None
-) -> Sequence[str]:
+def _find_levels(trait: str, keys: Mapping[str, Any], by: str, data: Data, find_levels: FindLevels | None) -> Levels:
     path = f"traits.{trait}.by"
     if find_levels is None:
         raise ConfigError(
@@ -81,7 +85,8 @@ def _find_levels(
         )
     values = [keys[key] for key in VALUE_COLUMNS if isinstance(keys.get(key), str)] or [trait]
     where = Trait.model_validate(keys).where
-    levels = find_levels(data, f"traits.{trait}", by, values, where)
+    found = find_levels(data, f"traits.{trait}", by, values, where)
+    levels = found.names
     if not levels:
         also = f" and {', '.join(f'{c}: {cell}' for c, cell in where.items())} (where)" if where else ""
         raise ConfigError(f"{path}: expected records with a value of {trait} and of column {show(by)}{also}, got none")
@@ -97,7 +102,7 @@ def _find_levels(
             f"{path}: expected levels without any of {NOT_IN_A_NAME}, which stand between the parts of a parameter's "
             f"name; got {listed} in column {show(by)}; write them in another way in the table of records"
         )
-    return levels
+    return found
 
 
 def _write_trait(trait: str, keys: Mapping[str, Any], by: str, level: str) -> dict[str, Any]:

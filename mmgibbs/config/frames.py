@@ -1,4 +1,7 @@
-"""Tables that are passed from Python, of Polars, pandas, or anything that speaks the Arrow PyCapsule interface."""
+"""Tables that are passed from Python, of Polars, pandas, or anything that speaks the Arrow PyCapsule interface.
+
+Ordered categories become an Enum, which keeps their order.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def as_polars(value: Any) -> pl.DataFrame | None:
     if not hasattr(value, "__arrow_c_stream__"):
         return None
     try:
-        frame = pl.DataFrame(value)
+        frame = keep_orders(pl.DataFrame(value), value)
     except Exception as error:  # noqa: BLE001  a foreign library may raise anything
         raise ValueError(f"a table of {type(value).__module__} that cannot be read ({error})") from None
     if frame.columns == [""]:
@@ -61,6 +64,19 @@ def _convert_pandas(table: Any) -> pl.DataFrame:
     if any(name is not None for name in table.index.names):
         table = table.reset_index()
     return pl.DataFrame([_column(name, table.iloc[:, j]) for j, name in enumerate(_names(table))])
+
+
+def keep_orders(frame: pl.DataFrame, table: Any) -> pl.DataFrame:
+    """The frame with the order of ordered dictionaries of a pyarrow table, which Polars does not read."""
+    import polars as pl
+
+    for field in getattr(table, "schema", ()):
+        if getattr(getattr(field, "type", None), "ordered", False) and frame[field.name].dtype == pl.Categorical:
+            column = table.column(field.name)
+            chunks = getattr(column, "chunks", [column])
+            words = dict.fromkeys(word for chunk in chunks for word in chunk.dictionary.to_pylist())
+            frame = frame.with_columns(pl.col(field.name).cast(pl.String).cast(pl.Enum(list(words))))
+    return frame
 
 
 def _names(table: Any) -> list[str]:
@@ -98,6 +114,8 @@ def _column(name: str, column: Any) -> pl.Series:
         return pl.Series(name, column.to_numpy(dtype=bool))
     cells = [None if lost else v for v, lost in zip(column.tolist(), missing.tolist(), strict=True)]
     kinds = {type(v) for v in cells if v is not None}
+    if getattr(column.dtype, "ordered", False) and all(isinstance(word, str) for word in column.dtype.categories):
+        return pl.Series(name, cells, dtype=pl.Enum(list(column.dtype.categories)))
     return pl.Series(name, cells if len(kinds) <= 1 else [None if v is None else _as_written(v) for v in cells])
 
 

@@ -67,9 +67,9 @@ def load_config(
     else:
         raise ConfigError(f"analysis: found {show(source)}, needed the path of a YAML file or a dict")
     changed = _apply(tree, overrides)
-    tree = write_out_environments(tree, folder, find_levels)
+    tree, guessed = write_out_environments(tree, folder, find_levels)
     try:
-        return complete(Analysis.model_validate(tree), folder, path)
+        return complete(Analysis.model_validate(tree), folder, path, guessed)
     except ValidationError as error:
         raise ConfigError(_listed(error, where, changed, tree)) from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Discriminator, Field, Tag
@@ -17,6 +18,12 @@ Correlations = Annotated[
     | Annotated[dict[Name, Correlation], Field(min_length=1), _CORRELATIONS, Tag("each")],
     Discriminator(lambda value: "each" if isinstance(value, dict) else "number"),
 ]
+_STEP = Expected("a number above 0, or a mapping such as {row: 10, column: 1}")
+Steps = Annotated[
+    Annotated[Positive, _STEP, Tag("number")]
+    | Annotated[dict[Name, Positive], Field(min_length=1), _STEP, Tag("each")],
+    Discriminator(lambda value: "each" if isinstance(value, dict) else "number"),
+]
 
 
 class Autoregression(Relationship):
@@ -26,20 +33,23 @@ class Autoregression(Relationship):
     """
 
     row: Column | None = None
-    """Column of the rows of the field, whole numbers: neighbouring rows are correlated."""
+    """Column of the rows of the field, whole numbers: neighbouring rows are correlated by rho, rows d steps apart by
+    rho^d. A row without records counts, if it is not at the edge."""
 
     column: Column | None = None
-    """Column of the columns of the field, whole numbers: neighbouring columns are correlated."""
+    """Column of the columns of the field, whole numbers: as of rows."""
 
     time: Column | None = None
-    """Column of times: records d steps apart are correlated by rho^d."""
+    """Column of times, numbers or words in data.order: records d steps apart are correlated by rho^d."""
 
     within: Column | None = None
     """Column of the trials, or of the animals: their levels are independent of each other. Default: all records are of
     one."""
 
-    step: Positive | None = None
-    """Length of a step of `time`, which rho is the correlation over. Default: the smallest distance of two times."""
+    step: Steps | None = None
+    """Distance of neighbours, which rho is the correlation over: a number, or {row: R, column: C}. It is one for all
+    classes and traits. Default: of times the smallest distance of two; of rows and columns the largest number that
+    divides all distances, so that rows 10, 20, 40 are neighbours and two apart."""
 
     rho: Correlations | None = None
     """Correlation of neighbours, where the estimates begin, or (`fixed`) their value: a number, or {row: R, column: C}.
@@ -67,6 +77,18 @@ class Autoregression(Relationship):
         return tuple(column for column in columns if column is not None)
 
     @property
+    def stated_steps(self) -> dict[str, float]:
+        """Direction -> its step, of those that have one."""
+        if isinstance(self.step, dict):
+            return self.step
+        return {} if self.step is None else dict.fromkeys(self.parameters, self.step)
+
+    def with_steps(self, lengths: Mapping[str, float]) -> Self:
+        """Itself with these steps; lengths: column -> its step."""
+        steps = {key: lengths[column] for key in self.parameters if (column := getattr(self, key)) in lengths}
+        return self.model_copy(update={"step": steps or None})
+
+    @property
     def lacks_parameters(self) -> bool:
         return self.rho is None
 
@@ -88,8 +110,12 @@ class Autoregression(Relationship):
             problems.add((), "found no direction, needed row, column or both, or time: the columns that have them")
         if self.time is not None and len(self.parameters) > 1:
             problems.add(("time",), "cannot be combined with row or column; needed two terms")
-        if self.step is not None and self.time is None:
-            problems.add(("step",), "found without time, which it belongs to")
+        for key, step in self.stated_steps.items():
+            at = ("step", key) if isinstance(self.step, dict) else ("step",)
+            if key not in self.parameters:
+                problems.add(at, f"found without {key}: COLUMN, needed {' and '.join(self.parameters)}")
+            elif key != "time" and step % 1 != 0:
+                problems.add(at, f"found {step:g}, needed a whole number of {key}s")
         if len(set(self.level_columns)) < len(self.level_columns):
             problems.add((), "found one column twice, needed a column each for row, column, time and within")
         for key in self.rho if isinstance(self.rho, dict) else ():
@@ -111,7 +137,7 @@ class RandomWalk(Relationship):
     """
 
     of: Column
-    """Column of the covariate."""
+    """Column of the covariate, numbers or words in data.order, each one step from the next."""
 
     order: Annotated[int, Field(ge=1, le=2), WHOLE] = 2
     """1: the curve changes from value to value at random, as a process in time; 2: its slope does, so it is smooth (the
@@ -143,7 +169,7 @@ class Spline(Relationship):
     """
 
     of: Column | None = None
-    """Column of the covariate of a curve."""
+    """Column of the covariate of a curve, numbers or words in data.order, each one step from the next."""
 
     by: Column | None = None
     """Column that the curve is multiplied by, less its mean and in its standard deviations."""

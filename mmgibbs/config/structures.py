@@ -33,6 +33,7 @@ FactorCount = Annotated[
 class Structure(Section):
     """How many parameters the covariance matrix of a random effect has, and which."""
 
+    filled_in: ClassVar = ("positions",)
     short_forms: ClassVar = ({"enum": [*UNSTRUCTURED, *WITH_FACTORS, "compound_symmetry", "ar1", "antedependence"]},)
 
     kind: Choice[
@@ -40,8 +41,9 @@ class Structure(Section):
     ] = "full"
     """full; diagonal: no covariances between components; factor_analytic: few common factors and a specific variance of
     each component; reduced_rank: few common factors alone; compound_symmetry: one correlation; ar1: correlations fall
-    with the distance in the order of the components; antedependence: each component is a regression on the one before
-    it."""
+    with the distance of the components (`distances`); antedependence: each component is a regression on the one before
+    it. The order of ar1 and antedependence is that of the traits; levels of `by` are in the order of data.order, of an
+    ordered type of column, or of their numbers or dates."""
 
     factors: FactorCount | None = None
     """Number of common factors of factor_analytic or reduced_rank; auto: the number is drawn too (factor_analytic,
@@ -51,9 +53,15 @@ class Structure(Section):
     """free or equal variances: of the components (compound_symmetry, ar1), their specific effects (factor_analytic), or
     what is new in each (antedependence)."""
 
+    distances: Choice[Literal["equal", "numbers"]] = "equal"
+    """Distances of ar1: equal: every component is one step from the next; numbers: those of the numbers in the levels
+    of `by` (1, 2, 4; week 2), so that rho is the correlation over a distance of 1."""
+
     loading_sd: Positive | None = None
     """Prior standard deviation of the loadings of factor_analytic or reduced_rank, in phenotypic standard deviations of
     the trait. Default: 1."""
+
+    positions: tuple[float, ...] | None = None  # of the components, where distances are those of numbers
 
     @classmethod
     def long_form(cls, value: object) -> object:
@@ -94,10 +102,13 @@ class Structure(Section):
                 yield "factors", "expected at least 3 components for auto, got 2; needed factors: 1"
         elif k >= 2 and (self.factors or 1) >= k:
             yield "factors", f"expected at most {k - 1} for {k} components, got {self.factors or 1}"
+        if self.distances != "equal" and self.kind != "ar1":
+            yield "distances", f"expected equal for kind: {self.kind}, got {self.distances}"
         if self.variances != "free" and (not self.is_structured or self.kind == "reduced_rank"):
             yield "variances", f"expected free for kind: {self.kind}, got {self.variances}"
 
     def as_file(self) -> Any:
         if not self.is_structured:
             return self.kind
-        return {k: v for k, v in super().as_file().items() if v is not None}
+        unused = () if self.kind == "ar1" else ("distances",)
+        return {k: v for k, v in super().as_file().items() if v is not None and k not in unused}

@@ -30,6 +30,7 @@ from mmgibbs.config.text import as_number, is_nothing
 
 MISSING = ("", "NA")  # cells of the records, unless the analysis says otherwise
 UNKNOWN_PARENT = (*MISSING, "0")  # cells of the pedigree, the same
+LevelsInOrder = Annotated[Some[Cell], Expected("the levels from first to last")]
 Widths = Annotated[Repeated[Count], Expected("the width of each column in characters")]
 ParentColumn = Annotated[  # empty for none
     str | int,
@@ -160,6 +161,11 @@ class Data(Section):
     decimal: Choice[Literal[".", ","]] | None = None
     """Decimal mark of the records, '.' or ','; the other may separate thousands. It decides what can be read in two
     ways: 1,205 and 1.205. Default: the point, and the comma in a column where it can be nothing else."""
+
+    order: dict[Column, LevelsInOrder] = {}
+    """Order of the levels of columns of the records, from first to last, as in {month: [jan, feb, mar]}: of traits by
+    such a column (`by`), and of a column that is `time`, `of`, `row` or `column` of a relationship (ar1, random_walk,
+    spline), where each level is one step from the next. Default: that of numbers, dates and ordered types."""
 
     weights: Column | None = None
     """Column of the weights of the records: the residual variance of a record is divided by its weight."""

@@ -105,7 +105,8 @@ class Variance(Section):
 
     structure: Structure = Structure()
     """full; diagonal: no covariances between components; or a structure with fewer parameters: factor_analytic,
-    reduced_rank, compound_symmetry, ar1, antedependence, or a mapping {kind, factors, variances, loading_sd}."""
+    reduced_rank, compound_symmetry, ar1, antedependence, or a mapping {kind, factors, variances, distances,
+    loading_sd}."""
 
     @classmethod
     def long_form(cls, value: object) -> object:

@@ -13,11 +13,12 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config.smooth_relationships import Autoregression, Spline
-from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
-from mmgibbs.data.series import code_classes, find_series
+from mmgibbs.data.phenotypes import Phenotypes
+from mmgibbs.data.series import code_classes, find_series, read_positions
+from mmgibbs.data.steps import FoundSteps, Step, find_steps
 from mmgibbs.errors import DataError
 from mmgibbs.models.relationships.ar1 import Field, FirstOrder, Lattice, TimeSeries
-from pedigree.tables import counted, format_number, quoted
+from pedigree.tables import counted, quoted
 
 MAX_PLOTS_PER_RECORD = 50  # beyond them rows and columns are hardly those of a field
 MIN_PLOTS_REFUSED = 10_000
@@ -31,6 +32,7 @@ class Places:
     ids: pl.Series  # (q,) String
     levels: list[np.ndarray]  # per effect (n,) int32, -1: none
     plots: pl.DataFrame | None  # (q,) trial, row and column of each level; None: the levels are times
+    steps: FoundSteps
 
     def find_repeated(self, phenotypes: Phenotypes, term: str, observed: Mapping[str, np.ndarray]) -> list[str]:
         """Return a warning for plots with several records of a trait: trials may have been taken for one."""
@@ -51,18 +53,25 @@ class Places:
 
 
 def build_autoregression(
-    phenotypes: Phenotypes, place: str, spec: Autoregression, is_met: Sequence[np.ndarray]
+    phenotypes: Phenotypes,
+    place: str,
+    spec: Autoregression,
+    is_met: Sequence[np.ndarray],
+    steps: FoundSteps | None = None,
 ) -> Places:
     """Find the levels of each effect; is_met: (n,) per effect, whether a record has one.
 
-    place: what is autoregressive, as a path of the YAML: 'model.random.TERM' or 'variances.residual'.
+    place: what is autoregressive, as a path of the YAML: 'model.random.TERM' or 'variances.residual'. steps: those of
+    all classes and traits. Default: those of these records.
     """
     path, needed = f"{place}.relationship", np.logical_or.reduce(list(is_met))
     if not needed.any():
         raise DataError(f"{phenotypes.name}: found no record with a level of {place}; needed some")
+    rows = np.flatnonzero(needed)
     group, names = code_classes(phenotypes, spec.within, f"{path}.within", needed)
+    steps = steps or find_steps(phenotypes, path, spec, rows, group, names)
     build = _build_series if spec.time is not None else build_field
-    structure, level, within, positions = build(phenotypes, path, spec, np.flatnonzero(needed), group, names)
+    structure, level, within, positions = build(phenotypes, path, spec, rows, group, names, steps.of)
     trial = names.gather(within)
     columns = {key: positions[key] for key in spec.parameters}
     parts = [c.cast(pl.String) for c in ([trial] if spec.within is not None else []) + list(columns.values())]
@@ -71,7 +80,8 @@ def build_autoregression(
     rho = np.clip(spec.starts(), *structure.bounds.T)
     relationship = FirstOrder.build(structure, spec.parameters, rho, spec.fixed)
     levels = [np.where(met, level, -1).astype(np.int32) for met in is_met]
-    return Places(relationship, ids, levels, name_plots(trial, columns) if spec.time is None else None)
+    plots = name_plots(trial, columns) if spec.time is None else None
+    return Places(relationship, ids, levels, plots, steps)
 
 
 def name_plots(trial: pl.Series, columns: Mapping[str, pl.Series]) -> pl.DataFrame:
@@ -86,15 +96,19 @@ def build_field(
     rows: np.ndarray,
     group: np.ndarray,
     names: pl.Series,
+    steps: Mapping[str, Step],
 ) -> tuple[Field, np.ndarray, np.ndarray, dict[str, pl.Series]]:
     """Return the plots, the level of each record, and of each level its trial, row and column."""
+    step = {key: int(steps[key].length) if key in steps else 1 for key in ("row", "column")}
     at = {
-        key: _read_whole(phenotypes, column, f"{path}.{key}", rows)
+        key: np.zeros(rows.size, np.int64)
+        if column is None
+        else read_positions(phenotypes, column, f"{path}.{key}", rows)[0].astype(np.int64)
         for key, column in (("row", spec.row), ("column", spec.column))
     }
     g, n = group[rows], len(names)
     low = {key: _smallest(values, g, n) for key, values in at.items()}
-    size = {key: 1 - low[key] - _smallest(-values, g, n) for key, values in at.items()}
+    size = {key: 1 + (-_smallest(-values, g, n) - low[key]) // step[key] for key, values in at.items()}
     for key in spec.directions:
         if size[key].max() < 2:
             raise DataError(
@@ -113,21 +127,27 @@ def build_field(
         )
     first = np.concatenate([[0], np.cumsum(size["row"] * size["column"])])
     level = np.full(len(phenotypes), -1, np.int64)
-    row, column = at["row"] - low["row"][g], at["column"] - low["column"][g]
+    row, column = ((at[key] - low[key][g]) // step[key] for key in ("row", "column"))
     level[rows] = first[g] + row * size["column"][g] + column
     lattices = tuple(Lattice(int(r), int(c)) for r, c in zip(size["row"], size["column"], strict=True))
     structure = Field(lattices, spec.directions)
     within = np.repeat(np.arange(n), np.diff(first))
     place = np.arange(first[-1]) - first[within]
     numbers = {
-        "row": place // size["column"][within] + low["row"][within],
-        "column": place % size["column"][within] + low["column"][within],
+        "row": place // size["column"][within] * step["row"] + low["row"][within],
+        "column": place % size["column"][within] * step["column"] + low["column"][within],
     }
     return structure, level, within, {key: pl.Series(values, dtype=pl.Int64) for key, values in numbers.items()}
 
 
 def _build_series(
-    phenotypes: Phenotypes, path: str, spec: Autoregression, rows: np.ndarray, group: np.ndarray, names: pl.Series
+    phenotypes: Phenotypes,
+    path: str,
+    spec: Autoregression,
+    rows: np.ndarray,
+    group: np.ndarray,
+    names: pl.Series,
+    steps: Mapping[str, Step],
 ) -> tuple[Field | TimeSeries, np.ndarray, np.ndarray, dict[str, pl.Series]]:
     """Return the times, the level of each record, and of each level its class and time."""
     assert spec.time is not None
@@ -139,23 +159,9 @@ def _build_series(
             f"{phenotypes.name}: every {what} (column {quoted(spec.time)}, {path}.time), which leaves no neighbours; "
             "needed several times of some"
         )
-    step = spec.step or float(distance[distance > 0].min())
-    shown = pl.Series([format_number(t) for t in series.values], dtype=pl.String)
+    step = steps["time"].length
     structure = TimeSeries(np.round(distance / step, 9), spec.time, step)
-    return structure, series.number, series.within, {"time": shown}
-
-
-def _read_whole(phenotypes: Phenotypes, column: str | None, path: str, rows: np.ndarray) -> np.ndarray:
-    """(rows,) int64 whole numbers; 0 without a column."""
-    if column is None:
-        return np.zeros(rows.size, np.int64)
-    values = phenotypes.numbers(column, path)[rows]
-    wrong = np.flatnonzero(values != np.round(values))
-    if wrong.size:
-        problems = [f"found {format_number(values[i])} in column {quoted(column)} ({path})" for i in wrong[:SHOWN]]
-        needed = "a whole number that counts the rows or columns of the field"
-        raise refuse_rows(phenotypes.name, phenotypes.rows[rows[wrong]], problems, needed)
-    return values.astype(np.int64)
+    return structure, series.number, series.within, {"time": series.shown}
 
 
 def _smallest(values: np.ndarray, group: np.ndarray, n: int) -> np.ndarray:

@@ -21,6 +21,7 @@ _AS_NUMBERS = (rf"{_CENTURY}{_MONTH_2}{_DAY_2}", rf"{_DAY}{_MONTH_2}{_CENTURY}",
 _AS_SIX_DIGITS = (rf"\d{{2}}{_MONTH_2}{_DAY_2}", rf"{_DAY_2}{_MONTH_2}\d{{2}}")  # where a name says that they are dates
 _MIN_DIFFERENT = 3  # numbers that are dates by no chance
 PATTERN = "|".join(f"^{form}{_TIME}$" for form in _FORMS)
+_PARSED = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d.%m.%y", "%d-%m-%Y", "%d/%m/%Y", "%d %b %Y", "%d-%b-%Y", "%d-%b-%y")
 AMONG_NUMBERS = "; has a spreadsheet made a date of a number?"
 
 
@@ -53,3 +54,13 @@ def are_dates_as_numbers(text: pl.Series, is_named: bool = False) -> bool:
         return False
     forms = (*_AS_NUMBERS, *(_AS_SIX_DIGITS if is_named else ()))
     return any(bool(known.str.contains(rf"^{form}(?:\.0+)?$").all()) for form in forms)
+
+
+def parse_dates(text: pl.Series) -> pl.Series | None:
+    """(n,) Date of texts that all have one of these forms, the day before the month; None for others."""
+    plain = text.str.replace(r"[T ]\d{1,2}:\d{2}.*$", "")
+    for form in _PARSED:
+        parsed = plain.str.to_date(form, strict=False)
+        if parsed.null_count() == 0:
+            return parsed
+    return None

@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis, Data, Trait, load_config
+from mmgibbs.config.orders import Levels
+from mmgibbs.data.level_order import order_levels
 from mmgibbs.data.natural_order import natural
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes
 from mmgibbs.data.responses import response_columns
@@ -24,8 +26,8 @@ def load_analysis(source: str | os.PathLike | dict, overrides: Sequence[str] = (
     return load_config(source, overrides, find_environments)
 
 
-def find_environments(data: Data, path: str, by: str, columns: Sequence[str], where: Mapping[str, str]) -> list[str]:
-    """Levels of column `by` with a value in one of these columns, in natural order; path: of the trait in the YAML.
+def find_environments(data: Data, path: str, by: str, columns: Sequence[str], where: Mapping[str, str]) -> Levels:
+    """Levels of column `by` with a value in one of these columns, in their order; path: of the trait in the YAML.
 
     where: column -> the cell that records of the trait have. ConfigError for a level in two spellings.
     """
@@ -36,8 +38,9 @@ def find_environments(data: Data, path: str, by: str, columns: Sequence[str], wh
         has_value |= phenotypes.text(column, path).is_not_null().to_numpy()
     has_value &= ~_outside(where, f"{path}.where", phenotypes)
     of_records = level.filter(pl.Series(has_value)).drop_nulls()
-    _refuse_respelled(of_records, f"{phenotypes.name}: column {quoted(by)} ({path}.by)")
-    return sorted(of_records.unique(), key=natural)
+    place = f"column {quoted(by)} ({path}.by)"
+    _refuse_respelled(of_records, f"{phenotypes.name}: {place}")
+    return order_levels(of_records.unique().to_list(), by, phenotypes.frame[by].dtype, data.order, place)
 
 
 def _refuse_respelled(level: pl.Series, place: str) -> None:
@@ -71,15 +74,15 @@ def keep_environment(trait: Trait, phenotypes: Phenotypes) -> Phenotypes:
 def note_records_without_environment(traits: Sequence[Trait], phenotypes: Phenotypes) -> Iterator[str]:
     """Say how many records have the value of a trait, but none of a column that says whose it is."""
     for where in dict.fromkeys(column for trait in traits for column in trait.where):
-        lacking = phenotypes.text(where, "traits: where").is_null()
         values = dict.fromkeys(c for t in traits if where in t.where for c, _ in response_columns(t))
         has_value = pl.Series(np.zeros(len(phenotypes), bool))
         for column in values:
             has_value |= phenotypes.text(column, "traits").is_not_null()
-        n = int((lacking & has_value).sum())
-        of_traits = {t.where[where] for t in traits if where in t.where}
         levels = phenotypes.text(where, "traits: where")
-        without = sorted(set(levels.drop_nulls()) - of_traits - set(levels.filter(has_value)), key=natural)
+        used = levels.filter(has_value)
+        n = used.null_count()
+        of_traits = {t.where[where] for t in traits if where in t.where}
+        without = sorted(set(levels.drop_nulls()) - of_traits - set(used), key=natural)
         if len(of_traits) > 1 and without:
             names = ", ".join(quoted(level) for level in without[:SHOWN]) + (", ..." if len(without) > SHOWN else "")
             has, of_values = agreeing(len(without), "has"), " and ".join(quoted(column) for column in values)

@@ -14,6 +14,7 @@ from mmgibbs.config.interactions import BETWEEN_COLUMNS
 from mmgibbs.data import dates
 from mmgibbs.data.decimal_commas import commas_as_points
 from mmgibbs.data.number_format import Decimal, explain_no_number, find_points_of_thousands, parse_column
+from mmgibbs.data.ordered_types import read_orders
 from mmgibbs.errors import DataError
 from pedigree.errors import TableError
 from pedigree.tables import Separator, Source, ids_as_text, nearest, open_table, quoted
@@ -73,6 +74,7 @@ class Phenotypes:
     table: Phenotypes | None = None  # all columns and rows, where they are in memory
     # joined classes and products of columns: name -> its columns, with further cells that mean a missing value in each
     interactions: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    order: Mapping[str, Sequence[str]] = field(default_factory=dict)  # data.order: levels of columns
 
     def __len__(self) -> int:
         return self.frame.height
@@ -84,7 +86,8 @@ class Phenotypes:
         """The same records with those of these columns that are there, as `read_phenotypes` reads them."""
         chosen = [c for c in dict.fromkeys(columns) if self.has(c)] or self.frame.columns[:1]
         frame = self.frame.select(chosen)
-        return Phenotypes(frame, self.columns, self.name, self.rows, self.missing, self.decimal, table=self)
+        of_table = (self.columns, self.name, self.rows, self.missing, self.decimal)
+        return Phenotypes(frame, *of_table, table=self, order=self.order)
 
     def keep(self, mask: np.ndarray) -> Phenotypes:
         return self if mask.all() else replace(self, frame=self.frame.filter(pl.Series(mask)), rows=self.rows[mask])
@@ -225,7 +228,7 @@ def read_phenotypes(data: Data, wanted: Sequence[str] | None = None) -> Phenotyp
     """
     header = True if data.header is None else list(data.header)
     frame, columns, rows, name = read_any(data.phenotypes, data.widths or data.separator, header, wanted, "phenotypes")
-    return Phenotypes(frame, columns, name, rows, tuple(data.missing), data.decimal)
+    return Phenotypes(frame, columns, name, rows, tuple(data.missing), data.decimal, order=data.order)
 
 
 def read_any(
@@ -244,7 +247,8 @@ def read_any(
         columns = None if wanted is None else [c for c in dict.fromkeys(wanted) if c in table.names]
         # where none of them is there, any column keeps the rows: who needs one will name it
         read = [table.names[0]] if columns == [] else columns
-        return table.read(read, all_strings=False), table.names, table.lines(), table.name
+        frame = table.read(read, all_strings=False)
+        return read_orders(frame, source), table.names, table.lines(), table.name
     except TableError as error:
         raise DataError(str(error)) from None
 

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis
+from mmgibbs.config.orders import describe_order
 from mmgibbs.data.animal_ids import name_keys
 from mmgibbs.data.correlated_residuals import correlated_residuals
 from mmgibbs.data.covariate_codes import warn_of_codes
@@ -148,14 +149,16 @@ def prepare(
     used = markers or any(r.relationship.of_genotypes for r in analysis.model.random.values())
     unused = () if used else (ResultWarning("data.genotypes: no term of the model uses the genotypes"),)
     of_genotypes = () if genotypes is None else (*genotypes.notes, *of_markers, *unused)
+    classes = residual_classes(analysis, records)
+    correlated = correlated_residuals(analysis, records, classes)
+    of_terms = (*builder.notes, *fixed.notes, *correlated.notes)
     of_reading, notes = split_messages(
-        records.phenotypes.notes + records.notes + of_pedigree + of_genotypes + tuple(builder.notes) + fixed.notes
+        (*records.phenotypes.notes, *records.notes, *of_pedigree, *of_genotypes, *of_terms)
     )
     pattern, patterns = missing_patterns(records.observed)
-    n_patterns, classes, pattern_class = len(patterns), residual_classes(analysis, records), None
+    n_patterns, pattern_class = len(patterns), None
     if classes is not None:
         pattern, patterns, pattern_class = fold_classes(pattern, patterns, classes[1], len(classes[0]))
-    correlated, of_correlated = correlated_residuals(analysis, records, classes)
     y, responses = records.y.copy(), {r.trait: r for r in records.responses}
     for term, component, value in fixed.offsets:
         trait = int(terms[term].component_trait[component])
@@ -165,7 +168,7 @@ def prepare(
     design = Design(
         tuple(names), y, pattern, patterns, records.weight, terms, fixed.rescale, fixed.shifts, fixed.offsets,
         fixed.base, notes, () if classes is None else classes[0], pattern_class, tuple(responses.values()),
-        tuple(markers), correlated,
+        tuple(markers), correlated.records,
     )  # fmt: skip
     labels = tuple(fixed_labels) + tuple(label for _, label in built)
     counts = _counts(analysis, records, kin, design, ungenotyped) | {"missing_patterns": n_patterns}
@@ -176,7 +179,10 @@ def prepare(
         counts["genotypes"] = genotypes.counts
     if builder.ranges:
         counts["legendre_ranges"] = builder.ranges
-    warnings = (*phenotypes.warnings, *of_reading, *of_records, *of_correlated)
+    steps = builder.steps | ({"residual": correlated.steps} if correlated.steps else {})
+    if steps:
+        counts["steps"] = steps
+    warnings = (*phenotypes.warnings, *of_reading, *of_records, *correlated.warnings)
     warnings += warn_of_repeated_records(analysis, terms, records.observed)
     if kin is not None:
         warnings += tuple(name_keys(warning) for warning in kin.pedigree.warnings)
@@ -196,8 +202,16 @@ def _warnings_of_records(analysis: Analysis, records: Records) -> tuple[str, ...
         *warn_of_codes(analysis, records),
         *warn_of_ids_as_numbers(analysis, records.phenotypes),
         *warn_of_similar_levels(analysis, records),
+        *warn_of_orders(analysis),
         *warn_of_doubles(analysis, records.phenotypes),
     )
+
+
+def warn_of_orders(analysis: Analysis) -> tuple[str, ...]:
+    """Return a warning for each structure whose components are in no line, or whose levels are not equally far."""
+    variances, random = analysis.variances.terms, analysis.model.random
+    said = {n: describe_order(variances[n].structure, r, analysis.traits) for n, r in random.items() if n in variances}
+    return tuple(f"variances.{name}.structure: {text}" for name, text in said.items() if text is not None)
 
 
 def _columns(analysis: Analysis) -> list[str]:
@@ -210,6 +224,7 @@ def _columns(analysis: Analysis) -> list[str]:
     traits = [column for trait in analysis.traits for column, _ in response_columns(trait)]
     where = [column for trait in analysis.traits for column in trait.where]
     markers = [m.level for m in analysis.model.markers.values()]
+    weights += analysis.data.order
     return traits + where + weights + fixed + wanted_columns(analysis.model.random) + markers
 
 
@@ -222,6 +237,8 @@ def _need_columns(analysis: Analysis, phenotypes: Phenotypes) -> None:
             phenotypes.need(column, f"traits.{trait.name}.where")
     if analysis.data.weights is not None:
         phenotypes.need(analysis.data.weights, "data.weights")
+    for column in analysis.data.order:
+        phenotypes.need(column, f"data.order.{column}")
     if analysis.variances.residual.by is not None:
         phenotypes.need(analysis.variances.residual.by, RESIDUAL_PATH)
     for name, markers in analysis.model.markers.items():

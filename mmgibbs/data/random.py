@@ -23,6 +23,7 @@ from mmgibbs.data.levels import code_levels, lookup
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.relationships import READERS, Kin
+from mmgibbs.data.steps import FoundSteps
 from mmgibbs.data.traits import observing
 from mmgibbs.errors import DataError
 from mmgibbs.models.terms import Effect, Levels, Related, Term
@@ -112,6 +113,7 @@ class RandomTerms:
         self.notes: list[str] = []
         self.warnings: list[str] = []
         self.ranges: dict[str, list[float]] = {}  # 'TERM.EFFECT' -> of its Legendre polynomials
+        self.steps: dict[str, dict[str, float]] = {}  # term -> column -> distance of neighbours
         self._record_animals: np.ndarray | None = None
         self._animal_column = ""
 
@@ -137,6 +139,13 @@ class RandomTerms:
             effects.append(self._effect(name, effect_name, effect, level, read.factor))
         prior = Related(read.relationship, self.analysis.variances.terms[name].structure.rank)
         return Term(name, Levels(tuple(effects), read.relationship.n_levels), prior), read.labels
+
+    def add_steps(self, name: str, steps: FoundSteps) -> None:
+        """Keep the steps of a term, and what is said of them."""
+        self.notes += steps.notes
+        self.warnings += steps.warnings
+        if steps.lengths:
+            self.steps[name] = steps.lengths
 
     def slots(self, name: str) -> list[RandomEffect]:
         """Effects of a term, once for each column of levels that records have: its level says which."""

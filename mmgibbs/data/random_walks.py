@@ -55,7 +55,7 @@ def build_random_walk(phenotypes: Phenotypes, term: str, spec: Section, is_met: 
 def _label(spec: Section, series: Series, names: pl.Series, level: np.ndarray) -> LevelLabels:
     """Ids such as 'A:12', of slopes 'A:12:slope', which are not reported."""
     classes = names.gather(series.within)
-    ids = join_ids(spec.within, classes, series.values)
+    ids = join_ids(spec.within, classes, series.shown)
     points = ids.filter(pl.Series(level >= 0))
     if spec.order == 2:
         both = pl.DataFrame({"id": points, "slope": points + ":slope"})
@@ -64,9 +64,8 @@ def _label(spec: Section, series: Series, names: pl.Series, level: np.ndarray) -
     return LevelLabels(points.rename("id"), level[level >= 0], curve=curve)
 
 
-def join_ids(within: str | None, classes: pl.Series, values: np.ndarray) -> pl.Series:
+def join_ids(within: str | None, classes: pl.Series, shown: pl.Series) -> pl.Series:
     """'12', or 'A:12' of curves of several classes."""
-    shown = pl.Series("id", [format_number(value) for value in values], dtype=pl.String)
     joined = pl.concat_str(classes, shown, separator=":").alias("id")
     return shown if within is None else pl.select(joined).to_series()
 

@@ -160,6 +160,7 @@ def _build_autoregression(builder: RandomTerms, name: str, spec: Relationship, c
     levels = [builder.texts(column).is_not_null().to_numpy() for column in columns]
     traits = [e.traits for e in builder.analysis.model.random[name].effects.values()]
     found = build_autoregression(builder.phenotypes, f"model.random.{name}", spec, levels)
+    builder.add_steps(name, found.steps)
     builder.warnings += found.find_repeated(builder.phenotypes, name, builder.observed_traits(traits))
     labels = LevelLabels(found.ids, np.arange(len(found.ids)), plots=found.plots)
     return Read(found.relationship, labels, found.levels)
@@ -178,6 +179,8 @@ def _build_spline(builder: RandomTerms, name: str, spec: Relationship, columns: 
     assert isinstance(spec, Spline)
     is_met = [builder.texts(column).is_not_null().to_numpy() for column in columns]
     spline = build_spline(builder.phenotypes, name, spec, is_met)
+    if spec.part in (None, "surface"):  # the other parts are of the same plots
+        builder.add_steps(name, spline.steps)
     builder.warnings += missing_polynomial(builder.analysis, name, spec)
     builder.warnings += missing_planes(builder.analysis, name, spec)
     builder.notes += unwritten_curves(builder.analysis, name, spline.labels)

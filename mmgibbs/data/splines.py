@@ -17,6 +17,7 @@ from mmgibbs.data.phenotypes import Phenotypes
 from mmgibbs.data.prepared import Curve, LevelLabels, SurfacePart
 from mmgibbs.data.random_walks import join_ids, refuse_few_values
 from mmgibbs.data.series import code_classes, find_series
+from mmgibbs.data.steps import FoundSteps, find_steps
 from mmgibbs.errors import DataError
 from mmgibbs.models.relationships.spline import (
     Spline,
@@ -38,6 +39,7 @@ class SplineLevels:
     labels: LevelLabels
     levels: list[np.ndarray]  # per effect (n,) int32, -1: none
     factor: np.ndarray | None  # (n,) what the curve is multiplied by in each record
+    steps: FoundSteps
 
 
 def build_spline(phenotypes: Phenotypes, term: str, spec: Section, is_met: Sequence[np.ndarray]) -> SplineLevels:
@@ -48,12 +50,13 @@ def build_spline(phenotypes: Phenotypes, term: str, spec: Section, is_met: Seque
     rows = np.flatnonzero(needed)
     group, names = code_classes(phenotypes, spec.within, f"{path}.within", needed)
     factor = _find_factor(phenotypes, path, spec, rows)
+    steps = find_steps(phenotypes, path, spec, rows, group, names)
     if spec.of is not None:
         relationship, labels, level = _build_curve(phenotypes, path, spec, rows, group, names)
     else:
-        relationship, labels, level = _build_part(phenotypes, path, spec, rows, group, names, factor)
+        relationship, labels, level = _build_part(phenotypes, path, spec, rows, group, names, steps, factor)
     levels = [np.where(met, level, -1).astype(np.int32) for met in is_met]
-    return SplineLevels(relationship, labels, levels, None if factor is None else factor.in_records)
+    return SplineLevels(relationship, labels, levels, None if factor is None else factor.in_records, steps)
 
 
 def _build_curve(
@@ -72,7 +75,7 @@ def _build_curve(
     times = "" if spec.by is None else f", times {spec.by}"
     description = f"values of a P-spline over {spec.of}{times} ({_basis_words(spec)})"
     classes = names.gather(series.within)
-    ids = join_ids(spec.within, classes, series.values)
+    ids = join_ids(spec.within, classes, series.shown)
     every = np.arange(len(ids))
     curve = Curve(spec.of, spec.within, classes, series.values, every, series.number)
     labels = LevelLabels(ids, every, curve=curve if spec.by is None else None)
@@ -86,10 +89,11 @@ def _build_part(
     rows: np.ndarray,
     group: np.ndarray,
     names: pl.Series,
+    steps: FoundSteps,
     factor: Factor | None,
 ) -> tuple[Spline, LevelLabels, np.ndarray]:
     """A part of a surface: its levels are the rows, the columns or the plots of each trial, with or without records."""
-    field, plot, within, positions = build_field(phenotypes, path, spec, rows, group, names)
+    field, plot, within, positions = build_field(phenotypes, path, spec, rows, group, names, steps.of)
     key, of_factor = spec.keys_of_curve
     shapes = np.array(field.lattices)
     sizes = shapes.prod(axis=1) if key is None else shapes[:, 0 if key == "row" else 1]

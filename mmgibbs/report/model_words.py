@@ -278,7 +278,9 @@ def structure_clause(structure: str | dict | None) -> str:
         "factor_analytic": f"factor-analytic with {of_factors}",
         "reduced_rank": f"of {factors} common factor{'' if factors == 1 else 's'} alone (reduced rank)",
         "compound_symmetry": "with one correlation (compound symmetry)",
-        "ar1": "with correlations that fall with the distance of components (AR1)",
+        "ar1": "with correlations that fall with the distance of "
+        + ("their numbers" if structure.get("distances") == "numbers" else "components, one step each")
+        + " (AR1)",
         "antedependence": "each component a regression on the one before it (ante-dependence)",
     }[kind]
     return f", {words}" + (", equal variances" if structure.get("variances") == "equal" else "")

@@ -26,6 +26,7 @@ class Kind(NamedTuple):
     k: int
     factors: int = 0
     equal: bool = False
+    distances: str = "equal"  # of AR1
 
     @property
     def n_parameters(self) -> int:
@@ -71,7 +72,7 @@ def make_kind(section: Any, k: int) -> Kind:
         return Kind("full", k)
     if k == 2 and equal and name == "ar1":
         return Kind("compound_symmetry", k, equal=True)
-    return Kind(name, k, factors, equal)
+    return Kind(name, k, factors, equal, keys.get("distances", "equal"))
 
 
 def count_surplus(section: Any, k: int) -> int:
@@ -126,7 +127,7 @@ def _is_nested(a: Kind, b: Kind, rho: float | None) -> bool:
         case "diagonal", _:
             return True
         case _:
-            return a.name == b.name
+            return a.name == b.name and a.distances == b.distances
 
 
 def describe_structure(section: Any) -> str:
@@ -139,4 +140,6 @@ def describe_structure(section: Any) -> str:
         parts.append(f"{n} factor{'s' if n > 1 else ''}")
     if section.get("variances") == "equal":
         parts.append("equal variances")
+    if section.get("distances", "equal") != "equal":
+        parts.append("distances of numbers")
     return section["kind"] + (f" with {' and '.join(parts)}" if parts else "")

@@ -9,10 +9,12 @@ from typing import Any
 
 from mmgibbs.config import Analysis
 from mmgibbs.config.complete_variances import implied_variances
+from mmgibbs.config.smooth_relationships import Autoregression
 from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.report.finished import read_finished
 
-PARAMETER_KEYS = ("rho", "fixed")  # of relationships: values of their parameters, and whether they are known
+# of relationships: values of their parameters, whether they are known, and the distance that they are correlations over
+PARAMETER_KEYS = ("rho", "fixed", "step")
 PRIORS_WITH_COMMON_VARIANCE = ("rr", "bayes_c", "bayes_r")  # priors whose variance can be fixed
 
 
@@ -66,7 +68,9 @@ def read_starts(run: str | os.PathLike, analysis: Analysis) -> list[str]:
             [mean[f"{name}.var[{a}]"] if a == b else _covariance(mean, name, a, b) for b in labels] for a in labels
         ]
         out.append(f"variances.{name}.start={json.dumps(start)}")
-    out += [line for name in ours for line in _parameters_of_relationship(name, analysis, mean)]
+    steps = finished.record.get("data", {}).get("steps", {})
+    for name in ours:
+        out += _parameters_of_relationship(name, analysis, mean, steps.get(name, {}))
     return out + [line for name in analysis.model.markers for line in _starts_of_markers(name, analysis, mean)]
 
 
@@ -81,14 +85,21 @@ def _drop_parameters(random: Mapping[str, Any] | None) -> dict[str, Any]:
     return out
 
 
-def _parameters_of_relationship(name: str, analysis: Analysis, mean: Mapping[str, float]) -> list[str]:
-    """The parameters of the relationship of a term, such as correlations of neighbours, fixed."""
-    names = analysis.model.random[name].relationship.parameters
+def _parameters_of_relationship(
+    name: str, analysis: Analysis, mean: Mapping[str, float], steps: Mapping[str, float]
+) -> list[str]:
+    """The parameters of the relationship of a term, such as correlations of neighbours, fixed; steps: column -> the
+    distance of neighbours in the finished run."""
+    relationship = analysis.model.random[name].relationship
+    names = relationship.parameters
     known = {key: mean[label] for key in names if (label := f"{name}.rho[{key}]") in mean}
     if not known:
         return []
     at = f"model.random.{name}.relationship"
-    return [f"{at}.rho={json.dumps(known)}", f"{at}.fixed=true"]
+    out = [f"{at}.rho={json.dumps(known)}", f"{at}.fixed=true"]
+    if isinstance(relationship, Autoregression) and steps:
+        out.append(f"{at}.step={json.dumps(relationship.with_steps(steps).stated_steps)}")
+    return out
 
 
 def _starts_of_markers(name: str, analysis: Analysis, mean: dict) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
@@ -17,6 +17,7 @@ from mmgibbs.build.assemble import Assembled, assemble
 from mmgibbs.build.memory_estimate import refuse_solving_beyond_memory
 from mmgibbs.config import Analysis
 from mmgibbs.config.sampling import TOLERANCES
+from mmgibbs.config.smooth_relationships import Autoregression
 from mmgibbs.config.variances import Variances
 from mmgibbs.data.animal_ids import guess_parent_role
 from mmgibbs.data.interactions import interactions_of_columns
@@ -187,12 +188,25 @@ def read_recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
 
 
 def drop_unused(records: Recorded, prepared: Prepared) -> Recorded:
-    """Without the records that the design lacks: SNP effects may drop those of animals without genotypes."""
+    """Without the records that the design lacks: SNP effects may drop those of animals without genotypes. Steps of
+    autoregressions are those of all records, also where some are left out."""
+    records = replace(records, analysis=_hold_steps(records.analysis, prepared.counts.get("steps", {})))
     used = np.isin(records.phenotypes.rows, prepared.record_row)
     if used.all():
         return replace(records, table=None)
     animal = records.animal.filter(pl.Series(used))
     return replace(records, phenotypes=records.phenotypes.keep(used), animal=animal, table=None)
+
+
+def _hold_steps(analysis: Analysis, steps: Mapping[str, Mapping[str, float]]) -> Analysis:
+    """The analysis with these steps; steps: term -> column -> its step."""
+    random = {
+        name: term.model_copy(update={"relationship": term.relationship.with_steps(steps[name])})
+        for name, term in analysis.model.random.items()
+        if name in steps and isinstance(term.relationship, Autoregression)
+    }
+    model = analysis.model.model_copy(update={"random": {**analysis.model.random, **random}})
+    return analysis.model_copy(update={"model": model})
 
 
 def _fix_variances(analysis: Analysis) -> Analysis:

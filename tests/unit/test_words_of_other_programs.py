@@ -7,6 +7,7 @@ import yaml
 from helpers.support import ROOT
 
 from mmgibbs.config import load_config
+from mmgibbs.config.orders import Levels
 from mmgibbs.errors import ConfigError
 from mmgibbs.results.columns import OUTPUTS
 
@@ -33,7 +34,7 @@ def analysis_of(cell):
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0].strip())
 def test_a_cell_is_understood(row):
     assert len(row) == 7
-    load_config(analysis_of(row[-1].replace(r"\|", "|")), find_levels=lambda *_: ["S1", "S2"])
+    load_config(analysis_of(row[-1].replace(r"\|", "|")), find_levels=lambda *_: Levels(["S1", "S2"], True))
 
 
 def test_a_wrong_cell_is_seen():

@@ -148,8 +148,14 @@ class TimeSeries:
 
     @property
     def bounds(self) -> np.ndarray:
+        """Of the correlation over the median distance, where that is longer than a step: one slip of two near times
+        does not bound the correlation of all others.
+        """
+        following = self.gap[self.gap > 0]
+        share = 1 / max(1.0, float(np.median(following))) if following.size else 1.0
+        high = MAX_CORRELATION**share
         is_whole = np.allclose(self.gap, np.round(self.gap))
-        return np.array([[-MAX_CORRELATION if is_whole else 1 - MAX_CORRELATION, MAX_CORRELATION]])
+        return np.array([[-high if is_whole else (1 - MAX_CORRELATION) ** share, high]])
 
     @property
     def n_independent(self) -> int:

@@ -2,8 +2,10 @@
 
     compound_symmetry    C_ij = rho,           -1/(k - 1) < rho < 1
     ar1                  C_ij = rho^|i - j|,   |rho| < 0.995
+                         C_ij = r^(|x_i - x_j| / d) of components at positions x, a mean distance d from one to the
+                         next,   0.005 < r < 0.995, reported as rho = r^(1 / d)
 
-rho is uniform over its range, standard deviations are half-t.
+rho (r) is uniform over its range, standard deviations are half-t.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -130,14 +133,31 @@ class CompoundSymmetry(Correlated):
 
 @dataclass(frozen=True)
 class Autoregressive(Correlated):
-    """Correlations fall with the distance in the order of the components."""
+    """Correlations fall with the distance of the components."""
 
     kind: ClassVar[str] = "ar1"
 
+    positions: tuple[float, ...] | None = None  # of the components; None: one step from each to the next
+
+    @cached_property
+    def _mean_gap(self) -> float:
+        return 1.0 if self.positions is None else float(np.ptp(self.positions)) / (self.k - 1)
+
+    @cached_property
+    def _lag(self) -> np.ndarray:
+        """(k, k) distances in mean distances of neighbours."""
+        at = np.arange(self.k) if self.positions is None else np.array(self.positions) / self._mean_gap
+        return np.abs(np.subtract.outer(at, at))
+
     @property
     def bounds(self) -> tuple[float, float]:
-        return (-MAX_AR1, MAX_AR1)
+        """Of the correlation over the mean distance; a negative one has no power that is no whole number."""
+        return (-MAX_AR1 if self.positions is None else 1 - MAX_AR1, MAX_AR1)
 
     def correlations(self, rho: float) -> tuple[np.ndarray, np.ndarray]:
-        lag = np.abs(np.subtract.outer(np.arange(self.k), np.arange(self.k)))
-        return rho**lag, lag * rho ** np.maximum(lag - 1, 0)
+        lag = self._lag
+        return rho**lag, lag * rho ** np.where(lag > 0, lag - 1, 0)
+
+    def named(self, phi: np.ndarray, labels: tuple[str, ...]) -> Mapping[str, np.ndarray]:
+        """The correlation over a distance of 1."""
+        return {"rho": self.rho(phi) ** (1 / self._mean_gap) if self.positions is not None else self.rho(phi)}

@@ -74,6 +74,7 @@ def test_every_default(tmp_path, monkeypatch):
             "header": None,
             "missing": ["", "NA"],
             "decimal": None,
+            "order": {},
             "weights": None,
             "pedigree_columns": None,
             "pedigree_header": None,

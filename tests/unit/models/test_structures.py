@@ -19,6 +19,7 @@ def structures(equal, k=K, size=SIZE, nu=2.0, factors=2):
     return {
         "compound_symmetry": CompoundSymmetry(k, equal, size, nu),
         "ar1": Autoregressive(k, equal, size, nu),
+        "ar1_of_numbers": Autoregressive(k, equal, size, nu, (1.0, 2.0, 4.0, 9.0, 9.5)[:k]),
         "antedependence": Antedependence(k, equal, size, size, nu),
         "factor_analytic": FactorAnalytic(k, factors, equal, size, size, nu),
         "shrunken_factors": ShrunkenFactors(k, factors, equal, size, size, nu),
@@ -95,6 +96,10 @@ def test_known_correlations():
     phi[-1] = np.log((0.995 + 0.5) / (0.995 - 0.5))
     lag = np.abs(np.subtract.outer(np.arange(K), np.arange(K)))
     np.testing.assert_allclose(structures(False)["ar1"].matrix(phi), 0.5**lag)
+    of_numbers = structures(False)["ar1_of_numbers"]
+    rho, at = of_numbers.named(phi, tuple("abcde"))["rho"], np.array([1.0, 2, 4, 9, 9.5])
+    np.testing.assert_allclose(of_numbers.matrix(phi), rho ** np.abs(np.subtract.outer(at, at)))
+    assert rho ** (8.5 / 4) == pytest.approx(of_numbers.rho(phi))  # over the mean distance
 
 
 def test_ante_dependence_is_a_chain_of_regressions():
