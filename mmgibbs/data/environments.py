@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis, Data, Trait, load_config
 from mmgibbs.config.orders import Levels
+from mmgibbs.data.alike_levels import describe_alike, describe_unknown
 from mmgibbs.data.level_order import order_levels
+from mmgibbs.data.missing_codes import written_codes
 from mmgibbs.data.natural_order import natural
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes
 from mmgibbs.data.responses import response_columns
 from mmgibbs.errors import ConfigError
+from pedigree.messages import ResultWarning
 from pedigree.spelling import find_respelled
 from pedigree.tables import agreeing, counted, quoted
 
@@ -65,6 +69,10 @@ def _outside(where: Mapping[str, str], path: str, phenotypes: Phenotypes) -> np.
     return outside
 
 
+def _advise(phenotypes: Phenotypes, cells: Sequence[str]) -> str:
+    return f"write data.missing: {written_codes((*phenotypes.missing, *cells))}"
+
+
 def keep_environment(trait: Trait, phenotypes: Phenotypes) -> Phenotypes:
     """The same records with no value of the trait where `where` says that they have none."""
     outside = _outside(trait.where, f"traits.{trait.name}.where", phenotypes)
@@ -72,7 +80,8 @@ def keep_environment(trait: Trait, phenotypes: Phenotypes) -> Phenotypes:
 
 
 def note_records_without_environment(traits: Sequence[Trait], phenotypes: Phenotypes) -> Iterator[str]:
-    """Say how many records have the value of a trait, but none of a column that says whose it is."""
+    """Say how many records have the value of a trait, but none of a column that says whose it is; and which levels of
+    such a column may be one, or a code for none."""
     for where in dict.fromkeys(column for trait in traits for column in trait.where):
         values = dict.fromkeys(c for t in traits if where in t.where for c, _ in response_columns(t))
         has_value = pl.Series(np.zeros(len(phenotypes), bool))
@@ -80,6 +89,9 @@ def note_records_without_environment(traits: Sequence[Trait], phenotypes: Phenot
             has_value |= phenotypes.text(column, "traits").is_not_null()
         levels = phenotypes.text(where, "traits: where")
         used = levels.filter(has_value)
+        for said in (describe_alike(used, where), describe_unknown(used, where, partial(_advise, phenotypes))):
+            if said is not None:
+                yield ResultWarning(f"{phenotypes.name}: traits: {said}")
         n = used.null_count()
         of_traits = {t.where[where] for t in traits if where in t.where}
         without = sorted(set(levels.drop_nulls()) - of_traits - set(used), key=natural)

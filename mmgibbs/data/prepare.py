@@ -47,7 +47,7 @@ from mmgibbs.data.residual_classes import PATH as RESIDUAL_PATH
 from mmgibbs.data.residual_classes import residual_classes
 from mmgibbs.data.responses import refuse_extreme_levels, response_columns
 from mmgibbs.data.self_explained import refuse_traits_as_effects, warn_of_copies
-from mmgibbs.data.similar_levels import warn_of_similar_levels
+from mmgibbs.data.similar_levels import warn_of_similar_groups, warn_of_similar_levels
 from mmgibbs.data.traits import Records, missing_patterns, observing, read_records
 from mmgibbs.errors import DataError
 from mmgibbs.models.design import Design
@@ -186,6 +186,7 @@ def prepare(
     warnings += warn_of_repeated_records(analysis, terms, records.observed)
     if kin is not None:
         warnings += tuple(name_keys(warning) for warning in kin.pedigree.warnings)
+        warnings += warn_of_similar_groups(analysis, kin.pedigree.groups)
         warnings += warn_of_other_parents(analysis, records.phenotypes, kin.pedigree)
     warnings += () if genotypes is None else genotypes.warnings
     warnings += (*builder.warnings, *fixed.warnings)

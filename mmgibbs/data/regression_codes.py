@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Model
+from mmgibbs.data.alike_levels import describe_alike, describe_unknown
 from mmgibbs.data.covariate_codes import advise_on_table
 from mmgibbs.data.missing_codes import MissingCodes, find_missing_codes, written_codes
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes
-from mmgibbs.data.similar_levels import describe_alike, describe_unknown
 from pedigree.tables import counted, quoted
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from mmgibbs.config.schema import MODELINE
 from mmgibbs.config.tables import MISSING
+from mmgibbs.data.alike_levels import describe_alike, describe_unknown
 from mmgibbs.data.animal_ids import name_keys
 from mmgibbs.data.missing_codes import find_missing_codes, written_codes
 from mmgibbs.data.number_format import find_points_of_thousands
-from mmgibbs.data.similar_levels import describe_alike, describe_unknown
 from mmgibbs.draft.columns import Column, is_ambiguous
 from mmgibbs.draft.guess import Guess, like_codes
 from mmgibbs.draft.method import GIBBS, Method, method_lines
