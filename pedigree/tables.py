@@ -297,21 +297,31 @@ def _stripped(column: pl.Expr) -> pl.Expr:
 
 
 def _as_text(column: pl.Series, where: str) -> pl.Series:
-    kind = column.dtype
-    if kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Duration):
-        raise TableError(f"{where} column '{column.name}': found values of type {kind}, needed text or numbers")
-    if kind != pl.String:
+    if column.dtype != pl.String:
         return ids_as_text(column, where)
     stripped = column.to_frame().select(_stripped(pl.all())).to_series()
     return column if stripped.equals(column) else stripped  # the same memory where nothing goes
 
 
+def refuse_type(column: pl.Series, name: str, where: str | None = None) -> pl.Series:
+    """Return the column; TableError where its values are neither numbers nor text, nor can be written as text.
+
+    Every column of every table that is read passes here, whatever it holds. name: of the table.
+    """
+    kind = column.dtype
+    if kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Duration):
+        where = where or f"column {quoted(column.name)}"
+        raise TableError(f"{name}: found values of type {kind} in {where}; needed numbers or text")
+    return column
+
+
 def ids_as_text(column: pl.Series, where: str) -> pl.Series:
     """Ids or levels of any type as text: whole numbers without '.0', null where NaN.
 
-    TableError for floating numbers that are too large to tell whole numbers apart: two ids may have become one.
+    TableError for a type that is no text and no number, and for floating numbers that are too large to tell whole
+    numbers apart: two ids may have become one.
     """
-    kind = column.dtype
+    kind = refuse_type(column, where).dtype
     if kind.is_float():
         column = column.fill_nan(None)
         limit = next(exact for of_type, exact in _EXACT_OF_TYPE.items() if kind == of_type)

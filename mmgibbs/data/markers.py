@@ -65,7 +65,7 @@ def drop_ungenotyped_records(
         if section.without_genotypes == "refuse":
             raise DataError(
                 f"model.markers.{name}: {what}; needed without_genotypes: keep (only the other terms act on these "
-                "records) or drop"
+                f"records) or drop{genotypes.explain_left_out(ungenotyped)}"
             )
         notes.append(f"model.markers.{name}: {what}: {'left out' if section.without_genotypes == 'drop' else 'kept'}")
         if section.without_genotypes == "drop":

@@ -11,7 +11,7 @@ import polars as pl
 
 from mmgibbs.data.animal_ids import explain_respelled
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
-from mmgibbs.data.phenotypes import SHOWN, clean_ids, read_any, refuse_rows
+from mmgibbs.data.phenotypes import SHOWN, cells_as_text, clean_ids, read_any, refuse_rows
 from mmgibbs.errors import DataError
 from pedigree.errors import PedigreeError
 from pedigree.inbreeding import inbreeding
@@ -63,6 +63,7 @@ def read_gamma(path: Path, names: tuple[str, ...]) -> np.ndarray:
         raise DataError(
             f"{name}: found {frame.width} columns; needed two metafounders and their relationship ({GAMMA})"
         )
+    frame = frame.with_columns(cells_as_text(frame.to_series(2), name))
     if len(frame) and frame.to_series(2).head(1).cast(pl.Float64, strict=False)[0] is None:
         frame, rows = frame[1:], rows[1:]  # the first line is a header
     first, second = (clean_ids(frame.to_series(i), (), name) for i in (0, 1))

@@ -16,6 +16,7 @@ from mmgibbs.data.decimal_commas import commas_as_points
 from mmgibbs.data.number_format import Decimal, explain_no_number, find_points_of_thousands, parse_column
 from mmgibbs.data.ordered_types import read_orders
 from mmgibbs.errors import DataError
+from pedigree import tables
 from pedigree.errors import TableError
 from pedigree.tables import Separator, Source, ids_as_text, nearest, open_table, quoted
 
@@ -253,11 +254,17 @@ def read_any(
         raise DataError(str(error)) from None
 
 
-def refuse_type(series: pl.Series, name: str, where: str) -> pl.Series:
+def refuse_type(series: pl.Series, name: str, where: str | None = None) -> pl.Series:
     """The series; a DataError where its values are neither numbers nor text nor can be written as text."""
-    if series.dtype.is_nested() or series.dtype in (pl.Binary, pl.Object, pl.Duration):
-        raise DataError(f"{name}: found values of type {series.dtype} in {where}; needed numbers or text")
-    return series
+    try:
+        return tables.refuse_type(series, name, where)
+    except TableError as error:
+        raise DataError(str(error)) from None
+
+
+def cells_as_text(series: pl.Series, name: str) -> pl.Series:
+    """(n,) String: cells as they are written, without outer blanks. name: the file; DataError for other types."""
+    return refuse_type(series, name).cast(pl.String).str.strip_chars()
 
 
 def clean_ids(series: pl.Series, absent: Iterable[str], name: str) -> pl.Series:

@@ -374,11 +374,12 @@ class RandomTerms:
         ungenotyped = column.filter(codes.is_null() & column.is_not_null())
         if len(ungenotyped):
             animals = ungenotyped.unique(maintain_order=True)
+            why = "" if self.genotypes is None else self.genotypes.explain_left_out(animals)
             raise DataError(
                 f"{self.phenotypes.name}: {counted(len(ungenotyped), 'record', 'is')} of animals without genotypes, "
                 f"such as {', '.join(animals.head(SHOWN))} (column '{effect.level}'), which model.random.{term} cannot "
                 "relate to others; needed their genotypes, relationship: {kind: single_step} with a pedigree, or a "
-                "file without these records"
+                f"file without these records{why}"
             )
         return codes.fill_null(-1).to_numpy().copy()
 

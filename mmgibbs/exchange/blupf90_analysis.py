@@ -154,9 +154,8 @@ def _traits(context: Context, categories: Sequence[int]) -> dict[str, dict]:
 
 def _data(context: Context) -> dict[str, Any]:
     stated = context.parameters.stated
-    skipped = stated["SKIP_HEADER"].value if "SKIP_HEADER" in stated else 0
-    if context.parameters.combined or skipped:
-        data: dict[str, Any] = {"phenotypes": _new_data(context, skipped)}
+    if context.parameters.combined or context.n_skipped:
+        data: dict[str, Any] = {"phenotypes": _new_data(context)}
     else:
         data = {"phenotypes": context.path(stated["DATAFILE"].value), "separator": "whitespace"}
         data["header"] = [context.columns[i] for i in sorted(context.columns)]
@@ -169,10 +168,10 @@ def _data(context: Context) -> dict[str, Any]:
     return data
 
 
-def _new_data(context: Context, skipped: int) -> str:
+def _new_data(context: Context) -> str:
     """The name of the data file anew: with the columns that COMBINE joins, without skipped lines."""
     columns, stated = context.columns, context.parameters.stated
-    frame = context.table()[skipped:]
+    frame = context.table()[context.n_skipped :]
     for combine in context.parameters.combined:
         new, *old = combine.value
         context.check(combine.line, "COMBINE", old)
@@ -184,7 +183,7 @@ def _new_data(context: Context, skipped: int) -> str:
         frame = frame.with_columns(pl.concat_str(pl.col(columns[p]).fill_null("") for p in old).alias(columns[new]))
     name = context.name_of_new_data
     context.tables[name] = frame
-    lines = [c.line for c in context.parameters.combined] + ([stated["SKIP_HEADER"].line] if skipped else [])
+    lines = [c.line for c in context.parameters.combined] + ([stated["SKIP_HEADER"].line] if context.n_skipped else [])
     context.note(
         lines[0],
         f"{name} is a copy of the data file with joined columns or without its header; import again if the data change",

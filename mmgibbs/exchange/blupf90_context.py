@@ -86,8 +86,13 @@ class Context:
 
     def row(self, record: int) -> int:
         """The row of the data file, from 1, of record 0, 1, ... of `values`."""
-        skipped = self.parameters.stated["SKIP_HEADER"].value if "SKIP_HEADER" in self.parameters.stated else 0
-        return self.data.line(record + skipped)
+        return self.data.line(record + self.n_skipped)
+
+    @property
+    def n_skipped(self) -> int:
+        """Rows of the data file in the lines that SKIP_HEADER skips: a blank line is none."""
+        stated = self.parameters.stated.get("SKIP_HEADER")
+        return 0 if stated is None else int(np.count_nonzero(self.data.lines() <= stated.value))
 
     def table(self) -> pl.DataFrame:
         """The records that the analysis will read, String, with the names of their columns."""

@@ -10,7 +10,7 @@ import polars as pl
 
 from mmgibbs.config.markers import ChosenSnps
 from mmgibbs.data.genotypes.map_file import NAMES
-from mmgibbs.data.phenotypes import SHOWN, read_any
+from mmgibbs.data.phenotypes import SHOWN, cells_as_text, read_any
 from mmgibbs.errors import DataError, nearest
 from pedigree.messages import ResultWarning
 from pedigree.tables import agreeing, counted, quoted
@@ -85,7 +85,7 @@ def _select_groups(path: Path, groups: Sequence[str], snps: pl.DataFrame, where:
     column = _named(frame.columns, NAMES["snp"])
     if column is None:
         raise DataError(f"{name}: found the columns {_listed(frame.columns)}; needed one called snp ({where}.file)")
-    table = frame.select(pl.col(column).cast(pl.String).str.strip_chars().alias("snp"))
+    table = cells_as_text(frame[column], name).alias("snp").to_frame()
     if groups:
         group_columns = [c for c in frame.columns if c != column]
         of = group_columns[0] if len(group_columns) == 1 else _named(group_columns, GROUP_COLUMNS)
@@ -93,7 +93,7 @@ def _select_groups(path: Path, groups: Sequence[str], snps: pl.DataFrame, where:
             raise DataError(
                 f"{name}: found the columns {_listed(frame.columns)}; needed one called group ({where}.file)"
             )
-        table = table.with_columns(frame[of].cast(pl.String).str.strip_chars().alias("group"))
+        table = table.with_columns(cells_as_text(frame[of], name).alias("group"))
         known = table["group"].drop_nulls().unique(maintain_order=True).to_list()
         _refuse_unknown(groups, known, "group", f"{where}.group", f"{name} has")
         table = table.filter(pl.col("group").is_in(list(groups)))

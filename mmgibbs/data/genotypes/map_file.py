@@ -11,7 +11,7 @@ import polars as pl
 
 from mmgibbs.data.genotypes.places import UNIT_OF_COLUMN, positions_of_plink
 from mmgibbs.data.genotypes.snp_names import warn_of_respelled
-from mmgibbs.data.phenotypes import SHOWN, read_any, refuse_rows
+from mmgibbs.data.phenotypes import SHOWN, cells_as_text, read_any, refuse_rows
 from mmgibbs.errors import DataError
 from pedigree.spelling import are_unknown_codes, parse_numbers
 from pedigree.tables import counted, quoted
@@ -78,7 +78,7 @@ def read_map(path: Path) -> tuple[pl.DataFrame, np.ndarray, str, str | None]:
         frame, _, rows, name = read_any(path)
         columns = {key: _column(frame, key, name) for key in NAMES}
         chosen, unit = {key: frame[c] for key, c in columns.items()}, UNIT_OF_COLUMN[_plain(columns["position"])]
-    text = pl.DataFrame({k: s.cast(pl.String).str.strip_chars() for k, s in chosen.items()})
+    text = pl.DataFrame({k: cells_as_text(s, name) for k, s in chosen.items()})
     position = parse_positions(text["position"], rows, name, "position")
     if "centimorgan" in text.columns:
         centimorgans = parse_positions(text["centimorgan"], rows, name, "position in centimorgan")
@@ -132,11 +132,11 @@ def read_frequencies(path: Path, snps: pl.Series) -> np.ndarray:
         raise DataError(
             f"{name}: found {frame.width} columns; needed two, SNP and frequency (data.genotypes.frequencies)"
         )
-    _refuse_repeated(frame[column].cast(pl.String), rows, name)
-    text = frame[value_columns[0]].cast(pl.String)
+    names, text = (cells_as_text(frame[c], name) for c in (column, value_columns[0]))
+    _refuse_repeated(names, rows, name)
     has_comma, has_point = (bool(text.str.contains(mark, literal=True).any()) for mark in (",", "."))
     decimal: Literal[",", "."] = "," if has_comma and not has_point else "."
-    table = pl.DataFrame({"snp": frame[column].cast(pl.String), "p": parse_numbers(text, decimal)})
+    table = pl.DataFrame({"snp": names, "p": parse_numbers(text, decimal)})
     wrong = np.flatnonzero(~table["p"].is_between(0, 1).fill_null(False).to_numpy())
     if len(wrong):
         cells = [frame[value_columns[0]][int(i)] for i in wrong[:SHOWN]]

@@ -84,6 +84,18 @@ class PreparedGenotypes:
             "sum_2pq": self.sum_2pq,
         }
 
+    def explain_left_out(self, ids: pl.Series) -> str:
+        """Lines that say why animals of the file are not among those kept, each after a line break; '' for none."""
+        animals = self.checked.animals.filter(~pl.col("kept") & pl.col("animal").is_in(ids.cast(pl.String).implode()))
+        lines = []
+        for (why,), group in animals.group_by("why_dropped", maintain_order=True):
+            shown = ", ".join(group["animal"].head(SHOWN))
+            lines.append(
+                f"{self.file.name} has {group.height:,} of these animals ({shown}), left out by "
+                f"data.genotypes.quality: {why}"
+            )
+        return "".join(f"\n{line}" for line in (*lines, *(self.file.warnings if lines else ())))
+
     def find_rows(self, ids: pl.Series) -> np.ndarray:
         """(len(ids),) int64 where these animals are in the file. DataError names those not there, or left out."""
         kept = pl.DataFrame(
@@ -95,6 +107,7 @@ class PreparedGenotypes:
             raise DataError(
                 f"{self.file.name}: {counted(absent.height, 'animal', 'is')} not genotyped, or left out by "
                 f"data.genotypes.quality, such as {', '.join(str(i) for i in absent['id'].head(SHOWN))}"
+                f"{self.explain_left_out(absent['id'])}"
             )
         return matched["row"].to_numpy().astype(np.int64)
 

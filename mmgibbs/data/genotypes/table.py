@@ -74,7 +74,7 @@ def read(genotypes: Genotypes, traits: Collection[str] = ()) -> GenotypeFile:
 
 
 def _ids(table: Table, column: str) -> pl.Series:
-    values = refuse_type(table.read([column], False).to_series(), table.name, column)
+    values = refuse_type(table.read([column], False).to_series(), table.name)
     ids = clean_ids(values, {"", "NA"}, table.name)
     void = np.flatnonzero(ids.is_null().to_numpy())
     if len(void):
@@ -187,7 +187,7 @@ class _Cells:
 
 def _refuse_dtype(series: pl.Series, name: str) -> None:
     """DataError for a column of a type whose values are no genotypes, such as dates."""
-    refuse_type(series, name, f"column {quoted(series.name)}")
+    refuse_type(series, name)
     if series.dtype.is_temporal():
         raise DataError(
             f"{name}: found values of type {series.dtype} in column {quoted(series.name)}; needed copies of one "

@@ -1,4 +1,8 @@
-"""VCF and BCF files, by cyvcf2 (htslib): copies of the first alternative allele, from GT. Extra: mmgibbs[genotypes]."""
+"""VCF and BCF files, by cyvcf2 (htslib): copies of the first alternative allele, from GT. Extra: mmgibbs[genotypes].
+
+A site whose ALT is '.' (or <NON_REF>) has no animal with another allele than REF: it is read, as the same SNP of
+another file may have both, unless another site has its place.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import compress, product
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +27,8 @@ from pedigree.tables import agreeing, counted, quoted
 
 MISSING = 3
 _NO_ALLELE = -2  # as cyvcf2 has it after the last allele of a shorter genotype; -1 is '.'
+_NO_ALLELES = ("<NON_REF>", "<*>", "*")  # in ALT, after the alleles that have been seen
+_UNKNOWN_ALLELE = "."
 _END_MARK = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")  # of a file in BGZF
 _BGZF = bytes.fromhex("1f8b0804")
 _WARNING = 3  # the level of htslib's messages unless a program changes it
@@ -38,8 +44,8 @@ _HALF, _HAPLOID, _POLYPLOID, _WITH_UNNAMED = 1, 2, 3, 4  # their places, from 1
 
 
 def read(genotypes: Genotypes) -> GenotypeFile:
-    """Sites without GT, and those of more or fewer than two alleles, are left out and counted; genotypes that are not
-    two known alleles are missing.
+    """Sites without GT, and those of more than two alleles, are left out and counted; genotypes that are not two known
+    alleles are missing.
 
     Raises DataError without cyvcf2, and for a file that is damaged or has no genotypes.
     """
@@ -55,6 +61,7 @@ def read(genotypes: Genotypes) -> GenotypeFile:
                 sites.add(site)
         except Exception as error:  # noqa: BLE001  whatever htslib makes of a damaged file
             raise DataError(f"{name}: cannot be read as VCF: {_reason(path, error, sites)}") from None
+    sites.drop_covered()
     sites.refuse_none()
     packed = sites.packed()
     ids = pl.Series("id", sites.samples, pl.String)
@@ -111,7 +118,7 @@ class _Sites:
     samples: list[str] = field(default_factory=list)
     snps: list[tuple] = field(default_factory=list)  # name, chromosome, position, counted and other allele
     n_several: int = 0  # sites of more than two alleles
-    n_single: int = 0  # sites without an alternative allele
+    n_covered: int = 0  # sites without an alternative allele, at the place of another one
     without_gt: list[str] = field(default_factory=list)  # places
     n_missing: Counter[str] = field(default_factory=Counter)  # genotypes by _REASONS
     n_known: int = 0  # genotypes
@@ -121,20 +128,22 @@ class _Sites:
 
     def add(self, site: Any) -> None:
         """Read a site of cyvcf2."""
-        alternatives = len(site.ALT)
-        if alternatives != 1:
-            self.n_several += alternatives > 1
-            self.n_single += alternatives == 0
+        alternatives = [allele for allele in site.ALT if allele not in _NO_ALLELES]
+        if len(alternatives) > 1:
+            self.n_several += 1
             return
         place = f"{site.CHROM}:{site.POS}"
         if "GT" not in site.FORMAT:
             self.without_gt.append(place)
             return
-        codes, reasons = read_alleles(np.asarray(site.genotype.array())[:, :-1])  # the last column: phased or not
+        alleles = np.asarray(site.genotype.array())[:, :-1]  # the last column: phased or not
+        if not alternatives:
+            alleles = np.where(alleles > 0, _UNNAMED, alleles)
+        codes, reasons = read_alleles(alleles)
         if reasons.any():
             self._count(reasons, place)
         self.n_known += int(np.count_nonzero(codes != MISSING))
-        self.snps.append((site.ID, site.CHROM, float(site.POS), site.ALT[0], site.REF))
+        self.snps.append((site.ID, site.CHROM, float(site.POS), *(alternatives or [_UNKNOWN_ALLELE]), site.REF))
         self._codes.append(codes)
         if len(self._codes) == BLOCK:
             self._pack()
@@ -158,14 +167,25 @@ class _Sites:
         self._pack()
         return PackedGenotypes(np.concatenate(self._parts), len(self.samples))
 
+    def drop_covered(self) -> None:
+        """Leave out sites without an alternative allele where another site has their place."""
+        at_place = Counter((chromosome, position) for _, chromosome, position, _, _ in self.snps)
+        keep = [counted != _UNKNOWN_ALLELE or at_place[c, p] == 1 for _, c, p, counted, _ in self.snps]
+        self.n_covered = keep.count(False)
+        if self.n_covered:
+            self._pack()
+            self._parts = [np.concatenate(self._parts)[np.array(keep)]]
+            self.snps = list(compress(self.snps, keep))
+
     def refuse_none(self) -> None:
         """DataError where no site is used, or no genotype is one of two alleles."""
         if not self.samples:
             raise DataError(f"{self.name}: has no samples; needed genotypes of animals")
-        if not self.snps:
+        n_single = sum(counted == _UNKNOWN_ALLELE for _, _, _, counted, _ in self.snps)
+        if len(self.snps) == n_single:
             more = [f"{counted(len(self.without_gt), 'site', 'has')} no GT"] * bool(self.without_gt)
             more += [f"{counted(self.n_several, 'site', 'has')} more than two alleles"] * bool(self.n_several)
-            more += [f"{counted(self.n_single, 'site', 'has')} no alternative allele"] * bool(self.n_single)
+            more += [f"{counted(n_single, 'site', 'has')} no alternative allele"] * bool(n_single)
             rest = f": {', '.join(more)}" if more else ""
             raise DataError(f"{self.name}: found no SNP with two alleles and genotypes (GT){rest}")
         reason = max(self.n_missing, key=self.n_missing.__getitem__, default=None)
@@ -180,8 +200,11 @@ class _Sites:
         out = []
         if self.n_several:
             out.append(f"{self.name}: {counted(self.n_several, 'site')} with more than two alleles left out")
-        if self.n_single:
-            out.append(f"{self.name}: {counted(self.n_single, 'site')} without an alternative allele left out")
+        if self.n_covered:
+            out.append(
+                f"{self.name}: {counted(self.n_covered, 'site')} without an alternative allele left out, at places of "
+                "other sites"
+            )
         if self.without_gt:
             count = counted(len(self.without_gt), "site")
             out.append(f"{self.name}: {count} without genotypes (GT) left out, such as {self.without_gt[0]}")
@@ -236,7 +259,7 @@ def _reason(path: Path, error: Exception, sites: _Sites) -> str:
     samples = _samples_of_header(path)
     if twice := [sample for sample, count in Counter(samples).items() if count > 1]:
         return f"sample {quoted(twice[0])} is there twice; needed every animal once"
-    read = len(sites.snps) + sites.n_several + sites.n_single + len(sites.without_gt)
+    read = len(sites.snps) + sites.n_several + len(sites.without_gt)
     if read or sites.samples:
         last = f", after {sites.snps[-1][1]}:{sites.snps[-1][2]:.0f}," if sites.snps else ""
         return f"site {read + 1:,}{last} is damaged or cut short"

@@ -3,6 +3,7 @@
 import gzip
 
 import numpy as np
+import polars as pl
 import pytest
 from helpers.genotype_files import (
     CODES,
@@ -17,6 +18,7 @@ from helpers.genotype_files import (
     write_compressed_vcf,
 )
 
+from mmgibbs.data.genotypes.alleles import counterparts
 from mmgibbs.data.genotypes.vcf import read_alleles
 from mmgibbs.errors import DataError
 
@@ -110,11 +112,32 @@ def test_genotypes_beside_dosages_are_read(tmp_path):
 
 def test_sites_of_other_than_two_alleles_are_left_out_and_counted(tmp_path):
     several = vcf_row(1, 5, "x", ["0/2"] * N, alt="A,G")
-    single = [vcf_row(1, x, "y", ["0/0"] * N, alt=".") for x in (6, 7)]
-    assert written(tmp_path, several, *single, *vcf_rows()).notes == (
-        "g.vcf: 1 site with more than two alleles left out",
-        "g.vcf: 2 sites without an alternative allele left out",
-    )
+    assert written(tmp_path, several, *vcf_rows()).notes == ("g.vcf: 1 site with more than two alleles left out",)
+
+
+@pytest.mark.parametrize("alt", [".", "<NON_REF>"])
+def test_sites_without_an_alternative_allele_have_copies_of_the_reference(tmp_path, alt):
+    """As PLINK's A1 = 0; another site of the same place has the alternative allele."""
+    single = vcf_row(1, 6, "y", ["0/0", "./.", "0/1", *["0/0"] * (N - 3)], alt=alt)
+    covered = vcf_row(1, 100, "s0", WHOLE, alt=alt)
+    file = written(tmp_path, single, *vcf_rows()[:1], covered, *vcf_rows()[1:])
+    place = file.snps["snp"].to_list().index("y")
+    assert file.snps.row(place, named=True)["counted"] == "."
+    assert file.source.block(place, place + 1)[0].tolist() == [0, 3, 3, *[0] * (N - 3)]
+    assert "taken as missing, the first of them that of 'a2' at 1:6" in file.warnings[0]
+    assert file.snps.height == 1 + len(vcf_rows())
+    assert file.notes == ("g.vcf: 1 site without an alternative allele left out, at places of other sites",)
+
+
+@pytest.mark.parametrize(("counted", "other", "is_turned"), [("A", "C", False), ("C", "A", True)])
+def test_the_reference_says_which_allele_is_counted(tmp_path, counted, other, is_turned):
+    """0/0 of a site without an alternative allele: no copy of A, and two of C."""
+    file = written(tmp_path, vcf_row(1, 6, "y", ["0/0"] * N, alt="."), *vcf_rows())
+    snps = pl.DataFrame({"snp": ["y"], "counted": [counted], "other": [other], "number": [0]})
+    found = counterparts(snps, 1, file, False)
+    assert found.turned.tolist() == [is_turned] and not any("mean" in note for note in found.notes)
+    with pytest.raises(DataError, match="has the alleles . and C; the run has A and G"):
+        counterparts(snps.with_columns(counted=pl.lit("A"), other=pl.lit("G")), 1, file, False)
 
 
 @pytest.mark.parametrize(

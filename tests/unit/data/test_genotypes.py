@@ -364,3 +364,25 @@ def test_codes_of_helpers_are_those_of_the_reader(tmp_path):
     codes, _ = codes_and_dosages(P, N, seed=9)
     found = prepared(tmp_path, codes, quality=NO_LIMITS)
     assert np.array_equal(found.file.source.block(0, P), codes)
+
+
+def test_records_of_animals_that_were_left_out_say_why(tmp_path):
+    """An animal of the file whose genotypes are mostly missing, and one that the file does not have."""
+    rng = np.random.default_rng(1)
+    ids = [f"a{i}" for i in range(12)]
+    genotypes = pl.DataFrame({"id": ids} | {f"s{j}": rng.integers(0, 3, 12) for j in range(30)})
+    bad = pl.when(pl.col("id") != "a3").then(pl.col(r"^s[0-5]$"))
+    genotypes.with_columns(bad).write_csv(tmp_path / "g.csv")
+    records = pl.DataFrame({"id": [*ids, "b1"], "y": rng.normal(size=13)})
+    source = {
+        "data": {"phenotypes": records, "genotypes": {"file": str(tmp_path / "g.csv"), "quality": {"call_rate": 0.8}}},
+        "traits": ["y"],
+        "model": {"random": {"genetic": {"level": "id", "relationship": "genomic"}}},
+        "variances": {"mode": "fixed", "genetic": 1, "residual": 1},
+        "sampler": {"method": "blup"},
+    }
+    with pytest.raises(DataError) as refused:
+        prepare(load_config(source))
+    assert "2 records are of animals without genotypes, such as a3, b1" in str(refused.value)
+    said = "g.csv has 1 of these animals (a3), left out by data.genotypes.quality: call rate below 0.9"
+    assert str(refused.value).endswith("\n" + said)

@@ -420,6 +420,8 @@ def table_inputs():
         "animal herd sex age y1 y2 year staples sire litter age2\n" + DATA,
         parameters=PLAIN.replace("data.txt\n", "data.txt\nSKIP_HEADER\n1\n"),
     )
+    skips = PLAIN.replace("data.txt\n", "data.txt\nSKIP_HEADER\n1\n")  # a blank line is one, and no record
+    add("a blank line above the data, skipped", "same", "\n" + DATA, parameters=skips)
     add("names above the pedigree", "refused|told", DATA, "id sire dam birth\n" + PARENTS)
     add("comment above the data", "refused|told", "# records of 2020\n" + DATA)
     add("UTF-16", "refused", DATA.encode("utf-16"))
