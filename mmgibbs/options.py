@@ -3,11 +3,65 @@
 from __future__ import annotations
 
 import argparse
+import math
 import textwrap
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 BAD_INPUT = 2  # the exit code where the input cannot be used
 COLUMNS = 100  # of descriptions, which argparse does not wrap
+
+
+@dataclass(frozen=True)
+class NumberRange:
+    """The numbers that an option takes, as `type` of its declaration: from `low` to `high`, or beyond and below them.
+
+    above, below: bounds that are no values themselves. can_be_infinite: 'inf' means no limit.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    above: float | None = None
+    below: float | None = None
+    is_whole: bool = False
+    can_be_infinite: bool = False
+
+    def __call__(self, text: str) -> float:
+        """Read a number. ArgumentTypeError where it is none, or not in the range."""
+        try:
+            value: float = int(text) if self.is_whole else float(text)
+        except ValueError:
+            value = math.nan
+        if value not in self or "_" in text:  # Python's digit groups are no numbers of a command line
+            raise argparse.ArgumentTypeError(f"expected {self.describe()}, got {text!r}")
+        return value
+
+    def __contains__(self, value: float) -> bool:
+        is_finite = math.isfinite(value) or (self.can_be_infinite and value == math.inf)
+        is_between = self.low <= value <= self.high
+        return (
+            is_finite
+            and is_between
+            and (self.above is None or value > self.above)
+            and (self.below is None or value < self.below)
+        )
+
+    def describe(self) -> str:
+        """'a whole number of 1 or more', 'a number from 0 to below 1'."""
+        what = "a whole number" if self.is_whole else "a number"
+        low = f"above {self.above:g}" if self.above is not None else f"from {self.low:g}"
+        high = f"below {self.below:g}" if self.below is not None else f"{self.high:.10g}"
+        if self.below is None and self.high == math.inf:
+            if self.above is None and self.low == -math.inf:
+                return what
+            return f"{what} {low}" if self.above is not None else f"{what} of {self.low:g} or more"
+        if self.above is None:
+            return f"{what} {low} to {high}"
+        return f"{what} {low} and {'' if self.below is not None else 'up to '}{high}"
+
+
+POSITIVE, AT_LEAST_ONE = NumberRange(above=0), NumberRange(1, is_whole=True)
+SEED = NumberRange(0, 2**32 - 1, is_whole=True)
 
 
 class Parser(Protocol):
@@ -110,4 +164,4 @@ def read_column(text: str | None) -> str | int | None:
 
 
 def add_top(parser: argparse.ArgumentParser, help: str) -> None:
-    parser.add_argument("--top", type=int, default=20, metavar="N", help=f"{help} (default: 20)")
+    parser.add_argument("--top", type=AT_LEAST_ONE, default=20, metavar="N", help=f"{help} (default: 20)")

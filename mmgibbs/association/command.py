@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 
 from mmgibbs.options import (
+    AT_LEAST_ONE,
+    POSITIVE,
+    SEED,
+    NumberRange,
     add_genotypes,
     add_no_report,
     add_output,
@@ -39,23 +43,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "effect with relationships)",
     )
     parser.add_argument(
-        "--maf", type=float, metavar="X",
+        "--maf", type=NumberRange(0, 0.5), metavar="X",
         help="least minor allele frequency of SNPs that are tested, among the animals with records (default: that of "
         "the run if its genotypes are tested, else 0.01)",
     )  # fmt: skip
     parser.add_argument(
-        "--call-rate", type=float, metavar="X",
+        "--call-rate", type=NumberRange(0, 1), metavar="X",
         help="least call rate of these SNPs (default: that of the run if its genotypes are tested, else 0.9)",
     )  # fmt: skip
     parser.add_argument(
         "--exact-limit",
-        type=float,
+        type=NumberRange(0, can_be_infinite=True),
         default=10.0,
         metavar="MINUTES",
         help="estimated time up to which all tests are exact (default: 10)",
     )
     parser.add_argument(
-        "--seed", type=int, default=1, help="seed of the SNPs by which tests are calibrated (default: 1)"
+        "--seed", type=SEED, default=1, help="seed of the SNPs by which tests are calibrated (default: 1)"
     )
     parser.add_argument(
         "--loco",
@@ -66,18 +70,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--windows",
         metavar="SIZE",
         nargs="?",
-        type=float,
+        type=_read_window_size,
         const=True,
         help="test windows of neighbouring SNPs too, so wide in the unit of the map (without a number: 1,000,000 base "
         "pairs, 1 Mb or 1 cM)",
     )
-    parser.add_argument("--window-snps", metavar="N", type=int, help="test windows of N SNPs each")
+    parser.add_argument("--window-snps", metavar="N", type=AT_LEAST_ONE, help="test windows of N SNPs each")
     _add_region_width(parser, "1,000,000 base pairs, 1 Mb or 1 cM; 100 SNPs")
     add_genotypes(parser)
     add_overwrite(parser, "replace an existing association")
     parser.add_argument("--resume", action="store_true", help="continue a scan that was interrupted")
     add_quiet(parser)
     add_no_report(parser, "do not write gwas.html")
+
+
+def _read_window_size(text: str) -> float:
+    """A size; a file that follows the option is taken for one."""
+    try:
+        return POSITIVE(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}; a FILE stands before --windows, or after --windows=SIZE") from None
 
 
 def main(args: argparse.Namespace) -> None:
@@ -116,7 +128,7 @@ def _add_region_width(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument(
         "--region-width",
         metavar="SIZE",
-        type=float,
+        type=POSITIVE,
         help="width of a region around one SNP beyond the threshold, in the unit of the map; without a map a number of "
         f"SNPs (default: {default})",
     )
@@ -135,7 +147,7 @@ def add_finemap_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "the folder to write (default: the name of the association with -finemap added)")
     parser.add_argument(
         "--effects",
-        type=float,
+        type=POSITIVE,
         metavar="N",
         help="SNPs that are expected to have an effect, of all SNPs (default: the number of regions)",
     )

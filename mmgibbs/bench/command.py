@@ -10,6 +10,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from mmgibbs.machine.files import replaced_file
+from mmgibbs.machine.output_places import begins_with, check_output_file
+from mmgibbs.options import AT_LEAST_ONE
+
 JSON_HELP = "write the figures to FILE as well"
 
 
@@ -22,13 +26,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="override a value of the analysis file"
     )
-    p.add_argument("--sweeps", type=int, default=2000, help="timed sweeps (default: %(default)s)")
+    p.add_argument("--sweeps", type=AT_LEAST_ONE, default=2000, help="timed sweeps (default: %(default)s)")
     p.add_argument("--json", metavar="FILE", help=JSON_HELP)
 
 
 def main(args: argparse.Namespace) -> int:
     from mmgibbs.bench.evaluation import bench_evaluation
 
+    if args.json is not None:
+        check_output_file(
+            Path(args.json),
+            "figures of mmgibbs bench",
+            lambda file: begins_with(file, (b'"processor"',)),
+            inputs=(args.config,),
+            place="--json",
+        )
     show_figures(bench_evaluation(args), args.json)
     return 0
 
@@ -47,7 +59,8 @@ def show_figures(measured: Mapping[str, Any], file: str | None) -> None:
         else:
             print(f"{name:<{width}}  {as_text(value)}")
     if file:
-        Path(file).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+        with replaced_file(Path(file)) as new:
+            new.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 
 def as_text(value: object) -> str:

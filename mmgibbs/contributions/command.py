@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from mmgibbs.options import add_genotypes, add_no_report, add_output, add_overwrite, add_quiet, describe
+from mmgibbs.options import (
+    AT_LEAST_ONE,
+    NumberRange,
+    add_genotypes,
+    add_no_report,
+    add_output,
+    add_overwrite,
+    add_quiet,
+    describe,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,23 +28,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("run", metavar="RUN", help="folder of a finished run")
     parser.add_argument("candidates", metavar="CANDIDATES", help="table of the candidates: id, sex, min, max")
-    parser.add_argument("--matings", type=int, required=True, metavar="N", help="number of matings to plan")
+    parser.add_argument("--matings", type=AT_LEAST_ONE, required=True, metavar="N", help="number of matings to plan")
     add_output(parser, "the folder to write (default: the name of the run folder with -contributions added)")
     parser.add_argument(
         "--rate",
-        type=float,
+        type=NumberRange(-1, 1),
         metavar="X",
         help="increase of mean coancestry over equal contributions, of what is left to 1 (default: 0.01)",
     )
-    parser.add_argument("--coancestry", type=float, metavar="X", help="highest mean coancestry, in place of --rate")
+    parser.add_argument(
+        "--coancestry", type=NumberRange(0, 1), metavar="X", help="highest mean coancestry, in place of --rate"
+    )
     parser.add_argument("--trait", metavar="NAME", help="trait whose breeding values count (default: the only one)")
     parser.add_argument(
         "--index",
         metavar="TRAIT=W,...",
         help="several traits and what one unit of each is worth, such as milk=1,fat=-2",
     )
-    parser.add_argument("--max-males", type=int, metavar="N", help="most matings of a male (default: all)")
-    parser.add_argument("--max-females", type=int, metavar="N", help="most matings of a female (default: all)")
+    parser.add_argument("--max-males", type=AT_LEAST_ONE, metavar="N", help="most matings of a male (default: all)")
+    parser.add_argument("--max-females", type=AT_LEAST_ONE, metavar="N", help="most matings of a female (default: all)")
     parser.add_argument(
         "--mated", metavar="FILE", help="table of the matings that are made already: sire, dam and perhaps matings"
     )
@@ -43,10 +54,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--genotypes", metavar="FILE", help="genotypes of the candidates, for genomic coancestry (default: pedigree)"
     )
     parser.add_argument(
-        "--draws", type=int, default=200, metavar="N", help="most draws to optimise; 0: none (default: 200)"
+        "--draws",
+        type=NumberRange(0, is_whole=True),
+        default=200,
+        metavar="N",
+        help="most draws to optimise; 0: none (default: 200)",
     )
     parser.add_argument(
-        "--worst", type=float, default=0.2, metavar="X",
+        "--worst", type=NumberRange(0.001, 1), default=0.2, metavar="X",
         help="share of the draws whose mean gain the robust plan maximises, those with the lowest (default: 0.2)",
     )  # fmt: skip
     add_genotypes(parser)

@@ -6,13 +6,14 @@ import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MAX_FILES_AT_ONCE = 4  # that are hashed or flushed side by side
 WORK = ".writing"  # the folder in which `replaced_files` prepares files
+REPLACED = "replaced"  # in WORK: the earlier files
 
 
 def sha256_of_file(path: Path) -> str:
@@ -75,32 +76,57 @@ def replaced_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replaced_files(folder: Path, names: Iterable[str]) -> Iterator[Path]:
+def replaced_files(
+    folder: Path, earlier: Iterable[str] = (), last: str | None = None, moved: Mapping[str, Path] | None = None
+) -> Iterator[Path]:
     """Yields a new folder within `folder`; the files that the block writes there take their places at its end.
 
-    Files of these names that the block has not written are removed, as they are of an earlier state. If the block or a
-    rename fails, the earlier files stay. If the process ends between two renames, both states are complete within
-    WORK, and the next call finishes the replacement.
+    earlier: files that are replaced: those that the block has not written are removed. last: a file that says that the
+    others are complete: its earlier state goes first, and the new one comes when all others are on the disk. moved:
+    files and folders made elsewhere that take their places with the others, by name. If the block or a rename fails,
+    the earlier files stay, and folders made here are removed. If the process ends between two renames, both states are
+    complete within WORK, and the next call finishes the replacement.
     """
-    work, aside = folder / WORK, folder / WORK / "replaced"
-    if aside.is_dir():
-        for path in work.iterdir():
-            if path != aside:
-                os.replace(path, folder / path.name)
+    earlier, moved = list(earlier), dict(moved or {})
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    work, aside = folder / WORK, folder / WORK / REPLACED
+    if aside.is_dir() and not work.is_symlink():
+        waiting = sorted((path for path in work.iterdir() if path != aside), key=lambda path: (path.name == last, path))
+        for path in waiting:
+            os.replace(path, folder / path.name)
+            earlier.append(path.name)
     remove_folder(work)
-    work.mkdir(parents=True)
     try:
+        work.mkdir(parents=True)
         yield work
-        new = sorted(path.name for path in work.iterdir())
-        for name in new:
-            flush_file(work / name)
+        for path in work.iterdir():
+            flush_file(path)
         flush_folder(work)
+        for name, source in moved.items():
+            source.rename(work / name)
+        new = sorted((path.name for path in work.iterdir()), key=lambda name: (name == last, name))
         aside.mkdir()
-        earlier = [name for name in names if os.path.lexists(folder / name)]
-        move_all([*((folder / n, aside / n) for n in earlier), *((work / n, folder / n) for n in new)])
+        old = sorted({n for n in earlier if os.path.lexists(folder / n)}, key=lambda name: (name != last, name))
+        moves = [*((folder / n, aside / n) for n in old), *((work / n, folder / n) for n in new)]
+        n_before = len(moves) - (last in new)
+        move_all(moves[:n_before])
+        try:
+            flush_folder(folder)  # the others have their names on the disk before the last says that they are complete
+            move_all(moves[n_before:])
+        except BaseException:
+            move_all([(target, source) for source, target in reversed(moves[:n_before])])
+            raise
         flush_folder(folder)
-    finally:
+    except BaseException:
+        for name, source in moved.items():
+            if (work / name).exists() and not source.exists():
+                (work / name).rename(source)
         remove_folder(work)
+        for path in made:  # innermost first
+            with suppress(OSError):
+                path.rmdir()
+        raise
+    remove_folder(work)
 
 
 def move_all(moves: Iterable[tuple[Path, Path]]) -> None:
@@ -114,6 +140,15 @@ def move_all(moves: Iterable[tuple[Path, Path]]) -> None:
         for source, target in reversed(moved):
             target.rename(source)
         raise
+
+
+def remove_files(folder: Path, is_known: Callable[[str], object]) -> None:
+    """Remove the files of a folder whose names are known, and the folder where nothing else is in it."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if is_known(path.name) and not path.is_dir():
+            path.unlink(missing_ok=True)
+    with suppress(OSError):  # it holds something else, or is not there
+        folder.rmdir()
 
 
 def remove_folder(folder: Path) -> None:

@@ -7,7 +7,7 @@ import math
 import shlex
 from inspect import signature
 
-from mmgibbs.options import add_overwrite
+from mmgibbs.options import AT_LEAST_ONE, SEED, NumberRange, add_overwrite
 from mmgibbs.simulation import calving, disease, genome_options, trial
 from mmgibbs.simulation.make import ANIMALS, KINDS, TRIAL, WEIGHTS, simulate
 from mmgibbs.simulation.simulate import SELECTION, YEARS
@@ -27,13 +27,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: %(default)s)",
     )
     parser.add_argument(
-        "--animals", type=int, help=f"number of animals in the pedigree (default: {ANIMALS:,}; not for trial)"
+        "--animals", type=AT_LEAST_ONE, help=f"number of animals in the pedigree (default: {ANIMALS:,}; not for trial)"
     )
     other_years = ", ".join(f"{years} for {name}" for name, (_, years, _) in KINDS.items())
-    parser.add_argument("--years", type=int, help=f"years of calving (default: {YEARS} for weights, {other_years})")
-    parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same data (default: %(default)s)")
-    parser.add_argument("--lines", type=int, help=f"for trial: number of lines (default: {trial.LINES})")
-    parser.add_argument("--sites", type=int, help=f"for trial: number of sites (default: {trial.SITES})")
+    parser.add_argument(
+        "--years", type=AT_LEAST_ONE, help=f"years of calving (default: {YEARS} for weights, {other_years})"
+    )
+    parser.add_argument("--seed", type=SEED, default=1, help="the same seed gives the same data (default: %(default)s)")
+    parser.add_argument(
+        "--lines", type=NumberRange(4, is_whole=True), help=f"for trial: number of lines (default: {trial.LINES})"
+    )
+    parser.add_argument("--sites", type=AT_LEAST_ONE, help=f"for trial: number of sites (default: {trial.SITES})")
     parser.add_argument(
         "--categories",
         type=_words,
@@ -48,7 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"(default: {','.join(map(str, calving.SHARES))})",
     )
     parser.add_argument(
-        "--incidence", type=float, help=f"expected share of ill calves (default: {disease.INCIDENCE:g})"
+        "--incidence",
+        type=NumberRange(above=0, below=1),
+        help=f"expected share of ill calves (default: {disease.INCIDENCE:g})",
     )
     parser.add_argument(
         "--selection",

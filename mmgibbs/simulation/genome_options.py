@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from mmgibbs.errors import ConfigError, option, option_name
+from mmgibbs.options import AT_LEAST_ONE, NumberRange
 from mmgibbs.simulation.genome import Genome
 
 QTL = 300
@@ -21,29 +22,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     share, chromosomes = _DEFAULTS["qtl_share"], _DEFAULTS["chromosomes"]
     parser.add_argument(
         "--snps",
-        type=int,
+        type=AT_LEAST_ONE,
         metavar="N",
         help="also simulate genotypes at this number of SNPs (2 bits for each animal and SNP)",
     )
     parser.add_argument(
-        "--qtl", type=int, metavar="N", help=f"with --snps: number of loci with effects (default: {QTL})"
+        "--qtl", type=AT_LEAST_ONE, metavar="N", help=f"with --snps: number of loci with effects (default: {QTL})"
     )
     parser.add_argument(
         "--qtl-share",
-        type=float,
+        type=NumberRange(above=0, high=1),
         metavar="SHARE",
         help=f"with --snps: share of the genetic variance that QTL explain; the rest is polygenic (default: {share:g})",
     )
     parser.add_argument("--hide-qtl", action="store_true", help="with --snps: leave the QTL out of the file")
     parser.add_argument(
         "--chromosomes",
-        type=int,
+        type=AT_LEAST_ONE,
         metavar="N",
         help=f"with --snps: number of chromosomes, of one Morgan each (default: {chromosomes})",
     )
     parser.add_argument(
         "--genotyped",
-        type=int,
+        type=NumberRange(0, is_whole=True),
         metavar="N",
         help="with --snps: write genotypes of the youngest N animals (default: of all)",
     )

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from mmgibbs.options import add_cluster, add_no_report, add_output, add_overwrite, add_quiet, add_set, describe
+from mmgibbs.options import (
+    SEED,
+    NumberRange,
+    add_cluster,
+    add_no_report,
+    add_output,
+    add_overwrite,
+    add_quiet,
+    add_set,
+    describe,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--method", choices=["kfold", "lr", "both"], default="both",
         help="both needs birth years or --focal, as lr does (default: both)",
     )  # fmt: skip
-    parser.add_argument("--folds", type=int, metavar="N", help="kfold: number of folds, 2 or more (default: 5)")
+    parser.add_argument(
+        "--folds",
+        type=NumberRange(2, is_whole=True),
+        metavar="N",
+        help="kfold: number of folds, 2 or more (default: 5)",
+    )
     parser.add_argument(
         "--by",
         choices=["random", "family", "time", "column", "cell"],
@@ -54,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--cutoff",
-        type=float,
+        type=NumberRange(),
         metavar="YEAR",
         help="lr: young are the animals with records that were born in this year or later (default: the last birth "
         "year of an animal with records)",
@@ -75,13 +90,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--seed",
-        type=int,
+        type=SEED,
         default=1,
         help="seed of folds, simulation and bootstrap (default: 1); chains use sampler.seed",
     )
     parser.add_argument(
         "--replicates",
-        type=int,
+        type=NumberRange(0, is_whole=True),
         metavar="N",
         help="lr by BLUP: number of sets of records simulated from the model, for expected values and standard errors "
         "(default: 100; each takes as long as one evaluation; 0: standard errors from a bootstrap of half-sib "
