@@ -36,7 +36,7 @@ class Pair:
     notes: tuple[str, ...] = ()  # how levels were matched, and what values are measured from
 
     def statistics(self, top: int = 20) -> dict[str, float | int | str | None]:
-        """The row of this pair in comparison.csv; None where values do not vary."""
+        """The row of this pair in comparison.csv; None where values do not vary, or no level is in both."""
         a, b = self.table["a"].to_numpy(), self.table["b"].to_numpy()
         varies = len(a) >= _LEAST and min(a.std(), b.std()) > 0
         cov = np.cov(a, b) if varies else None
@@ -51,11 +51,11 @@ class Pair:
             "rank_correlation": float(spearmanr(a, b).statistic) if varies else None,
             "regression_of_b_on_a": None if cov is None else float(cov[0, 1] / cov[0, 0]),
             "regression_of_a_on_b": None if cov is None else float(cov[0, 1] / cov[1, 1]),
-            "mean_a": float(a.mean()),
-            "mean_b": float(b.mean()),
+            "mean_a": float(a.mean()) if len(a) else None,
+            "mean_b": float(b.mean()) if len(b) else None,
             "sd_a": float(a.std(ddof=1)) if len(a) > 1 else None,
             "sd_b": float(b.std(ddof=1)) if len(b) > 1 else None,
-            "largest_difference": float(np.abs(b - a).max()),
+            "largest_difference": float(np.abs(b - a).max()) if len(a) else None,
             "top": n,
             "in_both_top": self.table.filter(pl.col("rank_a") <= n, pl.col("rank_b") <= n).height,
             "median_places": float(self.table["places"].abs().median() or 0),  # type: ignore[arg-type]
