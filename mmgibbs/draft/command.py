@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 
 from mmgibbs.options import BAD_INPUT, add_output, add_overwrite, add_unknown_parents, read_unknown_parents
 
@@ -61,12 +62,13 @@ def main(args: argparse.Namespace) -> int:
         **read_unknown_parents(args),
         check=not args.no_check,
     )  # fmt: skip
-    print("\n".join(made.said))
+    for line in made.said:
+        print(line, file=sys.stderr if line.startswith(("warning: ", "note: ")) else sys.stdout)
     print(f"\nwritten to {made.path}")
     path = shlex.quote(str(made.path))
     if made.refused is not None:
-        print(f"it needs a change before it can run:\n{made.refused}")
-        print(f"next: change it, then mmgibbs check {path}")
+        print(f"it needs a change before it can run:\n{made.refused}", file=sys.stderr)
+        print(f"next: change it, then mmgibbs check {path}", file=sys.stderr)
         return BAD_INPUT
     print(f"next: read it, then mmgibbs run {path}")
     return 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
-from mmgibbs.options import add_output, add_overwrite, describe
+from mmgibbs.options import NumberRange, add_output, add_overwrite, describe
 
 
 def add_export_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +26,7 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="the folder of a finished run")
     parser.add_argument("--format", required=True, choices=["blupf90", "deregressed", "draws"], help="what to write")
     parser.add_argument(
-        "--unexplained", type=float, default=0.5, metavar="SHARE",
+        "--unexplained", type=NumberRange(0, below=1), default=0.5, metavar="SHARE",
         help="deregressed: share of the genetic variance that markers of the second analysis do not explain, for the "
         "weights (default: 0.5)",
     )  # fmt: skip
@@ -40,7 +41,9 @@ def export(args: argparse.Namespace) -> None:
         folder, notes = export_deregressed(
             args.run, args.output, unexplained=args.unexplained, overwrite=args.overwrite
         )
-        print("\n".join([*notes, f"written to {folder}"]))
+        for note in notes:
+            print(f"note: {note}", file=sys.stderr)
+        print(f"written to {folder}")
         return
     if args.format == "draws":
         from mmgibbs.exchange.draws_write import export_draws

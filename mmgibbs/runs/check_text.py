@@ -12,7 +12,7 @@ class Counts(dict):
     def _repr_html_(self) -> str:
         from mmgibbs.report.notebook import text_as_html
 
-        return text_as_html(counts_as_text(self))
+        return text_as_html("\n".join([counts_as_text(self), *notes_as_text(self)]))
 
 
 def counts_as_text(counts: dict) -> str:
@@ -59,7 +59,7 @@ def counts_as_text(counts: dict) -> str:
     lines += ["", f"{counts['equations']:,} equations in {counts['bytes'] / 1e6:,.1f} MB"]
     lines += [f"engine {counts['engine']} ({counts['engine_chosen_because']})"] if "engine" in counts else []
     lines += [_device(counts["device"])] if "device" in counts else []
-    return "\n".join(lines + _said(counts))
+    return "\n".join(lines)
 
 
 def _device(counts: dict) -> str:
@@ -126,10 +126,11 @@ def _regression_as_text(counts: dict) -> str:
         *_table(("option", "value"), [(name, str(value)) for name, value in counts["options"].items()]),
         *(["", _device(counts["device"])] if "device" in counts else []),
     ]
-    return "\n".join(lines + _said(counts))
+    return "\n".join(lines)
 
 
-def _said(counts: dict) -> list[str]:
+def notes_as_text(counts: dict) -> list[str]:
+    """Notes and warnings, a line each."""
     return [f"note: {note}" for note in counts["notes"]] + [f"warning: {text}" for text in counts["warnings"]]
 
 

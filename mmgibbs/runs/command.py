@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mmgibbs.machine.signals import end_like_ctrl_c
 from mmgibbs.options import (
+    AT_LEAST_ONE,
     BAD_INPUT,
     add_cluster,
     add_escape_formulas,
@@ -46,7 +47,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--extend",
-        type=_sweeps,
+        type=AT_LEAST_ONE,
         default=0,
         metavar="SWEEPS",
         help="add this number of sweeps to each chain of a finished run",
@@ -63,12 +64,6 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the analysis file (YAML)")
     add_set(parser)
-
-
-def _sweeps(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"found {text!r}, needed a whole number of sweeps of at least 1")
-    return int(text)
 
 
 def run_command(args: argparse.Namespace) -> int:
@@ -122,10 +117,13 @@ def _warn(args: argparse.Namespace, result: Result, name: str = "") -> None:
 
 
 def check_command(args: argparse.Namespace) -> None:
-    from mmgibbs.runs.check_text import counts_as_text
+    from mmgibbs.runs.check_text import counts_as_text, notes_as_text
     from mmgibbs.runs.run import check
 
-    print(counts_as_text(check(args.file, args.set)))
+    counts = check(args.file, args.set)
+    print(counts_as_text(counts))
+    for note in notes_as_text(counts):
+        print(note, file=sys.stderr)
 
 
 def add_predict_arguments(parser: argparse.ArgumentParser) -> None:

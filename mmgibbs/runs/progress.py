@@ -1,7 +1,7 @@
-"""What a person sees while a run works: notes, one progress bar per chain on a terminal, a plain line every minute
-elsewhere.
+"""What a person sees of a run: on stdout its results, on stderr notes, warnings and progress.
 
-All of it goes to the log of the run folder too, also what a quiet run does not say aloud.
+Progress is one bar per chain on a terminal, a plain line every minute elsewhere. All of it goes to the log of the run
+folder too, also what a quiet run does not say aloud.
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ LOG_EVERY = 60.0  # seconds between two lines where there is no terminal
 class Console:
     """Everything that a run says. `Console(False)` says nothing.
 
-    name: of one run among several at once; what is said aloud begins with it, and no bars are shown.
+    stream: takes all of it, in place of stdout and stderr. name: of one run among several at once; what is said aloud
+    begins with it, and no bars are shown.
     """
 
     def __init__(self, aloud: bool = True, stream: TextIO | None = None, name: str = ""):
+        self.results = stream or sys.stdout
         stream = stream or sys.stderr  # None where it was closed before Python began
         self.aloud, self.stream, self.name = aloud and stream is not None, stream, name
         self.log: RunLog | None = None  # also hears what is not said aloud
@@ -51,11 +53,20 @@ class Console:
 
             tqdm.write(text, file=self.stream)  # above the bars, where there are some
         elif self.aloud:
-            name = f"{self.name}:" + ("\n" if "\n" in text else " ") if self.name else ""
-            with suppress(OSError):  # a terminal that is gone, a log on a full disk: the run goes on
-                self.stream.write(f"{name}{text}\n")  # in one piece, also where several runs speak at once
-                self.stream.flush()
+            self._write(self.stream, text)
         self.write_log(text)
+
+    def print_result(self, text: str) -> None:
+        """Write what the run has found, and where it is, to stdout."""
+        if self.aloud and self.results is not None:
+            self._write(self.results, text)
+        self.write_log(text)
+
+    def _write(self, stream: TextIO, text: str) -> None:
+        name = f"{self.name}:" + ("\n" if "\n" in text else " ") if self.name else ""
+        with suppress(OSError):  # a terminal that is gone, a log on a full disk: the run goes on
+            stream.write(f"{name}{text}\n")  # in one piece, also where several runs speak at once
+            stream.flush()
 
     def write_log(self, text: str) -> None:
         if self.log is not None:
@@ -91,13 +102,14 @@ class Console:
         from mmgibbs.report.terminal import matrices_as_text, summary_as_text
 
         long = summary.height > TABLE
-        self.say(summary_as_text(clearest(summary) if long else summary))
-        self.say_all(matrices_as_text(summary))
+        self.print_result(summary_as_text(clearest(summary) if long else summary))
+        for text in matrices_as_text(summary):
+            self.print_result(text)
         self.say_all(said_at_the_end(summary, record))
-        self.say(f"written to {path}")
+        self.print_result(f"written to {path}")
         if long:
             more = summary.height - CLEAREST
-            self.say(f"the {CLEAREST} parameters that differ most from 0; {more:,} more are in summary.csv")
+            self.print_result(f"the {CLEAREST} parameters that differ most from 0; {more:,} more are in summary.csv")
 
 
 def clearest(summary: pl.DataFrame) -> pl.DataFrame:
