@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,12 +15,13 @@ import polars as pl
 
 from mmgibbs.data.natural_order import natural
 from mmgibbs.errors import ConfigError, Stopped, option
-from mmgibbs.machine.files import replaced_file
+from mmgibbs.machine.files import remove_files, replaced_file
 from mmgibbs.machine.signals import StopSignals
 
 FOLDER = "checkpoint"  # of a scan that is not finished, in the folder that it writes
 CHUNK_SNPS = 4096
 SHOWN_CHANGES = 3
+_CHUNK = re.compile(r"\.?(scan\.json|(snps|windows)-\d{6}\.npz)(\.[0-9a-f]{8})?")
 EVERY = ""  # the model of the run as it is
 Arrays = dict[str, np.ndarray]
 
@@ -68,8 +69,8 @@ class Checkpoint:
         if resume:
             _refuse_another_scan(output, json.loads(known.read_text(encoding="utf-8")), now)
         else:
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
+            remove_files(folder, is_chunk)
+            folder.mkdir(parents=True, exist_ok=True)
             _write_whole(known, lambda path: path.write_text(json.dumps(now, indent=2) + "\n", encoding="utf-8"))
         return cls(folder, stop)
 
@@ -97,9 +98,14 @@ class Checkpoint:
     def remove(self) -> None:
         """Forget the scan: it is finished, or cannot be done. An empty folder is removed."""
         if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            remove_files(self.folder, is_chunk)
             with suppress(OSError):  # it has files
                 self.folder.parent.rmdir()
+
+
+def is_chunk(name: str) -> bool:
+    """Whether a file of FOLDER is of a scan: its description, results of a chunk, or one that was being written."""
+    return _CHUNK.fullmatch(name) is not None
 
 
 def _save(path: Path, arrays: Arrays) -> None:

@@ -21,25 +21,29 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import yaml
 
+import mmgibbs
+from mmgibbs.association.fine_map_files import RUN, SNPS, FineMapFolder, open_folder
+from mmgibbs.association.fingerprint import fingerprint_scan
 from mmgibbs.association.regions import make_regions, snps_of_region
 from mmgibbs.association.trait_columns import trait_columns
 from mmgibbs.config.environments import BETWEEN_TRAIT_AND_LEVEL
-from mmgibbs.errors import ConfigError, MmgibbsError, option_name
-from mmgibbs.machine.files import replaced_file
-from mmgibbs.results.csv_files import csv_writer
+from mmgibbs.config.load import listed_overrides
+from mmgibbs.errors import ConfigError, DataError, MmgibbsError, option_name
+from mmgibbs.machine.files import sha256_of_file
+from mmgibbs.machine.output_places import list_names, list_run_inputs
+from mmgibbs.report.finished import Finished
+from mmgibbs.results.csv_files import is_escaped, unescape_formulas
 from mmgibbs.results.marker_draws import read_marker_draws
-from mmgibbs.results.output_folder import check_output_folder, write_files
-from mmgibbs.results.reading import RunFiles, read_parquet
-from mmgibbs.runs.model_of_run import read_finished_run
-from mmgibbs.runs.result import Result
+from mmgibbs.results.reading import RECORD, RunFiles, read_csv, read_parquet, read_record
+from mmgibbs.runs.model_of_run import read_finished_run, refuse_changed_run_data
+from mmgibbs.runs.other_genotypes import genotypes_section, open_other_genotypes
 from mmgibbs.runs.run import run
 
 LEVEL = 0.95
 TERM, REST = "regions", "rest"
 DRAWS = 1000  # of the effects, from which credible sets are made
-FILES = ("analysis.yaml", "snps.csv", "fine_map.parquet", "fine_map.csv", "credible_sets.csv", "run")
+READ = ("gwas.json", "regions.parquet", "markers.parquet")
 FROM_GENOTYPES = ("genomic", "dominance", "single_step")
 CHAINS = {"method": "gibbs", "chains": 2, "burn_in": 2000, "samples": 10_000, "thin": 10, "seed": 42}
 
@@ -128,6 +132,7 @@ def finemap(
     source, facts, regions, snps = _read_association(association)
     finished = read_finished_run("finemap", facts["run"])
     trait = _find_trait(finished.record["analysis"], facts["run"], facts["level"])
+    refuse_changed_association(source, facts, finished)
     regions = regions.filter(test=trait)
     notes: tuple[str, ...] = ()
     if regions.height:
@@ -142,50 +147,79 @@ def finemap(
         snps_of_region(snps, row).to_frame("snp").with_columns(region=pl.lit(row["region"], pl.Int64))
         for row in regions.iter_rows(named=True)
     ).join(snps.filter(pl.col("left_out").is_null()).select("snp"), on="snp", maintain_order="left")  # fmt: skip
-    if overwrite and resume:
-        raise ConfigError(f"finemap: {option_name('overwrite')} and {option_name('resume')} cannot be combined")
-    folder = check_output_folder(output or f"{source}-finemap", overwrite or resume, FILES, "a fine-mapping")
     estimates = dict(finished.summary.select("parameter", "mean").iter_rows())
-    analysis = draft_analysis(finished.record["analysis"], facts, trait, members, snps, effects, folder, estimates)
-    how = {"overwrite": overwrite, "resume": resume, "progress": progress}
-    result = _run_draft(folder, analysis, members, overrides, how)
-    values, sets = summarise_regions(result.directory, regions, members, trait)
-    tables = {
-        "fine_map.parquet": values.write_parquet, "fine_map.csv": csv_writer(values),
-        "credible_sets.csv": csv_writer(sets),
+    draft = lambda snps_file: draft_analysis(
+        finished.record["analysis"], facts, trait, members, snps, effects, snps_file, estimates
+    )
+    directory = Path(output or f"{str(source).rstrip('/' + os.sep)}-finemap")
+    identity = {
+        "version": mmgibbs.__version__, "association": sha256_of_file(source / "gwas.json"),
+        "table of regions": sha256_of_file(source / "regions.parquet"),
+        "table of SNPs": sha256_of_file(source / "markers.parquet"), "region width": region_width, "effects": effects,
+        "overrides": listed_overrides(overrides),
     }  # fmt: skip
-    write_files(folder, tables, tuple(tables))
-    return FineMap(values, sets, analysis, folder, (*notes, *_notes(sets, result.info, analysis)))
+    inputs = [source / name for name in READ] + list_run_inputs(finished.directory, finished.record)
+    analysis = draft(directory.resolve() / SNPS)  # what cannot be drafted is refused before anything is removed
+    folder = open_folder(directory, overwrite, resume, inputs, identity)
+    chosen = members.select("snp", group=pl.lit(TERM)).unique("snp", maintain_order=True)
+    escaped = is_escaped(finished.record)
+    if folder.is_finished:
+        values = read_parquet(folder.path / "fine_map.parquet")
+        sets = read_csv(folder.path / "credible_sets.csv")
+        sets = unescape_formulas(sets) if escaped else sets
+        info = read_record(folder.path / RUN, "finemap: ")
+    else:
+        path = folder.write_draft(draft(folder.work / SNPS), chosen, identity)
+        info = _run_draft(folder, path, overrides, resume, progress)
+        values, sets = summarise_regions(folder.work / RUN, regions, members, trait)
+        tables = {"fine_map.parquet": values, "fine_map.csv": values, "credible_sets.csv": sets}
+        facts_of_map = {"association": str(source.absolute()), "identity": identity}
+        folder.write_results(analysis, chosen, tables, facts_of_map, escaped)
+    return FineMap(values, sets, analysis, folder.path, (*notes, *_notes(sets, info, analysis)))
 
 
 def _run_draft(
-    folder: Path, analysis: dict[str, Any], members: pl.DataFrame, overrides: Sequence[str], how: dict[str, bool]
-) -> Result:
-    """Write the draft with the SNPs of the regions, and run it; a draft that cannot be run is removed."""
-    writers = {
-        "snps.csv": csv_writer(members.select("snp", group=pl.lit(TERM)).unique("snp", maintain_order=True)),
-        "analysis.yaml": lambda path: path.write_text(yaml.safe_dump(analysis, sort_keys=False), encoding="utf-8"),
-    }
-    is_new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, write in writers.items():
-        with replaced_file(folder / name) as path:
-            write(path)
+    folder: FineMapFolder, path: Path, overrides: Sequence[str], resume: bool, progress: bool
+) -> dict[str, Any]:
+    """Run the draft; return its run.json. What is made of a draft that cannot be run is removed."""
+    directory = folder.work / RUN
     try:
-        return run(folder / "analysis.yaml", overrides, directory=folder / "run", **how)  # type: ignore[arg-type]
+        result = run(path, overrides, directory=directory, resume=resume and directory.is_dir(), progress=progress)
+        return dict(result.info)
     except MmgibbsError:
-        if is_new and not (folder / "run").exists():
-            for name in writers:
-                (folder / name).unlink()
-            folder.rmdir()
+        if not list_names(directory):
+            folder.remove_work()
         raise
+
+
+def refuse_changed_association(source: Path, facts: dict[str, Any], finished: Finished) -> None:
+    """ConfigError or DataError where the run, its data or the genotypes are not those that were tested."""
+    known = facts.get("fingerprint")
+    if not isinstance(known, dict):
+        raise ConfigError(f"finemap: '{source}' is of a version that kept no checksums; run mmgibbs gwas again")
+    section = genotypes_section("finemap", facts["genotypes_section"])
+    if sha256_of_file(finished.directory / RECORD) != known["run"]:
+        raise ConfigError(
+            f"finemap: '{finished.directory}' is not the run that '{source}' has tested: it was run again since; run "
+            "mmgibbs gwas again"
+        )
+    refuse_changed_run_data("finemap", finished)
+    traits = finished.record["analysis"]["traits"]
+    file = open_other_genotypes(section, {trait.get("column") or name for name, trait in traits.items()})
+    now = fingerprint_scan(finished.directory, file, section, {})
+    changed = [key for key in ("variances", "genotypes", "animals and SNPs") if now[key] != known.get(key)]
+    if changed:
+        raise DataError(
+            f"finemap: {changed[0]}: '{section.file}' and the files beside it are not those that '{source}' has "
+            "tested; needed these files as they were, or run mmgibbs gwas again"
+        )
 
 
 def _read_association(directory: object) -> tuple[Path, dict[str, Any], pl.DataFrame, pl.DataFrame]:
     if not isinstance(directory, (str, os.PathLike)):
         raise ConfigError(f"finemap: found {reprlib.repr(directory)}, needed the folder of an association")
     source = Path(directory)
-    for name in ("gwas.json", "regions.parquet", "markers.parquet"):
+    for name in READ:
         if not (source / name).is_file():
             raise ConfigError(
                 f"finemap: '{directory}' is not the folder of an association: found no {name}; needed what `mmgibbs "
@@ -229,7 +263,7 @@ def draft_analysis(
     members: pl.DataFrame,
     snps: pl.DataFrame,
     effects: float | None,
-    folder: Path,
+    snps_file: Path,
     estimates: dict[str, float],
 ) -> dict[str, Any]:
     """The analysis of the run with effects of the SNPs of regions (bayes_c) and of the others (rr), by Gibbs sampling.
@@ -253,7 +287,7 @@ def draft_analysis(
     shared: dict[str, Any] = {"level": level, "without_genotypes": "keep"}
     of_regions_term = {
         **shared, "prior": "bayes_c", "pi": {"start": [1 - pi, pi], "fixed": True},
-        "variance": {"start": variance}, "snps": {"file": str(folder / "snps.csv")},
+        "variance": {"start": variance}, "snps": {"file": str(snps_file)},
     }  # fmt: skip
     model = analysis["model"]
     random = {name: term for name, term in model["random"].items() if not _is_from_genotypes(term)}

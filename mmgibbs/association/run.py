@@ -31,7 +31,9 @@ from mmgibbs.data.genotypes.sex_chromosomes import describe_sex_chromosomes, nam
 from mmgibbs.data.natural_order import natural
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import ConfigError, DataError, option_name
+from mmgibbs.machine.output_places import list_paths, list_run_inputs
 from mmgibbs.machine.signals import StopSignals
+from mmgibbs.results.csv_files import is_escaped
 from mmgibbs.runs.genomic_predictions import read_breeding_values
 from mmgibbs.runs.genotype_agreement import describe_other_genotypes
 from mmgibbs.runs.model_of_run import RunModel, read_model_of_run
@@ -187,7 +189,13 @@ def gwas(
     file, section = open_tested_genotypes(model, genotypes, options)
     maf = section.quality.maf if maf is None else maf
     call_rate = section.quality.call_rate if call_rate is None else call_rate
-    folder = None if output is None else output_folder(output, overwrite, resume)
+    folder = (
+        None
+        if output is None
+        else output_folder(
+            output, overwrite, resume, [*list_run_inputs(model.directory, model.record), *list_paths(section.as_file())]
+        )
+    )
     of_windows = place_windows(file, windows, window_snps) if windows or window_snps else None
     families = find_families(model.analysis.traits)
     animals = match_animals(model, file, level)
@@ -210,10 +218,10 @@ def gwas(
         "windows": windows, "window_snps": window_snps,
     }  # fmt: skip
     tested = Genotypes(file.source, animals.places, Limits(maf, call_rate))
+    known = None if folder is None else fingerprint_scan(model.directory, file, section, settings)
     with StopSignals(lambda: None) as stop:
         checkpoint = Checkpoint(stop=stop)
-        if folder is not None:
-            known = fingerprint_scan(model, file, section, settings)
+        if folder is not None and known is not None:
             checkpoint = Checkpoint.open(folder, known, resume, stop)
         tell = _progress(console, file.n_snps, "SNPs")
         found = scan(make_projection, tested, chunks, is_exact, seed, checkpoint, tell, list(families.values()))
@@ -230,7 +238,8 @@ def gwas(
         raise DataError(f"{file.name}: no SNP can be tested; {describe_left_out(found)}")
     values = association_frame(found, file, model.design.traits, list(families))
     facts = collect_facts(found, model, file, animals, values, seconds, families) | {
-        "maf": maf, "call_rate": call_rate, "loco": loco, "genotypes_section": section.as_file(), "map_unit": file.unit
+        "fingerprint": known, "maf": maf, "call_rate": call_rate, "loco": loco,
+        "genotypes_section": section.as_file(), "map_unit": file.unit,
     }  # fmt: skip
     regions, region_notes = make_regions(values, list_tests(facts), facts, region_width, "gwas")
     file_notes = (*(f"warning: {warning}" for warning in file.warnings), *file.notes)
@@ -243,7 +252,7 @@ def gwas(
     effects = compute_snp_effects(model, projection, console)
     association = Association(values, facts, notes, folder, effects, window_values, regions)
     if folder is not None:
-        write_association(association, folder, report)
+        write_association(association, folder, report, is_escaped(model.record))
         checkpoint.remove()
     return association
 

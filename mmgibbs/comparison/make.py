@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import reprlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,13 +16,16 @@ from mmgibbs.comparison.solutions import pairs, parameter_table
 from mmgibbs.comparison.text import as_text
 from mmgibbs.comparison.unmatched import explain_unmatched
 from mmgibbs.errors import ConfigError, option_name
-from mmgibbs.machine.files import replaced_files
+from mmgibbs.machine.output_places import OutputKind, check_output_folder
 from mmgibbs.report.likelihood_ratio import LikelihoodRatio, likelihood_ratio
-from mmgibbs.report.make import make_report
+from mmgibbs.report.make import check_page, make_report
 from mmgibbs.report.notebook import text_as_html
-from mmgibbs.results.csv_files import write_csv
+from mmgibbs.results.csv_files import csv_writer, is_escaped
+from mmgibbs.results.output_folder import write_files
+from mmgibbs.results.reading import list_inputs
 
-FILES = ("comparison.txt", "comparison.csv", "levels.csv", "parameters.csv")
+FILES = ("comparison.txt", "comparison.csv", "levels.csv", "parameters.csv", "comparison.json")
+KIND = OutputKind("comparison.json", frozenset(FILES), "a comparison", is_alone=False, is_asked=False)
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,11 @@ def compare(
     for name, given in {"a": a, "b": b, "output": output, "levels": levels, "page": page}.items():
         if not isinstance(given, (str, os.PathLike)) and (given is not None or name in "ab"):
             raise ConfigError(f"compare: {name}: found {reprlib.repr(given)}, needed a path")
+    read = [a, b, levels, *list_inputs(a, "compare: "), *list_inputs(b, "compare: ")]
+    if output is not None:
+        check_output_folder(KIND, output, inputs=read)
+    if page is not None:
+        check_page(page, "comparison", read, option_name("page"))
     sides = tuple(read_side(Path(side), None if levels is None else Path(levels)) for side in (a, b))
     matched = pairs(sides[0], sides[1])
     parameters = parameter_table(sides[0], sides[1])
@@ -121,22 +130,23 @@ def compare(
     by_level = [pair.table.select(pl.lit(pair.label).alias("component"), pl.all()) for pair in matched]
     made = Comparison(text, components, pl.concat(by_level) if by_level else pl.DataFrame(), parameters)
     if output is not None:
-        _write(made, Path(output), escape_formulas)
+        escaped = escape_formulas or any(is_escaped(finished.record) for finished in runs)
+        _write(made, Path(output), escaped, (a, b))
         made = replace(made, directory=Path(output))
     if page is not None:
         made = replace(made, page=make_report([a, b], page, top))
     return made
 
 
-def _write(made: Comparison, folder: Path, escaped: bool) -> None:
+def _write(made: Comparison, folder: Path, escaped: bool, sides: Sequence[str | os.PathLike]) -> None:
     """Write all files together, or none."""
-    try:
-        with replaced_files(folder, FILES) as new:
-            (new / FILES[0]).write_text(made.text + "\n", encoding="utf-8")
-            write_csv(made.components, new / FILES[1], escaped)
-            if made.levels.width:
-                write_csv(made.levels, new / FILES[2], escaped)
-            if made.parameters is not None:
-                write_csv(made.parameters, new / FILES[3], escaped)
-    except OSError as error:
-        raise ConfigError(f"compare: cannot write '{folder}': {error.strerror or error}") from None
+    text = made.text + "\n"
+    writers: dict[str, Callable[[Path], object]] = {
+        "comparison.txt": lambda path: path.write_text(text, encoding="utf-8"),
+        "comparison.csv": csv_writer(made.components, escaped),
+    }
+    if made.levels.width:
+        writers["levels.csv"] = csv_writer(made.levels, escaped)
+    if made.parameters is not None:
+        writers["parameters.csv"] = csv_writer(made.parameters, escaped)
+    write_files(KIND, folder.resolve(), writers, {"compared": [os.fspath(side) for side in sides]})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from mmgibbs.errors import ConfigError
 from mmgibbs.options import add_output
 
 
@@ -14,15 +13,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from mmgibbs.config.schema import as_json
+    from mmgibbs.config.schema import as_json, write_schema_file
 
     if args.output is None:
         print(as_json(), end="")
         return
-    try:
-        Path(args.output).write_text(as_json(), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"schema: cannot write '{args.output}': {error.strerror}") from None
+    write_schema_file(Path(args.output), "--output")
     print(f"written to {args.output}; the first line of an analysis file beside it that editors look for:")
     print(f"# yaml-language-server: $schema={Path(args.output).name}")
 

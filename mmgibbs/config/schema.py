@@ -19,6 +19,8 @@ from pydantic.json_schema import GenerateJsonSchema
 from mmgibbs.config.analysis import Analysis
 from mmgibbs.config.fields import NO, YES, Schema, any_of, check_unique, plain, read_list
 from mmgibbs.errors import ConfigError
+from mmgibbs.machine.files import replaced_file
+from mmgibbs.machine.output_places import begins_with, check_output_file
 
 FILE = "mmgibbs.schema.json"  # beside the files that the program writes
 MODELINE = f"# yaml-language-server: $schema={FILE}\n"
@@ -74,15 +76,24 @@ def write_schema(folder: Path) -> Path:
 
     Raises ConfigError where a file of that name is not a schema of this program, or cannot be written.
     """
-    path = folder / FILE
+    return write_schema_file(folder / FILE)
+
+
+def check_schema_file(path: Path, place: str | None = None) -> None:
+    """ConfigError where a path may not become the schema; place: as in `check_output_file`."""
+    check_output_file(
+        path, "a schema of mmgibbs", lambda file: begins_with(file, (f'"{TITLE}"'.encode(),)), place=place
+    )
+
+
+def write_schema_file(path: Path, place: str | None = None) -> Path:
+    """Write the schema to a path, over an older one of its own; place: as in `check_output_file`."""
+    check_schema_file(path, place or str(path.parent))
     try:
-        if path.exists() and f'"{TITLE}"' not in path.read_text(encoding="utf-8", errors="replace"):
-            raise ConfigError(
-                f"{path}: exists and is not a schema of mmgibbs; needed another folder, or this file moved"
-            )
-        path.write_text(as_json(), encoding="utf-8")
+        with replaced_file(path) as new:
+            new.write_text(as_json(), encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from None
+        raise ConfigError(f"cannot write '{path}': {error.strerror}") from None
     return path
 
 

@@ -35,7 +35,9 @@ from mmgibbs.contributions.results import (
 )
 from mmgibbs.contributions.values import ASKED, choose_criterion, evaluated_ids, posterior_means, read_draws
 from mmgibbs.errors import ConfigError, DataError, option_name
+from mmgibbs.machine.output_places import list_run_inputs
 from mmgibbs.report.finished import Finished, read_finished
+from mmgibbs.results.csv_files import is_escaped
 from mmgibbs.runs.progress import Console
 from pedigree.errors import TableError
 from pedigree.tables import Source
@@ -181,7 +183,8 @@ def optimise_contributions(
         raise ConfigError(f"{ASKED}report needs output, the folder to write")
     console = Console(progress)
     finished = _read_run(run)
-    folder = None if output is None else output_folder(output, overwrite)
+    read = [candidates, mated, genotypes, *options.values(), *list_run_inputs(finished.directory, finished.record)]
+    folder = None if output is None else output_folder(output, overwrite, read)
     criterion = choose_criterion(finished, trait, index)
     chosen = _read_tables(candidates, mated, matings, max_males, max_females)
     evaluated = evaluated_ids(finished, criterion)
@@ -214,7 +217,7 @@ def optimise_contributions(
         folder,
     )
     if folder is not None:
-        write_contributions(made, folder, report)
+        write_contributions(made, folder, report, is_escaped(finished.record))
     return made
 
 

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --formula, look at the columns alone: quicker for large tables, which the run then check",
     )
     add_output(parser, "the file to write (default: %(default)s)", "YAML", "analysis.yaml")
-    add_overwrite(parser, "replace the file if it exists")
+    add_overwrite(parser, "replace an analysis that mmgibbs init or import-blupf90 wrote")
 
 
 def main(args: argparse.Namespace) -> int:

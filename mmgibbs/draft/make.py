@@ -12,7 +12,8 @@ import numpy as np
 
 from mmgibbs.build.assemble import assemble, default_starts
 from mmgibbs.config import Analysis
-from mmgibbs.config.schema import write_schema
+from mmgibbs.config.schema import FILE as SCHEMA
+from mmgibbs.config.schema import MODELINE, check_schema_file, write_schema
 from mmgibbs.data.environments import load_analysis
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
@@ -20,7 +21,9 @@ from mmgibbs.draft.guess import guess
 from mmgibbs.draft.method import GIBBS, Method
 from mmgibbs.draft.texts import DraftText, TextOfFormula, TextOfGuess
 from mmgibbs.draft.unknown_parents import UnknownParents
-from mmgibbs.errors import ConfigError, MmgibbsError, ModelError, is_command, option, option_name
+from mmgibbs.errors import ConfigError, MmgibbsError, ModelError, is_command, option_name
+from mmgibbs.machine.files import replaced_file
+from mmgibbs.machine.output_places import begins_with, check_output_file
 
 
 class Draft(NamedTuple):
@@ -191,20 +194,17 @@ def draft(
         text = TextOfFormula(
             formula, family or "normal", Path(phenotypes), of_animals, of_genotypes, path, weights, unknown_parents
         )
-    new = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if check:
-            refused, method = _write_accepted(text, new)
-        else:
-            refused, method = None, text.first_method
-            new.write_text(text.write(method), encoding="utf-8")
-        write_schema(path.parent)
-        new.replace(path)
+        with replaced_file(path) as new:
+            if check:
+                refused, method = _write_accepted(text, new)
+            else:
+                refused, method = None, text.first_method
+                new.write_text(text.write(method), encoding="utf-8")
+            write_schema(path.parent)
     except OSError as error:
         raise ConfigError(f"init: cannot write '{path}': {error.strerror or error}") from None
-    finally:
-        new.unlink(missing_ok=True)
     reason = method.describe()
     return Draft(path, [*text.explain(), *([f"warning: {reason}"] if reason else [])], refused)
 
@@ -225,15 +225,11 @@ def _state_unknown_parents(
 
 
 def _refuse(path: Path, tables: Sequence[Path], overwrite: bool) -> None:
-    for table in tables:
-        if path.exists() and table.exists() and path.samefile(table):
-            raise ConfigError(f"init: '{path}' is one of the tables; needed another {option_name('output')}")
-    if path.is_dir():
-        raise ConfigError(f"init: '{path}' is a folder, needed the name of a file for {option_name('output')}")
-    if path.exists() and not overwrite:
-        raise ConfigError(
-            f"init: '{path}' exists; choose another {option_name('output')}, or give {option('overwrite')}"
-        )
+    """Before any work is done: neither the analysis nor the schema beside it replaces a file of the user."""
+    is_draft = lambda file: begins_with(file, (MODELINE.encode(),))
+    what = "an analysis that mmgibbs wrote"
+    check_output_file(path, what, is_draft, inputs=tables, overwrite=overwrite, place=f"init: {option_name('output')}")
+    check_schema_file(path.with_name(SCHEMA), f"init: {option_name('output')}")
 
 
 def _write_accepted(text: DraftText, new: Path) -> tuple[str | None, Method]:

@@ -11,20 +11,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from mmgibbs.errors import ConfigError
-from mmgibbs.exchange.exported import choose_folder, read_exported
+from mmgibbs.exchange.exported import choose_folder, read_exported, write_exported
+from mmgibbs.machine.output_places import OutputKind
 from mmgibbs.report.finished import Finished
-from mmgibbs.results.csv_files import write_csv
+from mmgibbs.results.csv_files import csv_writer, is_escaped
 from mmgibbs.results.markers import GEBV, TOTAL
 
-FILES = ("solutions", "levels.csv", "postgibbs_samples", "postind")
+FILES = ("solutions", "levels.csv", "postgibbs_samples", "postind", "blupf90.json")
+KIND = OutputKind(FILES[4], frozenset(FILES), "an export", is_alone=False)
 
 
 @dataclass(frozen=True)
@@ -51,21 +52,18 @@ def export_blupf90(run: str | os.PathLike, output: str | os.PathLike | None = No
     there already.
     """
     finished = read_exported(run)
-    folder, existing = choose_folder(finished, output, "blupf90", FILES, overwrite)
+    folder = choose_folder(finished, output, KIND, overwrite)
     terms = numbered_terms(finished)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in existing:
-            (folder / name).unlink()
-        _write_solutions(folder / "solutions", terms, len(finished.record["analysis"]["traits"]))
-        escaped = bool(finished.record["analysis"].get("output", {}).get("escape_formulas"))
-        write_csv(level_table(terms), folder / "levels.csv", escaped)
-        if finished.record.get("method") == "gibbs":
-            matrices = covariance_components(terms, finished)
-            _write_postind(folder / "postind", matrices)
-            _write_samples(folder / "postgibbs_samples", matrices, finished)
-    except OSError as error:
-        raise ConfigError(f"export: cannot write '{folder}': {error.strerror}") from None
+    n_traits = len(finished.record["analysis"]["traits"])
+    writers: dict[str, Callable[[Path], object]] = {
+        "solutions": lambda path: _write_solutions(path, terms, n_traits),
+        "levels.csv": csv_writer(level_table(terms), is_escaped(finished.record)),
+    }
+    if finished.record.get("method") == "gibbs":
+        matrices = covariance_components(terms, finished)
+        writers["postind"] = lambda path: _write_postind(path, matrices)
+        writers["postgibbs_samples"] = lambda path: _write_samples(path, matrices, finished)
+    write_exported(KIND, folder, finished, writers)
     return folder
 
 

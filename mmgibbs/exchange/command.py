@@ -58,7 +58,7 @@ def export(args: argparse.Namespace) -> None:
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("parameters", metavar="FILE", help="the parameter file that renumf90 reads, such as renum.par")
     add_output(parser, "the analysis file to write (default: FILE with the ending .yaml)", "YAML")
-    add_overwrite(parser, "replace existing files, but none that is read")
+    add_overwrite(parser, "replace the files of an earlier import")
 
 
 def import_(args: argparse.Namespace) -> None:

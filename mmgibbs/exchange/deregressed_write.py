@@ -10,13 +10,16 @@ import polars as pl
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.exchange.deregression import Evaluated, deregress, weigh
-from mmgibbs.exchange.exported import choose_folder, read_exported
+from mmgibbs.exchange.exported import choose_folder, read_exported, write_exported
+from mmgibbs.machine.output_places import OutputKind
 from mmgibbs.report.finished import Finished
-from mmgibbs.results.csv_files import write_csv
+from mmgibbs.results.csv_files import csv_writer, is_escaped
+from mmgibbs.results.output_folder import Writers
 from pedigree.tables import counted, quoted
 
 NAME = "deregressed"
-FILES = (f"{NAME}.csv", f"{NAME}.parquet")
+FILES = (f"{NAME}.csv", f"{NAME}.parquet", f"{NAME}.json")
+KIND = OutputKind(FILES[2], frozenset(FILES), "deregressed proofs", is_alone=False)
 UNEXPLAINED = 0.5  # share of the genetic variance, as in the example of Garrick et al. (2009)
 
 
@@ -35,15 +38,10 @@ def export_deregressed(
     if not 0 <= unexplained < 1:
         raise ConfigError(f"export: --unexplained: expected a share from 0 to below 1, got {unexplained:g}")
     finished = read_exported(run)
-    folder, _ = choose_folder(finished, output, NAME, FILES, overwrite)
+    folder = choose_folder(finished, output, KIND, overwrite)
     frame, notes = deregressed_frame(finished, unexplained)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        escaped = bool(finished.record["analysis"].get("output", {}).get("escape_formulas"))
-        write_csv(frame, folder / FILES[0], escaped)
-        frame.write_parquet(folder / FILES[1])
-    except OSError as error:
-        raise ConfigError(f"export: cannot write '{folder}': {error.strerror}") from None
+    writers: Writers = {FILES[0]: csv_writer(frame, is_escaped(finished.record)), FILES[1]: frame.write_parquet}
+    write_exported(KIND, folder, finished, writers)
     return folder, notes
 
 

@@ -9,11 +9,14 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.errors import ConfigError
-from mmgibbs.exchange.exported import choose_folder, read_any_run
-from mmgibbs.results.csv_files import write_csv
+from mmgibbs.exchange.exported import choose_folder, read_any_run, write_exported
+from mmgibbs.machine.output_places import OutputKind
+from mmgibbs.results.csv_files import csv_writer, is_escaped
+from mmgibbs.results.output_folder import Writers
 
 NAME = "draws"
-FILES = (f"{NAME}.csv", f"{NAME}.parquet")
+FILES = (f"{NAME}.csv", f"{NAME}.parquet", f"{NAME}.json")
+KIND = OutputKind(FILES[2], frozenset(FILES), "draws", is_alone=False)
 RESERVED = ("chain", "draw")
 
 
@@ -26,14 +29,10 @@ def export_draws(run: str | os.PathLike, output: str | os.PathLike | None = None
     method = finished.record.get("method", "gibbs")
     if method != "gibbs" or not finished.draws:  # draws.nc of REML and BLUP has the estimates alone
         raise ConfigError(f"export: expected a run with draws (method: gibbs), got one of method {method}")
-    folder, _ = choose_folder(finished, output, NAME, FILES, overwrite)
+    folder = choose_folder(finished, output, KIND, overwrite)
     frame = draws_frame(finished.draws)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_csv(frame, folder / FILES[0])
-        frame.write_parquet(folder / FILES[1])
-    except OSError as error:
-        raise ConfigError(f"export: cannot write '{folder}': {error.strerror}") from None
+    writers: Writers = {FILES[0]: csv_writer(frame, is_escaped(finished.record)), FILES[1]: frame.write_parquet}
+    write_exported(KIND, folder, finished, writers)
     return folder
 
 

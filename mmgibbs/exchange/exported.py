@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
-from mmgibbs.errors import ConfigError, option, option_name
+from mmgibbs.errors import ConfigError, option_name
+from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_run_inputs
 from mmgibbs.report.finished import Finished, read_finished
-from mmgibbs.results.folder import CONTENTS
+from mmgibbs.results.folder import list_run_files
+from mmgibbs.results.output_folder import Writers, write_files
 
 
 def read_exported(run: str | os.PathLike) -> Finished:
@@ -27,26 +28,25 @@ def read_any_run(run: str | os.PathLike) -> Finished:
         raise ConfigError(f"export: {str(error).removeprefix('report: ')}") from None
 
 
-def choose_folder(
-    finished: Finished, output: str | os.PathLike | None, format_name: str, files: Sequence[str], overwrite: bool
-) -> tuple[Path, list[str]]:
-    """Return the folder to write, by default RUN-FORMAT, and those of the files that it has and that are replaced.
+def choose_folder(finished: Finished, output: str | os.PathLike | None, kind: OutputKind, overwrite: bool) -> Path:
+    """Return the folder to write, by default RUN-FORMAT.
 
     ConfigError for a folder that holds a run (which a new run would replace, and leave these files beside it), and for
     files that are there already.
     """
+    format_name = kind.record.removesuffix(".json")
     folder = finished.directory.with_name(f"{finished.directory.name}-{format_name}")
     folder = folder if output is None else Path(output)
-    of_a_run = sorted(p.name for p in folder.iterdir() if p.name in CONTENTS) if folder.is_dir() else []
+    of_a_run = sorted(list_run_files(folder))
     if of_a_run:
         raise ConfigError(
             f"export: '{folder}' is the folder of a run (it holds {of_a_run[0]}), needed another folder for "
             f"{option_name('output')}"
         )
-    existing = [name for name in files if (folder / name).exists()]
-    if existing and not overwrite:
-        raise ConfigError(
-            f"export: '{folder}' holds {', '.join(existing)}; choose another {option_name('output')}, or give "
-            f"{option('overwrite')}"
-        )
-    return folder, existing
+    check_output_folder(kind, folder, overwrite, list_run_inputs(finished.directory, finished.record))
+    return folder
+
+
+def write_exported(kind: OutputKind, folder: Path, finished: Finished, writers: Writers) -> None:
+    """Write the files of a format, and a record of them."""
+    write_files(kind, folder.resolve(), writers, {"run": str(finished.directory)})

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import polars as pl
 import yaml
 
 from mmgibbs.config import load_config
-from mmgibbs.config.schema import MODELINE, write_schema
-from mmgibbs.errors import ConfigError, option, option_name
+from mmgibbs.config.schema import FILE as SCHEMA
+from mmgibbs.config.schema import MODELINE, check_schema_file, write_schema
+from mmgibbs.errors import ConfigError, option_name
 from mmgibbs.exchange.blupf90_analysis import translate
-from mmgibbs.exchange.blupf90_read import ParameterFile, read_parameter_file
+from mmgibbs.exchange.blupf90_read import read_parameter_file
+from mmgibbs.machine.files import replaced_file
+from mmgibbs.machine.output_places import begins_with, check_output_file
+from mmgibbs.results.csv_files import write_csv
 
 
 class _Dumper(yaml.SafeDumper):
@@ -39,17 +44,15 @@ def import_blupf90(
     written: dict[Path, str | pl.DataFrame] = {path: ""} | {
         path.parent / name: frame for name, frame in translation.tables.items()
     }
+    place = f"import-blupf90: {option_name('output')}"
+    sources = [("the parameter file", file.path)]
+    sources += [(f"{keyword} of {file.path.name} line {line}", source) for keyword, line, source in file.files]
     for target in written:
-        _refuse_a_source(target, file)
-        if target.is_dir():
-            raise ConfigError(
-                f"import-blupf90: '{target}' is a folder, needed the name of a file for {option_name('output')}"
-            )
-        if target.exists() and not overwrite:
-            raise ConfigError(
-                f"import-blupf90: '{target}' exists; choose another {option_name('output')}, or give "
-                f"{option('overwrite')}"
-            )
+        is_written = _is_analysis if target == path else lambda target: _is_table_of_an_analysis(path, target)
+        check_output_file(
+            target, "a file that this import wrote", is_written, inputs=sources, overwrite=overwrite, place=place
+        )
+    check_schema_file(path.with_name(SCHEMA), place)
     said = [
         f"{file.path.name} line {line}: {text}" if line else f"{file.path.name}: {text}"
         for line, text in translation.notes
@@ -64,33 +67,25 @@ def import_blupf90(
     return path, said
 
 
+def _is_analysis(path: Path) -> bool:
+    return begins_with(path, (f"{MODELINE}# From ".encode(),))
+
+
+def _is_table_of_an_analysis(path: Path, table: Path) -> bool:
+    """Whether a table belongs to the analysis that an earlier import wrote: its lines say so."""
+    return _is_analysis(path) and begins_with(path, (table.name.encode(),), 1_000_000)
+
+
 def _write(written: dict[Path, str | pl.DataFrame]) -> None:
     """All files or none: each is written under another name first, and takes its place once all are."""
-    new = {target: target.with_name(f".{target.name}.new") for target in written}
     try:
-        for target, content in written.items():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if isinstance(content, str):
-                new[target].write_text(content, encoding="utf-8")
-            else:
-                content.write_csv(new[target])
-        for target, file in new.items():
-            file.replace(target)
+        with ExitStack() as stack:
+            for target, content in written.items():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                new = stack.enter_context(replaced_file(target))
+                if isinstance(content, str):
+                    new.write_text(content, encoding="utf-8")
+                else:
+                    write_csv(content, new, False)  # an input of the analysis
     except OSError as error:
         raise ConfigError(f"import-blupf90: cannot write '{target}': {error.strerror or error}") from None
-    finally:
-        for file in new.values():
-            if file.exists():
-                file.unlink()
-
-
-def _refuse_a_source(target: Path, file: ParameterFile) -> None:
-    """Refuse, whatever the flags, to write over a file that is read; links are followed."""
-    sources = [("the parameter file", file.path)]
-    sources += [(f"{keyword} of {file.path.name} line {line}", path) for keyword, line, path in file.files]
-    for what, source in sources:
-        if source.resolve() == target.resolve() or (target.exists() and source.exists() and source.samefile(target)):
-            raise ConfigError(
-                f"import-blupf90: '{target}', the file to write, is {what}; needed another {option_name('output')} "
-                "(new tables are named after it)"
-            )

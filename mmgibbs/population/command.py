@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 
 from mmgibbs.options import (
+    NumberRange,
+    add_escape_formulas,
     add_no_report,
     add_output,
     add_overwrite,
@@ -28,7 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="table of animals with their sires and dams")
     add_output(parser, "also write tables and the page pedigree.html into this folder")
     parser.add_argument(
-        "--born-after", type=int, metavar="YEAR", help="the reference population are the animals born after this year"
+        "--born-after",
+        type=NumberRange(is_whole=True),
+        metavar="YEAR",
+        help="the reference population are the animals born after this year",
     )
     for name in COLUMNS:
         parser.add_argument(
@@ -42,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--error-rate",
-        type=float,
+        type=NumberRange(0, below=0.25),
         default=0.01,
         metavar="X",
         help="highest probability that a genotype is wrong, which says how many opposing homozygotes a parent may have "
@@ -50,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_overwrite(parser, "replace an existing description")
     add_no_report(parser, "do not write pedigree.html")
+    add_escape_formulas(parser)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -70,6 +76,7 @@ def main(args: argparse.Namespace) -> None:
         error_rate=args.error_rate,
         overwrite=args.overwrite,
         report=has_page,
+        escape_formulas=args.escape_formulas,
     )
     print_notes(described.notes)
     print("\n".join(describe_facts(described.facts, described.ancestors)))

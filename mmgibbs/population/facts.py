@@ -97,6 +97,7 @@ def describe_pedigree(
     error_rate: float = ERROR_RATE,
     overwrite: bool = False,
     report: bool = False,
+    escape_formulas: bool = False,
 ) -> PedigreeFacts:
     """Describe a pedigree: completeness, inbreeding, effective size, founders, generation intervals.
 
@@ -126,6 +127,8 @@ def describe_pedigree(
         Replace the files of an earlier description in `output`.
     report : bool, default False
         Write pedigree.html too; needs `output`.
+    escape_formulas : bool, default False
+        In csv files, put an apostrophe before text that a spreadsheet would take for a formula.
 
     Returns
     -------
@@ -151,7 +154,8 @@ def describe_pedigree(
     >>> described.facts["animals"]
     3500
     """
-    folder = None if output is None else output_folder(output, overwrite)
+    of_genotypes = genotypes.values() if isinstance(genotypes, Mapping) else [genotypes]
+    folder = None if output is None else output_folder(output, overwrite, [pedigree, *of_genotypes])
     if isinstance(error_rate, bool) or not isinstance(error_rate, (int, float)) or not 0 <= error_rate < 0.25:
         raise ConfigError(f"{option_name('error_rate')}: expected a number from 0 to below 0.25, got {error_rate!r}")
     if report and folder is None:
@@ -207,7 +211,7 @@ def describe_pedigree(
     notes = (*map(_name_option, said), *(() if parentage is None else parentage.notes))
     described = PedigreeFacts(facts, animals, _summarise_years(animals), table, notes, folder, parentage)
     if folder is not None:
-        write_facts(described, folder, report)
+        write_facts(described, folder, report, escape_formulas)
     return described
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmgibbs.errors import ConfigError, option_name
+from mmgibbs.machine.output_places import check_output_file, is_page
 from mmgibbs.report.render import missing_libraries
 
 if TYPE_CHECKING:
@@ -45,14 +46,25 @@ def make_report(
     """
     if top < 1:
         raise ConfigError(f"report: {option_name('top')}: found {top}, needed at least 1 animal to list for each trait")
+    from mmgibbs.results.reading import list_inputs  # and Polars with it
+
+    kind = "report" if len(runs) == 1 else "comparison"
+    page = Path(output or (Path(runs[0]) / "report.html" if len(runs) == 1 else "comparison.html"))
+    check_page(page, kind, [path for run in runs for path in list_inputs(run, "report: ")])
     check_libraries("report", f"mmgibbs report {shlex.join(map(str, runs))}")
     if len(runs) == 1:
         from mmgibbs.report.page import write_report
 
-        return write_report(runs[0], output, top, solutions)
+        return write_report(runs[0], page, top, solutions)
     from mmgibbs.report.compare import write_comparison
 
-    return write_comparison(runs, output or "comparison.html", top)
+    return write_comparison(runs, page, top)
+
+
+def check_page(path: str | os.PathLike, kind: str, inputs: Iterable[object], place: str | None = None) -> None:
+    """ConfigError where a path may not become a page of this kind, by default that of --output."""
+    what = f"a page of mmgibbs {'report' if kind == 'report' else 'report A B'}"
+    check_output_file(Path(path), what, lambda file: is_page(file, kind), inputs=inputs, place=place)
 
 
 def check_libraries(name: str, command: str = "") -> None:

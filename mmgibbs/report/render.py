@@ -10,9 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mmgibbs.errors import ConfigError
+from mmgibbs.machine.output_places import page_mark
 from mmgibbs.report.html_tables import Bar, Number
 
 LIBRARIES = ("matplotlib", "jinja2")
+PAGE_KINDS = {"running.html.j2": "report"}  # the page of a run that works becomes its report
 
 
 def missing_libraries() -> list[str]:
@@ -53,6 +55,7 @@ def as_text(template: str, context: dict) -> str:
     )
     environment.tests |= {"number": lambda cell: isinstance(cell, Number), "bar": lambda cell: isinstance(cell, Bar)}
     environment.tests["unbroken"] = is_unbroken
+    environment.globals["page_mark"] = Markup(page_mark(PAGE_KINDS.get(template, template.partition(".")[0])))
     files = resources.files("mmgibbs.report") / "templates"
     environment.globals |= {
         name: Markup((files / f"page.{name}").read_text(encoding="utf-8")) for name in ("css", "js")

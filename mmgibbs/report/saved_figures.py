@@ -25,13 +25,21 @@ from matplotlib.patches import Patch
 from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, option_name
+from mmgibbs.machine.output_places import (
+    check_folder_can_be_written,
+    list_run_inputs,
+    name_some,
+    refuse_inputs,
+    refuse_links,
+)
 from mmgibbs.report import plots
 from mmgibbs.report.finished import read_finished
 from mmgibbs.report.make import FORMATS
 from mmgibbs.report.page import page
 from mmgibbs.report.patterns import match_names
 from mmgibbs.report.recorded_axes import RecordedAxes
+from mmgibbs.results.csv_files import is_escaped, write_csv
 
 FOLDER = "figures"  # in the run folder
 INDEX = "figures.csv"  # of the folder: what each file shows
@@ -65,8 +73,9 @@ class SavedFigure:
 class SavedFigures(plots.Figures):
     """Keeps what the figures of a page are drawn by, and draws those that are wanted into files of a folder."""
 
-    def __init__(self, folder: Path, format: str) -> None:
+    def __init__(self, folder: Path, format: str, escaped: bool) -> None:
         super().__init__()
+        self.escaped = escaped
         self.folder, self.format = folder, format
         self.pending: dict[str, PendingFigure] = {}  # by name
         self.saved: list[SavedFigure] = []
@@ -97,7 +106,7 @@ class SavedFigures(plots.Figures):
             with plots.ONE_AT_A_TIME, matplotlib.rc_context(file_settings()), ignore_missing_glyphs():
                 path = self.folder / f"{name}.{self.format}"
                 figure.savefig(path, dpi=PNG_DOTS_PER_INCH, metadata=_metadata(self.format))
-            data.write_csv(self.folder / f"{name}.csv")
+            write_csv(data, self.folder / f"{name}.csv", self.escaped)
             self.saved.append(SavedFigure(name, self.pending[name].title, self.pending[name].caption))
 
 
@@ -119,12 +128,15 @@ def save_figures(
         raise ConfigError(f"figures: expected the path of a folder to write to, got {output!r}")
     run = read_finished(directory)
     folder = Path(output) if output is not None else run.directory / FOLDER
+    shown = f"figures: '{folder}'"
+    check_folder_can_be_written(folder.resolve(), shown)
+    refuse_links(run.directory if output is None else folder, (FOLDER, INDEX), shown)
     place = folder.resolve()  # which has a name, as '.' has not
     work = place.with_name(f".{place.name}.{secrets.token_hex(4)}") if place.name else place / secrets.token_hex(4)
     try:
         index = _rows_of_other_pictures(folder / INDEX)
         work.mkdir(parents=True)
-        figures = SavedFigures(work, format)
+        figures = SavedFigures(work, format, is_escaped(run.record))
         page(run, figures=figures)
         figures.save(only)
         rows = pl.DataFrame(
@@ -133,10 +145,21 @@ def save_figures(
             orient="row",
         )
         kept = index.join(rows, on="file", how="anti", maintain_order="left")
-        pl.concat([rows, kept]).write_csv(work / INDEX)
+        write_csv(pl.concat([rows, kept]), work / INDEX, is_escaped(run.record))
+        names = [path.name for path in sorted(work.iterdir())]
+        refuse_links(folder, names, shown)
+        written = {INDEX, *index["file"], *index["data"]}
+        foreign = [name for name in names if (folder / name).exists() and name not in written]
+        if foreign:
+            raise ConfigError(
+                f"{shown} holds {name_some(foreign)}, which is not listed in a {INDEX} as a picture; needed another "
+                "folder, or that file moved"
+            )
+        inputs = list_run_inputs(run.directory, run.record)
+        refuse_inputs([folder / name for name in names], inputs, option_name("output"))
         folder.mkdir(parents=True, exist_ok=True)
-        for path in sorted(work.iterdir()):
-            os.replace(path, folder / path.name)
+        for name in names:
+            os.replace(work / name, folder / name)
     except OSError as error:
         raise ConfigError(f"figures: cannot write '{folder}': {error.strerror}") from error
     finally:

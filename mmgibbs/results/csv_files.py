@@ -2,13 +2,15 @@
 
 Excel, LibreOffice and Google Sheets compute a cell that begins with = + - @, a tab or a carriage return, also in a file
 from someone else: an animal called `=HYPERLINK(...)` would become a link. An apostrophe before it makes it text.
-Numbers are left alone, as they are no text.
+Numbers are left alone, as they are no text. Every table that is a result is written here (tests/unit/results/
+test_csv_files.py); tables that the program reads again as input are not escaped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -31,11 +33,16 @@ def unescape_formulas(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.when(text.str.contains(_ESCAPED)).then(text.str.slice(1)).otherwise(text).name.keep())
 
 
-def write_csv(frame: pl.DataFrame, path: Path, escaped: bool = False) -> None:
+def is_escaped(record: Mapping[str, Any]) -> bool:
+    """Whether the analysis of a run wants csv files without formulas (output.escape_formulas). record: run.json."""
+    return bool((record.get("analysis", {}).get("output") or {}).get("escape_formulas"))
+
+
+def write_csv(frame: pl.DataFrame, path: Path, escaped: bool) -> None:
     """Write a csv file; escaped: see `escape_formulas`."""
     (escape_formulas(frame) if escaped else frame).write_csv(path)
 
 
-def csv_writer(frame: pl.DataFrame, escaped: bool = False) -> Callable[[Path], None]:
+def csv_writer(frame: pl.DataFrame, escaped: bool) -> Callable[[Path], None]:
     """A function that writes the csv file to a path."""
     return lambda path: write_csv(frame, path, escaped)

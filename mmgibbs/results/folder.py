@@ -4,24 +4,31 @@ where that is there, the run is complete.
 
 from __future__ import annotations
 
-import datetime
-import json
-import math
 import os
-import shutil
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from mmgibbs.errors import ConfigError, option
-from mmgibbs.machine.files import flush_and_hash, flush_file, flush_folder, move_all
+from mmgibbs.machine.files import WORK, replaced_files
+from mmgibbs.machine.output_places import (
+    OutputKind,
+    begins_with,
+    check_folder_can_be_written,
+    is_page,
+    list_names,
+    list_written,
+    name_some,
+    refuse_foreign,
+    refuse_inputs,
+    refuse_links,
+)
 from mmgibbs.posterior.summary import write_draws
-from mmgibbs.results.checksums import CHECKSUMS, record_with_checksum
 from mmgibbs.results.csv_files import write_csv
+from mmgibbs.results.output_folder import write_record
 
 CSV_ROWS = 1_000_000  # larger solutions are written as csv only on request
 CONTENTS = frozenset(
@@ -66,48 +73,62 @@ CONTENTS = frozenset(
         ".writing",
     }
 )
-WORKING = frozenset({"checkpoint", "run.log", ".writing"})  # what a run keeps while it works; the rest are its results
+RECORD, LOG, CHECKPOINT = "run.json", "run.log", "checkpoint"
+PAGES = ("report.html", "running.html")
+WORKING = frozenset({CHECKPOINT, LOG, WORK})  # what a run keeps while it works; the rest are its results
 LOCK = ".lock"  # of the run that writes the folder; a run that was killed leaves it, and it means nothing then
+LOG_MARK = "begun by process"  # in the first line of a log
+LISTED_IN_LOG = "files: "  # in the log, before the names of the results
+RUN = OutputKind(RECORD, CONTENTS - {WORK}, "a run", frozenset({LOCK}), is_alone=False, place="output.directory")
+_CHECKPOINT = re.compile(r"\.?(run|reml|chains|chain-\d+)(\.previous|\.\d+)?\.npz")
 
 
-def check_run_directory(directory: str | os.PathLike, overwrite: bool = False) -> Path:
+def list_run_files(path: Path) -> set[str]:
+    """Names in a folder that runs wrote: results by run.json, pages and the log by their content, and checkpoints.
+
+    Where run.json cannot be read, the last lines of the log say what it listed.
+    """
+    names = list_written(path, RUN)
+    log = path / LOG
+    if begins_with(log, (LOG_MARK.encode(),), 200):
+        names.add(LOG)
+        if RECORD not in names and (path / RECORD).is_file():
+            names |= ({RECORD} | _last_listed(log)) & RUN.files
+    names |= {name for name in PAGES if is_page(path / name, "report")}
+    if _has_checkpoints_alone(path / CHECKPOINT):
+        names.add(CHECKPOINT)
+    return {name for name in names if os.path.lexists(path / name)}
+
+
+def _last_listed(log: Path) -> set[str]:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    listed = [line.partition(LISTED_IN_LOG)[2] for line in lines if LISTED_IN_LOG in line]
+    return set(listed[-1].split(", ")) if listed else set()
+
+
+def _has_checkpoints_alone(folder: Path) -> bool:
+    return folder.is_dir() and all(_CHECKPOINT.fullmatch(name) for name in list_names(folder))
+
+
+def check_run_directory(directory: str | os.PathLike, overwrite: bool = False, inputs: Iterable[object] = ()) -> Path:
     """The absolute path of the run folder, once it is sure that it can be written: call it before any work is done.
 
-    Raises ConfigError where the path is a file, cannot be created, or holds something: an earlier run (unless
-    `overwrite`), or files that are not of a run (always).
+    inputs: paths that the run reads. Raises ConfigError where the path is a file, cannot be created, or holds
+    something: an earlier run (unless `overwrite`), or files that are not of a run (in the place of a result always,
+    others where there is no run).
     """
-    path = Path(directory).resolve()
-    if path.is_dir():
-        _refuse_links(path, directory)
-        entries = {p.name for p in path.iterdir()} - {LOCK}
-        if entries and not entries & CONTENTS:
-            raise ConfigError(
-                f"output.directory: '{directory}' holds files that are not of a run ({_first(entries)}); "
-                "needed a new directory"
-            )
-        if entries and not overwrite:
-            raise ConfigError(
-                f"output.directory: '{directory}' exists and holds a run; choose another directory, or give "
-                f"{option('overwrite')}"
-            )
-    elif path.exists():
-        raise ConfigError(f"output.directory: '{directory}' is a file, needed a directory")
-    above = next(p for p in (path, *path.parents) if p.exists())
-    if not above.is_dir():
-        raise ConfigError(f"output.directory: '{directory}' cannot be created, since '{above}' is a file")
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise ConfigError(f"output.directory: '{directory}' cannot be written: no permission to write in '{above}'")
+    path, shown = Path(directory).resolve(), f"{RUN.place_name}: '{directory}'"
+    check_folder_can_be_written(path, shown)
+    refuse_links(path, (*CONTENTS, LOCK), shown)
+    of_runs = list_run_files(path)
+    entries = list_names(path) - {LOCK, WORK}
+    if entries and not of_runs:
+        raise ConfigError(f"{shown} holds files that are not of a run ({name_some(entries)}); needed a new directory")
+    refuse_foreign(path, RUN, of_runs, shown)
+    if of_runs and not overwrite:
+        raise ConfigError(f"{shown} exists and holds a run; choose another directory, or give {option('overwrite')}")
+    refuse_inputs([path / name for name in sorted(CONTENTS)], inputs, RUN.place_name)
     return path
-
-
-def _refuse_links(path: Path, directory: str | os.PathLike) -> None:
-    """A run would write to where a link leads, which someone else may have chosen."""
-    for name in sorted((*CONTENTS, LOCK)):
-        if (path / name).is_symlink():
-            raise ConfigError(
-                f"output.directory: '{directory}' has a link in place of {name}, and a run writes to where it leads; "
-                "needed a directory without links"
-            )
 
 
 def write_run_folder(
@@ -133,21 +154,11 @@ def write_run_folder(
     Whatever goes wrong while writing, the new files are removed and an earlier run stays as it was.
     """
     path = check_run_directory(directory, overwrite)
-    made = [p for p in (path, *path.parents) if not p.exists()]
-    work = path / ".writing"
     try:
-        shutil.rmtree(work, ignore_errors=True)  # of a run that was killed while it wrote
-        work.mkdir(parents=True)
-        _write_files(work, summary, run, solutions, draws, extra or {}, csv, escaped)
-        _take_place(work, path)
-    except BaseException as error:
-        shutil.rmtree(work, ignore_errors=True)
-        for folder in made:  # innermost first
-            with suppress(OSError):
-                folder.rmdir()
-        if isinstance(error, OSError):
-            raise ConfigError(f"output.directory: cannot write '{directory}': {error}") from error
-        raise
+        with replaced_files(path, list_run_files(path) - WORKING, RECORD) as work:
+            _write_files(work, summary, run, solutions, draws, extra or {}, csv, escaped)
+    except OSError as error:
+        raise ConfigError(f"{RUN.place_name}: cannot write '{directory}': {error}") from error
     return path
 
 
@@ -182,58 +193,4 @@ def _write_files(
         write_draws(work / "draws.nc", **draws)
     for name, write in extra.items():
         write(work / name)
-    results = sorted(work.iterdir())
-    files = sorted([*(path.name for path in results), "run.json"])
-    record = plain({**run, "notes": notes, "files": files, CHECKSUMS: flush_and_hash(results)})
-    text = json.dumps(record_with_checksum(record), indent=2, ensure_ascii=False, allow_nan=False)
-    (work / "run.json").write_text(f"{text}\n", encoding="utf-8")
-    flush_file(work / "run.json")
-    flush_folder(work)
-
-
-def _take_place(work: Path, path: Path) -> None:
-    """Move what is in `work` up to `path`, run.json last; results of an earlier run, which step aside first, come back
-    where that fails.
-    """
-    aside = work / "replaced"
-    new = sorted((p.name for p in work.iterdir()), key=lambda name: (name == "run.json", name))
-    aside.mkdir()
-    old = sorted((name for name in CONTENTS - WORKING if (path / name).exists()), key=lambda name: name != "run.json")
-    results = [*((path / n, aside / n) for n in old), *((work / n, path / n) for n in new[:-1])]
-    move_all(results)
-    try:
-        flush_folder(path)  # the results have their names on the disk before run.json says that they are complete
-        move_all([(work / "run.json", path / "run.json")])
-    except BaseException:
-        move_all([(target, source) for source, target in reversed(results)])
-        raise
-    flush_folder(path)
-    shutil.rmtree(work)
-
-
-def plain(value: object) -> Any:
-    """`value` in what JSON knows: NumPy numbers and arrays, paths, dates, sets; numbers that are not finite: null."""
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (set, frozenset)):
-        return sorted(plain(v) for v in value)
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, (datetime.date, datetime.datetime)):
-        return value.isoformat()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, (str, bool, int, float)):
-        return value
-    raise TypeError(f"run.json cannot hold a {type(value).__name__}: {value!r}")
-
-
-def _first(names: set[str], most: int = 3) -> str:
-    listed = sorted(names)[:most]
-    return ", ".join(listed) + (f" and {len(names) - most} more" if len(names) > most else "")
+    write_record(work, RECORD, {**run, "notes": notes}, has_checksum=True)

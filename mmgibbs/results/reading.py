@@ -7,14 +7,16 @@ the only one that gives it paths (tests/unit/test_paths.py).
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any, NoReturn
 
 import polars as pl
 
 from mmgibbs.errors import ConfigError, option
+from mmgibbs.machine.output_places import list_run_inputs
 from mmgibbs.results.checksums import CHECKSUMS, damage_of_file, damage_of_record
-from mmgibbs.results.csv_files import unescape_formulas
+from mmgibbs.results.csv_files import is_escaped, unescape_formulas
 from mmgibbs.results.record_types import wrong_types
 
 RECORD = "run.json"
@@ -59,9 +61,8 @@ class RunFiles:
         try:
             if path.suffix == ".parquet":
                 return read_parquet(path)
-            output = self.record.get("analysis", {}).get("output") or {}
             table = read_csv(path)
-            return unescape_formulas(table) if output.get("escape_formulas") else table
+            return unescape_formulas(table) if is_escaped(self.record) else table
         except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             raise ConfigError(f"{self.asked}'{path}' cannot be read: {str(error).splitlines()[0]}") from None
 
@@ -96,9 +97,25 @@ def read_record(folder: Path, asked: str = "") -> dict[str, Any]:
     return record
 
 
+def list_inputs(side: str | os.PathLike, asked: str = "") -> list[Path]:
+    """What is read with a run folder: its files, and those that its analysis names; none of a table."""
+    folder = Path(side)
+    return list_run_inputs(folder, read_record(folder, asked)) if (folder / RECORD).is_file() else []
+
+
 def read_parquet(path: Path) -> pl.DataFrame:
     """A parquet file of exactly this path."""
     return pl.read_parquet(path, glob=False)
+
+
+def read_column_names(path: Path) -> list[str]:
+    """The columns of a parquet or csv file of exactly this path; none where it is no table."""
+    try:
+        if path.suffix == ".parquet":
+            return pl.read_parquet(path, n_rows=0, glob=False).columns
+        return pl.read_csv(path, n_rows=0, glob=False).columns
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        return []
 
 
 def read_csv(path: Path) -> pl.DataFrame:

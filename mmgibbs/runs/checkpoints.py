@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from mmgibbs.machine.files import flush_folder
+from mmgibbs.machine.files import flush_folder, remove_files
 
 FORMAT = 1  # of what a file holds; another one is not read
 FIRST_MINUTES = 1.0  # to the first checkpoint of a run, where the time between two is longer
@@ -120,10 +120,9 @@ class Checkpoints:
             Checkpoint(arrays, facts) if digest == _digest(arrays, facts) else "is damaged (its checksum does not fit)"
         )
 
-    def clear(self) -> None:
-        """Remove the checkpoints of an earlier run."""
-        for path in self.folder.glob("*.npz"):
-            path.unlink()
+    def remove_all(self) -> None:
+        """Remove the checkpoints of an earlier run, and their folder if nothing else is in it."""
+        remove_files(self.folder, lambda name: name.endswith(".npz"))
 
     def clear_unfinished(self) -> None:
         """Remove what writes that were killed have left."""

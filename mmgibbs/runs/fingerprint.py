@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mmgibbs.config import Analysis
 from mmgibbs.errors import ConfigError
-from mmgibbs.results.folder import plain
+from mmgibbs.results.plain_values import plain
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,6 +32,7 @@ PATHS_IN = (
     ".relationship",
     "data.genotypes",
     "residual.known.files",
+    ".snps.file",
     "output.save_levels",
 )  # keys with paths below them
 

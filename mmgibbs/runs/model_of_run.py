@@ -185,6 +185,13 @@ def _refuse_changed_data(command: str, finished: Finished, analysis: Analysis, r
         )
 
 
+def refuse_changed_run_data(command: str, finished: Finished) -> None:
+    """DataError where a file that the run has read is not as it was."""
+    _refuse_data_from_python(command, finished)
+    source = {key: value for key, value in finished.record["analysis"].items() if key != "output"}
+    _refuse_changed_data(command, finished, load_analysis(source), ())
+
+
 def factor_model(model: RunModel) -> Point | str:
     """The equations of the run at its variances, with their factor; or why there is none."""
     design, variances = model.design, model.variances

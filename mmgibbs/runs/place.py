@@ -17,7 +17,6 @@ import datetime
 import hashlib
 import json
 import secrets
-import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
@@ -29,7 +28,14 @@ from typing import TYPE_CHECKING, Any
 from mmgibbs.config import Analysis
 from mmgibbs.errors import ConfigError, MmgibbsError, Stopped, VersionError, option, option_name
 from mmgibbs.results.checksums import CHECKSUMS, damage_of_file
-from mmgibbs.results.folder import WORKING, check_run_directory, write_run_folder
+from mmgibbs.results.folder import (
+    LISTED_IN_LOG,
+    RECORD,
+    WORKING,
+    check_run_directory,
+    list_run_files,
+    write_run_folder,
+)
 from mmgibbs.results.reading import read_record
 from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.runs.fingerprint import changes, fingerprint, is_of_files, settings, states_of_files
@@ -79,7 +85,9 @@ class RunFolder:
             raise ConfigError(f"{first} cannot be combined with {second}; needed one of them at most")
         self.analysis, self.console, self.overwrite = analysis, console, overwrite
         assert analysis.output.directory is not None, "an analysis that load_config has not completed"
-        self.path = check_run_directory(analysis.output.directory, overwrite=True)  # what run is there: below
+        self._inputs = [analysis.path, *states_of_files(analysis)]
+        # what run is there: below
+        self.path = check_run_directory(analysis.output.directory, overwrite=True, inputs=self._inputs)
         self.kind, self.reached = NEW, 0
         self.page = page
         self.live: LivePage | None = None
@@ -251,14 +259,14 @@ class RunFolder:
                 self._lock = FolderLock(self.path)
                 if self.kind == NEW:  # someone may have been quicker
                     is_finished = (self.path / "run.json").exists() and not (_record(self.path) or {}).get("unfinished")
-                    check_run_directory(self.path, self.overwrite or not is_finished)
+                    check_run_directory(self.path, self.overwrite or not is_finished, self._inputs)
             self._log = RunLog(self.path)
             self._started = True
             self._log.begin(self.console.lines)
             self.console.log = self._log
             folder = self._runs.folder
-            if self.kind == NEW and folder.exists():
-                shutil.rmtree(folder)
+            if self.kind == NEW:
+                self._runs.remove_all()
             if self.checkpoints is None:
                 self._refuse_changed_files()
                 return
@@ -311,18 +319,27 @@ class RunFolder:
             return
         warning = f"unfinished: {lacking}"
         more = {"run_id": self.run_id, "unfinished": lacking, "warnings": [warning, *record.get("warnings", ())]}
+        self.write_results(tables, {**record, **more})
+        self.unfinished = lacking
+        self.console.say(f"the solutions are in {self.path}")
+
+    def write_results(self, tables: Tables, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Write the results in place of earlier ones, and list them in the log; return run.json."""
+        output = self.analysis.output
         write_run_folder(
             self.path,
             summary=tables.summary,
             solutions=tables.solutions,
-            run={**record, **more},
+            run=record,
             draws=tables.draws,
             extra=tables.files,
-            csv=self.analysis.output.csv,
-            overwrite=True,
+            csv=output.csv,
+            escaped=output.escape_formulas,
+            overwrite=True,  # whether it may be is settled, and the folder is locked
         )
-        self.unfinished = lacking
-        self.console.say(f"the solutions are in {self.path}")
+        written: dict[str, Any] = json.loads((self.path / RECORD).read_text(encoding="utf-8"))
+        self.console.write_log(f"{LISTED_IN_LOG}{', '.join(written['files'])}")
+        return written
 
     def __enter__(self) -> RunFolder:
         return self
@@ -333,7 +350,7 @@ class RunFolder:
         kept = self.checkpoints is not None and any(name != RUN for name in self.checkpoints.names())
         if error is None or not self._started:
             if error is None and self.analysis.sampler.method == "reml":
-                shutil.rmtree(self._runs.folder, ignore_errors=True)  # finished: there is nothing to continue
+                self._runs.remove_all()  # finished: there is nothing to continue
             self._close()
             return
         self.console.write_log(str(error) or type(error).__name__)
@@ -361,13 +378,13 @@ class RunFolder:
 
     def _remove_results(self) -> None:
         """Those that lack something, after an error: what came of them is not known."""
-        record = _record(self.path) or {}
-        for name in record.get("files", ()) if record.get("unfinished") else ():
-            (self.path / name).unlink(missing_ok=True)
+        if (_record(self.path) or {}).get("unfinished"):
+            for name in list_run_files(self.path) - WORKING:
+                (self.path / name).unlink(missing_ok=True)
 
     def _remove(self) -> None:
         """Nothing of the run is worth keeping: leave no trace of it."""
-        shutil.rmtree(self._runs.folder, ignore_errors=True)
+        self._runs.remove_all()
         if self._lock is not None:
             self._lock.release()
         if self._log is not None and self._log.made:

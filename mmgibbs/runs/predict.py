@@ -35,13 +35,15 @@ from mmgibbs.data.genotypes.imputed import J_OF_GENOTYPED
 from mmgibbs.errors import ConfigError, option_name
 from mmgibbs.genotypes.store import BLOCK, dosages
 from mmgibbs.machine.files import replaced_file
+from mmgibbs.machine.output_places import check_output_file, list_run_inputs
 from mmgibbs.report.finished import Finished
-from mmgibbs.results.csv_files import write_csv
+from mmgibbs.results.csv_files import is_escaped, write_csv
 from mmgibbs.results.marker_draws import EffectDraws, read_marker_draws
 from mmgibbs.results.markers import FILE as MARKERS
 from mmgibbs.results.markers import GEBV, TOTAL, breeding_value_columns, column_suffix, genotype_variances
-from mmgibbs.results.reading import RunFiles
+from mmgibbs.results.reading import RunFiles, read_column_names
 from mmgibbs.results.reliability import count_negative
+from mmgibbs.results.tables import SOLUTION_COLUMNS
 from mmgibbs.runs.genomic_predictions import has_genomic_terms, predict_new_animals
 from mmgibbs.runs.model_of_run import read_finished_run
 from mmgibbs.runs.other_genotypes import genotypes_section, open_other_genotypes
@@ -174,6 +176,11 @@ def predict(
     ['gebv']
     """
     finished = read_finished_run("predict", run)
+    escape_formulas = escape_formulas or is_escaped(finished.record)
+    if output is not None:
+        inputs = [genotypes, pedigree, *options.values(), *list_run_inputs(finished.directory, finished.record)]
+        what = "a table of mmgibbs predict"
+        check_output_file(Path(output), what, _is_predicted, inputs=inputs, place=f"predict: {option_name('output')}")
     given = {"file": genotypes} | {key: value for key, value in options.items() if value is not None}
     section = genotypes_section("predict", given)
     if finished.markers is None and has_genomic_terms(finished):
@@ -224,6 +231,11 @@ def _write(values: pl.DataFrame, path: Path, escaped: bool) -> None:
             values.write_parquet(new) if path.suffix == ".parquet" else write_csv(values, new, escaped)
     except OSError as error:
         raise ConfigError(f"predict: cannot write '{path}': {error.strerror}") from None
+
+
+def _is_predicted(path: Path) -> bool:
+    """Whether a table has the columns of predicted values: those of the solutions, then the call rate."""
+    return read_column_names(path) == [*SOLUTION_COLUMNS, "call_rate"]
 
 
 def _read_effects(finished: Finished) -> _Effects:

@@ -6,6 +6,7 @@ import json
 import os
 import reprlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from mmgibbs.machine.device import explain_device_errors
 from mmgibbs.machine.memory import peak_bytes
 from mmgibbs.posterior.diagnostics import refuse_without_docstrings
 from mmgibbs.results.curves import curve_files
-from mmgibbs.results.folder import WORKING, write_run_folder
+from mmgibbs.results.folder import WORKING
 from mmgibbs.results.reading import RunFiles
 from mmgibbs.results.reliability import negative_reliabilities
 from mmgibbs.runs.chains import Executor
@@ -150,21 +151,11 @@ def read_problem(folder: RunFolder, console: Console, clock: Clock) -> Problem:
 
 def written(folder: RunFolder, tables: Tables, record: dict, console: Console) -> Result:
     """Write the result into its run folder and print it."""
-    path = write_run_folder(
-        folder.path,
-        summary=tables.summary,
-        solutions=tables.solutions,
-        run=record,
-        draws=tables.draws,
-        extra=dict(tables.files) | _files_of_curves(tables, record, folder.analysis.output),
-        csv=folder.analysis.output.csv,
-        escaped=folder.analysis.output.escape_formulas,
-        overwrite=True,  # whether it may be is settled, and the folder is locked
-    )
+    curves = _files_of_curves(tables, record, folder.analysis.output)
+    info = folder.write_results(replace(tables, files=dict(tables.files) | curves), record)
     folder.live = None  # nothing is at work; and it holds the data, which the page at the end has no use for
-    info = json.loads((path / "run.json").read_text(encoding="utf-8"))  # with the files and what the folder adds
-    console.finish(tables.summary, path, info)
-    return Result(tables.summary, tables.solutions, info, path, tables.decisions, tables.response)
+    console.finish(tables.summary, folder.path, info)
+    return Result(tables.summary, tables.solutions, info, folder.path, tables.decisions, tables.response)
 
 
 def _files_of_curves(tables: Tables, record: dict, output: Output) -> dict[str, Callable[[Path], None]]:

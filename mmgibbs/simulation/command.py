@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "become common (default: any young animal)",
     )
     genome_options.add_arguments(parser)
-    add_overwrite(parser, "write into a directory that already has files")
+    add_overwrite(parser, "replace data that an earlier simulation wrote, in a directory that may have other files")
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ import polars as pl
 from mmgibbs.posterior.draw_names import RESIDUAL
 from mmgibbs.posterior.model_parts import ResidualInfo, TermInfo, ThresholdInfo
 from mmgibbs.posterior.parameters import named_parameters
+from mmgibbs.simulation.data_folder import new_data
 from mmgibbs.simulation.herd import Herd
-from mmgibbs.simulation.simulate import animal_ids, check_directory, parent_ids, program
+from mmgibbs.simulation.simulate import animal_ids, parent_ids, program
 
 FILES = (
     "pedigree.csv",
@@ -45,8 +46,12 @@ def write(simulated: Simulated, directory: str | Path, how: str, overwrite: bool
     """Write the files into a directory and return it; how: the command that made the data.
 
     ConfigError where the directory holds anything, unless `overwrite` (files of the same names are then replaced)."""
-    target = check_directory(directory, overwrite)
-    target.mkdir(parents=True, exist_ok=True)
+    with new_data(directory, how, overwrite) as target:
+        _write_files(simulated, target, Path(directory).resolve().name, how)
+    return Path(directory)
+
+
+def _write_files(simulated: Simulated, target: Path, name: str, how: str) -> None:
     ids = animal_ids(simulated.herd)
     animal = {"animal": ids.gather(simulated.animal)}
     pedigree = {
@@ -62,10 +67,9 @@ def write(simulated: Simulated, directory: str | Path, how: str, overwrite: bool
     _table(animal | simulated.liabilities).write_csv(target / "true_liabilities.csv", float_precision=3)
     rounded = pl.col("value").round(6)
     _table(parameters).with_columns(rounded).write_csv(target / "true_parameters.csv")
-    text = simulated.analysis.replace("{name}", target.resolve().name)
+    text = simulated.analysis.replace("{name}", name)
     (target / "analysis.yaml").write_text(text, encoding="utf-8")
     (target / "PROVENANCE.txt").write_text(_provenance(simulated, how), encoding="utf-8")
-    return target
 
 
 def _table(columns: dict) -> pl.DataFrame:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmgibbs.config.schema import FILE as SCHEMA
-from mmgibbs.config.schema import with_schema
 from mmgibbs.errors import ConfigError, nearest, option, option_name
 from mmgibbs.simulation import arguments, calving, disease, files, genome_options, longevity, mastitis, trial
+from mmgibbs.simulation.data_folder import KIND, check_directory
 from mmgibbs.simulation.genotypes import FILES as OF_GENOTYPES
-from mmgibbs.simulation.simulate import FILES, YEARS, check_directory, simulate_beef, write_beef
+from mmgibbs.simulation.simulate import FILES, YEARS, simulate_beef, write_beef
 from pedigree.tables import counted
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def simulate(
     genotyped : int, optional
         With `snps`: write genotypes of the youngest animals only, this many.
     overwrite : bool, default False
-        Write into a folder that already holds files.
+        Replace data that an earlier simulation wrote; other files of the folder stay.
 
     Returns
     -------
@@ -204,8 +204,7 @@ def simulate(
         if selection is not None:
             raise _not_for(option_name("selection"), traits, WEIGHTS)
         target, text, names = _other_traits(directory, traits, animals, years, seed, given, overwrite)
-    with_schema(target / "analysis.yaml")
-    return Simulation(target, tuple(target / name for name in (*names, SCHEMA)), text)
+    return Simulation(target, tuple(target / name for name in (*names, SCHEMA, KIND.record)), text)
 
 
 def _not_for(name: str, traits: str, needed: str) -> ConfigError:

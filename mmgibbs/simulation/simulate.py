@@ -308,30 +308,25 @@ def write_beef(
 
     how: the command or call that made the data, for the note. ConfigError where the directory holds anything, unless
     `overwrite` (files of the same names are then replaced, others stay)."""
-    target = check_directory(directory, overwrite)
-    target.mkdir(parents=True, exist_ok=True)
+    from mmgibbs.simulation.data_folder import new_data  # and the schema of the analysis with it
+
+    with new_data(directory, how, overwrite) as target:
+        _write_beef(beef, target, Path(directory).resolve().name, how)
+    return Path(directory)
+
+
+def _write_beef(beef: Beef, target: Path, name: str, how: str) -> None:
     ids, herds = animal_ids(beef), herd_ids(beef)
     _write_pedigree(beef, ids, target / "pedigree.csv")
     _write_phenotypes(beef, ids, herds, target / "phenotypes.csv")
     _write_true_values(beef, ids, target / "true_values.csv")
-    analysis = _ANALYSIS.format(name=target.resolve().name)
+    analysis = _ANALYSIS.format(name=name)
     if beef.genotypes is not None:
         parents = parent_ids(ids, beef.sire), parent_ids(ids, beef.dam)
         write_genotypes(beef.genotypes, ids, parents, beef.sex, COMPONENTS, target)
         analysis = analysis.replace("pedigree.csv\n", "pedigree.csv\n  genotypes: genotypes.bed\n", 1)
     (target / "analysis.yaml").write_text(analysis, encoding="utf-8")
     (target / "PROVENANCE.txt").write_text(_provenance(beef, how), encoding="utf-8")
-    return target
-
-
-def check_directory(directory: str | Path, overwrite: bool = False) -> Path:
-    """The path, once it is sure that data may be written there; ConfigError otherwise."""
-    path = Path(directory)
-    if path.exists() and not path.is_dir():
-        raise ConfigError(f"'{path}' is a file; needed a directory to write the data to")
-    if path.is_dir() and any(path.iterdir()) and not overwrite:
-        raise ConfigError(f"'{path}' exists and holds files; choose another directory, or give {option('overwrite')}")
-    return path
 
 
 def animal_ids(animals: BornInOrder) -> pl.Series:

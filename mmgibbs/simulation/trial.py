@@ -15,7 +15,8 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.simulation import arguments
-from mmgibbs.simulation.simulate import check_directory, program
+from mmgibbs.simulation.data_folder import new_data
+from mmgibbs.simulation.simulate import program
 
 FILES = (
     "phenotypes.csv",
@@ -112,8 +113,12 @@ def write(trial: Trial, directory: str | Path, how: str, overwrite: bool = False
 
     ConfigError where the directory holds anything, unless `overwrite` (files of the same names are then replaced).
     """
-    target = check_directory(directory, overwrite)
-    target.mkdir(parents=True, exist_ok=True)
+    with new_data(directory, how, overwrite) as target:
+        _write_files(trial, target, Path(directory).resolve().name, how)
+    return Path(directory)
+
+
+def _write_files(trial: Trial, target: Path, name: str, how: str) -> None:
     trial.plots.write_csv(target / "phenotypes.csv")
     wide = pl.DataFrame({"line": trial.lines} | {s: trial.values[:, i] for i, s in enumerate(trial.sites)})
     values = wide.unpivot(index="line", variable_name="site", value_name="value")
@@ -121,7 +126,6 @@ def write(trial: Trial, directory: str | Path, how: str, overwrite: bool = False
     parameters = _parameters(trial)
     table = pl.DataFrame({"parameter": list(parameters), "value": list(parameters.values())})
     table.with_columns(pl.col("value").round(6)).write_csv(target / "true_parameters.csv")
-    name = target.resolve().name
     structure = "" if len(trial.sites) < 3 else _STRUCTURE
     (target / "analysis.yaml").write_text(
         _ANALYSIS.replace("{name}", name).replace("{structure}", structure), encoding="utf-8"
@@ -129,7 +133,6 @@ def write(trial: Trial, directory: str | Path, how: str, overwrite: bool = False
     text = _ONE_SITE.replace("{name}", name).replace("{site}", trial.sites[0])
     (target / "one_site.yaml").write_text(text, encoding="utf-8")
     (target / "PROVENANCE.txt").write_text(_provenance(trial, parameters, how), encoding="utf-8")
-    return target
 
 
 def _parameters(trial: Trial) -> dict[str, float]:

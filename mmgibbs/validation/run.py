@@ -27,7 +27,9 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.machine.threads import cores
 from mmgibbs.models.design import Design
+from mmgibbs.results.reading import list_inputs
 from mmgibbs.runs.chains import Executor
+from mmgibbs.runs.fingerprint import states_of_files
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.starts import read_starts
@@ -155,7 +157,9 @@ def validate_analysis(
     """
     console, plan = Console(progress), resolve_plan(plan)
     analysis = load_with_plan(config, plan, overrides)
-    path = output_folder(output or f"{analysis.output.directory}-validation", overwrite)
+    path = output_folder(
+        output or f"{analysis.output.directory}-validation", overwrite, inputs=_list_inputs(analysis, plan)
+    )
     records = read_recorded(analysis, sampled=plan.variances == SAMPLE)
     prepared = prepare(records.analysis, table=records.table)
     chosen = choose(drop_unused(records, prepared), prepared, plan)  # what is asked for must fit the data
@@ -164,6 +168,12 @@ def validate_analysis(
         validation = examine(records, plan, console.say, executor, chosen, prepared)
     write(validation, path, report, console.say, analysis.output.escape_formulas)
     return replace(validation, directory=path)
+
+
+def _list_inputs(analysis: Analysis, plan: Plan) -> list[object]:
+    """What a validation reads."""
+    of_run = [] if plan.variances in (None, SAMPLE) else list_inputs(plan.variances, "validate: ")
+    return [analysis.path, plan.focal, *states_of_files(analysis), *of_run]
 
 
 def load_with_plan(config: str | os.PathLike | dict, plan: Plan, overrides: Sequence[str]) -> Analysis:
@@ -245,7 +255,9 @@ def validate_several(
     analyses = [load_with_plan(file, p, overrides) for file, p in zip(files, plans, strict=True)]
     refuse_alike(analyses)
     beside = Path(analyses[0].output.directory or ".").parent
-    path = output_folder(output or beside / FOLDER, overwrite, [a.name or "" for a in analyses])
+    path = output_folder(output or beside / FOLDER, overwrite, [a.name or "" for a in analyses], [
+        path for a, p in zip(analyses, plans, strict=True) for path in _list_inputs(a, p)
+    ])  # fmt: skip
     loaded = [_load(analysis, p) for analysis, p in zip(analyses, plans, strict=True)]
     base = widest_dataset(loaded)
     chosen = choose(base.records, base.prepared, base.plan)

@@ -16,7 +16,7 @@ PACKAGES = {
     "machine": {"pedigree"},  # where kernels are kept
     "draws": {"machine"},
     "genotypes": {"machine"},
-    "config": {"models"},  # of the models, the names of components and what a GPU takes: see CONFIG_SEES
+    "config": {"machine", "models"},  # of the models, the names of components and what a GPU takes: see CONFIG_SEES
     "models": {"genotypes", "pedigree"},
     "equations": {"machine", "models", "pedigree"},
     "cholesky": set(),
@@ -35,7 +35,7 @@ PACKAGES = {
     "data": {"config", "genotypes", "models", "pedigree"},
     "reml": {"cholesky", "likelihood", "engines", "equations", "models", "draws", "machine"},
     "results": {"posterior", "data", "models", "machine", "pedigree"},
-    "report": {"results", "data"},
+    "report": {"results", "data", "machine"},
 }
 PACKAGES["build"] = set(PACKAGES) - {"errors", "report", "regressions", "reml"} | {"pedigree"}
 PACKAGES["runs"] = set(PACKAGES) - {"errors"} | {"pedigree"}

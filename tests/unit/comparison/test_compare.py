@@ -12,6 +12,7 @@ from helpers.finished_run import write_run
 from helpers.html_page import Page, as_number
 from helpers.support import ROOT
 
+import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.comparison.make import FILES, compare
 from mmgibbs.comparison.sides import read_side
@@ -217,7 +218,7 @@ def test_what_cannot_be_compared(a_run, tmp_path, capsys):
         with pytest.raises(ConfigError, match=message):
             compare(a_run, tmp_path / path)
     assert main(["compare", str(a_run), str(a_run), "--top", "0"]) == 2
-    assert "--top: found 0" in capsys.readouterr().err
+    assert "--top: expected a whole number of 1 or more, got '0'" in capsys.readouterr().err
 
 
 def side(tmp_path, name, columns):
@@ -544,3 +545,21 @@ def test_columns_that_are_not_compared_may_hold_anything(tmp_path, column):
     (tmp_path / "one.csv").write_text(f"id,ebv,{column}\n" + "\n".join(rows).replace("4.5", "x") + "\n")
     with pytest.raises(DataError, match="row 6: found 'x' in column 'ebv'"):
         read_side(tmp_path / "one.csv")
+
+
+def test_runs_without_a_common_level_are_compared_without_a_mean(tmp_path):
+    """The animals of two herds: nothing is in both, and nothing is computed of nothing."""
+    for name, first in (("a", 0), ("b", 100)):
+        ids = [f"x{first + i}" for i in range(12)]
+        pl.DataFrame({"id": ids, "y": [float(i) for i in range(12)]}).write_csv(tmp_path / f"{name}.csv")
+        analysis = {
+            "data": {"phenotypes": str(tmp_path / f"{name}.csv")},
+            "traits": ["y"],
+            "model": {"random": {"id": {}}},
+            "variances": {"mode": "fixed", "id": 1.0, "residual": 1.0},
+            "sampler": {"method": "blup"},
+        }
+        mmgibbs.run(analysis, directory=tmp_path / name, progress=False)
+    row = mmgibbs.compare(tmp_path / "a", tmp_path / "b").components.filter(component="id, y").row(0, named=True)
+    assert (row["levels"], row["only_a"], row["only_b"]) == (0, 12, 12)
+    assert all(row[name] is None for name in ("mean_a", "sd_b", "correlation", "largest_difference"))

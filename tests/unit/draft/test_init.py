@@ -192,16 +192,20 @@ def test_it_never_replaces_a_file_unasked(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("analysis.yaml").write_text("mine")
     words = ["init", str(SAMPLES / "lines" / "trial.csv")]
+    for more in ([], ["--overwrite"]):
+        assert main([*words, *more]) == 2 and Path("analysis.yaml").read_text() == "mine"
+        assert "'analysis.yaml' exists and is not an analysis that mmgibbs wrote" in capsys.readouterr().err
+    Path("analysis.yaml").write_text(MODELINE)
     assert main(words) == 2
     assert "exists; choose another --output, or give --overwrite" in capsys.readouterr().err
-    assert Path("analysis.yaml").read_text() == "mine" and list(tmp_path.iterdir()) == [tmp_path / "analysis.yaml"]
+    assert Path("analysis.yaml").read_text() == MODELINE and list(tmp_path.iterdir()) == [tmp_path / "analysis.yaml"]
     assert main([*words, "--overwrite"]) == 0
     assert Path("analysis.yaml").read_text(encoding="utf-8").startswith(MODELINE)
 
 
 def test_a_table_is_no_output(tmp_path):
     (tmp_path / "t.csv").write_text("animal,weight\na,1.5\nb,2.5\nc,2.0\n")
-    with pytest.raises(ConfigError, match="is one of the tables"):
+    with pytest.raises(ConfigError, match="is one of the files that are read"):
         draft(tmp_path / "t.csv", output=tmp_path / "t.csv", overwrite=True)
     assert (tmp_path / "t.csv").read_text().startswith("animal")
 

@@ -154,7 +154,7 @@ def test_command(run, tmp_path, capsys):
         "animal", "trait", "deregressed", "reliability", "weight"
     ]  # fmt: skip
     assert main(command) == 2
-    assert "holds deregressed.csv" in capsys.readouterr().err
+    assert "holds deregressed proofs (deregressed.csv" in capsys.readouterr().err
     assert main([*command, "--overwrite", "--unexplained", "1"]) == 2
     assert "expected a share from 0 to below 1" in capsys.readouterr().err
     assert main([*command[:-1], str(result.directory)]) == 2

@@ -34,7 +34,7 @@ def test_what_is_refused(tmp_path, capsys):
     run = write_run(tmp_path / "run")
     export_draws(run, tmp_path / "out")
     assert main(["export", "--format", "draws", str(run), "--output", str(tmp_path / "out")]) == 2
-    assert "holds draws.csv, draws.parquet" in capsys.readouterr().err
+    assert "holds draws (draws.csv, draws.json, draws.parquet)" in capsys.readouterr().err
     export_draws(run, tmp_path / "out", overwrite=True)
     with pytest.raises(ConfigError, match="is the folder of a run"):
         export_draws(run, run)

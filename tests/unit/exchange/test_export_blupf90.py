@@ -226,11 +226,14 @@ def test_a_run_at_fixed_variances_has_solutions_alone_and_files_are_not_replaced
     assert command(tmp_path, "run", "analysis.yaml", "--quiet", "--set", "sampler.pev_limit=1").code == 0
     assert main(["export", "--format", "blupf90", str(tmp_path / "run")]) == 0
     files = tmp_path / "run-blupf90"
-    assert sorted(p.name for p in files.iterdir()) == ["levels.csv", "solutions"]
+    assert sorted(p.name for p in files.iterdir()) == ["blupf90.json", "levels.csv", "solutions"]
     assert (files / "solutions").read_text().splitlines()[0].split() == ["trait/effect", "level", "solution"]
     capsys.readouterr()
     assert main(["export", "--format", "blupf90", str(tmp_path / "run")]) == 2
-    assert "holds solutions, levels.csv; choose another --output, or give --overwrite" in capsys.readouterr().err
+    assert (
+        "holds an export (blupf90.json, levels.csv, solutions); choose another one, or give --overwrite"
+        in capsys.readouterr().err
+    )
     assert main(["export", "--format", "blupf90", str(tmp_path / "run"), "--overwrite"]) == 0
 
 

@@ -14,7 +14,8 @@ import xarray
 from mmgibbs.errors import ConfigError
 from mmgibbs.results import folder
 from mmgibbs.results.decisions import decision_files
-from mmgibbs.results.folder import check_run_directory, plain, write_run_folder
+from mmgibbs.results.folder import check_run_directory, write_run_folder
+from mmgibbs.results.plain_values import plain
 
 SUMMARY = pl.DataFrame({"parameter": ["h2[y]"], "mean": [1 / 3], "rhat": [None]}, schema_overrides={"rhat": pl.Float64})
 SOLUTIONS = pl.DataFrame({"term": ["a", "a"], "level": ["007", "x,y"], "mean": [0.1, 0.2]})
@@ -197,14 +198,14 @@ def test_an_earlier_run_comes_back_where_the_new_one_cannot_take_its_place(tmp_p
 
 def test_run_json_comes_last_and_what_a_run_works_with_stays(tmp_path, monkeypatch):
     (tmp_path / "one" / "checkpoint").mkdir(parents=True)
-    (tmp_path / "one" / "run.log").write_text("begun")
+    (tmp_path / "one" / "run.log").write_text("begun by process 1")
     (tmp_path / "one" / ".writing").mkdir()
-    (tmp_path / "one" / ".writing" / "half").write_text("of a run that was killed")
+    (tmp_path / "one" / ".writing" / "curves.csv").write_text("of a run that was killed")
     order, rename = [], Path.rename
     monkeypatch.setattr(Path, "rename", lambda self, target: order.append(self.name) or rename(self, target))
     path = write(tmp_path / "one", overwrite=True)
-    assert order[-1] == "run.json" and "half" not in names(path) and ".writing" not in names(path)
-    assert (path / "run.log").read_text() == "begun" and (path / "checkpoint").is_dir()
+    assert order[-1] == "run.json" and "curves.csv" not in names(path) and ".writing" not in names(path)
+    assert (path / "run.log").read_text() == "begun by process 1" and (path / "checkpoint").is_dir()
     order.clear()
     write(path, overwrite=True)
     assert order[0] == order[-1] == "run.json"

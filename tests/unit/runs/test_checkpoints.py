@@ -146,8 +146,8 @@ def test_clearing(checkpoints):
     left.write_bytes(b"half")
     checkpoints.clear_unfinished()
     assert not left.exists() and checkpoints.path("chain-1").exists()
-    checkpoints.clear()
-    assert not list(checkpoints.folder.iterdir())
+    checkpoints.remove_all()
+    assert not checkpoints.folder.exists()
 
 
 LIMITED = """

@@ -161,7 +161,9 @@ def test_design_is_the_nine_block_system(beef):
 
 def test_files(written):
     beef, directory = written
-    assert sorted(p.name for p in directory.iterdir()) == sorted(simulate.FILES)
+    assert sorted(p.name for p in directory.iterdir()) == sorted(
+        [*simulate.FILES, "mmgibbs.schema.json", "simulation.json"]
+    )
     pedigree = pl.read_csv(directory / "pedigree.csv", infer_schema=False)
     phenotypes = pl.read_csv(directory / "phenotypes.csv", infer_schema_length=None)
     truth = pl.read_csv(directory / "true_values.csv", infer_schema_length=None)

@@ -1,0 +1,55 @@
+"""The folder of simulated data: what a simulation may replace, and how its files take their places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mmgibbs.config.schema import FILE as SCHEMA
+from mmgibbs.config.schema import with_schema
+from mmgibbs.errors import ConfigError, option
+from mmgibbs.machine.files import replaced_files
+from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_names, list_written
+from mmgibbs.results.output_folder import write_record
+from mmgibbs.simulation.genotypes import FILES as OF_GENOTYPES
+
+WRITTEN = (  # by any kind of simulation
+    "pedigree.csv",
+    "phenotypes.csv",
+    "true_values.csv",
+    "true_liabilities.csv",
+    "true_parameters.csv",
+    *OF_GENOTYPES,
+    "analysis.yaml",
+    "one_site.yaml",
+    "PROVENANCE.txt",
+    SCHEMA,
+    "simulation.json",
+)
+KIND = OutputKind("simulation.json", frozenset(WRITTEN), "simulated data", is_alone=False, place="simulate")
+
+
+def check_directory(directory: str | Path, overwrite: bool = False) -> Path:
+    """The path, once it is sure that data may be written there; ConfigError otherwise."""
+    path = Path(directory)
+    if list_names(path) and not overwrite:
+        raise ConfigError(f"'{path}' exists and holds files; choose another directory, or give {option('overwrite')}")
+    check_output_folder(KIND, path, overwrite)
+    return path
+
+
+@contextmanager
+def new_data(directory: str | Path, how: str, overwrite: bool) -> Iterator[Path]:
+    """Yields a folder for new files, which take their places in `directory` together, with schema and record.
+
+    how: the command or call that made the data. Only files that an earlier simulation wrote are replaced.
+    """
+    target = check_directory(directory, overwrite).resolve()
+    try:
+        with replaced_files(target, list_written(target, KIND), KIND.record) as work:
+            yield work
+            with_schema(work / "analysis.yaml")
+            write_record(work, KIND.record, {"made_by": how})
+    except OSError as error:
+        raise ConfigError(f"'{directory}' cannot be written: {error.strerror or error}") from error
