@@ -10,7 +10,7 @@ import polars as pl
 
 from mmgibbs.contributions.optimum import Limits
 from mmgibbs.data.phenotypes import SHOWN
-from mmgibbs.errors import ConfigError, DataError, option_name
+from mmgibbs.errors import ConfigError, DataError, option, option_name
 from pedigree.columns import has_role_name
 from pedigree.parents import find_rows
 from pedigree.recode import IdIndex
@@ -29,7 +29,7 @@ class Candidates:
     name: str  # of the table
     ids: pl.Series  # (m,) String
     lines: np.ndarray  # (m,) of the table
-    is_male: np.ndarray  # (m,) bool
+    is_male: np.ndarray | None  # (m,) bool; None: plants, each of which may be either parent, also both
     lowest: np.ndarray  # (m,) int64 matings
     highest: np.ndarray  # (m,) int64 matings
     matings: int
@@ -38,26 +38,46 @@ class Candidates:
     def limits(self) -> Limits:
         """As contributions, of which each sex has 1/2."""
         shares = 2.0 * self.matings
-        return Limits(self.is_male, self.lowest / shares, np.minimum(self.highest, self.matings) / shares)
+        return Limits(self.is_male, self.lowest / shares, np.minimum(self.highest, self.most_matings) / shares)
+
+    @property
+    def most_matings(self) -> int:
+        """Those of the only parent of a sex; a plant may be selfed in all, and has two in each."""
+        return 2 * self.matings if self.is_male is None else self.matings
+
+    def sexes(self) -> dict[str, np.ndarray]:
+        """'male' and 'female', or 'plant' -> their places."""
+        if self.is_male is None:
+            return {"plant": np.arange(len(self.ids))}
+        return {"male": np.flatnonzero(self.is_male), "female": np.flatnonzero(~self.is_male)}
 
     def equal_contributions(self) -> np.ndarray:
         """(m,) the same of each candidate of a sex."""
-        return np.where(self.is_male, 0.5 / self.is_male.sum(), 0.5 / (~self.is_male).sum())
+        out, sexes = np.zeros(len(self.ids)), self.sexes()
+        for places in sexes.values():
+            out[places] = 1.0 / (len(sexes) * places.size)
+        return out
 
 
 def read_candidates(
-    source: Source, matings: int, max_males: int | None = None, max_females: int | None = None
+    source: Source,
+    matings: int,
+    max_males: int | None = None,
+    max_females: int | None = None,
+    monoecious: bool = False,
 ) -> Candidates:
-    """The table of candidates. DataError for one without a sex, twice, or with limits that cannot be met."""
+    """The table of candidates. DataError for one without a sex (or, of monoecious plants, with one), or twice."""
     table = open_table(source)
-    id_column, sex_column = _find_id(table), _find_sex(table)
+    id_column, sex_column = _find_id(table), _find_sex(table, monoecious)
     columns = {role: _find_column(table, role) for role in ("min", "max")}
-    frame = table.read([id_column, sex_column, *(c for c in columns.values() if c is not None)])
+    frame = table.read([c for c in (id_column, sex_column, *columns.values()) if c is not None])
     ids, lines = frame[id_column].cast(pl.String), np.array([table.line(row) for row in range(frame.height)])
     _refuse_rows(table.name, lines, ids.is_null().to_numpy(), "found no id", "the id of a candidate")
     _refuse_twice(table.name, lines, ids)
-    is_male = _read_sex(table.name, lines, frame[sex_column])
-    limit_of_sex = np.where(is_male, max_males or matings, max_females or matings)
+    is_male, limit_of_sex = None, np.full(len(ids), 2 * matings)
+    if sex_column is not None:
+        is_male = _read_sex(table.name, lines, frame[sex_column])
+        limit_of_sex = np.where(is_male, max_males or matings, max_females or matings)
     lowest = _read_matings(table.name, lines, frame, columns["min"], np.zeros(len(ids), np.int64))
     highest = _read_matings(table.name, lines, frame, columns["max"], limit_of_sex)
     _refuse_rows(table.name, lines, lowest > highest, "found min above max", "min of at most max (matings)")
@@ -83,7 +103,8 @@ def read_mated(source: Source, candidates: Candidates) -> Candidates:
         shown = [f"found {role} {quoted(ids[i] or '')}, which is no candidate" for i in np.flatnonzero(absent).tolist()]
         needed = f"a candidate of {candidates.name}: add the animal there, or leave out the mating"
         _refuse_rows(table.name, lines, absent, shown, needed)
-        is_wrong = candidates.is_male[place] != (role == "sire")
+        is_male = candidates.is_male
+        is_wrong = np.zeros(place.size, bool) if is_male is None else is_male[place] != (role == "sire")
         shown = [
             f"found {role} {quoted(ids[i])}, a {'fe' if role == 'sire' else ''}male"
             for i in np.flatnonzero(is_wrong).tolist()
@@ -106,22 +127,23 @@ def read_mated(source: Source, candidates: Candidates) -> Candidates:
 
 def check_limits(candidates: Candidates, max_males: int | None, max_females: int | None) -> None:
     """DataError where there is one sex alone, or where halves of the sexes cannot be reached."""
-    for is_sex, word, given in ((candidates.is_male, "male", max_males), (~candidates.is_male, "female", max_females)):
-        n, name = int(is_sex.sum()), f"max_{word}s"
+    needed, plants = candidates.most_matings, " (two for each mating)" if candidates.is_male is None else ""
+    for (word, places), given in zip(candidates.sexes().items(), (max_males, max_females), strict=False):
+        n, name = places.size, f"max_{word}s"
         if not n:
-            other = "female" if word == "male" else "male"
-            raise DataError(f"{candidates.name}: all {len(is_sex):,} candidates are {other}s; needed {word}s as well")
-        most, least = int(candidates.highest[is_sex].sum()), int(candidates.lowest[is_sex].sum())
-        if most < candidates.matings:
+            other, total = "female" if word == "male" else "male", len(candidates.ids)
+            raise DataError(f"{candidates.name}: all {total:,} candidates are {other}s; needed {word}s as well")
+        most, least = int(candidates.highest[places].sum()), int(candidates.lowest[places].sum())
+        if most < needed:
             source = option_name(name) if given else "column max"
             raise DataError(
                 f"{candidates.name}: {counted(n, word)} can have {most:,} matings in total, needed "
-                f"{candidates.matings:,} ({option_name('matings')}); raise {source}, add {word}s or plan fewer matings"
+                f"{needed:,}{plants} ({option_name('matings')}); raise {source}, add {word}s or plan fewer matings"
             )
-        if least > candidates.matings:
+        if least > needed:
             raise DataError(
                 f"{candidates.name}: {word}s must have {least:,} matings in total (column min, matings that are made), "
-                f"more than the {candidates.matings:,} of {option_name('matings')}; lower min or plan more matings"
+                f"more than the {needed:,}{plants} of {option_name('matings')}; lower min or plan more matings"
             )
 
 
@@ -140,6 +162,8 @@ def locate_candidates(candidates: Candidates, ids: pl.Series, where: str) -> np.
 
 def check_sexes(candidates: Candidates, parents: dict[str, pl.Series]) -> None:
     """DataError for candidates whose sex contradicts the pedigree; parents: 'sire' and 'dam' of all animals."""
+    if candidates.is_male is None:
+        return
     for role, sex, is_other_sex in (("sire", "female", ~candidates.is_male), ("dam", "male", candidates.is_male)):
         other = parents["dam" if role == "sire" else "sire"]
         is_both = candidates.ids.is_in(other.drop_nulls().implode()).to_numpy()
@@ -158,12 +182,18 @@ def _find_id(table: Table) -> str:
     return named[0]
 
 
-def _find_sex(table: Table) -> str:
+def _find_sex(table: Table, monoecious: bool) -> str | None:
+    """None for plants."""
     sex = next((name for name in table.names if normal_form(name) in SEX_NAMES), None)
-    if sex is None:
+    if sex is None and not monoecious:
         raise DataError(
             f"{table.name}: found no column sex among {', '.join(table.names)}; needed one with M or F, male or "
-            "female, or 1 or 2"
+            f"female, or 1 or 2 ({option('monoecious', True)} for plants that may be either parent)"
+        )
+    if sex is not None and monoecious:
+        raise DataError(
+            f"{table.name}: found a column {quoted(sex)}, but {option_name('monoecious')} says that each candidate may "
+            "be either parent; needed one or the other"
         )
     return sex
 

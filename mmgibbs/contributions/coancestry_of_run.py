@@ -18,6 +18,7 @@ from pedigree.errors import PedigreeError, TableError
 from pedigree.inbreeding import inbreeding
 from pedigree.read import read_pedigree
 from pedigree.relationship import relatives
+from pedigree.selfing import selfed_relatives
 
 MAX_GENOMIC_CANDIDATES = 20_000  # 3.2 GB
 
@@ -36,10 +37,7 @@ def make_coancestry(
             f"{ASKED}'{finished.directory}' is a run without a pedigree; needed genotypes of the candidates "
             f"({option('genotypes', 'FILE')})"
         )
-    for term, random in finished.record["analysis"]["model"].get("random", {}).items():
-        relationship = random.get("relationship")
-        if isinstance(relationship, dict) and relationship.get("selfing"):
-            raise ConfigError(f"{ASKED}model.random.{term}.relationship: cannot be combined with selfing")
+    generations = _generations_of_selfing(finished)
     try:
         read = read_pedigree(
             finished.animals.select("id", "sire", "dam"),
@@ -50,8 +48,26 @@ def make_coancestry(
     except (PedigreeError, TableError) as error:
         raise DataError(str(error)) from None
     codes = locate_candidates(candidates, read.ids, "the pedigree of the run")
+    if generations is not None:
+        kin = selfed_relatives(read.sire, read.dam, generations[read.file_order.argsort()])
+        return PedigreeCoancestry(kin, codes), "pedigree with selfing"
     kin = relatives(read.sire, read.dam, inbreeding(read.sire, read.dam))
     return PedigreeCoancestry(kin, codes), "pedigree"
+
+
+def _generations_of_selfing(finished: Finished) -> np.ndarray | None:
+    """(n,) of the animals of the run; None where its relationships have none."""
+    assert finished.animals is not None, "a run with a pedigree"
+    for term, random in finished.record["analysis"]["model"].get("random", {}).items():
+        relationship = random.get("relationship")
+        if isinstance(relationship, dict) and relationship.get("selfing"):
+            if "selfings" not in finished.animals.columns:
+                raise ConfigError(
+                    f"{ASKED}model.random.{term}.relationship has selfing, and animals.parquet of "
+                    f"'{finished.directory}' no generations; needed a run of this version"
+                )
+            return finished.animals["selfings"].to_numpy()
+    return None
 
 
 def _make_genomic_coancestry(candidates: Candidates, section: dict[str, Any]) -> tuple[Coancestry, str]:

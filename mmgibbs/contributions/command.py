@@ -23,8 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "and a list of matings with the least inbreeding of the progeny. You get the frontier of gain and coancestry, "
         "and, if the run has kept draws of the breeding values of the candidates (output.save_levels), how certain "
         "each contribution is and a robust plan.",
-        "CANDIDATES is a table with the columns id and sex (M or F), and perhaps min and max, the least and most "
-        "matings of each: for semen that is bought already, min.",
+        "CANDIDATES is a table with the columns id and sex (M or F; none with --monoecious), and perhaps min and max, "
+        "the least and most matings of each: for semen that is bought already, min.",
     )
     parser.add_argument("run", metavar="RUN", help="folder of a finished run")
     parser.add_argument("candidates", metavar="CANDIDATES", help="table of the candidates: id, sex, min, max")
@@ -47,6 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--max-males", type=AT_LEAST_ONE, metavar="N", help="most matings of a male (default: all)")
     parser.add_argument("--max-females", type=AT_LEAST_ONE, metavar="N", help="most matings of a female (default: all)")
+    parser.add_argument(
+        "--monoecious",
+        action="store_true",
+        help="each candidate may be either parent, also both, as plants and lines of a crop: CANDIDATES has no sex",
+    )
     parser.add_argument(
         "--mated", metavar="FILE", help="table of the matings that are made already: sire, dam and perhaps matings"
     )
@@ -91,6 +96,7 @@ def main(args: argparse.Namespace) -> None:
         max_females=args.max_females,
         mated=args.mated,
         genotypes=args.genotypes,
+        monoecious=args.monoecious,
         draws=args.draws,
         worst=args.worst,
         overwrite=args.overwrite,

@@ -17,7 +17,8 @@ MAX_MATINGS_ASSIGNED = 5000  # 200 MB
 
 
 def round_matings(contributions: np.ndarray, limits: Limits, matings: int) -> np.ndarray:
-    """(m,) int64 matings of each candidate, with the sum `matings` in each sex, within its limits.
+    """(m,) int64 matings of each candidate, with the sum `matings` in each sex, within its limits; a selfed plant has
+    two in each of its matings with itself, and the sum over plants that may be either parent is twice `matings`.
 
     Each gets the whole part of its share; the rest goes to the largest fractions.
     """
@@ -25,7 +26,7 @@ def round_matings(contributions: np.ndarray, limits: Limits, matings: int) -> np
     lowest, highest = (np.rint(2.0 * matings * limit).astype(np.int64) for limit in (limits.lowest, limits.highest))
     out = np.clip(np.floor(shares + 1e-7).astype(np.int64), lowest, highest)
     for sex in limits.sexes():
-        missing = matings - int(out[sex].sum())
+        missing = int(2 * limits.share * matings) - int(out[sex].sum())
         while missing:
             rest = shares[sex] - out[sex]
             sign = 1 if missing > 0 else -1
@@ -37,16 +38,21 @@ def round_matings(contributions: np.ndarray, limits: Limits, matings: int) -> np
     return out
 
 
-def assign_matings(K: Coancestry, is_male: np.ndarray, matings: np.ndarray) -> pl.DataFrame:
-    """Pairs of males and females (m,) with these numbers of matings: sire, dam (places), matings, coancestry."""
-    sires, dams = (np.flatnonzero(sex & (matings > 0)) for sex in (is_male, ~is_male))
+def assign_matings(K: Coancestry, is_male: np.ndarray | None, matings: np.ndarray) -> pl.DataFrame:
+    """Pairs of males and females (m,) with these numbers of matings: sire, dam (places), matings, coancestry.
+
+    is_male: None where each may be either parent; it is then sire as often as dam, give or take one mating.
+    """
+    of_sires, of_dams = _split_roles(matings) if is_male is None else (matings * is_male, matings * ~is_male)
+    sires, dams = np.flatnonzero(of_sires), np.flatnonzero(of_dams)
     if not sires.size:
         return pl.DataFrame(schema={"sire": pl.Int64, "dam": pl.Int64, "matings": pl.Int64, "inbreeding": pl.Float64})
     if sires.size <= dams.size:
         inbreeding = K.pairs(dams, sires).T / 2
     else:
         inbreeding = K.pairs(sires, dams) / 2
-    row, column = (np.repeat(np.arange(sex.size), matings[sex]) for sex in (sires, dams))
+    roles = ((sires, of_sires), (dams, of_dams))
+    row, column = (np.repeat(np.arange(places.size), counts[places]) for places, counts in roles)
     first, second = linear_sum_assignment(inbreeding[np.ix_(row, column)])
     sire, dam = row[first], column[second]
     pairs = pl.DataFrame({"sire": sires[sire], "dam": dams[dam], "inbreeding": inbreeding[sire, dam]})
@@ -55,3 +61,10 @@ def assign_matings(K: Coancestry, is_male: np.ndarray, matings: np.ndarray) -> p
         .agg(matings=pl.len().cast(pl.Int64), inbreeding=pl.col("inbreeding").first())
         .sort("sire", "dam")
     )
+
+
+def _split_roles(matings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Matings as sire and as dam, halves of each; of two odd numbers one gets the larger half here, one there."""
+    is_odd = matings % 2 == 1
+    as_sire = matings // 2 + (is_odd & (np.cumsum(is_odd) % 2 == 1))
+    return as_sire, matings - as_sire

@@ -4,6 +4,8 @@ With b the breeding values, K twice the coancestry and E the two sexes of the ca
 
     maximise b'c    subject to    E'c = (1/2, 1/2),    lowest <= c <= highest,    c'Kc / 2 <= limit
 
+(of plants that may be either parent, E is a column of ones and E'c = 1).
+
 At a trade-off t, c maximises the concave function t b'c - c'Kc / 2 over the first two. With g = t b - K c, the
 conditions of Karush, Kuhn and Tucker are that there are m_s, one for each sex, with
 
@@ -44,20 +46,33 @@ COANCESTRY_TOLERANCE = 1e-8
 
 @dataclass(frozen=True)
 class Limits:
-    """What contributions may be: halves of two sexes, and bounds of each candidate."""
+    """What contributions may be: halves of two sexes, or all of plants that may be either parent; and bounds."""
 
-    is_male: np.ndarray  # (m,) bool
+    is_male: np.ndarray | None  # (m,) bool; None: each may be either parent
     lowest: np.ndarray  # (m,)
     highest: np.ndarray  # (m,)
 
-    def sexes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the males and of the females."""
+    def sexes(self) -> tuple[np.ndarray, ...]:
+        """Numbers of the males and of the females; of all candidates where each may be either parent."""
+        if self.is_male is None:
+            return (np.arange(self.lowest.size),)
         return np.flatnonzero(self.is_male), np.flatnonzero(~self.is_male)
 
+    @property
+    def share(self) -> float:
+        """What the contributions of a sex add to."""
+        return 1.0 if self.is_male is None else 0.5
+
+    def choose(self, places: np.ndarray) -> Limits:
+        """Those of some candidates."""
+        is_male = None if self.is_male is None else self.is_male[places]
+        return Limits(is_male, self.lowest[places], self.highest[places])
+
     def leave_one_plan(self) -> bool:
-        """Whether the bounds say every contribution: those of a sex add to 1/2."""
+        """Whether the bounds say every contribution: those of a sex add to its share."""
         return all(
-            self.lowest[sex].sum() > 0.5 - RELATIVE_TOLERANCE or self.highest[sex].sum() < 0.5 + RELATIVE_TOLERANCE
+            self.lowest[sex].sum() > self.share - RELATIVE_TOLERANCE
+            or self.highest[sex].sum() < self.share + RELATIVE_TOLERANCE
             for sex in self.sexes()
         )
 
@@ -70,7 +85,7 @@ class Plan:
     gain: float  # b'c
     coancestry: float  # c'Kc / 2
     trade_off: float  # t; inf of the highest gain
-    multipliers: tuple[float, float] = (np.nan, np.nan)  # m_s of males and females
+    multipliers: tuple[float, ...] = (np.nan, np.nan)  # m_s of males and females
     steps: int = 0
 
 
@@ -80,7 +95,7 @@ def select_best(b: np.ndarray, limits: Limits) -> np.ndarray:
     for sex in limits.sexes():
         order = sex[np.argsort(-b[sex], kind="stable")]
         more = np.cumsum(limits.highest[order] - limits.lowest[order])
-        missing = 0.5 - limits.lowest[sex].sum()
+        missing = limits.share - limits.lowest[sex].sum()
         full = np.clip(missing - np.concatenate([[0.0], more[:-1]]), 0.0, limits.highest[order] - limits.lowest[order])
         c[order] += full
     return c
@@ -103,7 +118,9 @@ class ActiveSet:
     def __init__(self, K: Coancestry, limits: Limits, start: np.ndarray):
         """start: (m,) contributions within the limits."""
         self.K, self.limits, self.c = K, limits, start.copy()
-        self.sex = np.where(limits.is_male, 0, 1)
+        self.n_sexes, self.sex = len(limits.sexes()), np.zeros(start.size, np.int64)
+        for number, sex in enumerate(limits.sexes()):
+            self.sex[sex] = number
         self.can_change = limits.highest > limits.lowest
         self.status = np.full(start.size, FREE, np.int8)
         self._bind(np.arange(start.size))
@@ -123,7 +140,7 @@ class ActiveSet:
             multipliers = self._complete(multipliers, g)
             violation = np.where(self.can_change, -self.status * (g - multipliers[self.sex]), 0.0)
             if violation.max() <= tolerance:
-                m = float(multipliers[0]), float(multipliers[1])
+                m = tuple(multipliers.tolist())
                 return Plan(self.c.copy(), float(b @ self.c), self.K.mean(self.c), t, m, step)
             if is_stuck or not self._climb(g, float(violation.max())):
                 self._release(violation, g)
@@ -137,8 +154,8 @@ class ActiveSet:
         return out
 
     def _find_direction(self, free: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """d (f,) and the multipliers (2,), NaN of a sex without free candidates."""
-        multipliers = np.full(2, np.nan)
+        """d (f,) and the multipliers, one for each sex, NaN without free candidates."""
+        multipliers = np.full(self.n_sexes, np.nan)
         if not free.size:
             return np.empty(0), multipliers
         sexes = np.unique(self.sex[free])
@@ -219,7 +236,7 @@ class ActiveSet:
         """The nearest contributions of all or of some candidates, with the present sum of each sex."""
         chosen = np.arange(self.c.size) if candidates is None else candidates
         out = np.empty(chosen.size)
-        for sex in (0, 1):
+        for sex in range(self.n_sexes):
             of_sex = self.sex[chosen] == sex
             if of_sex.any():
                 these = chosen[of_sex]

@@ -40,12 +40,16 @@ def page(made: Contributions) -> dict[str, Any]:
     facts, figures = made.facts, plots.Figures()
     return {
         "title": f"Contributions: {Path(facts['run']).name}",
-        "subtitle": f"{facts['males'] + facts['females']:,} candidates, {facts['matings']:,} matings",
+        "subtitle": f"{made.candidates.height:,} candidates, {facts['matings']:,} matings",
         "facts": fact_lines(facts),
         "figures": [_frontier(made, figures)],
         "frontier": _frontier_table(made),
         "plans": _plans(made),
-        "parents": [_parents(made, sex, name) for sex, name in (("M", "males"), ("F", "females"))],
+        "parents": [
+            _parents(made, sex, name)
+            for sex, name in (("M", "males"), ("F", "females"), (None, "plants"))
+            if name in facts
+        ],
         "pairs": _pairs(made) if made.matings.height else None,
         "notes": made.notes,
         "worst": f"{100 * facts['worst']:g}",
@@ -115,8 +119,8 @@ def _plans(made: Contributions) -> Table:
     return drop_empty_columns(Table("Plans", columns, list(zip(*cells, strict=True))))
 
 
-def _parents(made: Contributions, sex: str, name: str) -> Table:
-    of_sex = made.candidates.filter(pl.col("sex") == sex)
+def _parents(made: Contributions, sex: str | None, name: str) -> Table:
+    of_sex = made.candidates.filter(pl.col("sex").eq_missing(pl.lit(sex)))
     chosen = of_sex.filter((pl.col("contribution") > 0) | (pl.col("matings") > 0)).head(SHOWN_PARENTS)
     n_parents = of_sex.filter(pl.col("matings") > 0).height
     percent = lambda column: [None if c is None else 100 * c for c in chosen[column].to_list()]
@@ -124,7 +128,7 @@ def _parents(made: Contributions, sex: str, name: str) -> Table:
         Column("Order", "number"),
         Column("Candidate", "id"),
         Column("Value", "number", "posterior mean"),
-        Column("Contribution, %", "number", "of both sexes together"),
+        Column("Contribution, %", "number", "of all candidates"),
         Column("Matings", "number"),
     ]
     cells: list[Any] = [

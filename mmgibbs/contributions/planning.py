@@ -99,11 +99,8 @@ class Planner:
             return kept.places, kept.draws
         promise = kept.draws.mean(axis=0) + 2 * kept.draws.std(axis=0)
         promise[self.limits.lowest[kept.places] > 0] = np.inf
-        is_male = self.limits.is_male[kept.places]
-        chosen = [
-            sex[np.argsort(-promise[sex], kind="stable")[: MAX_DRAWN_CANDIDATES // 2]]
-            for sex in (np.flatnonzero(is_male), np.flatnonzero(~is_male))
-        ]
+        sexes = self.limits.choose(kept.places).sexes()
+        chosen = [sex[np.argsort(-promise[sex], kind="stable")[: MAX_DRAWN_CANDIDATES // len(sexes)]] for sex in sexes]
         order = np.sort(np.concatenate(chosen))
         return kept.places[order], kept.draws[:, order]
 
@@ -129,8 +126,8 @@ def _restrict(K: Coancestry, limits: Limits, places: np.ndarray) -> tuple[Coance
     left_out = np.delete(np.arange(limits.lowest.size), places)
     if (limits.lowest[left_out] > 0).any():
         return None
-    chosen = Limits(limits.is_male[places], limits.lowest[places], limits.highest[places])
-    if any(chosen.highest[sex].sum() < 0.5 for sex in chosen.sexes()):
+    chosen = limits.choose(places)
+    if any(chosen.highest[sex].sum() < chosen.share for sex in chosen.sexes()):
         return None
     if isinstance(K, PedigreeCoancestry):
         return PedigreeCoancestry(K.kin, K.codes[places]), chosen

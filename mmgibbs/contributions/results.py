@@ -34,7 +34,9 @@ def contributions_frame(
     n = len(candidates.ids)
     columns: dict[str, Any] = {
         "id": candidates.ids,
-        "sex": np.where(candidates.is_male, "M", "F"),
+        "sex": pl.Series(np.where(candidates.is_male, "M", "F"))
+        if candidates.is_male is not None
+        else pl.Series([None] * n, dtype=pl.String),
         "value": b,
         "contribution": plan.contributions,
         "matings": counts,
@@ -145,8 +147,7 @@ def collect_facts(
         "criterion": criterion.words,
         "weights": dict(criterion.weights),
         "candidates": candidates.name,
-        "males": int(candidates.is_male.sum()),
-        "females": int((~candidates.is_male).sum()),
+        **{f"{name}s": places.size for name, places in candidates.sexes().items()},
         "matings": candidates.matings,
         "coancestry_source": kind,
         "coancestry_of_equal_contributions": planner.base,
@@ -156,8 +157,7 @@ def collect_facts(
         "gain": plan.gain - planner.base_gain,
         "coancestry_of_matings": planner.K.mean(rounded),
         "gain_of_matings": float(planner.b @ rounded) - planner.base_gain,
-        "selected_males": int((counts[candidates.is_male] > 0).sum()),
-        "selected_females": int((counts[~candidates.is_male] > 0).sum()),
+        **{f"selected_{name}s": int((counts[places] > 0).sum()) for name, places in candidates.sexes().items()},
         "inbreeding_at_random": _inbreeding_at_random(planner.K, candidates, counts),
         "draws": 0 if over_draws is None else len(over_draws.draws),
         "worst": worst,
@@ -165,8 +165,12 @@ def collect_facts(
 
 
 def _inbreeding_at_random(K: Coancestry, candidates: Candidates, counts: np.ndarray) -> float:
-    """Expected inbreeding of the progeny if the parents are mated at random: x_males' K x_females / 2."""
-    males, females = (
-        np.where(sex, counts, 0.0) / candidates.matings for sex in (candidates.is_male, ~candidates.is_male)
-    )
+    """Expected inbreeding of the progeny if the parents are mated at random: x_males' K x_females / 2.
+
+    Plants are males and females, and selfed as chance has it.
+    """
+    shares = counts / counts.sum()
+    if candidates.is_male is None:
+        return K.mean(shares)
+    males, females = (np.where(sex, 2 * shares, 0.0) for sex in (candidates.is_male, ~candidates.is_male))
     return 0.5 * float(males @ K.times(females))

@@ -98,6 +98,7 @@ def optimise_contributions(
     max_females: int | None = None,
     mated: Source | None = None,
     genotypes: str | os.PathLike | None = None,
+    monoecious: bool = False,
     draws: int = 200,
     worst: float = WORST_SHARE,
     overwrite: bool = False,
@@ -107,18 +108,18 @@ def optimise_contributions(
 ) -> Contributions:
     """Optimise the contributions of candidates of a finished run, and pair them.
 
-    The contributions c of the candidates, half of them of each sex, have the highest mean breeding value b'c at a
-    limit of the mean coancestry c'Kc / 2 (Meuwissen 1997), the expected inbreeding of the progeny. If the run has kept
-    draws of the breeding values of the candidates (`output.save_levels`), they are optimised for each draw too, and a
-    robust plan has the highest mean gain of the worst draws.
+    The contributions c of the candidates, half of them of each sex unless they are monoecious plants, have the highest
+    mean breeding value b'c at a limit of the mean coancestry c'Kc / 2 (Meuwissen 1997), the expected inbreeding of the
+    progeny. If the run has kept draws of the breeding values of the candidates (`output.save_levels`), they are
+    optimised for each draw too, and a robust plan has the highest mean gain of the worst draws.
 
     Parameters
     ----------
     run : path-like
         Folder of a finished run with breeding values.
     candidates : path-like or polars.DataFrame
-        Table of the candidates: columns id, sex (M or F), and perhaps min and max, the least and most matings of each
-        (semen that is bought already: min).
+        Table of the candidates: columns id, sex (M or F; none if `monoecious`), and perhaps min and max, the least and
+        most matings of each (semen that is bought already: min).
     output : path-like or None, default None
         Folder to write. By default nothing is written.
     matings : int
@@ -138,6 +139,8 @@ def optimise_contributions(
         Table of the matings that are made already: columns sire and dam, and perhaps matings. They count.
     genotypes : path-like or None, default None
         Genotypes of all candidates: coancestry is then from alleles alike in state. By default by the pedigree.
+    monoecious : bool, default False
+        Each candidate may be either parent, also both (a selfed plant): the table then has no sex.
     draws : int, default 200
         Draws of the breeding values for which contributions are optimised, at most. 0: none.
     worst : float, default 0.2
@@ -179,6 +182,12 @@ def optimise_contributions(
     (100, 50)
     """
     _check_arguments(matings, coancestry, rate, max_males, max_females, draws, worst)
+    if monoecious and (max_males is not None or max_females is not None):
+        name = "max_males" if max_males is not None else "max_females"
+        raise ConfigError(
+            f"{ASKED}{option_name(name)} cannot be combined with {option_name('monoecious')}; needed a column max of "
+            "the candidates"
+        )
     if report and output is None:
         raise ConfigError(f"{ASKED}report needs output, the folder to write")
     console = Console(progress)
@@ -186,7 +195,7 @@ def optimise_contributions(
     read = [candidates, mated, genotypes, *options.values(), *list_run_inputs(finished.directory, finished.record)]
     folder = None if output is None else output_folder(output, overwrite, read)
     criterion = choose_criterion(finished, trait, index)
-    chosen = _read_tables(candidates, mated, matings, max_males, max_females)
+    chosen = _read_tables(candidates, mated, matings, max_males, max_females, monoecious)
     evaluated = evaluated_ids(finished, criterion)
     places = locate_candidates(chosen, evaluated, f"animals with breeding values of {criterion.words} in the run")
     chosen = replace(chosen, ids=evaluated.gather(places))
@@ -231,10 +240,15 @@ def _read_run(run: str | os.PathLike) -> Finished:
 
 
 def _read_tables(
-    source: Source, mated: Source | None, matings: int, max_males: int | None, max_females: int | None
+    source: Source,
+    mated: Source | None,
+    matings: int,
+    max_males: int | None,
+    max_females: int | None,
+    monoecious: bool,
 ) -> Candidates:
     try:
-        candidates = read_candidates(source, matings, max_males, max_females)
+        candidates = read_candidates(source, matings, max_males, max_females, monoecious)
         candidates = candidates if mated is None else read_mated(mated, candidates)
     except TableError as error:
         raise DataError(str(error)) from None

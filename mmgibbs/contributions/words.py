@@ -25,7 +25,7 @@ def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """(name, value), in the order in which they are read."""
     base, limit = facts["coancestry_of_equal_contributions"], facts["coancestry_limit"]
     return [
-        ("Candidates", f"{counted(facts['males'], 'male')}, {counted(facts['females'], 'female')}"),
+        ("Candidates", _count_sexes(facts, "")),
         ("Value", f"{facts['criterion']}"),
         ("Matings", f"{facts['matings']:,}"),
         ("Coancestry from", facts["coancestry_source"]),
@@ -34,9 +34,16 @@ def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         (
             "In whole matings",
             f"gain {_gain(facts['gain_of_matings'])}, coancestry {facts['coancestry_of_matings']:.4f}; "
-            f"{counted(facts['selected_males'], 'male')}, {counted(facts['selected_females'], 'female')}",
+            f"{_count_sexes(facts, 'selected_')}",
         ),
     ]
+
+
+def _count_sexes(facts: dict[str, Any], prefix: str) -> str:
+    """'4 males, 20 females', or '9 plants' that may be either parent."""
+    return ", ".join(
+        counted(facts[f"{prefix}{name}s"], name) for name in ("male", "female", "plant") if f"{prefix}{name}s" in facts
+    )
 
 
 def _gain(value: float, figures: int = 4) -> str:

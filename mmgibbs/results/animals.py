@@ -11,13 +11,18 @@ import polars as pl
 from pedigree.read import Pedigree
 
 
-def animals_file(pedigree: Pedigree | None) -> dict[str, Callable[[Path], None]]:
+def animals_file(pedigree: Pedigree | None, generations: np.ndarray | None = None) -> dict[str, Callable[[Path], None]]:
     """The file and its writer, for `folder.write_run_folder`; nothing without a pedigree."""
-    return {} if pedigree is None else {"animals.parquet": lambda path: animals_frame(pedigree).write_parquet(path)}
+    if pedigree is None:
+        return {}
+    return {"animals.parquet": lambda path: animals_frame(pedigree, generations).write_parquet(path)}
 
 
-def animals_frame(pedigree: Pedigree) -> pl.DataFrame:
-    """id, sire, dam (blank: unknown, or a group), birth (as read, or blank), in the order of the pedigree file."""
+def animals_frame(pedigree: Pedigree, generations: np.ndarray | None = None) -> pl.DataFrame:
+    """id, sire, dam (blank: unknown, or a group), birth (as read, or blank), in the order of the pedigree file.
+
+    generations: (n,) of selfing by code, the column selfings; None: there is no such column.
+    """
     order = np.asarray(pedigree.file_order, np.int64)
     n = len(order)
 
@@ -28,11 +33,13 @@ def animals_frame(pedigree: Pedigree) -> pl.DataFrame:
         )
 
     birth = np.full(n, np.nan) if pedigree.birth is None else pedigree.birth
+    more = {} if generations is None else {"selfings": generations[order]}
     return pl.DataFrame(
         {
             "id": pedigree.ids.gather(order),
             "sire": parents(pedigree.sire),
             "dam": parents(pedigree.dam),
             "birth": pl.Series(birth[order], dtype=pl.Float64, nan_to_null=True),
+            **more,
         }
     )

@@ -86,6 +86,7 @@ _ANIMALS = {
     "sire": "id of the sire, empty where unknown",
     "dam": "id of the dam, empty where unknown",
     "birth": "year of birth, with decimals if the pedigree has dates",
+    "selfings": "generations of selfing after the cross, in a run with `selfing`",
 }
 _MARKERS = {
     "snp": "name of the SNP",

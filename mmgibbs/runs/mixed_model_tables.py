@@ -19,6 +19,7 @@ from mmgibbs.config import Analysis
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.models.labels import component_labels
 from mmgibbs.models.markers import Markers
+from mmgibbs.models.relationships.selfing import SelfedPedigree
 from mmgibbs.posterior.parameters import named_parameters
 from mmgibbs.posterior.probabilities import Probabilities
 from mmgibbs.posterior.result import posterior_mean
@@ -94,7 +95,7 @@ class MixedModelTables:
             )
             | files_of_genotyped(self.prepared)
             | snp_effects_file(estimates.snp_effects)
-            | animals_file(self.prepared.pedigree)
+            | animals_file(self.prepared.pedigree, self._generations_of_selfing())
             | decision_files(candidates, response, self.analysis.output.csv, self.analysis.output.escape_formulas)
             | field_files(self._field(estimates), output.csv, output.escape_formulas)
             | score_files(scores_frame(summary, solutions), output.csv, output.escape_formulas)
@@ -106,6 +107,11 @@ class MixedModelTables:
             | means_files(means_of_run, self.analysis.output.escape_formulas)
             | predicted_files(self._predicted(estimates), self.analysis.output.escape_formulas),
         )
+
+    def _generations_of_selfing(self) -> np.ndarray | None:
+        """Of the animals, by code; None where no term has selfing."""
+        related = (t.relationship for t in self.prepared.design.terms if t.kind == "random")
+        return next((r.generations for r in related if isinstance(r, SelfedPedigree)), None)
 
     def _field(self, estimates: PosteriorEstimates) -> pl.DataFrame | None:
         return field_frame(self.prepared, estimates.moments, self.assembled.trends, estimates.means)

@@ -5,6 +5,8 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from reference import tabular
+from scipy.optimize import minimize
 
 import mmgibbs
 from mmgibbs.cli import main
@@ -290,3 +292,94 @@ def test_the_command(folder, capsys):
     assert "--index: expected TRAIT=WEIGHT,..., got 'milk'" in capsys.readouterr().err
     assert main(["contributions", *arguments]) == 2
     assert "(--trait) or their weights (--index)" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory):
+    """(run, ids, K, values) of lines after generations of selfing; K by the tabular method."""
+    folder, rng = tmp_path_factory.mktemp("lines"), np.random.default_rng(8)
+    founders = [f"p{i}" for i in range(6)]
+    ids = [f"L{i}" for i in range(14)]
+    sire = np.concatenate([np.full(6, -1), rng.integers(0, 6, 14)])
+    dam = np.concatenate([np.full(6, -1), rng.integers(0, 6, 14)])
+    generations = np.concatenate([np.full(6, 5), rng.integers(0, 7, 14)])
+    names = np.array([*founders, *ids, None], object)
+    frame = pl.DataFrame(
+        {"id": [*founders, *ids], "sire": list(names[sire]), "dam": list(names[dam]), "g": generations}
+    )
+    order = rng.permutation(20)  # rows in any order
+    records = pl.DataFrame({"id": ids, "y": rng.normal(size=14)})
+    source = {
+        "data": {"phenotypes": records, "pedigree": frame[order]},
+        "traits": ["y"],
+        "model": {"random": {"genetic": {"level": "id", "relationship": {"kind": "pedigree", "selfing": "g"}}}},
+        "variances": {"mode": "fixed", "genetic": 1, "residual": 1},
+        "sampler": {"method": "blup"},
+    }
+    run = mmgibbs.run(source, directory=folder / "run", progress=False)
+    K = tabular.selfed_relationship(sire, dam, generations)[6:, 6:]
+    values = pl.DataFrame({"level": ids}).join(run.solutions.filter(term="genetic"), on="level", maintain_order="left")
+    return run.directory, ids, K, values["mean"].to_numpy()
+
+
+def test_lines_may_be_either_parent(lines):
+    """Contributions of one sum, 1, with relationships of selfed lines: as SLSQP; matings of whole numbers, by roles."""
+    run, ids, K, b = lines
+    equal = np.full(len(ids), 1 / len(ids))
+    limit = equal @ K @ equal / 2 * 1.3
+    plan = mmgibbs.optimise_contributions(
+        run, pl.DataFrame({"id": ids}), matings=25, coancestry=limit, monoecious=True, progress=False
+    )
+    found = pl.DataFrame({"id": ids}).join(plan.candidates, on="id", maintain_order="left")
+    c = found["contribution"].to_numpy()
+    right = minimize(
+        lambda x: -b @ x, equal, jac=lambda x: -b, method="SLSQP", bounds=[(0, 1)] * len(ids),
+        constraints=[
+            {"type": "eq", "fun": lambda x: x.sum() - 1},
+            {"type": "ineq", "fun": lambda x: limit - x @ K @ x / 2, "jac": lambda x: -K @ x},
+        ],
+        options={"ftol": 1e-14, "maxiter": 2000},
+    )  # fmt: skip
+    np.testing.assert_allclose((c.sum(), c @ K @ c / 2, b @ c), (1, limit, -right.fun), rtol=1e-5)
+    assert found["sex"].null_count() == len(ids) and plan.facts["coancestry_source"] == "pedigree with selfing"
+    assert found["matings"].sum() == 50 and plan.matings["matings"].sum() == 25
+    roles = pl.concat([plan.matings.select("matings", id=role) for role in ("sire", "dam")])
+    counts = dict(roles.group_by("id").agg(pl.col("matings").sum()).iter_rows())
+    assert counts == dict(found.filter(pl.col("matings") > 0).select("id", "matings").iter_rows())
+    sires, dams = (np.array([ids.index(i) for i in plan.matings[role]]) for role in ("sire", "dam"))
+    np.testing.assert_allclose(plan.matings["inbreeding"], K[sires, dams] / 2, atol=1e-9)
+
+
+def test_plants_have_no_sex(lines):
+    run, ids, *_ = lines
+    plants = pl.DataFrame({"id": ids})
+    for table, given, message in (
+        (plants, {}, r"found no column sex .*\(monoecious=True for plants that may be either parent\)"),
+        (plants.with_columns(sex=pl.lit("M")), {"monoecious": True}, "found a column 'sex', but monoecious says"),
+        (
+            plants.with_columns(max=pl.lit(1)),
+            {"monoecious": True},
+            r"14 plants can have 14 .* 50 \(two for each",
+        ),
+        (plants, {"monoecious": True, "max_males": 2}, "max_males cannot be combined with monoecious"),
+    ):
+        with pytest.raises((ConfigError, DataError), match=message):
+            mmgibbs.optimise_contributions(run, table, matings=25, progress=False, **given)
+
+
+def test_mated_plants_and_the_page(lines, tmp_path):
+    """A plant may be sire in one mating that is made and dam in another; the command prints plants."""
+    run, ids, *_ = lines
+    pl.DataFrame({"id": ids}).write_csv(tmp_path / "plants.csv")
+    pl.DataFrame({"sire": ["L0", "L1", "L2"], "dam": ["L1", "L0", "L2"]}).write_csv(tmp_path / "mated.csv")
+    options = ["--matings", "20", "--monoecious", "--mated", str(tmp_path / "mated.csv"), "--rate", "0.3"]
+    command = ["contributions", str(run), str(tmp_path / "plants.csv"), *options, "--output", str(tmp_path / "out")]
+    assert main(command) == 0
+    made = pl.read_parquet(tmp_path / "out" / "matings.parquet")
+    assert made.filter("made").select("sire", "dam", "matings").rows() == [
+        ("L0", "L1", 1),
+        ("L1", "L0", 1),
+        ("L2", "L2", 1),
+    ]
+    assert made["matings"].sum() == 20
+    assert "plants" in (tmp_path / "out" / "contributions.html").read_text(encoding="utf-8")
