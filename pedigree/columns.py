@@ -195,10 +195,13 @@ def _recognise_columns(table: Table, given: Mapping[str, str | None], guess: _Gu
         named[role] = [c for wanted in names for c in table.names if _plain(c) == wanted and c not in taken]
         if role not in chosen and role != "id" and named[role]:
             chosen[role] = named[role][0]
-    if chosen.get("sire") is None and chosen.get("dam") is None:
-        return None
     said: list[str] = []
     warnings: list[str] = []
+    for role in ("sire", "dam"):
+        if role not in given and len(named[role]) > 1:
+            chosen[role] = _parent_column(table, role, named, chosen, guess, said, warnings)
+    if chosen.get("sire") is None and chosen.get("dam") is None:
+        return None
     if "id" not in chosen:
         chosen["id"] = _id_column(table, chosen, named["id"], guess, said, warnings)
     for role in ("sire", "dam"):
@@ -209,6 +212,37 @@ def _recognise_columns(table: Table, given: Mapping[str, str | None], guess: _Gu
         f"{role} = '{chosen[role]}'" for role in _ROLES if chosen.get(role) is not None
     )
     return _collect_columns(chosen, given, (note + "".join(said),), warnings, guessed=bool(said))
+
+
+def _parent_column(
+    table: Table,
+    role: str,
+    named: Mapping[str, Sequence[str]],
+    chosen: Mapping[str, str | None],
+    guess: _Guess,
+    said: list[str],
+    warnings: list[str],
+) -> str:
+    """Of several columns named as a parent is, such as the breed and the id of a sire, that with most animals in it."""
+    columns = named[role]
+    parents = {c for r in ("sire", "dam") for c in named[r]}
+    ids = (
+        [chosen["id"]] if chosen.get("id") is not None else named["id"] or [c for c in table.names if c not in parents]
+    )
+    frame = _readable(table, [*columns, *(c for c in ids if c is not None)])
+    columns = [c for c in columns if c in frame.columns]
+    known = guess.known_ids([frame[c] for c in ids if c in frame.columns])
+    n_animals = dict(zip(columns, _count_known(known, [frame[c] for c in columns]).values(), strict=True))
+    most = max(columns, key=lambda c: n_animals[c])
+    if n_animals[most] > n_animals[columns[0]]:
+        said.append(f" ({_shown(most)} is the {role}: {n_animals[most]:,} of its values are ids of animals)")
+        return most
+    if any(n_animals[c] == n_animals[columns[0]] and not frame[c].equals(frame[columns[0]]) for c in columns[1:]):
+        warnings.append(
+            f"{table.name}: which column is the {role}? {_shown(columns[0])} was taken, and "
+            f"{_either(columns[1:])} may be it too: name the columns if that is wrong"
+        )
+    return columns[0]
 
 
 # ------------------------------------------------------------------------------------------------ the column of ids

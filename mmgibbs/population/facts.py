@@ -25,6 +25,7 @@ from mmgibbs.data.births import birth_years
 from mmgibbs.errors import ConfigError, DataError, is_command, option_name
 from mmgibbs.population.files import output_folder, write_facts
 from mmgibbs.population.parentage import ERROR_RATE, Parentage, check_parentage
+from mmgibbs.population.sexes import question_both_sexes
 from pedigree.ancestry import (
     completeness,
     effective_number,
@@ -201,7 +202,7 @@ def describe_pedigree(
             "cumulative_share": np.cumsum(ancestors.marginal),
         }
     )
-    said = [*(f"warning: {warning}" for warning in read.warnings), *read.notes]
+    said = [*(f"warning: {warning}" for warning in read.warnings), *read.notes, *question_both_sexes(read)]
     offered = None
     if group_column is None and not groups:
         offered = find_group_column(pedigree, read, columns=columns, unknown=tuple(unknown))

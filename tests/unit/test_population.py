@@ -232,3 +232,17 @@ def test_reason_for_an_unknown_effective_size(tmp_path, rows, words):
     (tmp_path / "p.csv").write_text("\n".join(["id,sire,dam", *rows]) + "\n")
     lines = dict(fact_lines(mmgibbs.describe_pedigree(tmp_path / "p.csv").facts))
     assert lines["Effective population size"].startswith(words)
+
+
+def test_sires_that_are_dams_are_named(tmp_path):
+    """Sire and dam of row 5 are exchanged: a warning; plants that are selfed may be both: a note."""
+    rows = ["id,sire,dam", "a,,", "b,,", "c,a,b", "d,b,a"]
+    (tmp_path / "p.csv").write_text("\n".join(rows) + "\n")
+    said = [note for note in mmgibbs.describe_pedigree(tmp_path / "p.csv").notes if "dam of others" in note]
+    assert len(said) == 1 and said[0].startswith("warning: p.csv: 2 animals are sire of some and dam of others: ")
+    assert "'a' is a sire in row 4 and a dam in row 5; 'b' is a sire in row 5 and a dam in row 4" in said[0]
+    (tmp_path / "p.csv").write_text("\n".join([*rows, "e,c,c"]) + "\n")
+    said = [note for note in mmgibbs.describe_pedigree(tmp_path / "p.csv").notes if "dam of others" in note]
+    assert said[0].startswith("p.csv: 3 animals are sire of some") and said[0].endswith("these are plants")
+    (tmp_path / "p.csv").write_text("\n".join(rows[:-1]) + "\n")
+    assert not any("dam of others" in note for note in mmgibbs.describe_pedigree(tmp_path / "p.csv").notes)

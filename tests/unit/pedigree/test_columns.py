@@ -230,3 +230,22 @@ def test_what_is_stated_of_the_header_holds_and_is_questioned(tmp_path):
     path.write_text("F1,0,NA\nF2,0,0\nG1,F1,F2\n")
     p = read_pedigree(path, columns=POSITIONS, header=True)
     assert "as stated, but looks like an animal ('F1', '0', 'NA')" in p.warnings[0]
+
+
+@pytest.mark.parametrize("role", ["sire", "dam"])
+def test_of_two_columns_named_as_a_parent_the_one_with_animals_is_taken(tmp_path, role):
+    """A column 'sire' has breeds, and 'sire_id' the sires; where neither has animals, the reader is asked."""
+    header = [f"{role}_id" if name == role else name for name in ("id", "sire", "dam")]
+    found = read(tmp_path, header, [(1, role, ["AN", "HE"] * 5)])
+    assert as_names(found) == EXPECTED
+    assert any(f"'{role}_id' is the {role}: " in note and "values are ids of animals" in note for note in found.notes)
+    plain = read(tmp_path, ("id", "sire", "dam"), [(3, f"{role}_id", ["AN", "HE"] * 5)])
+    assert as_names(plain) == EXPECTED and not any("which column" in warning for warning in plain.warnings)
+
+
+def test_two_columns_of_a_parent_without_animals_are_questioned(tmp_path):
+    text = "id,sire,sire_id,dam\n" + "".join(f"c{i},AN{i % 2},s{i % 3},d{i}\n" for i in range(6))
+    (tmp_path / "pedigree.csv").write_text(text)
+    found = read_pedigree(tmp_path / "pedigree.csv")
+    said = "which column is the sire? 'sire' was taken, and 'sire_id' may be it too: name the columns if that is wrong"
+    assert any(said in warning for warning in found.warnings)
