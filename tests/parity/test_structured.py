@@ -4,7 +4,6 @@ the same chain, for any number of threads, bit for bit between them.
 
 import numpy as np
 import pytest
-from helpers.selection import first
 from numba import njit
 from reference import models
 
@@ -115,7 +114,8 @@ def beef():
     return data, beef_design(data)
 
 
-@pytest.mark.parametrize("precision", first(1, ["double", "single"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["double", "single"])
 @pytest.mark.parametrize("few_levels", ["collapsed", "in pieces"])
 def test_beef_with_lanes(beef, precision, few_levels, monkeypatch):
     monkeypatch.setattr("mmgibbs.engines.coloured.unrolled.UNROLL_FROM", 0)

@@ -125,6 +125,7 @@ def held_to_exact(found, inbreeding):
     return comparison, np.corrcoef(mean, truth["u"])[0, 1], float(np.mean(variance / truth["pev"].to_numpy()) - 1)
 
 
+@pytest.mark.slow
 def test_gibbs_breeding_values_at_fixed_variances():
     comparison, correlation, pev_error = held_to_exact(
         breeding_values(analysis("ignore", mode="fixed"), 6000), "ignore"

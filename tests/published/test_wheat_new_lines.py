@@ -55,6 +55,7 @@ def predicted(wheat, runs):
     return mmgibbs.predict(runs[0].directory, wheat[0] / "new.csv").values
 
 
+@pytest.mark.slow
 def test_against_dense_matrices(wheat, predicted):
     """u_y = Cov(u_y, y) P y and its prediction error variance, records of a line side by side."""
     _, X, Y = wheat

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from helpers.monte_carlo import batches, compare
 from helpers.mutants import mutant
+from helpers.selection import first
 from scipy import stats
 
 import mmgibbs.engines.direct.engine as engine_module
@@ -120,7 +121,7 @@ def test_the_intercept_is_flat():
     assert intercept.prior_precision is None
 
 
-@pytest.mark.parametrize("K", TYPES)
+@pytest.mark.parametrize("K", first(1, TYPES))
 def test_moments_agree_with_quadrature(K):
     comparison = agreement(K)
     assert comparison.agrees, comparison

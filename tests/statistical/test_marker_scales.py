@@ -147,7 +147,9 @@ def held_to_quadrature(kind, samples, **options):
     return compare(batches(draws), by_quadrature(kind))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow) if kind == "bayes_b" else kind for kind in KINDS]
+)
 def test_scales_and_shares(kind):
     comparison = held_to_quadrature(kind, 8000)
     assert comparison.agrees, comparison

@@ -64,6 +64,7 @@ def test_predictions_are_those_of_blup(both):
             assert error < 0.15 * a[column].std()
 
 
+@pytest.mark.slow
 def test_statistics_are_those_of_blup(both):
     for method, tolerance in (("kfold", 0.06), ("lr", 0.06)):
         exact, drawn = (of(found, method) for found in both)

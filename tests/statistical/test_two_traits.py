@@ -76,6 +76,7 @@ def posterior_against_exact(sweeps, **options):
     return compare(means, np.zeros(size)), compare(covariances, EXACT.covariance[lower])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("update", ["level", pytest.param("site", marks=pytest.mark.slow)])
 def test_gibbs_mean_and_covariance_matrix(update):
     means, covariances = posterior_against_exact(1800, update=update)

@@ -5,6 +5,7 @@ import inspect
 import re
 
 import pytest
+from helpers.shared_runs import copy_of_run
 from helpers.support import ROOT
 
 import mmgibbs
@@ -17,7 +18,6 @@ PUBLIC = {
     f"{package.__name__}.{name}": getattr(package, name) for package in (mmgibbs, pedigree) for name in package.__all__
 }
 RETURNED = {"Predicted": Predicted, "Scenario": Scenario, "SimulatedPedigree": SimulatedPedigree}
-SHORT = ["sampler.chains=1", "sampler.burn_in=10", "sampler.samples=40", "sampler.thin=2", "sampler.threads=1"]
 
 
 def sections(text):
@@ -120,7 +120,7 @@ def folder(tmp_path_factory):
     for name in ("configs", "data_samples"):
         (path / name).symlink_to(ROOT / name)
     for name in ("first", "genomic"):
-        mmgibbs.run(path / "configs" / f"{name}.yaml", SHORT, directory=path / "runs" / name, progress=False)
+        copy_of_run(tmp_path_factory, name, path / "runs" / name)
     return path
 
 

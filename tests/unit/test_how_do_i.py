@@ -6,6 +6,7 @@ import shlex
 import polars as pl
 import pytest
 import yaml
+from helpers.shared_runs import copy_of_run
 from helpers.support import ROOT
 
 import mmgibbs
@@ -88,8 +89,7 @@ def workplace(tmp_path_factory):
         (folder / f"{name}.yaml").write_text(re.sub("(?m)^name: .*", f"name: {name}", first), encoding="utf-8")
     few = [f"sampler.{setting}" for setting in FEW_SWEEPS]
     for name, run in {"beef": "beef", "genomic": "genomic", "sheep": "repeated_records"}.items():
-        moments = ["output.moments=[fleece_weight]"] if name == "sheep" else []
-        mmgibbs.run(ROOT / "configs" / f"{run}.yaml", few + moments, directory=folder / "runs" / name, progress=False)
+        copy_of_run(tmp_path_factory, run, folder / "runs" / name)
     mmgibbs.run(folder / "analysis.yaml", few, directory=folder / "runs" / "analysis", progress=False)
     without_snps = ["sampler={method: reml}", "model.markers={}"]
     mmgibbs.run(ROOT / "configs" / "genomic.yaml", without_snps, directory=folder / "runs" / "growth", progress=False)

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 from helpers.host_device import CompilingDevice
+from helpers.selection import first
 from helpers.support import ROOT
 
 from benchmarks.recorded import CASES, FILE, compare, compare_device, make_host_device, read_recorded
@@ -16,7 +17,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("recorded")
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", first(8, CASES))
 def test_draws_are_those_recorded(name, folder):
     """After a change that is meant to alter draws: python -m benchmarks.recorded --write."""
     case = CASES[name]
@@ -47,6 +48,7 @@ MUTANTS = {  # name -> a line of its kernels, and another, wrong by a little mor
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_line_that_is_wrong_is_noticed(name, folder):
     device = MutantDevice(folder, *MUTANTS[name])

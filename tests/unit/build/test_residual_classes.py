@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from helpers.shared_runs import copy_of_run
 from helpers.support import ROOT
 
 import mmgibbs
@@ -202,9 +203,8 @@ def test_a_name_that_parameters_cannot_carry(folder):
 
 @pytest.fixture(scope="module")
 def pigs(tmp_path_factory):
-    short = ["sampler.chains=2", "sampler.burn_in=30", "sampler.samples=100", "sampler.thin=1"]
     directory = tmp_path_factory.mktemp("pigs") / "run"
-    return mmgibbs.run(ROOT / "configs" / "residual_classes.yaml", short, directory=directory, progress=False)
+    return mmgibbs.open_run(copy_of_run(tmp_path_factory, "residual_classes", directory))
 
 
 def test_the_report_page_says_so(pigs):

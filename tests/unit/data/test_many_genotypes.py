@@ -217,11 +217,13 @@ def binary_tables() -> Iterator[Case]:
                 yield Case(f"{name} {ending}", {f"g.{ending}": content.getvalue()}, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cases", [text_tables, extra_columns, binary_tables])
 def test_tables(cases, tmp_path):
     assert failures(list(cases()), tmp_path) == []
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, derandomize=True, database=None)
 @given(
     style=st.tuples(st.sampled_from([",", ";", "\t", " ", "|"]), st.sampled_from(ENDS)),
@@ -314,6 +316,7 @@ def plink_files() -> Iterator[Case]:
         yield plink(f"bed {changed[:3]!r} {len(changed)}", REFUSED, bed=changed)
 
 
+@pytest.mark.slow
 def test_plink_files(tmp_path):
     assert failures(list(plink_files()), tmp_path, places=True) == []
 
@@ -360,6 +363,7 @@ def blupf90_files() -> Iterator[Case]:
     yield case("blanks between genotypes", blupf90().replace("1", "1 "), REFUSED)
 
 
+@pytest.mark.slow
 def test_blupf90_files(tmp_path):
     assert failures(list(blupf90_files()), tmp_path, places=True) == []
 
@@ -411,6 +415,7 @@ def vcf_files() -> Iterator[Case]:
     yield vcf("an animal twice", REFUSED, ids=["a1", *IDS[1:]])
 
 
+@pytest.mark.slow
 def test_vcf_files(tmp_path):
     pytest.importorskip("cyvcf2", reason="needs cyvcf2 (mmgibbs[genotypes])")
     cases = list(vcf_files())
@@ -464,6 +469,7 @@ def hapmap_files() -> Iterator[Case]:
     yield hapmap("an animal twice", REFUSED, ids=["a1", *IDS[1:]])
 
 
+@pytest.mark.slow
 def test_hapmap_files(tmp_path):
     assert failures(list(hapmap_files()), tmp_path, places=True) == []
 

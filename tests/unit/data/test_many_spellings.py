@@ -122,6 +122,7 @@ def text_cases():
     return cases
 
 
+@pytest.mark.slow
 def test_text_of_records(tmp_path, right):
     assert_right(text_cases(), tmp_path, right)
 
@@ -179,6 +180,7 @@ def number_cases():
     return cases
 
 
+@pytest.mark.slow
 def test_numbers_and_missing_values_of_records(tmp_path, right):
     assert_right(number_cases(), tmp_path, right)
 
@@ -259,6 +261,7 @@ def id_cases():
     return cases
 
 
+@pytest.mark.slow
 def test_ids_of_two_tables(tmp_path, right):
     assert_right(id_cases(), tmp_path, right)
 
@@ -343,6 +346,7 @@ def _herd_numbers():
     return pl.col("herd").replace_strict({"north": 1, "south": 2, "east": 3})
 
 
+@pytest.mark.slow
 def test_frames_and_binary_files(tmp_path, right):
     assert_right(frame_cases(), tmp_path, right)
 

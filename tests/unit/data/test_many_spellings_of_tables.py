@@ -9,6 +9,7 @@ from itertools import permutations
 
 import numpy as np
 import polars as pl
+import pytest
 from helpers.spelled_tables import (
     PARENTS,
     PEDIGREE_COLUMNS,
@@ -98,6 +99,7 @@ def pedigree_inputs():
     return inputs
 
 
+@pytest.mark.slow
 def test_pedigrees(tmp_path):
     inputs, wrong = pedigree_inputs(), []
     assert len(inputs) >= MIN_INPUTS and len({name for name, *_ in inputs}) == len(inputs)
@@ -276,6 +278,7 @@ def comparison_inputs(values):
     return inputs
 
 
+@pytest.mark.slow
 def test_tables_to_compare(tmp_path):
     rng = np.random.default_rng(5)
     a = rng.normal(size=40).round(6)

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers.drafts import ROWS, SAMPLES, accepted, of_sample, write
+from helpers.selection import first
 from helpers.support import shared_data
 
 import mmgibbs
@@ -62,7 +63,7 @@ def test_samples(name, tmp_path):
     assert set(analysis.model.markers) == ({"snps"} if name == "genomic" else set())
 
 
-@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("name", first(5, SHARED))
 def test_data_that_the_project_has_not_seen(name, tmp_path):
     records, pedigree, trait, fixed = SHARED[name]
     records = shared_data(records)

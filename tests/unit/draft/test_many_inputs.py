@@ -176,6 +176,7 @@ def text_cases():
     return cases
 
 
+@pytest.mark.slow
 @EACH
 def test_text(tmp_path, right, every):
     assert_right(text_cases(), tmp_path, right, every)
@@ -219,6 +220,7 @@ def number_cases():
     return cases
 
 
+@pytest.mark.slow
 @EACH
 def test_numbers(tmp_path, right, every):
     assert_right(number_cases(), tmp_path, right, every)
@@ -304,6 +306,7 @@ def parent(animal, which):
     return PLAIN.ids[PARENTS[animal][which]] if PARENTS[animal][which] is not None else "0"
 
 
+@pytest.mark.slow
 @EACH
 def test_ids_and_parents(tmp_path, right, every):
     assert_right(id_cases(), tmp_path, right, every)

@@ -85,5 +85,6 @@ def test_fills_refuse_what_does_not_fit(shape):
         fill_normals(np.empty(shape), 1, np.arange(4), STREAM, 1, 1)
 
 
+@pytest.mark.slow
 def test_scalar_draws_have_the_distribution_too():
     assert agree(comparisons(lambda n: numba_draws("normal", n)))

@@ -40,6 +40,7 @@ def test_the_chain_of_the_serial_engine(name, update, backwards, shim, tile):
         assert_near(engine.quadratic_form(i), truth.quadratic_form(i), 1e-10)
 
 
+@pytest.mark.slow
 def test_single_precision(shim):
     truth, engine = (
         swept(e) for e in engines(models.example("single_step_maternal"), shim("single"), precision="single")

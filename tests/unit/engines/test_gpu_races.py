@@ -21,6 +21,7 @@ def text():
     return source(np.dtype(np.float32), np.dtype(np.uint8))
 
 
+@pytest.mark.slow
 def test_strands_are_folded_without_a_race(tmp_path, text):
     outcome = run_with_threads(tmp_path, "complete", text, MAIN)
     assert outcome.has_ended and outcome.races == 0

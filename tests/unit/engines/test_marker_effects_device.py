@@ -155,7 +155,7 @@ def sweeps_of(model, libraries, precision, backwards, n_patterns):
     return pair, Q, [Animals(d.copy(), s.copy(), np.zeros(n)) for _ in pair]
 
 
-@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("backwards", first(1, [False, True]))
 @pytest.mark.parametrize("n_patterns", [1, 2])
 @pytest.mark.parametrize("precision", REAL)
 @pytest.mark.parametrize("kind", STORES)
@@ -175,7 +175,7 @@ def test_a_sweep_of_normals_bit_for_bit(kind, precision, n_patterns, backwards, 
 
 @pytest.mark.parametrize("is_backward", [False, True])
 @pytest.mark.parametrize(("kind", "n_patterns", "precision"), [("packed", 2, "double"), ("8 bits", 1, "single")])
-@pytest.mark.parametrize("is_own", [False, True])  # a variance for each SNP
+@pytest.mark.parametrize("is_own", first(1, [False, True]))  # a variance for each SNP
 def test_a_sweep_of_classes_bit_for_bit(is_own, kind, n_patterns, precision, is_backward, shim):
     model = model_of("bayes_r", kind=STORES[kind])
     pair, Q, animals = sweeps_of(model, shim(precision), precision, is_backward, n_patterns)
@@ -216,7 +216,7 @@ def joint_model(kind):
     return MixedModel(replace(design, markers=terms_of(spec, codes, animal, RECORDED)), (None,), residual)
 
 
-@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("backwards", first(1, [False, True]))
 @pytest.mark.parametrize("precision", REAL)
 @pytest.mark.parametrize("kind", JOINT_PRIORS)
 def test_effects_on_several_traits_bit_for_bit(kind, precision, backwards, shim):
@@ -399,6 +399,7 @@ NEEDED = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("main", [MAIN, MAIN_OF_SEVERAL], ids=["one trait", "several"])
 def test_threads_of_a_block_do_not_race(main, tmp_path):
     text = marker_source(np.dtype(np.float64), np.dtype(np.uint8))

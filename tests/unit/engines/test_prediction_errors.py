@@ -46,6 +46,7 @@ def test_every_model(name):
     assert agrees(z), np.abs(z).max()
 
 
+@pytest.mark.slow
 def test_the_stated_error_is_the_error():
     """Over many seeds: standard deviation of the estimates, and no bias."""
     example = models.example("bivariate_missing")

@@ -171,6 +171,7 @@ def test_chains_of_the_benchmark_on_a_gpu(beef, shim):
     assert nodes[1][0] == nodes[0][0] + 4  # liabilities, the form of a term that stays, their scale, what it moves
 
 
+@pytest.mark.slow
 def test_chains_of_the_benchmark_side_by_side(beef, shim, monkeypatch, capsys):
     monkeypatch.setattr("mmgibbs.machine.gpu_queue.Device", lambda: HostDevice(shim("single")))
     equations = structured_equations(beef.design, partition(beef.design, "colour"), "single")
@@ -272,6 +273,7 @@ NEEDED = [
 ]
 
 
+@pytest.mark.slow
 def test_threads_of_a_block_do_not_race_and_a_barrier_that_is_taken_out_is_noticed(tmp_path):
     text = source(np.dtype(np.float64), np.dtype(np.uint8))
     first, last = "// What leaves the device", "// Passes over the records for traits"

@@ -17,6 +17,7 @@ from helpers.renumf90_cases import (
     records,
     write_files,
 )
+from helpers.selection import first
 
 from mmgibbs.cli import main
 from mmgibbs.config import load_config
@@ -40,7 +41,7 @@ def assert_same(imported, hand):
         np.testing.assert_allclose(joined[column].to_numpy(), joined[f"{column}_hand"].to_numpy(), rtol=1e-7, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", first(6, CASES))
 def test_runs_and_is_the_blup_of_the_analysis_written_by_hand(name, tmp_path):
     case = CASES[name]
     path, said = import_blupf90(write_files(tmp_path, case))

@@ -124,6 +124,7 @@ def jump(source):
     return np.abs(values[np.isfinite(values)] - values[0]).max()
 
 
+@pytest.mark.slow
 def test_rounding_taken_for_a_likelihood_is_seen():
     assert jump(module) < 0.5
     assert jump(mutant(module, "EPSILON * lost <= MAX_ROUNDING_ERROR", "EPSILON * lost <= np.inf")) > 1

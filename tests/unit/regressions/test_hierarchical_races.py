@@ -70,12 +70,14 @@ def complete(tmp_path_factory):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", VISITS)
 def test_threads_of_a_block_do_not_race(complete, method):
     values = np.array(complete[method].printed.split(), float)
     assert np.isfinite(values).all() and np.count_nonzero(values) == len(values) / 2  # one of two slots
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "place"), [(method, place) for method, places in NEEDED.items() for place in places]
 )

@@ -225,6 +225,7 @@ def test_population_and_covariance_are_those_of_dense_formulas(n_groups):
     assert not population.draw_population(*given[:4], -V, *given[5:], 3, POPULATION, 5, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", ["float32", pytest.param("uint8", marks=pytest.mark.slow)])
 def test_narrow_types_are_kept_and_give_the_same_chain(kept):
     X, y, groups = table(np.random.default_rng(9), dtype=np.uint8)

@@ -165,6 +165,7 @@ NEEDED = [
 ]
 
 
+@pytest.mark.slow
 def test_threads_of_a_block_do_not_race_and_a_barrier_that_is_taken_out_is_noticed(tmp_path):
     text = make_source(np.float64, np.float64)
     complete = run_without_race(tmp_path, text, MAIN)

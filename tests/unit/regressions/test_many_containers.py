@@ -147,6 +147,7 @@ def no_tables() -> dict[str, Any]:
     return out | {f"array {i}": array for i, array in enumerate(arrays)}
 
 
+@pytest.mark.slow
 def test_predictors():
     assert failures(lambda values: read_predictors(values).values, tables(), no_tables(), X) == []
 

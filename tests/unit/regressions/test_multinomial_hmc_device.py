@@ -228,6 +228,7 @@ NEEDED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_diagonal", NEEDED)
 def test_threads_of_a_block_do_not_race_and_a_barrier_that_is_taken_out_is_noticed(tmp_path, is_diagonal):
     text, main = make_source(np.float64, np.float64), MAIN.replace("IS_DIAGONAL", is_diagonal)

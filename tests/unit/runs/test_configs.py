@@ -10,6 +10,7 @@ import shlex
 import numpy as np
 import polars as pl
 import pytest
+from helpers.shared_runs import shared_run
 from helpers.support import ROOT
 
 from mmgibbs.cli import main
@@ -24,7 +25,6 @@ FILES_OF_ANALYSES = sorted(ROOT.glob("configs/*.yaml"))
 REGRESSIONS = [p for p in FILES_OF_ANALYSES if "plugin:" in p.read_text()]
 CONFIGS = [p for p in FILES_OF_ANALYSES if p not in REGRESSIONS]
 SAMPLES = sorted(p for p in ROOT.glob("data_samples/[!_]*") if p.is_dir())
-SHORT = ["sampler.chains=1", "sampler.burn_in=20", "sampler.samples=60", "sampler.thin=1", "sampler.pev_limit=100"]
 
 # What the sizes of groups decide stands beside the data alone.
 CALVING_EASE = dict(pl.read_csv(ROOT / "data_samples/calving_ease/true_parameters.csv").rows())
@@ -190,9 +190,9 @@ def test_every_analysis_file_is_here():
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
-def test_runs_to_a_complete_run_folder(path, tmp_path):
-    result = run(path, SHORT, directory=tmp_path / "run", progress=False)
-    assert {p.name for p in result.directory.iterdir()} >= {
+def test_runs_to_a_complete_run_folder(path, tmp_path_factory):
+    folder = shared_run(tmp_path_factory, path.stem)
+    assert {p.name for p in folder.iterdir()} >= {
         "summary.csv",
         "summary.parquet",
         "solutions.csv",
@@ -200,19 +200,19 @@ def test_runs_to_a_complete_run_folder(path, tmp_path):
         "draws.nc",
         "run.json",
     }
-    summary = pl.read_csv(result.directory / "summary.csv", infer_schema_length=None)
+    summary = pl.read_csv(folder / "summary.csv", infer_schema_length=None)
     assert set(TRUTH[path.stem]) <= set(summary["parameter"])
     assert summary["mean"].is_finite().all() and summary["mean"].null_count() == 0
     for file in OUTPUTS:
-        table = result.directory / file
+        table = folder / file
         if table.exists():
             columns = (pl.read_parquet(table) if table.suffix == ".parquet" else pl.read_csv(table, n_rows=0)).columns
             assert [c for c in columns if meaning(file, c) is None] == [], file
-    solutions = pl.read_parquet(result.directory / "solutions.parquet")
+    solutions = pl.read_parquet(folder / "solutions.parquet")
     assert solutions["mean"].is_finite().all() and solutions["mean"].null_count() == 0
     found = set(solutions.select(pl.col("term"), pl.col("effect").fill_null(""), "trait").unique().iter_rows())
     assert set(ROWS[path.stem]) <= found
-    facts = json.loads((result.directory / "run.json").read_text())
+    facts = json.loads((folder / "run.json").read_text())
     assert facts["name"] == path.stem.replace("_", "-") and facts["equations"] > 60
     assert facts["analysis"]["sampler"]["samples"] == 60
 

@@ -205,7 +205,7 @@ def test_a_damaged_file_is_named_or_changes_nothing(name, asked, copy, good, tab
     assert ASKED[asked](copy, tables) == right
 
 
-@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("name", first(4, RESULTS))
 def test_a_file_of_another_run_is_named(name, copy, good, other, tables):
     """Of the same analysis, so that all names and sizes of tables fit."""
     shutil.copytree(good, copy.parent / "good")
@@ -346,7 +346,7 @@ def words_of_page(run):
     value_words.values_words(run.record, True, True, "none")
 
 
-@pytest.mark.parametrize("value", ["many", None, [], {}, True, -1])
+@pytest.mark.parametrize("value", first(2, ["many", None, [], {}, True, -1]))
 def test_words_about_a_record_with_other_values_are_made_or_refused_in_one_line(value, copy):
     content, run = (copy / "run.json").read_bytes(), read_finished(copy)
     places = [place for place, _ in leaves(json.loads(content)) if place[0] not in (CHECKSUMS, OF_RECORD)]

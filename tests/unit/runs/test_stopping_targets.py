@@ -28,6 +28,7 @@ def test_chains_stop_at_their_targets_with_the_draws_of_a_plain_run(folder, monk
         np.testing.assert_array_equal(found["draws"][name], values[:, :n], err_msg=name)
 
 
+@pytest.mark.slow
 def test_targets_that_are_missed_are_named(folder, monkeypatch, whole):
     """Also where the run was stopped between: the pauses change no draw."""
     write_files(folder, {"analysis.yaml": with_targets(ess=10**6, mcse_ebv=0.0001, max_samples=50)})

@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers.monte_carlo import chain_batches
+from helpers.selection import first
 
 import mmgibbs
 from mmgibbs.errors import ConfigError, DataError, ModelError
@@ -186,7 +187,7 @@ STRUCTURES = ["groups", "permanent environment", "maternal", "random regression"
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
-@pytest.mark.parametrize("engine", ["serial", "structured"])
+@pytest.mark.parametrize("engine", first(1, ["serial", "structured"]))
 def test_random_structures(tmp_path, name, engine):
     config = with_structure(analysis(tmp_path / "run", ("ease", "days"), samples=15, engine=engine), name, tmp_path)
     found = mmgibbs.run(config, overwrite=True, progress=False)
@@ -271,6 +272,7 @@ def in_barns(traits, path, residual=None, **sampler):
     return analysis(path, traits, frame, {"residual": {"by": "barn"} | (residual or {})}, **sampler)
 
 
+@pytest.mark.slow
 def test_residual_classes_of_traits_in_categories(tmp_path):
     """R = 1 in the larger class, sampled in the other under a half-t; restarts are the same chain."""
     config = in_barns(("alive", "ease", "weight"), tmp_path / "whole", samples=40, burn_in=20)
