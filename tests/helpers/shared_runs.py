@@ -36,7 +36,9 @@ def shared_run(factory: pytest.TempPathFactory, name: str) -> Path:
         return kept / "run"
     try:
         settings = [*SETTINGS, *MORE.get(name, [])]
-        mmgibbs.run(ROOT / "configs" / f"{name}.yaml", settings, directory=kept / "run", progress=False)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("mmgibbs.runs.local.cores", lambda: 1)  # no processes to be started
+            mmgibbs.run(ROOT / "configs" / f"{name}.yaml", settings, directory=kept / "run", progress=False)
         done.touch()
     finally:
         if not done.exists():

@@ -38,18 +38,7 @@ def test_simdata(tmp_path, inbreeding):
     assert comparison.agrees, comparison
 
 
-CONFIGS = [
-    "beef",
-    "covariates",
-    "first",
-    "random_regression",
-    "relationship_file",
-    "repeated_records",
-    "residual_classes",
-    "selfing",
-    "unknown_parent_groups",
-    "weights",
-]
+CONFIGS = ["covariates", "relationship_file", "residual_classes", "selfing", "unknown_parent_groups", "weights"]
 SHORT = {"sampler.chains": 2, "sampler.thin": 5, "sampler.seed": 5}
 
 

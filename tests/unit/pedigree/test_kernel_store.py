@@ -387,6 +387,7 @@ print(F.tolist(), compiled > 0)
 """
 
 
+@pytest.mark.slow
 def test_twenty_first_runs_at_once(tmp_path):
     """On an empty cache: all have the same result, one of them compiles, and nothing else is left."""
     (tmp_path / "temporary").mkdir()
@@ -403,6 +404,7 @@ def test_twenty_first_runs_at_once(tmp_path):
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_an_upgrade_of_a_function_reaches_the_kernels_that_call_it(tmp_path):
     """In another file: the logarithm is doubled."""
     for package in PACKAGES:

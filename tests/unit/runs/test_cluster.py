@@ -123,6 +123,7 @@ def test_a_worker_killed_in_the_middle(folder, whole, workers, monkeypatch):
     assert_same(found_in(folder / "run"), whole)
 
 
+@pytest.mark.slow
 def test_a_chain_that_loses_every_worker(folder, workers, monkeypatch):
     """It is not tried for ever; the message says how often, and what is needed."""
 

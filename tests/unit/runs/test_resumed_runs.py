@@ -59,7 +59,7 @@ def forked(tmp_path_factory):
     assert code == 0
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [5, pytest.param(20, marks=pytest.mark.slow)])
 def test_kill_9_at_random_moments(folder, forked, whole, kills):
     """Within a sweep, a checkpoint, a rename; each time the next run goes on, until it is killed too, or done."""
     rng, done, killed = np.random.default_rng(kills), 0, {"sweep": 0, "file": 0}
