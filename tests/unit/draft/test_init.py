@@ -253,7 +253,7 @@ def test_a_file_that_the_tables_refuse_is_an_error_of_the_command(tmp_path, monk
     monkeypatch.setattr(module, "_write_accepted", write_refused)
     records, _ = write(tmp_path, "animal,sex,herd,weight\n" + "\n".join(ROWS))
     assert main(["init", str(records), "--output", str(tmp_path / "a.yaml")]) == 2
-    said = capsys.readouterr().out
+    said = capsys.readouterr().err
     assert "model.fixed.herd: wrong\nnext: change it, then mmgibbs check" in said and "mmgibbs run" not in said
 
 

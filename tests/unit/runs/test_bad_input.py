@@ -322,7 +322,7 @@ def test_ids_that_are_written_otherwise_are_a_warning(folder):
         warning.startswith(f"data.add_missing_animals: {USED} of the {USED} animals")
         and "'DEc1', the pedigree 's1'" in warning
     )
-    assert f"warning: {warning}" in command(folder, "check", "analysis.yaml").out
+    assert f"warning: {warning}" in command(folder, "check", "analysis.yaml").err
 
 
 def test_python_gets_the_same_message_as_an_exception(folder):

@@ -82,7 +82,7 @@ def test_a_flat_prior_on_few_levels_is_said(folder, levels, prior, said):
     """E(S / chi^2) of q - 2 degrees of freedom is S / (q - 4): q / (q - 4) times the mean square S / q."""
     write_files(folder, herds(levels))
     outcome = command(folder, "check", "analysis.yaml", "--set", f"variances.herd.prior={prior}")
-    warnings = [line for line in outcome.out.splitlines() if "a flat prior, and" in line]
+    warnings = [line for line in outcome.err.splitlines() if "a flat prior, and" in line]
     assert outcome.code == 0 and len(warnings) == (said is not None)
     assert said is None or said in warnings[0]
 
@@ -106,7 +106,7 @@ def test_too_few_records_for_flat_priors_are_refused(folder):
         assert f"the posterior does not exist with a flat prior of the variance of {name} (birth_weight)" in message
     assert "in 3 independent contrasts after fixed effects, needed more than 3" in message
     outcome = command(folder, "check", "analysis.yaml", "--set", "variances.mode=fixed")
-    assert outcome.code == 0 and "warning" not in outcome.out
+    assert outcome.code == 0 and "warning" not in outcome.out + outcome.err
 
 
 def test_a_rank_deficient_design_is_resolved_and_reported(folder):
