@@ -18,7 +18,7 @@ from mmgibbs.data.series import code_classes, find_series, read_positions
 from mmgibbs.data.steps import FoundSteps, Step, find_steps
 from mmgibbs.errors import DataError
 from mmgibbs.models.relationships.ar1 import Field, FirstOrder, Lattice, TimeSeries
-from pedigree.tables import counted, quoted
+from pedigree.tables import counted, format_number, quoted
 
 MAX_PLOTS_PER_RECORD = 50  # beyond them rows and columns are hardly those of a field
 MIN_PLOTS_REFUSED = 10_000
@@ -160,7 +160,15 @@ def _build_series(
             "needed several times of some"
         )
     step = steps["time"].length
-    structure = TimeSeries(np.round(distance / step, 9), spec.time, step)
+    gap = np.round(distance / step, 9)  # equal distances are one
+    lost = np.flatnonzero((distance > 0) & (gap == 0))
+    if lost.size:
+        low, high = (series.shown[int(lost[0]) - before] for before in (1, 0))
+        raise DataError(
+            f"{phenotypes.name}: found times {low} and {high} in column {quoted(spec.time)} ({path}.time), which are "
+            f"less than a billionth of a step ({format_number(step)}) apart; needed rounded times, or a shorter step"
+        )
+    structure = TimeSeries(gap, spec.time, step)
     return structure, series.number, series.within, {"time": series.shown}
 
 

@@ -193,7 +193,10 @@ def _warn_of_coarse_trials(key: str, step: Step, path: str, several: Sequence[Ma
 def _round(distances: np.ndarray) -> np.ndarray:
     """Distances without what subtraction leaves of decimal fractions: 0.3 - 0.2 is 0.1."""
     largest = float(distances.max(initial=0.0))
-    return distances if largest == 0 else np.round(distances, 9 - int(np.floor(np.log10(largest))))
+    if largest == 0:
+        return distances
+    rounded = np.round(distances, 9 - int(np.floor(np.log10(largest))))
+    return np.where(rounded == 0, distances, rounded)
 
 
 def _refuse_fractions(phenotypes: Phenotypes, column: str, path: str, rows: np.ndarray, values: np.ndarray) -> None:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MAX_CORRELATION = 0.995  # of places that are next to each other: beyond it they are hardly two
 
+MIN_SHARE = 1e-6  # of the median distance that a step is: below it 1 - rho^2 has too few digits at the bound
+
 
 class Lattice(NamedTuple):
     """The plots of one trial, row by row: all of a rectangle, with or without a record."""
@@ -152,7 +154,7 @@ class TimeSeries:
         does not bound the correlation of all others.
         """
         following = self.gap[self.gap > 0]
-        share = 1 / max(1.0, float(np.median(following))) if following.size else 1.0
+        share = max(1 / max(1.0, float(np.median(following))), MIN_SHARE) if following.size else 1.0
         high = MAX_CORRELATION**share
         is_whole = np.allclose(self.gap, np.round(self.gap))
         return np.array([[-high if is_whole else (1 - MAX_CORRELATION) ** share, high]])

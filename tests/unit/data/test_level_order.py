@@ -186,6 +186,27 @@ def test_an_order_is_that_of_numbers(structure, tmp_path):
     assert by_key != pytest.approx(log_likelihood(words, sorted(MONTHS), "sorted"), abs=0.01)
 
 
+def test_traits_of_an_effect_are_in_the_order_that_it_lists(tmp_path):
+    """The same model with the traits of the analysis in that order; a chain in another order has another likelihood."""
+    rng = np.random.default_rng(8)
+    u = rng.standard_normal((12, 3)) @ np.array([[1, 0.8, 0.1], [0, 0.6, 0.7], [0, 0, 0.7]])
+    y = np.concatenate([u + 0.5 * rng.standard_normal(u.shape) for _ in range(3)])
+    table = pl.DataFrame({"cow": [f"c{i}" for i in range(12)] * 3}).with_columns(
+        pl.Series(name, y[:, i]) for i, name in enumerate("abc")
+    )
+
+    def log_likelihood(traits, of_effect):
+        folder = tmp_path / "-".join([*traits, *of_effect])
+        cow = {"traits": of_effect} if of_effect else {}
+        model = {"traits": traits, "model": {"random": {"cow": cow}}, "output": {"directory": str(folder)}}
+        mmgibbs.run(source(table, "antedependence", **model), progress=False)
+        return json.loads((folder / "run.json").read_text())["log_likelihood"]
+
+    listed = log_likelihood(["a", "b", "c"], ["c", "a", "b"])
+    assert listed == pytest.approx(log_likelihood(["c", "a", "b"], []), abs=1e-6)
+    assert listed != pytest.approx(log_likelihood(["a", "b", "c"], []), abs=1e-3)
+
+
 def test_distances_of_numbers_are_those_of_dense_reml(tmp_path):
     """Levels 1, 2, 4 and 9 in steps and by their numbers: maxima of a dense restricted likelihood by scipy."""
     levels, at = ["1", "2", "4", "9"], np.array([1.0, 2, 4, 9])

@@ -186,6 +186,14 @@ def test_a_row_and_a_trial_that_are_numbered_in_another_way_are_warned_of():
     assert "the rows of 'U' (by 10) are numbered in longer steps than 1" in warning
 
 
+def test_times_that_are_next_to_one_are_refused():
+    records = pl.DataFrame({"cow": ["a"] * 4, "hour": [0.0, 1, 2, 3], "y": [1.0, 2, 4, 3]})
+    with pytest.raises(DataError, match=r"found times 0 and 1 in column 'hour'.*less than a billionth of a step"):
+        prepared(records, TIMES | {"step": 1e10})
+    near = records.with_columns(pl.col("hour").replace(1.0, 1e-12))
+    assert prepared(near, TIMES).counts["steps"] == {"residual": {"hour": 1e-12}}
+
+
 def test_distances_of_decimal_fractions_are_one_distance():
     records = pl.DataFrame({"cow": ["a"] * 5 + ["b"] * 5, "hour": [0.1, 0.2, 0.3, 0.4, 0.5] * 2, "y": np.arange(10.0)})
     found = prepared(records, TIMES)
