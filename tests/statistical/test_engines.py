@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from helpers.monte_carlo import compare
 from helpers.mutants import mutant
+from helpers.selection import first
 from helpers.support import copies
 from reference import dense, models
 
@@ -62,7 +63,7 @@ def posterior(name: str, engine: str, update: str, kind: str, spoil=None):
     return compare(total / sweeps, np.concatenate([np.zeros(exact.size), exact.covariance[lower]]))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", first(3, MODELS))
 @pytest.mark.parametrize("engine, update, kind", ENGINES)
 def test_the_whole_posterior(name, engine, update, kind):
     comparison = posterior(name, engine, update, kind)
