@@ -158,6 +158,12 @@ def read_unknown_parents(args: argparse.Namespace) -> dict[str, Any]:
     return given
 
 
+def add_encoding(parser: Parser, name: str, table: str) -> None:
+    parser.add_argument(
+        name, metavar="NAME", help=f"encoding of {table}, such as cp850 (default: UTF-8, else Windows-1252)"
+    )
+
+
 def read_column(text: str | None) -> str | int | None:
     """A column by its name, or by its position from 1."""
     return int(text) if text is not None and text.isdigit() else text

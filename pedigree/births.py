@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from pedigree.columns import PedigreeColumns
-from pedigree.errors import PedigreeError
+from pedigree.problems import MAX_ROWS_LISTED, Problems, list_rows
 from pedigree.spelling import are_unknown_codes
 from pedigree.tables import Table, counted, quoted
 
@@ -21,6 +21,7 @@ def read_births(
     dam: np.ndarray,
     notes: list[str],
     warnings: list[str],
+    problems: Problems,
 ) -> np.ndarray | None:
     """Return (n,) float64 births, checked against those of the parents; None where a column not asked for holds others.
 
@@ -37,12 +38,13 @@ def read_births(
     if "0" in unknown and (zero := (number == 0).fill_null(False)).any():  # also '0.0'
         number = number.set(zero, None)
     if len(bad):
-        problem = (
-            f"{table.name} row {table.line(bad[0])}: column '{chosen.birth}' has {quoted(text[bad[0]])}, "
-            "needed a year (a number) or a date as 2011-03-04 or 04.03.2011"
-        )
+        needed = "a year (a number) or a date as 2011-03-04 or 04.03.2011"
         if chosen.birth_asked:
-            raise PedigreeError(problem)
+            found = [f"column '{chosen.birth}' has {quoted(text[row])}" for row in bad.head(MAX_ROWS_LISTED)]
+            problems.add(list_rows(table.name, table.lines()[bad.to_numpy()].tolist(), found, needed))
+            return None
+        problem = f"{table.name} row {table.line(bad[0])}: column '{chosen.birth}' has {quoted(text[bad[0]])}, "
+        problem += f"needed {needed}"
         n_values = len(text) - text.null_count()
         messages = warnings if 2 * len(bad) < n_values else notes
         messages.append(f"births are not used: {problem} ({len(bad):,} of {counted(n_values, 'value')} cannot be read)")
@@ -54,15 +56,15 @@ def read_births(
         of_parent = np.where(parent >= 0, birth[parent], np.nan)
         younger = np.flatnonzero(of_parent > years)
         if younger.size:
-            i = int(younger[0])
-            p = int(parent[i])
-            more = f" ({younger.size} such rows)" if younger.size > 1 else ""
+            found = [
+                f"{role} {quoted(ids[int(parent[i])])} is younger than its calf {quoted(ids[i])} "
+                f"(born {text[int(parent[i])]} > {text[i]})"
+                for i in younger[:MAX_ROWS_LISTED].tolist()
+            ]
+            needed = "parents older than their progeny"
             if not chosen.birth_asked:
-                more += f"; column '{chosen.birth}' was recognised as the birth: name the columns to leave it out"
-            raise PedigreeError(
-                f"{table.name} row {table.line(i)}: {role} {quoted(ids[p])} is younger than its calf {quoted(ids[i])} "
-                f"(born {text[p]} > {text[i]}){more}"
-            )
+                needed += f"; column '{chosen.birth}' was recognised as the birth: name the columns to leave it out"
+            problems.add(list_rows(table.name, table.lines()[younger].tolist(), found, needed))
         equal = int(np.count_nonzero(of_parent == years))
         if equal:
             notes.append(f"same birth as the {role}, tolerated: {counted(equal, 'animal')}")

@@ -19,10 +19,13 @@ _SHOWN = 8  # columns named one by one
 # Compared in lower case without punctuation: 'Birth_Year' is 'birthyear'.
 RECOGNISED = {
     "id": "id animal animalid idanimal animalnumber animalno individual individualid ind indiv iid calf progeny "
-    "offspring tag eartag".split(),
-    "sire": "sire sireid idsire sireno sirenumber father fatherid idfather dad pollenparent maleparent".split(),
-    "dam": "dam damid iddam damno damnumber mother motherid idmother mum mom seedparent femaleparent".split(),
-    "birth": "birth birthyear yearofbirth byear yob birthdate dateofbirth dob born".split(),
+    "offspring tag eartag tier tiernr tiernummer ohrmarke kalb veau".split(),
+    "sire": "sire sireid idsire sireno sirenumber father fatherid idfather dad pollenparent maleparent vater vaternr "
+    "père pere padre".split(),
+    "dam": "dam damid iddam damno damnumber mother motherid idmother mum mom seedparent femaleparent mutter mutternr "
+    "mère mere madre".split(),
+    "birth": "birth birthyear yearofbirth byear yob birthdate dateofbirth dob born geburtsdatum geburtsjahr geburt "
+    "naissance datedenaissance datenaissance".split(),
 }
 GRANDSIRES = """mgs mgsire matgs maternalgrandsire maternalgsire matgrandsire damsire damssire siredam sireofdam
     grandsire maternalgrandfather mothersfather fatherofmother""".split()
@@ -72,6 +75,7 @@ def choose_columns(
     unknown: tuple[str, ...],
     name: str | None,
     recorded: Callable[[], pl.Series] | None = None,
+    encoding: str | None = None,
 ) -> tuple[Table, PedigreeColumns]:
     """Open the table and find its columns.
 
@@ -80,8 +84,8 @@ def choose_columns(
     """
     guess = _Guess(unknown, recorded)
     if columns is not None:
-        return _given(source, dict(columns), header, separator, name, guess)
-    table = open_table(source, separator, False, name)
+        return _given(source, dict(columns), header, separator, name, guess, encoding)
+    table = open_table(source, separator, False, name, encoding)
     if table.first_record is None:  # a frame, parquet, arrow: its columns always have names
         if chosen := _recognise_columns(table, {}, guess):
             return table, chosen
@@ -118,6 +122,7 @@ def _given(
     separator: Separator,
     name: str | None,
     guess: _Guess,
+    encoding: str | None,
 ) -> tuple[Table, PedigreeColumns]:
     for role in columns:
         if role not in _ROLES:
@@ -127,7 +132,7 @@ def _given(
     if len(without) == 2:
         raise PedigreeError("columns of the pedigree: found neither a sire nor a dam; needed one of them at least")
     if not any(isinstance(c, int) for c in wanted.values()):
-        table = open_table(source, separator, True if header is None else header, name)
+        table = open_table(source, separator, True if header is None else header, name, encoding)
         given = {role: table.column(c) for role, c in wanted.items()} | dict.fromkeys(without)
         if all(role in given for role in _ROLES[:3]):
             return table, _collect_columns(given, given)
@@ -139,7 +144,7 @@ def _given(
         if role not in wanted and role not in without:
             either = "" if role == "id" else f" ({role}: null for a pedigree without {role}s)"
             raise PedigreeError(f"columns of the pedigree: '{role}' is missing; needed id, sire and dam{either}")
-    table = open_table(source, separator, False, name)
+    table = open_table(source, separator, False, name, encoding)
     roles = [role for role in _ROLES[:3] if role in wanted]
     at = [table.names.index(table.column(wanted[role])) for role in roles]
     warnings: tuple[str, ...] = ()

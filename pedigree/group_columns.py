@@ -23,14 +23,16 @@ def find_group_column(
     columns: Mapping[str, str | int | None] | None = None,
     separator: Separator = None,
     unknown: Sequence[str] = ("", "NA", "0"),
+    encoding: str | None = None,
 ) -> str | None:
     """Return the column that by its name and its values may have the groups of unknown parents, None without one.
 
     source and the rest are what the pedigree was read from. Every animal with an unknown parent has a value in it.
     """
-    table, chosen = choose_columns(source, columns, None, separator, tuple(unknown), None)
+    table, chosen = choose_columns(source, columns, None, separator, tuple(unknown), None, None, encoding)
     if not table.has_header and table.first_record is not None:
         return None
+    table = table.keep(np.isin(table.lines(), pedigree.row))  # without copies of rows
     rows = np.asarray(pedigree.file_order[: table.n_rows], np.int64)
     is_missing = pl.Series(((pedigree.sire < 0) | (pedigree.dam < 0))[rows])
     for name in table.names:

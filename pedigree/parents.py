@@ -10,6 +10,7 @@ import polars as pl
 
 from pedigree.errors import PedigreeError
 from pedigree.group_names import find_group_names, match_groups, question_groups
+from pedigree.problems import Problems
 from pedigree.recode import IdIndex
 from pedigree.spelling import are_unknown_codes, find_respelled, find_similar, normal_forms
 from pedigree.tables import Table, agreeing, counted, quoted
@@ -27,6 +28,7 @@ _CODES_WITHOUT_LETTERS = ". .. - -- * ? 0 00 000 0000 0.0 0,0 -1 -9 -99 -999 -99
 _MIN_PROGENY_OF_ODD = 3  # of a parent whose id is unlike the others: '999', 'X', a word among numbers
 _LIKE_A_CODE = "^(?:x+|(?:founder|base|dummy|phantom|other|foreign|herd|any)s?)$"
 _NINES = "^9{2,18}$"
+_MIN_NINES = 6  # of a number that is odd among larger ones
 _MAX_WORDS = 2  # more parents without a digit are names
 
 
@@ -63,12 +65,13 @@ def place_parents(
     texts: Sequence[pl.Series],
     unknown: Sequence[str],
     ask_groups: bool = False,
+    problems: Problems | None = None,
 ) -> PlacedParents:
     """Find the row of each sire and dam; null for those that are codes for unknown, founders for the rest.
 
     name: the table's. texts: sires and dams, null where unknown. unknown: the codes that the user has named; where
-    there are none, every text is an animal. ask_groups: whether some may be groups. PedigreeError where most parents
-    are ids in another spelling.
+    there are none, every text is an animal. ask_groups: whether some may be groups. problems: takes what else is a
+    PedigreeError, where most parents are ids in another spelling.
     """
     n = len(ids)
     placed = PlacedParents(list(texts), [index.find(p) for p in texts], pl.Series("id", [], pl.String))
@@ -96,7 +99,7 @@ def place_parents(
     founders = unique.filter(pl.Series(is_founder))
     n_known = sum(len(t) - t.null_count() for t in placed.texts) - int(times[is_code].sum())
     if len(founders):
-        _refuse_or_warn_respelled(placed, name, founders, times[is_founder], ids, index, n_known)
+        _refuse_or_warn_respelled(placed, name, founders, times[is_founder], ids, index, n_known, problems)
     row_of[is_founder] = n + np.arange(len(founders))
     placed.added = founders
     start = 0
@@ -162,8 +165,9 @@ def _refuse_or_warn_respelled(
     ids: pl.Series,
     index: IdIndex,
     n_known: int,
+    problems: Problems | None,
 ) -> None:
-    """PedigreeError where most known parents would be founders for their spelling alone; a warning where some would."""
+    """A problem where most known parents would be founders for their spelling alone; a warning where some would."""
     if len(ids) <= _MAX_IDS_RESPELLED or times.sum() > _MIN_SHARE * n_known:
         pairs = find_respelled(founders, ids)
     else:
@@ -177,10 +181,14 @@ def _refuse_or_warn_respelled(
     text, animal, _ = pairs.row(0)
     example = f"such as {quoted(text)}, where the table has {quoted(animal)}"
     if is_respelled and 2 * count > n_known:
-        raise PedigreeError(
+        refused = (
             f"{name}: {count:,} of {n_known:,} known sires and dams have no row as they are written, and one in "
             f"another spelling, {example}; needed each id written in one way, as the relationships would be lost"
         )
+        if problems is None:
+            raise PedigreeError(refused)
+        problems.add(refused)
+        return
     placed.warnings.append(
         f"{name}: {counted(pairs.height, 'parent')} without a row {agreeing(pairs.height, 'is')} taken for "
         f"{'a founder' if pairs.height == 1 else 'founders'} ({counted(int(count), 'time')} a sire or dam), and "
@@ -198,6 +206,22 @@ def _usual_respelled(texts: pl.Series, ids: pl.Series, index: IdIndex) -> pl.Dat
         rows = np.where(rows >= 0, rows, index.find(spelling))
     at = np.flatnonzero(rows >= 0)
     return pl.DataFrame({"text": texts.gather(at), "id": ids.gather(rows[at]), "n_ids": np.ones(at.size, np.uint32)})
+
+
+def find_codes(ids: pl.Series, parents: Sequence[pl.Series]) -> pl.Series:
+    """Return the parents without a row that mean an unknown one, each once: codes such as '.' and -9, and numbers of
+    nines or other odd ids (`are_unlike`) that are both sires and dams.
+
+    parents: sires and dams, null where known to be unknown.
+    """
+    unique = [p.rename("id").drop_nulls().unique() for p in parents]
+    texts = pl.concat(unique).unique()
+    texts = texts.filter(~texts.is_in(ids.unique().implode()))
+    is_code = are_unknown_codes(texts)
+    if len(unique) == 2 and len(texts):
+        is_both = texts.is_in(unique[0].implode()) & texts.is_in(unique[1].implode())
+        is_code |= is_both & pl.Series(are_unlike(texts, ids)) & normal_forms(texts).str.contains(_NINES)
+    return texts.filter(is_code)
 
 
 # ------------------------------------------------------------------------------------------------ questions
@@ -220,14 +244,17 @@ def question_founders(
     name: str, added: pl.Series, parents: Sequence[np.ndarray], ids: pl.Series, possible_groups: Sequence[str] = ()
 ) -> list[str]:
     """Warnings of parents without a row that may be codes for unknown: of far more progeny, and mates, than others, or
-    with an id unlike the others. parents: rows of sires and dams, n_rows + i for added[i]; possible_groups: names that
-    were asked about already.
+    with an id unlike the others, or sires and dams of many mates. parents: rows of sires and dams, n_rows + i for
+    added[i]; possible_groups: names that were asked about already.
     """
     if not len(added):
         return []
     n_rows, out = len(ids), []
     odd = are_unlike(added, ids)
     is_group = match_groups(added, possible_groups).to_numpy() if possible_groups else np.zeros(len(added), bool)
+    uses = [np.bincount(p[p >= n_rows] - n_rows, minlength=len(added)) for p in parents]
+    was_asked = np.zeros(len(added), bool)
+    is_both = (uses[0] > 0) & (uses[1] > 0) & (uses[0] + uses[1] >= _MIN_PROGENY)
     for k, role in enumerate(("sire", "dam")):
         parent, mate = parents[k], parents[1 - k]
         progeny = np.bincount(parent[parent >= 0], minlength=n_rows + len(added))
@@ -239,13 +266,16 @@ def question_founders(
             progeny[int(progeny.argmax())] = 0
             second = progeny.max()
             asked |= (of_added == largest) & (largest >= _MIN_TIMES[role] * second)
-        asked &= ~is_group
+        asked |= is_both & (of_added > 0)
+        asked &= ~(is_group | was_asked)
         for i in np.flatnonzero(asked)[:_SHOWN]:
             mates = np.unique(mate[(parent == n_rows + i) & (mate >= 0)]).size
             if not odd[i] and mates < _MIN_MATES:
                 continue
+            was_asked[i] = True
+            also = f" and the {'dam' if role == 'sire' else 'sire'} of {uses[1 - k][i]:,}" if uses[1 - k][i] else ""
             out.append(
-                f"{name}: {quoted(added[int(i)])} has no row and is the {role} of {of_added[i]:,} animals, with "
+                f"{name}: {quoted(added[int(i)])} has no row and is the {role} of {of_added[i]:,} animals{also}, with "
                 f"{counted(mates, 'mate')}: does it mean an unknown parent? Then add it to {UNKNOWN_VALUES}, else give "
                 "it a row"
             )
@@ -261,7 +291,8 @@ def are_unlike(added: pl.Series, ids: pl.Series) -> np.ndarray:
     nines = forms.str.contains(_NINES)
     if nines.any():
         largest = ids.cast(pl.Int64, strict=False).max()
-        is_odd |= nines & (forms.cast(pl.Int64, strict=False) > (-1 if largest is None else largest)).fill_null(False)
+        is_large = (forms.cast(pl.Int64, strict=False) > (-1 if largest is None else largest)).fill_null(False)
+        is_odd |= nines & (is_large | (forms.str.len_chars() >= _MIN_NINES))
     words = ~added.str.contains("[0-9]")
     sample = ids.gather_every(max(1, len(ids) // 1000))
     if words.sum() <= _MAX_WORDS and sample.str.contains("[0-9]").all():

@@ -14,18 +14,17 @@ from pedigree.errors import PedigreeError, UnknownColumns
 from pedigree.group_names import GROUP_PARENTS, GroupsInParents, take_groups
 from pedigree.groups import group_codes
 from pedigree.parents import find_rows, place_parents, question_codes_as_ids, question_founders
-from pedigree.recode import IdIndex, parents_first, parents_first_order, recode
+from pedigree.problems import Problems
+from pedigree.recode import IdIndex, parents_first_order, recode
 from pedigree.row_checks import (
-    describe_loop,
+    cut_loops,
     question_alike,
     question_columns,
     question_last_row,
     refuse_both_sexes,
-    refuse_duplicates,
-    refuse_header_again,
-    refuse_lost_digits,
     refuse_one_parent_as_both,
     refuse_own_parents,
+    take_rows,
 )
 from pedigree.spelling import are_unknown_codes, normal_forms
 from pedigree.tables import Separator, Source, Table, agreeing, counted, quoted
@@ -136,6 +135,8 @@ def read_pedigree(
     more: Sequence[str] = (),
     name: str | None = None,
     recorded: Callable[[], pl.Series] | None = None,
+    encoding: str | None = None,
+    problems: Problems | None = None,
 ) -> Pedigree:
     """Read and check a pedigree.
 
@@ -174,6 +175,10 @@ def read_pedigree(
         Name of the file in messages. None takes that of the path.
     recorded : callable or None, default None
         Returns the ids of other tables, which help to decide which of two columns has the ids.
+    encoding : str or None, default None
+        Encoding of a text file, such as "cp850". None takes UTF-8, else Windows-1252.
+    problems : pedigree.problems.Problems or None, default None
+        Takes everything that is wrong, and the pedigree is read without it. None raises one error with all of it.
 
     Returns
     -------
@@ -198,16 +203,26 @@ def read_pedigree(
     3500
     """
     unknown = tuple(str(value) for value in unknown if str(value) not in group_parents)
-    table, chosen = choose_columns(source, columns, header, separator, unknown, name, recorded)
+    table, chosen = choose_columns(source, columns, header, separator, unknown, name, recorded, encoding)
+    own = Problems()
     try:
         stated_groups = _StatedGroups(group_column, tuple(group_parents), require_groups)
-        return _check(table, chosen, unknown, stated_groups, founders, hermaphrodites, more)
+        checked = _check(table, chosen, unknown, stated_groups, founders, hermaphrodites, more, own)
     except UnknownColumns:
         raise
     except PedigreeError as error:
-        if chosen.guessed:
-            raise PedigreeError(f"{error} (columns taken: {chosen.described}; name them if that is wrong)") from None
-        raise
+        own.add(str(error))
+        raise PedigreeError(_describe(own, chosen)) from None
+    if own and problems is None:
+        raise PedigreeError(_describe(own, chosen))
+    for text in own.texts:
+        problems.add(text)  # type: ignore[union-attr]
+    return checked
+
+
+def _describe(problems: Problems, chosen: PedigreeColumns) -> str:
+    taken = f" (columns taken: {chosen.described}; name them if that is wrong)" if chosen.guessed else ""
+    return f"{problems.describe()}{taken}"
 
 
 @dataclass(frozen=True)
@@ -237,22 +252,25 @@ def _check(
     founders: Iterable[str] | None,
     hermaphrodites: bool,
     more: Sequence[str],
+    problems: Problems,
 ) -> Pedigree:
-    notes, warnings = list(chosen.notes), list(chosen.warnings)
+    notes, warnings = [*table.notes, *chosen.notes], list(chosen.warnings)
     if len({chosen.id, *chosen.parents}) < 1 + len(chosen.parents):
         columns = ", ".join((chosen.id, *chosen.parents))
         raise PedigreeError(f"{table.name}: id, sire and dam must be three columns, found {columns}")
     group = stated_groups.find_column(table)
     used = [chosen.id, *chosen.parents, chosen.birth, group, *(table.column(c) for c in more)]
     frame = table.read(list(dict.fromkeys(c for c in used if c is not None)))
-    refuse_header_again(table, frame, chosen)
-    ids, parents = _id_columns(table, frame, chosen, unknown)
+    table, frame, of_rows = take_rows(table, frame, chosen, unknown, problems)
+    notes += of_rows
+    if not table.n_rows:
+        raise PedigreeError(problems.describe())
+    ids, parents = _id_columns(frame, chosen, unknown)
     index = IdIndex(ids)
-    refuse_duplicates(table, ids, index.first)
     n_rows = len(ids)
     in_parents = take_groups(table, ids, parents, stated_groups.parents) if stated_groups.parents else None
     parents = parents if in_parents is None else in_parents.parents
-    placed = place_parents(table.name, ids, index, parents, unknown, ask_groups=not stated_groups)
+    placed = place_parents(table.name, ids, index, parents, unknown, not stated_groups, problems)
     warnings += question_codes_as_ids(table, ids, index, placed.rows)
     warnings += question_alike(table, ids, placed.rows)
     warnings += question_last_row(table, ids, placed.rows)
@@ -262,13 +280,13 @@ def _check(
     parents, added, (sire, dam) = placed.texts, placed.added, placed.rows
     if len(added):
         notes.append(_founder_note(added))
-        warnings += question_columns(table, frame, chosen, unknown, placed.rows, len(added))
-        if not hermaphrodites:
+        warnings += [] if problems else question_columns(table, frame, chosen, unknown, placed.rows, len(added))
+        if unknown:  # else every text is an animal
             warnings += question_founders(table.name, added, placed.rows, ids, placed.possible_groups)
-    refuse_own_parents(table, ids, sire, dam)
+    refuse_own_parents(table, ids, sire, dam, problems)
     if not hermaphrodites:
-        refuse_one_parent_as_both(table, ids, parents, sire, dam, placed.possible_groups)
-        refuse_both_sexes(table, pl.concat([ids, added]), sire, dam, n_rows, placed.possible_groups)
+        refuse_one_parent_as_both(table, ids, parents, sire, dam, placed.possible_groups, problems)
+        refuse_both_sexes(table, pl.concat([ids, added]), sire, dam, n_rows, placed.possible_groups, problems)
     extra = _extra_founders(founders, pl.concat([ids, added]) if founders is not None else ids, unknown)
     if len(extra):
         notes.append(
@@ -281,13 +299,11 @@ def _check(
     unknown_parents = np.full(n - n_rows, -1, np.int32)
     sire, dam = np.concatenate([sire, unknown_parents]), np.concatenate([dam, unknown_parents])
 
-    generation, loop = parents_first(sire, dam)
-    if loop.size:
-        raise PedigreeError(describe_loop(table, all_ids, loop))
+    generation = cut_loops(table, all_ids, sire, dam, problems)
     birth = (
         None
         if chosen.birth is None
-        else read_births(table, frame[chosen.birth], chosen, unknown, all_ids, sire, dam, notes, warnings)
+        else read_births(table, frame[chosen.birth], chosen, unknown, all_ids, sire, dam, notes, warnings, problems)
     )
     order = parents_first_order(sire, dam, generation)
     code, sire, dam = recode(sire, dam, order)
@@ -315,19 +331,11 @@ def _check(
 
 
 def _id_columns(
-    table: Table, frame: pl.DataFrame, chosen: PedigreeColumns, unknown: tuple[str, ...]
+    frame: pl.DataFrame, chosen: PedigreeColumns, unknown: tuple[str, ...]
 ) -> tuple[pl.Series, list[pl.Series]]:
     """Return the ids, none of them missing, and the sires and dams, null where unknown."""
     named = [u for u in unknown if u != ""]  # empty values are null already
-    ids = frame[chosen.id]
-    missing = (ids.is_null() | ids.is_in(named)).arg_max() or 0
-    if ids[missing] is None or ids[missing] in named:
-        got = "an empty value" if ids[missing] is None else f"{quoted(ids[missing])}, which means an unknown parent"
-        raise PedigreeError(
-            f"{table.name} row {table.line(missing)}: column '{chosen.id}' has {got}; needed an animal's id"
-        )
-    refuse_lost_digits(table, ids)
-    known = pl.col(chosen.parents)
+    ids, known = frame[chosen.id], pl.col(chosen.parents)
     if named:
         frame = frame.select(pl.when(known.is_in(named)).then(None).otherwise(known).name.keep())
     parents = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,29 +11,124 @@ from pedigree.columns import RECOGNISED, PedigreeColumns, has_role_name, questio
 from pedigree.errors import PedigreeError, UnknownColumns
 from pedigree.group_names import match_groups, suggest_groups
 from pedigree.parents import UNKNOWN_VALUES
-from pedigree.spelling import normal_forms
-from pedigree.tables import Table, quoted
+from pedigree.problems import MAX_ROWS_LISTED, Problems, list_rows
+from pedigree.recode import parents_first
+from pedigree.spelling import have_lost_digits, normal_forms
+from pedigree.tables import Table, counted, quoted
 
-_ROUNDED = re.compile(r"[0-9][.,]([0-9]+)[eE][+]([0-9]{1,3})")
+_MAX_LOOPS = 20  # that are looked for one after another
 _MAX_IDS_COMPARED = 1_000_000
 _SHOWN_ALIKE = 3
 _TOTALS = r"^\(?(?:(?:grand)?totals?|sums?|count|average|mean|n=[0-9]+|[0-9]+(?:rows?|animals?|records?).*)\)?:?$"
 
 
-def refuse_lost_digits(table: Table, ids: pl.Series) -> None:
-    """Refuse ids that lost digits: a spreadsheet writes 123456789012 as 1.23457E+11."""
-    for row in ids.str.contains_any(["E+", "e+"]).arg_true():
-        if match := _ROUNDED.fullmatch(ids[row]):
-            if len(match[1]) < int(match[2]):
-                raise PedigreeError(
-                    f"{table.name} row {table.line(row)}: the id {quoted(ids[row])} is a number that has lost digits; "
-                    "needed all of them (in the spreadsheet, format the column as text or as a number without "
-                    "decimals before it is saved)"
-                )
+LOST_DIGITS = (
+    "all digits of the id: in the spreadsheet, format the column of ids as text, write these ids again or take them "
+    "from their source, and save it anew"
+)
 
 
-def refuse_header_again(table: Table, frame: pl.DataFrame, chosen: PedigreeColumns) -> None:
-    """Refuse a second header line, as two files put together have one.
+def take_rows(
+    table: Table, frame: pl.DataFrame, chosen: PedigreeColumns, unknown: tuple[str, ...], problems: Problems
+) -> tuple[Table, pl.DataFrame, list[str]]:
+    """Return the table and its frame with one row for each animal, and notes.
+
+    Left out are copies of a row, which are counted in a note, and with a problem: names of columns as an animal, rows
+    without an id, and rows that contradict an earlier one of the same animal.
+    """
+    of_header = _refuse_header_again(table, frame, chosen, problems)
+    without_id = _refuse_missing_ids(table, frame[chosen.id], unknown, problems)
+    _refuse_lost_digits(table, frame, chosen, problems)
+    keep = ~(of_header | without_id)
+    ids, notes = frame[chosen.id], []
+    repeated = (ids.is_duplicated() & pl.Series(keep)).arg_true()
+    if len(repeated):
+        known = pl.col([c for c in chosen.parents if c is not None])
+        alike = frame[repeated].with_columns(pl.when(~known.is_in(list(unknown))).then(known))
+        copies, others = _split_repeated(alike, chosen.id, repeated.to_numpy())
+        if copies.size:
+            first = table.line(int(copies[0]))
+            notes.append(
+                f"{table.name}: {counted(copies.size, 'row', 'is')} the same as an earlier one of the animal: taken "
+                f"once (the first such: row {first})"
+            )
+        _refuse_repeated(table, frame, chosen, others, problems)
+        keep[[row for row, _ in others]] = False
+        keep[copies] = False
+    if keep.all():
+        return table, frame, notes
+    return table.keep(keep), frame.filter(pl.Series(keep)), notes
+
+
+def _split_repeated(
+    repeated: pl.DataFrame, id_column: str, rows: np.ndarray
+) -> tuple[np.ndarray, list[tuple[int, int]]]:
+    """(rows that are copies of earlier ones, (row, first row of the animal) of the others but the first)."""
+    is_first = repeated.select(pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
+    first: dict[str, int] = {}
+    others = []
+    for animal, row in zip(repeated[id_column].to_list(), rows.tolist(), strict=True):
+        first.setdefault(animal, row)
+    for animal, row, distinct in zip(repeated[id_column].to_list(), rows.tolist(), is_first.tolist(), strict=True):
+        if distinct and first[animal] != row:
+            others.append((row, first[animal]))
+    return rows[~is_first], others
+
+
+def _refuse_repeated(
+    table: Table, frame: pl.DataFrame, chosen: PedigreeColumns, others: list[tuple[int, int]], problems: Problems
+) -> None:
+    """Rows that contradict an earlier one of the same animal are a problem, but for ids that lost their digits."""
+    if not others:
+        return
+    spoiled = have_lost_digits(frame[chosen.id].gather([row for row, _ in others])).to_list()  # said already
+    said = [pair for pair, lost in zip(others, spoiled, strict=True) if not lost]
+    if said:
+        lines = [table.line(row) for row, _ in said]
+        found = [_describe_repeated(table, frame, chosen, row, first) for row, first in said[:MAX_ROWS_LISTED]]
+        problems.add(list_rows(table.name, lines, found, "one row for each animal"))
+
+
+def _describe_repeated(table: Table, frame: pl.DataFrame, chosen: PedigreeColumns, row: int, first: int) -> str:
+    said = f"animal {quoted(frame[chosen.id][row])} has a row already, row {table.line(first)}"
+    differing = [c for c in frame.columns if frame[c][row] != frame[c][first]]
+    cells = [f"{_show_cell(frame[c][row])} and not {_show_cell(frame[c][first])} as {quoted(c)}" for c in differing]
+    return f"{said}, and has here {', '.join(cells)}"
+
+
+def _show_cell(value: str | None) -> str:
+    return "nothing" if value is None else quoted(value)
+
+
+def _refuse_missing_ids(table: Table, ids: pl.Series, unknown: tuple[str, ...], problems: Problems) -> np.ndarray:
+    """(n,) bool, which rows have no id: a problem."""
+    named = [u for u in unknown if u != ""]  # empty values are null already
+    missing = (ids.is_null() | ids.is_in(named)).to_numpy()
+    rows = np.flatnonzero(missing)
+    if rows.size:
+        found = [
+            f"column '{ids.name}' has "
+            + ("an empty value" if ids[i] is None else f"{quoted(ids[i])}, which means an unknown parent")
+            for i in rows[:MAX_ROWS_LISTED].tolist()
+        ]
+        problems.add(list_rows(table.name, table.lines()[rows].tolist(), found, "an animal's id"))
+    return missing
+
+
+def _refuse_lost_digits(table: Table, frame: pl.DataFrame, chosen: PedigreeColumns, problems: Problems) -> None:
+    """Ids that lost digits are a problem: a spreadsheet writes 123456789012 as 1.23457E+11."""
+    cells = [
+        (int(row), f"the id {quoted(frame[column][row])} (column '{column}') is a number that has lost digits")
+        for column in (chosen.id, *chosen.parents)
+        for row in have_lost_digits(frame[column]).arg_true()
+    ]
+    if cells:
+        rows, found = zip(*sorted(cells), strict=True)
+        problems.add(list_rows(table.name, table.lines()[list(rows)].tolist(), found, LOST_DIGITS))
+
+
+def _refuse_header_again(table: Table, frame: pl.DataFrame, chosen: PedigreeColumns, problems: Problems) -> np.ndarray:
+    """(n,) bool, which rows are a second header line, as two files put together have one: a problem.
 
     A comment above the names also makes these an animal called 'id' of sire 'sire'.
     """
@@ -46,14 +140,17 @@ def refuse_header_again(table: Table, frame: pl.DataFrame, chosen: PedigreeColum
     ]
     if not table.has_header and again[:1] == [0]:
         again = again[1:]  # the first line: who says that it is an animal has been warned
+    is_header = np.zeros(frame.height, bool)
+    is_header[again] = True
     if again:
         names = ", ".join(str(frame[c][again[0]]) for _, c in roles)
         which = "again " if table.has_header else ""
         above = "" if table.has_header or again[0] > 5 else ", and no lines above the names of the columns"
-        raise PedigreeError(
+        problems.add(
             f"{table.name} row {table.line(again[0])}: found the names of the columns {which}({names}); "
             f"needed an animal{above}"
         )
+    return is_header
 
 
 def _rows_with_names(frame: pl.DataFrame, columns: Sequence[str]) -> list[int]:
@@ -106,18 +203,6 @@ def question_last_row(table: Table, ids: pl.Series, parents: Sequence[np.ndarray
     ]
 
 
-def refuse_duplicates(table: Table, ids: pl.Series, first: np.ndarray) -> None:
-    """Refuse a second row of an animal. first: (n,) the first row with the id of each."""
-    again = np.flatnonzero(first != np.arange(first.size, dtype=np.int32))
-    if again.size:
-        i = int(again[0])
-        more = f" ({again.size} such rows)" if again.size > 1 else ""
-        raise PedigreeError(
-            f"{table.name} row {table.line(i)}: animal {quoted(ids[i])} has a row already, row {table.line(first[i])}; "
-            f"needed one row for each animal{more}"
-        )
-
-
 def question_columns(
     table: Table,
     frame: pl.DataFrame,
@@ -143,16 +228,21 @@ def question_columns(
     raise UnknownColumns(f"{table.name}: {question}")
 
 
-def refuse_own_parents(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.ndarray) -> None:
-    """Refuse an animal that is its own sire or dam. sire, dam: (n,) rows of the parents, -1 unknown."""
+def refuse_own_parents(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.ndarray, problems: Problems) -> None:
+    """Refuse animals that are their own sire or dam, and make these parents unknown.
+
+    sire, dam: (n,) rows of the parents, -1 unknown.
+    """
     row = np.arange(sire.size, dtype=np.int32)
     rows = np.flatnonzero((sire == row) | (dam == row))
     if rows.size:
-        i = int(rows[0])
-        as_what = "sire" if sire[i] == i else "dam"
-        raise PedigreeError(
-            f"{table.name} row {table.line(i)}: animal {quoted(ids[i])} is its own {as_what}; needed another animal"
-        )
+        found = [
+            f"animal {quoted(ids[i])} is its own {'sire' if sire[i] == i else 'dam'}"
+            for i in rows[:MAX_ROWS_LISTED].tolist()
+        ]
+        problems.add(list_rows(table.name, table.lines()[rows].tolist(), found, "another animal"))
+        for parent in (sire, dam):
+            parent[parent == row] = -1
 
 
 def refuse_one_parent_as_both(
@@ -162,15 +252,20 @@ def refuse_one_parent_as_both(
     sire: np.ndarray,
     dam: np.ndarray,
     possible_groups: Sequence[str],
+    problems: Problems,
 ) -> None:
-    """Refuse an animal whose sire and dam are one. parents: sire and dam as they are written."""
+    """Refuse animals whose sire and dam are one, and make these unknown. parents: sire and dam as they are written."""
     same = np.flatnonzero((sire == dam) & (sire >= 0))
-    if same.size:
-        i = int(same[0])
-        raise PedigreeError(
+    _, first, times = np.unique(sire[same], return_index=True, return_counts=True)
+    cases = sorted(zip(same[first].tolist(), times.tolist(), strict=True))
+    for i, n in cases[:MAX_ROWS_LISTED]:
+        more = f" ({n:,} such rows)" if n > 1 else ""
+        problems.add(
             f"{table.name} row {table.line(i)}: {quoted(parents[0][i])} is both sire and dam of {quoted(ids[i])}; "
-            f"needed two parents{_or_unknown(int(sire[i]), ids, parents[0][i], possible_groups)}"
+            f"needed two parents{more}{_or_unknown(int(sire[i]), ids, parents[0][i], possible_groups)}"
         )
+    is_same = (sire == dam) & (sire >= 0)
+    sire[is_same] = dam[is_same] = -1
 
 
 def _or_unknown(row: int, ids: pl.Series, parent: str, possible_groups: Sequence[str]) -> str:
@@ -183,9 +278,15 @@ def _or_unknown(row: int, ids: pl.Series, parent: str, possible_groups: Sequence
 
 
 def refuse_both_sexes(
-    table: Table, ids: pl.Series, sire: np.ndarray, dam: np.ndarray, n_rows: int, possible_groups: Sequence[str]
+    table: Table,
+    ids: pl.Series,
+    sire: np.ndarray,
+    dam: np.ndarray,
+    n_rows: int,
+    possible_groups: Sequence[str],
+    problems: Problems,
 ) -> None:
-    """Refuse an animal that is a sire in one row and a dam in another. n_rows: of the ids, those with a row."""
+    """Refuse animals that are sires in some rows and dams in others. n_rows: of the ids, those with a row."""
     first = []  # of each id, the first row as a sire and as a dam, -1 for none: the last one written is the first row
     for parent in (sire, dam):
         rows = np.flatnonzero(parent >= 0)[::-1]
@@ -193,15 +294,31 @@ def refuse_both_sexes(
         row_of[parent[rows]] = rows
         first.append(row_of)
     both = np.flatnonzero((first[0] >= 0) & (first[1] >= 0))
-    if both.size:
-        b = int(both[np.argmin(np.maximum(first[0], first[1])[both])])
+    if not both.size:
+        return
+    both = both[np.argsort(np.maximum(first[0], first[1])[both], kind="stable")]
+    lines: list[int] = []
+    found = []
+    for b in both[:MAX_ROWS_LISTED].tolist():
         s, d = int(first[0][b]), int(first[1][b])
-        more = f" ({both.size} such ids)" if both.size > 1 else ""
-        raise PedigreeError(
-            f"{table.name} row {table.line(max(s, d))}: {quoted(ids[b])} is a sire in row {table.line(s)} "
-            f"and a dam in row {table.line(d)}; needed one or the other{more}"
-            f"{_or_unknown(b, ids.head(n_rows), ids[b], possible_groups)}"
-        )
+        lines.append(table.line(max(s, d)))
+        found.append(f"{quoted(ids[b])} is a sire in row {table.line(s)} and a dam in row {table.line(d)}")
+    b = int(both[0])
+    more = f" ({both.size:,} such ids)" if both.size > 1 else ""
+    needed = f"one or the other{more}{_or_unknown(b, ids.head(n_rows), ids[b], possible_groups)}"
+    problems.add(list_rows(table.name, lines, found, needed))
+
+
+def cut_loops(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.ndarray, problems: Problems) -> np.ndarray:
+    """Return the generation of each animal, (n,) int32; loops are problems, and their first animals lose parents."""
+    for _ in range(_MAX_LOOPS):
+        generation, loop = parents_first(sire, dam)
+        if not loop.size:
+            return generation
+        problems.add(describe_loop(table, ids, loop))
+        start = int(loop.min())
+        sire[start] = dam[start] = -1
+    raise PedigreeError(problems.describe())
 
 
 def describe_loop(table: Table, ids: pl.Series, loop: np.ndarray) -> str:

@@ -18,6 +18,7 @@ Role = Literal["parent", "level", "value"]
 # Normal forms of what programs and people write where nothing is known, whatever the column holds ...
 _WORDS = tuple(
     "unk unkn ukn unknown na n/a n.a n.a. #n/a <na> nan null (null) \\n #null! #value! #ref! #num! #div/0! #name?"
+    " #nv #n/d #nd #wert! #bezug! #valeur! #valor! #valore! #zahl! #nombre! #nom? k.a. k.a"
     " notknown notavailable (unknown) (blank) unbekannt inconnu inconnue desconocido desconocida desconhecido"
     " desconhecida sconosciuto sconosciuta onbekend ukendt okänd ukjent tuntematon".split()
 )
@@ -38,6 +39,7 @@ _CANONICAL = "^[1-9][0-9]*$"  # a number that is its normal form
 _PLAIN_ASCII = "^[!#-&(-<>-~]*$"  # no blanks, quotation marks or '=': only the case may have to change
 _NUMBER = "^[-+]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)$"
 _GROUP_MARK = r"[\s'\x{2019}]"
+_ROUNDED = r"^[0-9][.,]([0-9]+)[eE][+]([0-9]{1,3})$"
 _MAX_IDS_COMPARED_LOOSELY = 1_000_000
 _SEPARATOR = r"[-\s_./:#*()]"
 # Letters of other scripts that look like Latin ones, in lower case where their capitals do.
@@ -101,6 +103,16 @@ def are_unknown_codes(texts: pl.Series, role: Role = "parent") -> pl.Series:
     words, pattern = _CODES[role]
     forms = normal_forms(texts).fill_null("")
     return (forms == "") | forms.is_in(list(words)) | forms.str.contains(pattern)
+
+
+def have_lost_digits(texts: pl.Series) -> pl.Series:
+    """Return which ids a spreadsheet has written as rounded numbers, (n,) Boolean without nulls: 2,76E+11."""
+    candidates = texts.str.contains_any(["E+", "e+"]).fill_null(False)
+    if not candidates.any():
+        return candidates
+    decimals = texts.str.extract(_ROUNDED, 1).str.len_chars()
+    exponent = texts.str.extract(_ROUNDED, 2).cast(pl.Int64, strict=False)
+    return (decimals < exponent).fill_null(False)
 
 
 def are_same_id(first: str, second: str) -> bool:

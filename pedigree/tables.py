@@ -1,7 +1,9 @@
 """Tables from files, every value as the text it was: csv, tsv, white space, parquet, arrow; gzipped or not.
 
-Text files are checked before they are parsed: valid UTF-8, every row with as many fields as the first, quotation marks
-around whole fields and closed. Nothing is padded, cut or dropped but blank lines, and line numbers survive those.
+Text files are checked before they are parsed: text in a known encoding, every row with as many fields as the first,
+quotation marks around whole fields and closed. Nothing is padded, cut or dropped but what has no value: blank lines,
+rows of separators alone, cells behind the last column, columns without a name. Notes say so, and lines keep their
+numbers.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ import csv
 import difflib
 import io
 import os
-import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,31 +19,29 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from pedigree.contents import decode_text, read_bytes
 from pedigree.errors import TableError
 from pedigree.fixed_width import split_lines
+from pedigree.layout import (
+    WHITESPACE,
+    clear_blank_rows,
+    cut_empty_cells,
+    describe_uneven_rows,
+    explain_leading_lines,
+    guess_separator,
+)
+from pedigree.messages import EXACT, agreeing, counted, format_number, quoted
 from pedigree.scan import WRONG, Scan, scan
+
+__all__ = (
+    "Separator", "Source", "Table", "agreeing", "counted", "format_number", "ids_as_text", "nearest", "open_table",
+    "quoted", "read_table",
+)  # fmt: skip
 
 Source = str | os.PathLike[str] | pl.DataFrame  # what a table is read from
 
 # Between the columns of a text file: a character, the widths of columns, or None for a guess.
 Separator = str | Sequence[int] | None
-WHITESPACE = " "  # as a separator: any run of blanks and tabs
-_COMMON_SEPARATORS = ("\t", ",", ";", "|")
-UNPACKED_BYTES_ALWAYS_ALLOWED = 1 << 30  # of a gzip file
-MAX_UNPACKED_RATIO = 100  # unpacked to packed size of larger ones; tables have 3 to 30
-_LINES_FOR_GUESS = 50
-_MAX_LINES_ABOVE = 20  # of a title or comments above a table
-_NO_TEXT = {  # how files begin that are often given for a table
-    b"PK\x03\x04": "a spreadsheet or zip file",
-    b"\xd0\xcf\x11\xe0": "an old spreadsheet (xls)",
-    b"\x1f\x8b": "gzipped twice",
-    b"BZh": "a bzip2 file",
-    b"\xfd7zXZ": "an xz file",
-    b"\x28\xb5\x2f\xfd": "a zstd file",
-    b"%PDF": "a PDF file",
-}
-
-
 _BINARY = {  # how files begin -> their kind, and what reads them
     b"PAR1": ("parquet", "read_parquet"),
     b"ARROW1": ("arrow", "read_ipc"),
@@ -66,6 +65,8 @@ class Table:
         Fields of the first line of a text file, header or not; None for other sources.
     n_rows : int
         Number of rows.
+    notes : tuple of str
+        What was read past, and in which encoding if not UTF-8.
     """
 
     name: str  # as errors call it
@@ -77,6 +78,9 @@ class Table:
     _separator: str
     _padded: bool
     _lines: np.ndarray | None  # (n_rows,) int64 where blank lines or line breaks within quotes make them uneven
+    notes: tuple[str, ...] = ()
+    _parsed: tuple[str, ...] = ()  # names of all columns of the file, where some of them are not in `names`
+    _kept: np.ndarray | None = None  # (rows of the file,) bool, where some rows were left out
 
     def line(self, row: int) -> int:
         """Return the line of the file, from 1 as an editor shows it, on which row 0, 1, ... begins.
@@ -106,14 +110,34 @@ class Table:
         below = replace(self, has_header=True, n_rows=self.n_rows - 1, _lines=lines)
         if isinstance(self._content, pl.DataFrame):  # of columns of fixed widths
             below = replace(below, _content=self._content[1:])
-        return below.renamed(names)
+        return below.renamed(names)._without_empty_columns([i for i, f in enumerate(self.first_record) if not f])
+
+    def _without_empty_columns(self, nameless: Sequence[int]) -> Table:
+        """Return the table without those columns that have neither a name nor a value."""
+        if not nameless:
+            return self
+        nulls = self.read([self.names[i] for i in nameless]).null_count().row(0)
+        empty = {self.names[i] for i, n in zip(nameless, nulls, strict=True) if n == self.n_rows}
+        if not empty or len(empty) == len(self.names):
+            return self
+        note = f"{self.name}: {counted(len(empty), 'column')} without a name and without a value read past"
+        rest = tuple(n for n in self.names if n not in empty)
+        return replace(self, names=rest, _parsed=self.names, notes=(*self.notes, note))
+
+    def keep(self, mask: np.ndarray) -> Table:
+        """Return the table with those of its rows where `mask` (n_rows,) is True; their lines stay what they are."""
+        kept = mask
+        if self._kept is not None:
+            kept = self._kept.copy()
+            kept[kept] = mask
+        return replace(self, n_rows=int(mask.sum()), _lines=self.lines()[mask], _kept=kept)
 
     def renamed(self, names: tuple[str, ...]) -> Table:
         """Return the same table with these names of its columns."""
         content = self._content
         if isinstance(content, pl.DataFrame):
             content = content.rename(dict(zip(content.columns, names, strict=True)))
-        return replace(self, names=names, _content=content)
+        return replace(self, names=names, _content=content, _parsed=())
 
     @property
     def separator(self) -> str:
@@ -139,26 +163,33 @@ class Table:
         known = set(self.names)
         names = list(self.names) if columns is None else [c if c in known else self.column(c) for c in columns]
         if isinstance(self._content, pl.DataFrame):
-            frame = self._content.select(names)
+            frame = self._rows_kept(self._content.select(names))
             return frame.select(_as_text(frame[c], self.name) for c in names) if all_strings else frame
-        unique = list(dict.fromkeys(names))
-        place = {column: i for i, column in enumerate(self.names)}
+        return self._rows_kept(self._parse(self._content, names))
+
+    def _rows_kept(self, frame: pl.DataFrame) -> pl.DataFrame:
+        return frame if self._kept is None else frame.filter(pl.Series(self._kept))
+
+    def _parse(self, content: bytes, names: Sequence[str]) -> pl.DataFrame:
+        unique, parsed = list(dict.fromkeys(names)), self._parsed or self.names
+        n_rows = self.n_rows if self._kept is None else self._kept.size
+        place = {column: i for i, column in enumerate(parsed)}
         try:
             frame = pl.read_csv(
-                self._content,
+                content,
                 has_header=False,
                 skip_rows=int(self.has_header),
                 separator=self._separator,
-                schema=dict.fromkeys(self.names, pl.String),
+                schema=dict.fromkeys(parsed, pl.String),
                 columns=[place[c] for c in unique],
             )
         except pl.exceptions.NoDataError:
             frame = pl.DataFrame(schema=dict.fromkeys(unique, pl.String))
         except pl.exceptions.PolarsError as error:
             raise TableError(f"{self.name}: cannot be read: {_first_line(error)}") from error
-        if frame.height != self.n_rows:
+        if frame.height != n_rows:
             raise TableError(
-                f"{self.name}: {self.n_rows} rows by their line ends but {frame.height} when parsed: "
+                f"{self.name}: {n_rows} rows by their line ends but {frame.height} when parsed: "
                 "check its quotation marks"
             )
         if self._padded:
@@ -167,7 +198,11 @@ class Table:
 
 
 def open_table(
-    source: Source, separator: Separator = None, header: bool | Sequence[str] = True, name: str | None = None
+    source: Source,
+    separator: Separator = None,
+    header: bool | Sequence[str] = True,
+    name: str | None = None,
+    encoding: str | None = None,
 ) -> Table:
     """Open a table without parsing its values.
 
@@ -181,6 +216,8 @@ def open_table(
         True: the first line has the names. False: there is no such line. A sequence: the names, and no such line.
     name : str or None, default None
         Name of the table in messages. None takes that of the file.
+    encoding : str or None, default None
+        Encoding of a text file, such as "cp850". None takes UTF-8, else Windows-1252.
 
     Returns
     -------
@@ -190,7 +227,7 @@ def open_table(
     Raises
     ------
     TableError
-        The file is missing, not regular, empty or not UTF-8; rows are ragged, a quotation mark is open, or two columns
+        The file is missing, not regular, empty or no text; rows are ragged, a quotation mark is open, or two columns
         have the same name.
 
     Examples
@@ -204,7 +241,7 @@ def open_table(
         return _frame_table(source, name or "table")
     path = Path(source)
     name = name or path.name
-    content = _read_bytes(path, name)
+    content = read_bytes(path, name)
     start = next((start for start in _BINARY if content.startswith(start)), None)
     if start is not None:
         kind, reader = _BINARY[start]
@@ -214,7 +251,7 @@ def open_table(
             raise TableError(
                 f"{name}: cannot be read: the {kind} file is damaged or cut short ({_first_line(error)})"
             ) from error
-    return _text_table(content, name, separator, header, path)
+    return _text_table(content, name, separator, header, path, encoding)
 
 
 def read_table(
@@ -223,6 +260,7 @@ def read_table(
     header: bool | Sequence[str] = True,
     columns: Sequence[str | int] | None = None,
     all_strings: bool = True,
+    encoding: str | None = None,
 ) -> pl.DataFrame:
     """Read a table in one call, as `open_table(...).read(...)`.
 
@@ -240,6 +278,8 @@ def read_table(
         Names or positions (from 1) of the columns. None reads all.
     all_strings : bool, default True
         Read every column as String. Otherwise parquet and arrow columns keep their types.
+    encoding : str or None, default None
+        Encoding of a text file, such as "cp850". None takes UTF-8, else Windows-1252.
 
     Returns
     -------
@@ -257,7 +297,7 @@ def read_table(
     >>> read_table("data_samples/beef/pedigree.csv", columns=["animal", "sire"]).shape
     (3500, 2)
     """
-    return open_table(source, separator, header).read(columns, all_strings)
+    return open_table(source, separator, header, encoding=encoding).read(columns, all_strings)
 
 
 def nearest(wanted: str, names: Collection[str]) -> str:
@@ -270,20 +310,7 @@ def nearest(wanted: str, names: Collection[str]) -> str:
     return "found: " + ", ".join(quoted(c) for c in shown) + (", ..." if len(names) > 20 else "")
 
 
-def quoted(text: object, most: int = 60) -> str:
-    """Quote a value for a message: cut where it is long, invisible characters spelt out."""
-    text = str(text)
-    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:most])
-    return f"'{shown}...'" if len(text) > most else f"'{shown}'"
-
-
-def format_number(value: float) -> str:
-    """Write a number of a table for a message: a whole one with all its digits, another with up to ten figures."""
-    return f"{value:.0f}" if abs(value) < _EXACT and value % 1 == 0 else f"{value:.10g}"
-
-
-_EXACT = 2.0**53  # below it float64 has every whole number
-_EXACT_OF_TYPE = {pl.Float64: _EXACT, pl.Float32: 2.0**24, pl.Float16: 2.0**11}
+_EXACT_OF_TYPE = {pl.Float64: EXACT, pl.Float32: 2.0**24, pl.Float16: 2.0**11}
 
 
 def _first_line(error: BaseException) -> str:
@@ -341,72 +368,32 @@ def ids_as_text(column: pl.Series, where: str) -> pl.Series:
 def _frame_table(frame: pl.DataFrame, name: str) -> Table:
     if not frame.width or not frame.height:
         raise TableError(f"{name}: is empty ({frame.width} columns, {frame.height} rows)")
-    return Table(name, tuple(frame.columns), False, None, frame.height, frame, "", False, None)
+    table = Table(name, tuple(frame.columns), False, None, frame.height, frame, "", False, None)
+    blank = _find_blank_rows(frame)
+    if blank is None or blank.all():
+        return table
+    n, first = int(blank.sum()), int(blank.argmax()) + 1
+    note = f"{name}: {counted(n, 'row')} without a value read past (the first: row {first})"
+    return replace(table.keep(~blank), notes=(note,))
 
 
-def _read_bytes(path: Path, name: str) -> bytes:
-    """Read the file's bytes, decompressed. Only a regular file is accepted: a pipe could be read only once."""
-    shown = quoted(path, 400)[1:-1]
-    try:
-        if path.is_symlink() and not path.exists():
-            raise TableError(f"{shown}: is a symbolic link that leads to no file")
-        if not path.exists():
-            beside = difflib.get_close_matches(
-                path.name, [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else [], n=1
-            )
-            hint = (
-                f" (beside it: {quoted(beside[0])})"
-                if beside
-                else ""
-                if path.parent.is_dir()
-                else f" (there is no folder {quoted(path.parent, 400)[1:-1]})"
-            )
-            raise TableError(f"{shown}: no such file{hint}")
-        if path.is_dir():
-            raise TableError(f"{shown}: is a folder, needed a file")
-        if not path.is_file():
-            raise TableError(f"{shown}: is not a regular file (a device or a pipe), needed a file")
-        content = path.read_bytes()
-    except OSError as error:
-        raise TableError(f"{shown}: cannot be read: {error.strerror or error}") from error
-    return unzip(content, name)
+def _find_blank_rows(frame: pl.DataFrame) -> np.ndarray | None:
+    """(n,) bool, which rows have no value; None where none is such. Most tables have a column that tells at once."""
+    if frame.width == 1 or any(not frame[c].null_count() for c in frame.columns):
+        return None
+    blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+    return blank.to_numpy() if blank.any() else None
 
 
-def unzip(content: bytes, name: str) -> bytes:
-    """Return the content of a gzip file, any other content as it is.
-
-    Raises TableError where it is damaged, or larger than any table is for its packed size: a file of some megabytes can
-    be made to fill all memory.
-    """
-    if content[:2] != b"\x1f\x8b":
-        return content
-    most = max(UNPACKED_BYTES_ALWAYS_ALLOWED, MAX_UNPACKED_RATIO * len(content))
-    parts, size, rest = [], 0, content
-    while rest:
-        member = zlib.decompressobj(wbits=31)  # of gzip, with its checksum
-        try:
-            parts.append(member.decompress(rest, most - size + 1))
-        except zlib.error as error:
-            raise TableError(f"{name}: the gzip file is damaged or cut short: {error}") from error
-        size += len(parts[-1])
-        if size > most:
-            raise TableError(
-                f"{name}: unpacks to more than {most / 1e9:,.1f} GB from {len(content) / 1e6:,.1f} MB; needed at most "
-                f"{MAX_UNPACKED_RATIO} times the packed size, as of any table: if the file is one, unpack it (gunzip) "
-                "and give the unpacked file, which has no limit"
-            )
-        if not member.eof:
-            raise TableError(f"{name}: the gzip file is damaged or cut short: its end is missing")
-        rest = member.unused_data.lstrip(b"\0")
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _text_table(content: bytes, name: str, separator: Separator, header: bool | Sequence[str], path: Path) -> Table:
-    while content[:3] == b"\xef\xbb\xbf":  # twice where a file with one was joined to another
-        content = content[3:]
-    if content[-1:] == b"\x1a":  # how DOS ends a text
-        content = content[:-1]
-    _check_text(content, name)
+def _text_table(
+    content: bytes,
+    name: str,
+    separator: Separator,
+    header: bool | Sequence[str],
+    path: Path,
+    encoding: str | None,
+) -> Table:
+    content, notes = decode_text(content, name, encoding)
     if b"\n" not in content:  # old spreadsheets end lines with a carriage return alone
         content = content.replace(b"\r", b"\n")
     elif b"\r\r\n" in content:  # what a transfer in the wrong mode leaves
@@ -414,50 +401,74 @@ def _text_table(content: bytes, name: str, separator: Separator, header: bool | 
     if not content[: 1 << 16].strip() and not content.strip():
         raise TableError(f"{name}: is empty")
     if separator is not None and not isinstance(separator, str):
-        return _fixed_width_table(content, name, separator, header)
+        return _fixed_width_table(content, name, separator, header, notes)
     is_stated = separator is not None
     if separator is None:
-        separator = _guess_separator(content, path)
+        separator = guess_separator(content, path)
     separator = {"whitespace": WHITESPACE, "tab": "\t", "\\t": "\t"}.get(separator, separator)
     if len(separator.encode()) != 1 or separator in '"\n\r':
         raise TableError(f"{name}: separator {separator!r}; needed one character, or ' ' for any white space")
-    blanks = separator == WHITESPACE
-    data, none = np.frombuffer(content, np.uint8), np.empty(0, np.int64)
-    out = np.empty(len(content) + 1 if blanks else 0, np.uint8)
-    scanned = scan(data, ord(separator), blanks, out, none)
-    if scanned.wrong:
-        raise TableError(f"{name} row {scanned.wrong_line}: {WRONG[scanned.wrong]}")
+    content, scanned, tidied = _scan(content, separator, name)
+    notes += tidied
     if scanned.uneven_line:
         raise TableError(
-            _explain_leading_lines(content, name, separator, is_stated)
-            or f"{name} row {scanned.uneven_line}: found {counted(scanned.uneven_fields, 'field')} separated by "
-            f"{_describe_separator(separator)}, needed {scanned.n_fields} as in row {scanned.first_line}"
-            + _hint_row_names(content, scanned)
+            explain_leading_lines(content, name, separator, is_stated)
+            or describe_uneven_rows(content, separator, name, scanned)
         )
+    if not scanned.n_records:
+        raise TableError(f"{name}: is empty")
     lines = None
     if scanned.n_blank or scanned.multiline:
         lines = np.empty(scanned.n_records, np.int64)
         out = np.empty(len(content) + 1, np.uint8)
-        scanned = scan(data, ord(separator), blanks, out, lines)
-    if scanned.n_written:
+        scanned = scan(np.frombuffer(content, np.uint8), ord(separator), separator == WHITESPACE, out, lines)
         content = out[: scanned.n_written].tobytes()
-    separator = "\t" if blanks else separator
+    elif separator == WHITESPACE:
+        out = np.empty(len(content) + 1, np.uint8)
+        scanned = scan(np.frombuffer(content, np.uint8), ord(separator), True, out, np.empty(0, np.int64))
+        content = out[: scanned.n_written].tobytes()
+    separator = "\t" if separator == WHITESPACE else separator
     try:
-        record = next(csv.reader(io.StringIO(content[: 1 << 20].decode(errors="ignore")), delimiter=separator))
+        text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline="")
+        record = next(csv.reader(text, delimiter=separator))
     except csv.Error as error:
         raise TableError(f"{name} row {scanned.first_line}: cannot be read: {error}; is this a table?") from error
     first = tuple(f.strip() for f in record)
     names = tuple(str(i + 1) for i in range(scanned.n_fields))
     if not isinstance(header, bool):
         names = _checked_names(header, scanned.n_fields, name)
-    table = Table(name, names, False, first, scanned.n_records, content, separator, scanned.padded, lines)
+    table = Table(name, names, False, first, scanned.n_records, content, separator, scanned.padded, lines, notes)
     return table.with_header() if header is True else table
 
 
-def _fixed_width_table(content: bytes, name: str, widths: Sequence[int], header: bool | Sequence[str]) -> Table:
+def _scan(content: bytes, separator: str, name: str) -> tuple[bytes, Scan, tuple[str, ...]]:
+    """Return the content without what has no value, what `scan` says of it, and notes."""
+    none = np.empty(0, np.int64)
+
+    def scan_again(content: bytes) -> Scan:
+        empty = np.empty(0, np.uint8)
+        return scan(np.frombuffer(content, np.uint8), ord(separator), separator == WHITESPACE, empty, none)
+
+    scanned = scan_again(content)
+    notes: tuple[str, ...] = ()
+    if not scanned.wrong and not scanned.multiline:  # rows are lines
+        tidied = clear_blank_rows(content, separator, name)
+        if tidied.notes:
+            content, notes, scanned = tidied.content, tidied.notes, scan_again(tidied.content)
+        cut = cut_empty_cells(content, separator, name) if scanned.uneven_line and separator != WHITESPACE else None
+        if cut is not None:
+            content, notes, scanned = cut.content, (*notes, *cut.notes), scan_again(cut.content)
+    if scanned.wrong:
+        raise TableError(f"{name} row {scanned.wrong_line}: {WRONG[scanned.wrong]}")
+    return content, scanned, notes
+
+
+def _fixed_width_table(
+    content: bytes, name: str, widths: Sequence[int], header: bool | Sequence[str], notes: tuple[str, ...]
+) -> Table:
     frame, lines = split_lines(content, widths, name)
     first = tuple(field or "" for field in frame.row(0))
-    table = Table(name, tuple(frame.columns), False, first, frame.height, frame, "", False, lines)
+    table = Table(name, tuple(frame.columns), False, first, frame.height, frame, "", False, lines, notes)
     if header is True:
         return table.with_header()
     return table if header is False else table.renamed(_checked_names(header, frame.width, name))
@@ -471,109 +482,3 @@ def _checked_names(header: Sequence[str], n_columns: int, name: str) -> tuple[st
             f"({', '.join(names)})"
         )
     return names
-
-
-def _hint_row_names(content: bytes, scanned: Scan) -> str:
-    """Recognise a table of R's write.table: names of rows in every line, and none for them in the first."""
-    lines = content[: 1 << 20].split(b"\n")[scanned.first_line - 1 :][:2]
-    one_more = scanned.uneven_line == scanned.first_line + 1 and scanned.uneven_fields == scanned.n_fields + 1
-    if not one_more or any(c in b"0123456789" for c in lines[0]) or not lines[1].lstrip(b'"')[:1].isdigit():
-        return ""
-    return "; has the first column no name? (in R, write.table(..., row.names = FALSE) leaves out the names of rows)"
-
-
-def counted(n: int, noun: str, verb: str = "") -> str:
-    """'1 row', '2 rows'; with a verb of one, 'is': '1 row is', '2 rows are'."""
-    return f"{n:,} {noun}" + ("" if n == 1 else "s") + (f" {agreeing(n, verb)}" if verb else "")
-
-
-def agreeing(n: int, verb: str) -> str:
-    """Conjugate a verb for one or for n: 'is', 'has', 'counts' or 'are', 'have', 'count'."""
-    return verb if n == 1 else {"is": "are", "has": "have", "was": "were"}.get(verb, verb.removesuffix("s"))
-
-
-def _check_text(content: bytes, name: str) -> None:
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise TableError(f"{name}: is UTF-16 text, needed UTF-8 (save it as 'CSV UTF-8')")
-    if content[:2].find(b"\x00") >= 0 and content[2:4].find(b"\x00") >= 0:  # such text without the mark that says so
-        raise TableError(f"{name}: is UTF-16 text, needed UTF-8 (save it as 'CSV UTF-8')")
-    for start, kind in _NO_TEXT.items():
-        if content.startswith(start):
-            raise TableError(f"{name}: is {kind}, needed a text table (save it as csv), parquet or arrow")
-    if content.isascii():
-        bad = content.find(b"\x00")
-        what = "a zero byte"
-    else:
-        try:
-            bad, what = content.decode().find("\x00"), "a zero byte"
-            bad = content.find(b"\x00") if bad >= 0 else -1
-        except UnicodeDecodeError as error:
-            bad, what = (
-                error.start,
-                f"byte 0x{content[error.start]:02x}, which is not UTF-8 text (save the file as UTF-8)",
-            )
-    if bad >= 0:
-        raise TableError(f"{name} row {content.count(10, 0, bad) + 1}: found {what}, at byte {bad} of the file")
-
-
-def _describe_separator(separator: str) -> str:
-    return {WHITESPACE: "white space", "\t": "tabs"}.get(separator, f"'{separator}'")
-
-
-def _explain_leading_lines(content: bytes, name: str, separator: str, is_stated: bool) -> str | None:
-    """Explain that the first lines are none of the table; None if they are.
-
-    Other separators than the guessed one are tried only if it does not split the first line, or is white space: that
-    splits any sentence.
-    """
-    text = content[: 1 << 16].decode(errors="ignore").splitlines()
-    if len(content) > 1 << 16:
-        text = text[:-1]  # it is cut
-    lines = [(row, line) for row, line in enumerate(text, 1) if line.strip()]
-    is_split = separator != WHITESPACE and bool(lines) and max(_count_fields([lines[0][1]], separator)) > 1
-    marks = (separator,) if is_stated or is_split else (*_COMMON_SEPARATORS, WHITESPACE)
-    for n_above in range(1, min(_MAX_LINES_ABOVE, len(lines) - 2) + 1):
-        below = [line for _, line in lines[n_above : n_above + _LINES_FOR_GUESS]]
-        for mark in marks:
-            counts = _count_fields(below, mark)
-            n = counts.pop()
-            n_first = max(_count_fields([lines[0][1]], mark))
-            if counts or n < 2 or n_first == n:
-                continue
-            if n_above == 1 and (n_first > n or (n_first == n - 1 and n > 2)):
-                return None  # names of columns: more than there are, or all but that of row names
-            rows = f"row {lines[0][0]}" if n_above == 1 else f"rows {lines[0][0]} to {lines[n_above - 1][0]}"
-            first = "it is" if n_above == 1 else "they are"
-            return (
-                f"{name} row {lines[0][0]}: found {quoted(lines[0][1].strip())}, and below {rows} fields separated by "
-                f"{_describe_separator(mark)}, {n} in each row; needed the table alone: delete {rows} "
-                f"if {first} a title or a comment"
-            )
-    return None
-
-
-def _count_fields(lines: Sequence[str], separator: str) -> set[int]:
-    if separator == WHITESPACE:
-        return {len(line.split()) for line in lines}
-    return {len(row) for row in csv.reader(lines, delimiter=separator)}
-
-
-def _guess_separator(content: bytes, path: Path) -> str:
-    """Guess the separator: the first that cuts the first lines into equally many fields, at least two.
-
-    Else the file's name decides.
-    """
-    lines = [x for x in content[: 1 << 16].decode(errors="ignore").splitlines()[:_LINES_FOR_GUESS] if x.strip()]
-    for separator in _COMMON_SEPARATORS:
-        counts = {len(row) for row in csv.reader(lines, delimiter=separator)}
-        if len(counts) == 1 and counts.pop() > 1:
-            return separator
-    if not lines:
-        return WHITESPACE
-    suffixes = path.suffixes
-    by_count = max(_COMMON_SEPARATORS, key=lines[0].count)
-    if ".tsv" in suffixes and "\t" in lines[0]:
-        return "\t"
-    if ".csv" in suffixes and by_count in lines[0]:
-        return by_count
-    return WHITESPACE

@@ -9,7 +9,8 @@ from pathlib import Path
 import polars as pl
 
 from mmgibbs.config.frames import keep_orders
-from pedigree.tables import Source, unzip
+from pedigree.contents import unzip
+from pedigree.tables import Source
 
 _FILE_OF_ARROW = b"ARROW1"
 _FILE_OF_PARQUET = b"PAR1"

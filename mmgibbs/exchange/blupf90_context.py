@@ -13,7 +13,8 @@ import polars as pl
 from mmgibbs.errors import ConfigError
 from mmgibbs.exchange.blupf90_read import ParameterFile
 from pedigree.errors import TableError
-from pedigree.tables import WHITESPACE, Table, open_table
+from pedigree.layout import WHITESPACE
+from pedigree.tables import Table, open_table
 
 
 def explain_one_column(table: Table) -> str:

@@ -6,6 +6,7 @@ import argparse
 
 from mmgibbs.options import (
     NumberRange,
+    add_encoding,
     add_escape_formulas,
     add_no_report,
     add_output,
@@ -40,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             f"--{name}", metavar="COLUMN", help=f"column of the {name}, its name or number (default: recognised)"
         )
     add_unknown_parents(parser)
+    add_encoding(parser, "--encoding", "the table")
     parser.add_argument(
         "--genotypes",
         metavar="FILE",
@@ -77,6 +79,7 @@ def main(args: argparse.Namespace) -> None:
         overwrite=args.overwrite,
         report=has_page,
         escape_formulas=args.escape_formulas,
+        encoding=args.encoding,
     )
     print_notes(described.notes)
     print("\n".join(describe_facts(described.facts, described.ancestors)))

@@ -33,6 +33,7 @@ from pedigree.ancestry import (
     founder_contributions,
     major_ancestors,
 )
+from pedigree.contents import ENCODING
 from pedigree.errors import PedigreeError, TableError
 from pedigree.group_columns import find_group_column
 from pedigree.group_names import GROUP_PARENTS
@@ -99,6 +100,7 @@ def describe_pedigree(
     overwrite: bool = False,
     report: bool = False,
     escape_formulas: bool = False,
+    encoding: str | None = None,
 ) -> PedigreeFacts:
     """Describe a pedigree: completeness, inbreeding, effective size, founders, generation intervals.
 
@@ -130,6 +132,8 @@ def describe_pedigree(
         Write pedigree.html too; needs `output`.
     escape_formulas : bool, default False
         In csv files, put an apostrophe before text that a spreadsheet would take for a formula.
+    encoding : str or None, default None
+        Encoding of the table, such as "cp850". By default UTF-8, else Windows-1252.
 
     Returns
     -------
@@ -170,6 +174,7 @@ def describe_pedigree(
             group_parents=(groups,) if isinstance(groups, str) else tuple(groups),
             require_groups=False,
             hermaphrodites=True,
+            encoding=encoding,
         )
     except (PedigreeError, TableError) as error:
         raise DataError(_name_option(str(error))) from None
@@ -205,7 +210,7 @@ def describe_pedigree(
     said = [*(f"warning: {warning}" for warning in read.warnings), *read.notes, *question_both_sexes(read)]
     offered = None
     if group_column is None and not groups:
-        offered = find_group_column(pedigree, read, columns=columns, unknown=tuple(unknown))
+        offered = find_group_column(pedigree, read, columns=columns, unknown=tuple(unknown), encoding=encoding)
     if offered is not None:
         option = option_name("group_column")
         said.append(f"column '{offered}' may have the groups of unknown parents: {option} {offered} counts them")
@@ -221,6 +226,7 @@ def _name_option(message: str) -> str:
     option = option_name("groups")
     if is_command():  # a shell replaces '*', and '-*' looks like an option
         message = _GROUP_LIST.sub(lambda found: f"{option}='{found[1].replace(', ', ',')}'", message)
+    message = message.replace(ENCODING, option_name("encoding"))
     return message.replace(UNKNOWN_VALUES, option_name("unknown")).replace(GROUP_PARENTS, option)
 
 

@@ -14,8 +14,9 @@ from mmgibbs.data.genotypes.map_file import parse_positions
 from mmgibbs.data.phenotypes import SHOWN, refuse_rows
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import GenotypeSource
+from pedigree.contents import unzip
 from pedigree.errors import TableError
-from pedigree.tables import counted, quoted, unzip
+from pedigree.tables import counted, quoted
 
 _MISSING = -9  # as pgenlib gives it
 

@@ -247,6 +247,12 @@ def _refuse_file(path: Path) -> None:
         raise DataError(
             f"{path.name}: begins with a byte order mark, which a VCF must not have; save it as plain UTF-8"
         )
+    begins = read_head(path)[:16]
+    if begins and not begins.startswith((b"#", b"BCF")):  # htslib would unpack all of it first
+        raise DataError(
+            f"{path.name}: cannot be read as VCF: its header is damaged or it is no VCF (it begins with {begins!r}, "
+            "and not with ##fileformat=VCF)"
+        )
     if head.startswith(_BGZF) and head[12:14] == b"BC" and end != _END_MARK:
         raise DataError(
             f"{path.name}: is cut short: the mark at its end is missing, which every file of bgzip and bcftools has "

@@ -227,7 +227,9 @@ def test_a_code_with_a_row_is_questioned_where_it_is_a_parent(tmp_path, code):
 
 @pytest.mark.parametrize("name", ["1.23457E+11", "2.5e+12", "9,87654E+14"])
 def test_ids_that_a_spreadsheet_has_rounded_are_refused(tmp_path, name):
-    with pytest.raises(PedigreeError, match="row 3: the id '.*' is a number that has lost digits; needed all of them"):
+    with pytest.raises(
+        PedigreeError, match="row 3: the id '.*' .column 'id'. is a number that has lost digits; needed all"
+    ):
         read(tmp_path, [("a", "", ""), (name, "", "")])
 
 

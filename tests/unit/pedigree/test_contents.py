@@ -1,0 +1,112 @@
+"""Encodings of tables, and what spreadsheets leave behind in them."""
+
+import gzip
+import time
+
+import polars as pl
+import pytest
+
+from pedigree.contents import ENCODING
+from pedigree.errors import TableError
+from pedigree.read import read_pedigree
+from pedigree.tables import open_table, read_table
+
+
+def table(tmp_path, content, **options):
+    path = tmp_path / "t.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return open_table(path, **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "word"),
+    [
+        ("id;Größe\na;1\n", 1, "Größe"),
+        ("animal;père\na;b\n", 1, "père"),
+        ("id;place\na;b\nc;Sørensen & Co\n", 3, "Sørensen"),
+    ],
+)
+def test_text_that_is_not_utf8_is_windows_1252(tmp_path, text, row, word):
+    read = table(tmp_path, text.encode("windows-1252"))
+    assert read.read().equals(table(tmp_path, text).read()) and not table(tmp_path, text).notes
+    said = f"t.csv: is not UTF-8 and was read as Windows-1252 (row {row}: '{word}'); "
+    assert read.notes == (f"{said}if letters are wrong, state {ENCODING}",)
+
+
+@pytest.mark.parametrize("encoding", ["cp850", "windows-1250", "utf-16", "latin-1", "utf-8"])
+def test_a_stated_encoding(tmp_path, encoding):
+    text = "id,sire,dam,größe\na,,,ü\n"
+    read = table(tmp_path, text.encode(encoding), encoding=encoding)
+    assert read.names[-1] == "größe" and read.read()["größe"][0] == "ü" and not read.notes
+    assert read_pedigree(tmp_path / "t.csv", encoding=encoding).n_animals == 1
+    assert read_table(tmp_path / "t.csv", encoding=encoding).height == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "message"),
+    [
+        (b"a,b\n1,2\n", "klingon", "is stated as 'klingon', which is none; expected a name such as utf-8"),
+        ("a,b\n1,ü\n".encode("cp850"), "ascii", "t.csv row 2: found byte 0x81, which is not text in Ascii"),
+        (b"a,b\n1,2\n", "base64", "is stated as 'base64', which is none of text"),
+    ],
+)
+def test_encodings_that_cannot_be(tmp_path, content, encoding, message):
+    with pytest.raises(TableError) as raised:
+        table(tmp_path, content, encoding=encoding)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("blank", [";;", " ; ;", ";", '"";"";""', ';" ";'])
+def test_rows_without_a_value_are_read_past(tmp_path, blank, end):
+    text = end.join(["a;b;c", "1;2;3", blank, "4;;", blank, ""])
+    read = table(tmp_path, text)
+    assert read.read().rows() == [("1", "2", "3"), ("4", None, None)] and read.lines().tolist() == [2, 4]
+    assert read.notes == ("t.csv: 2 rows without a value read past (the first: row 3)",)
+
+
+def test_a_cell_of_several_lines_is_kept(tmp_path):
+    assert table(tmp_path, 'a,b\n"x\n,\n,,",2\n').read().rows() == [("x\n,\n,,", "2")]
+
+
+def test_blank_rows_of_a_frame():
+    read = open_table(pl.DataFrame({"a": [1, None, 2], "b": [None, None, "x"]}))
+    assert read.read().rows() == [("1", None), ("2", "x")] and read.lines().tolist() == [1, 3]
+    assert read.notes == ("table: 1 row without a value read past (the first: row 2)",)
+
+
+def test_columns_without_name_and_value_are_read_past(tmp_path):
+    read = table(tmp_path, "a,b,,\n1,2,,\n3,4,,\n")
+    assert read.names == ("a", "b") and read.read().rows() == [("1", "2"), ("3", "4")]
+    assert read.notes == ("t.csv: 2 columns without a name and without a value read past",)
+    assert table(tmp_path, "a,b,,\n1,2,,\n3,4,x,\n").names == ("a", "b", "column 3")
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,2,,\n3,4\n", "a,b,,\n1,2\n3,4\n", 'a,b\n"1",2,,\n3,4,\n'])
+def test_empty_cells_behind_the_last_column(tmp_path, text):
+    read = table(tmp_path, text)
+    assert read.names == ("a", "b") and read.read().rows() == [("1", "2"), ("3", "4")]
+    assert "with cells behind the last column, all of them empty: read without these" in read.notes[0]
+
+
+def test_kept_rows_keep_their_lines(tmp_path):
+    read = table(tmp_path, "a,b\n1,2\n\n3,4\n5,6\n").keep(pl.Series([True, False, True]).to_numpy())
+    assert read.read(["a"]).rows() == [("1",), ("5",)] and [read.line(i) for i in range(2)] == [2, 5]
+    again = read.keep(pl.Series([False, True]).to_numpy())
+    assert again.read().rows() == [("5", "6")] and again.lines().tolist() == [5]
+
+
+def test_a_line_of_names_longer_than_a_megabyte(tmp_path):
+    """A table of 150,000 columns; its names take 1.1 MB."""
+    n = 150_000
+    read = table(tmp_path, ",".join(f"s{i}" for i in range(n)) + "\n" + ",".join(str(i % 3) for i in range(n)) + "\n")
+    assert len(read.names) == n and read.read([f"s{n - 1}"]).rows() == [(str((n - 1) % 3),)]
+
+
+def test_a_gzip_file_of_zeros_is_refused_at_once(tmp_path):
+    path = tmp_path / "zeros.csv.gz"
+    path.write_bytes(gzip.compress(bytes(100_000_000), 1))
+    start = time.process_time()
+    with pytest.raises(TableError, match="is a gzip file of zero bytes; needed a text table"):
+        open_table(path)
+    assert time.process_time() - start < 0.5
