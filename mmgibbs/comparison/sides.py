@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from mmgibbs.data.decimal_commas import with_points
+from mmgibbs.data.number_format import parse_column
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.report.finished import Finished, read_finished
 from pedigree.columns import RECOGNISED
@@ -266,8 +266,8 @@ def _numbers(text: pl.Series) -> pl.Series | None:
     text = _known(text)
     values = text.cast(pl.Float64, strict=False)
     if values.null_count() > text.null_count():
-        pointed = with_points(text, ())
-        values = parse_numbers(text) if pointed is None else pointed.cast(pl.Float64, strict=False)
+        parsed = parse_column(text, (), None)
+        values = parse_numbers(text) if parsed.comma is None else parsed.values
     return values if values.null_count() == text.null_count() < text.len() else None
 
 

@@ -23,7 +23,7 @@ SHARED_SAMPLER_KEYS = {
     "method", "chains", "burn_in", "samples", "thin", "seed", "device", "threads", "precision", "checkpoint_every",
     "stop",
 }  # fmt: skip
-SHARED_DATA_KEYS = {"phenotypes", "separator", "widths", "header", "missing", "decimal"}
+SHARED_DATA_KEYS = {"phenotypes", "separator", "encoding", "widths", "header", "missing", "decimal"}
 
 
 def complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Model:

@@ -122,7 +122,14 @@ _ONE_THREAD = (
     "found {s.threads}, which cannot be combined with engine: {s.engine}, which runs on one thread; needed 1 or auto, "
     "or engine: structured or hybrid"
 )
-_OF_PEDIGREE = ("pedigree_separator", "pedigree_widths", "pedigree_columns", "pedigree_header", "groups")
+_OF_PEDIGREE = (
+    "pedigree_separator",
+    "pedigree_encoding",
+    "pedigree_widths",
+    "pedigree_columns",
+    "pedigree_header",
+    "groups",
+)
 _OF_A_COVARIATE = ("degree", "legendre", "by")
 OF_A_MIXED_MODEL = ("intercept", "fixed", "random", "markers")
 OF_A_REGRESSION = ("response", "predictors", "groups", "group_predictors", "options")

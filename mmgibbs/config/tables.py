@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from mmgibbs.config.fields import (
     NUMBER,
@@ -25,13 +26,25 @@ from mmgibbs.config.fields import (
     read_column_or_position,
 )
 from mmgibbs.config.genotypes import Genotypes
-from mmgibbs.config.messages import Expected, Problems
+from mmgibbs.config.messages import Expected, Problems, unsuitable
 from mmgibbs.config.text import as_number, is_nothing
 
 MISSING = ("", "NA")  # cells of the records, unless the analysis says otherwise
 UNKNOWN_PARENT = (*MISSING, "0")  # cells of the pedigree, the same
 LevelsInOrder = Annotated[Some[Cell], Expected("the levels from first to last")]
 Widths = Annotated[Repeated[Count], Expected("the width of each column in characters")]
+
+
+def _read_encoding(value: str) -> str:
+    try:
+        return codecs.lookup(value).name
+    except LookupError:
+        raise unsuitable() from None
+
+
+Encoding = Annotated[
+    Cell, AfterValidator(_read_encoding), Expected("the name of an encoding, as windows-1252 or cp850")
+]
 ParentColumn = Annotated[  # empty for none
     str | int,
     BeforeValidator(lambda value: value if value == "" else read_column_or_position(value)),
@@ -145,6 +158,12 @@ class Data(Section):
 
     pedigree_separator: Separator | None = None
     """Character between the columns of the pedigree, or whitespace. Default: guessed."""
+
+    encoding: Encoding | None = None
+    """Encoding of the records where they are not UTF-8, as cp850 or windows-1250. Default: UTF-8, else Windows-1252."""
+
+    pedigree_encoding: Encoding | None = None
+    """Encoding of the pedigree, the same."""
 
     widths: Widths | None = None
     """Widths of the columns of the records in characters, where they are fixed and no character is between them."""

@@ -7,6 +7,7 @@ import polars as pl
 from mmgibbs.config import Data
 from mmgibbs.data.phenotypes import SHOWN
 from pedigree.columns import has_role_name
+from pedigree.contents import ENCODING
 from pedigree.group_names import GROUP_PARENTS
 from pedigree.parents import UNKNOWN_VALUES
 from pedigree.read import Pedigree
@@ -50,4 +51,5 @@ def explain_respelled(absent: pl.Series, ids: pl.Series, name: str) -> str | Non
 def name_keys(message: str) -> str:
     """A message of the pedigree with the keys of the analysis file that it speaks of."""
     message = message.replace("name the columns if", "write data.pedigree_columns: {id: COLUMN, ...} if")
-    return message.replace(UNKNOWN_VALUES, "data.unknown_parent").replace(GROUP_PARENTS, "data.groups.parents")
+    message = message.replace(UNKNOWN_VALUES, "data.unknown_parent").replace(GROUP_PARENTS, "data.groups.parents")
+    return message.replace(ENCODING, "data.pedigree_encoding")

@@ -44,6 +44,12 @@ def are_dates(text: pl.Series) -> bool:
     return len(known) > 0 and bool(known.str.contains(PATTERN).all())
 
 
+def share_of_dates(text: pl.Series) -> float:
+    """Of the values (String, null where missing) the share that are dates, 0 where there is none."""
+    known = text.drop_nulls()
+    return float(known.str.contains(PATTERN).mean() or 0.0) if len(known) else 0.0  # type: ignore[arg-type]
+
+
 def are_dates_as_numbers(text: pl.Series, is_named: bool = False) -> bool:
     """Every value (String, null where missing) is a date without separators, as 20110304, 4032011 and 201103.
 

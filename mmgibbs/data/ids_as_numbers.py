@@ -10,6 +10,9 @@ from mmgibbs.data.phenotypes import Phenotypes
 from mmgibbs.data.random import ANIMAL_COLUMNS
 from mmgibbs.data.responses import response_columns
 from mmgibbs.errors import DataError
+from pedigree.problems import MAX_ROWS_LISTED, Problems, list_rows
+from pedigree.row_checks import LOST_DIGITS
+from pedigree.spelling import have_lost_digits
 from pedigree.tables import quoted
 
 
@@ -23,6 +26,22 @@ def refuse_ids_as_numbers(analysis: Analysis, phenotypes: Phenotypes) -> None:
                 f"animals ({ids[column]}); needed a column of numbers that measure something"
                 + (f", or no {what}" if what == "covariate" else "")
             )
+
+
+def refuse_rounded_ids(analysis: Analysis, phenotypes: Phenotypes) -> None:
+    """DataError for ids of animals that a spreadsheet has written as rounded numbers."""
+    problems = Problems()
+    for column, path in _columns_of_ids(analysis).items():
+        if phenotypes.has(column) and column not in phenotypes.interactions:
+            ids = phenotypes.text(column, path)
+            rows = have_lost_digits(ids).arg_true()
+            if len(rows):
+                found = [
+                    f"found {quoted(ids[row])} in column {quoted(column)} ({path}), a number that has lost digits"
+                    for row in rows.head(MAX_ROWS_LISTED)
+                ]
+                problems.add(list_rows(phenotypes.name, phenotypes.rows[rows.to_numpy()].tolist(), found, LOST_DIGITS))
+    problems.refuse(DataError)
 
 
 def warn_of_ids_as_numbers(analysis: Analysis, phenotypes: Phenotypes) -> tuple[str, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
 import polars as pl
 
-from mmgibbs.data.decimal_commas import commas_as_points, deciding_cell
+from mmgibbs.data.decimal_commas import are_numbers, commas_as_points, deciding_cell
+from pedigree.messages import agreeing, counted, format_number
 from pedigree.spelling import parse_numbers
 
 Decimal = Literal[".", ","] | None  # the decimal mark as the analysis states it; None: it does not
@@ -16,6 +17,11 @@ Decimal = Literal[".", ","] | None  # the decimal mark as the analysis states it
 _POINT_AND_THREE_DIGITS = r"^[+-]?[1-9]\d{0,2}\.\d{3}$"
 _WHOLE_BELOW_THOUSAND = r"^[+-]?\d{1,3}$"
 _THOUSAND = 1000.0
+_DECIMALS, _BARE = r"^[+-]?\d*[.,](\d+)$", r"^[+-]?\d+$"
+# Of a column where a cell without a decimal mark may have lost it: cells with one, and their share of all numbers; how
+# many times the largest of them the cell is; how many such cells, or which share of the others, may be errors.
+_MIN_MARKED, _MIN_SHARE_MARKED, _MIN_TIMES_LARGEST, _MAX_LOST, _MAX_SHARE_LOST = 20, 0.8, 2.0, 3, 0.02
+_MAX_LOST_SHOWN = 10
 _N_CELLS_TESTED_FIRST = 1000
 
 
@@ -31,18 +37,75 @@ def parse_column(text: pl.Series, absent: Collection[str], decimal: Decimal) -> 
     """Read a column of numbers; cells of `absent`, which mean a missing value, stay as they are in `plain`.
 
     text: (n,) String without outer blanks. A stated decimal mark decides what may be read in two ways, as 1,205 and
-    1.205 may; where it leaves cells that are no numbers, the column is read as if nothing was stated.
+    1.205 may; where it leaves more cells that are no numbers, the column is read as if nothing was stated.
     """
     seen = ~text.is_in(list(absent)).fill_null(True)
-    if decimal is not None:
-        values = parse_numbers(text, decimal)
-        if values.filter(seen).null_count() == 0:
-            return ParsedColumn(values, values.cast(pl.String).zip_with(seen, text), None)
+    if decimal is None:
+        return _parse_unstated(text, absent)
+    values = parse_numbers(text, decimal)
+    n_wrong = values.filter(seen).null_count()
+    unstated = _parse_unstated(text, absent) if n_wrong else None
+    if unstated is not None and unstated.values.filter(seen).null_count() < n_wrong:
+        return unstated
+    written = values.cast(pl.String).zip_with(seen & values.is_not_null(), text)
+    return ParsedColumn(values, written, None)
+
+
+def _parse_unstated(text: pl.Series, absent: Collection[str]) -> ParsedColumn:
     values = text.cast(pl.Float64, strict=False)
     if values.null_count() == text.null_count() or (comma := deciding_cell(text, absent)) is None:
         return ParsedColumn(values, text, None)
     plain = commas_as_points(text, absent)
-    return ParsedColumn(plain.cast(pl.Float64, strict=False), plain, comma)
+    values = plain.cast(pl.Float64, strict=False).zip_with(
+        are_numbers(text).fill_null(True), pl.Series([None], dtype=pl.Float64)
+    )
+    return ParsedColumn(values, plain, comma)
+
+
+class LostMark(NamedTuple):
+    """Cells of a column of decimals that may lack their decimal mark, as 1985 for 198.5."""
+
+    cells: list[int]
+    texts: list[str]
+    meant: list[str]
+    n: int  # cells with a mark
+    low: float  # of these
+    high: float
+
+    def describe(self, where: str, rows: Sequence[object]) -> str:
+        """Return what to say; where: the column and its YAML path, rows: those of the cells."""
+        pairs = zip(rows, self.texts, self.meant, strict=False)
+        shown = [f"row {row}: {text} for {meant}" for row, text, meant in pairs][:_MAX_LOST_SHOWN]
+        more = f" and {len(self.cells) - len(shown)} more" if len(self.cells) > len(shown) else ""
+        n, low, high = len(self.cells), format_number(self.low), format_number(self.high)
+        return (
+            f"{where}: {counted(n, 'number', 'has')} no decimal mark and {agreeing(n, 'lies')} far above the "
+            f"{self.n:,} that have one, from {low} to {high} ({', '.join(shown)}{more}): "
+            "is the mark left out? They are read as they are written"
+        )
+
+
+def find_lost_marks(text: pl.Series, values: pl.Series) -> LostMark | None:
+    """Return the cells whose decimal mark may have been left out, None where there are none.
+
+    text: (n,) String; values: (n,) Float64, null where a cell is no number or missing. Nearly all numbers have the
+    mark; the cell has none, is more than twice as large as any of these, and lies among them with one.
+    """
+    decimals = text.str.extract(_DECIMALS, 1).str.len_chars()
+    marked = values.is_not_null() & decimals.is_not_null()
+    n = int(marked.sum())
+    bare = values.is_not_null() & text.str.contains(_BARE).fill_null(False)
+    if n < _MIN_MARKED or not bare.any() or n < _MIN_SHARE_MARKED * (n + int(bare.sum())):
+        return None
+    known = values.filter(marked)
+    low, high, most = float(known.min()), float(known.max()), float(known.abs().max())  # type: ignore[arg-type]
+    far = (bare & (values.abs() > _MIN_TIMES_LARGEST * most)).arg_true().to_list()
+    usual = int(decimals.filter(marked).mode().min())  # type: ignore[arg-type]
+    cells = [i for i in far if low <= values[i] / 10**usual <= high]
+    if not cells or len(cells) > max(_MAX_LOST, _MAX_SHARE_LOST * n):
+        return None
+    meant = [f"{values[i] / 10**usual:.{usual}f}" for i in cells]
+    return LostMark(cells, [text[i] for i in cells], meant, n, low, high)
 
 
 class PointsOfThousands(NamedTuple):
@@ -127,6 +190,7 @@ _SEPARATORS: tuple[tuple[str, str], ...] = (
 )
 _UNITS = "kg g mg t lb lbs oz l ml dl cm mm m in ft d day days week weeks month months year years h hrs min mo yr wk"
 _OTHER_REASONS: tuple[tuple[str, str], ...] = (
+    (r"[+-]?[\d.,]*[OoIl|][\d.,OoIl|]*", "a letter stands for a digit (O for 0, l or I for 1): correct it"),
     (r"[\u2010-\u2015\u2212]\s?[\d.,]+", "its sign is a dash and not a minus ('-'): correct it"),
     (
         r"(?:[<>]=?|[\u2264\u2265])\s*[+-]?[\d.,]+",

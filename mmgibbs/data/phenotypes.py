@@ -13,12 +13,22 @@ from mmgibbs.config import Data
 from mmgibbs.config.interactions import BETWEEN_COLUMNS
 from mmgibbs.data import dates
 from mmgibbs.data.decimal_commas import commas_as_points
-from mmgibbs.data.number_format import Decimal, explain_no_number, find_points_of_thousands, parse_column
+from mmgibbs.data.missing_codes import explain_codes
+from mmgibbs.data.number_format import (
+    Decimal,
+    explain_no_number,
+    find_lost_marks,
+    find_points_of_thousands,
+    parse_column,
+)
 from mmgibbs.data.ordered_types import read_orders
 from mmgibbs.errors import DataError
 from pedigree import tables
+from pedigree.contents import ENCODING
 from pedigree.errors import TableError
-from pedigree.tables import Separator, Source, ids_as_text, nearest, open_table, quoted
+from pedigree.problems import MAX_ROWS_LISTED, list_rows
+from pedigree.spelling import are_unknown_codes
+from pedigree.tables import Separator, Source, Table, counted, ids_as_text, nearest, open_table, quoted
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -29,15 +39,8 @@ MOST = 1e18  # largest trait, covariate or weight: its square must not overflow,
 def refuse_rows(
     name: str, rows: np.ndarray, problems: Sequence[str], needed: str, hint: str | None = None
 ) -> DataError:
-    """The error for rows that cannot be used: `NAME row 812: FOUND; needed NEEDED` for the first few, then a count and
-    a hint.
-    """
-    lines = [
-        f"{name} row {row}: {what}; needed {needed}" for row, what in zip(rows[:SHOWN], problems[:SHOWN], strict=False)
-    ]
-    if len(rows) > SHOWN:
-        lines.append(f"... and {len(rows) - SHOWN} more rows, the last of them row {rows[-1]}")
-    return DataError("\n".join([*lines, *([] if hint is None else [hint])]))
+    """The error for rows that cannot be used: `list_rows` of these."""
+    return DataError(list_rows(name, rows.tolist(), problems, needed, hint))
 
 
 def refuse_repeated(
@@ -72,10 +75,12 @@ class Phenotypes:
     # columns read as numbers, and what to say of those whose points may separate thousands
     of_numbers: set[str] = field(default_factory=set)
     may_be_thousands: dict[str, str] = field(default_factory=dict)
+    may_lack_mark: dict[str, str] = field(default_factory=dict)  # and cells whose decimal mark may be left out
     table: Phenotypes | None = None  # all columns and rows, where they are in memory
     # joined classes and products of columns: name -> its columns, with further cells that mean a missing value in each
     interactions: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     order: Mapping[str, Sequence[str]] = field(default_factory=dict)  # data.order: levels of columns
+    of_reading: tuple[str, ...] = ()  # notes of what was read past, and of the encoding
 
     def __len__(self) -> int:
         return self.frame.height
@@ -88,7 +93,7 @@ class Phenotypes:
         chosen = [c for c in dict.fromkeys(columns) if self.has(c)] or self.frame.columns[:1]
         frame = self.frame.select(chosen)
         of_table = (self.columns, self.name, self.rows, self.missing, self.decimal)
-        return Phenotypes(frame, *of_table, table=self, order=self.order)
+        return Phenotypes(frame, *of_table, table=self, order=self.order, of_reading=self.of_reading)
 
     def keep(self, mask: np.ndarray) -> Phenotypes:
         return self if mask.all() else replace(self, frame=self.frame.filter(pl.Series(mask)), rows=self.rows[mask])
@@ -156,7 +161,7 @@ class Phenotypes:
         else:
             text = series.cast(pl.String).str.strip_chars()
             values, _, comma = parse_column(text, absent, self.decimal)
-            self._remember_format(column, path, text, absent, comma)
+            self._remember_format(column, path, text, values, absent, comma)
             void = (text.is_null() | text.is_in(list(absent))).to_numpy()
         out = values.fill_null(np.nan).to_numpy().copy()
         numeric = np.array([m for m in (_number(a) for a in absent) if m is not None])
@@ -167,29 +172,61 @@ class Phenotypes:
         for refused, needed in ((~np.isfinite(out), self._a_number(absent)), (np.abs(out) > MOST, too_large)):
             wrong = np.flatnonzero(refused & ~void)
             if len(wrong):
-                if text is not None and dates.are_dates(text.gather(wrong)):
-                    every = len(wrong) == np.count_nonzero(~void)
-                    needed = dates.needed(path) if every else f"{needed}{dates.AMONG_NUMBERS}"
-                elif text is not None:
-                    needed += explain_no_number(text[int(wrong[0])], self.decimal)
-                problems = [quoted(text[int(i)]) if text is not None else str(out[i]) for i in wrong[:SHOWN]]
-                problems = [f"found {f} in column '{column}' ({path})" for f in problems]
-                raise refuse_rows(self.name, self.rows[wrong], problems, needed)
+                raise DataError(self._describe_wrong(column, path, text, out, wrong, int(np.sum(~void)), needed))
         out[void] = np.nan
         return out
 
-    def _remember_format(self, column: str, path: str, text: pl.Series, absent: set[str], comma: int | None) -> None:
+    def _describe_wrong(
+        self, column: str, path: str, text: pl.Series | None, out: np.ndarray, wrong: np.ndarray, n: int, needed: str
+    ) -> str:
+        """Write which cells of a column of n values are wrong: typing errors one by one, a code for missing once."""
+        where = f" in column '{column}' ({path})"
+        if text is None:
+            infinite = [f"found {out[i]}{where}" for i in wrong[:MAX_ROWS_LISTED]]
+            return list_rows(self.name, self.rows[wrong].tolist(), infinite, needed)
+        cells = text.gather(wrong)
+        if dates.are_dates(cells):
+            needed = dates.needed(path) if len(wrong) == n else f"{needed}{dates.AMONG_NUMBERS}"
+        is_code = are_unknown_codes(cells, "value").to_numpy() & ~np.isfinite(out[wrong])
+        rows: list[int] = []
+        found: list[str] = []
+        reason = ""
+        for i in wrong[~is_code][:MAX_ROWS_LISTED].tolist():
+            why = explain_no_number(text[i], self.decimal)
+            if not rows:
+                reason = why
+                needed += why
+            rows.append(int(self.rows[i]))
+            found.append(f"found {quoted(text[i])}{where}" if len(rows) == 1 else quoted(text[i]))
+            found[-1] += "" if why == reason else f" ({why.removeprefix('; ')})"
+        rows += self.rows[wrong[~is_code][MAX_ROWS_LISTED:]].tolist()
+        for code in cells.filter(pl.Series(is_code)).unique(maintain_order=True):
+            times = (cells == code).fill_null(False)
+            others = int(times.sum()) - 1
+            more = f" (and in {counted(others, 'further row')})" if others else ""
+            rows.insert(len(found), int(self.rows[wrong[int(times.arg_max() or 0)]]))
+            found.append(f"found {quoted(code)}{where if len(found) == 0 else ''}{more}")
+        hint = explain_codes(cells.filter(pl.Series(is_code)), "data.missing", self.missing)
+        return list_rows(self.name, rows, found, needed) + hint
+
+    def _remember_format(
+        self, column: str, path: str, text: pl.Series, values: pl.Series, absent: set[str], comma: int | None
+    ) -> None:
         """What `notes`, `warnings` and `with_points` need of a column that was read as numbers; comma: of which cell a
         comma was found to be decimal.
         """
         self.of_numbers.add(column)
         if comma is not None:
             self.with_commas[column] = f"row {self.rows[comma]}: {text[comma]}"
+        where = f"column {quoted(column)} ({path})"
+        if column not in self.may_lack_mark:
+            lost = find_lost_marks(text, values.set(text.is_in(list(absent)), None))
+            if lost is not None:
+                self.may_lack_mark[column] = lost.describe(where, self.rows[lost.cells].tolist())
         if self.decimal is not None or column in self.may_be_thousands:
             return
         points = find_points_of_thousands(text, absent)
         if points is not None:
-            where = f"column {quoted(column)} ({path})"
             self.may_be_thousands[column] = points.describe(where, self.rows[points.cell])
 
     def with_points(self, columns: Iterable[str], missing: Iterable[str] = ()) -> pl.DataFrame:
@@ -211,12 +248,14 @@ class Phenotypes:
     def notes(self) -> tuple[str, ...]:
         """How numbers were read that can be read in two ways."""
         columns = ", ".join(f"{quoted(column)} ({shown})" for column, shown in self.with_commas.items())
-        return (f"{self.name}: commas are decimal points in {columns}",) if columns else ()
+        commas = (f"{self.name}: commas are decimal points in {columns}",) if columns else ()
+        return (*self.of_reading, *commas)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Columns that were read as numbers and may mean other ones."""
-        return tuple(f"{self.name}: {said}" for said in self.may_be_thousands.values())
+        said = (*self.may_be_thousands.values(), *self.may_lack_mark.values())
+        return tuple(f"{self.name}: {text}" for text in said)
 
     def _a_number(self, absent: set[str]) -> str:
         known = ", ".join(sorted(a or "empty" for a in absent))
@@ -228,8 +267,14 @@ def read_phenotypes(data: Data, wanted: Sequence[str] | None = None) -> Phenotyp
     the file.
     """
     header = True if data.header is None else list(data.header)
-    frame, columns, rows, name = read_any(data.phenotypes, data.widths or data.separator, header, wanted, "phenotypes")
-    return Phenotypes(frame, columns, name, rows, tuple(data.missing), data.decimal, order=data.order)
+    try:
+        table = _open(data.phenotypes, data.widths or data.separator, header, "phenotypes", data.encoding)
+        frame = _read_columns(table, data.phenotypes, wanted)
+    except DataError as error:
+        raise DataError(str(error).replace(ENCODING, "data.encoding")) from None
+    of_reading = tuple(note.replace(ENCODING, "data.encoding") for note in table.notes)
+    of_table = (table.names, table.name, table.lines(), tuple(data.missing), data.decimal)
+    return Phenotypes(frame, *of_table, order=data.order, of_reading=of_reading)
 
 
 def read_any(
@@ -243,13 +288,26 @@ def read_any(
 
     What `pedigree.tables` refuses is a DataError here.
     """
+    table = _open(source, separator, header, frame_name)
+    return _read_columns(table, source, wanted), table.names, table.lines(), table.name
+
+
+def _open(
+    source: Source, separator: Separator, header: bool | list[str], frame_name: str, encoding: str | None = None
+) -> Table:
     try:
-        table = open_table(source, separator, header, frame_name if isinstance(source, pl.DataFrame) else None)
-        columns = None if wanted is None else [c for c in dict.fromkeys(wanted) if c in table.names]
-        # where none of them is there, any column keeps the rows: who needs one will name it
-        read = [table.names[0]] if columns == [] else columns
-        frame = table.read(read, all_strings=False)
-        return read_orders(frame, source), table.names, table.lines(), table.name
+        return open_table(source, separator, header, frame_name if isinstance(source, pl.DataFrame) else None, encoding)
+    except TableError as error:
+        raise DataError(str(error)) from None
+
+
+def _read_columns(table: Table, source: Source, wanted: Sequence[str] | None) -> pl.DataFrame:
+    """Those of the columns that are there; where none is, any column keeps the rows: who needs one will name it."""
+    known = set(table.names)
+    columns = None if wanted is None else [c for c in dict.fromkeys(wanted) if c in known]
+    try:
+        frame = table.read([table.names[0]] if columns == [] else columns, all_strings=False)
+        return read_orders(frame, source)
     except TableError as error:
         raise DataError(str(error)) from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,32 +12,33 @@ import polars as pl
 
 from mmgibbs.config import Analysis
 from mmgibbs.config.orders import describe_order
+from mmgibbs.data.all_problems import collect_problems
 from mmgibbs.data.animal_ids import name_keys
 from mmgibbs.data.correlated_residuals import correlated_residuals
 from mmgibbs.data.covariate_codes import warn_of_codes
-from mmgibbs.data.covariates import Basis
 from mmgibbs.data.doubles import warn_of_doubles
-from mmgibbs.data.fixed import INTERCEPT, ClassEffect, CovariateEffect, Effects, GroupColumns, resolve
+from mmgibbs.data.fixed import GroupColumns, resolve
+from mmgibbs.data.fixed_columns import find_stated_level, read_fixed_effects
 from mmgibbs.data.genotypes.imputed import drop_genotyped_levels, imputed_animals, regression_on_j
 from mmgibbs.data.genotypes.prepare import prepare_genotypes
-from mmgibbs.data.ids_as_numbers import refuse_ids_as_numbers, warn_of_ids_as_numbers
+from mmgibbs.data.ids_as_numbers import refuse_ids_as_numbers, refuse_rounded_ids, warn_of_ids_as_numbers
 from mmgibbs.data.interactions import interactions_of_columns
-from mmgibbs.data.levels import code_levels
+from mmgibbs.data.kin import (
+    find_recorded_ids,
+    read_kin,
+    uses_pedigree,
+    warn_of_strangers,
+    warn_of_unused_pedigree,
+)
 from mmgibbs.data.markers import MarkerLabels, drop_ungenotyped_records, marker_terms
 from mmgibbs.data.metafounders import with_gamma
 from mmgibbs.data.natural_order import natural_order
 from mmgibbs.data.parents_of_records import warn_of_other_parents
-from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
+from mmgibbs.data.phenotypes import Phenotypes, read_phenotypes
 from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.data.random import (
-    ANIMAL_COLUMNS,
     RandomTerms,
-    advise_omitting,
     animal_column,
-    covariate,
-    ids_with_records,
-    legendre_range,
-    takes_parents,
     wanted_columns,
 )
 from mmgibbs.data.relationships import Kin
@@ -48,7 +48,7 @@ from mmgibbs.data.residual_classes import residual_classes
 from mmgibbs.data.responses import refuse_extreme_levels, response_columns
 from mmgibbs.data.self_explained import refuse_traits_as_effects, warn_of_copies
 from mmgibbs.data.similar_levels import warn_of_similar_groups, warn_of_similar_levels
-from mmgibbs.data.traits import Records, missing_patterns, observing, read_records
+from mmgibbs.data.traits import Records, missing_patterns, read_records
 from mmgibbs.errors import DataError
 from mmgibbs.models.design import Design
 from mmgibbs.models.labels import component_labels
@@ -57,11 +57,6 @@ from mmgibbs.models.residual import fold_classes
 from mmgibbs.models.terms import Term
 from pedigree.groups import groups_by_age
 from pedigree.messages import ResultWarning, split_messages
-from pedigree.parents import are_unlike
-from pedigree.spelling import find_respelled, find_similar
-from pedigree.tables import agreeing, quoted
-
-SHOWN_LEVELS = 10  # of an effect, where a reference is none of them
 
 
 def prepare(
@@ -72,8 +67,16 @@ def prepare(
     progress: called with the name of each stage that the analysis has, as it begins, and where it may take long with
     its multiplications. table: the phenotypes with all of their columns, where they have been read. Terms come in the
     order intercept, fixed effects, random effects, each as in the analysis file; records keep the order of the file.
-    Raises DataError (names file, row, column, found, needed) and ModelError (an effect that has nothing to estimate).
+    Raises DataError (everything that is wrong in the tables, with file, row, column, found, needed) and ModelError (an
+    effect that has nothing to estimate).
     """
+    try:
+        return _prepare(analysis, progress, table)
+    except DataError as error:
+        raise collect_problems(analysis, error, table) from None
+
+
+def _prepare(analysis: Analysis, progress: Callable[..., None] | None, table: Phenotypes | None) -> Prepared:
     timings: dict[str, float] = {}
 
     @contextmanager
@@ -90,10 +93,11 @@ def prepare(
         phenotypes = replace(phenotypes, interactions=interactions_of_columns(analysis))
         _need_columns(analysis, phenotypes)
         refuse_ids_as_numbers(analysis, phenotypes)
+        refuse_rounded_ids(analysis, phenotypes)
         refuse_traits_as_effects(analysis, phenotypes)
         records = read_records(analysis, phenotypes)
-    with stage("pedigree", _uses_pedigree(analysis, records)):
-        kin = _kin(analysis, records)
+    with stage("pedigree", uses_pedigree(analysis, records)):
+        kin = read_kin(analysis, records)
     genotypes = imputed = None
     of_markers: list[str] = []
     ungenotyped = 0  # records that a term of SNP effects drops
@@ -101,7 +105,7 @@ def prepare(
     marker_labels: list[MarkerLabels] = []
     if analysis.data.genotypes is not None:
         with stage("genotypes"):
-            recorded = _recorded_ids(analysis, records, kin)
+            recorded = find_recorded_ids(analysis, records, kin)
             of_traits = {column for trait in analysis.traits for column, _ in response_columns(trait)}
             genotypes = prepare_genotypes(analysis.data.genotypes, recorded, kin.pedigree if kin else None, of_traits)
             kin = kin and with_gamma(kin, analysis.data, genotypes)
@@ -119,7 +123,7 @@ def prepare(
         kin = with_gamma(kin, analysis.data, None)
     with stage("fixed effects"):
         of_records = _warnings_of_records(analysis, records)  # of those that are left: others may be as they are
-        effects, fixed_labels = _fixed_effects(analysis, records)
+        effects, fixed_labels = read_fixed_effects(analysis, records)
         if imputed is not None and (on_j := regression_on_j(imputed, records.phenotypes)) is not None:
             effects.append(on_j)
             fixed_labels.append(LevelLabels(pl.Series("id", [""]), np.arange(1), coefficient_in_level=True))
@@ -190,7 +194,7 @@ def prepare(
         warnings += warn_of_other_parents(analysis, records.phenotypes, kin.pedigree)
     warnings += () if genotypes is None else genotypes.warnings
     warnings += (*builder.warnings, *fixed.warnings)
-    warnings += (*_strangers(analysis, records, kin), *_unused_pedigree(analysis, phenotypes, kin))
+    warnings += (*warn_of_strangers(analysis, records, kin), *warn_of_unused_pedigree(analysis, phenotypes, kin))
     return Prepared(
         design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings,
         warnings, genotypes, tuple(marker_labels), fixed.references,
@@ -250,128 +254,7 @@ def _need_columns(analysis: Analysis, phenotypes: Phenotypes) -> None:
             phenotypes.need(effect.by, f"model.fixed.{name}" + (".by" if effect.interaction is None else ""))
 
 
-# ------------------------------------------------------------------------------------------------ pedigree
-
-
-def _uses_pedigree(analysis: Analysis, records: Records) -> bool:
-    random = analysis.model.random
-    needed = any(r.relationship.needs_pedigree for r in random.values())
-    return analysis.data.pedigree is not None and (needed or takes_parents(random, records.phenotypes))
-
-
-def _kin(analysis: Analysis, records: Records) -> Kin | None:
-    data, random = analysis.data, analysis.model.random
-    specs = [r.relationship for r in random.values() if r.relationship.needs_pedigree]
-    if data.pedigree is None or not _uses_pedigree(analysis, records):
-        return None
-    from pedigree.errors import PedigreeError, TableError, UnknownColumns
-    from pedigree.read import read_pedigree
-
-    try:
-        pedigree = read_pedigree(
-            data.pedigree,
-            columns=None if data.pedigree_columns is None else dict(data.pedigree_columns.given),
-            header=data.pedigree_header,
-            separator=data.pedigree_widths or data.pedigree_separator,
-            unknown=tuple(data.unknown_parent),
-            group_column=None if data.groups is None else data.groups.column,
-            group_parents=() if data.groups is None else data.groups.parents,
-            founders=ids_with_records(analysis, records.phenotypes, records.observed)
-            if data.add_missing_animals
-            else None,
-            hermaphrodites=not all(spec.one_sex for spec in specs),
-            more=tuple(column for spec in specs for column in spec.pedigree_columns.values()),
-            name="pedigree" if isinstance(data.pedigree, pl.DataFrame) else None,
-            recorded=lambda: ids_with_records(analysis, records.phenotypes, records.observed),
-        )
-        kin = Kin(pedigree, data)
-        for spec in specs if data.groups is None or data.groups.effect != "metafounders" else ():
-            kin.additive(spec)
-    except UnknownColumns as error:
-        needed = (
-            "needed such names (case and punctuation do not count), or data.pedigree_columns: {id: COLUMN, "
-            "sire: COLUMN, dam: COLUMN}, with sire: null in a pedigree without sires"
-        )
-        if not isinstance(data.pedigree, pl.DataFrame):
-            needed += "; where the first line is an animal, data.pedigree_header: false"
-        raise DataError(f"{error}\n{needed}") from None
-    except (PedigreeError, TableError) as error:
-        raise DataError(name_keys(str(error))) from None
-    return kin
-
-
-def _recorded_ids(analysis: Analysis, records: Records, kin: Kin | None) -> pl.Series | None:
-    """Ids of the animals with records as the pedigree writes them, None where no column is known to name them."""
-    genomic = (
-        r for r in analysis.model.random.values() if r.relationship.of_genotypes and not r.relationship.of_pedigree
-    )
-    levels = [m.level for m in analysis.model.markers.values()] + [
-        column for r in genomic for e in r.effects.values() for column in e.id_columns
-    ]
-    named = next((level for level in levels if records.phenotypes.has(level)), None)
-    column = named or animal_column(analysis.model.random, records.phenotypes)
-    if column is None:
-        return None
-    ids = records.phenotypes.text(column, "level", analysis.data.unknown_parent)
-    return ids if kin is None else kin.pedigree.spelled(ids)
-
-
-def _strangers(analysis: Analysis, records: Records, kin: Kin | None) -> tuple[str, ...]:
-    """A warning where animals of the records were added to the pedigree that it has in another spelling, or most of
-    them: then their ids are hardly written alike.
-    """
-    if kin is None or not analysis.data.add_missing_animals:
-        return ()
-    pedigree, named = kin.pedigree, ids_with_records(analysis, records.phenotypes, records.observed)
-    known = np.asarray(pedigree.row) >= 0
-    for parent in (pedigree.sire, pedigree.dam):
-        known[parent[(parent >= 0) & (parent < known.size)]] = True  # of these it knows the progeny
-    codes = pedigree.codes(named)
-    strange = named.filter(pl.Series(~known).gather(codes.fill_null(0)) | codes.is_null())
-    if not len(strange):
-        return ()
-    known_ids = pedigree.ids.filter(pl.Series(known))
-    respelled = find_respelled(strange, known_ids)
-    if not respelled.height:
-        respelled = find_similar(strange, known_ids)
-    start = (
-        f"data.add_missing_animals: {len(strange):,} of the {len(named):,} animals with records "
-        f"{agreeing(len(strange), 'is')} not in the pedigree and {agreeing(len(strange), 'was')} added without "
-        "parents, with unknown relationships"
-    )
-    if respelled.height:
-        text, animal, _ = respelled.row(0)
-        return (
-            f"{start}; the pedigree has {respelled.height:,} of them in another spelling, such as {quoted(animal)} for "
-            f"{quoted(text)}: write each id in one way",
-        )
-    if 2 * len(strange) <= len(named):
-        odd = strange.filter(pl.Series(are_unlike(strange, known_ids)))
-        if not len(odd):
-            return ()
-        names = ", ".join(quoted(i) for i in odd.head(SHOWN_LEVELS))
-        return (
-            f"{start}: {names} {agreeing(len(odd), 'is')} unlike the other ids. Where it means an unknown animal, "
-            "add it to data.unknown_parent",
-        )
-    example = quoted(pedigree.ids[int(np.flatnonzero(known)[0])])
-    return (f"{start}. Are ids written in the same way? Records have {quoted(strange[0])}, the pedigree {example}",)
-
-
-def _unused_pedigree(analysis: Analysis, phenotypes: Phenotypes, kin: Kin | None) -> tuple[str, ...]:
-    """A warning where a pedigree is given that no effect uses, with what uses it."""
-    if kin is not None or analysis.data.pedigree is None:
-        return ()
-    column = next((c for c in ANIMAL_COLUMNS if c in phenotypes.columns), "COLUMN")
-    write = f"model.random.genetic: {{level: {column}, relationship: pedigree}}"
-    if "genetic" in analysis.model.random:
-        write = "relationship: pedigree in model.random.genetic"
-    if analysis.data.genotypes is not None:
-        write += ", or a term with relationship: single_step, which has the genotypes too"
-    return (
-        "data.pedigree: the pedigree is not read, as no effect has `relationship: pedigree` or takes its sires or "
-        f"dams from it; for breeding values by the pedigree write {write}",
-    )
+# ------------------------------------------------------------------------------------------------ groups
 
 
 def _group_columns(
@@ -407,21 +290,8 @@ def _group_order(analysis: Analysis, kin: Kin | None) -> np.ndarray:
     order = groups_by_age(read.sire, read.dam, read.birth, natural_order(read.groups))
     if reference is None:
         return order
-    first = _stated_level(reference, pl.Series(read.groups), "data.groups.reference", "the groups are")
+    first = find_stated_level(reference, pl.Series(read.groups), "data.groups.reference", "the groups are")
     return np.concatenate([[first], order[order != first]])
-
-
-def _stated_level(reference: str, ids: pl.Series, path: str, what: str) -> int:
-    """The code of a reference level, also where it is spelled in another way; DataError where it is none."""
-    exact = (ids == reference).arg_true()
-    if len(exact):
-        return int(exact[0])
-    respelled = find_respelled(pl.Series([reference]), ids)
-    if respelled.height and respelled["n_ids"][0] == 1:
-        return int((ids == respelled["id"][0]).arg_true()[0])
-    shown = [quoted(ids[i]) for i in natural_order(ids)[:SHOWN_LEVELS]]
-    more = f" and {len(ids) - SHOWN_LEVELS:,} more" if len(ids) > SHOWN_LEVELS else ""
-    raise DataError(f"{path}: found {quoted(reference)}, which is not a level; {what} {', '.join(shown)}{more}")
 
 
 def _hold_groups(term: Term, groups_active: dict) -> Term:
@@ -432,109 +302,6 @@ def _hold_groups(term: Term, groups_active: dict) -> Term:
     for component in range(term.n_components):
         active[term.n_levels - term.n_groups :, component] = groups_active[term.name, component]
     return term if active.all() else replace(term, active=active)
-
-
-# ------------------------------------------------------------------------------------------------ fixed effects
-
-
-def _fixed_effects(
-    analysis: Analysis, records: Records
-) -> tuple[list[ClassEffect | CovariateEffect], list[LevelLabels]]:
-    """The intercept and the fixed effects on the records, with their labels."""
-    phenotypes, observed = records.phenotypes, records.observed
-    names = [t.name for t in analysis.traits]
-    index = {name: i for i, name in enumerate(names)}
-    effects: list[ClassEffect | CovariateEffect] = []
-    labels = []
-    coded: dict[tuple, tuple[pl.Series, np.ndarray]] = {}
-
-    def class_levels(
-        column: str, path: str, traits: tuple[int, ...], missing: tuple[str, ...] = ()
-    ) -> tuple[pl.Series, np.ndarray]:
-        key = (column, traits, missing)
-        if key not in coded:
-            coded[key] = _class_levels(phenotypes, column, path, observing(observed, traits), missing)
-        return coded[key]
-
-    for name, fixed in analysis.model.fixed.items():
-        traits = tuple(sorted(index[t] for t in fixed.traits))
-        priors = tuple(fixed.trait_prior(names[t]) for t in traits)
-        needed = observing(observed, traits)
-        if fixed.kind == "class":
-            ids, level = class_levels(fixed.column, f"model.fixed.{name}", traits, fixed.missing)
-            reference = None
-            if fixed.reference is not None:
-                path = f"model.fixed.{name}.reference"
-                reference = _stated_level(fixed.reference, ids, path, "the levels are")
-            effects.append(ClassEffect(name, fixed.column, traits, level, ids.to_list(), priors, reference))
-            labels.append(LevelLabels(ids, np.arange(len(ids))))
-            continue
-        path = f"model.fixed.{name}"
-        x = covariate(phenotypes, fixed.column, path, needed, fixed.missing, f"{path}.without_value")
-        if fixed.by is None:
-            ids, level = pl.Series("id", [""]), np.where(needed, 0, -1).astype(np.int32)
-        else:
-            ids, level = class_levels(fixed.by, f"{path}.by", traits, fixed.missing if fixed.interaction else ())
-        span = None
-        if fixed.legendre:
-            span = legendre_range(phenotypes, fixed.column, f"{path}.legendre", x, needed, fixed.legendre.range)
-        else:
-            _refuse_powers(phenotypes, fixed.column, path, x[needed], fixed.degree)
-        degree = fixed.legendre.degree if fixed.legendre else fixed.degree
-        effects.append(
-            CovariateEffect(name, traits, Basis(x, level, len(ids), degree, span), ids.to_list(), fixed.by, priors)
-        )
-        labels.append(LevelLabels(ids, np.arange(len(ids)), coefficient_in_level=True))
-    intercept = _intercept_traits(analysis, effects)
-    if intercept:
-        level = np.where(observing(observed, intercept), 0, -1).astype(np.int32)
-        effects.insert(0, ClassEffect(INTERCEPT, "", intercept, level, ["1"]))
-        labels.insert(0, LevelLabels(pl.Series("id", ["1"]), np.arange(1)))
-    return effects, labels
-
-
-def _refuse_powers(phenotypes: Phenotypes, column: str, path: str, x: np.ndarray, degree: int) -> None:
-    """A DataError where powers of the covariate overflow, or where those of its spread vanish."""
-    largest = float(np.abs(x).max(initial=0.0))
-    spread = float(np.ptp(x)) if len(x) else 0.0
-    if degree * math.log10(max(largest, 1.0)) > 100 or (spread > 0 and degree * math.log10(spread) < -100):
-        problem = (
-            f"found values up to {largest:g} in size that differ by up to {spread:g} in column '{column}' ({path})"
-        )
-        raise DataError(f"{phenotypes.name}: {problem}; needed another unit: power {degree} of them cannot be computed")
-
-
-def _class_levels(
-    phenotypes: Phenotypes, column: str, path: str, needed: np.ndarray, missing: tuple[str, ...]
-) -> tuple[pl.Series, np.ndarray]:
-    """(ids, level of each record): every level in the column is one, also where its records observe none of the
-    effect's traits."""
-    text = phenotypes.text(column, path, missing)
-    absent = needed & text.is_null().to_numpy()
-    if absent.any():
-        raise refuse_rows(
-            phenotypes.name,
-            phenotypes.rows[absent],
-            [
-                f"found no value in column '{phenotypes.find_empty(column, path, int(i))}' ({path})"
-                for i in np.flatnonzero(absent)[:SHOWN]
-            ],
-            "a level for every record of a trait that the effect acts on"
-            + advise_omitting(f"{path.removesuffix('.by')}.without_value"),
-        )
-    ids, (level,) = code_levels([text])
-    return ids, np.where(needed, level, -1).astype(np.int32)
-
-
-def _intercept_traits(analysis: Analysis, effects: Effects) -> tuple[int, ...]:
-    """`auto`: the traits that no flat-prior class effect spans, unless one has a reference: its mean is elsewhere."""
-    choice, every = analysis.model.intercept, range(len(analysis.traits))
-    if choice is False:
-        return ()
-    if choice is True:
-        return tuple(every)
-    classes = [e for e in effects if isinstance(e, ClassEffect) and e.reference is None]
-    return tuple(t for t in every if not any(e.is_flat(t) for e in classes))
 
 
 # ------------------------------------------------------------------------------------------------ counts

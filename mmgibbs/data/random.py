@@ -27,8 +27,9 @@ from mmgibbs.data.steps import FoundSteps
 from mmgibbs.data.traits import observing
 from mmgibbs.errors import DataError
 from mmgibbs.models.terms import Effect, Levels, Related, Term
+from pedigree.problems import MAX_ROWS_LISTED
 from pedigree.read import Pedigree
-from pedigree.spelling import normal_forms
+from pedigree.spelling import have_lost_digits, normal_forms
 from pedigree.tables import agreeing, counted, format_number, quoted
 
 ANIMAL_COLUMNS = ("animal", "id")
@@ -334,11 +335,12 @@ class RandomTerms:
     def codes(self, ids: pl.Series, column: str) -> np.ndarray:
         """(n,) int32 pedigree codes, -1 where null; an id without a pedigree row is an error."""
         codes = self._pedigree.codes(ids)
-        strange = (codes.is_null() & ids.is_not_null()).to_numpy()
+        strange = (codes.is_null() & ids.is_not_null() & ~have_lost_digits(ids)).to_numpy()  # those are said elsewhere
         if strange.any():
             absent = ids.filter(pl.Series(strange))
             problems = [
-                f"animal {quoted(i)} (column '{column}') is not in the pedigree" for i in absent.head(SHOWN).to_list()
+                f"animal {quoted(i)} (column '{column}') is not in the pedigree"
+                for i in absent.head(MAX_ROWS_LISTED).to_list()
             ]
             respelled = explain_respelled(absent, self._pedigree.ids, self._pedigree.name)
             needed = "a pedigree row for it, or 'data.add_missing_animals: true'"

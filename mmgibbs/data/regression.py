@@ -48,6 +48,7 @@ def read_regression(analysis: Analysis) -> RegressionTable:
         data.widths or data.separator,
         header,
         "phenotypes" if isinstance(data.phenotypes, pl.DataFrame) else None,
+        data.encoding,
     ).names
     names = _matching(model, columns, data.phenotypes)
     used_columns = [*model.response, *([model.groups] if model.groups else []), *model.group_predictors]

@@ -68,7 +68,7 @@ class Recorded:
         # the records that are left may not show whether their commas are decimal
         frame = self.phenotypes.with_points(self._read_as_numbers(), absent)
         frame = frame.with_columns(pl.when(seen).then(pl.col(c)).alias(c) for c in columns)
-        plain = {"header": None, "separator": None, "widths": None, "decimal": data.decimal and "."}
+        plain = {"header": None, "separator": None, "encoding": None, "widths": None, "decimal": data.decimal and "."}
         data = data.model_copy(update={"phenotypes": frame, **plain})
         return self.analysis.model_copy(update={"data": data, "variances": self._used_variances(seen)})
 

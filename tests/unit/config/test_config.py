@@ -69,6 +69,8 @@ def test_every_default(tmp_path, monkeypatch):
             "pedigree": None,
             "separator": None,
             "pedigree_separator": None,
+            "encoding": None,
+            "pedigree_encoding": None,
             "widths": None,
             "pedigree_widths": None,
             "header": None,

@@ -5,7 +5,7 @@ import pytest
 from helpers.analyses import analysis, fixed
 
 from mmgibbs.config import load_config
-from mmgibbs.data.decimal_commas import with_points
+from mmgibbs.data.decimal_commas import commas_as_points, deciding_cell
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.regression import read_regression
 from mmgibbs.errors import DataError
@@ -61,8 +61,9 @@ def test_decimal_commas_of_a_regression(tmp_path):
      (["9,850", "10,120", "11,2001"], ["9.850", "10.120", "11.2001"]), (["9,850", "10,120", "10,2"], None)],
 )  # fmt: skip
 def test_which_commas_are_decimal_points(values, expected):
-    found = with_points(pl.Series("x", values, pl.String), {"", "NA"})
-    assert (None if found is None else found.to_list()) == expected
+    text, absent = pl.Series("x", values, pl.String), {"", "NA"}
+    is_decimal = deciding_cell(text, absent) is not None
+    assert (commas_as_points(text, absent).to_list() if is_decimal else None) == expected
 
 
 def test_decimal_commas_within_quotation_marks(tmp_path):

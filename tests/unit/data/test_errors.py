@@ -114,7 +114,7 @@ def test_a_corrupted_phenotype_file(tmp_path, corruption, said):
     "old, new, said",
     [
         ("c3,c1,c2", "c3,c3,c2", ["pedigree.csv row 4", "c3"]),
-        ("c3,c1,c2", "c3,c1,c2\nc1,s,d", ["pedigree.csv row 5", "c1"]),
+        ("c3,c1,c2", "c3,c1,c2\nc1,s,d2", ["pedigree.csv row 5", "c1"]),
         ("c1,s,d", "c1,s,c3", ["c1", "c3", "ancestor"]),
         ("c2,s,d2", "c2,d,d2", ["'d'", "sire", "dam"]),
         ("id,sire,dam", "id,sire", ["pedigree.csv"]),
@@ -131,7 +131,7 @@ def test_files_that_are_not_tables(tmp_path):
     assert "pedigree.csv: no such file" in message(tmp_path, pedigree=None)
     assert "phenotypes.csv: is empty" in message(tmp_path, "")
     assert "phenotypes.csv: has a header line but no rows" in message(tmp_path, GOOD.splitlines()[0] + "\n")
-    assert "UTF-8" in message(tmp_path, GOOD.replace("c2", "ü").encode("latin-1"))
+    assert "animal 'ü' (column 'animal') is not in" in message(tmp_path, GOOD.replace("c2", "ü").encode("latin-1"))
 
 
 def test_a_trait_without_records(tmp_path):
@@ -143,13 +143,17 @@ def test_every_record_without_a_trait(tmp_path):
     assert "no record of trait 'y'" in message(tmp_path, "animal,herd,sex,y,z,w,x\nc1,1,F,NA,,1,1\n")
 
 
-def test_only_the_first_rows_are_shown():
+def test_the_first_rows_are_shown():
     frame = pl.DataFrame({"y": [1.0] * 30, "c": [None if i % 2 else "a" for i in range(30)]})
     with pytest.raises(DataError) as caught:
         prepare(analysis(frame, ["y"], {"c": fixed("c", traits=["y"])}))
     lines = str(caught.value).splitlines()
-    assert [line.split(":")[0] for line in lines[:5]] == [f"phenotypes row {r}" for r in (2, 4, 6, 8, 10)]
-    assert lines[5:] == ["... and 10 more rows, the last of them row 30"]
+    assert (
+        lines[0] == "phenotypes row 2: found no value in column 'c' (model.fixed.c); needed a level for every record "
+        "of a trait that the effect acts on, or 'model.fixed.c.without_value: drop' (these records are then left out)"
+    )
+    assert [line.split(":")[0] for line in lines[1:5]] == [f"  row {r}" for r in (4, 6, 8, 10)]
+    assert lines[5:] == ["  ... and 10 more rows, the last of them row 30"]
 
 
 def test_rows_are_counted_as_an_editor_does(tmp_path):

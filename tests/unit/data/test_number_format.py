@@ -90,7 +90,7 @@ def test_stated_thousands_are_read():
         # another column of the same table shows what its points or commas are
         (["1.5", "12.00", "1.234"], ",", [1.5, 12, 1.234]),
         (["1,5", "12,0000", "1,234"], ".", [1.5, 12, 1.234]),
-        (["1.5", "1.000,5"], ",", [1.5, None]),
+        (["1.5", "1.000,5"], ",", [None, 1000.5]),
     ],
 )
 def test_numbers_with_the_stated_decimal_mark(cells, decimal, values):

@@ -1,0 +1,95 @@
+"""Everything that is wrong in the tables of an analysis, where reading them has ended with the first thing.
+
+The tables are read again in parts that do not need each other: trait by trait, effect by effect, the pedigree. Each
+part says what is wrong in it, and parts that need what cannot be read are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.config import Analysis
+from mmgibbs.data.fixed_columns import read_fixed_effects
+from mmgibbs.data.ids_as_numbers import refuse_rounded_ids
+from mmgibbs.data.interactions import interactions_of_columns
+from mmgibbs.data.kin import read_kin
+from mmgibbs.data.phenotypes import Phenotypes, read_phenotypes
+from mmgibbs.data.random import RandomTerms
+from mmgibbs.data.traits import Records, read_records
+from mmgibbs.errors import DataError, ModelError
+from pedigree.problems import Problems
+
+
+def collect_problems(analysis: Analysis, first: DataError, table: Phenotypes | None = None) -> DataError:
+    """Return the error with all problems. first: the one that was found first; table: the phenotypes, where read."""
+    problems = Problems()
+    phenotypes = None
+    with problems.collect(DataError):
+        phenotypes = read_phenotypes(analysis.data) if table is None else table
+    records = None
+    if phenotypes is not None:
+        phenotypes = replace(phenotypes, interactions=interactions_of_columns(analysis))
+        with problems.collect(DataError):
+            refuse_rounded_ids(analysis, phenotypes)
+        records = _read_traits(analysis, phenotypes, problems)
+        _read_effects(analysis, records, problems)
+        for question in phenotypes.may_lack_mark.values():
+            problems.ask(f"{phenotypes.name}: {question}")
+    else:
+        _read_pedigree_alone(analysis, problems)
+    said = problems.describe() if problems else ""
+    if str(first) in said:
+        return DataError(said)
+    problems.texts = [str(first), *problems.texts]
+    return DataError(problems.describe())
+
+
+def _read_traits(analysis: Analysis, phenotypes: Phenotypes, problems: Problems) -> Records:
+    """Read trait by trait, and return the records with those that can be read; of the others every record has one."""
+    observed = np.ones((len(phenotypes), len(analysis.traits)), bool)
+    for i, trait in enumerate(analysis.traits):
+        with problems.collect(DataError, ModelError):
+            read = read_records(analysis.model_copy(update={"traits": (trait,)}), phenotypes)
+            observed[:, i] = np.isin(phenotypes.rows, read.phenotypes.rows)
+    used = np.asarray(observed.any(axis=1))
+    observed = observed[used]
+    ones = np.ones(len(analysis.traits))
+    return Records(
+        phenotypes.keep(used), np.where(observed, 1.0, np.nan), observed, np.ones(len(observed)), ones, ones,
+        len(phenotypes), (),
+    )  # fmt: skip
+
+
+def _read_effects(analysis: Analysis, records: Records, problems: Problems) -> None:
+    for part in _fixed_effects_one_by_one(analysis):
+        with problems.collect(DataError, ModelError):
+            read_fixed_effects(part, records)
+    kin = None
+    with problems.collect(DataError, ModelError):
+        kin = read_kin(analysis, records, problems)
+    for name, random in analysis.model.random.items():
+        relationship = random.relationship
+        if relationship.of_genotypes or (relationship.needs_pedigree and kin is None):
+            continue
+        with problems.collect(DataError, ModelError):
+            RandomTerms(analysis, records.phenotypes, records.observed, kin, None).build(name)
+
+
+def _fixed_effects_one_by_one(analysis: Analysis) -> Iterator[Analysis]:
+    """The analysis with one of its fixed effects each time."""
+    for name, fixed in analysis.model.fixed.items():
+        model = analysis.model.model_copy(update={"fixed": {name: fixed}})
+        yield analysis.model_copy(update={"model": model})
+
+
+def _read_pedigree_alone(analysis: Analysis, problems: Problems) -> None:
+    """Read the pedigree of records that cannot be read."""
+    nothing = Phenotypes(pl.DataFrame(), (), "", np.empty(0, np.int64), ())
+    n_traits = len(analysis.traits)
+    values, ones = np.empty((0, n_traits)), np.ones(n_traits)
+    with problems.collect(DataError, ModelError):
+        read_kin(analysis, Records(nothing, values, values > 0, np.empty(0), ones, ones, 0, ()), problems)
