@@ -13,17 +13,20 @@ from mmgibbs.config.effects import RESERVED
 from mmgibbs.config.fields import NOT_IN_A_NAME
 from mmgibbs.config.markers import J
 from mmgibbs.config.tables import MISSING
-from mmgibbs.data.dates import are_dates, are_dates_as_numbers
-from mmgibbs.data.decimal_commas import with_points
+from mmgibbs.data.dates import are_dates, are_dates_as_numbers, share_of_dates
 from mmgibbs.data.number_format import Decimal, parse_column
+from pedigree.spelling import are_unknown_codes, have_lost_digits
 from pedigree.tables import agreeing, counted, format_number
 
-# What other programs write for a missing value; taken for one in a column whose other values are numbers.
-ALSO_MISSING = (".", "*", "?", "-", "NaN", "nan", "null", "NULL", "N/A", "n/a", "None", "none", "na")
 # The terms that `init` itself writes.
 TERMS = ("genetic", "permanent_environment", "maternal_environment", "snps")
 FEW = 20  # whole numbers of at most so many values may be codes of classes
-_MOST_ODD, _FEW_ODD = 100, 0.05  # values, and their share, that may be slips of the pen in a column of numbers
+_MAX_ODD = 0.05  # share of the values that may be slips of the pen in a column of numbers
+_MAX_ODD_AMONG_WHOLE = 0.02  # of whole numbers, which may be ids as well, ...
+_MAX_DIFFERENT_IDS = 0.9  # ... where they are different in more than this share of the records
+_MAX_WORDS, _MAX_SHARE_OF_WORDS = 5, 0.3  # different words, and their share, in a column of numbers
+_MIN_NUMBERS = 0.7  # share of the values beside which codes mean a missing value
+_MIN_DATES = 0.95  # share of the values of a column of dates
 _CHANCE = 0.01  # that records with a common value agree in another column
 _LARGE = 1e5  # from here six figures would lose the unit
 _REPEATED = 0.7  # and of at most this share of the records
@@ -81,7 +84,7 @@ class Column:
     def dates(self) -> bool:
         """Dates, or numbers that are dates without separators; few of them, such as 201103, may be classes."""
         if self.numbers is None:
-            return are_dates(self.text)
+            return are_dates(self.text) or share_of_dates(self.text) >= _MIN_DATES
         is_named = any(word in ("date", "dob") or word.endswith("date") for word in split_words(self.name))
         return self.whole and not self.few and are_dates_as_numbers(self.text, is_named)
 
@@ -120,17 +123,18 @@ class Column:
 
 
 def missing_tokens(frame: pl.DataFrame) -> tuple[str, ...]:
-    """Further texts that mean a missing value: the only texts of a column that else has numbers."""
+    """Further texts that mean a missing value: codes such as '.' and '#N/A' in a column that else has numbers."""
     missing: list[str] = []
     for name in frame.columns:
         text = frame[name].drop_nulls()
         text = text.filter(~text.is_in(list(MISSING)))
-        points = with_points(text, ALSO_MISSING)
-        numbers = (text if points is None else points).cast(pl.Float64, strict=False)
-        no_number = text.filter(numbers.is_null() | text.is_in(list(ALSO_MISSING)))
-        tokens = no_number.unique().to_list()
-        if tokens and len(no_number) < len(text) and set(tokens) <= set(ALSO_MISSING):
-            missing += [t for t in sorted(tokens) if t not in missing]
+        is_code = are_unknown_codes(text, "value") | text.str.to_lowercase().is_in(["nan"])
+        rest = text.filter(~is_code)
+        if not is_code.any() or not len(rest):
+            continue
+        parsed = min(parse_column(rest, (), mark).values.null_count() for mark in (None, ","))
+        if parsed <= (1 - _MIN_NUMBERS) * len(rest):
+            missing += [t for t in sorted(text.filter(is_code).unique()) if t not in missing]
     return tuple(missing)
 
 
@@ -181,9 +185,10 @@ def _column(name: str, text: pl.Series, absent: list[str], decimal: Decimal, lab
             in_groups = str(text.filter(numbers.is_null() & text.is_not_null()).first())
             numbers, plain = stated, plain_if_stated
     wrong = text.is_not_null() & ~numbers.is_finite().fill_null(False)
+    if have_lost_digits(text).any() and bool((numbers.drop_nulls() % 1 == 0).all()):
+        wrong = text.is_not_null()  # ids
     numeric = not wrong.any()
-    few = 0 < int(wrong.sum()) <= min(_MOST_ODD, _FEW_ODD * (len(text) - text.null_count()))
-    few = few and bool((numbers.filter(~wrong) % 1 != 0).any())  # whole numbers may be ids or codes, and so '12b'
+    few = _are_few(text, numbers, wrong)
     return Column(
         name=name,
         text=text,
@@ -195,6 +200,19 @@ def _column(name: str, text: pl.Series, absent: list[str], decimal: Decimal, lab
         in_groups=in_groups,
         odd=wrong if few else None,
     )
+
+
+def _are_few(text: pl.Series, numbers: pl.Series, wrong: pl.Series) -> bool:
+    """Whether the values that are no numbers are slips of the pen, or few words, in a column of numbers."""
+    n, n_wrong = len(text) - text.null_count(), int(wrong.sum())
+    if not 0 < n_wrong < n:
+        return False
+    others = numbers.filter(~wrong).drop_nulls()
+    if (others % 1 != 0).any():
+        words = text.filter(wrong).n_unique()
+        return n_wrong <= _MAX_ODD * n or (words <= _MAX_WORDS and n_wrong <= _MAX_SHARE_OF_WORDS * n)
+    are_ids = others.n_unique() > _MAX_DIFFERENT_IDS * len(others)  # and so may be '12b'
+    return not are_ids and others.n_unique() > FEW and n_wrong <= _MAX_ODD_AMONG_WHOLE * n
 
 
 def _shown(value: float) -> str:

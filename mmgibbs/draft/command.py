@@ -6,7 +6,14 @@ import argparse
 import shlex
 import sys
 
-from mmgibbs.options import BAD_INPUT, add_output, add_overwrite, add_unknown_parents, read_unknown_parents
+from mmgibbs.options import (
+    BAD_INPUT,
+    add_encoding,
+    add_output,
+    add_overwrite,
+    add_unknown_parents,
+    read_unknown_parents,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="N,N,...",
             help=f"widths of the columns of the {table} in characters, where they are fixed",
         )
+    for option, table in (("--encoding", "the records"), ("--pedigree-encoding", "the pedigree")):
+        add_encoding(parser, option, table)
     parser.add_argument(
         "--traits", metavar="A,B,...", help="columns to analyse, with commas between them (default: guessed)"
     )
@@ -61,6 +70,8 @@ def main(args: argparse.Namespace) -> int:
         weights=args.weights,
         **read_unknown_parents(args),
         check=not args.no_check,
+        encoding=args.encoding,
+        pedigree_encoding=args.pedigree_encoding,
     )  # fmt: skip
     for line in made.said:
         print(line, file=sys.stderr if line.startswith(("warning: ", "note: ")) else sys.stdout)

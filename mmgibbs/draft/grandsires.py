@@ -8,18 +8,20 @@ J. Dairy Sci. 58:1917).
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from mmgibbs.draft.animals import recognised
 from pedigree.columns import GRANDSIRES
 from pedigree.errors import TableError
-from pedigree.tables import Separator, open_table
+from pedigree.tables import open_table
 
 
-def grandsire_column(path: Path, widths: Separator = None) -> str | None:
-    """The column of maternal grandsires of a pedigree that has sires and no dams."""
+def grandsire_column(path: Path, of_file: Mapping[str, Any]) -> str | None:
+    """The column of maternal grandsires of a pedigree that has sires and no dams; of_file: separator and encoding."""
     try:
-        names = open_table(path, widths).names
+        names = open_table(path, **of_file).names
     except TableError:
         return None  # whoever reads the pedigree says what is wrong
     if any(recognised(name, "dam") for name in names) or not any(recognised(name, "sire") for name in names):

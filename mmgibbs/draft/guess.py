@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,11 +28,13 @@ from mmgibbs.draft.pairs import CasesOfSize, TimeAndStatus, cases_of_size, time_
 from mmgibbs.draft.roles import COUNTS, Role, find_status, guess_type, has_slips, has_word, hint, roles
 from mmgibbs.draft.trial import Trial, find_trial
 from mmgibbs.draft.unknown_parents import UnknownParents, find_unknown_parents, offer_group_column
-from mmgibbs.draft.wide import SetAside, split_columns
+from mmgibbs.draft.wide import SetAside, choose_names, split_columns
 from mmgibbs.errors import ConfigError, DataError, option_name
+from pedigree.contents import ENCODING
 from pedigree.errors import PedigreeError, TableError, UnknownColumns
 from pedigree.group_names import GROUP_PARENTS
 from pedigree.parents import UNKNOWN_VALUES
+from pedigree.problems import Problems
 from pedigree.read import Pedigree, read_pedigree
 from pedigree.tables import Separator, nearest, open_table
 
@@ -72,6 +75,12 @@ class Guess:
     pedigree_widths: Separator = None
     aside: list[SetAside] = field(default_factory=list)  # columns that are not among `columns`
     trial: Trial | None = None  # of lines, without a pedigree
+    lines: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # of the records in the file
+    encoding: str | None = None  # stated, of the records and of the pedigree
+    pedigree_encoding: str | None = None
+    of_records: tuple[str, ...] = ()  # notes of reading
+    of_pedigree: tuple[str, ...] = ()
+    problems: Problems = field(default_factory=Problems)  # of the pedigree, without which the guess was made
 
     def columns_by_use(self, use: str) -> list[Column]:
         return [c for c in self.columns if self.roles[c.name].use == use]
@@ -125,31 +134,38 @@ def guess(
     widths: Separator = None,
     pedigree_widths: Separator = None,
     unknown_parents: UnknownParents | None = None,
+    encoding: str | None = None,
+    pedigree_encoding: str | None = None,
 ) -> Guess:
     """Look at the tables. `traits`: columns to analyse, where they are not to be guessed; `unknown_parents`: what was
     said of unknown parents.
 
-    Raises DataError for a table that cannot be read, ConfigError for a trait that is no column or has no values and for
+    What is wrong in the rows of the pedigree is kept in `problems`, and the guess is made without it. Raises DataError
+    for a table that cannot be read, ConfigError for a trait that is no column or has no values and for
     a table without a column that could be a trait.
     """
     _refuse_genotypes(phenotypes)
-    frame, lines, named, separator = _records(phenotypes, widths)
+    problems, of_file = Problems(), {"separator": pedigree_widths, "encoding": pedigree_encoding}
+    frame, lines, named, separator, of_records, unread = _records_or_all_problems(
+        phenotypes, widths, encoding, pedigree_file, of_file, unknown_parents, traits
+    )
     every, (chosen, aside) = frame, split_columns(frame, traits)
+    aside += unread
     frame = every.select(chosen)
     missing = missing_tokens(frame)
     guessed: Decimal = "." if separator == "," else ","
     guessed = choose_decimal(frame, (*MISSING, *missing), guessed)
     columns = describe_columns(frame, (*MISSING, *missing), guessed)
-    grandsire = None if pedigree_file is None else grandsire_column(pedigree_file, pedigree_widths)
+    grandsire = None if pedigree_file is None else grandsire_column(pedigree_file, of_file)
     unused = [] if pedigree_file is None or grandsire is None else advise(pedigree_file, grandsire)
     pedigree_file = None if unused else pedigree_file
     unknown_parents = unknown_parents or UnknownParents()
     kin, selfing = None, None
     if pedigree_file is not None:
-        kin, unknown_parents, selfing = _pedigree(pedigree_file, pedigree_widths, unknown_parents)
+        kin, unknown_parents, selfing = _pedigree(pedigree_file, of_file, unknown_parents, problems)
     genotyped = None if genotypes is None else _genotyped(genotypes)
     animals = find_animals(
-        columns, kin, genotyped, None if pedigree_file is None else _id_column(pedigree_file, pedigree_widths)
+        columns, kin, genotyped, None if pedigree_file is None else _id_column(pedigree_file, of_file)
     )
     found = {c.name: Role("left out", "") for c in columns}
     rest = [c for c in columns if all(c is not a for a in animals.all)]
@@ -162,7 +178,9 @@ def guess(
     found |= {} if trial is None else {name: Role("trial", what) for name, what in trial.uses().items()}
     out = Guess(phenotypes, columns, named, missing, animals, found, pedigree_file, kin, unknown_parents, selfing)
     out.decimal = guessed if any(c.in_groups for c in columns) else None
-    out.widths, out.pedigree_widths = widths, pedigree_widths
+    out.widths, out.pedigree_widths, out.lines, out.problems = widths, pedigree_widths, lines, problems
+    out.encoding, out.pedigree_encoding, out.of_records = encoding, pedigree_encoding, of_records
+    out.of_pedigree = () if kin is None else notes_of_reading(kin)
     out.unused_pedigree, out.names, out.aside, out.trial = unused, every.columns, aside, trial
     out.odd = {c.name: int(lines[c.odd.to_numpy()][0]) for c in columns if c.odd is not None}
     if animals.animal is not None:
@@ -195,18 +213,51 @@ def _refuse_genotypes(path: Path) -> None:
         )
 
 
-def _records(path: Path, widths: Separator) -> tuple[pl.DataFrame, np.ndarray, bool, str]:
+RecordsOfDraft = tuple[pl.DataFrame, np.ndarray, bool, str, tuple[str, ...], list[SetAside]]
+
+
+def _records_or_all_problems(
+    path: Path,
+    widths: Separator,
+    encoding: str | None,
+    pedigree_file: Path | None,
+    of_file: Mapping[str, Any],
+    unknown_parents: UnknownParents | None,
+    traits: Sequence[str],
+) -> RecordsOfDraft:
+    """`_records`; where they cannot be read, DataError says what is wrong with the pedigree as well."""
+    try:
+        return _records(path, widths, encoding, traits)
+    except DataError as error:
+        problems = Problems()
+        problems.add(str(error))
+        if pedigree_file is not None and grandsire_column(pedigree_file, of_file) is None:
+            with problems.collect(DataError):
+                _pedigree(pedigree_file, of_file, unknown_parents or UnknownParents(), problems)
+        raise DataError(problems.describe()) from None
+
+
+def _records(path: Path, widths: Separator, encoding: str | None, traits: Sequence[str]) -> RecordsOfDraft:
     """The records as text, their lines in the file, whether the first line holds names: it does not where one of them
-    is a number; and the separator of columns.
+    is a number; the separator of columns, notes, and columns that are not read.
     """
     try:
-        first = open_table(path, widths, header=False).first_record or ()  # none in parquet, which has names
+        first = (
+            open_table(path, widths, False, encoding=encoding).first_record or ()
+        )  # none in parquet, which has names
         named = not any(_is_number(name) for name in first)
         header = True if named else [f"column{i}" for i in range(1, len(first) + 1)]
-        table = open_table(path, widths, header=header)
-        return table.read(), table.lines(), named, table.separator
+        table = open_table(path, widths, header, encoding=encoding)
+        notes = tuple(note.replace(ENCODING, "data.encoding") for note in table.notes)
+        chosen, unread = choose_names(table.names, traits)
+        if unread and not named:
+            raise DataError(
+                f"{table.name}: found {len(table.names):,} columns and no line with their names; needed names, or the "
+                f"genotypes in {option_name('genotypes')} and the records in a table of their own"
+            )
+        return table.read(chosen), table.lines(), named, table.separator, notes, unread
     except TableError as error:
-        raise DataError(str(error)) from None
+        raise DataError(str(error).replace(ENCODING, option_name("encoding"))) from None
 
 
 def _is_number(text: str) -> bool:
@@ -217,19 +268,26 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _pedigree(path: Path, widths: Separator, stated: UnknownParents) -> tuple[Pedigree, UnknownParents, str | None]:
-    """The pedigree, how it writes unknown parents, and its column of generations of selfing."""
-    found = find_unknown_parents(path, widths, stated)
+def _pedigree(
+    path: Path, of_file: Mapping[str, Any], stated: UnknownParents, problems: Problems
+) -> tuple[Pedigree, UnknownParents, str | None]:
+    """The pedigree, how it writes unknown parents, and its column of generations of selfing.
+
+    of_file: its separator and encoding; problems: takes what is wrong in its rows.
+    """
+    found = find_unknown_parents(path, of_file, stated)
     try:
-        try:
-            read = read_pedigree(path, separator=widths, **found.reading)
-            return read, offer_group_column(path, widths, found, read), None
-        except PedigreeError:
-            selfing = _selfing_column(path, widths)
-            if selfing is None:
-                raise
-            read = read_pedigree(path, separator=widths, hermaphrodites=True, more=(selfing,), **found.reading)
+        in_rows = Problems()
+        read = read_pedigree(path, problems=in_rows, **of_file, **found.reading)
+        if not in_rows:
+            return read, offer_group_column(path, of_file, found, read), None
+        selfing = _selfing_column(path, of_file)
+        if selfing is not None:
+            read = read_pedigree(path, hermaphrodites=True, more=(selfing,), **of_file, **found.reading)
             return read, found, selfing
+        for text in in_rows.texts:
+            problems.add(_name_options(text))
+        return read, found, None
     except UnknownColumns as error:
         needed = "needed such names, or an analysis file of your own with data.pedigree_columns: {id: COLUMN, ...}"
         raise DataError(f"{error}\n{needed}") from None
@@ -239,23 +297,31 @@ def _pedigree(path: Path, widths: Separator, stated: UnknownParents) -> tuple[Pe
 
 def _name_options(message: str) -> str:
     """A message of the pedigree with the options that it speaks of."""
+    message = message.replace(ENCODING, option_name("pedigree_encoding"))
     return message.replace(UNKNOWN_VALUES, option_name("unknown")).replace(GROUP_PARENTS, option_name("groups"))
 
 
-def _id_column(path: Path, widths: Separator) -> str | None:
+def notes_of_reading(pedigree: Pedigree) -> tuple[str, ...]:
+    """Notes of what was read past, and of the encoding."""
+    return tuple(n for n in pedigree.notes if any(word in n for word in ("read past", "was read as", "taken once")))
+
+
+def _id_column(path: Path, of_file: Mapping[str, Any]) -> str | None:
     """Name of the column of a pedigree that has the ids: a column of the records may have it too."""
     from pedigree.columns import choose_columns
 
     try:
-        table, chosen = choose_columns(path, None, None, widths, UNKNOWN_PARENT, None)
+        table, chosen = choose_columns(
+            path, None, None, of_file["separator"], UNKNOWN_PARENT, None, None, of_file["encoding"]
+        )
     except (PedigreeError, TableError):
         return None
     return chosen.id if table.has_header or table.first_record is None else None
 
 
-def _selfing_column(path: Path, widths: Separator) -> str | None:
+def _selfing_column(path: Path, of_file: Mapping[str, Any]) -> str | None:
     try:
-        return next((name for name in open_table(path, widths).names if "self" in name.lower()), None)
+        return next((name for name in open_table(path, **of_file).names if "self" in name.lower()), None)
     except TableError:
         return None
 
@@ -381,7 +447,7 @@ def _are_alike(x: np.ndarray | None, z: np.ndarray | None) -> bool:
 
 def like_codes(c: Column) -> bool:
     """Words, few whole numbers, or few others (doses of 0.5 and 1.5) that no name says are records."""
-    return c.numbers is None or c.few or (c.has_few_values and hint(c.name) is None)
+    return (c.numbers is None and c.odd is None) or c.few or (c.has_few_values and hint(c.name) is None)
 
 
 def _look_at_pairs(g: Guess, wanted: Sequence[str]) -> None:

@@ -21,9 +21,10 @@ from mmgibbs.draft.guess import guess
 from mmgibbs.draft.method import GIBBS, Method
 from mmgibbs.draft.texts import DraftText, TextOfFormula, TextOfGuess
 from mmgibbs.draft.unknown_parents import UnknownParents
-from mmgibbs.errors import ConfigError, MmgibbsError, ModelError, is_command, option_name
+from mmgibbs.errors import ConfigError, DataError, MmgibbsError, ModelError, is_command, option_name
 from mmgibbs.machine.files import replaced_file
 from mmgibbs.machine.output_places import begins_with, check_output_file
+from pedigree.problems import Problems
 
 
 class Draft(NamedTuple):
@@ -63,6 +64,8 @@ def init(
     groups: Sequence[str] = (),
     group_column: str | int | None = None,
     check: bool = True,
+    encoding: str | None = None,
+    pedigree_encoding: str | None = None,
 ) -> Draft:
     """Look at tables and write a first analysis file, with comments and alternatives.
 
@@ -102,6 +105,8 @@ def init(
         Column of the pedigree with the group of each animal's unknown parents.
     check : bool, default True
         Read and check everything that the file names. False, with a formula, looks at the columns of the records alone.
+    encoding, pedigree_encoding : str, optional
+        Encodings of the records and of the pedigree, such as "cp850". By default UTF-8, else Windows-1252.
 
     Returns
     -------
@@ -114,7 +119,8 @@ def init(
     ConfigError
         If the file exists (unless `overwrite`), if it is one of the tables, or if nothing could be a trait.
     DataError
-        If a table cannot be read.
+        If a table cannot be read, or if rows of the pedigree contradict each other. The message has everything that
+        must be changed.
 
     See Also
     --------
@@ -142,6 +148,7 @@ def init(
         overwrite=overwrite, widths=widths, pedigree_widths=pedigree_widths,
         formula=formula, family=family, weights=weights,
         unknown=unknown, groups=groups, group_column=group_column, check=check,
+        encoding=encoding, pedigree_encoding=pedigree_encoding,
     )  # fmt: skip
 
 
@@ -170,6 +177,8 @@ def draft(
     groups: Sequence[str] = (),
     group_column: str | int | None = None,
     check: bool = True,
+    encoding: str | None = None,
+    pedigree_encoding: str | None = None,
 ) -> Draft:
     """Look at the tables and write a commented analysis file, as `init`, whose arguments these are."""
     path = Path(output)
@@ -183,11 +192,18 @@ def draft(
         given_of_formula += [] if check else [option_name("no_check") if is_command() else "check=False"]
         if given_of_formula:
             raise ConfigError(f"init: {given_of_formula[0]} belongs to {option_name('formula')}; expected both")
-        text: DraftText = TextOfGuess(
-            guess(Path(phenotypes), of_animals, of_genotypes, traits, widths, pedigree_widths, unknown_parents), path
-        )
+        guessed = guess(
+            Path(phenotypes), of_animals, of_genotypes, traits, widths, pedigree_widths, unknown_parents,
+            encoding, pedigree_encoding,
+        )  # fmt: skip
+        problems = guessed.problems
+        text: DraftText = TextOfGuess(guessed, path)
     else:
-        given = {"traits": traits, "widths": widths, "pedigree_widths": pedigree_widths}
+        problems = Problems()
+        given = {
+            "traits": traits, "widths": widths, "pedigree_widths": pedigree_widths, "encoding": encoding,
+            "pedigree_encoding": pedigree_encoding,
+        }  # fmt: skip
         refused_option = next((name for name, value in given.items() if value), None)
         if refused_option is not None:
             raise ConfigError(f"init: {option_name(refused_option)} cannot be combined with {option_name('formula')}")
@@ -199,6 +215,8 @@ def draft(
         with replaced_file(path) as new:
             if check:
                 refused, method = _write_accepted(text, new)
+                if problems:  # the tables have to be corrected first
+                    raise DataError(refused or problems.describe())
             else:
                 refused, method = None, text.first_method
                 new.write_text(text.write(method), encoding="utf-8")

@@ -14,7 +14,7 @@ import numpy as np
 
 from mmgibbs.config.text import as_number
 from mmgibbs.data.missing_codes import looks_like_code
-from mmgibbs.draft.columns import Column, determines, split_words
+from mmgibbs.draft.columns import FEW, Column, determines, split_words
 
 CLASSES = """sex gender herd flock farm year yr yob byear birthyear season month contemporary cg hys htd htm htw hy
     group batch pen block breed housing parity lactation lact treatment trt station technician region location site
@@ -114,7 +114,7 @@ def _role(c: Column, named: bool) -> Role:
     if c.levels < 2:
         return Role("left out", "every record has the same value" if c.levels else "no record has a value")
     if c.dates:
-        return Role("left out", "dates; year and season, or an age in days, as columns of their own may have an effect")
+        return Role("left out", "dates; year, season or an age in days, as columns of their own, may have an effect")
     said = hint(c.name) if named else None
     if c.numbers is None:
         return _text_role(c, said)
@@ -123,7 +123,9 @@ def _role(c: Column, named: bool) -> Role:
 
 def _text_role(c: Column, said: str | None) -> Role:
     if has_slips(c, said):
-        return Role("left out", "numbers but for a few values, which have to be corrected first")
+        return _number_role(c, said)
+    if said == "trait" and c.levels > FEW:
+        return Role("left out", f"text of {c.levels:,} different values: neither numbers nor categories")
     if said == "trait":
         return Role("trait", "its name says so")
     if c.levels <= 3 and ({v.lower() for v in c.values()} & YES and {v.lower() for v in c.values()} & NO):
@@ -184,6 +186,7 @@ def _trait_of_last_resort(columns: Sequence[Column], roles: dict[str, Role]) -> 
     by_name = {c.name: c for c in columns}
     many = [n for n, role in roles.items() if role.use == "covariate"]
     codes = [n for n, r in roles.items() if by_name[n].levels > 1 and not by_name[n].dates and hint(n) is None]
+    codes = [n for n in codes if by_name[n].numbers is not None or by_name[n].levels <= FEW]
     codes.sort(key=lambda n: (by_name[n].numbers is None, by_name[n].levels))
     chosen = max(many, key=lambda n: by_name[n].levels) if many else next(iter(codes), None)
     return {} if chosen is None else {chosen: Role("trait", "no other column looks more like a trait")}
@@ -205,6 +208,8 @@ def guess_type(c: Column) -> tuple[str, dict[str, object], str]:
         return "normal", {}, f"numbers, and {c.odd_ones}"
     if c.numbers is not None and c.whole and has_word(c.name, COUNTS) and float(np.nanmin(c.numbers)) >= 0:
         return "count", {}, "whole numbers from 0, and its name says so"
+    if c.numbers is None and c.levels > FEW:
+        return "normal", {}, "numbers are needed here"
     if c.numbers is None:
         return _categories(c.values())
     if c.whole and c.levels <= 8:

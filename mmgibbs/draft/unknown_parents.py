@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ from pedigree.columns import choose_columns
 from pedigree.errors import PedigreeError, TableError
 from pedigree.group_columns import find_group_column
 from pedigree.group_names import find_group_names, match_groups
+from pedigree.parents import find_codes
 from pedigree.read import Pedigree
-from pedigree.spelling import are_unknown_codes
-from pedigree.tables import Separator, counted
+from pedigree.tables import counted
 
 
 @dataclass(frozen=True)
@@ -87,10 +88,12 @@ class UnknownParents:
         return out
 
 
-def find_unknown_parents(path: Path, widths: Separator, stated: UnknownParents) -> UnknownParents:
+def find_unknown_parents(path: Path, of_file: Mapping[str, Any], stated: UnknownParents) -> UnknownParents:
     """Find the codes of unknown parents and the groups in place of parents that were not given."""
     try:
-        table, chosen = choose_columns(path, None, None, widths, stated.all_codes, None)
+        table, chosen = choose_columns(
+            path, None, None, of_file["separator"], stated.all_codes, None, None, of_file["encoding"]
+        )
         frame = table.read([chosen.id, *chosen.parents])
     except (PedigreeError, TableError):
         return stated  # read_pedigree says what is wrong
@@ -106,17 +109,17 @@ def find_unknown_parents(path: Path, widths: Separator, stated: UnknownParents) 
         groups = find_group_names(ids, parents)
         found = replace(found, groups=groups, is_guessed=bool(groups))
     if stated.codes is None:
-        texts = pl.concat([p.rename("id") for p in parents]).drop_nulls().unique()
-        odd = texts.filter(are_unknown_codes(texts))
+        odd = find_codes(ids, parents)
         if found.groups:
             odd = odd.filter(~match_groups(odd, found.groups))
-        odd = odd.filter(~odd.is_in(ids.unique().implode()))
         found = replace(found, codes=(*UNKNOWN_PARENT, *sorted(odd)) if len(odd) else None)
     return found
 
 
-def offer_group_column(path: Path, widths: Separator, found: UnknownParents, pedigree: Pedigree) -> UnknownParents:
+def offer_group_column(
+    path: Path, of_file: Mapping[str, Any], found: UnknownParents, pedigree: Pedigree
+) -> UnknownParents:
     """Offer a column of groups where nothing says what the groups are."""
     if found.groups or found.column is not None:
         return found
-    return replace(found, offered_column=find_group_column(path, pedigree, unknown=found.all_codes, separator=widths))
+    return replace(found, offered_column=find_group_column(path, pedigree, unknown=found.all_codes, **of_file))

@@ -19,8 +19,12 @@ from pedigree.columns import RECOGNISED
 MIN_ALIKE = 10  # columns of genotypes with similar names
 MIN_GENOTYPES = 50  # with any names
 MAX_LOOKED_AT = 200
+MAX_READ = 20_000
 _MAX_GENOTYPES_OF_A_SNP = 4  # different cells, one of them for a missing value
 _CELL = r"^(?:[012]|-1|[59]|-9|NA|\.|-|--|[ACGTN0-]{2}|[AB-]{2}|[ACGTN0]/[ACGTN0]|[01.][/|][01.])$"
+
+
+_OF_ANIMALS = {name for names in RECOGNISED.values() for name in names}
 
 
 class SetAside(NamedTuple):
@@ -29,6 +33,18 @@ class SetAside(NamedTuple):
     first: str
     n: int
     why: str
+
+
+def choose_names(names: Sequence[str], wanted: Sequence[str]) -> tuple[list[str], list[SetAside]]:
+    """Return (columns that are read, what is set aside unread) of a table of so many columns that not all are read."""
+    if len(names) <= MAX_READ:
+        return list(names), []
+    likely = {n for n in names if n in wanted or hint(n) is not None or _plain(n) in _OF_ANIMALS}
+    rest = [n for n in names if n not in likely]
+    chosen = set([*[n for n in names if n in likely], *rest][:MAX_READ])
+    unread = [n for n in names if n not in chosen]
+    why = f"init reads {MAX_READ:,} columns at most; name other traits in --traits, and genotypes in --genotypes"
+    return [n for n in names if n in chosen], [SetAside(unread[0], len(unread), why)]
 
 
 def split_columns(frame: pl.DataFrame, wanted: Sequence[str]) -> tuple[list[str], list[SetAside]]:
@@ -66,14 +82,17 @@ def _genotypes(frame: pl.DataFrame, wanted: Sequence[str]) -> list[str]:
     return [c for c in candidates if c in genotypes]
 
 
+def _plain(column: str) -> str:
+    return re.sub(r"[\W_]+", "", column.lower())
+
+
 def _most_promising(frame: pl.DataFrame, wanted: Sequence[str]) -> list[str]:
     """MAX_LOOKED_AT columns, the most promising first."""
-    of_animals = {name for names in RECOGNISED.values() for name in names}
     no_number = frame.select(pl.all().cast(pl.Float64, strict=False).null_count() > pl.all().null_count()).row(0)
     is_text = dict(zip(frame.columns, no_number, strict=True))
 
     def rank(column: str) -> int:
-        if column in wanted or re.sub(r"[\W_]+", "", column.lower()) in of_animals:
+        if column in wanted or _plain(column) in _OF_ANIMALS:
             return 0
         if hint(column) is not None and not has_word(column, RESULTS):
             return 1

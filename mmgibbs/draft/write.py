@@ -9,13 +9,16 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from mmgibbs.config.schema import MODELINE
 from mmgibbs.config.tables import MISSING
 from mmgibbs.data.alike_levels import describe_alike, describe_unknown
 from mmgibbs.data.animal_ids import name_keys
 from mmgibbs.data.missing_codes import find_missing_codes, written_codes
-from mmgibbs.data.number_format import find_points_of_thousands
-from mmgibbs.draft.columns import Column, is_ambiguous
+from mmgibbs.data.number_format import find_lost_marks, find_points_of_thousands, parse_column
+from mmgibbs.draft.columns import FEW, Column, is_ambiguous
+from mmgibbs.draft.fold import fold_lines
 from mmgibbs.draft.guess import Guess, like_codes
 from mmgibbs.draft.method import GIBBS, Method, method_lines
 from mmgibbs.draft.roles import codes_among_words, guess_type, has_word, hint
@@ -24,6 +27,7 @@ from mmgibbs.draft.yaml_words import entry, yaml_list, yaml_text
 from pedigree.tables import counted, quoted
 
 _PROGENY = 1.5  # with records, of each dam, from which maternal effects are offered
+_MAX_NAMED = 5  # animals that the pedigree lacks
 _FEW_RECORDS = 100  # below it variances can hardly be estimated
 
 
@@ -46,7 +50,7 @@ def analysis_text(g: Guess, path: Path, method: Method = GIBBS) -> str:
         *method_lines(method, can_use_reml(g)),
         f"output: {{directory: {yaml_text(f'runs/{name}')}{means_key(g)}}}  # relative to where the command runs",
     ]
-    return MODELINE + "\n".join(lines) + "\n"
+    return MODELINE + "\n".join(fold_lines(lines)) + "\n"
 
 
 def explain_guess(g: Guess) -> list[str]:
@@ -82,7 +86,7 @@ def _explain_labels(g: Guess) -> list[str]:
 
 
 def _explain_pairs(g: Guess) -> list[str]:
-    out = _explain_labels(g)
+    out = [f"note: {note}" for note in g.of_records] + _explain_labels(g)
     out += [] if g.trial is None else [f"the table looks like {g.trial.describe()}"]
     if g.pedigree is not None and g.pedigree_file is not None:
         n = g.pedigree.n_animals  # codes from n on are groups
@@ -90,6 +94,7 @@ def _explain_pairs(g: Guess) -> list[str]:
         founders = int((((sire < 0) | (sire >= n)) & ((dam < 0) | (dam >= n))).sum())
         out.append(f"{g.pedigree_file.name}: {g.pedigree.n_animals:,} animals, {founders:,} of them without parents")
         out += g.unknown_parents.explain(g.pedigree, g.pedigree_file.name)
+        out += [f"note: {name_keys(note)}" for note in g.of_pedigree]
         out += [f"warning: {name_keys(warning)}" for warning in g.pedigree.warnings]
     if g.repeated:
         out.append(f"{counted(g.repeated, 'animal', 'has')} several records of {g.traits[0].name}")
@@ -124,9 +129,20 @@ def _explain_pairs(g: Guess) -> list[str]:
                 f"warning: {c.name} has numbers, and {c.odd_ones}, the first in row {g.odd[c.name]}: correct what is "
                 "wrong, or write it into data.missing if it means a missing value"
             )
+    for c in g.columns:
+        is_text = c.numbers is None and c.odd is None and not c.dates and c.levels > FEW
+        if is_text and g.roles[c.name].use == "left out" and hint(c.name) == "trait":
+            shown = ", ".join(quoted(value) for value in c.values()[:3])
+            out.append(
+                f"warning: {c.name} is named for a trait, but has text ({c.levels:,} different values: {shown}, ...): "
+                "it is not used; needed numbers"
+            )
     if g.decimal_is_guessed:
         out.append(f"warning: it is a guess that {_explain_commas(g)} (see data.decimal)")
     for c in g.columns:
+        lost = find_lost_marks(c.text, parse_column(c.text, (), g.decimal).values) if c.numbers is not None else None
+        if lost is not None:
+            out.append(f"warning: {lost.describe(f'column {quoted(c.name)}', g.lines[lost.cells].tolist())}")
         points = None if c.numbers is None or c.commas else find_points_of_thousands(c.text, ())
         if points is not None:
             out.append(f"warning: {points.describe(f'column {quoted(c.name)}')}")
@@ -262,6 +278,8 @@ def _data(g: Guess, folder: Path) -> list[str]:
         names = ", ".join(yaml_text(name) for name in g.names)
         lines.append("  # The file has no line of names: give the columns meaningful names.")
         lines.append(f"  header: [{names}]")
+    if g.encoding is not None:
+        lines.append(f"  encoding: {yaml_text(g.encoding)}")
     if g.decimal is not None:
         thousands = "." if g.decimal == "," else ","
         if_not = f": write {json.dumps(thousands)} if not" if g.decimal_is_guessed else ""
@@ -272,17 +290,33 @@ def _data(g: Guess, folder: Path) -> list[str]:
         lines.append(f"  pedigree: {yaml_text(relative_path(g.pedigree_file, folder))}")
         if g.pedigree_widths is not None:
             lines.append(f"  pedigree_widths: {list(g.pedigree_widths)}")
+        if g.pedigree_encoding is not None:
+            lines.append(f"  pedigree_encoding: {yaml_text(g.pedigree_encoding)}")
     if g.pedigree_file is not None:
         lines += g.unknown_parents.lines(g.pedigree)
     absent = g.animals.distinct - g.animals.known
     if g.pedigree is not None and absent:
         lines.append(
             f"  add_missing_animals: true  # {counted(absent, 'recorded animal', 'has')} no row in the pedigree"
+            f"{_name_absent(g)}"
         )
     if g.genotypes is not None:
         lines.append(f"  genotypes: {yaml_text(relative_path(g.genotypes, folder))}")
         lines.append("  # genotypes: {file: ..., quality: {maf: 0.05, call_rate: 0.95}}")
     return lines
+
+
+def _name_absent(g: Guess) -> str:
+    """': 'A7' (row 12), 'A9' (row 40), ...' of the recorded animals that the pedigree lacks."""
+    animal = g.animals.animal
+    if animal is None or g.pedigree is None:
+        return ""
+    codes = g.pedigree.codes(animal.text)
+    rows = (codes.is_null() & animal.text.is_not_null()).arg_true().to_list()
+    first = {animal.text[row]: row for row in reversed(rows)}
+    named = sorted(first.items(), key=lambda pair: pair[1])
+    shown = ", ".join(f"{quoted(name)} (row {g.lines[row]})" for name, row in named[:_MAX_NAMED])
+    return f": {shown}{', ...' if len(named) > _MAX_NAMED else ''}"
 
 
 def _explain_commas(g: Guess) -> str:
@@ -352,10 +386,22 @@ def _trait(g: Guess, c: Column, indent: str) -> list[str]:
     for key, value in keys.items():
         body += f", {key}: {yaml_list(value) if isinstance(value, list) else yaml_text(str(value))}"
     lines = [f"{indent}{entry(c, body)}  # {why}"]
-    zeros = 0 if c.numbers is None else int((c.numbers == 0).sum())
-    if type == "normal" and zeros and c.known and bool((c.numbers[c.numbers != 0] > 0).all()):  # type: ignore[index]
-        lines.append(f"  # {counted(zeros, 'record', 'has')} 0; where that means missing: {entry(c, 'missing: [0]')}")
+    if type == "normal" and c.numbers is not None:
+        lines += _missing_numbers(c, c.numbers)
     return lines
+
+
+def _missing_numbers(c: Column, numbers: np.ndarray) -> list[str]:
+    """A comment with the key for zeros among positive numbers, and other numbers that may mean a missing value."""
+    codes = find_missing_codes(numbers)
+    cells = {} if codes is None else {code.text: code.times for code in codes.codes}
+    zeros = int((numbers == 0).sum())
+    if zeros and bool((numbers[numbers != 0] >= 0)[~np.isnan(numbers[numbers != 0])].all()):
+        cells.setdefault("0", zeros)
+    if not cells:
+        return []
+    said = ", ".join(f"{counted(times, 'record', 'has')} {cell}" for cell, times in cells.items())
+    return [f"  # {entry(c, f'missing: {written_codes(cells)}')}  # {said}: use this line where that means missing"]
 
 
 def _fixed(g: Guess) -> list[str]:
@@ -373,6 +419,8 @@ def _fixed(g: Guess) -> list[str]:
         elif role.use == "trait" and c not in g.traits[: g.n_traits] and like_codes(c) and not c.few:
             if c.numbers is not None:
                 lines.append(f"    # {entry(c, 'kind: covariate')}  # if it is no trait")
+        elif c.dates and role.use == "left out" and c.levels > 1:
+            lines += _of_dates(c)
         elif role.use == "left out" and c.levels > 1 and c.n > c.levels and _may_have_an_effect(c):
             measured = c.numbers is not None and not c.few and not (g.named and hint(c.name) in ("class", "random"))
             body = "kind: covariate" if measured else ""
@@ -380,6 +428,17 @@ def _fixed(g: Guess) -> list[str]:
     lines += fixed_lines(g)
     active = any(not line.lstrip().startswith("#") for line in lines)
     return ["  fixed:" if active else "  fixed: {}  # the mean is always in the model", *lines]
+
+
+def _of_dates(c: Column) -> list[str]:
+    """Effects of columns that are to be made of dates, as comments."""
+    year, season, age = (yaml_text(name) for name in (f"{c.label}_year", f"{c.label}_season", "age_at_recording"))
+    return [
+        f"    # {c.name} has dates, which are no levels. With columns made of it in the table:",
+        f"    # {year}: {{}}  # the year, as 2019",
+        f"    # {season}: {{}}  # year and season, as 2019-spring",
+        f"    # {age}: {{kind: covariate}}  # if it is a birth: days from it to the record",
+    ]
 
 
 def _is_ordered(c: Column) -> bool:

@@ -270,7 +270,7 @@ def id_cases():
                   "indiv pat mat", "IID PID MID", "ego dad mum"):  # fmt: skip
         header = names.split()
         add(f"pedigree named {header}", "same|told", kin=pedigree(names=header))
-    add("pedigree named in German", "told", kin=pedigree(names=("Tier", "Vater", "Mutter")))
+    add("pedigree named in German", "same", kin=pedigree(names=("Tier", "Vater", "Mutter")))
     add(
         "exchanged names",
         "told",
