@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import pedigree.parents
 from pedigree.errors import PedigreeError
+from pedigree.parents import find_codes
 from pedigree.read import read_pedigree
 
 FOUNDERS, N = 8, 44
@@ -268,3 +269,38 @@ def test_groups_are_questioned(tmp_path, groups, said):
 @pytest.mark.parametrize("groups", [["west", "east"], ["1990", "1991"], ["F", "G"], ["F2", "f3"], ["male", "female"]])
 def test_groups_of_other_names_are_silent(tmp_path, groups):
     assert not grouped(tmp_path, groups).warnings
+
+
+def herd_with_code(code):
+    """Sixty animals; every third lacks its sire, every fourth its dam: written as the code."""
+    rows = [(f"2760009{i:08d}", "", "") for i in range(20)]
+    for i in range(20, 80):
+        sire = code if i % 3 == 0 else rows[i % 10][0]
+        dam = code if i % 4 == 0 else rows[10 + i % 10][0]
+        rows.append((f"2760009{i:08d}", sire, dam))
+    return rows
+
+
+@pytest.mark.parametrize("code", ["99999999", "999999"])
+def test_a_number_of_nines_that_is_sire_and_dam_is_found_or_refused(tmp_path, code):
+    """99999999 is smaller than the ids, and both parents of one animal in twelve."""
+    rows = herd_with_code(code)
+    with pytest.raises(
+        PedigreeError, match=f"'{code}' is both sire and dam of .* if it means an unknown parent, add it"
+    ):
+        read(tmp_path, rows)
+    columns = [pl.Series([row[k] or None for row in rows], dtype=pl.String) for k in range(3)]
+    assert find_codes(columns[0], columns[1:]).to_list() == [code]
+    allowed = read_pedigree(tmp_path / "pedigree.csv", hermaphrodites=True)  # as `mmgibbs pedigree` reads
+    (warning,) = [w for w in allowed.warnings if "does it mean an unknown parent" in w]
+    assert f"'{code}' has no row and is the sire of 20 animals and the dam of 15, with" in warning
+    assert read_pedigree(tmp_path / "pedigree.csv", unknown=("", code)).n_animals == 80
+
+
+def test_a_parent_of_many_mates_without_a_row_is_asked_about_once(tmp_path):
+    """An id like the others, that is sire and dam: a plant may be, a cow is not."""
+    rows = [tuple(c.replace("CODE", "276000900000999") for c in row) for row in herd_with_code("CODE")]
+    allowed = read(tmp_path, rows, hermaphrodites=True)
+    (warning,) = [w for w in allowed.warnings if "does it mean an unknown parent" in w]
+    assert "the sire of 20 animals and the dam of 15, with 11 mates" in warning
+    assert not any("does it mean" in w for w in read(tmp_path, rows, hermaphrodites=True, unknown=()).warnings)
