@@ -41,11 +41,14 @@ def collect_problems(analysis: Analysis, first: DataError, table: Phenotypes | N
             problems.ask(f"{phenotypes.name}: {question}")
     else:
         _read_pedigree_alone(analysis, problems)
-    said = problems.describe() if problems else ""
-    if str(first) in said:
-        return DataError(said)
-    problems.texts = [str(first), *problems.texts]
+    if not any(_has_text(str(first), text) or _has_text(text, str(first)) for text in problems.texts):
+        problems.texts = [str(first), *problems.texts]
     return DataError(problems.describe())
+
+
+def _has_text(text: str, part: str) -> bool:
+    """Whether a text has a part, in a numbered list too, whose lines are indented."""
+    return "\n".join(map(str.strip, part.split("\n"))) in "\n".join(map(str.strip, text.split("\n")))
 
 
 def _read_traits(analysis: Analysis, phenotypes: Phenotypes, problems: Problems) -> Records:
