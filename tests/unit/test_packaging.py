@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from helpers.support import ROOT
+from packaging.requirements import Requirement
 
 import mmgibbs
 from mmgibbs.report.render import LIBRARIES
@@ -106,6 +107,18 @@ def test_classifiers_name_the_oldest_python():
     oldest = PROJECT["requires-python"].removeprefix(">=")
     assert f"Programming Language :: Python :: {oldest}" in PROJECT["classifiers"]
     assert len(set(PROJECT["classifiers"])) == len(PROJECT["classifiers"])
+
+
+@pytest.mark.parametrize("extra", ["gpu", "gpu12"])
+def test_gpu_extras_bring_the_compiler_of_kernels(extra):
+    """Kernels are compiled where they run, by NVRTC: it and CUDA's libraries come with the extra `ctk` of CuPy."""
+    (cupy,) = map(Requirement, PROJECT["optional-dependencies"][extra])
+    assert cupy.name.startswith("cupy-cuda") and cupy.extras == {"ctk"}
+    try:
+        provided = metadata.metadata(cupy.name).get_all("Provides-Extra")
+    except metadata.PackageNotFoundError:
+        return
+    assert provided is not None and "ctk" in provided
 
 
 def test_dependency_groups_are_the_extras_of_the_same_name():
