@@ -36,12 +36,14 @@ from mmgibbs.draws.purpose import (
 from mmgibbs.draws.shrinkage import lasso_means, lasso_rate
 from mmgibbs.regressions.arrays.base import Arrays, Host
 from mmgibbs.regressions.description import Columns, Description, predictors_counted, predictors_words
-from mmgibbs.regressions.lasso_device import LassoChains
+from mmgibbs.regressions.lasso_device import LARGEST_PIVOT, LassoChains
 from mmgibbs.regressions.numbers import read_numbers
 from mmgibbs.regressions.options import option
 from mmgibbs.regressions.predictors import Predictors
 from mmgibbs.regressions.protocol import Array, Keys, Parameter, RegressionData, State
 
+REFINEMENTS = 3  # of least squares
+RIDGE = 1e-12  # of the longest column's square, so that predictors that depend on each other have a factor, too
 COLUMN_BLOCK = 256  # columns of Z that are scaled and multiplied while they are in the cache
 
 
@@ -209,14 +211,35 @@ def unit_columns(X: Predictors, weights: np.ndarray | None = None) -> Predictors
 class GramSolver:
     """p <= n, from S = I + T Z'Z T, T = diag(tau): A^-1 = T S^-1 T, and no eigenvalue of S is below 1 whatever tau
     is.
+
+    y'y - y'Z A^-1 Z'y would be the difference of two numbers that agree in all digits where residuals are small. It is
+    the least value of |y - Z b|^2 + b'D^-1 b, at b = A^-1 Z'y = T x. About any b_0, with r = y - Z b_0 and u = b - b_0,
+
+        misfit = r'r - 2 u'Z'r + u'Z'Z u + x'x
+
+    whose parts are small where r is: b_0 are least squares, which make Z'r nearly 0.
     """
 
     def __init__(self, X: Predictors, y: np.ndarray, arrays: Arrays, weights: np.ndarray | None = None):
         weighted = y if weights is None else weights * y
-        self.arrays, self.y_square = arrays, float(y @ weighted)
-        self.gram = arrays.asarray(X.gram(weights))
+        self.arrays, self.gram = arrays, arrays.asarray(X.gram(weights))
         self.right = arrays.asarray(X.transposed_times(weighted[:, None])[:, 0])
         self.identity = arrays.asarray(np.eye(X.p))
+        self.reference, self.residual_right, self.residual_square = self._fit_least_squares(X, y, weights)
+
+    def _fit_least_squares(
+        self, X: Predictors, y: np.ndarray, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """b_0 (p,), Z'r (p,) and r'r."""
+        L = self.arrays.cholesky(self.gram + RIDGE * (self.gram.max() or 1.0) * self.identity)
+        b, r, right = np.zeros(X.p), y, self.right
+        for _ in range(REFINEMENTS):
+            half = self.arrays.solve_lower(L, right)
+            b = b + self.arrays.solve_lower(L, half, transposed=True)
+            r = y - X.times(b[:, None])[:, 0]
+            weighted = r if weights is None else weights * r
+            right = X.transposed_times(weighted[:, None])[:, 0]
+        return b, right, float(r @ weighted)
 
     def given(self, tau: Array) -> GramSolver.Posterior:
         S = self.gram * tau[:, :, None] * tau[:, None, :] + self.identity
@@ -233,7 +256,10 @@ class GramSolver:
         @property
         def misfit(self) -> Array:
             """y'y - y'Z A^-1 Z'y, (C, 1)."""
-            return self.fit.y_square - (self.half**2).sum(1, keepdims=True)
+            fit, x = self.fit, self.fit.arrays.solve_lower(self.L, self.half, transposed=True)
+            u = self.tau * x - fit.reference
+            parts = (u @ fit.gram) * u - 2.0 * u * fit.residual_right + x**2
+            return fit.residual_square + parts.sum(1, keepdims=True)
 
         def draw(self, sigma: Array, keys: Keys, sweep: int) -> Array:
             """beta = T L'^-1 (L^-1 T Z'y + sigma z)."""
@@ -242,7 +268,11 @@ class GramSolver:
 
 
 class WoodburySolver:
-    """n < p, from M = I + Z D Z' (Woodbury); a draw by Bhattacharya, Chakraborty & Mallick (2016), O(n^2 p)."""
+    """n < p, from M = I + Z D Z' (Woodbury); a draw by Bhattacharya, Chakraborty & Mallick (2016), O(n^2 p).
+
+    Rounding moves y'M^-1 y by some 1e-18 times the largest pivot of M, relative to itself: beyond LARGEST_PIVOT nothing
+    is drawn.
+    """
 
     def __init__(
         self,
@@ -274,6 +304,8 @@ class WoodburySolver:
                 half = half * self.root[:, None].astype(self.real)
             M += half @ half.swapaxes(1, 2)
         L = self.arrays.cholesky(M)
+        if not np.diagonal(L, axis1=1, axis2=2).max() < np.sqrt(LARGEST_PIVOT):
+            raise np.linalg.LinAlgError("the predictors leave next to nothing of the response")
         return self.Posterior(self, tau, L, self.arrays.solve_lower(L, self.y))
 
     def times(self, u: Array) -> Array:

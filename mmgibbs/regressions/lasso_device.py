@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mmgibbs.regressions.lasso import LassoSampler
 
 TEXT = (Path(__file__).resolve().parent / "cuda" / "lasso.cu").read_text(encoding="utf-8")
+LARGEST_PIVOT = 1e14  # of M: coefficients leave one part in ten million of the response
 BY_GRAM = ("fill_gram", "draw_by_gram", "draw_scales")
 BY_ROWS = ("scale_rows", "fill_row_gram", "draw_residuals", "draw_by_rows", "draw_scales")
 COEFFICIENTS, NOISE, INTERCEPT = (np.uint32(stream(REGRESSION_COEFFICIENT, k)) for k in (0, 1, 2))
@@ -43,8 +44,8 @@ RESIDUAL, LOCAL, GLOBAL = (
 
 def make_source(values: npt.DTypeLike, real: npt.DTypeLike) -> str:
     """Make the text of all kernels: `values` is the type of the predictors, `real` that of their products."""
-    types, constants = {"VALUE": values, "REAL": real}, {"double SMALLEST_COEFFICIENT": SMALLEST}
-    return assemble_source(("gamma", "inverse_gaussian", "spd"), types, constants, TEXT)
+    constants = {"double SMALLEST_COEFFICIENT": SMALLEST, "double LARGEST_PIVOT": LARGEST_PIVOT}
+    return assemble_source(("gamma", "inverse_gaussian", "spd"), {"VALUE": values, "REAL": real}, constants, TEXT)
 
 
 class LassoChains(GraphChains):
@@ -70,7 +71,8 @@ class LassoChains(GraphChains):
 
     def collect_constants(self) -> Constants:
         """See DeviceGraphChains."""
-        names = ("values", "centre", "scale", "y", "root") if self.n else ("gram", "right")
+        of_rows, of_gram = ("values", "centre", "scale", "y", "root"), ("gram", "right", "reference", "residual_right")
+        names = of_rows if self.n else of_gram
         constants = {name: getattr(self.sampler.fit, name) for name in names}
         return {name: values for name, values in constants.items() if values is not None}
 
@@ -91,12 +93,12 @@ class LassoChains(GraphChains):
         """struct Lasso of cuda/lasso.cu, with the same fields in the same order."""
         s, o = self.sampler, self.sampler.options
         buffers = (
-            "gram", "right", "values", "centre", "scale", "root", "y", "H", "residuals", "beta", "tau2", "sigma2",
-            "lambda2", "alpha", "sweep", "chain", "arrived",
+            "gram", "right", "reference", "residual_right", "values", "centre", "scale", "root", "y", "H", "residuals",
+            "beta", "tau2", "sigma2", "lambda2", "alpha", "sweep", "chain", "arrived",
         )  # fmt: skip
         addresses: dict[str, Any] = {name: self.arena.address(name) if name in self.arena else 0 for name in buffers}
         numbers = {
-            "y_square": getattr(s.fit, "y_square", 0.0),
+            "residual_square": getattr(s.fit, "residual_square", 0.0),
             "mean": s.mean,
             "n_records": s.n,
             "residual_shape": o.residual_shape + 0.5 * (s.n - 1),

@@ -20,8 +20,8 @@ from mmgibbs.sampler.loop import ResumableChain
 from mmgibbs.sampler.schedule import Schedule
 
 LIKELY = (
-    "most likely the posterior is improper or a predictor's scale is extreme; needed a proper prior, or "
-    "standardised predictors"
+    "most likely the posterior is improper, the predictors leave nothing of the response, or a predictor's scale is "
+    "extreme; needed a proper prior, or standardised predictors"
 )
 SINGULAR = (
     "a matrix of the predictors has no Cholesky factor: most likely a column is a sum of others, or its scale is "

@@ -177,7 +177,8 @@ __global__ void __launch_bounds__(HORSESHOE_THREADS) draw_coefficients(Horseshoe
         if (threadIdx.x == 0) {
             const double misfit = s.square[c] - sums[0];
             factor = 1.0;
-            if (s.has_expansion) factor = sqrt(2.0 * gamma(0.5 * s.n, sweep, 0, streams.rescale, 0, s.seed, chain) / misfit);
+            if (s.has_expansion && !(misfit > SMALLEST_MISFIT * s.square[c])) factor = not_a_number();
+            else if (s.has_expansion) factor = sqrt(2.0 * gamma(0.5 * s.n, sweep, 0, streams.rescale, 0, s.seed, chain) / misfit);
         }
     }
     BARRIER

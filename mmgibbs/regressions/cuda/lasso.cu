@@ -12,6 +12,8 @@ const int LASSO_THREADS = 256;
 struct Lasso {
     const double *gram;       // (p, p): Z'Z; null where n < p
     const double *right;      // (p): Z'y
+    const double *reference;  // (p): b_0, about which the misfit is summed, as in lasso.py
+    const double *residual_right;  // (p): Z'r, r = y - Z b_0
     const VALUE *values;      // (n, p); null where p <= n
     const double *centre;     // (p): Z = (values - centre) / scale * root
     const double *scale;      // (p)
@@ -27,7 +29,7 @@ struct Lasso {
     word32 *sweep;            // (C): number of the sweep that is next
     const word32 *chain;      // (C): second word of the key of each chain
     unsigned *arrived;        // of a cooperative launch
-    double y_square;
+    double residual_square;   // r'r
     double mean;              // of the response
     double n_records;
     double residual_shape;    // with half of n - 1
@@ -129,19 +131,12 @@ __global__ void __launch_bounds__(LASSO_THREADS) fill_row_gram(Lasso s, Spd spd,
     }
 }
 
-// sigma2 of chain c, from the first row below the factor; ends with a barrier.
-__device__ __forceinline__ void draw_residual_variance(const Lasso &s, const Spd &spd, int c, double *sums, word32 residual) {
-    const double *half = spd.A + ((size_t)c * spd.n_rows + spd.m) * spd.m;
-    PHASE {
-        double sum = 0.0;
-        for (int i = (int)threadIdx.x; i < spd.m; i += (int)blockDim.x) sum += half[i] * half[i];
-        sums[threadIdx.x] = sum;
-    }
-    BARRIER
+// sigma2 of chain c, from the misfit that is the sum of `sums`, and r'r where p <= n; ends with a barrier.
+__device__ __forceinline__ void draw_residual_variance(const Lasso &s, int c, double *sums, word32 residual) {
     block_sum(sums);
     PHASE {
         if (threadIdx.x == 0) {
-            const double misfit = s.gram ? s.y_square - sums[0] : sums[0];
+            const double misfit = s.gram ? s.residual_square + sums[0] : sums[0];
             const double drawn = gamma(s.residual_shape, s.sweep[c], 0, residual, 0, s.seed, s.chain[c]);
             s.sigma2[c] = (s.residual_scale + 0.5 * misfit) / drawn;
         }
@@ -149,13 +144,31 @@ __device__ __forceinline__ void draw_residual_variance(const Lasso &s, const Spd
     BARRIER
 }
 
-// beta = T L'^-1 (L^-1 T Z'y + sigma z): a block a chain.
+// beta = T L'^-1 (L^-1 T Z'y + sigma z), after sigma2 from x = L'^-1 L^-1 T Z'y and u = T x - b_0: a block a chain.
 __global__ void __launch_bounds__(LASSO_THREADS) draw_by_gram(Lasso s, Spd spd, word32 residual, word32 coefficients) {
     __shared__ double sums[LASSO_THREADS], shared[SOLVE_VALUES];
     const int c = (int)blockIdx.x;
     const double *half = spd.A + ((size_t)c * spd.n_rows + spd.m) * spd.m;
-    double *x = s.residuals + (size_t)c * s.p;
-    draw_residual_variance(s, spd, c, sums, residual);
+    double *x = s.residuals + (size_t)c * s.p, *u = s.beta + (size_t)c * s.p;
+    PHASE { for (int j = (int)threadIdx.x; j < s.p; j += (int)blockDim.x) x[j] = half[j]; }
+    BARRIER
+    block_solve_panels(spd, c, x, shared);
+    PHASE {
+        for (int j = (int)threadIdx.x; j < s.p; j += (int)blockDim.x)
+            u[j] = sqrt(s.tau2[(size_t)c * s.p + j]) * x[j] - s.reference[j];
+    }
+    BARRIER
+    PHASE {
+        double sum = 0.0;
+        for (int j = (int)threadIdx.x; j < s.p; j += (int)blockDim.x) {
+            double product = 0.0;
+            for (int i = 0; i < s.p; ++i) product += s.gram[(size_t)i * s.p + j] * u[i];
+            sum += product * u[j] - 2.0 * u[j] * s.residual_right[j] + x[j] * x[j];
+        }
+        sums[threadIdx.x] = sum;
+    }
+    BARRIER
+    draw_residual_variance(s, c, sums, residual);
     PHASE {
         for (int j = (int)threadIdx.x; j < s.p; j += (int)blockDim.x)
             x[j] = half[j] + sqrt(s.sigma2[c]) * normal(s.sweep[c], (word32)j, coefficients, 0, s.seed, s.chain[c]);
@@ -168,13 +181,23 @@ __global__ void __launch_bounds__(LASSO_THREADS) draw_by_gram(Lasso s, Spd spd, 
     }
 }
 
-// sigma2, and M^-1 (y - v), v = sigma (H z + w): a block a chain.
+// sigma2, NaN behind a pivot of M that is too large, and M^-1 (y - v), v = sigma (H z + w): a block a chain.
 __global__ void __launch_bounds__(LASSO_THREADS) draw_residuals(Lasso s, Spd spd, word32 residual) {
     __shared__ double sums[LASSO_THREADS], shared[SOLVE_VALUES];
     const int c = (int)blockIdx.x;
     const double *half = spd.A + ((size_t)c * spd.n_rows + spd.m) * spd.m, *noise_half = half + spd.m;
+    const double *diagonals = spd.diagonals + (size_t)c * spd.panels() * PANEL * PANEL;
     double *x = s.residuals + (size_t)c * s.n;
-    draw_residual_variance(s, spd, c, sums, residual);
+    PHASE {
+        double sum = 0.0;
+        for (int i = (int)threadIdx.x; i < s.n; i += (int)blockDim.x) {
+            const double root = diagonals[(size_t)i * PANEL + i % PANEL];
+            sum += root * root < LARGEST_PIVOT ? half[i] * half[i] : not_a_number();
+        }
+        sums[threadIdx.x] = sum;
+    }
+    BARRIER
+    draw_residual_variance(s, c, sums, residual);
     PHASE {
         for (int i = (int)threadIdx.x; i < s.n; i += (int)blockDim.x) x[i] = half[i] - sqrt(s.sigma2[c]) * noise_half[i];
     }

@@ -29,6 +29,7 @@ from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.horseshoe.rows import Latent, ProbitRows
 from mmgibbs.regressions.protocol import Array, Keys
 
+SMALLEST_MISFIT = 1e-10  # over z'z: 6 digits of it are known
 COLUMN_BLOCK = 256  # columns of Z that are scaled and multiplied while they are in the cache
 COEFFICIENTS = stream(REGRESSION_COEFFICIENT, 0)
 INTERCEPT = stream(REGRESSION_COEFFICIENT, 1)

@@ -29,7 +29,7 @@ from mmgibbs.regressions.graph_chains import (
     assemble_source,
     count_blocks,
 )
-from mmgibbs.regressions.horseshoe.coefficients import COEFFICIENTS
+from mmgibbs.regressions.horseshoe.coefficients import COEFFICIENTS, SMALLEST_MISFIT
 from mmgibbs.regressions.horseshoe.prior import LARGEST_PRECISION, LOG_WIDTH
 from mmgibbs.regressions.horseshoe.rows import LATENT
 from mmgibbs.regressions.horseshoe.slice import MAX_TRIES
@@ -58,6 +58,7 @@ def make_source(values: npt.DTypeLike, real: npt.DTypeLike) -> str:
     headers = ("exponential", "truncated_normal", "polya_gamma", "spd")
     constants = {
         "double LARGEST_PRECISION": LARGEST_PRECISION,
+        "double SMALLEST_MISFIT": SMALLEST_MISFIT,
         "double LOG_WIDTH": LOG_WIDTH,
         "int MAX_TRIES": MAX_TRIES,
     }

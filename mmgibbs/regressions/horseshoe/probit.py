@@ -41,7 +41,7 @@ from mmgibbs.regressions.description import (
     probability,
 )
 from mmgibbs.regressions.horseshoe.choice import choose_collapsed
-from mmgibbs.regressions.horseshoe.coefficients import CoefficientsByGram, CoefficientsByRowGram
+from mmgibbs.regressions.horseshoe.coefficients import SMALLEST_MISFIT, CoefficientsByGram, CoefficientsByRowGram
 from mmgibbs.regressions.horseshoe.device import HorseshoeChains
 from mmgibbs.regressions.horseshoe.ellipse import Ellipse, expansion, probit_fit, separated
 from mmgibbs.regressions.horseshoe.prior import Horseshoe, RegularisedHorseshoe
@@ -235,7 +235,7 @@ class HorseshoeProbitSampler:
             beta, intercept, tries = self.ellipse.draw(beta, intercept, precision, keys, sweep)
         latent = self.rows.latent(beta, intercept, keys, sweep, self.coefficients.keep_z)
         posterior = self.coefficients.given(latent, precision)
-        beta, intercept = posterior.draw(self.factor_of_z(posterior.misfit, keys, sweep), keys, sweep)
+        beta, intercept = posterior.draw(self.factor_of_z(posterior.misfit, latent.square, keys, sweep), keys, sweep)
         return {"beta": beta, "intercept": intercept, "tries": tries} | self.prior.draw(beta, state, keys, sweep)
 
     def prior_precision(self, state: State) -> Array:
@@ -243,14 +243,17 @@ class HorseshoeProbitSampler:
         xp, d = self.arrays.xp, self.prior.precision(state)
         return xp.concatenate([d, xp.full((len(d), 1), self._intercept_precision)], 1)
 
-    def factor_of_z(self, misfit: Array, keys: Keys, sweep: int) -> Array:
-        """(C,): g of Haar PX-DA, 1 without it."""
+    def factor_of_z(self, misfit: Array, square: Array, keys: Keys, sweep: int) -> Array:
+        """(C,): g of Haar PX-DA, 1 without it; misfit and square (C,), z'z.
+
+        NaN where so little of z is left that rounding makes the misfit: it is a difference from z'z.
+        """
+        xp = self.arrays.xp
         if not self.options.expansion:
-            return self.arrays.xp.ones(len(keys))
-        shape = self.arrays.xp.full((len(keys), 1), 0.5 * self.n)
-        return self.arrays.xp.sqrt(
-            2.0 * self.arrays.gammas(keys, sweep, stream(REGRESSION_RESCALE, 0), shape)[:, 0] / misfit
-        )
+            return xp.ones(len(keys))
+        misfit = xp.where(misfit > SMALLEST_MISFIT * square, misfit, np.nan)
+        shape = xp.full((len(keys), 1), 0.5 * self.n)
+        return xp.sqrt(2.0 * self.arrays.gammas(keys, sweep, stream(REGRESSION_RESCALE, 0), shape)[:, 0] / misfit)
 
     def log(self, state: State) -> dict:
         beta = state["beta"] / self.rows.scale

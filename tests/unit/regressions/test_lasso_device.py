@@ -39,10 +39,10 @@ def library(tmp_path_factory):
     return lambda model: compile_types(model.X.values.dtype, model.real)
 
 
-def sampler(n, p, dtype=np.float64, weights=None, **options):
+def sampler(n, p, dtype=np.float64, weights=None, noise=1.0, **options):
     rng = np.random.default_rng(n)
     X = rng.integers(0, 3, (n, p)).astype(dtype) if dtype == np.uint8 else rng.normal(2, 1, (n, p)).astype(dtype)
-    y = X[:, 0] - 0.5 * X[:, -1] + rng.normal(size=n)
+    y = X[:, 0] - 0.5 * X[:, -1] + noise * rng.normal(size=n)
     data = RegressionData(read_predictors(X, standardise=True, weights=weights), y, weights=weights)
     return Lasso.prepare(data, LassoOptions(**options), Host(1))
 
@@ -51,6 +51,7 @@ CASES = {
     "few predictors": (dict(n=30, p=5), 1e-10),
     "two panels": (dict(n=80, p=70), 1e-9),
     "a fixed penalty": (dict(n=20, p=3, penalty=2.0, residual_shape=1.0, residual_scale=0.5), 1e-10),
+    "next to no residuals": (dict(n=30, p=5, noise=1e-8), 1e-7),
     "fewer rows": (dict(n=40, p=75), 1e-9),
     "more rows than a panel": (dict(n=66, p=70), 1e-9),
     "weights": (dict(n=12, p=20, weights=np.arange(1.0, 13)), 1e-9),
@@ -179,14 +180,15 @@ int main() {
     const int n = 5, p = IS_WIDE ? 70 : 3, m = IS_WIDE ? n : p, n_rows = IS_WIDE ? m + 2 : m + 1;
     static double gram[p * p], right[p], values[n * p], centre[p], scale[p], y[n], H[n * p], residuals[n + p], beta[p];
     static double tau2[p], sigma2[1] = {1}, lambda2[1] = {2}, alpha[1], A[n_rows * m], diagonals[PANEL * PANEL];
-    static double slots[2 * (p + 3)];
+    static double slots[2 * (p + 3)], reference[p], residual_right[p];
     static word32 sweep[1] = {3}, chain[1] = {1};
     static unsigned arrived[1];
     for (int i = 0; i < n * p; ++i) values[i] = (i * 7 % 13) / 6.0 - 1;
     for (int i = 0; i < n; ++i) y[i] = i % 3 - 1;
     for (int j = 0; j < p; ++j) scale[j] = 1, tau2[j] = 1 + j, right[j] = j, gram[j * p + j] = n;
-    Lasso s = {IS_WIDE ? 0 : gram, right, values, centre, scale, 0, y, H, residuals, beta, tau2, sigma2, lambda2, alpha,
-               sweep, chain, arrived, 20, 1, n, 2, 1, 1 + p, 1, {0, p, p + 1, p + 2}, 7, IS_WIDE ? n : 0, p, 1};
+    Lasso s = {IS_WIDE ? 0 : gram, right, reference, residual_right, values, centre, scale, 0, y, H, residuals, beta,
+               tau2, sigma2, lambda2, alpha, sweep, chain, arrived, 20, 1, n, 2, 1, 1 + p, 1, {0, p, p + 1, p + 2}, 7,
+               IS_WIDE ? n : 0, p, 1};
     Spd spd = {A, diagonals, m, n_rows, 1};
     Ring ring = {slots, p + 3, 2, 0, 1};
     if (IS_WIDE) {
@@ -203,7 +205,7 @@ int main() {
 }
 """
 NEEDED = {
-    "false": ["s.sigma2[c] = (s.residual_scale + 0.5 * misfit) / drawn;", "sum += tau2[j];"],
+    "false": ["u[j] = sqrt(", "s.sigma2[c] = (s.residual_scale + 0.5 * misfit) / drawn;", "sum += tau2[j];"],
     "true": ["z[k] = normal(s.sweep[c]", "sums[at] = sum;"],
 }
 
