@@ -46,7 +46,7 @@ from mmgibbs.validation.evaluation import Recorded
 from mmgibbs.validation.focal_values import BreedingValue, FocalValue, FocalValueAccumulator, Left, choose_values
 from mmgibbs.validation.kfold import Predictor
 from mmgibbs.validation.lr import EXPECTED, Compared, bootstrap, dropped_samples_notes, family_sums, lr_statistics
-from mmgibbs.validation.options import Plan
+from mmgibbs.validation.options import BOOTSTRAP_DRAWS, Plan
 from mmgibbs.validation.predicted_effects import (
     MeanEffects,
     PredictedEffects,
@@ -85,7 +85,7 @@ def compare_chains(
     parameters: draws of the whole data, name -> (draws, ...); matrices: term -> name of its covariance matrix among
     them. family: (n,) of the focal animals.
     """
-    rng, out = np.random.default_rng([seed, 1]), []
+    rng, out = np.random.default_rng([seed, BOOTSTRAP_DRAWS]), []
     known: Left = {}
     for value, w, p in zip(values, whole_data, partial, strict=True):
         variance = value.variance(design, parameters, matrices, known)

@@ -61,6 +61,7 @@ from mmgibbs.posterior.fitted import fitted
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation.evaluation import Evaluation, differing_held_groups, label, random_solutions
+from mmgibbs.validation.options import BOOTSTRAP_DRAWS, SIMULATION_DRAWS
 
 EXPECTED = {"bias": 0.0, "dispersion": 1.0}  # whatever the data, without fixed groups
 ROUNDING_TOLERANCE = 1e-6  # of the posterior variance: how far below 0 rounding takes a difference of two of them
@@ -190,7 +191,7 @@ def compare_evaluations(
     place = {t.name: i for i, t in enumerate(partial.design.terms)}
     infos = {info.name: info for info in whole_data.assembled.terms}
     simulated = simulated_moments(whole_data, partial, masked, focal, replicates, seed, executor) if replicates else {}
-    rng = np.random.default_rng([seed, 1])
+    rng = np.random.default_rng([seed, BOOTSTRAP_DRAWS])
     for i, levels in focal.items():
         term, info = whole_data.design.terms[i], infos[whole_data.design.terms[i].name]
         G, spread = whole_data.variance(i), term.relationship.spread(levels)
@@ -428,7 +429,7 @@ def simulated_sums(
 
     masked: (n,) records that the partial data lack. focal: term -> (f,) level codes.
     """
-    y = simulated_records(whole_data, m, np.random.default_rng([seed, 1 + block]))
+    y = simulated_records(whole_data, m, np.random.default_rng([seed, SIMULATION_DRAWS, block]))
     of_whole, of_partial = _solutions(whole_data, y), _solutions(partial, y[~masked])
     sums = {}
     for term, levels in focal.items():

@@ -19,6 +19,7 @@ from mmgibbs.errors import ConfigError, nearest, option, option_name
 
 SAMPLE = "sample"  # in place of a run: variances are sampled in every chain
 DEFAULTS: dict[str, Any] = {"folds": 5, "by": "random"}
+FOLD_DRAWS, BOOTSTRAP_DRAWS, SIMULATION_DRAWS = range(3)  # beside the seed of a generator: what its draws are for
 REPLICATES = 100  # where solutions are those of BLUP
 WORDS: dict[str, tuple[str | None, ...]] = {
     "method": ("kfold", "lr", "both"),

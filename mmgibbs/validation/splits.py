@@ -15,7 +15,7 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError, DataError, option, option_name
 from mmgibbs.models.design import Design
 from mmgibbs.validation.evaluation import Recorded
-from mmgibbs.validation.options import Plan, check_number
+from mmgibbs.validation.options import FOLD_DRAWS, Plan, check_number
 from pedigree.read import Pedigree
 from pedigree.tables import counted, quoted
 
@@ -274,7 +274,7 @@ def _assign_folds(records: Recorded, plan: Plan, codes: np.ndarray, prepared: Pr
     if plan.by == "time":
         return forward_folds(fold_times(records, codes, prepared.birth_years, plan.time), plan.folds)
     rng, n = (
-        np.random.default_rng([plan.seed, 0]),
+        np.random.default_rng([plan.seed, FOLD_DRAWS]),
         int(codes.max(initial=-1)) + 1 if pedigree is None else len(pedigree.ids),
     )
     units = animal_units(records.animal, codes, n)

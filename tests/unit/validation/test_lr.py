@@ -19,6 +19,7 @@ from mmgibbs.models.relationships.groups import GroupedPedigree
 from mmgibbs.validation import lr
 from mmgibbs.validation.evaluation import evaluate, evaluate_masked, random_solutions, read_recorded
 from mmgibbs.validation.lr import SharedElimination, divide_replicates, simulated_sums
+from mmgibbs.validation.options import BOOTSTRAP_DRAWS, FOLD_DRAWS
 from pedigree.group_shares import group_composition
 from pedigree.inbreeding import inbreeding
 from pedigree.relationship import a_inverse_csr, relatives
@@ -292,3 +293,14 @@ def test_every_block_of_simulated_records_is_another_one(two):
         (1, 1),
         (2, 1),
     ]
+
+
+def test_simulated_records_have_other_numbers_than_the_bootstrap_and_the_folds(two, monkeypatch):
+    whole, partial, focal = two
+    term, seeds, make = len(whole.design.terms) - 1, [], np.random.default_rng
+    masked = np.isin(whole.design.terms[term].effects[0].level, focal)
+    monkeypatch.setattr(np.random, "default_rng", lambda seed=None: seeds.append(seed) or make(seed))
+    for block in (0, 1):
+        simulated_sums(whole, partial, masked, {term: focal}, 1, block, 1)
+    seeds += [[1, FOLD_DRAWS], [1, BOOTSTRAP_DRAWS]]
+    assert len({make(seed).random() for seed in seeds}) == 4
