@@ -78,7 +78,7 @@ struct Prior {
     // log P(class k) of SNP i, its effect integrated out, less the same for every class.
     __device__ double log_weight(double C, double q, int k, int i) const {
         const double v = variance_of(k, i);
-        if (!(v > 0.0)) return log_share[k];
+        if (v == 0.0) return log_share[k];  // not where v is NaN: then so is the weight
         return log_share[k] + 0.5 * (q * q / (C + 1.0 / v) - log(1.0 + C * v));
     }
 };
@@ -95,8 +95,11 @@ __device__ inline double sum_of(const double *x, int n) {
     return total;
 }
 
-// choose.py: a class by its weight and a uniform.
+const int NO_CLASS = -1;  // as in choose.py
+
+// choose.py: a class by its weight and a uniform; NO_CLASS where no class has a probability.
 __device__ inline int choose(const double *weight, double total, double u, int n) {
+    if (!(total > 0.0 && total < infinity())) return NO_CLASS;
     double remaining = u * total;
     for (int k = 0; k < n - 1; ++k) {
         remaining -= weight[k];
@@ -148,7 +151,7 @@ struct OneTrait {
                 total = sum_of(weight, K);
                 chosen = choose(weight, total, u[i], K);
             }
-            const double v = prior.variance_of(chosen, i), P = C + 1.0 / v;
+            const double v = prior.variance_of(chosen < 0 ? 0 : chosen, i), P = C + 1.0 / v;
             const double effect = v > 0.0 ? q / P + z[i] / sqrt(P) : 0.0, change = effect - before[j];
             const double step = precision * change;
             PHASE {
@@ -273,7 +276,7 @@ struct StatesOfTraits {
                 if (threadIdx.x == 0) {
                     const int chosen = choose(each, total, u[i], K);
                     of.state[i] = (signed char)chosen;
-                    draw_effects(chosen, of.z + i * of.T);
+                    draw_effects(chosen < 0 ? 0 : chosen, of.z + i * of.T);
                 }
             }
             BARRIER
@@ -352,6 +355,7 @@ struct SitesOfTraits {
             }
         }
         for (int k = 0; k < of.K; ++k) chances[k] = 0.0f;
+        bool is_known = true;
         for (int t = 0; t < T; ++t) {
             double r0 = 0.0, r1 = of.q[t];
             for (int o = 0; o < T; ++o) {
@@ -364,6 +368,7 @@ struct SitesOfTraits {
             const int out = now & ~(1 << t), within = out | 1 << t;
             const double odds = log_pi[within] - log_pi[out] + 0.5 * (log(c0 / c1) + r1 * r1 / c1 - r0 * r0 / c0);
             const double chance = 1.0 / (1.0 + exp(-odds)), z = of.z[i * T + t];
+            is_known = is_known && chance >= 0.0;
             inside[i * T + t] = (float)chance;
             chances[within] = (float)((double)chances[within] + chance / T);
             chances[out] = (float)((double)chances[out] + (1.0 - chance) / T);
@@ -372,7 +377,7 @@ struct SitesOfTraits {
             b[t] = is_within ? r1 / c1 + z / sqrt(c1) : r0 / c0 + z / sqrt(c0);
             of.drawn[t] = is_within ? b[t] : 0.0;
         }
-        of.state[i] = (signed char)now;
+        of.state[i] = (signed char)(is_known ? now : NO_CLASS);
     }
 };
 

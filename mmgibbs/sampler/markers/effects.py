@@ -92,6 +92,7 @@ class MarkerEffects(MarkerStep):
                 self._move_shares(of_patterns, animals, conditional, proposal, number)
             else:
                 self._sweep_classes(of_patterns, animals, conditional)
+                self.refuse_lost_classes(number)
         else:
             self.sweeps.draw_normals(of_patterns, animals, self.a, conditional.variance, self._z[0])
         return s, d
@@ -124,6 +125,7 @@ class MarkerEffects(MarkerStep):
         before = [array.copy() for array in moving]
         changed, is_backward = proposal.changed(conditional), proposal.is_backward
         log_ratio = self._sweep_classes(Q, animals, changed, conditional, is_backward)
+        self.refuse_lost_classes(number, log_ratio)
         if self.share_moves.decide(proposal, log_ratio, number):
             self.prior.shares.pi = proposal.pi
             self.prior.rescale(proposal.square)

@@ -137,6 +137,7 @@ class JointMarkerEffects(MarkerStep):
             of_states = StateDraws(self.classes, states, z, self._uniforms(0, number), self.chances)
             self.sweeps.draw_states(Q, animals, self.a, of_states)
             self.inside = self.chances @ prior.spec.states.astype(np.float32)
+        self.refuse_lost_classes(number)
         return s, Q
 
     def _update_prior(self, number: int) -> None:

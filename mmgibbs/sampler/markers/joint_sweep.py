@@ -34,7 +34,7 @@ from mmgibbs.draws.elementary import exp, log
 from mmgibbs.draws.small_matrices import cholesky
 from mmgibbs.genotypes.products import CHUNK, DOTS, add_rows, dot_rows
 from mmgibbs.machine.barrier import meet, share
-from mmgibbs.sampler.markers.choose import choose
+from mmgibbs.sampler.markers.choose import NO_CLASS, choose
 from pedigree.kernels import kernel
 
 
@@ -118,6 +118,7 @@ def sweep_single_sites(
                 for o in range(T):
                     all_effects[t] += given[now, t, o] * a[i, o] + noise[now, t, o] * z_outside[i, o]
             chances[i, :] = 0.0
+            is_known = True
             for t in range(T):
                 r0, r1 = 0.0, q[t]
                 for o in range(T):
@@ -130,6 +131,7 @@ def sweep_single_sites(
                 within = out | (1 << t)
                 odds = log_pi[within] - log_pi[out] + 0.5 * (log(c0 / c1) + r1 * r1 / c1 - r0 * r0 / c0)
                 chance = 1.0 / (1.0 + exp(-odds))
+                is_known = is_known and chance >= 0.0
                 inside[i, t] = chance
                 chances[i, within] += chance / T
                 chances[i, out] += (1.0 - chance) / T
@@ -139,7 +141,7 @@ def sweep_single_sites(
                 else:
                     now, new[t] = out, 0.0
                     all_effects[t] = r0 / c0 + z[i, t] / sqrt(c0)
-            state[i] = now
+            state[i] = now if is_known else NO_CLASS
             _change(grams, Q, number, j, b, a[i], new, changes, r)
         if not meet(arrived, me):
             return

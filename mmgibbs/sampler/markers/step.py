@@ -20,11 +20,13 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from mmgibbs.engines.base import MarkerEngine
+from mmgibbs.errors import ModelError
 from mmgibbs.genotypes.products import CHUNK, add_rows
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.posterior.draw_names import marker_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.markers.arguments import Genotypes
+from mmgibbs.sampler.markers.choose import NO_CLASS
 from mmgibbs.sampler.markers.implied import ImpliedVariance
 from mmgibbs.sampler.markers.priors.base import Site
 from mmgibbs.sampler.markers.sweep import recorded_chunks
@@ -119,6 +121,18 @@ class MarkerStep(ABC):
         for t, values in enumerate(self.g.reshape(-1, self.g.shape[-1])):
             self.engine.move_breeding_values(self.number + t, values)
         return facts
+
+    def refuse_lost_classes(self, number: int, log_ratio: float = 0.0) -> None:
+        """ModelError where a SNP was drawn whose classes have no probabilities, or whose sums of weights are lost."""
+        lost = np.flatnonzero(self.classes == NO_CLASS)
+        if lost.size or np.isnan(log_ratio):
+            which = f"SNP {lost[0] + 1:,} of {len(self.classes):,}" if lost.size else "the shares of the classes"
+            raise ModelError(
+                f"model.markers.{self.markers.name}: {which} cannot be drawn at sweep {number} of chain "
+                f"{self.key[1] + 1}: expected a probability for each {self.class_name}, got none: the effects or their "
+                f"variances are no longer finite; needed variances of another start, or a proper prior "
+                f"(model.markers.{self.markers.name}.variance, variances.residual)"
+            )
 
     def _refresh(self) -> float:
         """g = X a anew; the largest change."""

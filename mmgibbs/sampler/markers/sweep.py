@@ -221,7 +221,7 @@ def _log_weights(C, q, i, classes, weight):
     for k in range(weight.size):
         variance = v[k, i if v.shape[1] > 1 else 0]
         weight[k] = classes.log_share[k]
-        if variance > 0.0:
+        if variance != 0.0:  # also where it is not a number: then nor is the weight
             weight[k] += 0.5 * (q * q / (C + 1.0 / variance) - log(1.0 + C * variance))
 
 
@@ -230,7 +230,8 @@ def _log_sum(weight):
     """log sum_k exp(weight_k)."""
     top, total = -np.inf, 0.0
     for k in range(weight.size):
-        top = max(top, weight[k])
+        if weight[k] > top:
+            top = weight[k]
     for k in range(weight.size):
         total += exp(weight[k] - top)
     return top + log(total)

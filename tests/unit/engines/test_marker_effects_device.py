@@ -24,12 +24,14 @@ from mmgibbs.engines.device_sweep import ClassDraws
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
+from mmgibbs.errors import ModelError
 from mmgibbs.genotypes.store import FixedGenotypes, PackedGenotypes, RealGenotypes
 from mmgibbs.models.covariance import CovarianceModel, full_block
 from mmgibbs.models.markers import MarkerPriorSpec
 from mmgibbs.models.relationships.identity import IdentityLists
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.markers.arguments import Animals, Classes, Genotypes
+from mmgibbs.sampler.markers.choose import NO_CLASS
 from mmgibbs.sampler.markers.engine_sweeps import NO_CLASSES, DeviceSweeps, make_sweeps
 from mmgibbs.sampler.markers.followed import collect_effects
 from mmgibbs.sampler.markers.joint import JointMarkerEffects
@@ -198,6 +200,27 @@ def test_a_sweep_of_classes_bit_for_bit(is_own, kind, n_patterns, precision, is_
         for arrays in (*zip(*animals, strict=True), effects, classes, chances):
             np.testing.assert_array_equal(*arrays)
     assert set(classes[0]) == {0, 1, 2} and chances[0].any(axis=0).all() and ratios[0] == 0 and ratios[1] != 0
+
+
+def test_classes_without_chances_are_none_on_both(shim):
+    """The first SNP already has none; what follows of it is NaN."""
+    model = model_of("bayes_r")
+    pair, Q, animals = sweeps_of(model, shim("double"), "double", False, 1)
+    prior = Classes(np.array([0.0, np.nan, 0.3])[:, None], np.log([0.5, 0.3, 0.2]))
+    for sweeps, of_animals in zip(pair, animals, strict=True):
+        classes, chances = np.ones(SNPS, np.int8), np.zeros((SNPS, 3), np.float32)
+        given = ClassDraws(classes, prior, NO_CLASSES, False, np.zeros(SNPS), np.full(SNPS, 0.5), chances)
+        sweeps.draw_classes(Q, of_animals, np.zeros(SNPS), given)
+        assert set(classes) == {NO_CLASS}
+
+
+@pytest.mark.parametrize("kind", ["joint", "one_by_one"])
+def test_states_without_chances_end_both_chains(kind, shim):
+    for chain in chains_of(joint_model(kind), shim("double")):
+        step = next(s for s in chain.steps if isinstance(s, JointMarkerEffects))
+        step.prior.pi = np.full_like(step.prior.pi, np.nan)
+        with pytest.raises(ModelError, match="SNP 1 of 70 cannot be drawn at sweep 1 of chain 2"):
+            chain.advance(1)
 
 
 def chains_of(model, libraries, states=(None, None)):
