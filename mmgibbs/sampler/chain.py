@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from mmgibbs.engines.base import Engine
-from mmgibbs.errors import VersionError
+from mmgibbs.engines.base import Engine, HostState
+from mmgibbs.errors import ModelError, VersionError
 from mmgibbs.posterior.moments import Moments
 from mmgibbs.posterior.result import ChainResult
 from mmgibbs.sampler.loop import ResumableChain
 from mmgibbs.sampler.mixed_model import MixedModel
-from mmgibbs.sampler.recorder import MOMENTS, Recorder
+from mmgibbs.sampler.recorder import IMPROPER, MOMENTS, Recorder
 from mmgibbs.sampler.resident import ResidentSweep
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import OfKeptSweeps, gibbs_steps
@@ -44,7 +44,7 @@ class Chain(ResumableChain):
         self._resident_sweeps = [
             step for step in self.steps if isinstance(step, ResidentSweep) and self._of_kept_sweeps
         ]
-        self._record = Recorder(model, schedule, engine, self.steps)
+        self._record = Recorder(model, schedule, engine, self.steps, key[1])
         if state is not None:
             self._restore(state)
 
@@ -60,6 +60,17 @@ class Chain(ResumableChain):
         for step in self._of_kept_sweeps:
             step(self.number)
         self._record(facts)
+
+    def _refuse_lost_values(self) -> None:
+        """ModelError where a location effect is no longer finite: what draws of the parameters need not show."""
+        if not isinstance(self.engine, HostState):
+            return  # a device says so itself
+        for term, theta in zip(self.engine.equations.design.terms, self.engine.theta, strict=True):
+            if not np.isfinite(theta).all():
+                raise ModelError(
+                    f"chain {self.key[1] + 1} cannot continue after sweep {self.number}: expected finite effects, got "
+                    f"others of '{term.name}'; {IMPROPER}"
+                )
 
     def draws(self) -> dict[str, np.ndarray]:
         """The parameters as they are now, not copied: 'R', and 'G.i' for random term i."""

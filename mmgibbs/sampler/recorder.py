@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import NoReturn
 
 import numpy as np
 
 from mmgibbs.engines.base import Engine, LocationMoments
+from mmgibbs.errors import ModelError
 from mmgibbs.posterior.adjusted_means import FollowedMeans
 from mmgibbs.posterior.averages import AveragedLevels
 from mmgibbs.posterior.decisions import DecisionCounts
@@ -26,6 +28,10 @@ from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import Step
 
 MOMENTS = "moments"
+IMPROPER = (
+    "most likely the posterior is improper or the scale of a covariate is extreme; needed proper priors "
+    "(variances.*.prior), or fewer effects"
+)
 
 
 class FetchedTheta:
@@ -101,8 +107,8 @@ def make_trackers(model: MixedModel, schedule: Schedule) -> dict[str, Tracked]:
 class Recorder:
     """Names and arrays: `draws` of every step, `tracked` of the locations, `facts` of each kept sweep."""
 
-    def __init__(self, model: MixedModel, schedule: Schedule, engine: Engine, steps: Sequence[Step]):
-        self.steps = steps
+    def __init__(self, model: MixedModel, schedule: Schedule, engine: Engine, steps: Sequence[Step], chain: int = 0):
+        self.steps, self.schedule, self.chain = steps, schedule, chain
         self.draws: dict[str, list[np.ndarray]] = {name: [] for step in steps for name in step.parameters}
         self.facts: dict[str, list[float]] = {}
         planned, n_batches = schedule.planned_batches
@@ -151,7 +157,21 @@ class Recorder:
 
     def _append_draws(self, draws: Mapping[str, np.ndarray]) -> None:
         for name, values in draws.items():
+            if not np.logical_and.reduce(np.isfinite(values), axis=None):
+                self._refuse_lost_draw(name)
             self.draws[name].append(values.copy())
+
+    def _refuse_lost_draw(self, name: str) -> NoReturn:
+        """ModelError for a draw of these parameters that is not finite."""
+        of = next(step.parameters[name] for step in self.steps if name in step.parameters)
+        subject = of.help or name
+        if of.dims:
+            subject += f" ({of.dims[-1]})"
+        sweep = self.schedule.burn_in + (len(self.draws[name]) + 1) * self.schedule.thin
+        raise ModelError(
+            f"chain {self.chain + 1} cannot continue after sweep {sweep}: expected finite draws, got others of: "
+            f"{subject}; {IMPROPER}"
+        )
 
     def _append_facts(self, facts: Mapping[str, float]) -> None:
         for name, value in facts.items():
