@@ -23,17 +23,18 @@ __device__ inline bool block_bartlett_factor(const double *G, const double *L, d
 }
 
 // G ~ IW(nu, S), (k, k), over-relaxed from `now` unless that is null; NaN where S is not positive definite. The lower
-// triangle of S is lost; work (3, k, k), (2, k, k) where `now` is null, is overwritten. Every thread of the block calls it, behind a BARRIER; it ends
-// with one.
+// triangle of S is lost; work (3, k, k), (2, k, k) where `now` is null, is overwritten. Row i has the counters of level
+// first_row + i, or first_row + members[i]. Every thread of the block calls it, behind a BARRIER; it ends with one.
 __device__ inline void block_inverse_wishart(double nu, double *S, const double *now, double *work, double *G, int k,
-                                             word32 number, word32 first_row, word32 stream, word32 k0, word32 k1) {
+                                             word32 number, word32 first_row, const int *members, word32 stream,
+                                             word32 k0, word32 k1) {
     double *T = work, *A = work + k * k;
     block_cholesky(S, k, k);
     const bool is_known = now && block_bartlett_factor(now, S, T, A, A + k * k, k);
     PHASE {
         for (int at = (int)threadIdx.x; at < k * k; at += (int)blockDim.x) {
             const int i = at / k, j = at % k;
-            const word32 row = first_row + (word32)i;
+            const word32 row = first_row + (word32)(members ? members[i] : i);
             if (j == i) {
                 const double square = is_known ? over_relaxed_chi_square(nu - i, T[at] * T[at], number, row, stream, 0, k0, k1)
                                                : chi_square(nu - i, number, row, stream, 0, k0, k1);

@@ -17,24 +17,25 @@ NOTHING = np.empty((0, 0))  # in place of the draw of before: one that is indepe
 
 
 def inverse_wishart(
-    nu: float, S: np.ndarray, now: np.ndarray, number: int, first_row: int, stream: int, seed: int, chain: int
+    nu: float, S: np.ndarray, now: np.ndarray, number: int, rows: np.ndarray, stream: int, seed: int, chain: int
 ) -> np.ndarray:
     """G ~ IW(nu, S), (k, k), density proportional to |G|^(-(nu+k+1)/2) exp(-tr(S G^-1)/2); nan where S is not positive
     definite.
 
-    Row i uses the counters (number, first_row + i, stream, draw), k at most 510.
+    rows (k,) int64: row i uses the counters (number, rows[i], stream, draw), which no other draw may use; k at most
+    510.
     With S = L L' and Bartlett's lower T (t_ii^2 ~ chi2(nu - i), i = 0 ..., t_ij ~ N(0, 1)),
 
     G^-1 = L^-T T T' L^-1 is Wishart(nu, S^-1), so G = A A' with A = L T^-T: triangular solves only, no inverse of a
     draw. now (k, k): the G of before, whose T the elements of the new one are over-relaxed from; or NOTHING.
     """
     zeros = np.zeros((5, *S.shape))
-    draw_inverse_wishart(nu, S, now, zeros[0], zeros[1:], number, first_row, stream, seed, chain)
+    draw_inverse_wishart(nu, S, now, zeros[0], zeros[1:], number, rows, stream, seed, chain)
     return zeros[0]
 
 
 @kernel(fastmath=False)
-def draw_inverse_wishart(nu, S, now, G, work, number, first_row, stream, seed, chain):
+def draw_inverse_wishart(nu, S, now, G, work, number, rows, stream, seed, chain):
     """`inverse_wishart` into G (k, k); work (4, k, k) float64. Both come as zeros."""
     k = S.shape[0]
     number, stream, seed, chain = np.uint64(number), np.uint64(stream), np.uint64(seed), np.uint64(chain)
@@ -46,7 +47,7 @@ def draw_inverse_wishart(nu, S, now, G, work, number, first_row, stream, seed, c
         now, L, T, A, work[3]
     )  # a G that rounding hides has next to no probability
     for i in range(k):
-        row = np.uint64(first_row + i)
+        row = np.uint64(rows[i])
         if known:
             T[i, i] = np.sqrt(
                 over_relaxed_chi_square(nu - i, T[i, i] * T[i, i], number, row, stream, BARTLETT_DIAGONAL, seed, chain)

@@ -20,8 +20,9 @@ __device__ __forceinline__ void normal_pair(word32 c0, word32 c1, word32 c2, wor
 }
 
 __device__ inline double normal(word32 c0, word32 c1, word32 c2, word32 j, word32 k0, word32 k1) {
-    double z0, z1;
-    normal_pair(c0, c1, c2, j >> 1, k0, k1, z0, z1);
+    double u, v, z0, z1;
+    uniform_pair(c0, c1, c2, draw_word(j >> 1 & 255, j >> 9), k0, k1, u, v);
+    box_muller(u, v, z0, z1);
     return (j & 1) ? z1 : z0;
 }
 

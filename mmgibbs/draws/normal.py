@@ -3,7 +3,8 @@
     z0 = sqrt(-2 log u) cos(2 pi v),   z1 = sqrt(-2 log u) sin(2 pi v)
 
 Normal j of a site (sweep c0, level c1, stream c2) is element j mod 2 of the block with draw index j div 2 and attempt
-0, so a site has 512 normals. The largest possible |z| is 8.57.
+0. Beyond 512 normals the draw index begins again at 0, with attempt 1, 2, ... (`normal`); rows of normals have at most
+512. The largest possible |z| is 8.57.
 """
 
 from __future__ import annotations
@@ -37,10 +38,16 @@ def normal_pair(c0, c1, c2, draw, k0, k1):
 
 @kernel(fastmath=False)
 def normal(c0, c1, c2, j, k0, k1):
-    """Standard normal j (0..511) of the site: element j mod 2 of block j div 2."""
+    """Standard normal j of the site, j < 2^33: element j mod 2 of block j div 2.
+
+    A site that draws anything else, too, has 512.
+    """
     c0, c1, c2, k0, k1 = np.uint64(c0), np.uint64(c1), np.uint64(c2), np.uint64(k0), np.uint64(k1)  # one form of Philox
-    z0, z1 = normal_pair(c0, c1, c2, np.uint64(j) >> np.uint64(1), k0, k1)
-    return z1 if np.uint64(j) & np.uint64(1) else z0
+    j = np.uint64(j)
+    word = draw_word((j >> np.uint64(1)) & np.uint64(255), j >> np.uint64(9))
+    u, v = uniform_pair(c0, c1, c2, word, k0, k1)
+    z0, z1 = box_muller(u, v)
+    return z1 if j & np.uint64(1) else z0
 
 
 @kernel(fastmath=False)

@@ -28,7 +28,7 @@ MARKER = 11  # effects of SNPs
 MARKER_CLASS = 12  # their classes
 MARKER_LOCAL = 13  # variances of single SNPs
 MARKER_SHARES = 14  # shares of the classes, and what is common to all SNPs
-PREDICTED = 15  # records drawn anew, of traits that are not normal: seeds of a generator
+PREDICTED = 15  # records drawn anew, of traits that are not normal (generator.py)
 # Regression plugins own 16..255: one purpose per step of their sampler.
 REGRESSION_COEFFICIENT = 16  # beta
 REGRESSION_LATENT = 17  # latent responses z, omega
@@ -45,7 +45,7 @@ REGRESSION_RESCALE = 27  # parameter expansion
 REGRESSION_START = 28  # starting values
 MARGINAL = 29  # variances of the mixed model with the location effects integrated out
 PREDICTION_ERROR = 30  # prediction errors at known variances
-STRUCTURE = 31  # parameters of structured covariance matrices: seeds of a generator
+STRUCTURE = 31  # parameters of structured covariance matrices (generator.py)
 CORRELATION = 32  # parameters of relationships, such as correlations of neighbouring plots
 SIMULATED_RECORD = 33  # records simulated from the model, for REML by Monte Carlo
 MARKER_SHARE_STEP = 40  # Metropolis steps of the shares of classes of SNPs

@@ -26,7 +26,7 @@ from mmgibbs.posterior.draw_names import relationship_name
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices, TermCovariance, draw_covariance
 from mmgibbs.sampler.mixed_model import MixedModel
-from mmgibbs.sampler.slice import shrink
+from mmgibbs.sampler.slice import finite_height, named_lost_density, shrink_component
 from mmgibbs.sampler.structured_covariance import StructuredCovariance
 
 # Chains start apart, in z = atanh(rho).
@@ -38,7 +38,7 @@ class _Correlations:
 
     def __init__(self, model: MixedModel, term: int, engine: HostState, key: tuple[int, int]):
         self.relationship, self.term, self.engine, self.key = model.design.terms[term].relationship, term, engine, key
-        self.name = relationship_name(term)
+        self.name, self.term_name = relationship_name(term), model.design.terms[term].name
         self.parameter = Parameter(
             (f"{self.name}_parameter",), "parameters of the relationship of the levels of a term"
         )
@@ -54,7 +54,9 @@ class _Correlations:
     def draw(self, density: _Density, number: int) -> None:
         """rho | Theta"""
         site = number, stream(CORRELATION, self.term)
-        self.take(slice_parameters(density, self.rho, self.relationship.parameter_bounds, *site, self.key))
+        with named_lost_density(f"variances.{self.term_name}", number, self.key[1]):
+            rho = slice_parameters(density, self.rho, self.relationship.parameter_bounds, *site, self.key)
+        self.take(rho)
 
 
 class CorrelationsAndCovariance(TermCovariance):
@@ -145,7 +147,7 @@ class _Density:
         for block in self.prior.blocks:
             nu, scale = self.prior.prior(block)
             sign, log_determinant = np.linalg.slogdet(scale + S[np.ix_(block, block)])
-            if sign <= 0:
+            if not sign > 0:
                 return -np.inf
             out -= 0.5 * (nu + self.n_levels) * log_determinant
         return float(out)
@@ -169,5 +171,6 @@ def slice_parameters(
             v, _ = uniform_pair(number, p, stream_, draw_word(0, next(attempts)), *key)
             return low + v * (high - low)
 
-        rho = shrink(density, rho, p, density(rho) + np.log(u), low, high, propose)
+        height = finite_height(density(rho)) + np.log(u)
+        rho = shrink_component(density, rho, p, height, low, high, propose)
     return rho

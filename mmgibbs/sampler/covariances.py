@@ -23,6 +23,7 @@ from mmgibbs.models.residual import ClassBlocks, ResidualModel
 from mmgibbs.posterior.draw_names import RESIDUAL, class_matrix_name, matrix_name
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.slice import named_lost_density
 from mmgibbs.sampler.unit_diagonals import draw_with_unit_diagonal
 
 # Chains of sampled variances start apart, so that R-hat can see a chain that has not forgotten its start.
@@ -239,25 +240,27 @@ def draw_covariance(
     current: np.ndarray | None = None,
 ) -> np.ndarray:
     """One draw of G (or R) given the sum of squares and products (k, k) and the number of levels (records), per block
-    where `n` is an array. first: number of the first component among all draws of the term; current: the matrix so
-    far, from which the draw is over-relaxed (but see `is_independent`) and several correlations of `model.unit` move
-    on; None: independent of it.
+    where `n` is an array. first: number of the first component among all draws of the term, which key the draws of each
+    row; current: the matrix so far, from which the draw is over-relaxed (but see `is_independent`) and several
+    correlations of `model.unit` move on; None: independent of it.
     """
     of_term = stream(VARIANCE, term)
     if len(model.blocks) == 1 and not model.unit:
         nu, S = model.prior(model.blocks[0])
         now = NOTHING if current is None or is_independent(number) else np.ascontiguousarray(current)
         count = n[0] if isinstance(n, np.ndarray) else n
-        out = inverse_wishart(nu + count, S + products, now, number, first, of_term, key[0], key[1])
+        rows = first + np.arange(len(products))
+        out = inverse_wishart(nu + count, S + products, now, number, rows, of_term, key[0], key[1])
     else:
         out, counts = np.zeros_like(products), n if isinstance(n, np.ndarray) else [n] * len(model.blocks)
         for block, (nu, S), count in zip(model.blocks, model.block_priors, counts, strict=True):
             index = np.ix_(block, block)
-            W, site = S + products[index], (number, first + block[0], of_term)
+            W, site = S + products[index], (number, first + np.array(block), of_term)
             unit = tuple(i for i, c in enumerate(block) if c in model.unit)
             if unit:
                 so_far = np.eye(len(block)) if current is None else current[index]
-                out[index] = draw_with_unit_diagonal(nu + count, W, unit, so_far, *site, key)
+                with named_lost_density(f"variances.{model.name or '*'}", number, key[1]):
+                    out[index] = draw_with_unit_diagonal(nu + count, W, unit, so_far, *site, key)
             else:
                 now = NOTHING if current is None or is_independent(number) else np.ascontiguousarray(current[index])
                 out[index] = inverse_wishart(nu + count, W, now, *site, key[0], key[1])

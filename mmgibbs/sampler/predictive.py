@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmgibbs.draws.purpose import PREDICTED
+from mmgibbs.draws.generator import make_generator
+from mmgibbs.draws.purpose import PREDICTED, stream
 from mmgibbs.engines.base import LiabilityEngine
 from mmgibbs.models.residual import stack_classes
 from mmgibbs.posterior.parameters import Parameter
@@ -26,6 +27,7 @@ class PredictedRecords:
     ):
         self.classes, self.liabilities, self.engine, self.matrices = classes, liabilities, engine, matrices
         self.key, self.number = key, 0
+        self._drawn: dict[str, np.ndarray] | None = None  # of this sweep, once they are asked for
         equations = engine.equations
         self.rows = np.argsort(equations.records.record)[classes.records]  # in sweep order
         design = equations.design
@@ -33,17 +35,23 @@ class PredictedRecords:
         self.parameters = {classes.draws: Parameter((f"{classes.draws}_cell",), "shares of categories, class by class")}
 
     def __call__(self, number: int) -> None:
-        self.number = number
+        self.number, self._drawn = number, None
 
     def draws(self) -> dict[str, np.ndarray]:
+        if self._drawn is None:
+            self._drawn = self._draw()
+        return self._drawn
+
+    def _draw(self) -> dict[str, np.ndarray]:
+        """The shares of categories of the records of this sweep."""
         t, rows = self.classes.trait, self.rows
         eta = self.engine.y[rows, t].astype(np.float64) - self.engine.e[rows, t]
         V = stack_classes(self.matrices.R)[:, t, t][self.residual_class]
-        rng = np.random.default_rng([PREDICTED, t, self.number, *self.key])
+        rng = make_generator(self.number, 0, stream(PREDICTED, t), self.key)
         return {self.classes.draws: self.classes.predicted(eta, V, self.liabilities.cuts, rng).ravel()}
 
     def state(self) -> dict[str, np.ndarray]:
         return {}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        pass
+        self._drawn = None

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmgibbs.draws.purpose import STRUCTURE
+from mmgibbs.draws.generator import make_generator
+from mmgibbs.draws.purpose import STRUCTURE, stream
 from mmgibbs.engines.base import HostState
 from mmgibbs.models.structures.reduced_rank import ReducedRank
-from mmgibbs.sampler.structured_covariance import StructuredCovariance
+from mmgibbs.sampler.slice import named_lost_density
+from mmgibbs.sampler.structured_covariance import PARAMETER_LEVEL, StructuredCovariance
 
 
 class ReducedRankCovariance(StructuredCovariance):
@@ -30,7 +32,7 @@ class ReducedRankCovariance(StructuredCovariance):
 
     def __call__(self, number: int) -> None:
         structure, engine, term = self.structure, self.engine, self.term
-        rng = np.random.default_rng([STRUCTURE, term, number, *self.key])
+        rng = make_generator(number, PARAMETER_LEVEL, stream(STRUCTURE, term), self.key)
         L = structure.loadings(self.phi)
         to_scores = np.linalg.pinv(L)
         scores = engine.theta[term].astype(np.float64) @ to_scores.T
@@ -40,7 +42,8 @@ class ReducedRankCovariance(StructuredCovariance):
             L, scores = L @ Q, np.linalg.solve(Q, scores.T).T
         elements = tuple((c, j) for c in range(structure.k) for j in range(structure.factors))
         H, s = engine.loading_products(term, np.ascontiguousarray(scores), elements)
-        L = draw_loadings(structure, L, H, s, rng)
+        with named_lost_density(f"variances.{self.term_name}", number, self.key[1]):
+            L = draw_loadings(structure, L, H, s, rng)
         engine.move_term(term, scores @ L.T)
         self.phi = L.ravel()
         self.matrices[self.name] = self.finite_matrix(number)

@@ -22,8 +22,9 @@ from typing import cast
 
 import numpy as np
 
+from mmgibbs.draws.generator import make_generator
 from mmgibbs.draws.over_relaxation import NOISE, TOWARDS_MEAN
-from mmgibbs.draws.purpose import INTERWEAVE, STRUCTURE
+from mmgibbs.draws.purpose import STRUCTURE, stream
 from mmgibbs.engines.base import Engine
 from mmgibbs.errors import ModelError
 from mmgibbs.models.structures.base import ScaledStructure, Structure, fit
@@ -34,8 +35,9 @@ from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.shrinkage import draw_shrinkage
-from mmgibbs.sampler.slice import draw_each
+from mmgibbs.sampler.slice import draw_each, named_lost_density
 
+PARAMETER_LEVEL, SCALE_LEVEL = 0, 1  # of the draws of a structure, and of its interweaving
 ROUNDS_OF_FACTORS = 10  # 0.1 ms each; scores and loadings determine each other where a component has little of its own
 
 
@@ -61,8 +63,9 @@ class StructuredCovariance:
 
     def __call__(self, number: int) -> None:
         S = self.engine.quadratic_form(self.term)
-        rng = np.random.default_rng([STRUCTURE, self.term, number, *self.key])
-        self.phi = draw_structure(self.structure, S, self.n_levels, self.phi, rng)
+        rng = make_generator(number, PARAMETER_LEVEL, stream(STRUCTURE, self.term), self.key)
+        with named_lost_density(f"variances.{self.term_name}", number, self.key[1]):
+            self.phi = draw_structure(self.structure, S, self.n_levels, self.phi, rng)
         self.matrices[self.name] = self.finite_matrix(number)
 
     def finite_matrix(self, number: int) -> np.ndarray:
@@ -110,7 +113,7 @@ class StructuredInterweaving:
 
     def __call__(self, number: int) -> dict[str, float]:
         of, structure = self.covariance, self.structure
-        rng = np.random.default_rng([STRUCTURE, INTERWEAVE, of.term, number, *of.key])
+        rng = make_generator(number, SCALE_LEVEL, stream(STRUCTURE, of.term), of.key)
         H, s = of.engine.scaling_products(of.term, self.elements)
         scale = self._propose(self.groups @ H @ self.groups.T, self.groups @ s, rng)
         accepted = scale is not None and self._accept(scale, rng)
@@ -180,7 +183,7 @@ def log_wishart(structure: Structure, S: np.ndarray, q: int, phi: np.ndarray) ->
     if not np.isfinite(G).all():
         return -np.inf
     sign, log_determinant = np.linalg.slogdet(G)
-    if sign <= 0:
+    if not sign > 0:
         return -np.inf
     return float(-0.5 * (q * log_determinant + np.trace(np.linalg.solve(G, S))))
 

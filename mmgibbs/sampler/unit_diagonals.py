@@ -15,16 +15,20 @@ nothing per record.
 
 from __future__ import annotations
 
-from itertools import combinations
+from collections.abc import Iterator
+from itertools import combinations, count
 
 import numpy as np
 
 from mmgibbs.draws.inverse_wishart import NOTHING, inverse_wishart
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.philox import draw_word, uniform_pair
+from mmgibbs.sampler.slice import finite_height, shrink
 
 ROUNDS = 5
-OF_B, OF_SLICES = 1 << 16, 1 << 17  # added to the level of a draw: theirs are apart from those of D
+# added to the level of a draw: theirs are apart from those of D, whose levels are below; each 256 slices another
+OF_B, OF_SLICES = 1 << 16, 1 << 17
+SLICES_OF_A_LEVEL = 256
 
 
 def draw_with_unit_diagonal(
@@ -33,32 +37,51 @@ def draw_with_unit_diagonal(
     unit: tuple[int, ...],
     current: np.ndarray,
     number: int,
-    level: int,
+    rows: np.ndarray,
     stream: int,
     key: tuple[int, int],
 ) -> np.ndarray:
-    """R (k, k) with R_tt = 1 for t in `unit`; W (k, k) the products, current (k, k) the matrix so far."""
+    """R (k, k) with R_tt = 1 for t in `unit`; nan where W is not positive definite.
+
+    W (k, k) the products, current (k, k) the matrix so far; rows (k,) the levels of the draws, which no other draw has.
+    """
     k = len(W)
     c, f = np.array(unit), np.array([t for t in range(k) if t not in unit], int)
     R = np.zeros((k, k))
     R_cc = np.eye(len(c))
     if len(c) > 1:
         exponent = 0.5 * (df - len(f) + len(c) + 1)
-        R_cc = _slice_correlations(current[np.ix_(c, c)], W[np.ix_(c, c)], exponent, number, level, stream, key)
+        R_cc = _slice_correlations(current[np.ix_(c, c)], W[np.ix_(c, c)], exponent, number, rows[0], stream, key)
     R[np.ix_(c, c)] = R_cc
     if len(f):
-        W_cc, W_cf = W[np.ix_(c, c)], W[np.ix_(c, f)]
-        mean = np.linalg.solve(W_cc, W_cf)
-        D = inverse_wishart(df, W[np.ix_(f, f)] - W_cf.T @ mean, NOTHING, number, level, stream, key[0], key[1])
-        z = np.array(
-            [[normal(number, level + OF_B, stream, i * len(f) + j, *key) for j in range(len(f))] for i in range(len(c))]
-        )
-        rows = np.linalg.inv(np.linalg.cholesky(W_cc)).T  # rows rows' = W_cc^-1
-        B = mean + rows @ z @ np.linalg.cholesky(D).T
+        try:
+            B, D = _draw_regression(df, W, c, f, number, rows, stream, key)
+        except np.linalg.LinAlgError:
+            return np.full((k, k), np.nan)
         R[np.ix_(c, f)] = R_cc @ B
         R[np.ix_(f, c)] = R[np.ix_(c, f)].T
         R[np.ix_(f, f)] = D + B.T @ R_cc @ B
     return 0.5 * (R + R.T)
+
+
+def _draw_regression(
+    df: float,
+    W: np.ndarray,
+    c: np.ndarray,
+    f: np.ndarray,
+    number: int,
+    rows: np.ndarray,
+    stream: int,
+    key: tuple[int, int],
+) -> tuple[np.ndarray, np.ndarray]:
+    """B (n_c, n_f) and D (n_f, n_f)."""
+    W_cc, W_cf = W[np.ix_(c, c)], W[np.ix_(c, f)]
+    mean = np.linalg.solve(W_cc, W_cf)
+    product = W[np.ix_(f, f)] - W_cf.T @ mean
+    D = inverse_wishart(df, product, NOTHING, number, rows[: len(f)], stream, key[0], key[1])
+    z = np.array([normal(number, rows[0] + OF_B, stream, j, *key) for j in range(W_cf.size)]).reshape(W_cf.shape)
+    root = np.linalg.inv(np.linalg.cholesky(W_cc)).T  # root root' = W_cc^-1
+    return mean + root @ z @ np.linalg.cholesky(D).T, D
 
 
 def log_density(R: np.ndarray, W: np.ndarray, exponent: float) -> float:
@@ -84,24 +107,28 @@ def correlation_interval(R: np.ndarray, i: int, j: int) -> tuple[float, float]:
 
 
 def _slice_correlations(
-    R: np.ndarray, W: np.ndarray, exponent: float, number: int, level: int, stream: int, key: tuple[int, int]
+    R: np.ndarray, W: np.ndarray, exponent: float, number: int, row: int, stream: int, key: tuple[int, int]
 ) -> np.ndarray:
     """R with each correlation drawn in turn by a slice, its interval that of positive definite matrices."""
-    R, draw = R.copy(), 0
-    for _ in range(ROUNDS):
-        for i, j in combinations(range(len(R)), 2):
-            low, high = correlation_interval(R, i, j)
-            u, _ = uniform_pair(number, level + OF_SLICES + draw // 256, stream, draw_word(draw % 256, 0), *key)
-            height, attempt = log_density(R, W, exponent) + np.log(u), 1
-            S = R.copy()
-            while True:
-                v, _ = uniform_pair(
-                    number, level + OF_SLICES + draw // 256, stream, draw_word(draw % 256, attempt), *key
-                )
-                S[i, j] = S[j, i] = low + v * (high - low)
-                if log_density(S, W, exponent) >= height:
-                    break
-                low, high = (S[i, j], high) if S[i, j] < R[i, j] else (low, S[i, j])
-                attempt += 1
-            R, draw = S, draw + 1
+    R, pairs = R.copy(), list(combinations(range(len(R)), 2))
+    for draw, (i, j) in enumerate(pairs * ROUNDS):
+        level = row + OF_SLICES * (1 + draw // SLICES_OF_A_LEVEL)
+        uniforms = _uniforms(number, level, stream, draw % SLICES_OF_A_LEVEL, key)
+        height = finite_height(log_density(R, W, exponent)) + np.log(next(uniforms))
+        S = R.copy()
+
+        def log_density_at(rho: float, S: np.ndarray = S, i: int = i, j: int = j) -> float:
+            S[i, j] = S[j, i] = rho
+            return log_density(S, W, exponent)
+
+        def propose(low: float, high: float, uniforms: Iterator[float] = uniforms) -> float:
+            return low + next(uniforms) * (high - low)
+
+        R[i, j] = R[j, i] = shrink(log_density_at, R[i, j], height, *correlation_interval(R, i, j), propose)
     return R
+
+
+def _uniforms(number: int, level: int, stream: int, draw: int, key: tuple[int, int]) -> Iterator[float]:
+    """Yield a uniform for each attempt of a draw."""
+    for attempt in count():
+        yield uniform_pair(number, level, stream, draw_word(draw, attempt), *key)[0]

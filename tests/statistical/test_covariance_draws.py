@@ -142,9 +142,9 @@ def test_wrong_over_relaxation_is_seen(right, wrong):
 def test_a_draw_of_before_that_rounding_hides_is_not_used():
     """Nearly singular, its Bartlett factor is not known: the draw is that without it."""
     S, before = scale_matrix(2), np.array([[1.0, 1.0], [1.0, 1.0 + 1e-15]])
-    independent = inverse_wishart(9.0, S, NOTHING, 4, 0, 5, 9, 1)
-    np.testing.assert_array_equal(inverse_wishart(9.0, S, before, 4, 0, 5, 9, 1), independent)
-    assert not np.array_equal(inverse_wishart(9.0, S, np.eye(2), 4, 0, 5, 9, 1), independent)
+    independent = inverse_wishart(9.0, S, NOTHING, 4, np.arange(2), 5, 9, 1)
+    np.testing.assert_array_equal(inverse_wishart(9.0, S, before, 4, np.arange(2), 5, 9, 1), independent)
+    assert not np.array_equal(inverse_wishart(9.0, S, np.eye(2), 4, np.arange(2), 5, 9, 1), independent)
 
 
 @pytest.mark.parametrize("sweep", [1, APART + 3])

@@ -122,9 +122,10 @@ const word32 OF_B = 1 << 16;  // added to the level of a draw, as in unit_diagon
 // R (k, k) with R_uu = 1 into `drawn`, given W (k, k) and its degrees of freedom: sampler/unit_diagonals.py, for one such u.
 // With f the others, D ~ IW(degrees, W_ff - W_fu W_uf / W_uu), B ~ N(W_uf / W_uu, D / W_uu), R_uf = B, R_ff = D + B'B.
 // work (7, k, k) is overwritten.
-__device__ inline void draw_beside_unit(const Matrix &m, double degrees, const double *W, int u, int k, word32 row,
+__device__ inline void draw_beside_unit(const Matrix &m, double degrees, const double *W, int u, int k, const int *members,
                                         const word32 *counter, double *work, double *drawn) {
     const int n = k - 1, size = k * k;
+    const word32 row = m.first_row + (word32)members[0];
     double *S = work, *D = work + size, *L = work + 2 * size, *B = work + 3 * size, *more = work + 4 * size;
     PHASE {
         for (int at = (int)threadIdx.x; at < n * n; at += (int)blockDim.x) {
@@ -133,7 +134,7 @@ __device__ inline void draw_beside_unit(const Matrix &m, double degrees, const d
         }
     }
     BARRIER
-    block_inverse_wishart(degrees, S, 0, more, D, n, counter[0], row, m.stream, counter[1], counter[2]);
+    block_inverse_wishart(degrees, S, 0, more, D, n, counter[0], m.first_row, members, m.stream, counter[1], counter[2]);
     block_factor(D, L, n, 0.0);
     PHASE {
         for (int j = (int)threadIdx.x; j < n; j += (int)blockDim.x) {
@@ -177,10 +178,11 @@ __device__ inline void draw_matrix(const Matrix &m, const word32 *counter, bits6
             }
         }
         BARRIER
-        const word32 row = m.first_row + (word32)members[0];
         const bool is_independent = sweep <= SWEEPS_APART || sweep % SWEEPS_APART == 0;
-        if (m.unit[b] >= 0) draw_beside_unit(m, m.degrees[b], S, m.unit[b], kb, row, counter, work, drawn);
-        else block_inverse_wishart(m.degrees[b], S, is_independent ? 0 : now, work, drawn, kb, sweep, row, m.stream, counter[1], counter[2]);
+        if (m.unit[b] >= 0) draw_beside_unit(m, m.degrees[b], S, m.unit[b], kb, members, counter, work, drawn);
+        else
+            block_inverse_wishart(m.degrees[b], S, is_independent ? 0 : now, work, drawn, kb, sweep, m.first_row, members, m.stream,
+                                  counter[1], counter[2]);
         PHASE {
             for (int at = (int)threadIdx.x; at < kb * kb; at += (int)blockDim.x)
                 m.now[members[at / kb] * k + members[at % kb]] = drawn[at];

@@ -132,4 +132,4 @@ def draw_group_covariance(Z, population, beta, nu, scale, covariance, sweep, str
         total[a, a] = scale + total[a, a]
     work = np.zeros((4, d, d))
     covariance[:] = 0.0
-    draw_inverse_wishart(nu, total, NOTHING, covariance, work, sweep, 0, stream, seed, chain)
+    draw_inverse_wishart(nu, total, NOTHING, covariance, work, sweep, np.arange(d), stream, seed, chain)

@@ -52,10 +52,11 @@ def test_twin_equals_numba_bit_for_bit(twins, family):
 
 WISHART = """
 namespace mmgibbs {
-__global__ void draw(double nu, const double *S, const double *now, double *work, double *G, int k, word32 number) {
+__global__ void draw(double nu, const double *S, const double *now, double *work, double *G, int k, word32 number,
+                     const int *members) {
     PHASE { for (int at = (int)threadIdx.x; at < k * k; at += (int)blockDim.x) work[at] = S[at]; }
     BARRIER
-    block_inverse_wishart(nu, work, now, work + k * k, G, k, number, 2, 7, 11, 3);
+    block_inverse_wishart(nu, work, now, work + k * k, G, k, number, 2, members, 7, 11, 3);
 }
 }
 """
@@ -67,7 +68,7 @@ def draw_wisharts(tmp_path_factory):
     text = cuda_source("phases", "inverse_wishart") + WISHART
     library = build(tmp_path_factory.mktemp("wishart"), "wishart", text, ["mmgibbs::draw"])
 
-    def draw(nu, S, now, number, backwards):
+    def draw(nu, S, now, number, backwards, members=None):
         queue, k = GpuQueue(HostDevice(library, backwards)), len(S)
         before, work, G = (
             (None if now is None else queue.upload(now)),
@@ -75,7 +76,8 @@ def draw_wisharts(tmp_path_factory):
             queue.empty(S.shape, float),
         )
         kernel = queue.kernels("", ["mmgibbs::draw"])["mmgibbs::draw"]
-        kernel(1, 8, np.float64(nu), queue.upload(S), before, work, G, np.int32(k), np.uint32(number))
+        sizes = np.int32(k), np.uint32(number), None if members is None else queue.upload(members)
+        kernel(1, 8, np.float64(nu), queue.upload(S), before, work, G, *sizes)
         return queue.read(G)
 
     return draw
@@ -86,12 +88,15 @@ def test_inverse_wisharts_of_a_block_equal_numba_bit_for_bit(draw_wisharts, k):
     """Independent of the draw of before, and over-relaxed from it; then from one that rounding hides, and without S."""
     rng = np.random.default_rng(k)
     S = np.cov(rng.normal(size=(k, k + 5))).reshape(k, k) * 40
-    now = inverse_wishart(k + 9.0, S, NOTHING, 1, 0, 5, 1, 1)
+    now = inverse_wishart(k + 9.0, S, NOTHING, 1, np.arange(k), 5, 1, 1)
     hidden = np.ones((k, k)) * 1e-3
     for nu, before, number in ((k + 3.0, None, 1), (k + 3.0, now, 2), (k + 0.5, now, 3), (k + 3.0, hidden, 4)):
-        expected = inverse_wishart(nu, S, NOTHING if before is None else before, number, 2, 7, 11, 3)
+        expected = inverse_wishart(nu, S, NOTHING if before is None else before, number, 2 + np.arange(k), 7, 11, 3)
         for backwards in (False, True):
             np.testing.assert_array_equal(draw_wisharts(nu, S, before, number, backwards), expected)
+    members = np.sort(rng.permutation(2 * k)[:k]).astype(np.int32)
+    expected = inverse_wishart(k + 3.0, S, now, 2, 2 + members.astype(np.int64), 7, 11, 3)
+    np.testing.assert_array_equal(draw_wisharts(k + 3.0, S, now, 2, False, members), expected)
     assert np.isnan(draw_wisharts(k + 3.0, -S, now, 5, False)).all()
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers.host_device import HostDevice
+from helpers.key_models import with_categories
 from helpers.mixed_model_chains import assert_continues, assert_same_results
 from helpers.races import assert_barrier_is_needed, run_without_race
 from parity.test_residual_classes import example_of, sampled
@@ -109,6 +110,8 @@ MODELS = {
     ),
     "binary beside two others, missing": lambda: beside_normal_traits("three_traits_maternal", 1, "binary"),
     "ordinal beside another, weights": lambda: beside_normal_traits("bivariate_missing", 0, "ordinal"),
+    "ordinal before one that is not its neighbour": lambda: with_categories(0),
+    "ordinal behind one that is not its neighbour": lambda: with_categories(2),
     "censored beside another": lambda: beside_normal_traits("bivariate_missing", 1, "censored"),
     "count beside another": lambda: beside_normal_traits("bivariate_missing", 1, "count"),
 }

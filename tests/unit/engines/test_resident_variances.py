@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers.host_device import HostDevice
+from helpers.key_models import residual_classes, three_traits, under_half_t
 from helpers.mixed_model_chains import assert_continues, assert_same_results
 from helpers.nvrtc import ARCHITECTURES, read_resources
 from helpers.races import assert_barrier_is_needed, run_without_race
@@ -22,7 +23,6 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.models.covariance import CovarianceModel, diagonal_blocks
-from mmgibbs.models.priors import HalfT
 from mmgibbs.models.relationships.identity import IdentityLists
 from mmgibbs.models.residual import ResidualModel
 from mmgibbs.sampler.chain import Chain
@@ -53,13 +53,6 @@ def with_fixed(model, terms=(), residual=False):
     return replace(model, covariances=covariances, residual=ResidualModel(matrices, model.residual.classes))
 
 
-def under_half_t(model):
-    """Priors of standard deviations, which have auxiliary variables, of all matrices."""
-    half_t = lambda c: c and replace(c, df=None, scale=None, scale_prior=HalfT(2.0, np.sqrt(np.diag(c.start))))
-    residual = ResidualModel(tuple(map(half_t, model.residual.matrices)), model.residual.classes)
-    return replace(model, covariances=tuple(map(half_t, model.covariances)), residual=residual)
-
-
 MODELS = {
     "one trait": lambda: sampled_example("univariate_animal"),
     "missing traits": lambda: sampled_example("bivariate_missing"),
@@ -72,6 +65,8 @@ MODELS = {
     "half-t priors": lambda: under_half_t(sampled_example("direct_maternal")),
     "half-t priors, fixed residuals": lambda: with_fixed(MODELS["half-t priors"](), residual=True),
     "half-t priors of residual classes": lambda: under_half_t(sampled(*example_of("bivariate_missing"))),
+    "blocks of traits that are not neighbours": three_traits,
+    "the same of residual classes": residual_classes,
     "residual classes": lambda: sampled(*example_of("three_traits_maternal")),
 }
 

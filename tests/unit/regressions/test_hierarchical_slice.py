@@ -219,7 +219,7 @@ def test_population_and_covariance_are_those_of_dense_formulas(n_groups):
     nu = model.nu + n_groups
     population.draw_group_covariance(model.Z, drawn, beta[0], nu, 1.5, covariance, 3, COVARIANCE, 5, 1)
     away = beta[0] - model.Z @ drawn
-    expected = inverse_wishart(nu, 1.5 * np.eye(d) + away.T @ away, NOTHING, 3, 0, COVARIANCE, 5, 1)
+    expected = inverse_wishart(nu, 1.5 * np.eye(d) + away.T @ away, NOTHING, 3, np.arange(d), COVARIANCE, 5, 1)
     np.testing.assert_allclose(covariance, expected, rtol=1e-10)
     assert not population.invert_covariance(-V, Q, np.empty((2, d, d)))
     assert not population.draw_population(*given[:4], -V, *given[5:], 3, POPULATION, 5, 1)

@@ -39,9 +39,9 @@ def test_draws_leave_the_density_as_it_is():
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
-        ("log_density(x) - rng.exponential()", "log_density(x) - 2 * rng.exponential()"),
+        ("log_density(x)) - rng.exponential()", "log_density(x)) - 2 * rng.exponential()"),
         ("for _ in range(MAX_STEPS_OUT - steps_down):", "for _ in range(0):"),
-        ("if log_density(moved) >= height:", "if True:"),
+        ("if log_density(value) >= height:", "if True:"),
     ],
 )
 def test_a_spoiled_step_is_noticed(right, wrong):
@@ -61,5 +61,5 @@ def test_proposals_shrink_towards_the_point():
         ends.append((low, high))
         return next(proposals)
 
-    x = module.shrink(lambda x: -abs(x[0]), np.array([0.2]), 0, -0.5, -1.0, 1.0, propose)
+    x = module.shrink_component(lambda x: -abs(x[0]), np.array([0.2]), 0, -0.5, -1.0, 1.0, propose)
     assert ends == [(-1.0, 1.0), (-0.8, 1.0), (-0.8, 0.9)] and x[0] == 0.25

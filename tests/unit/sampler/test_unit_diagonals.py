@@ -15,7 +15,7 @@ W2 = np.array([[40.0, 12.0], [12.0, 30.0]])
 def draws(df, W, unit, n=N, draw=draw_with_unit_diagonal):
     out, R = np.empty((n, *W.shape)), np.eye(len(W))
     for i in range(n):
-        R = draw(df, W, unit, R, i + 1, 0, 1 << 24, (3, 1))
+        R = draw(df, W, unit, R, i + 1, np.arange(len(W)), 1 << 24, (3, 1))
         out[i] = R
     return out
 

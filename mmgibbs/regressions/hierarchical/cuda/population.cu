@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(POPULATION_THREADS) draw_hyperparameters(Group
         }
     }
     BARRIER
-    block_inverse_wishart(prior.nu, S, 0, T, V, d, sweep, 0, stream, chains.seed, chains.chain[c]);
+    block_inverse_wishart(prior.nu, S, 0, T, V, d, sweep, 0, 0, stream, chains.seed, chains.chain[c]);
     PHASE { for (int at = (int)threadIdx.x; at < d * d; at += (int)blockDim.x) S[at] = V[at]; }
     BARRIER
     block_invert(S, T, Q, d);
