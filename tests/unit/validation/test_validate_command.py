@@ -12,6 +12,7 @@ from helpers.small_analysis import command, refused
 from helpers.validation_data import G, R, analysis_of, beef_frames, small_beef
 
 import mmgibbs
+from mmgibbs.errors import ConfigError
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +215,6 @@ def test_forward_in_time_never_sees_the_future(folder):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--folds", "1"), "found --folds 1, needed at least 2"),
         (("--folds", "100"), "has 1 record of trait 'birth_weight', needed at least 3: fewer --folds"),
         (("--by", "column", "--column", "animal", "--method", "kfold"), "of trait 'birth_weight', needed at least 3: a "
             "column with more records of each value"),
@@ -230,7 +230,6 @@ def test_forward_in_time_never_sees_the_future(folder):
         (("--method", "lr", "--cutoff", "2900"), "animals born from 2900 on have none of the"),
         (("--cutoff", "2900"), " animals with records), or --focal FILE (ids, one per line), or --method kfold, which"),
         (("--method", "lr", "--cutoff", "20030101"), "validate: animals born from 20030101 on have none of the"),
-        (("--method", "lr", "--cutoff", "nan"), "found --cutoff nan, needed a birth year"),
         (("--method", "lr", "--focal", "none.txt"), "--focal none.txt: cannot be read"),
         (("--method", "lr", "--cutoff", "2002", "--focal", "strangers.txt"), "--focal strangers.txt line 4: focal "
             "animal 'nobody' is not a level of 'animal'"),
@@ -238,8 +237,6 @@ def test_forward_in_time_never_sees_the_future(folder):
         (("--focal", "strangers.txt"), "--focal strangers.txt line 4: focal animal 'nobody' is not a level of"),
         (("--set", "variances={}"), "variances.animal: found no start, needed one, --variances RUN"),
         (("--variances", "elsewhere"), "--variances: 'elsewhere' is not the folder of a finished run"),
-        (("--seed", "-1"), "found --seed -1, needed 0 or more"),
-        (("--replicates", "-5"), "found --replicates -5, needed at least 2, or 0 for none"),
         (("--method", "kfold", "--focal", "focal.txt"), "--focal cannot be combined with --method kfold; "
             "needed --method lr, or both"),
         (("--method", "kfold", "--cutoff", "2002"), "--cutoff cannot be combined with --method kfold"),
@@ -253,8 +250,8 @@ def test_forward_in_time_never_sees_the_future(folder):
         (("--column", "herd"), "--column cannot be combined with --by random; needed --by column"),
         (("--by", "column", "--column", "hred"), "there is no column 'hred' (--column)"),
         (("--variances", "sample", "--replicates", "5"), "found --replicates 5 for an analysis that is sampled"),
-        (("--output", "out"), "'out' holds a validation; choose another one, or give --overwrite"),
-        (("--output", ".", "--overwrite"), "'.' holds other files; choose another one"),
+        (("--output", "out"), "'out' holds a validation (predictions.parquet, validation.csv"),
+        (("--output", ".", "--overwrite"), "'.' holds other files (analysis.yaml, "),
         (
             ("--set", "model.random.animal={relationship: pedigree, effects: {c: {level: animal, legendre: "
                 "{column: year, degree: 1}}}}", "--set", "variances={}"),
@@ -269,6 +266,21 @@ def test_what_cannot_be_validated_is_told_before_anything_is_solved(folder, monk
     monkeypatch.setattr("mmgibbs.engines.pcg.solver.PcgSolver.solve", solve)
     message = refused(folder, *arguments, run=("validate", "analysis.yaml", "--quiet", "--no-report"))
     assert said in message, message
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"folds": 1}, "found folds=1, needed at least 2"),
+        ({"method": "lr", "cutoff": float("nan")}, "found cutoff=nan, needed a birth year"),
+        ({"seed": -1}, "found seed=-1, needed 0 or more"),
+        ({"replicates": -5}, "found replicates=-5, needed at least 2, or 0 for none"),
+    ],
+)
+def test_numbers_from_python_are_checked_too(folder, how, said):
+    """The command refuses them by the ranges of its options: tests/unit/test_number_options.py."""
+    with pytest.raises(ConfigError, match=said):
+        mmgibbs.validate(folder / "analysis.yaml", progress=False, report=False, **how)
 
 
 def test_help_is_no_wider_than_a_page(folder):
