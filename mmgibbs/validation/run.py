@@ -21,6 +21,7 @@ from mmgibbs.build.memory_estimate import solutions_that_fit
 from mmgibbs.config import Analysis
 from mmgibbs.config.frames import as_polars
 from mmgibbs.config.load import listed_overrides
+from mmgibbs.data.alike_levels import describe_alike
 from mmgibbs.data.environments import load_analysis
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
@@ -204,7 +205,18 @@ def examine(
     chosen = choose(records, prepared, plan) if chosen is None else chosen
     method = validate_by_sampling if sampled(prepared.design, plan) else validate_by_blup
     outcome = method(records, prepared, plan, chosen, say, executor)
-    return replace(outcome, head=describe_analysis(records.analysis, prepared))
+    notes = [*outcome.info["notes"], *_describe_spellings(records, plan)]
+    info = outcome.info | {"notes": notes}
+    return replace(outcome, head=describe_analysis(records.analysis, prepared), info=info)
+
+
+def _describe_spellings(records: Recorded, plan: Plan) -> list[str]:
+    """A note where levels of the column of folds may be one."""
+    if plan.column is None:
+        return []
+    path = option_name("column")
+    said = describe_alike(records.phenotypes.text(plan.column, path), plan.column)
+    return [] if said is None else [f"{records.phenotypes.name}: {path}: {said}"]
 
 
 # ------------------------------------------------------------ several analyses

@@ -72,3 +72,17 @@ def test_cells_need_environments(tmp_path):
     with pytest.raises(MmgibbsError, match="expected column=NAME with by='cell', the column of the environments"):
         validate(tmp_path, over_sites, by="cell")
     assert validate(tmp_path, over_sites, by="cell", column="site").table.height
+
+
+def test_folds_in_two_spellings_are_noted(tmp_path):
+    records = trial().with_columns(
+        site=pl.when(pl.int_range(pl.len()) < 60).then(pl.col("site").str.to_lowercase()).otherwise("site")
+    )
+    one_trait = {
+        "data": {"phenotypes": records},
+        "traits": ["y"],
+        "model": {"random": {"line": {}}},
+        "variances": {"line": 1.0, "residual": 1.0},
+    }
+    notes = validate(tmp_path, one_trait, by="column", column="site").info["notes"]
+    assert any("column: levels of column 'site' differ only in how they are written" in note for note in notes)
