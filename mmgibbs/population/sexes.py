@@ -14,8 +14,9 @@ def question_both_sexes(read: Pedigree) -> list[str]:
     n = read.n_animals
     none = np.iinfo(np.int64).max
     first = []  # of each animal, the first row as a sire and as a dam
+    is_selfed = (read.sire == read.dam) & (read.sire >= 0) & (read.sire < n)
     for parent in (read.sire, read.dam):
-        rows, is_known = np.full(n, none), (parent >= 0) & (parent < n)
+        rows, is_known = np.full(n, none), (parent >= 0) & (parent < n) & ~is_selfed
         np.minimum.at(rows, parent[is_known], read.row[is_known])
         first.append(rows)
     both = np.flatnonzero((first[0] < none) & (first[1] < none))
@@ -28,7 +29,7 @@ def question_both_sexes(read: Pedigree) -> list[str]:
     )
     more = f"; and {both.size - SHOWN:,} more" if both.size > SHOWN else ""
     said = f"{read.name}: {counted(both.size, 'animal', 'is')} sire of some and dam of others: {shown}{more}"
-    if ((read.sire == read.dam) & (read.sire >= 0) & (read.sire < n)).any():
+    if is_selfed.any():
         return [f"{said}. Some are both parents of one progeny: these are plants"]
     return [
         f"warning: {said}. Plants may be both; among animals, sire and dam of a row are exchanged, or two have one id"

@@ -243,6 +243,6 @@ def test_sires_that_are_dams_are_named(tmp_path):
     assert "'a' is a sire in row 4 and a dam in row 5; 'b' is a sire in row 5 and a dam in row 4" in said[0]
     (tmp_path / "p.csv").write_text("\n".join([*rows, "e,c,c"]) + "\n")
     said = [note for note in mmgibbs.describe_pedigree(tmp_path / "p.csv").notes if "dam of others" in note]
-    assert said[0].startswith("p.csv: 3 animals are sire of some") and said[0].endswith("these are plants")
+    assert said[0].startswith("p.csv: 2 animals are sire of some") and said[0].endswith("these are plants")
     (tmp_path / "p.csv").write_text("\n".join(rows[:-1]) + "\n")
     assert not any("dam of others" in note for note in mmgibbs.describe_pedigree(tmp_path / "p.csv").notes)

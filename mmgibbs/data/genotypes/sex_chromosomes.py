@@ -24,7 +24,7 @@ MIN_EXPECTED = 12.0  # heterozygotes of an animal on a chromosome, from which ha
 MIN_PARENTS = 3
 PURE = 0.9  # share of the parents of a sex
 
-_NAME = re.compile(r"(?:chromosome|chrom|chr|[a-z]{3})?[\s_.:-]*(.+?)(?:[_-]?non[_-]?par)?")
+_NAME = re.compile(r"(?:chromosome|chrom|chr|[a-z]{3})?[\s_.:-]*(.+?)(?:[_-]?non[_-]?par|_random|_alt)?")
 _KINDS = {"x": "X", "y": "Y", "z": "Z", "w": "W", "m": "MT", "mt": "MT", "mito": "MT", "mitochondrion": "MT"}
 _ROMAN = {"viii", "ix", "xi", "xii"}  # beside which X is the tenth
 _LETTERS = set("abcdefghijkl")  # beside which X, Y, Z are linkage groups

@@ -17,7 +17,10 @@ IDS = [f"a{i}" for i in range(N_SIRES + N_DAMS + N_PROGENY)]
     ("names", "kinds"),
     [
         (["1", "2", "X", "Y", "MT", "XY", None], {"X": "X", "Y": "Y", "MT": "MT"}),
-        (["chr1", "chrX", "chrM", "chrX_par", "X_nonPAR"], {"chrX": "X", "chrM": "MT", "X_nonPAR": "X"}),
+        (
+            ["chr1", "chrX", "chrM", "chrX_par", "X_nonPAR", "chrY_random"],
+            {"chrX": "X", "chrM": "MT", "X_nonPAR": "X", "chrY_random": "Y"},
+        ),
         (["BTA1", "BTA29", "BTAX"], {"BTAX": "X"}),
         (["Chr01", "Chr28", "ChrZ", "chr_W"], {"ChrZ": "Z", "chr_W": "W"}),
         (["1", "23", "24", "25", "26"], {}),  # of men X and Y, of cattle autosomes
