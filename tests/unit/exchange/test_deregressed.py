@@ -156,7 +156,7 @@ def test_command(run, tmp_path, capsys):
     assert main(command) == 2
     assert "holds deregressed proofs (deregressed.csv" in capsys.readouterr().err
     assert main([*command, "--overwrite", "--unexplained", "1"]) == 2
-    assert "expected a share from 0 to below 1" in capsys.readouterr().err
+    assert "expected a number from 0 to below 1, got '1'" in capsys.readouterr().err
     assert main([*command[:-1], str(result.directory)]) == 2
     assert "is the folder of a run" in capsys.readouterr().err
 

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
 from mmgibbs.simulation import command, simulate
@@ -240,19 +241,22 @@ def test_command_says_what_comes_next(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("how", "message"),
     [
-        (["--animals", 0], "animals: found 0, needed a whole number of at least 1"),
-        (["--animals", -5], "animals: found -5, needed"),
-        (["--animals", 100, "--years", 50], "at least 10 a year"),
-        (["--years", 0], "years: found 0, needed a whole number of at least 1"),
-        (["--seed", -1], "seed: found -1"),
-        (["--seed", 2**32], "seed: found 4294967296"),
+        ({"animals": 0}, "animals: found 0, needed a whole number of at least 1"),
+        ({"animals": -5}, "animals: found -5, needed"),
+        ({"animals": 100, "years": 50}, "at least 10 a year"),
+        ({"years": 0}, "years: found 0, needed a whole number of at least 1"),
+        ({"seed": -1}, "seed: found -1"),
+        ({"seed": 2**32}, "seed: found 4294967296"),
+        ({"traits": "longevity", "seed": -1}, "seed: found -1"),
+        ({"traits": "disease", "incidence": 1}, "incidence: found 1, needed a share between 0 and 1"),
     ],
 )
-def test_arguments_that_make_no_population(tmp_path, words, message):
+def test_arguments_that_make_no_population(tmp_path, how, message):
+    """From Python; the command refuses numbers by the ranges of its options (tests/unit/test_number_options.py)."""
     with pytest.raises(ConfigError, match=message):
-        command.main(arguments(tmp_path / "beef", *words))
+        mmgibbs.simulate(tmp_path / "beef", **how)
     assert not (tmp_path / "beef").exists()
 
 
