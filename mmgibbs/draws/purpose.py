@@ -49,6 +49,7 @@ STRUCTURE = 31  # parameters of structured covariance matrices (generator.py)
 CORRELATION = 32  # parameters of relationships, such as correlations of neighbouring plots
 SIMULATED_RECORD = 33  # records simulated from the model, for REML by Monte Carlo
 MARKER_SHARE_STEP = 40  # Metropolis steps of the shares of classes of SNPs
+MARKER_SWAP = 41  # exchanges of effects between SNPs that are alike
 
 MAX_TERM = (1 << 24) - 1
 _WORD = 1 << 32

@@ -25,6 +25,7 @@ from mmgibbs.sampler.markers.priors.base import Effects, MarkerPrior, Mixture, S
 from mmgibbs.sampler.markers.priors.common import CommonVariance, uniforms
 from mmgibbs.sampler.markers.share_moves import Proposal, ShareMoves
 from mmgibbs.sampler.markers.step import MarkerStep
+from mmgibbs.sampler.markers.swaps import NO_VARIANCES, SwapMoves
 from mmgibbs.sampler.markers.sweep import gram_blocks
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
@@ -55,6 +56,10 @@ class MarkerEffects(MarkerStep):
         self.a, self.classes, self.g = np.zeros(p), np.ones(p, np.int8), np.zeros(n)
         self._z, self._u = np.empty((2, p)), np.empty(p)
         self._start(m.key, (m.trait,), self.prior.n_classes)
+        self.swaps = None
+        if self.prior.n_classes > 1:
+            weight = self.weights[self.patterns].sum(axis=0)
+            self.swaps = SwapMoves(m.genotypes, self.packed, weight, number, self.site)
         self.share_moves, self.share_fact = self._share_moves(), f"share_acceptance[{self.name}]"
         trait = model.design.traits[m.trait]
         of_prior = {marker_name(m.key, name): what for name, what in self.prior.parameters.items()}
@@ -93,9 +98,21 @@ class MarkerEffects(MarkerStep):
             else:
                 self._sweep_classes(of_patterns, animals, conditional)
                 self.refuse_lost_classes(number)
+            self._swap(animals, number)
         else:
             self.sweeps.draw_normals(of_patterns, animals, self.a, conditional.variance, self._z[0])
         return s, d
+
+    def _swap(self, animals: Animals, number: int) -> None:
+        """Exchange effects between SNPs that are alike."""
+        conditional = self.prior.conditional()  # anew: the scale may have moved with the shares
+        if self.swaps is None or not isinstance(conditional, Mixture):
+            return
+        is_shared = conditional.variance.shape[1] == 1 or getattr(self.prior, "redraws_variances", False)
+        variance = NO_VARIANCES if is_shared else np.ascontiguousarray(conditional.variance)
+        self.swaps.move(number, animals, self.a, self.classes, variance)
+        if is_shared:
+            self.swaps.share(self.chances)
 
     def _sweep_classes(
         self,

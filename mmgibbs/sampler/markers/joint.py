@@ -28,6 +28,7 @@ from mmgibbs.sampler.markers.priors.base import Site
 from mmgibbs.sampler.markers.priors.common import uniforms
 from mmgibbs.sampler.markers.priors.joint import JointPrior
 from mmgibbs.sampler.markers.step import MarkerStep
+from mmgibbs.sampler.markers.swaps import SwapMoves
 from mmgibbs.sampler.markers.sweep import gram_blocks
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
@@ -89,6 +90,9 @@ class JointMarkerEffects(MarkerStep):
         self.sweeps = make_joint_sweeps(engine, self.packed, grams, self.T, len(spec.pi))
         self.a, self.classes = np.zeros((p, self.T)), np.full(p, len(spec.pi) - 1, np.int8)
         self.g, self.inside = np.zeros((self.T, n)), np.ones((p, self.T), np.float32)
+        self.swaps = None
+        if len(spec.pi) > 1:
+            self.swaps = SwapMoves(m.genotypes, self.packed, self.weights.sum(axis=0), number, self.site)
         self._pairs = np.empty((2, p))
         self._start(m.joint_key, spec.traits, len(spec.pi))
         self.parameters = self._named_parameters([model.design.traits[t] for t in spec.traits])
@@ -138,6 +142,9 @@ class JointMarkerEffects(MarkerStep):
             self.sweeps.draw_states(Q, animals, self.a, of_states)
             self.inside = self.chances @ prior.spec.states.astype(np.float32)
         self.refuse_lost_classes(number)
+        if self.swaps is not None:
+            self.swaps.move(number, animals, self.a, self.classes)
+            self.swaps.share(self.chances, self.inside)
         return s, Q
 
     def _update_prior(self, number: int) -> None:

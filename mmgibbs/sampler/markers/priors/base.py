@@ -2,7 +2,8 @@
 
 Two forms of conditional serve every prior: a normal for each effect, or a mixture of normals with a class of exact
 zeros. A new prior is a class of this kind in a file of its own and a line in the registry (`priors/__init__.py`), or an
-entry point in the group `mmgibbs.marker_priors`.
+entry point in the group `mmgibbs.marker_priors`. One with classes and a variance for each SNP that `update` draws anew,
+given the effect alone, says so by `redraws_variances = True`.
 """
 
 from __future__ import annotations

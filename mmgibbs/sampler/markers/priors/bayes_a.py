@@ -73,6 +73,7 @@ class OwnVariancesOrZero(OwnVariances):
     """BayesB. options besides: pi (2,) start, counts (2,) of its beta prior or None."""
 
     n_classes = 2
+    redraws_variances = True
     class_factors = np.array([0.0, 1.0])
     shares: Shares
 
