@@ -12,6 +12,7 @@ source file alone. Hence the name of the zip file has a digest of all files that
 from __future__ import annotations
 
 import atexit
+import glob
 import os
 import re
 import shutil
@@ -159,6 +160,33 @@ class KernelStore:
             finally:
                 self._release()
 
+    def exchange(self) -> None:
+        """Save, and take over all that other processes have saved, also in place of what this one has compiled since.
+
+        For processes side by side that compile much: without it the later one keeps its own form of a kernel that both
+        have compiled for different arguments, and compiles all that the other adds to it. Only while no other thread
+        of this process compiles or loads kernels: files of Numba are replaced.
+        """
+        with self._mutex:
+            if self.folder is None:
+                return
+            self.save()
+            kept: set[str] = set() if self.archive is None else _kernels_in(self.archive)
+            for kernel in kept & {_kernel_name(name) for name in self._compiled()}:
+                self._forget(kernel)
+            self._archive_stamps.clear()
+            self.load()
+
+    def _forget(self, kernel: str) -> None:
+        """Remove the files of a kernel from the folder, and what is known of them."""
+        assert self.folder is not None
+        place, _, name = kernel.partition("/")
+        for path in [self.folder / f"{kernel}.nbi", *(self.folder / place).glob(f"{glob.escape(name)}.*.nbc")]:
+            with suppress(OSError):
+                path.unlink()
+            self._checksums.pop(f"{place}/{path.name}", None)
+            self._file_stamps.pop(f"{place}/{path.name}", None)
+
     @contextmanager
     def first_run(self) -> Iterator[None]:
         """Where other processes begin a first run now, one of them compiles, until it saves: the others wait, for some
@@ -262,6 +290,13 @@ def _stamp(path: Path | os.DirEntry[str]) -> Stamp:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size
+
+
+def _kernels_in(archive: Path) -> set[str]:
+    names: list[str] = []
+    with suppress(*_DAMAGED), zipfile.ZipFile(archive) as entries:
+        names = entries.namelist()
+    return {_kernel_name(name) for name in names}
 
 
 def _read(archive: Path, known: Mapping[str, int]) -> dict[str, bytes]:

@@ -3,11 +3,14 @@ and options of pytest-xdist are taken where it is not there (tests/gpu runs on a
 """
 
 import sys
+import time
 import zlib
 
 import pytest
 
 TENTHS = 10
+EXCHANGE_SECONDS = 3.0  # between two looks at what a worker has compiled: to save all kernels takes a tenth of a second
+EXCHANGED = pytest.StashKey[list[float]]()
 
 
 def pytest_addoption(parser):
@@ -48,11 +51,16 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item, nextitem):
-    """Workers share compiled kernels: each takes those that others have saved, and saves its own after each file."""
-    store = sys.modules.get("pedigree.kernel_store")
-    if store is not None:
-        store.kernel_store().load()
+    """Workers share compiled kernels: each takes those that others have saved, and saves its own, between tests."""
+    kernels = sys.modules.get("pedigree.kernel_store")
+    if kernels is None:
+        return (yield)
+    store = kernels.kernel_store()
+    store.load()
     result = yield
-    if store is not None and (nextitem is None or nextitem.path != item.path):
-        store.kernel_store().save()
+    of_worker = item.config.stash.setdefault(EXCHANGED, [time.monotonic()])
+    if nextitem is None or nextitem.path != item.path or time.monotonic() > of_worker[0] + EXCHANGE_SECONDS:
+        if store.n_compiled:
+            store.exchange()
+        of_worker[0] = time.monotonic()
     return result

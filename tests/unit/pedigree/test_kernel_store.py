@@ -115,6 +115,29 @@ def test_of_two_forms_compiled_at_once_one_is_kept_whole(make):
     assert contents(second)["add-7.py311.1.nbc"] == b"for float64", "its own stays"
 
 
+def test_processes_that_exchange_have_all_forms_in_the_end(make):
+    """What the second has compiled at the same time is compiled again, and then added to what the first has."""
+    first, second = make(), make()
+    compile_kernel(first, forms=(b"for float32",))
+    compile_kernel(second, forms=(b"for float64", b"for int8"))
+    first.exchange()
+    second.exchange()
+    assert contents(second) == contents(first) and first.n_compiled == second.n_compiled == 0
+    compile_kernel(second, forms=(b"for float32", b"for float64"))
+    second.exchange()
+    first.exchange()
+    assert contents(make()) == contents(first) == contents(second)
+    assert contents(first)["add-7.py311.2.nbc"] == b"for float64"
+
+
+def test_an_exchange_that_cannot_save_loses_nothing(make, monkeypatch):
+    store = make()
+    monkeypatch.setattr(kernel_store, "_add", lambda *_: (_ for _ in ()).throw(OSError(28, "no space left")))
+    compile_kernel(store)
+    store.exchange()
+    assert store.n_compiled == 1 and len(contents(store)) == 2
+
+
 def test_a_further_form_is_added(make):
     first = make()
     compile_kernel(first, forms=(b"one",))
