@@ -3,7 +3,6 @@
 import numpy as np
 import polars as pl
 import pytest
-from helpers.selection import first
 
 import mmgibbs
 from mmgibbs.errors import ConfigError
@@ -39,7 +38,8 @@ def analysis(table, path, structure=AUTO, **sampler):
     }
 
 
-@pytest.mark.parametrize("factors", first(1, [2, 1]))
+@pytest.mark.slow
+@pytest.mark.parametrize("factors", [2, 1])
 def test_the_number_is_found(factors, tmp_path):
     config = analysis(simulate(factors), tmp_path / "run", chains=1, burn_in=100, samples=200, thin=1, seed=1)
     result = mmgibbs.run(config, progress=False)
