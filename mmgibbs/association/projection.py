@@ -22,6 +22,7 @@ from scipy.sparse import csr_array
 
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
+from mmgibbs.machine.memory import free_bytes
 from mmgibbs.models.design import Design
 
 SECONDS_PER_FACTOR_OPERATION = 2.7e-10  # on one core, as in engines/direct/solver.py
@@ -115,7 +116,8 @@ class Projection:
         """S is made once; None where it would take too much memory."""
         T, m = self.design.n_traits, self.n_animals
         pairs = T * (T + 1) // 2
-        if 8 * pairs * m**2 > MAX_DENSE_BYTES:
+        free = free_bytes()
+        if 8 * pairs * m**2 > (MAX_DENSE_BYTES if free is None else min(MAX_DENSE_BYTES, free)):
             return None
         once = m * T * self._solution_seconds + pairs * m**2 * self._mean_nonzeros * SECONDS_PER_PRODUCT
         return Cost(once, pairs * m * m * SECONDS_PER_PRODUCT)

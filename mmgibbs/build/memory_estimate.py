@@ -8,6 +8,8 @@ from mmgibbs.build.assemble import Assembled
 from mmgibbs.config import Analysis
 from mmgibbs.equations.structured import estimated_bytes
 from mmgibbs.errors import option_name
+from mmgibbs.likelihood.memory import refuse_large_lists
+from mmgibbs.likelihood.spectral import one_relationship
 from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
 from mmgibbs.models.covariance import count_elements
 from mmgibbs.models.design import Design
@@ -67,6 +69,9 @@ def refuse_solving_beyond_memory(analysis: Analysis, assembled: Assembled) -> No
         refuse_beyond_free(needed, what, "fewer sampler.reml_samples, or a machine with more memory")
         return
     refuse_beyond_free(needed, f"solving {design.n_equations:,} equations", "a machine with more memory")
+    if s.method == "reml" and one_relationship(design) is None:  # else there may be no factor
+        blocks = [None if c is None else (max(c.blocks, key=len),) for c in assembled.model.covariances]
+        refuse_large_lists(design, blocks)  # of the largest group of traits
 
 
 def sampled_reml_bytes(model: MixedModel, samples: int) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from mmgibbs.genotypes.store import Store
+from mmgibbs.machine.memory import refuse_beyond_free
 from pedigree.partitioned import SubsetInverse, drop_groups, restricted
 from pedigree.relationship import Relatives
 from pedigree.relationship_products import a_times_relatives
@@ -22,6 +23,7 @@ DENSE_UP_TO = 2000  # candidates of a dense block
 COLUMNS_AT_ONCE = 16
 RIDGE = 1e-3  # added to the diagonal of genomic coancestry
 SNPS_AT_ONCE = 1024
+MATRICES = 3  # of all candidates at once: K, and products of genotypes, or a block of K and its factor
 
 
 class Coancestry(ABC):
@@ -123,6 +125,11 @@ class DenseCoancestry(Coancestry):
 
 def make_genomic_coancestry(store: Store) -> DenseCoancestry:
     """K of the animals of a store; a missing genotype counts as the mean of its SNP, a SNP without any does not."""
+    refuse_beyond_free(
+        8 * MATRICES * store.n_animals**2,
+        f"coancestry of {store.n_animals:,} candidates by genotypes",
+        "fewer candidates, coancestry by pedigree, or a machine with more memory",
+    )
     matrix, n_snps = np.zeros((store.n_animals, store.n_animals)), 0
     for first in range(0, store.n_snps, SNPS_AT_ONCE):
         z = store.decode(store.every[first : first + SNPS_AT_ONCE]) - np.float32(1)

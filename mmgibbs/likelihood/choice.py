@@ -9,6 +9,7 @@ import numpy as np
 from mmgibbs.likelihood.base import Likelihood
 from mmgibbs.likelihood.coefficients import Blocks
 from mmgibbs.likelihood.correlated import CorrelatedLikelihood
+from mmgibbs.likelihood.memory import SOLUTION
 from mmgibbs.likelihood.reduced_rank import ReducedRankLikelihood
 from mmgibbs.likelihood.restricted import RestrictedLikelihood
 from mmgibbs.likelihood.sparse import OPERATIONS_OF_POINT, SparseLikelihood
@@ -17,7 +18,6 @@ from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
 from mmgibbs.models.design import Design
 
 POINTS = 8.0  # at which an iteration evaluates a likelihood
-SOLUTION = "sampler.engine: pcg (REML by Monte Carlo), a machine with more memory, or sampler.method: gibbs"
 
 
 def restricted_likelihood(

@@ -24,6 +24,7 @@ from mmgibbs.equations.explicit.csr import ExplicitEquations, explicit_equations
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock
 from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.incidence import Incidence
+from mmgibbs.likelihood.memory import KEPT, PATTERN, refuse_large_lists, refuse_large_pattern
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.models.covariance import full_block
 from mmgibbs.models.design import Design
@@ -53,6 +54,13 @@ class Coefficients:
     @property
     def design(self) -> Design:
         return self.explicit.design
+
+    @property
+    def bytes(self) -> int:
+        """Of C, its factor and a selected inverse, or of the search for their pattern, whichever is more."""
+        elements = sum(indices.size for indices in self.indices.values())
+        units = sum(unit.bytes for unit in self.explicit.units.values())
+        return units + max(PATTERN * elements, self.symbolic.bytes + KEPT * elements)
 
     def factor(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> Factor:
         """Of C at these variances; ModelError, which names the equation, where it is not positive definite."""
@@ -110,9 +118,8 @@ def coefficients(
 ) -> Coefficients:
     """The pattern and its symbolic factor. of_terms: components that may covary, None for fixed terms; of_residuals:
     traits that may, for each class of residuals; columns_alone: whatever it costs (factor.py); order: minimum degree
-    where None."""
-    explicit = explicit_equations(design)
-    used = _used(explicit, of_terms, of_residuals)
+    where None. DeviceError where they do not fit into memory."""
+    explicit, used = _make_used(design, of_terms, of_residuals)
     pattern = _find_pattern(explicit, used)
     for products in correlated_products(design):
         pattern = fill_ones(csr_array(pattern.astype(float) + fill_ones(products)), bool)
@@ -152,9 +159,12 @@ def joined_coefficients(design: Design, G: Sequence[np.ndarray | None], order: O
 def eliminated(
     design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]
 ) -> tuple[ExplicitEquations, Elimination]:
-    """The stored equations and how they are eliminated, which says what a factor costs before there is one."""
-    explicit = explicit_equations(design)
-    return explicit, eliminate(_find_pattern(explicit, _used(explicit, of_terms, of_residuals)))
+    """The stored equations and how they are eliminated, which says what a factor costs before there is one.
+
+    DeviceError where they do not fit into memory.
+    """
+    explicit, used = _make_used(design, of_terms, of_residuals)
+    return explicit, eliminate(_find_pattern(explicit, used))
 
 
 def equation_name(design: Design, number: int) -> str:
@@ -226,8 +236,17 @@ Numbers = tuple[np.ndarray, np.ndarray]
 Used = dict[tuple[int, int], tuple[Numbers, Numbers]]
 
 
-def _used(explicit: ExplicitEquations, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]) -> Used:
-    return {pair: _numbered(explicit, *pair) for pair in _joined(explicit, of_terms, of_residuals)}
+def _make_used(
+    design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]
+) -> tuple[ExplicitEquations, Used]:
+    """The stored equations, and the numbers of the elements of each block that may be other than 0."""
+    refuse_large_lists(design, of_terms)
+    explicit = explicit_equations(design)
+    pairs = list(_joined(explicit, of_terms, of_residuals))
+    scalars = explicit.scalar_effects
+    blocks = (explicit.units[scalars[i].effect, scalars[j].effect] for i, j in pairs)
+    refuse_large_pattern(explicit, sum(unit.indices.size for unit in blocks))
+    return explicit, {pair: _numbered(explicit, *pair) for pair in pairs}
 
 
 def _find_pattern(explicit: ExplicitEquations, used: Used) -> scipy.sparse.csr_array:
@@ -238,16 +257,18 @@ def _numbered(explicit: ExplicitEquations, i: int, j: int) -> tuple[Numbers, Num
     """(row equations, column equations) of the stored elements of a block, -1 where set to 0; and those in force."""
     row, column = explicit.scalar_effects[i], explicit.scalar_effects[j]
     unit: UnitBlock = explicit.units[row.effect, column.effect]
-    equation = explicit.layout.split(explicit.layout.equation)
+    equation = explicit.layout.split(explicit.layout.equation.astype(np.int32))  # they take most of the memory
     rows = np.repeat(equation[row.term][:, row.component], np.diff(unit.indptr))
     columns = equation[column.term][:, column.component][unit.indices]
     in_force = (rows >= 0) & (columns >= 0)
-    return (rows, columns), (rows[in_force], columns[in_force])
+    numbers = rows, columns
+    return numbers, numbers if in_force.all() else (rows[in_force], columns[in_force])
 
 
 def _pattern(n: int, pairs: Sequence[Numbers]) -> scipy.sparse.csr_array:
-    rows = np.concatenate([np.arange(n), *(r for r, _ in pairs), *(c for _, c in pairs)])
-    columns = np.concatenate([np.arange(n), *(c for _, c in pairs), *(r for r, _ in pairs)])
+    diagonal = np.arange(n, dtype=np.int32)
+    rows = np.concatenate([diagonal, *(r for r, _ in pairs), *(c for _, c in pairs)])
+    columns = np.concatenate([diagonal, *(c for _, c in pairs), *(r for r, _ in pairs)])
     matrix = scipy.sparse.csr_array(scipy.sparse.coo_array((np.ones(rows.size, bool), (rows, columns)), shape=(n, n)))
     matrix.sort_indices()
     return matrix

@@ -27,6 +27,7 @@ from mmgibbs.likelihood.base import Place
 from mmgibbs.likelihood.coefficients import Blocks, Coefficients, coefficients
 from mmgibbs.likelihood.incidence import Incidence
 from mmgibbs.likelihood.matrices import Variances
+from mmgibbs.likelihood.memory import refuse_large_lists
 from mmgibbs.likelihood.sparse import SparseLikelihood
 from mmgibbs.likelihood.working_variates import working_effects, working_residuals
 from mmgibbs.models.design import Design
@@ -41,6 +42,7 @@ class RestrictedLikelihood(SparseLikelihood):
     name = "sparse"
 
     def __init__(self, design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]):
+        refuse_large_lists(design, of_terms)
         super().__init__(design)
         refuse_reduced_rank(design)
         self.coefficients: Coefficients = coefficients(design, of_terms, of_residuals)
@@ -59,6 +61,10 @@ class RestrictedLikelihood(SparseLikelihood):
         """Of -2 log p, its sign turned."""
         constant_of_2_pi = self.freedom * float(np.log(2 * np.pi))
         return self.log_weights + self.log_determinant_of_relationships - constant_of_2_pi
+
+    @property
+    def bytes(self) -> int:
+        return self.coefficients.bytes
 
     @property
     def description(self) -> str:

@@ -64,4 +64,5 @@ class SparseLikelihood(Likelihood):
             "likelihood": self.name,
             "factor_nonzeros": self.symbolic.nonzeros,
             "factor_operations": self.symbolic.flops,
+            "factor_bytes": self.bytes,
         }

@@ -90,7 +90,8 @@ def estimate(
     likelihood = restricted_likelihood(design, of_terms, [m.blocks for m in residual.matrices])
     refuse_without_freedom(likelihood)
     if watch is not None:
-        watch.begin(likelihood.description, likelihood.operations, likelihood.step)
+        described = f"{likelihood.description}, {likelihood.bytes / 1e6:,.1f} MB"
+        watch.begin(described, likelihood.operations, likelihood.step)
     elements = free_elements(design, covariances, residual, model_units(likelihood))
     start = starting_variances(covariances, residual) if start is None else start
     if any(c is not None and c.structure is not None and not c.fixed for c in covariances):

@@ -17,8 +17,8 @@ from mmgibbs.config import Analysis
 from mmgibbs.data.environments import load_analysis
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
-from mmgibbs.engines.direct.standard_errors import LISTED, MOST_EQUATIONS
-from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.engines.direct.standard_errors import MOST_EQUATIONS
+from mmgibbs.errors import ConfigError, DataError, DeviceError
 from mmgibbs.likelihood.coefficients import Blocks
 from mmgibbs.likelihood.matrices import Variances
 from mmgibbs.likelihood.restricted import Point, RestrictedLikelihood
@@ -211,9 +211,10 @@ def factor_if_affordable(
     joined = [t.relationship.dense.levels.size for t in design.terms if t.relationship.dense is not None]
     if n > MOST_EQUATIONS or estimate_seconds(sum(float(m) ** 3 for m in joined) / 3) > MAX_SECONDS:
         return too_long  # known before a pattern is made
-    if free is not None and LISTED * sum(m * m for m in joined) > free:
-        return f"a pattern of {n:,} equations does not fit into memory"
-    likelihood = RestrictedLikelihood(design, of_terms, of_residuals)
+    try:
+        likelihood = RestrictedLikelihood(design, of_terms, of_residuals)
+    except DeviceError as error:
+        return str(error)
     if estimate_seconds(likelihood.operations) > MAX_SECONDS:
         return too_long
     if free is not None and likelihood.bytes > free:

@@ -44,7 +44,7 @@ class MarginalEngine(HostState):
         of_terms, of_residuals = _all_joined(design) if joined is None else joined
         known = coefficients(design, of_terms, of_residuals, columns_alone=True)
         refuse_beyond_free(
-            known.symbolic.bytes,
+            known.bytes,
             f"a sparse factor of {design.n_equations:,} equations ({known.symbolic.nonzeros:,} elements)",
             "a machine with more memory, or another sampler.engine",
         )

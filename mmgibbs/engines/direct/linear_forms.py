@@ -35,7 +35,8 @@ def form_covariances(
     else:
         matrix = joined_coefficients(design, G)
     most = max((K.shape[0] for K in forms), default=0)
-    needed = matrix.symbolic.bytes + 8 * most * (most + 2 * COLUMNS)
+    of_factor = matrix.bytes if isinstance(matrix, Coefficients) else matrix.symbolic.bytes
+    needed = of_factor + 8 * most * (most + 2 * COLUMNS)
     refuse_beyond_free(needed, "covariances of adjusted means (output.means)", "fewer effects in output.means")
     solve: Callable[[np.ndarray], np.ndarray]
     if isinstance(matrix, (CorrelatedLikelihood, ReducedRankLikelihood)):

@@ -17,7 +17,7 @@ import numpy as np
 from mmgibbs.cholesky.factor import Factor
 from mmgibbs.engines.direct.standard_errors import MOST_EQUATIONS
 from mmgibbs.engines.pcg.solver import PcgSolver
-from mmgibbs.errors import ModelError
+from mmgibbs.errors import DeviceError, ModelError
 from mmgibbs.likelihood.coefficients import Coefficients, Order, joined_coefficients
 from mmgibbs.machine.memory import free_bytes
 from mmgibbs.models.design import Design
@@ -55,7 +55,7 @@ class PlannedFactor:
     @property
     def bytes(self) -> int:
         """That are needed while it is made."""
-        return self.known.symbolic.bytes
+        return self.known.bytes
 
     def made(self) -> DirectSolver | None:
         """None where it would not fit into what memory is free now, or C is nearly singular."""
@@ -102,7 +102,10 @@ def planned_factor(
     design = solver.equations.design
     if not may_pay(design, columns):
         return None
-    known = joined_coefficients(design, G, order)
+    try:
+        known = joined_coefficients(design, G, order)
+    except DeviceError:
+        return None
     seconds = known.symbolic.flops * FACTORISED + columns * known.symbolic.nonzeros * SOLVED
     return None if seconds > _gained(design, columns) else PlannedFactor(solver, known, G, R)
 

@@ -9,14 +9,14 @@ import numpy as np
 from mmgibbs.cholesky.factor import Factor
 from mmgibbs.engines.direct.original_scale import original_scale_rows
 from mmgibbs.equations.base import layout
+from mmgibbs.errors import DeviceError
 from mmgibbs.likelihood.coefficients import Coefficients, joined_coefficients
-from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
+from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.machine.speed import Tell, describe_duration, estimate_seconds
 from mmgibbs.models.design import Design
 
 COLUMNS = 64  # right-hand sides at once
 MOST_EQUATIONS = 1_000_000  # of which the pattern of a factor is looked for, where nobody says how many
-LISTED = 100  # bytes of an element of a dense block in the lists that C is made of, and while they are made
 PATTERN_SECONDS = 4e-7  # for each equation, and each element of a dense block: the order of elimination
 OPERATIONS_OF_INVERSE = 3.0  # of the factor and the inverse, in those of the factor
 MOST_OPERATIONS = 2e11  # of a factorisation: with the inverse some minutes on one core
@@ -33,7 +33,7 @@ def posterior_sd(
     """
     matrix, n = _joined(design, G, tell), design.n_equations
     refuse_beyond_free(
-        used + matrix.symbolic.bytes,
+        used + matrix.bytes,
         f"inverting {n:,} equations for PEV",
         f"a machine with more memory, or sampler.pev_limit below {n} (PEV and reliability are then blank)",
     )
@@ -49,18 +49,19 @@ def affordable_posterior_sd(
     if n > MOST_EQUATIONS:
         return f"{n:,} equations are more than {MOST_EQUATIONS:,}"
     joined = [t.relationship.dense.levels.size for t in design.terms if t.relationship.dense is not None]
-    free, listed = free_bytes(), used + LISTED * sum(m * m for m in joined)
     if sum(m**3 for m in joined) / 3 > MOST_OPERATIONS:  # known before a pattern of that size is made
         return f"a factor of {max(joined):,} animals that are all related takes over {MOST_OPERATIONS:.0e} operations"
-    if free is not None and listed > free:
-        return f"a pattern of {n:,} equations needs about {listed / 1e9:,.1f} GB, found {free / 1e9:,.1f} GB free"
-    matrix = _joined(design, G, tell)
+    try:
+        matrix = _joined(design, G, tell)
+    except DeviceError as error:
+        return str(error)
     known = matrix.symbolic
-    needed = used + known.bytes
     if known.flops > MOST_OPERATIONS:
         return f"a factor of {n:,} equations takes {known.flops:.1e} operations, more than {MOST_OPERATIONS:.0e}"
-    if free is not None and needed > free:
-        return f"inverting {n:,} equations needs about {needed / 1e9:,.1f} GB, found {free / 1e9:,.1f} GB free"
+    try:
+        refuse_beyond_free(used + matrix.bytes, f"inverting {n:,} equations", "a machine with more memory")
+    except DeviceError as error:
+        return str(error)
     return _inverted(matrix, G, R, tell)
 
 

@@ -10,6 +10,8 @@ from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.engines.direct import standard_errors
 from mmgibbs.engines.direct.standard_errors import affordable_posterior_sd, posterior_sd
+from mmgibbs.likelihood import coefficients
+from mmgibbs.machine import memory
 
 
 @pytest.mark.parametrize("name", models.NAMES)
@@ -42,8 +44,9 @@ def test_what_takes_too_long_or_does_not_fit_is_left_out_and_says_why(monkeypatc
     arguments = example.design, example.G, example.R
     for one, other in zip(affordable_posterior_sd(*arguments), posterior_sd(*arguments), strict=True):
         np.testing.assert_array_equal(one, other)
-    monkeypatch.setattr(standard_errors, "free_bytes", lambda: 10)
-    assert "GB free" in affordable_posterior_sd(*arguments)
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "free_bytes", lambda: 10)
+        assert "0.0 MB free" in affordable_posterior_sd(*arguments)
     monkeypatch.setattr(standard_errors, "MOST_OPERATIONS", 10.0)
     assert affordable_posterior_sd(*arguments).endswith("operations, more than 1e+01")
     monkeypatch.setattr(standard_errors, "MOST_EQUATIONS", 3)
@@ -51,13 +54,13 @@ def test_what_takes_too_long_or_does_not_fit_is_left_out_and_says_why(monkeypatc
 
 
 def test_a_dense_block_is_refused_before_its_pattern_is_made(monkeypatch):
-    """Whose lists alone would take 100 bytes an element: of 20,000 genotyped animals 40 GB."""
+    """Whose lists and pattern alone would take 114 bytes an element: of 20,000 genotyped animals 46 GB."""
     config = load_config(ROOT / "configs" / "single_step.yaml")
     design = prepare(config).design
     G = [None if t.kind == "fixed" else np.eye(t.n_components) for t in design.terms]
-    monkeypatch.setattr(standard_errors, "joined_coefficients", lambda *_: pytest.fail("a pattern was made"))
+    monkeypatch.setattr(coefficients, "explicit_equations", lambda *_: pytest.fail("lists were made"))
     monkeypatch.setattr(standard_errors, "MOST_OPERATIONS", 10)
     assert "all related takes over" in affordable_posterior_sd(design, G, np.eye(design.n_traits))
     monkeypatch.setattr(standard_errors, "MOST_OPERATIONS", 1e12)
-    monkeypatch.setattr(standard_errors, "free_bytes", lambda: 1000)
-    assert "a pattern of" in affordable_posterior_sd(design, G, np.eye(design.n_traits))
+    monkeypatch.setattr(memory, "free_bytes", lambda: 1000)
+    assert "the pattern of a factor of" in affordable_posterior_sd(design, G, np.eye(design.n_traits))

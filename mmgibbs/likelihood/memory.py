@@ -1,0 +1,42 @@
+"""Bytes of C and of its factor, counted before any of them is made. Measured as the growth of resident memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mmgibbs.equations.explicit.csr import ExplicitEquations
+from mmgibbs.machine.memory import refuse_beyond_free
+from mmgibbs.models.design import Design
+
+DENSE = 40  # for an element of K^-1 of levels that are all related, in the lists that C is made of
+PATTERN = 74  # for an element of the blocks of C below its diagonal, while the pattern is found and ordered
+KEPT = 16  # for the same, later: its place in the factor, and its value
+SOLUTION = "sampler.engine: pcg (REML by Monte Carlo), a machine with more memory, or sampler.method: gibbs"
+
+
+def bytes_of_related(design: Design, of_terms: Sequence[Sequence[tuple[int, ...]] | None] | None = None) -> int:
+    """Of the lists and the pattern of terms whose levels are all related. of_terms: components that may covary; None:
+    all."""
+    total = 0
+    for number, term in enumerate(design.terms):
+        dense = term.relationship.dense
+        if dense is None:
+            continue
+        blocks = None if of_terms is None else of_terms[number]
+        sizes = [len(block) for block in blocks] if blocks is not None else [term.n_components]
+        total += dense.levels.size**2 * (DENSE + PATTERN * sum(k * (k + 1) // 2 for k in sizes))
+    return total
+
+
+def refuse_large_lists(design: Design, of_terms: Sequence[Sequence[tuple[int, ...]] | None]) -> None:
+    """A DeviceError where levels that are all related would not fit into memory as lists."""
+    _refuse(design, bytes_of_related(design, of_terms))
+
+
+def refuse_large_pattern(explicit: ExplicitEquations, elements: int) -> None:
+    """A DeviceError where the pattern of so many elements below the diagonal of C would not fit into memory."""
+    _refuse(explicit.design, PATTERN * elements)
+
+
+def _refuse(design: Design, needed: int) -> None:
+    refuse_beyond_free(needed, f"the pattern of a factor of {design.n_equations:,} equations", SOLUTION)
