@@ -7,7 +7,6 @@ that they are the same on every machine, and so is an engine that is chosen by t
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,7 +14,6 @@ import numpy as np
 
 from mmgibbs.equations.nonzeros import count_nonzeros
 from mmgibbs.equations.partition import count_blocks_by_colour
-from mmgibbs.errors import DeviceError
 from mmgibbs.likelihood.coefficients import Blocks, eliminated
 from mmgibbs.models.design import Design
 
@@ -130,10 +128,7 @@ def least_cost(design: Design, of_terms: Sequence[Blocks | None], of_residuals: 
 
 def factor_cost(design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]) -> FactorCost:
     """From the elimination alone; components that may covary as in `coefficients`."""
-    try:
-        explicit, known = eliminated(design, of_terms, of_residuals)
-    except DeviceError:  # not even the pattern fits
-        return FactorCost(design.n_equations, 0, sys.maxsize)
+    explicit, known = eliminated(design, of_terms, of_residuals)
     elements = known.nonzeros
     factors = 8 * 5 * elements + 32 * design.n_equations  # pattern by rows and columns, two factors, an inverse
     listed = sum(unit.kappa.size + unit.sums.size for unit in explicit.units.values())

@@ -23,8 +23,10 @@ from scipy.linalg.blas import dsyrk, ssyrk
 from mmgibbs.genotypes.on_device import DeviceMatrices
 from mmgibbs.genotypes.products import CHUNK
 from mmgibbs.genotypes.store import PackedGenotypes, Store
+from mmgibbs.machine.memory import refuse_beyond_free
 
 BLOCK = 4096  # SNPs whose products are added in single precision before they are added to the others in double
+MATRICES = 4  # of all animals at once, until there is an inverse; measured
 DOUBLE_UP_TO = 2e11  # animals^2 x SNPs: some seconds; beyond, products of a block are made in single precision
 
 
@@ -116,6 +118,11 @@ def products(coded: Additive | Dominance, rows: np.ndarray, on: DeviceMatrices |
     Memory: 8 n^2 bytes, and 4 n^2 more with blocks in single precision.
     """
     store, n = coded.store, coded.store.n_animals
+    refuse_beyond_free(
+        8 * MATRICES * n**2,
+        f"the relationships of {n:,} genotyped animals",
+        "fewer of them, a core (relationship: {kind: ..., core: ...}), or a machine with more memory",
+    )
     if on is not None:
         made = on.multiply(coded, rows, n)
         fill_upper(made)  # a library need not round both triangles alike

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mmgibbs.errors import DeviceError
 from mmgibbs.likelihood.base import Likelihood
 from mmgibbs.likelihood.coefficients import Blocks
 from mmgibbs.likelihood.correlated import CorrelatedLikelihood
@@ -14,7 +15,7 @@ from mmgibbs.likelihood.reduced_rank import ReducedRankLikelihood
 from mmgibbs.likelihood.restricted import RestrictedLikelihood
 from mmgibbs.likelihood.sparse import OPERATIONS_OF_POINT, SparseLikelihood
 from mmgibbs.likelihood.spectral import OneRelationship, SpectralLikelihood, one_relationship
-from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
+from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.models.design import Design
 
 POINTS = 8.0  # at which an iteration evaluates a likelihood
@@ -66,8 +67,13 @@ def _least_operations(design: Design) -> float:
 
 def _drop_too_large(known: OneRelationship | None) -> OneRelationship | None:
     """None where its matrices do not fit into memory."""
-    free = free_bytes()
-    return known if known is None or free is None or known.bytes <= free else None
+    if known is None:
+        return None
+    try:
+        refuse_beyond_free(known.bytes, f"a diagonalisation of {known.records.size:,} records", SOLUTION)
+    except DeviceError:
+        return None
+    return known
 
 
 def _make_spectral(known: OneRelationship) -> SpectralLikelihood | None:

@@ -24,7 +24,7 @@ from mmgibbs.equations.explicit.csr import ExplicitEquations, explicit_equations
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock
 from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.incidence import Incidence
-from mmgibbs.likelihood.memory import KEPT, PATTERN, refuse_large_lists, refuse_large_pattern
+from mmgibbs.likelihood.memory import KEPT, count_pattern, refuse_large_lists, refuse_large_pattern
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.models.covariance import full_block
 from mmgibbs.models.design import Design
@@ -58,9 +58,9 @@ class Coefficients:
     @property
     def bytes(self) -> int:
         """Of C, its factor and a selected inverse, or of the search for their pattern, whichever is more."""
-        elements = sum(indices.size for indices in self.indices.values())
+        sizes = {pair: indices.size for pair, indices in self.indices.items()}
         units = sum(unit.bytes for unit in self.explicit.units.values())
-        return units + max(PATTERN * elements, self.symbolic.bytes + KEPT * elements)
+        return units + max(count_pattern(sizes), self.symbolic.bytes + KEPT * sum(sizes.values()))
 
     def factor(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> Factor:
         """Of C at these variances; ModelError, which names the equation, where it is not positive definite."""
@@ -119,7 +119,7 @@ def coefficients(
     """The pattern and its symbolic factor. of_terms: components that may covary, None for fixed terms; of_residuals:
     traits that may, for each class of residuals; columns_alone: whatever it costs (factor.py); order: minimum degree
     where None. DeviceError where they do not fit into memory."""
-    explicit, used = _make_used(design, of_terms, of_residuals)
+    explicit, used = _make_used(design, of_terms, of_residuals, is_refused=True)
     pattern = _find_pattern(explicit, used)
     for products in correlated_products(design):
         pattern = fill_ones(csr_array(pattern.astype(float) + fill_ones(products)), bool)
@@ -161,9 +161,9 @@ def eliminated(
 ) -> tuple[ExplicitEquations, Elimination]:
     """The stored equations and how they are eliminated, which says what a factor costs before there is one.
 
-    DeviceError where they do not fit into memory.
+    Free memory has no say, so that an engine that is chosen by it is the same on every machine.
     """
-    explicit, used = _make_used(design, of_terms, of_residuals)
+    explicit, used = _make_used(design, of_terms, of_residuals, is_refused=False)
     return explicit, eliminate(_find_pattern(explicit, used))
 
 
@@ -237,15 +237,20 @@ Used = dict[tuple[int, int], tuple[Numbers, Numbers]]
 
 
 def _make_used(
-    design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]
+    design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks], is_refused: bool
 ) -> tuple[ExplicitEquations, Used]:
-    """The stored equations, and the numbers of the elements of each block that may be other than 0."""
-    refuse_large_lists(design, of_terms)
+    """The stored equations, and the numbers of the elements of each block that may be other than 0.
+
+    is_refused: DeviceError where they do not fit into memory.
+    """
+    if is_refused:
+        refuse_large_lists(design, of_terms)
     explicit = explicit_equations(design)
     pairs = list(_joined(explicit, of_terms, of_residuals))
     scalars = explicit.scalar_effects
-    blocks = (explicit.units[scalars[i].effect, scalars[j].effect] for i, j in pairs)
-    refuse_large_pattern(explicit, sum(unit.indices.size for unit in blocks))
+    unit = lambda i, j: explicit.units[scalars[i].effect, scalars[j].effect]
+    if is_refused:
+        refuse_large_pattern(explicit, {pair: unit(*pair).indices.size for pair in pairs})
     return explicit, {pair: _numbered(explicit, *pair) for pair in pairs}
 
 

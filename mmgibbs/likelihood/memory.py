@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mmgibbs.equations.explicit.csr import ExplicitEquations
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.models.design import Design
 
 DENSE = 40  # for an element of K^-1 of levels that are all related, in the lists that C is made of
-PATTERN = 74  # for an element of the blocks of C below its diagonal, while the pattern is found and ordered
+LISTED = 18  # for an element of the blocks of C, of two that mirror each other once, while the pattern is looked for
+ORDERED = 29  # for an element of the pattern, both triangles, while the equations are ordered
 KEPT = 16  # for the same, later: its place in the factor, and its value
 SOLUTION = "sampler.engine: pcg (REML by Monte Carlo), a machine with more memory, or sampler.method: gibbs"
 
@@ -24,8 +25,19 @@ def bytes_of_related(design: Design, of_terms: Sequence[Sequence[tuple[int, ...]
             continue
         blocks = None if of_terms is None else of_terms[number]
         sizes = [len(block) for block in blocks] if blocks is not None else [term.n_components]
-        total += dense.levels.size**2 * (DENSE + PATTERN * sum(k * (k + 1) // 2 for k in sizes))
+        total += dense.levels.size**2 * DENSE
+        total += pattern_bytes(*(dense.levels.size**2 * sum(n(k) for k in sizes) for n in (_stored, lambda k: k * k)))
     return total
+
+
+def _stored(k: int) -> int:
+    """Blocks of k components of which none mirrors another."""
+    return k * (k + 1) // 2
+
+
+def pattern_bytes(stored: int, both: int) -> int:
+    """While the pattern is found. stored: elements of blocks of which none mirrors another; both: of all blocks."""
+    return LISTED * stored + ORDERED * both
 
 
 def refuse_large_lists(design: Design, of_terms: Sequence[Sequence[tuple[int, ...]] | None]) -> None:
@@ -33,9 +45,14 @@ def refuse_large_lists(design: Design, of_terms: Sequence[Sequence[tuple[int, ..
     _refuse(design, bytes_of_related(design, of_terms))
 
 
-def refuse_large_pattern(explicit: ExplicitEquations, elements: int) -> None:
-    """A DeviceError where the pattern of so many elements below the diagonal of C would not fit into memory."""
-    _refuse(explicit.design, PATTERN * elements)
+def refuse_large_pattern(explicit: ExplicitEquations, sizes: Mapping[tuple[int, int], int]) -> None:
+    """A DeviceError where the pattern would not fit into memory; sizes: elements of each block (i, j), i >= j."""
+    _refuse(explicit.design, count_pattern(sizes))
+
+
+def count_pattern(sizes: Mapping[tuple[int, int], int]) -> int:
+    """Bytes while the pattern of these blocks is found."""
+    return pattern_bytes(sum(sizes.values()), sum(n * (1 if i == j else 2) for (i, j), n in sizes.items()))
 
 
 def _refuse(design: Design, needed: int) -> None:

@@ -54,7 +54,7 @@ def test_what_takes_too_long_or_does_not_fit_is_left_out_and_says_why(monkeypatc
 
 
 def test_a_dense_block_is_refused_before_its_pattern_is_made(monkeypatch):
-    """Whose lists and pattern alone would take 114 bytes an element: of 20,000 genotyped animals 46 GB."""
+    """Whose lists and pattern alone would take 87 bytes an element: of 20,000 genotyped animals 35 GB."""
     config = load_config(ROOT / "configs" / "single_step.yaml")
     design = prepare(config).design
     G = [None if t.kind == "fixed" else np.eye(t.n_components) for t in design.terms]
