@@ -115,6 +115,7 @@ def inflation(values, chromosomes):
     return genomic_inflation(tested["log10_p_yield"].to_numpy())
 
 
+@pytest.mark.slow
 def test_inflation_is_that_of_genes_and_not_of_the_tests(tmp_path):
     """On chromosomes without effects lambda is near 1 with loco, and far below without; with effects of all SNPs it is
     near 1 without, by the REML that was fitted to them, and far above with loco, whose relationships lack them.
