@@ -24,8 +24,10 @@ _NO_TEXT = {  # how files begin that are often given for a table
     b"\x28\xb5\x2f\xfd": "a zstd file",
     b"%PDF": "a PDF file",
 }
+_NEEDED = "needed a text table (save it as csv), parquet or arrow"
 _UTF8_MARK = b"\xef\xbb\xbf"
-_WINDOWS = "windows-1252"  # of the spreadsheets of western Europe and America
+_WINDOWS = "Windows-1252"  # of the spreadsheets of western Europe and America
+_CONTROLS = re.compile(rb"[\x01-\x08\x0e-\x1f]")  # characters that no text has
 
 
 def read_bytes(path: Path, name: str) -> bytes:
@@ -98,9 +100,11 @@ def decode_text(content: bytes, name: str, encoding: str | None = None) -> tuple
     """
     for start, kind in _NO_TEXT.items():
         if content.startswith(start):
-            raise TableError(f"{name}: is {kind}, needed a text table (save it as csv), parquet or arrow")
+            raise TableError(f"{name}: is {kind}, {_NEEDED}")
     if encoding is not None:
         return _decode_as(content, name, encoding), ()
+    if content.startswith(codecs.BOM_UTF32_LE):  # which begins as UTF-16 does
+        raise TableError(f"{name}: is UTF-32 text, needed UTF-8 (save it as 'CSV UTF-8'), or state {ENCODING}: utf-32")
     if _is_utf16(content):
         raise TableError(f"{name}: is UTF-16 text, needed UTF-8 (save it as 'CSV UTF-8'), or state {ENCODING}: utf-16")
     content = _without_marks(content)
@@ -108,34 +112,32 @@ def decode_text(content: bytes, name: str, encoding: str | None = None) -> tuple
     bad = None if content.isascii() else _first_not_utf8(content)
     if bad is None:
         return content, ()
-    if _is_damaged_utf8(content):
-        raise TableError(
-            f"{name} row {content.count(10, 0, bad) + 1}: found byte 0x{content[bad]:02x}, which is not UTF-8 text "
-            f"as the rest of the file is, at byte {bad} of the file; needed it saved as UTF-8 anew"
-        )
+    if _CONTROLS.search(content):
+        raise TableError(f"{name}: is a binary file, {_NEEDED}")
+    _refuse_mixed(content, bad, name)
     text = _decode_as(content, name, _WINDOWS)
     return text, (_describe_encoding(text, name),)
 
 
 def _decode_as(content: bytes, name: str, encoding: str) -> bytes:
     try:
-        codec = codecs.lookup(encoding)
-        text, _ = codec.decode(content)
-    except LookupError:
-        raise TableError(
-            f"{name}: {ENCODING} is stated as {quoted(encoding)}, which is none; expected a name such as utf-8, "
-            "windows-1252, latin-1, cp850 or utf-16"
-        ) from None
+        decoded = content.decode(encoding).lstrip("\ufeff").encode()
     except UnicodeDecodeError as error:
         row = content.count(10, 0, error.start) + 1
         raise TableError(
-            f"{name} row {row}: found byte 0x{content[error.start]:02x}, which is not text in "
-            f"{encoding.capitalize()}, at byte {error.start} of the file: save the file as UTF-8, or state "
-            f"{ENCODING}"
+            f"{name} row {row}: found byte 0x{content[error.start]:02x}, which is not text in {encoding}, at byte "
+            f"{error.start} of the file: save the file as UTF-8, or state {ENCODING}"
         ) from None
-    if not isinstance(text, str):
-        raise TableError(f"{name}: {ENCODING} is stated as {quoted(encoding)}, which is none of text")
-    decoded = _without_marks(text.lstrip("\ufeff").encode("utf-8", "surrogatepass"))
+    except UnicodeError as error:  # of encodings for other texts than tables, such as idna
+        raise TableError(
+            f"{name}: is not text in {encoding} ({error}): save the file as UTF-8, or state {ENCODING}"
+        ) from None
+    except (LookupError, ValueError):  # no encoding, or one of bytes, as hex; ValueError of a zero byte in its name
+        raise TableError(
+            f"{name}: {ENCODING} is stated as {quoted(encoding)}, which is none of text; expected a name such as "
+            "utf-8, windows-1252, latin-1, cp850 or utf-16"
+        ) from None
+    decoded = _without_marks(decoded)
     _refuse_zeros(decoded, name)
     return decoded
 
@@ -149,7 +151,9 @@ def _without_marks(content: bytes) -> bytes:
 def _refuse_zeros(content: bytes, name: str) -> None:
     bad = content.find(b"\x00")
     if bad >= 0:
-        raise TableError(f"{name} row {content.count(10, 0, bad) + 1}: found a zero byte, at byte {bad} of the file")
+        raise TableError(
+            f"{name} row {content.count(10, 0, bad) + 1}: found a zero byte, at byte {bad} of the file; {_NEEDED}"
+        )
 
 
 def _is_utf16(content: bytes) -> bool:
@@ -166,11 +170,22 @@ def _first_not_utf8(content: bytes) -> int | None:
     return None
 
 
-def _is_damaged_utf8(content: bytes) -> bool:
-    """More letters beyond ASCII are UTF-8 than are not."""
-    letters = content.decode(errors="replace")
-    n_bad = letters.count("\ufffd")
-    return sum(map(len, re.findall(r"[^\x00-\x7f\ufffd]+", letters))) > n_bad
+def _refuse_mixed(content: bytes, bad: int, name: str) -> None:
+    """TableError where some letters are UTF-8 and others are not, as of tables in two encodings put together.
+
+    In one encoding, the same word would be read in two ways. bad: the first byte that is not UTF-8. Text in one-byte
+    encodings has next to no neighbours that UTF-8 takes for a letter.
+    """
+    letter = re.search(r"[^\x00-\x7f\ufffd]", content.decode(errors="replace"))
+    if letter is None:
+        return
+    row = content.count(10, 0, bad) + 1
+    of_letter = letter.string.count("\n", 0, letter.start()) + 1
+    raise TableError(
+        f"{name} row {row}: found byte 0x{content[bad]:02x}, which is not UTF-8 text, at byte {bad} of the file, "
+        f"while {quoted(letter[0])} in row {of_letter} is; needed a file in one encoding: save its parts as UTF-8 anew"
+        f", or state {ENCODING} where it has a single one"
+    )
 
 
 def _describe_encoding(text: bytes, name: str) -> str:

@@ -37,9 +37,12 @@ Widths = Annotated[Repeated[Count], Expected("the width of each column in charac
 
 def _read_encoding(value: str) -> str:
     try:
-        return codecs.lookup(value).name
-    except LookupError:
+        b"a".decode(value)  # Python has encodings of other things too, such as hex
+    except UnicodeDecodeError:  # of two bytes for a letter
+        pass
+    except (LookupError, ValueError):
         raise unsuitable() from None
+    return codecs.lookup(value).name
 
 
 Encoding = Annotated[

@@ -99,6 +99,7 @@ MISTAKES = [
         "data.phenotypes: found a LazyFrame, needed a path or a DataFrame (call .collect())",
     ),
     ("data.add_missing_animals", "perhaps", "data.add_missing_animals: found 'perhaps', needed true or false"),
+    ("data.encoding", "hex", "data.encoding: found 'hex', needed the name of an encoding, as windows-1252 or cp850"),
     ("data.separator", "ab", "data.separator: found 'ab', needed one character, tab or whitespace"),
     ("data.weights", True, "data.weights: found true, needed the name of a column"),
     (

@@ -45,15 +45,33 @@ def test_a_stated_encoding(tmp_path, encoding):
 @pytest.mark.parametrize(
     ("content", "encoding", "message"),
     [
-        (b"a,b\n1,2\n", "klingon", "is stated as 'klingon', which is none; expected a name such as utf-8"),
-        ("a,b\n1,ü\n".encode("cp850"), "ascii", "t.csv row 2: found byte 0x81, which is not text in Ascii"),
-        (b"a,b\n1,2\n", "base64", "is stated as 'base64', which is none of text"),
+        *((b"a,b\n1,2\n", name, f"is stated as '{name}', which is none of text; expected a name such as utf-8")
+          for name in ("klingon", "", "base64", "rot13", "zlib")),
+        (b"a,b\n1,2\n", "a\0b", "which is none of text"),
+        ("a,b\n1,ü\n".encode("cp850"), "ascii", "t.csv row 2: found byte 0x81, which is not text in ascii"),
+        (b"a,b\n1,\\ud800\n", "unicode_escape", "t.csv: is not text in unicode_escape"),
+        ("a,b\n1,2\n".encode("utf-32"), None, "t.csv: is UTF-32 text, needed UTF-8"),
+        (b"\x6c\x1b\x01\xff\xa9\n" * 9, None, "t.csv: is a binary file, needed a text table"),
+        (b"a,b\n1,\0\n", None, "found a zero byte, at byte 6 of the file; needed a text table"),
     ],
-)
+)  # fmt: skip
 def test_encodings_that_cannot_be(tmp_path, content, encoding, message):
     with pytest.raises(TableError) as raised:
         table(tmp_path, content, encoding=encoding)
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("n_others", [1, 2, 50])
+def test_tables_in_two_encodings_put_together_are_refused(tmp_path, n_others):
+    """Köln would be two levels, Köln and KÃ¶ln."""
+    first, second = "id;place\n1;Köln\n", "2;Köln\n" * n_others
+    for bad, (one, other) in ((3, ("utf-8", "latin-1")), (2, ("latin-1", "utf-8"))):
+        content = first.encode(one) + second.encode(other)
+        with pytest.raises(TableError) as raised:
+            table(tmp_path, content)
+        assert str(raised.value).startswith(f"t.csv row {bad}: found byte 0xf6, which is not UTF-8 text, at byte ")
+        assert f"while 'ö' in row {5 - bad} is; needed a file in one encoding" in str(raised.value)
+    assert table(tmp_path, content, encoding="latin-1").n_rows == 1 + n_others
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

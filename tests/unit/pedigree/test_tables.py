@@ -167,7 +167,7 @@ def test_an_unnamed_column_gets_a_name(tmp_path):
         ),
         (
             "a,ö\n1,ü\n".encode() + b"\xff,3\n",
-            "t.csv row 3: found byte 0xff, which is not UTF-8 text as the rest of the file is, at byte 10 of the file",
+            "t.csv row 3: found byte 0xff, which is not UTF-8 text, at byte 10 of the file, while 'ö' in row 1 is",
         ),
         (b"a,b\n1,\x002\n", "t.csv row 2: found a zero byte, at byte 6 of the file"),
         (b"a,b\n\xc3\xa9,\x002\n", "t.csv row 2: found a zero byte, at byte 7 of the file"),
