@@ -99,10 +99,13 @@ def find_lost_marks(text: pl.Series, values: pl.Series) -> LostMark | None:
         return None
     known = values.filter(marked)
     low, high, most = float(known.min()), float(known.max()), float(known.abs().max())  # type: ignore[arg-type]
-    far = (bare & (values.abs() > _MIN_TIMES_LARGEST * most)).arg_true().to_list()
+    is_above, is_far = bare & (values.abs() > most), values.abs() > _MIN_TIMES_LARGEST * most
+    far = (is_above & is_far).arg_true().to_list()
     usual = int(decimals.filter(marked).mode().min())  # type: ignore[arg-type]
     cells = [i for i in far if low <= values[i] / 10**usual <= high]
     if not cells or len(cells) > max(_MAX_LOST, _MAX_SHARE_LOST * n):
+        return None
+    if int((is_above & ~is_far).sum()) > len(cells):  # large numbers are written without decimals, as 9.87, 98.7, 987
         return None
     meant = [f"{values[i] / 10**usual:.{usual}f}" for i in cells]
     return LostMark(cells, [text[i] for i in cells], meant, n, low, high)

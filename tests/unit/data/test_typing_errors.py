@@ -78,6 +78,15 @@ def test_whole_numbers_beside_decimals_lose_no_mark():
     assert find_lost_marks(text, text.cast(pl.Float64)) is None
 
 
+def test_numbers_of_three_digits_lose_no_mark():
+    """As R's signif and Python's %.3g write them: large ones without decimals, many of these among the largest."""
+    values = np.exp(np.random.default_rng(1).normal(2.5, 0.8, 2000))
+    text = pl.Series("w", [f"{v:.3g}" for v in values])
+    numbers = text.cast(pl.Float64)
+    assert (text.str.contains(".", literal=True)).mean() > 0.8 and numbers.max() > 2 * 99.9
+    assert find_lost_marks(text, numbers) is None
+
+
 def test_everything_that_is_wrong_is_said_at_once(tmp_path):
     """A typing error in a trait, another in a covariate, a level that lacks, two faults of the pedigree, strangers."""
     records, pedigree = tmp_path / "records.csv", tmp_path / "pedigree.csv"
