@@ -25,19 +25,15 @@ def bytes_of_related(design: Design, of_terms: Sequence[Sequence[tuple[int, ...]
             continue
         blocks = None if of_terms is None else of_terms[number]
         sizes = [len(block) for block in blocks] if blocks is not None else [term.n_components]
+        n_stored, n_all = sum(k * (k + 1) // 2 for k in sizes), sum(k * k for k in sizes)
         total += dense.levels.size**2 * DENSE
-        total += pattern_bytes(*(dense.levels.size**2 * sum(n(k) for k in sizes) for n in (_stored, lambda k: k * k)))
+        total += pattern_bytes(dense.levels.size**2 * n_stored, dense.levels.size**2 * n_all)
     return total
 
 
-def _stored(k: int) -> int:
-    """Blocks of k components of which none mirrors another."""
-    return k * (k + 1) // 2
-
-
-def pattern_bytes(stored: int, both: int) -> int:
-    """While the pattern is found. stored: elements of blocks of which none mirrors another; both: of all blocks."""
-    return LISTED * stored + ORDERED * both
+def pattern_bytes(n_stored: int, n_all: int) -> int:
+    """While the pattern is found. n_stored: elements of blocks of which none mirrors another; n_all: of all blocks."""
+    return LISTED * n_stored + ORDERED * n_all
 
 
 def refuse_large_lists(design: Design, of_terms: Sequence[Sequence[tuple[int, ...]] | None]) -> None:
