@@ -20,6 +20,7 @@ from pedigree.tables import Source, Table, counted, open_table, quoted
 SEX_NAMES = ("sex", "gender")
 MALE = ("m", "male", "1", "sire", "bull", "boar", "ram", "buck", "stallion", "cock")
 FEMALE = ("f", "female", "2", "dam", "cow", "heifer", "sow", "gilt", "ewe", "doe", "mare", "hen")
+MAX_MATINGS = 1_000_000_000  # of a candidate: more are a typing error
 
 
 @dataclass(frozen=True)
@@ -219,9 +220,10 @@ def _read_matings(
         return default.astype(np.int64)
     text = frame[column].cast(pl.String)
     numbers = parse_numbers(text)
-    wrong = (text.is_not_null() & ~((numbers >= 0) & (numbers == numbers.round())).fill_null(False)).to_numpy()
+    is_count = numbers.is_between(0, MAX_MATINGS) & (numbers == numbers.round())
+    wrong = (text.is_not_null() & ~is_count.fill_null(False)).to_numpy()
     shown = [f"found {column} {quoted(text[int(i)])}" for i in np.flatnonzero(wrong)]
-    _refuse_rows(name, lines, wrong, shown, "a whole number of matings, 0 or more")
+    _refuse_rows(name, lines, wrong, shown, f"a whole number of matings, 0 to {MAX_MATINGS:,}")
     return np.where(text.is_null().to_numpy(), default, numbers.fill_null(0).to_numpy()).astype(np.int64)
 
 

@@ -456,7 +456,7 @@ def test_init_writes_the_file_of_a_formula(tmp_path, monkeypatch, capsys):
     tables = [str(SHEEP / "shearings.csv"), "--pedigree", str(SHEEP / "pedigree.csv")]
     formula = "fleece_weight ~ flock_year + age + (1 | animal) + (1 | iid(animal))"
     assert main(["init", *tables, "--formula", formula]) == 0
-    said = capsys.readouterr().out
+    said = "".join(capsys.readouterr())
     assert "factor(age) makes it a class" in said and "next: read it, then mmgibbs run analysis.yaml" in said
     text = (tmp_path / "analysis.yaml").read_text()
     assert f"#   {formula}" in text and "permanent_environment: {level: animal}" in text
@@ -485,7 +485,7 @@ def test_init_without_a_check_looks_at_the_columns_alone(tmp_path, monkeypatch, 
     assert analysis["data"] == {"phenotypes": "r.csv", "pedigree": "none.csv", "weights": "n"}
     assert analysis["traits"] == {"cases": {"type": "count"}, "weight": {}}
     assert main([*call, "--overwrite"]) == 2, "a check reads the pedigree"
-    assert "none.csv" in capsys.readouterr().out
+    assert "none.csv" in capsys.readouterr().err
     for extra in (["--no-check"], ["--weights", "n"]):
         assert main(["init", "r.csv", *extra, "--output", "b.yaml"]) == 2
         assert f"{extra[0]} belongs to --formula" in capsys.readouterr().err
