@@ -77,6 +77,7 @@ RECORD, LOG, CHECKPOINT = "run.json", "run.log", "checkpoint"
 PAGES = ("report.html", "running.html")
 WORKING = frozenset({CHECKPOINT, LOG, WORK})  # what a run keeps while it works; the rest are its results
 LOCK = ".lock"  # of the run that writes the folder; a run that was killed leaves it, and it means nothing then
+LOCK_MARK = b" since "  # in a lock, between the process and the time
 LOG_MARK = "begun by process"  # in the first line of a log
 LISTED_IN_LOG = "files: "  # in the log, before the names of the results
 RUN = OutputKind(RECORD, CONTENTS - {WORK}, "a run", frozenset({LOCK}), is_alone=False, place="output.directory")
@@ -95,7 +96,8 @@ def list_run_files(path: Path) -> set[str]:
         if RECORD not in names and (path / RECORD).is_file():
             names |= ({RECORD} | _last_listed(log)) & RUN.files
     names |= {name for name in PAGES if is_page(path / name, "report")}
-    if _has_checkpoints_alone(path / CHECKPOINT):
+    checkpoints = list_names(path / CHECKPOINT)
+    if all(_CHECKPOINT.fullmatch(name) for name in checkpoints) and (checkpoints or names):  # an empty one may be any
         names.add(CHECKPOINT)
     return {name for name in names if os.path.lexists(path / name)}
 
@@ -106,8 +108,9 @@ def _last_listed(log: Path) -> set[str]:
     return set(listed[-1].split(", ")) if listed else set()
 
 
-def _has_checkpoints_alone(folder: Path) -> bool:
-    return folder.is_dir() and all(_CHECKPOINT.fullmatch(name) for name in list_names(folder))
+def _is_lock(path: Path) -> bool:
+    """Whether a file is absent, or the lock of a run, which is empty while it begins."""
+    return not path.exists() or (path.is_file() and (not path.stat().st_size or begins_with(path, (LOCK_MARK,))))
 
 
 def check_run_directory(directory: str | os.PathLike, overwrite: bool = False, inputs: Iterable[object] = ()) -> Path:
@@ -120,6 +123,8 @@ def check_run_directory(directory: str | os.PathLike, overwrite: bool = False, i
     path, shown = Path(directory).resolve(), f"{RUN.place_name}: '{directory}'"
     check_folder_can_be_written(path, shown)
     refuse_links(path, (*CONTENTS, LOCK), shown)
+    if not _is_lock(path / LOCK):
+        raise ConfigError(f"{shown} holds {LOCK}, which no run wrote; choose another directory, or move that file")
     of_runs = list_run_files(path)
     entries = list_names(path) - {LOCK, WORK}
     if entries and not of_runs:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from mmgibbs.errors import ConfigError
-from mmgibbs.results.folder import LOCK
+from mmgibbs.results.folder import LOCK, LOCK_MARK
 
 fcntl: ModuleType | None
 try:
@@ -43,7 +43,7 @@ class FolderLock:
         with suppress(OSError):  # a full disk: the lock is there all the same
             os.ftruncate(self._handle, 0)
             since = time.strftime("%Y-%m-%d %H:%M:%S")
-            os.write(self._handle, f"{os.getpid()} on {socket.gethostname()} since {since}\n".encode())
+            os.write(self._handle, f"{os.getpid()} on {socket.gethostname()}{LOCK_MARK.decode()}{since}\n".encode())
 
     def release(self) -> None:
         """Remove the file, then the lock on it: who opens the file in between sees that it is gone."""

@@ -13,6 +13,8 @@ import pytest
 import yaml
 
 from mmgibbs.cli import _COMMANDS, main
+from mmgibbs.errors import ConfigError
+from mmgibbs.results.folder import check_run_directory
 
 PARAMETERS = """\
 DATAFILE
@@ -281,3 +283,22 @@ def test_a_run_whose_record_is_damaged_can_be_replaced(place, capsys):
     assert main(["run", "a.yaml", "--no-report", "--quiet", "--overwrite"]) in (0, None), capsys.readouterr().err
     assert json.loads((place / "run" / "run.json").read_text())["files"]
     assert (place / "run" / "notes.txt").read_text() == "mine"
+
+
+def test_an_empty_folder_called_checkpoint_is_not_of_a_run(tmp_path):
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="holds files that are not of a run"):
+        check_run_directory(tmp_path, overwrite=True)
+    (tmp_path / "run.log").write_text("2026-03-01 10:00:00  begun by process 7\n")  # of a run killed at once
+    assert check_run_directory(tmp_path, overwrite=True) == tmp_path
+
+
+def test_a_lock_of_another_program_is_not_removed(tmp_path):
+    lock = tmp_path / ".lock"
+    lock.write_text("mine")
+    with pytest.raises(ConfigError, match="holds .lock, which no run wrote"):
+        check_run_directory(tmp_path)
+    for text in ("", "7 on farm since 2026-03-01 10:00:00\n"):  # of a run that was killed
+        lock.write_text(text)
+        assert check_run_directory(tmp_path) == tmp_path
