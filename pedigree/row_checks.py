@@ -44,15 +44,15 @@ def take_rows(
     repeated = (ids.is_duplicated() & pl.Series(keep)).arg_true()
     if len(repeated):
         known = pl.col([c for c in chosen.parents if c is not None])
-        alike = frame[repeated].with_columns(pl.when(~known.is_in(list(unknown))).then(known))
-        copies, others = _split_repeated(alike, chosen.id, repeated.to_numpy())
+        alike = frame.with_columns(pl.when(~known.is_in(list(unknown))).then(known))  # unknown parents in one way
+        copies, others = _split_repeated(alike[repeated], chosen.id, repeated.to_numpy())
         if copies.size:
             first = table.line(int(copies[0]))
             notes.append(
                 f"{table.name}: {counted(copies.size, 'row', 'is')} the same as an earlier one of the animal: taken "
                 f"once (the first such: row {first})"
             )
-        _refuse_repeated(table, frame, chosen, others, problems)
+        _refuse_repeated(table, alike, chosen, others, problems)
         keep[[row for row, _ in others]] = False
         keep[copies] = False
     if keep.all():
@@ -92,12 +92,14 @@ def _refuse_repeated(
 def _describe_repeated(table: Table, frame: pl.DataFrame, chosen: PedigreeColumns, row: int, first: int) -> str:
     said = f"animal {quoted(frame[chosen.id][row])} has a row already, row {table.line(first)}"
     differing = [c for c in frame.columns if frame[c][row] != frame[c][first]]
-    cells = [f"{_show_cell(frame[c][row])} and not {_show_cell(frame[c][first])} as {quoted(c)}" for c in differing]
-    return f"{said}, and has here {', '.join(cells)}"
+    cells = [
+        f"{quoted(c)} is {_show_cell(frame[c][row])} here and {_show_cell(frame[c][first])} there" for c in differing
+    ]
+    return f"{said}: {', '.join(cells)}"
 
 
 def _show_cell(value: str | None) -> str:
-    return "nothing" if value is None else quoted(value)
+    return "empty" if value is None else quoted(value)
 
 
 def _refuse_missing_ids(table: Table, ids: pl.Series, unknown: tuple[str, ...], problems: Problems) -> np.ndarray:

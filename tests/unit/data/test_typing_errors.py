@@ -110,7 +110,7 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
         "records.csv row 4: found '1O2.5' in column 'w' (traits.w)",
         "records.csv row 8: found no value in column 'sex' (model.fixed.sex)",
         "records.csv row 6: found '4..5' in column 'age' (model.fixed.age)",
-        "pedigree.csv row 33: animal 'a1' has a row already, row 3, and has here 'a2' and not nothing as 'sire'",
+        "pedigree.csv row 33: animal 'a1' has a row already, row 3: 'sire' is 'a2' here and empty there",
         "pedigree.csv row 32: animal 'b' is its own sire",
         "records.csv row 10: animal 'stranger' (column 'id') is not in the pedigree",
     ):
