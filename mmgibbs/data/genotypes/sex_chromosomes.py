@@ -34,8 +34,9 @@ def name_sex_chromosomes(chromosomes: Iterable[str | None]) -> dict[str, str]:
     """Name -> X, Y, Z, W or MT, of those whose name tells it."""
     plain = {}
     for name in filter(None, chromosomes):
-        matched = _NAME.fullmatch(name.strip().lower())
-        plain[name] = name.strip().lower() if matched is None else matched[1]
+        text = name.strip().lower()
+        matched = None if text in _KINDS else _NAME.fullmatch(text)  # 'mito' is no name behind three letters
+        plain[name] = text if matched is None else matched[1]
     others = set(plain.values())
     if others & _ROMAN or len(others & _LETTERS) > 2:
         return {}

@@ -27,6 +27,8 @@ IDS = [f"a{i}" for i in range(N_SIRES + N_DAMS + N_PROGENY)]
         (["I", "II", "VIII", "IX", "X", "XI"], {}),  # Roman numbers
         (["A", "B", "C", "X"], {}),  # linkage groups
         (["1A", "1B", "7D"], {}),
+        (["1", "mito", "chrMito"], {"mito": "MT", "chrMito": "MT"}),
+        (["1", "Mitochondrion"], {"Mitochondrion": "MT"}),
     ],
 )
 def test_names(names, kinds):
