@@ -64,11 +64,12 @@ class SwapMoves:
 
     def share(self, *chances: np.ndarray) -> None:
         """Give every SNP of a group of equal ones the mean of their probabilities, (p, K) each."""
-        first = self.alike.first
-        for g in np.flatnonzero(np.diff(first) > 1):
-            members = self.alike.members[first[g] : first[g + 1]]
-            for each in chances:
-                each[members] = each[members].mean(axis=0)
+        members, sizes = self.alike.members, np.diff(self.alike.first)
+        if not members.size:
+            return
+        for each in chances:
+            means = np.add.reduceat(each[members], self.alike.first[:-1], axis=0) / sizes[:, None]
+            each[members] = np.repeat(means, sizes, axis=0)
 
 
 @kernel(forceinline=True)
