@@ -11,8 +11,8 @@ from mmgibbs.config.fields import NUMBER, WHOLE, Boolean, Choice, Column, Name, 
 from mmgibbs.config.messages import Expected, Problems
 from mmgibbs.config.relationship_base import Relationship
 
-Correlation = Annotated[float, Field(ge=-0.995, le=0.995), NUMBER]
-_CORRELATIONS = Expected("a correlation from -0.995 to 0.995, or a mapping such as {row: 0.4, column: 0.6}")
+Correlation = Annotated[float, Field(gt=-1, lt=1), NUMBER]
+_CORRELATIONS = Expected("a correlation between -1 and 1, or a mapping such as {row: 0.4, column: 0.6}")
 Correlations = Annotated[
     Annotated[Correlation, Tag("number")]
     | Annotated[dict[Name, Correlation], Field(min_length=1), _CORRELATIONS, Tag("each")],

@@ -77,11 +77,26 @@ def build_autoregression(
     parts = [c.cast(pl.String) for c in ([trial] if spec.within is not None else []) + list(columns.values())]
     frame = pl.DataFrame([part.alias(str(i)) for i, part in enumerate(parts)])
     ids = frame.select(id=pl.concat_str(frame.columns, separator=":"))["id"]  # 'S1:3:12'
-    rho = np.clip(spec.starts(), *structure.bounds.T)
-    relationship = FirstOrder.build(structure, spec.parameters, rho, spec.fixed)
+    rho = _place_correlations(phenotypes, path, spec, structure)
+    relationship = FirstOrder.build(structure, spec.parameters, rho.tolist(), spec.fixed)
     levels = [np.where(met, level, -1).astype(np.int32) for met in is_met]
     plots = name_plots(trial, columns) if spec.time is None else None
     return Places(relationship, ids, levels, plots, steps)
+
+
+def _place_correlations(
+    phenotypes: Phenotypes, path: str, spec: Autoregression, structure: Field | TimeSeries
+) -> np.ndarray:
+    """Known correlations as they are, or where estimates begin. DataError for known ones that these times forbid."""
+    rho, low = np.array(spec.starts()), structure.bounds[:, 0]
+    if not spec.fixed:
+        return structure.convert_to_steps(rho) if spec.rho is None else np.clip(rho, *structure.bounds.T)
+    if ((rho < 0) & (low > 0)).any():
+        raise DataError(
+            f"{phenotypes.name}: found times in column {quoted(spec.time or '')} that are no whole number of steps "
+            f"apart, over which a correlation of {rho.min():g} ({path}.rho) has no power; needed one of 0 or more"
+        )
+    return rho
 
 
 def name_plots(trial: pl.Series, columns: Mapping[str, pl.Series]) -> pl.DataFrame:

@@ -134,8 +134,12 @@ class CorrelationParameters:
 
     def other_starts(self) -> list[np.ndarray]:
         """z from which a second maximum may be reached: all relationships have the same correlations."""
-        sizes = [len(renewable.parameters) for renewable in self._renewables]
-        every = (np.concatenate([rho[:size] for size in sizes]) for rho in product(OTHER_STARTS, repeat=max(sizes)))
+        related = [renewable.relationship for renewable in self._renewables]
+        sizes = [len(relationship.parameters) for relationship in related]
+        every = (
+            np.concatenate([k.place_usual(np.array(rho[:size])) for k, size in zip(related, sizes, strict=True)])
+            for rho in product(OTHER_STARTS, repeat=max(sizes))
+        )
         return [np.clip(np.arctanh(rho), self.low, self.high) for rho in every]
 
     def renew(self, z: np.ndarray) -> None:
@@ -175,13 +179,19 @@ class CorrelationParameters:
         words = []
         for n in np.flatnonzero(without):
             name = _label(self.design, sources[n], names[n])
-            if at_bound[n]:
+            if at_bound[n] and 0 < self.low[n] >= z[n]:
+                words.append(
+                    f"{name}: the correlation over a step is at its lower bound, {rho[n]:.3g}: the likelihood rises "
+                    "below it, as where most times are less than a step apart; it has no standard error. Needed a "
+                    "shorter step (relationship.step)"
+                )
+            elif at_bound[n]:
                 of_level = (
                     "The variance is then what this bound makes of it, and with it the standard error of a mean, which "
                     "means.csv leaves blank; those of differences do not depend on it. "
                 )
                 words.append(
-                    f"{name}: the correlation is at its bound, {rho[n]:.3f}: the likelihood rises beyond it, as where "
+                    f"{name}: the correlation is at its bound, {rho[n]:.6g}: the likelihood rises beyond it, as where "
                     "a trend over the whole field or time is no autoregression; it has no standard error. "
                     f"{of_level if decides_variance[n] else ''}"
                     "Needed a fixed effect for this trend, such as a covariate or class of rows or columns"

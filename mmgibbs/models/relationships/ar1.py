@@ -47,6 +47,9 @@ class Structure(Protocol):
     def bounds(self) -> np.ndarray:
         """(P, 2) smallest and largest value of each correlation."""
 
+    def convert_to_steps(self, rho: np.ndarray) -> np.ndarray:
+        """Correlations over the usual distance as those over a step, within the bounds."""
+
     @property
     def n_independent(self) -> int:
         """Sets of places that are independent of each other: trials, or levels of a class over time."""
@@ -76,6 +79,9 @@ class Field:
     @property
     def bounds(self) -> np.ndarray:
         return np.tile([-MAX_CORRELATION, MAX_CORRELATION], (len(self.directions), 1))
+
+    def convert_to_steps(self, rho: np.ndarray) -> np.ndarray:
+        return np.clip(rho, *self.bounds.T)
 
     @property
     def n_independent(self) -> int:
@@ -148,16 +154,24 @@ class TimeSeries:
     column: str  # of the times
     step: float  # length of a step, in units of the column
 
+    @cached_property
+    def _share(self) -> float:
+        """Of the median distance that a step is, at most 1."""
+        following = self.gap[self.gap > 0]
+        return max(1 / max(1.0, float(np.median(following))), MIN_SHARE) if following.size else 1.0
+
     @property
     def bounds(self) -> np.ndarray:
         """Of the correlation over the median distance, where that is longer than a step: one slip of two near times
         does not bound the correlation of all others.
         """
-        following = self.gap[self.gap > 0]
-        share = max(1 / max(1.0, float(np.median(following))), MIN_SHARE) if following.size else 1.0
-        high = MAX_CORRELATION**share
+        high = MAX_CORRELATION**self._share
         is_whole = np.allclose(self.gap, np.round(self.gap))
-        return np.array([[-high if is_whole else (1 - MAX_CORRELATION) ** share, high]])
+        return np.array([[-high if is_whole else (1 - MAX_CORRELATION) ** self._share, high]])
+
+    def convert_to_steps(self, rho: np.ndarray) -> np.ndarray:
+        """Correlations over the median distance as those over a step, where that is shorter; within the bounds."""
+        return np.clip(np.sign(rho) * np.abs(rho) ** self._share, *self.bounds.T)
 
     @property
     def n_independent(self) -> int:
@@ -294,6 +308,9 @@ class FirstOrder(SparseInverse):
     @property
     def parameter_bounds(self) -> np.ndarray:
         return self.structure.bounds
+
+    def place_usual(self, usual: np.ndarray) -> np.ndarray:
+        return self.structure.convert_to_steps(usual)
 
     @property
     def parameters_fixed(self) -> bool:

@@ -207,6 +207,10 @@ class Relationship(ABC):
         """(P, 2) smallest and largest value of each, within -1 and 1: a uniform prior, and estimates by atanh."""
         return np.zeros((0, 2))
 
+    def place_usual(self, usual: np.ndarray) -> np.ndarray:
+        """(P,) values within the bounds where correlations over the usual distance are these (P,)."""
+        return usual
+
     @property
     def parameters_fixed(self) -> bool:
         """They are given, not estimated."""

@@ -101,6 +101,42 @@ def test_two_near_times_bound_no_other_correlation(tmp_path):
     assert stated["residual.rho[time]"] == pytest.approx(rho, abs=1e-4) and record["warnings"] == []
 
 
+def test_a_slip_of_times_misleads_no_start_of_a_random_effect(tmp_path):
+    """Over a step of .01 the default start .5 is a correlation of 0 over an hour, from which nothing rises."""
+    rng = np.random.default_rng(4)
+    records = series(np.arange(8.0), 0.8, rng, cows=20)
+    records = records.with_columns(pl.col("y") + 0.5 * rng.standard_normal(records.height))
+    near = records.filter(cow="c1", hour=3.0).with_columns(pl.col("hour") + 0.01, pl.col("y") + 0.3)
+    records = pl.concat([records, near])
+    values, _ = parameters_of(records, TIMES, tmp_path, random=True)
+    mixed = lambda x: x[1] * of_times(records, x[:1]) + (1 - x[1]) * np.eye(records.height)
+    variance, (rho, share) = dense_reml(records["y"].to_numpy(), np.ones((records.height, 1)), mixed, [0.7, 0.6])
+    assert values["e.rho[time]"] ** 100 == pytest.approx(rho, abs=1e-3)
+    assert values["e.var[y]"] == pytest.approx(share * variance, rel=1e-2)
+    # what was estimated, which may be above .995, can be held
+    known = TIMES | {"rho": values["e.rho[time]"], "step": 0.01, "fixed": True}
+    analysis = source(records, known, random=True) | {"variances": {"e": 1.0, "residual": 1.0}}
+    assert values["e.rho[time]"] > 0.995
+    (held,) = prepare(load_config(analysis)).design.terms[-1].relationship.rho
+    assert held == values["e.rho[time]"]
+
+
+def test_a_step_that_is_too_long_is_named(tmp_path):
+    """Over 24 hours .6^24 is 5e-6, and rho has a lower bound of .005."""
+    records = series(np.arange(8.0), 0.6, np.random.default_rng(4))
+    values, record = parameters_of(records, TIMES | {"step": 24}, tmp_path)
+    assert values["residual.rho[time]"] == pytest.approx(0.005, rel=1e-6)
+    (warning,) = record["warnings"]
+    assert "residual.rho[time]: the correlation over a step is at its lower bound, 0.005" in warning
+    assert "Needed a shorter step" in warning
+
+
+def test_a_known_negative_correlation_over_fractions_of_a_step_is_refused():
+    records = series(np.array([0.0, 1, 2.5, 4]), 0.7, np.random.default_rng(2))
+    with pytest.raises(DataError, match=r"no whole number of steps apart.* of -0\.3 .*needed one of 0 or more"):
+        prepared(records, TIMES | {"rho": -0.3, "fixed": True}, random=True)
+
+
 def test_the_step_is_one_for_all_classes(tmp_path):
     """Class A is read every hour, B every two: both correlations are over one hour, those of dense REML of each."""
     rng = np.random.default_rng(5)
