@@ -15,7 +15,7 @@ from mmgibbs.config.markers import J
 from mmgibbs.config.tables import MISSING
 from mmgibbs.data.dates import are_dates, are_dates_as_numbers, share_of_dates
 from mmgibbs.data.number_format import Decimal, parse_column
-from pedigree.spelling import are_unknown_codes, have_lost_digits
+from pedigree.spelling import are_unknown_codes, have_lost_digits, is_unknown_code
 from pedigree.tables import agreeing, counted, format_number
 
 # The terms that `init` itself writes.
@@ -136,6 +136,20 @@ def missing_tokens(frame: pl.DataFrame) -> tuple[str, ...]:
         if parsed <= (1 - _MIN_NUMBERS) * len(rest):
             missing += [t for t in sorted(text.filter(is_code).unique()) if t not in missing]
     return tuple(missing)
+
+
+def find_codes_among_levels(
+    frame: pl.DataFrame, columns: Iterable[Column], missing: Sequence[str]
+) -> list[tuple[str, str, int]]:
+    """(code, column, records) of each text in `missing` that may be a level of a column of few words, as '-' beside
+    '+'. frame: the table as it was read.
+    """
+    codes = [code for code in missing if not is_unknown_code(code, "level")]
+    found = []
+    for c in columns:
+        if c.numbers is None and c.odd is None and not c.dates and 0 < c.levels <= FEW:
+            found += [(code, c.name, int((frame[c.name] == code).sum())) for code in codes]
+    return [(code, name, times) for code, name, times in found if times]
 
 
 def is_ambiguous(cell: str) -> bool:

@@ -20,6 +20,7 @@ from mmgibbs.draft.columns import (
     choose_decimal,
     describe_columns,
     determines,
+    find_codes_among_levels,
     is_ambiguous,
     missing_tokens,
 )
@@ -69,6 +70,7 @@ class Guess:
     odd: dict[str, int] = field(default_factory=dict)  # column of numbers -> the first line with a value that is none
     again: pl.Series | None = None  # (n,) Boolean: these lines
     unused_pedigree: list[str] = field(default_factory=list)  # why a pedigree is not used, and what to do
+    codes_among_levels: list[tuple[str, str, int]] = field(default_factory=list)  # of `missing`; column, records
     decimal: Decimal = None  # where a comma of some column may be decimal, or something separates thousands
     names: list[str] = field(default_factory=list)  # of every column of the table
     widths: Separator = None  # of columns of fixed widths
@@ -181,6 +183,7 @@ def guess(
     out.widths, out.pedigree_widths, out.lines, out.problems = widths, pedigree_widths, lines, problems
     out.encoding, out.pedigree_encoding, out.of_records = encoding, pedigree_encoding, of_records
     out.of_pedigree = () if kin is None else notes_of_reading(kin)
+    out.codes_among_levels = find_codes_among_levels(frame, rest, missing)
     out.unused_pedigree, out.names, out.aside, out.trial = unused, every.columns, aside, trial
     out.odd = {c.name: int(lines[c.odd.to_numpy()][0]) for c in columns if c.odd is not None}
     if animals.animal is not None:

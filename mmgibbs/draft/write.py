@@ -137,6 +137,12 @@ def _explain_pairs(g: Guess) -> list[str]:
                 f"warning: {c.name} is named for a trait, but has text ({c.levels:,} different values: {shown}, ...): "
                 "it is not used; needed numbers"
             )
+    out += [
+        f"warning: {quoted(code)} means a missing value in every column (data.missing), also in {name} "
+        f"({counted(times, 'record')}): if it is a level there, write missing: {yaml_list([code])} for the traits and "
+        "covariates where it means one, and not in data.missing"
+        for code, name, times in g.codes_among_levels
+    ]
     if g.decimal_is_guessed:
         out.append(f"warning: it is a guess that {_explain_commas(g)} (see data.decimal)")
     for c in g.columns:

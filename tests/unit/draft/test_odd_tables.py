@@ -218,3 +218,13 @@ def test_other_names_in_the_file_are_said(tmp_path):
     assert "herd_year" in {*analysis.model.fixed, *analysis.model.random}
     said, _, _ = drafted(tmp_path, herd_year=herds)
     assert start not in said
+
+
+@pytest.mark.parametrize("code, is_asked", [("-", True), ("#N/A", False)])
+def test_a_code_for_missing_that_may_be_a_level_elsewhere_is_asked_about(tmp_path, code, is_asked):
+    """'-' is no weight, and may be a level beside '+'; '#N/A' is none anywhere."""
+    rows = [f"{'MF'[i % 2]};{code if i == 7 else 20 + i / 8};{'+' if i % 3 else code}" for i in range(40)]
+    (tmp_path / "records.csv").write_text("sex;weight;gene\n" + "\n".join(rows) + "\n")
+    said = "\n".join(draft(tmp_path / "records.csv", output=tmp_path / "a.yaml").said)
+    asked = f"'{code}' means a missing value in every column (data.missing), also in gene (14 records)"
+    assert (asked in said) is is_asked
