@@ -216,7 +216,9 @@ def draft(
             if check:
                 refused, method = _write_accepted(text, new)
                 if problems:  # the tables have to be corrected first
-                    raise DataError(refused or problems.describe())
+                    unused = text.explain_unused()
+                    beside = ["in columns that the draft would not use:", *unused] if unused else []
+                    raise DataError("\n".join([refused or problems.describe(), *beside]))
             else:
                 refused, method = None, text.first_method
                 new.write_text(text.write(method), encoding="utf-8")

@@ -13,7 +13,14 @@ from mmgibbs.config.schema import MODELINE
 from mmgibbs.draft.guess import Guess
 from mmgibbs.draft.method import GIBBS, Method, method_lines
 from mmgibbs.draft.unknown_parents import UnknownParents
-from mmgibbs.draft.write import analysis_text, can_use_reml, explain_guess, file_name, relative_path
+from mmgibbs.draft.write import (
+    analysis_text,
+    can_use_reml,
+    describe_slips,
+    explain_guess,
+    file_name,
+    relative_path,
+)
 from mmgibbs.formula.model import translate_formula
 from mmgibbs.formula.text import write_analysis
 
@@ -30,6 +37,9 @@ class DraftText(Protocol):
 
     def explain(self) -> list[str]:
         """Say what was decided, a line each."""
+
+    def explain_unused(self) -> list[str]:
+        """Say what is wrong in columns that the file does not use, a line each."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,11 @@ class TextOfGuess:
     def explain(self) -> list[str]:
         """Say what was guessed."""
         return explain_guess(self.guess)
+
+    def explain_unused(self) -> list[str]:
+        """Say which columns beside the first traits have typing errors."""
+        used = self.guess.traits[: self.guess.n_traits]
+        return describe_slips(self.guess, [c for c in self.guess.columns if c not in used])
 
 
 @dataclass(frozen=True)
@@ -102,3 +117,7 @@ class TextOfFormula:
         """Say what was decided where the formula does not say."""
         _, notes = self._translated
         return [f"note: {note}" for note in notes]
+
+    def explain_unused(self) -> list[str]:
+        """Say nothing: a formula names the columns that are read."""
+        return []

@@ -53,6 +53,16 @@ def analysis_text(g: Guess, path: Path, method: Method = GIBBS) -> str:
     return MODELINE + "\n".join(fold_lines(lines)) + "\n"
 
 
+def describe_slips(g: Guess, columns: Sequence[Column]) -> list[str]:
+    """Say which of these columns have numbers and a few values that are none."""
+    return [
+        f"{c.name} has numbers, and {c.odd_ones}, the first in row {g.odd[c.name]}: correct what is wrong, or write it "
+        "into data.missing if it means a missing value"
+        for c in columns
+        if g.slips(c)
+    ]
+
+
 def explain_guess(g: Guess) -> list[str]:
     """A line for each column and for what was seen across columns: the head of the file, and what the command says."""
     width = max(len(c.name) for c in g.columns)
@@ -123,12 +133,7 @@ def _explain_pairs(g: Guess) -> list[str]:
     if g.genotypes is not None:
         kind = f"{g.kind_of_genotypes} genotypes" if g.kind_of_genotypes else "genotypes"
         out.append(f"{g.genotypes.name}: {kind} of {g.genotyped[0]:,} of the {g.genotyped[1]:,} animals with records")
-    for c in g.columns:
-        if g.slips(c):
-            out.append(
-                f"warning: {c.name} has numbers, and {c.odd_ones}, the first in row {g.odd[c.name]}: correct what is "
-                "wrong, or write it into data.missing if it means a missing value"
-            )
+    out += [f"warning: {text}" for text in describe_slips(g, g.columns)]
     for c in g.columns:
         is_text = c.numbers is None and c.odd is None and not c.dates and c.levels > FEW
         if is_text and g.roles[c.name].use == "left out" and hint(c.name) == "trait":

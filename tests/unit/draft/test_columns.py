@@ -9,7 +9,7 @@ from helpers.support import shared_data
 import mmgibbs
 from mmgibbs.config import load_config
 from mmgibbs.draft.make import draft
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, DataError
 
 
 def of_columns(tmp_path, traits=(), **columns):
@@ -319,3 +319,17 @@ def test_a_code_for_a_missing_value_is_written_below_the_name_of_the_trait(tmp_p
     assert [t.name for t in load_config(made.path).traits] == ["milk_kg_"]
     (said,) = (line for line in made.said if "mean a missing value" in line)
     assert "of column 'milk[kg]'" in said and "Then write traits.milk_kg_.missing: ['-999']" in said
+
+
+def test_slips_of_other_traits_are_said_where_the_pedigree_is_refused(tmp_path):
+    """One message has them: the first trait is drafted, the second is a comment in it."""
+    rows = [[f"a{i}", f"{200 + i / 7:.1f}", f"{40 + i / 9:.1f}"] for i in range(60)]
+    rows[20][2] = "4o"
+    table = "animal,weight,birth_weight\n" + "\n".join(map(",".join, rows)) + "\n"
+    (tmp_path / "records.csv").write_text(table)
+    parents = [f"a{i},," for i in range(60)] + ["a5,a1,", "a5,a2,"]
+    (tmp_path / "ped.csv").write_text("animal,sire,dam\n" + "\n".join(parents) + "\n")
+    with pytest.raises(DataError, match="'a5' has a row already") as raised:
+        draft(tmp_path / "records.csv", tmp_path / "ped.csv", traits=["weight"], output=tmp_path / "a.yaml")
+    assert "birth_weight has numbers, and 1 value that is none (4o), the first in row 22" in str(raised.value)
+    assert not (tmp_path / "a.yaml").exists()
