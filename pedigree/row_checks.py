@@ -22,6 +22,10 @@ _SHOWN_ALIKE = 3
 _TOTALS = r"^\(?(?:(?:grand)?totals?|sums?|count|average|mean|n=[0-9]+|[0-9]+(?:rows?|animals?|records?).*)\)?:?$"
 
 
+SELFING = (
+    "where these are plants or lines, name a column of the pedigree with the generations of selfing, which may be "
+    "empty: relationship: {kind: pedigree, selfing: COLUMN}"
+)
 LOST_DIGITS = (
     "all digits of the id: in the spreadsheet, format the column of ids as text, write these ids again or take them "
     "from their source, and save it anew"
@@ -258,12 +262,18 @@ def refuse_one_parent_as_both(
 ) -> None:
     """Refuse animals whose sire and dam are one, and make these unknown. parents: sire and dam as they are written."""
     same = np.flatnonzero((sire == dam) & (sire >= 0))
-    _, first, times = np.unique(sire[same], return_index=True, return_counts=True)
-    cases = sorted(zip(same[first].tolist(), times.tolist(), strict=True))
-    for i, n in cases[:MAX_ROWS_LISTED]:
+    has_row = sire[same] < len(ids)
+    describe_both = lambda i: f"{quoted(parents[0][i])} is both sire and dam of {quoted(ids[i])}"
+    rows = same[has_row]
+    if rows.size:
+        found = [describe_both(i) for i in rows[:MAX_ROWS_LISTED].tolist()]
+        problems.add(list_rows(table.name, table.lines()[rows].tolist(), found, "two parents", SELFING))
+    codes = same[~has_row]  # parents without a row: each may be a code
+    _, first, times = np.unique(sire[codes], return_index=True, return_counts=True)
+    for i, n in sorted(zip(codes[first].tolist(), times.tolist(), strict=True))[:MAX_ROWS_LISTED]:
         more = f" ({n:,} such rows)" if n > 1 else ""
         problems.add(
-            f"{table.name} row {table.line(i)}: {quoted(parents[0][i])} is both sire and dam of {quoted(ids[i])}; "
+            f"{table.name} row {table.line(i)}: {describe_both(i)}; "
             f"needed two parents{more}{_or_unknown(int(sire[i]), ids, parents[0][i], possible_groups)}"
         )
     is_same = (sire == dam) & (sire >= 0)
@@ -308,7 +318,7 @@ def refuse_both_sexes(
     b = int(both[0])
     more = f" ({both.size:,} such ids)" if both.size > 1 else ""
     needed = f"one or the other{more}{_or_unknown(b, ids.head(n_rows), ids[b], possible_groups)}"
-    problems.add(list_rows(table.name, lines, found, needed))
+    problems.add(list_rows(table.name, lines, found, needed, SELFING if both[0] < n_rows else None))
 
 
 def cut_loops(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.ndarray, problems: Problems) -> np.ndarray:

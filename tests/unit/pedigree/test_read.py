@@ -15,6 +15,7 @@ from pedigree.errors import PedigreeError, TableError, UnknownColumns
 from pedigree.inbreeding import inbreeding
 from pedigree.read import read_pedigree
 from pedigree.relationship import a_inverse_csr, relatives
+from pedigree.row_checks import SELFING
 
 
 def read(tmp_path, text, file="pedigree.csv", **options):
@@ -330,6 +331,16 @@ OR_UNKNOWN = "; it has no row of its own: if it means an unknown parent, add it 
             "5. pedigree.csv row 8: 'q' is both sire and dam of 'y'; needed two parents" + OR_UNKNOWN,
         ),
         ("d,c,b\ne,a,a\n", "pedigree.csv row 3: 'a' is both sire and dam of 'e'; needed two parents" + OR_UNKNOWN),
+        (  # lines of a crop, each row a generation of selfing: one list, and what to write
+            "a,,\nb,,\nc,a,a\nd,c,c\ne,b,b\n",
+            "pedigree.csv row 4: 'a' is both sire and dam of 'c'; needed two parents\n"
+            "  row 5: 'c' is both sire and dam of 'd'\n"
+            "  row 6: 'b' is both sire and dam of 'e'\n" + SELFING,
+        ),
+        (
+            "a,,\nb,,\nc,a,b\nd,b,c\n",
+            "pedigree.csv row 5: 'b' is a sire in row 5 and a dam in row 4; needed one or the other\n" + SELFING,
+        ),
         ("c,a,b\n,a,b\n", "pedigree.csv row 3: column 'id' has an empty value; needed an animal's id"),
         (
             "c,a,b\n NA,a,b\n",
