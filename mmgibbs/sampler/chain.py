@@ -69,7 +69,7 @@ class Chain(ResumableChain):
             if not np.isfinite(theta).all():
                 raise ModelError(
                     f"chain {self.key[1] + 1} cannot continue after sweep {self.number}: expected finite effects, got "
-                    f"others of '{term.name}'; {IMPROPER}"
+                    f"infinite or undefined ones of '{term.name}'; {IMPROPER}"
                 )
 
     def draws(self) -> dict[str, np.ndarray]:

@@ -130,7 +130,7 @@ class MarkerStep(ABC):
             raise ModelError(
                 f"model.markers.{self.markers.name}: {which} cannot be drawn at sweep {number} of chain "
                 f"{self.key[1] + 1}: expected a probability for each {self.class_name}, got none: the effects or their "
-                f"variances are no longer finite; needed variances of another start, or a proper prior "
+                f"variances are no longer finite; give other starting values, or a proper prior "
                 f"(model.markers.{self.markers.name}.variance, variances.residual)"
             )
 
