@@ -17,8 +17,9 @@ from mmgibbs.data.fixed_columns import read_fixed_effects
 from mmgibbs.data.ids_as_numbers import refuse_rounded_ids
 from mmgibbs.data.interactions import interactions_of_columns
 from mmgibbs.data.kin import read_kin
-from mmgibbs.data.phenotypes import Phenotypes, read_phenotypes
+from mmgibbs.data.phenotypes import Phenotypes, cells_as_text, read_phenotypes
 from mmgibbs.data.random import RandomTerms
+from mmgibbs.data.responses import response_columns
 from mmgibbs.data.traits import Records, read_records
 from mmgibbs.errors import DataError, ModelError
 from pedigree.problems import Problems
@@ -52,10 +53,15 @@ def _has_text(text: str, part: str) -> bool:
 
 
 def _read_traits(analysis: Analysis, phenotypes: Phenotypes, problems: Problems) -> Records:
-    """Read trait by trait, and return the records with those that can be read; of the others every record has one."""
+    """Read trait by trait, and return the records; of a trait that cannot be read, those without a missing value."""
     observed = np.ones((len(phenotypes), len(analysis.traits)), bool)
     for i, trait in enumerate(analysis.traits):
         with problems.collect(DataError, ModelError):
+            columns = [c for c, _ in response_columns(trait) if c in phenotypes.frame.columns]
+            absent = ["", *phenotypes.missing, *trait.missing]
+            texts = [cells_as_text(phenotypes.frame[c], phenotypes.name) for c in columns]
+            if texts:
+                observed[:, i] = np.any([~text.is_in(absent).fill_null(True).to_numpy() for text in texts], axis=0)
             read = read_records(analysis.model_copy(update={"traits": (trait,)}), phenotypes)
             observed[:, i] = np.isin(phenotypes.rows, read.phenotypes.rows)
     used = np.asarray(observed.any(axis=1))

@@ -87,6 +87,15 @@ def test_numbers_of_three_digits_lose_no_mark():
     assert find_lost_marks(text, numbers) is None
 
 
+def test_records_without_the_trait_need_no_level(tmp_path):
+    """Of a trait with a typing error too: rows 3 and 5 are right."""
+    path = tmp_path / "records.csv"
+    path.write_text("sex,w\nM,1.5\n,NA\nF,2O.5\n,-\nF,1.0\n")
+    with pytest.raises(DataError) as raised:
+        prepare(analysis(path, ["w"], {"sex": fixed("sex", traits=["w"])}, missing=["", "NA", "-"]))
+    assert str(raised.value).startswith("records.csv row 4: found '2O.5'") and "sex" not in str(raised.value)
+
+
 def test_everything_that_is_wrong_is_said_at_once(tmp_path):
     """A typing error in a trait, another in a covariate, a level that lacks, two faults of the pedigree, strangers."""
     records, pedigree = tmp_path / "records.csv", tmp_path / "pedigree.csv"
