@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from mmgibbs.build.assemble import Assembled
 from mmgibbs.config import Analysis
 from mmgibbs.equations.structured import estimated_bytes
 from mmgibbs.errors import option_name
+from mmgibbs.genotypes.relationship import MATRICES
 from mmgibbs.likelihood.memory import refuse_large_lists
 from mmgibbs.likelihood.spectral import one_relationship
 from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
@@ -18,7 +21,70 @@ from mmgibbs.sampler.memory import MOMENTS, bytes_of_results, bytes_per_chain
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 
+OF_RECORD = 160  # that a record takes while tables are read and checked: measured
+OF_ANIMAL = 480  # the same of an animal, with its row of the pedigree
 TABLE = 170  # that the table of solutions and its files need for one: 144 measured for 51 million
+
+
+@dataclass(frozen=True)
+class MemoryCount:
+    """Bytes of a run: of what is read, held by the time that it is counted; of the matrices that relationships were
+    made from; and of what comes after."""
+
+    tables: int
+    matrices: int
+    solving: int
+
+    @property
+    def peak(self) -> int:
+        """At any time."""
+        return self.tables + max(self.matrices, self.solving)
+
+
+def count_sampling(analysis: Analysis, model: MixedModel, schedule: Schedule, of_engine: int = 0) -> MemoryCount:
+    """Of a run that samples, its chains one after another; of_engine: as below."""
+    precision = analysis.sampler.precision
+    real = np.dtype(np.float32 if precision == "single" else np.float64)
+    needed = sampling_bytes(model, schedule, estimated_bytes(model.design, precision), real) + of_engine
+    return MemoryCount(*_count_read(model.design), needed)
+
+
+def count_solving(analysis: Analysis, model: MixedModel, of_factor: int = 0) -> MemoryCount:
+    """Of BLUP and REML; of_factor: bytes of the likelihood, or of the inverse for PEV."""
+    needed = solving_bytes(model.design, analysis.sampler.precision) + of_factor
+    if analysis.sampler.is_sampled_reml:
+        needed += sampled_reml_bytes(model, analysis.sampler.reml_samples)
+    return MemoryCount(*_count_read(model.design), needed)
+
+
+def _count_read(design: Design) -> tuple[int, int]:
+    """Bytes of tables, and of the matrices of animals that are all related."""
+    related = [t.relationship.dense.levels.size for t in design.terms if t.relationship.dense is not None]
+    animals = max((t.n_levels for t in design.terms if t.kind == "random"), default=0)
+    return OF_RECORD * design.n_records + OF_ANIMAL * animals, 8 * MATRICES * max(related, default=0) ** 2
+
+
+def count_factor(analysis: Analysis, assembled: Assembled) -> int:
+    """Bytes of the likelihood of REML, of the largest group of traits, or of the inverse for the PEV of BLUP; its
+    pattern is looked for, and nothing is factorised."""
+    from mmgibbs.engines.direct.solutions import direct_likelihood, needs_factor  # late: sampling has no use for them
+    from mmgibbs.engines.direct.standard_errors import count_posterior_sd
+    from mmgibbs.likelihood.choice import count_likelihood
+    from mmgibbs.likelihood.trait_groups import group_traits, take_traits
+
+    model, s = assembled.model, analysis.sampler
+    parts = model.design, model.covariances, model.residual
+    if s.method == "reml":
+        sizes = []
+        for traits in group_traits(*parts):
+            group = take_traits(*parts, traits)
+            of_terms = [None if c is None else c.blocks for c in group.covariances]
+            sizes.append(count_likelihood(group.design, of_terms, [m.blocks for m in group.residual.matrices]))
+        return max(sizes)
+    G = [None if c is None else c.start for c in model.covariances]
+    if needs_factor(model.design):
+        return direct_likelihood(model.design, G).bytes
+    return count_posterior_sd(model.design, G, s.pev_limit)
 
 
 def refuse_sampling_beyond_memory(
@@ -29,10 +95,9 @@ def refuse_sampling_beyond_memory(
     of_engine: bytes that its engine needs in each chain beside the equations. Chains that do not fit at once follow
     each other (runs/local.py).
     """
-    model, precision = assembled.model, analysis.sampler.precision
-    real = np.dtype(np.float32 if precision == "single" else np.float64)
+    model = assembled.model
     refuse_beyond_free(
-        sampling_bytes(model, schedule, estimated_bytes(model.design, precision), real) + of_engine,
+        count_sampling(analysis, model, schedule, of_engine).solving,
         f"sampling {model.design.n_equations:,} equations in {schedule.chains} chains, {schedule.n_kept:,} draws kept "
         "in each,",
         "fewer sampler.chains, output.save_levels or output.save_marker_draws, a larger sampler.thin, "
@@ -62,9 +127,8 @@ def refuse_folds_beyond_memory(model: MixedModel, schedule: Schedule, of_engine:
 def refuse_solving_beyond_memory(analysis: Analysis, assembled: Assembled) -> None:
     """A DeviceError with the numbers where the equations would not fit into memory."""
     design, s = assembled.model.design, analysis.sampler
-    needed = solving_bytes(design, s.precision)
+    needed = count_solving(analysis, assembled.model).solving
     if s.is_sampled_reml:
-        needed += sampled_reml_bytes(assembled.model, s.reml_samples)
         what = f"REML of {design.n_equations:,} equations by {s.reml_samples:,} samples"
         refuse_beyond_free(needed, what, "fewer sampler.reml_samples, or a machine with more memory")
         return

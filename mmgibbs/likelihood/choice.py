@@ -28,27 +28,35 @@ def restricted_likelihood(
 
     DeviceError where it does not fit into memory.
     """
+    form = _choose(design, of_terms, of_residuals)
+    if isinstance(form, OneRelationship):
+        spectral = _make_spectral(form)
+        if spectral is not None:
+            return spectral
+        form = RestrictedLikelihood(design, of_terms, of_residuals)
+    _refuse_too_large(form)
+    return form
+
+
+def count_likelihood(design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]) -> int:
+    """Bytes of that form, for which nothing is factorised."""
+    return _choose(design, of_terms, of_residuals).bytes
+
+
+def _choose(
+    design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]
+) -> OneRelationship | SparseLikelihood:
+    """The sparse form, with its pattern, or what a diagonalisation begins with."""
     if design.correlated:
-        correlated = CorrelatedLikelihood(design, of_terms)
-        _refuse_too_large(correlated)
-        return correlated
+        return CorrelatedLikelihood(design, of_terms)
     if any(term.rank is not None for term in design.terms):
-        by_scores = ReducedRankLikelihood(design)
-        _refuse_too_large(by_scores)
-        return by_scores
+        return ReducedRankLikelihood(design)
     has_parameters = any(term.relationship.has_free_parameters for term in design.terms)  # K changes
     known = None if has_parameters else _drop_too_large(one_relationship(design))
     if known is not None and known.operations < POINTS * OPERATIONS_OF_POINT * _least_operations(design):
-        spectral = _make_spectral(known)  # without the pattern of a dense factor, which takes long
-        if spectral is not None:
-            return spectral
+        return known  # without the pattern of a dense factor, which takes long
     sparse = RestrictedLikelihood(design, of_terms, of_residuals)
-    if known is not None and known.operations < POINTS * sparse.operations:
-        spectral = _make_spectral(known)
-        if spectral is not None:
-            return spectral
-    _refuse_too_large(sparse)
-    return sparse
+    return known if known is not None and known.operations < POINTS * sparse.operations else sparse
 
 
 def _refuse_too_large(likelihood: SparseLikelihood) -> None:

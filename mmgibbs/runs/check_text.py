@@ -57,9 +57,16 @@ def counts_as_text(counts: dict) -> str:
     head = ("partition", "blocks", "rows of the largest", "nonzeros", "inside diagonal blocks", "outside")
     lines += ["", *_table(head, rows)]
     lines += ["", f"{counts['equations']:,} equations in {counts['bytes'] / 1e6:,.1f} MB"]
+    lines += [_memory(counts["memory"])] if "memory" in counts else []
     lines += [f"engine {counts['engine']} ({counts['engine_chosen_because']})"] if "engine" in counts else []
     lines += [_device(counts["device"])] if "device" in counts else []
     return "\n".join(lines)
+
+
+def _memory(counts: dict[str, int]) -> str:
+    """Of the run as a whole."""
+    workers = f", and {counts['workers'] / 1e6:,.1f} MB in processes of chains" if counts["workers"] else ""
+    return f"memory: about {counts['main'] / 1e6:,.1f} MB beside libraries{workers}"
 
 
 def _device(counts: dict) -> str:

@@ -81,12 +81,22 @@ class LocalExecutor:
                     self._say(f"waiting for the end of {', '.join(begun)}, which cannot be stopped")
 
 
+def bytes_of_processes(factory: ChainFactory) -> int:
+    """That all processes of chains take, beside what they share with this one; 0 where the chains run in this one."""
+    processes = count_processes(factory)
+    return processes * _bytes_of_process(factory) if processes > 1 else 0
+
+
+def _bytes_of_process(factory: ChainFactory) -> int:
+    return factory.bytes_per_chain + INTERPRETER
+
+
 def count_processes(factory: ChainFactory) -> int:
     """min(chains, cores), and no more at once than their estimated memory allows; one on a GPU."""
     if factory.device == "gpu" or len(factory.names) == 1:
         return 1
     wanted, free = min(len(factory.names), cores()), free_bytes()
-    bytes_each, shared = factory.bytes_per_chain + INTERPRETER, factory.shared_bytes
+    bytes_each, shared = _bytes_of_process(factory), factory.shared_bytes
     if free is not None and wanted > 1 and wanted * bytes_each + shared > free:
         wanted = max(1, int((free - shared) // bytes_each))
     return wanted

@@ -8,7 +8,13 @@ from mmgibbs.build.assemble import Assembled, assemble
 from mmgibbs.build.decisions import decision_notes, read_decisions
 from mmgibbs.build.device_memory import count_device, count_matrix
 from mmgibbs.build.engine import choose_engine
-from mmgibbs.build.memory_estimate import refuse_sampling_beyond_memory, refuse_solving_beyond_memory
+from mmgibbs.build.memory_estimate import (
+    count_factor,
+    count_sampling,
+    count_solving,
+    refuse_sampling_beyond_memory,
+    refuse_solving_beyond_memory,
+)
 from mmgibbs.build.observed_scale import read_probabilities
 from mmgibbs.build.saved_draws import saved_draws_notes
 from mmgibbs.build.targets import check_targets
@@ -65,6 +71,7 @@ def mixed_model_counts(analysis: Analysis) -> dict:
     chosen = choose_engine(analysis.sampler, assembled.model)
     schedule = _checked_schedule(analysis, assembled, chosen.engine, None)
     counts = model_counts(analysis, prepared, assembled)
+    counts |= {"memory": count_memory(analysis, assembled, chosen.engine, schedule)}
     if chosen.engine.device == "gpu":
         order = partition(prepared.design, chosen.partition)
         equations = structured_equations(prepared.design, order, analysis.sampler.precision)
@@ -75,6 +82,22 @@ def mixed_model_counts(analysis: Analysis) -> dict:
     warned, notes = split_messages(decision_notes(analysis, prepared, assembled.model.decisions))
     of_draws = saved_draws_notes(assembled.model, schedule, analysis.sampler.method)
     return counts | {"notes": [*counts["notes"], *notes, *of_draws], "warnings": [*counts["warnings"], *warned]}
+
+
+def count_memory(analysis: Analysis, assembled: Assembled, choice: EngineChoice, schedule: Schedule) -> dict[str, int]:
+    """Bytes of the main process at its peak, beside those of libraries; and of the processes of chains, all of them."""
+    model = assembled.model
+    if analysis.sampler.method != "gibbs":
+        of_factor = 0 if analysis.sampler.is_sampled_reml else count_factor(analysis, assembled)
+        return {"main": count_solving(analysis, model, of_factor).peak, "workers": 0}
+    from mmgibbs.runs.local import bytes_of_processes  # late, as the two below: REML and BLUP make no chains
+    from mmgibbs.runs.mixed_model_chains import MixedModelFactory
+
+    equations = structured_equations(model.design, partition(model.design), analysis.sampler.precision)
+    factory = MixedModelFactory(model, equations, choice, schedule, analysis.sampler.seed)
+    workers = bytes_of_processes(factory)
+    of_engine = 0 if workers else choice.bytes
+    return {"main": count_sampling(analysis, model, schedule, of_engine).peak, "workers": workers}
 
 
 def _assemble(analysis: Analysis, prepared: Prepared) -> Assembled:

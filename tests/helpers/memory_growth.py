@@ -4,7 +4,6 @@ The process runs a small analysis of the kind first, which loads libraries and c
 peak, and a larger one runs.
 """
 
-import functools
 import gc
 import json
 import subprocess
@@ -18,11 +17,14 @@ LIMIT = 6_000_000_000  # bytes of addresses of the process
 
 
 def grow(kind, size):
-    """(bytes counted, bytes grown) of an analysis of `size` animals."""
-    command = [sys.executable, __file__, kind, str(size)]
+    """(bytes that check counts, bytes grown) of an analysis of `size` animals, each in a process of its own."""
+    return ask(kind, size, "count")["counted"], ask(kind, size, "run")["grown"]
+
+
+def ask(kind, size, what):
+    command = [sys.executable, __file__, kind, str(size), what]
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-    found = json.loads(done.stdout.splitlines()[-1])
-    return found["counted"], found["grown"]
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def analysis_of(kind, n, folder):
@@ -36,6 +38,10 @@ def analysis_of(kind, n, folder):
     records = records.with_columns(herd=pl.Series([f"h{i}" for i in rng.integers(0, max(2, n // 50), n)]))
     fixed, relationship, sampler, variances, traits = {"herd": {}}, "pedigree", {}, {}, ["y"]
     solved = {"mode": "fixed", "animal": 0.5, "residual": 0.7}
+    if kind == "repeated":
+        records = pl.concat([records.with_columns(y=pl.Series(rng.normal(size=n))) for _ in range(5)])
+    elif kind == "few records":
+        records = records[-max(40, n // 10) :]
     if kind == "traits":
         traits, sampler = ["y", "z"], {"method": "reml", "max_iterations": 2}
     elif kind == "animals":
@@ -50,8 +56,13 @@ def analysis_of(kind, n, folder):
         fixed, sampler = {}, {"method": "reml"}
     elif kind in ("blup", "genomic blup"):
         sampler, variances = {"method": "blup"}, solved
-    elif kind in ("serial", "structured", "marginal", "pcg"):
+    elif kind in ("serial", "structured", "marginal", "pcg", "hybrid"):
         sampler = {"method": "gibbs", "engine": kind, "samples": 10, "burn_in": 10, "chains": 1}
+    elif kind == "chains":
+        sampler = {"method": "gibbs", "engine": "serial", "samples": 10, "burn_in": 10, "chains": 2}
+    elif kind in ("repeated", "few records", "two traits"):
+        traits = ["y", "z"] if kind == "two traits" else traits
+        sampler = {"method": "gibbs", "engine": "serial", "samples": 10, "burn_in": 10, "chains": 1}
     elif kind == "genomic gibbs":
         sampler = {"method": "gibbs", "engine": "serial", "samples": 10, "burn_in": 10, "chains": 1}
     data = {"phenotypes": records}
@@ -78,32 +89,25 @@ def analysis_of(kind, n, folder):
     }
 
 
-def main(kind, size):
+def main(kind, size, count_first):
     import resource
 
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
-    from mmgibbs.machine import memory
-
-    counted = []
-    refuse = memory.refuse_beyond_free
-
-    @functools.wraps(refuse)
-    def remember(needed, what, advice):
-        counted.append(int(needed))
-        refuse(needed, what, advice)
-
-    memory.refuse_beyond_free = remember  # before the modules that import it
     import mmgibbs
 
     with tempfile.TemporaryDirectory() as directory:
         mmgibbs.run(analysis_of(kind, WARM, Path(directory)), progress=False)
         analysis = analysis_of(kind, size, Path(directory))
-        counted.clear()
+        if count_first:
+            counts = mmgibbs.check(analysis)["memory"]
+            print(json.dumps({"counted": counts["main"] + counts["workers"]}))
+            return
         gc.collect()
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
         before = read_status("VmRSS")
-        mmgibbs.run(analysis, progress=False)
-        print(json.dumps({"counted": max(counted), "grown": read_status("VmHWM") - before}))
+        result = mmgibbs.run(analysis, progress=False)
+        workers = sum(result.info["peak_memory"]["workers"].values())
+        print(json.dumps({"grown": read_status("VmHWM") - before + workers}))
 
 
 def read_status(name):
@@ -114,4 +118,4 @@ def read_status(name):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3] == "count")

@@ -46,11 +46,9 @@ def affordable_posterior_sd(
     """The same where the pattern of the factor says that it takes minutes at most, and fits; otherwise why it does
     not. tell: called before each step that may take long."""
     n = design.n_equations
-    if n > MOST_EQUATIONS:
-        return f"{n:,} equations are more than {MOST_EQUATIONS:,}"
-    joined = [t.relationship.dense.levels.size for t in design.terms if t.relationship.dense is not None]
-    if sum(m**3 for m in joined) / 3 > MOST_OPERATIONS:  # known before a pattern of that size is made
-        return f"a factor of {max(joined):,} animals that are all related takes over {MOST_OPERATIONS:.0e} operations"
+    beyond = _is_beyond(design)
+    if beyond is not None:
+        return beyond
     try:
         matrix = _joined(design, G, tell)
     except DeviceError as error:
@@ -63,6 +61,31 @@ def affordable_posterior_sd(
     except DeviceError as error:
         return str(error)
     return _inverted(matrix, G, R, tell)
+
+
+def _is_beyond(design: Design) -> str | None:
+    """Why nothing is tried: known before a pattern of that size is made."""
+    n = design.n_equations
+    if n > MOST_EQUATIONS:
+        return f"{n:,} equations are more than {MOST_EQUATIONS:,}"
+    joined = [t.relationship.dense.levels.size for t in design.terms if t.relationship.dense is not None]
+    if sum(m**3 for m in joined) / 3 > MOST_OPERATIONS:
+        return f"a factor of {max(joined):,} animals that are all related takes over {MOST_OPERATIONS:.0e} operations"
+    return None
+
+
+def count_posterior_sd(design: Design, G: Sequence[np.ndarray | None], pev_limit: int | None) -> int:
+    """Bytes of the factor and its inverse; 0 where none is made. pev_limit: up to so many equations; None: where it is
+    affordable."""
+    if pev_limit is not None:
+        return joined_coefficients(design, G).bytes if design.n_equations <= pev_limit else 0
+    if _is_beyond(design) is not None:
+        return 0
+    try:
+        matrix = joined_coefficients(design, G)
+    except DeviceError:  # does not fit, and is left out
+        return 0
+    return matrix.bytes if matrix.symbolic.flops <= MOST_OPERATIONS else 0
 
 
 def _joined(design: Design, G: Sequence[np.ndarray | None], tell: Tell | None) -> Coefficients:
