@@ -145,7 +145,8 @@ def describe_steps(
                 f"{path}: {key}s are numbered in steps of {length} (column {quoted(step.column)}), so that {key}s "
                 f"{length} apart are neighbours{advice if isinstance(spec, Autoregression) else ''}"
             )
-        if step.pair is not None:
+        # where distances are irregular, a single pair has the smallest one, which is then close to the usual one
+        if step.pair is not None and 2 * step.length <= step.usual:
             warnings.append(
                 f"{path}: a single pair of {key}s sets the step of {step.column}, {length}: {step.pair}; the median "
                 f"distance is {usual}; is it a slip?"
