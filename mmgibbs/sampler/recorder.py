@@ -169,8 +169,8 @@ class Recorder:
             subject += f" ({of.dims[-1]})"
         sweep = self.schedule.burn_in + (len(self.draws[name]) + 1) * self.schedule.thin
         raise ModelError(
-            f"chain {self.chain + 1} cannot continue after sweep {sweep}: expected finite draws, got infinite or undefined ones of: "
-            f"{subject}; {IMPROPER}"
+            f"chain {self.chain + 1} cannot continue after sweep {sweep}: expected finite draws, got infinite or "
+            f"undefined ones of: {subject}; {IMPROPER}"
         )
 
     def _append_facts(self, facts: Mapping[str, float]) -> None:

@@ -31,11 +31,14 @@ def posterior_sd(
     used: bytes that the solution needs besides. DeviceError where the factor and its inverse would not fit into memory,
     ModelError where C is not positive definite.
     """
-    matrix, n = _joined(design, G, tell), design.n_equations
+    n = design.n_equations
+    without = f"sampler.pev_limit below {n} (PEV and reliability are then blank)"
+    try:
+        matrix = _joined(design, G, tell)
+    except DeviceError as error:  # its pattern does not fit: solutions need none
+        raise DeviceError(f"{error}, or {without}") from error
     refuse_beyond_free(
-        used + matrix.bytes,
-        f"inverting {n:,} equations for PEV",
-        f"a machine with more memory, or sampler.pev_limit below {n} (PEV and reliability are then blank)",
+        used + matrix.bytes, f"inverting {n:,} equations for PEV", f"a machine with more memory, or {without}"
     )
     return _inverted(matrix, G, R, tell)
 

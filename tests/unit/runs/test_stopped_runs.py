@@ -168,7 +168,7 @@ def test_an_inverse_that_does_not_fit_is_refused(folder, monkeypatch):
     monkeypatch.setattr(mmgibbs.machine.memory, "free_bytes", lambda: 10_000)
     message = refused(folder, "--set", "sampler.pev_limit=27")
     assert (
-        message.startswith("memory: inverting 27 equations for PEV needs about")
+        message.startswith("memory: the pattern of a factor of 27 equations needs about")
         and "sampler.pev_limit below 27" in message
     )
     assert command(folder, "run", "analysis.yaml", "--quiet", "--set", "sampler.pev_limit=26").code == 0
