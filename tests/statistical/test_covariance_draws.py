@@ -105,7 +105,7 @@ def test_degrees_of_freedom_off_by_one_are_seen():
 def over_relaxed_draws(k, nu, S, draw=inverse_wishart):
     """(N, k, k): of each of N independent draws the one that follows it."""
     before = inverse_wishart_draws(k, nu, S)
-    after = [draw(nu, S, G, number, 0, 5, 9, 1) for number, G in enumerate(before)]
+    after = [draw(nu, S, G, number, np.arange(k), 5, 9, 1) for number, G in enumerate(before)]
     return before, np.array(after)
 
 

@@ -52,9 +52,9 @@ def test_polars_gets_paths_in_one_module_alone():
     for path in guarded:
         assert calls_without_glob((ROOT / path).read_text(encoding="utf-8")) == []
     tables = (ROOT / "pedigree/tables.py").read_text(encoding="utf-8")
-    assert tables.count("pl.read_") == 1  # read_csv(self._content); the other readers get io.BytesIO(content)
+    assert tables.count("pl.read_") == 1  # read_csv(content), of bytes; the other readers get io.BytesIO(content)
     assert "getattr(pl, reader)(io.BytesIO(content))" in tables
-    assert "pl.read_csv(\n                self._content," in tables
+    assert "pl.read_csv(\n                content," in tables
 
 
 @pytest.mark.parametrize(

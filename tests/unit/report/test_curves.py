@@ -111,11 +111,10 @@ def test_other_traits_and_their_snps_do_not_count():
     "of",
     [
         run(legendre={"column": "age", "degree": 1, "range": None}),
-        run(maternal={"level": "dam", "traits": ["weight"]}),
         run({}),
         replace(run(), record={"analysis": {"model": {}}}, draws={"beta[x]": None}),  # too many to be copied
     ],
-    ids=["a range that is not stated", "two effects of a term", "no draws", "a regression"],
+    ids=["a range that is not stated", "no draws", "a regression"],
 )
 def test_where_nothing_is_known_nothing_is_shown(of):
     assert curves(of) == []
