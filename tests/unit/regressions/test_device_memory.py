@@ -29,7 +29,7 @@ NUMBERS = 2 * 4 * C  # bytes of the numbers of sweeps and chains, four each
 
 
 def count_lasso_of_predictors():
-    """n = 30, p = 5: Z'Z is half read, and three vectors; a matrix is half written, read and written again, and half read."""
+    """n = 30, p = 5: Z'Z is half read, and three vectors; a matrix is half written, read and written, and half read."""
     p = 5
     data, state = 8 * p * p / 2 + 3 * 8 * p, 8 * C * (2 * p + 3)
     work = 8 * C * p + 4 * 8 * C * (p + 1) * p / 2 + 4
