@@ -96,8 +96,8 @@ def list_run_files(path: Path) -> set[str]:
         if RECORD not in names and (path / RECORD).is_file():
             names |= ({RECORD} | _last_listed(log)) & RUN.files
     names |= {name for name in PAGES if is_page(path / name, "report")}
-    checkpoints = list_names(path / CHECKPOINT)
-    if all(_CHECKPOINT.fullmatch(name) for name in checkpoints) and (checkpoints or names):  # an empty one may be any
+    checkpoints = path / CHECKPOINT
+    if checkpoints.is_dir() and all(_CHECKPOINT.fullmatch(name) for name in list_names(checkpoints)):
         names.add(CHECKPOINT)
     return {name for name in names if os.path.lexists(path / name)}
 
@@ -126,6 +126,8 @@ def check_run_directory(directory: str | os.PathLike, overwrite: bool = False, i
     if not _is_lock(path / LOCK):
         raise ConfigError(f"{shown} holds {LOCK}, which no run wrote; choose another directory, or move that file")
     of_runs = list_run_files(path)
+    if of_runs == {CHECKPOINT} and not list_names(path / CHECKPOINT):
+        of_runs = set()  # an empty folder of that name may be the user's
     entries = list_names(path) - {LOCK, WORK}
     if entries and not of_runs:
         raise ConfigError(f"{shown} holds files that are not of a run ({name_some(entries)}); needed a new directory")

@@ -215,7 +215,7 @@ def test_the_log_may_be_removed_while_a_run_works(folder, monkeypatch):
 
 def test_a_lock_that_a_killed_run_has_left_means_nothing(folder):
     (folder / "run").mkdir()
-    (folder / "run" / LOCK).write_text("1 on elsewhere\n")
+    (folder / "run" / LOCK).write_text("1 on elsewhere since 2026-11-29 10:00:00\n")
     assert command(folder, *RUN).code == 0 and not (folder / "run" / LOCK).exists()
 
 
