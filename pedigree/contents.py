@@ -107,7 +107,7 @@ def decode_text(content: bytes, name: str, encoding: str | None = None) -> tuple
         raise TableError(f"{name}: is UTF-32 text, needed UTF-8 (save it as 'CSV UTF-8'), or state {ENCODING}: utf-32")
     if _is_utf16(content):
         raise TableError(f"{name}: is UTF-16 text, needed UTF-8 (save it as 'CSV UTF-8'), or state {ENCODING}: utf-16")
-    content = _without_marks(content)
+    content = _strip_marks(content)
     _refuse_zeros(content, name)
     bad = None if content.isascii() else _first_not_utf8(content)
     if bad is None:
@@ -137,12 +137,12 @@ def _decode_as(content: bytes, name: str, encoding: str) -> bytes:
             f"{name}: {ENCODING} is stated as {quoted(encoding)}, which is none of text; expected a name such as "
             "utf-8, windows-1252, latin-1, cp850 or utf-16"
         ) from None
-    decoded = _without_marks(decoded)
+    decoded = _strip_marks(decoded)
     _refuse_zeros(decoded, name)
     return decoded
 
 
-def _without_marks(content: bytes) -> bytes:
+def _strip_marks(content: bytes) -> bytes:
     while content[:3] == _UTF8_MARK:  # twice where a file with one was joined to another
         content = content[3:]
     return content[:-1] if content[-1:] == b"\x1a" else content  # how DOS ends a text

@@ -171,7 +171,7 @@ class KernelStore:
             if self.folder is None:
                 return
             self.save()
-            kept: set[str] = set() if self.archive is None else _kernels_in(self.archive)
+            kept: set[str] = set() if self.archive is None else _list_kernels(self.archive)
             for kernel in kept & {_kernel_name(name) for name in self._compiled()}:
                 self._forget(kernel)
             self._archive_stamps.clear()
@@ -292,7 +292,7 @@ def _stamp(path: Path | os.DirEntry[str]) -> Stamp:
     return status.st_mtime_ns, status.st_size
 
 
-def _kernels_in(archive: Path) -> set[str]:
+def _list_kernels(archive: Path) -> set[str]:
     names: list[str] = []
     with suppress(*_DAMAGED), zipfile.ZipFile(archive) as entries:
         names = entries.namelist()

@@ -110,9 +110,9 @@ class Table:
         below = replace(self, has_header=True, n_rows=self.n_rows - 1, _lines=lines)
         if isinstance(self._content, pl.DataFrame):  # of columns of fixed widths
             below = replace(below, _content=self._content[1:])
-        return below.renamed(names)._without_empty_columns([i for i, f in enumerate(self.first_record) if not f])
+        return below.renamed(names)._drop_empty_columns([i for i, f in enumerate(self.first_record) if not f])
 
-    def _without_empty_columns(self, nameless: Sequence[int]) -> Table:
+    def _drop_empty_columns(self, nameless: Sequence[int]) -> Table:
         """Return the table without those columns that have neither a name nor a value."""
         if not nameless:
             return self

@@ -94,8 +94,8 @@ def _joint_levels(first: Classes, second: Classes) -> sp.csr_array:
     return sp.csr_array(sp.coo_array((np.ones(known.sum()), (a[known], b[known])), shape=shape).tocsr())
 
 
-def _level_in(joint: sp.csr_array) -> np.ndarray | None:
-    """(q1,) the one level of the second that each of the first has, -1 without records; None where one has several."""
+def _map_levels(joint: sp.csr_array) -> np.ndarray | None:
+    """Map levels of the first effect to those of the second, (q1,), -1 without records; None where one has several."""
     counts = np.diff(joint.indptr)
     if not counts.size or counts.max() != 1:
         return None
@@ -109,7 +109,7 @@ def _find_parents(several: Sequence[int], effects: Mapping[int, Classes], found:
     levels: dict[tuple[int, int], np.ndarray] = {}
     for n, v in enumerate(several):
         for u in several[:n]:
-            level = _level_in(_joint_levels(effects[v], effects[u]))
+            level = _map_levels(_joint_levels(effects[v], effects[u]))
             if level is not None:
                 levels[v, u] = level
         above = [u for u in several[:n] if (v, u) in levels]
@@ -122,7 +122,7 @@ def _relate_to_target(
 ) -> sp.csr_array | None:
     """Set the weights of an effect in which the target is nested, or return (L, q) the levels of it in each mean."""
     joint = _joint_levels(target, effect)
-    level = _level_in(joint)
+    level = _map_levels(joint)
     if level is not None:
         of_mean = level[order]
         known = np.flatnonzero(of_mean >= 0)
@@ -131,7 +131,7 @@ def _relate_to_target(
         found.lacks[i] = of_mean < 0
         found.nesting.append(i)
         return None
-    if _level_in(sp.csr_array(joint.T)) is not None:
+    if _map_levels(sp.csr_array(joint.T)) is not None:
         return sp.csr_array(joint[order])
     if not is_sharing:
         return None

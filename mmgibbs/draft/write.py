@@ -431,7 +431,7 @@ def _fixed(g: Guess) -> list[str]:
             if c.numbers is not None:
                 lines.append(f"    # {entry(c, 'kind: covariate')}  # if it is no trait")
         elif c.dates and role.use == "left out" and c.levels > 1:
-            lines += _of_dates(c)
+            lines += _date_lines(c)
         elif role.use == "left out" and c.levels > 1 and c.n > c.levels and _may_have_an_effect(c):
             measured = c.numbers is not None and not c.few and not (g.named and hint(c.name) in ("class", "random"))
             body = "kind: covariate" if measured else ""
@@ -441,7 +441,7 @@ def _fixed(g: Guess) -> list[str]:
     return ["  fixed:" if active else "  fixed: {}  # the mean is always in the model", *lines]
 
 
-def _of_dates(c: Column) -> list[str]:
+def _date_lines(c: Column) -> list[str]:
     """Effects of columns that are to be made of dates, as comments."""
     year, season, age = (yaml_text(name) for name in (f"{c.label}_year", f"{c.label}_season", "age_at_recording"))
     return [

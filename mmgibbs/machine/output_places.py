@@ -133,7 +133,7 @@ def refuse_inputs(targets: Iterable[Path], inputs: Iterable[object], place: str)
         for what, source in sources:
             if is_same_file(target, source):
                 raise ConfigError(
-                    f"{place}: '{target}', the file to write, is {what}; needed another {_option_of(place)}"
+                    f"{place}: '{target}', the file to write, is {what}; needed another {_name_option(place)}"
                 )
 
 
@@ -154,7 +154,7 @@ def check_output_file(
     """
     place = place or option_name("output")
     if path.is_dir():
-        raise ConfigError(f"{place}: '{path}' is a folder, needed the name of a file for {_option_of(place)}")
+        raise ConfigError(f"{place}: '{path}' is a folder, needed the name of a file for {_name_option(place)}")
     refuse_inputs([path], inputs, place)
     if path.is_symlink():
         raise ConfigError(f"{place}: '{path}' is a link; needed the name of a file")
@@ -163,11 +163,11 @@ def check_output_file(
     if not path.is_file() or not is_written(path):
         raise ConfigError(f"{place}: '{path}' exists and is not {what}; choose another name, or move that file")
     if overwrite is False:
-        choose = f"choose another {_option_of(place)}, or give {option('overwrite')}"
+        choose = f"choose another {_name_option(place)}, or give {option('overwrite')}"
         raise ConfigError(f"{place}: '{path}' exists; {choose}")
 
 
-def _option_of(place: str) -> str:
+def _name_option(place: str) -> str:
     return place.rpartition(": ")[2]
 
 

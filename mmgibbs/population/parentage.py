@@ -28,7 +28,7 @@ from mmgibbs.config.genotypes import Quality
 from mmgibbs.data.genotypes.file import GenotypeFile
 from mmgibbs.data.genotypes.match import match_ids
 from mmgibbs.data.genotypes.parents import find_genotyped_parents
-from mmgibbs.data.genotypes.sex_chromosomes import are_on, describe_sex_chromosomes, find_sex_chromosomes
+from mmgibbs.data.genotypes.sex_chromosomes import describe_sex_chromosomes, find_sex_chromosomes, mark_chromosomes
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.quality import call_rates, compare_genotypes, find_compatible_pairs
@@ -104,7 +104,7 @@ def check_parentage(
     store = store_genotypes(file.source, np.arange(file.n_animals), np.arange(file.n_snps))
     parent, _, is_dam = find_genotyped_parents(pedigree, matched.pedigree_code)
     sex_linked = find_sex_chromosomes(file.snps["chromosome"], store, parent[~is_dam], parent[is_dam])
-    rows, animals, of_quality = _choose(store, file, are_on(file.snps["chromosome"], sex_linked))
+    rows, animals, of_quality = _choose(store, file, mark_chromosomes(file.snps["chromosome"], sex_linked))
     if sex_linked:
         words = describe_sex_chromosomes(file.snps["chromosome"], sex_linked)
         of_quality.append(f"{file.name}: {words} left out: parents do not pass them on as they do autosomes")

@@ -109,9 +109,9 @@ def shrink_component(
     """x with x_i drawn by `shrink`."""
     moved = x.copy()
 
-    def log_density_at(value: float) -> float:
+    def conditional_log_density(value: float) -> float:
         moved[i] = value
         return log_density(moved)
 
-    moved[i] = shrink(log_density_at, x[i], height, low, high, propose)
+    moved[i] = shrink(conditional_log_density, x[i], height, low, high, propose)
     return moved

@@ -117,14 +117,14 @@ def _slice_correlations(
         height = finite_height(log_density(R, W, exponent)) + np.log(next(uniforms))
         S = R.copy()
 
-        def log_density_at(rho: float, S: np.ndarray = S, i: int = i, j: int = j) -> float:
+        def conditional_log_density(rho: float, S: np.ndarray = S, i: int = i, j: int = j) -> float:
             S[i, j] = S[j, i] = rho
             return log_density(S, W, exponent)
 
         def propose(low: float, high: float, uniforms: Iterator[float] = uniforms) -> float:
             return low + next(uniforms) * (high - low)
 
-        R[i, j] = R[j, i] = shrink(log_density_at, R[i, j], height, *correlation_interval(R, i, j), propose)
+        R[i, j] = R[j, i] = shrink(conditional_log_density, R[i, j], height, *correlation_interval(R, i, j), propose)
     return R
 
 

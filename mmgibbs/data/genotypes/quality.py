@@ -25,7 +25,7 @@ from mmgibbs.config.genotypes import Quality
 from mmgibbs.data.genotypes.file import GenotypeFile
 from mmgibbs.data.genotypes.match import Matched
 from mmgibbs.data.genotypes.parents import find_genotyped_parents
-from mmgibbs.data.genotypes.sex_chromosomes import are_on, describe_sex_chromosomes, find_sex_chromosomes
+from mmgibbs.data.genotypes.sex_chromosomes import describe_sex_chromosomes, find_sex_chromosomes, mark_chromosomes
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.quality import call_rates, opposing_homozygotes, repeated_animals, repeated_snps
@@ -107,7 +107,7 @@ class _Check:
             parents = parent[~is_dam], parent[is_dam]
         self.sex_chromosomes = find_sex_chromosomes(chromosome, self.store, *parents)
         if self.quality.sex_chromosomes == "drop":
-            which = are_on(chromosome, self.sex_chromosomes)
+            which = mark_chromosomes(chromosome, self.sex_chromosomes)
             self.drop("SNPs", which, "sex chromosomes and mitochondria")
         elif self.sex_chromosomes:
             self.notes.append(
@@ -144,7 +144,7 @@ class _Check:
         kept = self.kept["animals"]
         code = np.where(kept, self.matched.pedigree_code, -1)
         parent, progeny, _ = find_genotyped_parents(pedigree, code)
-        rows = self.rows[~are_on(self.file.snps["chromosome"], self.sex_chromosomes)[self.rows]]
+        rows = self.rows[~mark_chromosomes(self.file.snps["chromosome"], self.sex_chromosomes)[self.rows]]
         counts = opposing_homozygotes(self.store, rows, parent, progeny)
         share = counts[:, 0] / np.maximum(counts[:, 1], 1)
         wrong = share > self.quality.conflicts

@@ -50,7 +50,7 @@ def find_sex_chromosomes(chromosome: pl.Series, store: Store, sires: np.ndarray,
     if set(named.values()) & {"X", "Z"} or len(numbers) < 2:
         return named
     for number in numbers[:NUMBERS_AFTER_AUTOSOMES]:
-        kind = _recognise(store, are_on(chromosome, {number: ""}), sires, dams)
+        kind = _recognise(store, mark_chromosomes(chromosome, {number: ""}), sires, dams)
         if kind is not None:
             named[number] = kind
     return named
@@ -75,8 +75,8 @@ def _recognise(store: Store, is_here: np.ndarray, sires: np.ndarray, dams: np.nd
     return "Z" if of_dams >= PURE and of_sires <= 1 - PURE else None
 
 
-def are_on(chromosome: pl.Series, names: Mapping[str, str]) -> np.ndarray:
-    """(p,) bool: SNPs on these chromosomes."""
+def mark_chromosomes(chromosome: pl.Series, names: Mapping[str, str]) -> np.ndarray:
+    """(p,) bool: which SNPs are on these chromosomes."""
     return chromosome.is_in(pl.Series(list(names), dtype=pl.String).implode()).fill_null(False).to_numpy()
 
 

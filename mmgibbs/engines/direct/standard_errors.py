@@ -49,7 +49,7 @@ def affordable_posterior_sd(
     """The same where the pattern of the factor says that it takes minutes at most, and fits; otherwise why it does
     not. tell: called before each step that may take long."""
     n = design.n_equations
-    beyond = _is_beyond(design)
+    beyond = _describe_excess(design)
     if beyond is not None:
         return beyond
     try:
@@ -66,7 +66,7 @@ def affordable_posterior_sd(
     return _inverted(matrix, G, R, tell)
 
 
-def _is_beyond(design: Design) -> str | None:
+def _describe_excess(design: Design) -> str | None:
     """Why nothing is tried: known before a pattern of that size is made."""
     n = design.n_equations
     if n > MOST_EQUATIONS:
@@ -82,7 +82,7 @@ def count_posterior_sd(design: Design, G: Sequence[np.ndarray | None], pev_limit
     affordable."""
     if pev_limit is not None:
         return joined_coefficients(design, G).bytes if design.n_equations <= pev_limit else 0
-    if _is_beyond(design) is not None:
+    if _describe_excess(design) is not None:
         return 0
     try:
         matrix = joined_coefficients(design, G)
