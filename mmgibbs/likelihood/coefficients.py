@@ -24,7 +24,7 @@ from mmgibbs.equations.explicit.csr import ExplicitEquations, explicit_equations
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock
 from mmgibbs.errors import ModelError
 from mmgibbs.likelihood.incidence import Incidence
-from mmgibbs.likelihood.memory import KEPT, count_pattern, refuse_large_lists, refuse_large_pattern
+from mmgibbs.likelihood.memory import KEPT, SOLUTION, count_pattern, refuse_large_lists, refuse_large_pattern
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.models.covariance import full_block
 from mmgibbs.models.design import Design
@@ -115,11 +115,12 @@ def coefficients(
     of_residuals: Sequence[Blocks],
     columns_alone: bool = False,
     order: Order | None = None,
+    advice: str = SOLUTION,
 ) -> Coefficients:
     """The pattern and its symbolic factor. of_terms: components that may covary, None for fixed terms; of_residuals:
     traits that may, for each class of residuals; columns_alone: whatever it costs (factor.py); order: minimum degree
-    where None. DeviceError where they do not fit into memory."""
-    explicit, used = _make_used(design, of_terms, of_residuals, is_refused=True)
+    where None. DeviceError with this advice where they do not fit into memory."""
+    explicit, used = _make_used(design, of_terms, of_residuals, advice)
     pattern = _find_pattern(explicit, used)
     for products in correlated_products(design):
         pattern = fill_ones(csr_array(pattern.astype(float) + fill_ones(products)), bool)
@@ -149,11 +150,13 @@ def fill_ones(matrix: csr_array, dtype: type = float) -> csr_array:
     return csr_array((np.ones(nonzero.nnz, dtype), nonzero.indices, nonzero.indptr), shape=nonzero.shape)
 
 
-def joined_coefficients(design: Design, G: Sequence[np.ndarray | None], order: Order | None = None) -> Coefficients:
+def joined_coefficients(
+    design: Design, G: Sequence[np.ndarray | None], order: Order | None = None, advice: str = SOLUTION
+) -> Coefficients:
     """Where all components of a term may covary, and all traits of the residuals; G: None for fixed terms."""
     of_terms = [None if g is None else full_block(len(g)) for g in G]
     of_residuals = [full_block(design.n_traits)] * max(1, len(design.residual_classes))
-    return coefficients(design, of_terms, of_residuals, order=order)
+    return coefficients(design, of_terms, of_residuals, order=order, advice=advice)
 
 
 def eliminated(
@@ -163,7 +166,7 @@ def eliminated(
 
     Free memory has no say, so that an engine that is chosen by it is the same on every machine.
     """
-    explicit, used = _make_used(design, of_terms, of_residuals, is_refused=False)
+    explicit, used = _make_used(design, of_terms, of_residuals, None)
     return explicit, eliminate(_find_pattern(explicit, used))
 
 
@@ -237,20 +240,20 @@ Used = dict[tuple[int, int], tuple[Numbers, Numbers]]
 
 
 def _make_used(
-    design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks], is_refused: bool
+    design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks], advice: str | None
 ) -> tuple[ExplicitEquations, Used]:
     """The stored equations, and the numbers of the elements of each block that may be other than 0.
 
-    is_refused: DeviceError where they do not fit into memory.
+    advice: DeviceError with it where they do not fit into memory; None: they are not compared with what is free.
     """
-    if is_refused:
-        refuse_large_lists(design, of_terms)
+    if advice is not None:
+        refuse_large_lists(design, of_terms, advice)
     explicit = explicit_equations(design)
     pairs = list(_joined(explicit, of_terms, of_residuals))
     scalars = explicit.scalar_effects
     unit = lambda i, j: explicit.units[scalars[i].effect, scalars[j].effect]
-    if is_refused:
-        refuse_large_pattern(explicit, {pair: unit(*pair).indices.size for pair in pairs})
+    if advice is not None:
+        refuse_large_pattern(explicit, {pair: unit(*pair).indices.size for pair in pairs}, advice)
     return explicit, {pair: _numbered(explicit, *pair) for pair in pairs}
 
 

@@ -36,14 +36,18 @@ def pattern_bytes(n_stored: int, n_all: int) -> int:
     return LISTED * n_stored + ORDERED * n_all
 
 
-def refuse_large_lists(design: Design, of_terms: Sequence[Sequence[tuple[int, ...]] | None]) -> None:
+def refuse_large_lists(
+    design: Design, of_terms: Sequence[Sequence[tuple[int, ...]] | None], advice: str = SOLUTION
+) -> None:
     """A DeviceError where levels that are all related would not fit into memory as lists."""
-    _refuse(design, bytes_of_related(design, of_terms))
+    _refuse(design, bytes_of_related(design, of_terms), advice)
 
 
-def refuse_large_pattern(explicit: ExplicitEquations, sizes: Mapping[tuple[int, int], int]) -> None:
+def refuse_large_pattern(
+    explicit: ExplicitEquations, sizes: Mapping[tuple[int, int], int], advice: str = SOLUTION
+) -> None:
     """A DeviceError where the pattern would not fit into memory; sizes: elements of each block (i, j), i >= j."""
-    _refuse(explicit.design, count_pattern(sizes))
+    _refuse(explicit.design, count_pattern(sizes), advice)
 
 
 def count_pattern(sizes: Mapping[tuple[int, int], int]) -> int:
@@ -51,5 +55,5 @@ def count_pattern(sizes: Mapping[tuple[int, int], int]) -> int:
     return pattern_bytes(sum(sizes.values()), sum(n * (1 if i == j else 2) for (i, j), n in sizes.items()))
 
 
-def _refuse(design: Design, needed: int) -> None:
-    refuse_beyond_free(needed, f"the pattern of a factor of {design.n_equations:,} equations", SOLUTION)
+def _refuse(design: Design, needed: int, advice: str) -> None:
+    refuse_beyond_free(needed, f"the pattern of a factor of {design.n_equations:,} equations", advice)

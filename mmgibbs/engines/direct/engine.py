@@ -28,6 +28,8 @@ from mmgibbs.models.response import Categories, Response
 
 Joined = tuple[tuple[Blocks | None, ...], tuple[Blocks, ...]]  # components that may covary, of terms and of residuals
 
+OTHER_ENGINE = "a machine with more memory, or another sampler.engine"
+
 
 class MarginalEngine(HostState):
     """Exact draws of theta given variances and y, independent of the last draw.
@@ -42,11 +44,11 @@ class MarginalEngine(HostState):
         super().__init__(equations, np.dtype(np.float64))
         design = equations.design
         of_terms, of_residuals = _all_joined(design) if joined is None else joined
-        known = coefficients(design, of_terms, of_residuals, columns_alone=True)
+        known = coefficients(design, of_terms, of_residuals, columns_alone=True, advice=OTHER_ENGINE)
         refuse_beyond_free(
             known.bytes,
             f"a sparse factor of {design.n_equations:,} equations ({known.symbolic.nonzeros:,} elements)",
-            "a machine with more memory, or another sampler.engine",
+            OTHER_ENGINE,
         )
         self.liability_likelihood: LiabilityLikelihood | None = None
         if design.responses:

@@ -18,6 +18,7 @@ from mmgibbs.models.design import Design
 from mmgibbs.models.residual import stack_classes
 
 COLUMNS = 64  # right-hand sides at once
+FEWER_MEANS = "fewer effects in output.means, or none"
 
 
 def form_covariances(
@@ -33,11 +34,11 @@ def form_covariances(
     elif any(term.rank is not None for term in design.terms):
         matrix = ReducedRankLikelihood(design)
     else:
-        matrix = joined_coefficients(design, G)
+        matrix = joined_coefficients(design, G, advice=FEWER_MEANS)
     most = max((K.shape[0] for K in forms), default=0)
     of_factor = matrix.bytes if isinstance(matrix, Coefficients) else matrix.symbolic.bytes
     needed = of_factor + 8 * most * (most + 2 * COLUMNS)
-    refuse_beyond_free(needed, "covariances of adjusted means (output.means)", "fewer effects in output.means")
+    refuse_beyond_free(needed, "covariances of adjusted means (output.means)", FEWER_MEANS)
     solve: Callable[[np.ndarray], np.ndarray]
     if isinstance(matrix, (CorrelatedLikelihood, ReducedRankLikelihood)):
         solve = matrix.evaluate(Variances(list(G), stack_classes(R))).solve_equations

@@ -20,6 +20,7 @@ MOST_EQUATIONS = 1_000_000  # of which the pattern of a factor is looked for, wh
 PATTERN_SECONDS = 4e-7  # for each equation, and each element of a dense block: the order of elimination
 OPERATIONS_OF_INVERSE = 3.0  # of the factor and the inverse, in those of the factor
 MOST_OPERATIONS = 2e11  # of a factorisation: with the inverse some minutes on one core
+LARGER_MACHINE = "a machine with more memory"
 MONTE_CARLO = "(sampler.pev_samples estimates them by Monte Carlo, each with its standard error)"
 
 
@@ -31,15 +32,9 @@ def posterior_sd(
     used: bytes that the solution needs besides. DeviceError where the factor and its inverse would not fit into memory,
     ModelError where C is not positive definite.
     """
-    n = design.n_equations
-    without = f"sampler.pev_limit below {n} (PEV and reliability are then blank)"
-    try:
-        matrix = _joined(design, G, tell)
-    except DeviceError as error:  # its pattern does not fit: solutions need none
-        raise DeviceError(f"{error}, or {without}") from error
-    refuse_beyond_free(
-        used + matrix.bytes, f"inverting {n:,} equations for PEV", f"a machine with more memory, or {without}"
-    )
+    advice = _advise(design)
+    matrix = _joined(design, G, advice, tell)
+    refuse_beyond_free(used + matrix.bytes, f"inverting {design.n_equations:,} equations for PEV", advice)
     return _inverted(matrix, G, R, tell)
 
 
@@ -53,14 +48,14 @@ def affordable_posterior_sd(
     if beyond is not None:
         return beyond
     try:
-        matrix = _joined(design, G, tell)
+        matrix = _joined(design, G, LARGER_MACHINE, tell)
     except DeviceError as error:
         return str(error)
     known = matrix.symbolic
     if known.flops > MOST_OPERATIONS:
         return f"a factor of {n:,} equations takes {known.flops:.1e} operations, more than {MOST_OPERATIONS:.0e}"
     try:
-        refuse_beyond_free(used + matrix.bytes, f"inverting {n:,} equations", "a machine with more memory")
+        refuse_beyond_free(used + matrix.bytes, f"inverting {n:,} equations", LARGER_MACHINE)
     except DeviceError as error:
         return str(error)
     return _inverted(matrix, G, R, tell)
@@ -81,7 +76,8 @@ def count_posterior_sd(design: Design, G: Sequence[np.ndarray | None], pev_limit
     """Bytes of the factor and its inverse; 0 where none is made. pev_limit: up to so many equations; None: where it is
     affordable."""
     if pev_limit is not None:
-        return joined_coefficients(design, G).bytes if design.n_equations <= pev_limit else 0
+        matrix = _joined(design, G, _advise(design)) if design.n_equations <= pev_limit else None
+        return 0 if matrix is None else matrix.bytes
     if _describe_excess(design) is not None:
         return 0
     try:
@@ -91,15 +87,20 @@ def count_posterior_sd(design: Design, G: Sequence[np.ndarray | None], pev_limit
     return matrix.bytes if matrix.symbolic.flops <= MOST_OPERATIONS else 0
 
 
-def _joined(design: Design, G: Sequence[np.ndarray | None], tell: Tell | None) -> Coefficients:
-    """C with the pattern of its factor."""
+def _advise(design: Design) -> str:
+    """What to do where the inverse does not fit, though the solutions do."""
+    return f"{LARGER_MACHINE}, or sampler.pev_limit below {design.n_equations} (PEV and reliability are then blank)"
+
+
+def _joined(design: Design, G: Sequence[np.ndarray | None], advice: str, tell: Tell | None = None) -> Coefficients:
+    """C with the pattern of its factor; DeviceError with this advice where that does not fit into memory."""
     if tell is not None:
         joined = sum(t.relationship.dense.levels.size**2 for t in design.terms if t.relationship.dense is not None)
         tell(
             f"PEV: looking for the pattern of a factor of {design.n_equations:,} equations"
             f"{describe_duration(PATTERN_SECONDS * (design.n_equations + joined))}"
         )
-    return joined_coefficients(design, G)
+    return joined_coefficients(design, G, advice=advice)
 
 
 def _inverted(
