@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from mmgibbs.config.smooth_relationships import Autoregression, Spline
+from mmgibbs.config.smooth_relationships import Autoregression
 from mmgibbs.data.phenotypes import Phenotypes
 from mmgibbs.data.series import code_classes, find_series, read_positions
-from mmgibbs.data.steps import FoundSteps, Step, find_steps
+from mmgibbs.data.steps import FoundSteps, Placed, Step, find_steps
 from mmgibbs.errors import DataError
 from mmgibbs.models.relationships.ar1 import Field, FirstOrder, Lattice, TimeSeries
 from pedigree.tables import counted, format_number, quoted
@@ -69,9 +69,10 @@ def build_autoregression(
         raise DataError(f"{phenotypes.name}: found no record with a level of {place}; needed some")
     rows = np.flatnonzero(needed)
     group, names = code_classes(phenotypes, spec.within, f"{path}.within", needed)
-    steps = steps or find_steps(phenotypes, path, spec, rows, group, names)
+    placed = Placed(phenotypes, path, spec, rows, group, names)
+    steps = steps or find_steps(placed)
     build = _build_series if spec.time is not None else build_field
-    structure, level, within, positions = build(phenotypes, path, spec, rows, group, names, steps.of)
+    structure, level, within, positions = build(placed, steps.of)
     trial = names.gather(within)
     columns = {key: positions[key] for key in spec.parameters}
     parts = [c.cast(pl.String) for c in ([trial] if spec.within is not None else []) + list(columns.values())]
@@ -105,15 +106,10 @@ def name_plots(trial: pl.Series, columns: Mapping[str, pl.Series]) -> pl.DataFra
 
 
 def build_field(
-    phenotypes: Phenotypes,
-    path: str,
-    spec: Autoregression | Spline,
-    rows: np.ndarray,
-    group: np.ndarray,
-    names: pl.Series,
-    steps: Mapping[str, Step],
+    placed: Placed, steps: Mapping[str, Step]
 ) -> tuple[Field, np.ndarray, np.ndarray, dict[str, pl.Series]]:
     """Return the plots, the level of each record, and of each level its trial, row and column."""
+    phenotypes, path, spec, rows, group, names = placed
     step = {key: int(steps[key].length) if key in steps else 1 for key in ("row", "column")}
     at = {
         key: np.zeros(rows.size, np.int64)
@@ -156,16 +152,11 @@ def build_field(
 
 
 def _build_series(
-    phenotypes: Phenotypes,
-    path: str,
-    spec: Autoregression,
-    rows: np.ndarray,
-    group: np.ndarray,
-    names: pl.Series,
-    steps: Mapping[str, Step],
+    placed: Placed, steps: Mapping[str, Step]
 ) -> tuple[Field | TimeSeries, np.ndarray, np.ndarray, dict[str, pl.Series]]:
     """Return the times, the level of each record, and of each level its class and time."""
-    assert spec.time is not None
+    phenotypes, path, spec, rows, group, _ = placed
+    assert isinstance(spec, Autoregression) and spec.time is not None
     series = find_series(phenotypes, spec.time, f"{path}.time", rows, group)
     distance = series.gap
     if not distance.any():

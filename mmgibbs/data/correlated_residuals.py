@@ -17,7 +17,7 @@ from mmgibbs.data.autoregression import build_autoregression
 from mmgibbs.data.known_residuals import read_known_residuals
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_repeated, refuse_rows
 from mmgibbs.data.series import code_classes
-from mmgibbs.data.steps import Distances, FoundSteps, choose_steps, describe_steps, find_distances
+from mmgibbs.data.steps import Distances, FoundSteps, Placed, choose_steps, describe_steps, find_distances
 from mmgibbs.data.traits import Records
 from mmgibbs.models.relationships.base import Relationship
 from mmgibbs.models.relationships.identity import Identity
@@ -93,7 +93,7 @@ def _find_common_steps(phenotypes: Phenotypes, several: Sequence[_Series]) -> di
             path, rows = f"{series.place}.relationship", np.flatnonzero(series.is_met)
             group, names = code_classes(phenotypes, series.kind.within, f"{path}.within", series.is_met)
             shown = names if series.kind.within is not None else pl.Series("id", [series.label])
-            found = find_distances(phenotypes, path, series.kind, rows, group, shown)
+            found = find_distances(Placed(phenotypes, path, series.kind, rows, group, shown))
             distances.append((series.kind, found))
     steps = {}
     for series in several:

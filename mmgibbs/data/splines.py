@@ -17,7 +17,7 @@ from mmgibbs.data.phenotypes import Phenotypes
 from mmgibbs.data.prepared import Curve, LevelLabels, SurfacePart
 from mmgibbs.data.random_walks import join_ids, refuse_few_values
 from mmgibbs.data.series import code_classes, find_series
-from mmgibbs.data.steps import FoundSteps, find_steps
+from mmgibbs.data.steps import FoundSteps, Placed, find_steps
 from mmgibbs.errors import DataError
 from mmgibbs.models.relationships.spline import (
     Spline,
@@ -50,19 +50,19 @@ def build_spline(phenotypes: Phenotypes, term: str, spec: Section, is_met: Seque
     rows = np.flatnonzero(needed)
     group, names = code_classes(phenotypes, spec.within, f"{path}.within", needed)
     factor = _find_factor(phenotypes, path, spec, rows)
-    steps = find_steps(phenotypes, path, spec, rows, group, names)
+    placed = Placed(phenotypes, path, spec, rows, group, names)
+    steps = find_steps(placed)
     if spec.of is not None:
-        relationship, labels, level = _build_curve(phenotypes, path, spec, rows, group, names)
+        relationship, labels, level = _build_curve(placed, spec)
     else:
-        relationship, labels, level = _build_part(phenotypes, path, spec, rows, group, names, steps, factor)
+        relationship, labels, level = _build_part(placed, spec, steps, factor)
     levels = [np.where(met, level, -1).astype(np.int32) for met in is_met]
     return SplineLevels(relationship, labels, levels, None if factor is None else factor.in_records, steps)
 
 
-def _build_curve(
-    phenotypes: Phenotypes, path: str, spec: Section, rows: np.ndarray, group: np.ndarray, names: pl.Series
-) -> tuple[Spline, LevelLabels, np.ndarray]:
+def _build_curve(placed: Placed, spec: Section) -> tuple[Spline, LevelLabels, np.ndarray]:
     assert spec.of is not None, "it is a curve"
+    phenotypes, path, _, rows, group, names = placed
     series = find_series(phenotypes, spec.of, f"{path}.of", rows, group)
     refuse_few_values(phenotypes, f"{path}.of", spec.of, spec.within, spec.order, series)
     sizes = np.bincount(series.within)
@@ -83,17 +83,11 @@ def _build_curve(
 
 
 def _build_part(
-    phenotypes: Phenotypes,
-    path: str,
-    spec: Section,
-    rows: np.ndarray,
-    group: np.ndarray,
-    names: pl.Series,
-    steps: FoundSteps,
-    factor: Factor | None,
+    placed: Placed, spec: Section, steps: FoundSteps, factor: Factor | None
 ) -> tuple[Spline, LevelLabels, np.ndarray]:
     """A part of a surface: its levels are the rows, the columns or the plots of each trial, with or without records."""
-    field, plot, within, positions = build_field(phenotypes, path, spec, rows, group, names, steps.of)
+    phenotypes, path, names = placed.phenotypes, placed.path, placed.names
+    field, plot, within, positions = build_field(placed, steps.of)
     key, of_factor = spec.keys_of_curve
     shapes = np.array(field.lattices)
     sizes = shapes.prod(axis=1) if key is None else shapes[:, 0 if key == "row" else 1]

@@ -21,6 +21,17 @@ from pedigree.tables import format_number, quoted
 _TOLERANCE = 1e-9  # of two distances that are one
 
 
+class Placed(NamedTuple):
+    """Records that a relationship places in rows, columns or time, within classes."""
+
+    phenotypes: Phenotypes
+    path: str  # of the relationship in the YAML
+    spec: Autoregression | Spline
+    rows: np.ndarray  # (r,) the records, as rows of the table
+    group: np.ndarray  # (n,) int64 class of each record of the table
+    names: pl.Series  # of the classes
+
+
 class Distances(NamedTuple):
     """Distances of successive values within classes."""
 
@@ -59,15 +70,9 @@ class FoundSteps(NamedTuple):
         return {step.column: step.length for step in self.of.values()}
 
 
-def find_distances(
-    phenotypes: Phenotypes,
-    path: str,
-    spec: Autoregression | Spline,
-    rows: np.ndarray,
-    group: np.ndarray,
-    names: pl.Series,
-) -> dict[str, Distances]:
-    """Return key (row, column, time) -> distances in these records; group: (n,) class of each record of the table."""
+def find_distances(placed: Placed) -> dict[str, Distances]:
+    """Return key (row, column, time) -> distances in these records."""
+    phenotypes, path, spec, rows, group, names = placed
     found = {}
     for key in ("row", "column", "time"):
         column = getattr(spec, key, None)
@@ -157,17 +162,10 @@ def describe_steps(
     return FoundSteps(steps, notes, warnings)
 
 
-def find_steps(
-    phenotypes: Phenotypes,
-    path: str,
-    spec: Autoregression | Spline,
-    rows: np.ndarray,
-    group: np.ndarray,
-    names: pl.Series,
-) -> FoundSteps:
-    """Find the steps of one relationship; group: (n,) class of each record of the table."""
-    distances = [find_distances(phenotypes, path, spec, rows, group, names)]
-    return describe_steps(spec, choose_steps(spec, path, phenotypes.name, distances), path, distances)
+def find_steps(placed: Placed) -> FoundSteps:
+    """Find the steps of one relationship."""
+    spec, path, distances = placed.spec, placed.path, [find_distances(placed)]
+    return describe_steps(spec, choose_steps(spec, path, placed.phenotypes.name, distances), path, distances)
 
 
 def _warn_of_coarse_trials(key: str, step: Step, path: str, several: Sequence[Mapping[str, Distances]]) -> list[str]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmgibbs.errors import DeviceError
 from mmgibbs.likelihood.base import Likelihood
 from mmgibbs.likelihood.coefficients import Blocks
 from mmgibbs.likelihood.correlated import CorrelatedLikelihood
@@ -15,7 +14,7 @@ from mmgibbs.likelihood.reduced_rank import ReducedRankLikelihood
 from mmgibbs.likelihood.restricted import RestrictedLikelihood
 from mmgibbs.likelihood.sparse import OPERATIONS_OF_POINT, SparseLikelihood
 from mmgibbs.likelihood.spectral import OneRelationship, SpectralLikelihood, one_relationship
-from mmgibbs.machine.memory import refuse_beyond_free
+from mmgibbs.machine.memory import fits_into_free, refuse_beyond_free
 from mmgibbs.models.design import Design
 
 POINTS = 8.0  # at which an iteration evaluates a likelihood
@@ -75,13 +74,7 @@ def _least_operations(design: Design) -> float:
 
 def _drop_too_large(known: OneRelationship | None) -> OneRelationship | None:
     """None where its matrices do not fit into memory."""
-    if known is None:
-        return None
-    try:
-        refuse_beyond_free(known.bytes, f"a diagonalisation of {known.records.size:,} records", SOLUTION)
-    except DeviceError:
-        return None
-    return known
+    return known if known is None or fits_into_free(known.bytes) else None
 
 
 def _make_spectral(known: OneRelationship) -> SpectralLikelihood | None:

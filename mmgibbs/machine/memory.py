@@ -47,6 +47,12 @@ def peak_bytes() -> int:
     return int(getattr(psutil.Process().memory_info(), "peak_wset", 0))
 
 
+def fits_into_free(needed: int) -> bool:
+    """Whether so many bytes are free; true where nobody knows."""
+    free = free_bytes()
+    return free is None or needed <= free
+
+
 def refuse_beyond_free(needed: int, what: str, advice: str) -> None:
     """A DeviceError with the numbers where `what` needs more bytes than are free."""
     free = free_bytes()

@@ -14,16 +14,19 @@ from mmgibbs.machine.output_places import OutputKind, check_output_folder, list_
 from mmgibbs.results.output_folder import write_record
 from mmgibbs.simulation.genotypes import FILES as OF_GENOTYPES
 
-WRITTEN = (  # by any kind of simulation
+FILES_OF_TRAITS = (  # of animals with records of any traits
     "pedigree.csv",
     "phenotypes.csv",
     "true_values.csv",
     "true_liabilities.csv",
     "true_parameters.csv",
-    *OF_GENOTYPES,
     "analysis.yaml",
-    "one_site.yaml",
     "PROVENANCE.txt",
+)
+WRITTEN = (  # by any kind of simulation
+    *FILES_OF_TRAITS,
+    *OF_GENOTYPES,
+    "one_site.yaml",
     SCHEMA,
     "simulation.json",
 )

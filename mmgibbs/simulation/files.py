@@ -12,19 +12,11 @@ import polars as pl
 from mmgibbs.posterior.draw_names import RESIDUAL
 from mmgibbs.posterior.model_parts import ResidualInfo, TermInfo, ThresholdInfo
 from mmgibbs.posterior.parameters import named_parameters
-from mmgibbs.simulation.data_folder import new_data
+from mmgibbs.simulation.data_folder import FILES_OF_TRAITS, new_data
 from mmgibbs.simulation.herd import Herd
 from mmgibbs.simulation.simulate import animal_ids, parent_ids, program
 
-FILES = (
-    "pedigree.csv",
-    "phenotypes.csv",
-    "true_values.csv",
-    "true_liabilities.csv",
-    "true_parameters.csv",
-    "analysis.yaml",
-    "PROVENANCE.txt",
-)
+FILES = FILES_OF_TRAITS
 
 
 @dataclass(frozen=True)

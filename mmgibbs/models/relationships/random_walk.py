@@ -45,7 +45,7 @@ class RandomWalk(SparseInverse):
     related = False  # levels are no relatives
     known_diagonal = True
     can_draw = True
-    stiff_part = "a curve"
+    stiff_part = "curves"
 
     @classmethod
     def build(cls, gap: np.ndarray, is_first: np.ndarray, order: int, column: str) -> Self:

@@ -45,7 +45,7 @@ class Spline(SparseInverse):
     known_diagonal = True
     can_draw = True
     joint_levels = JointLevels("splines", "their points have to be drawn all at once", "relationship: random_walk")
-    stiff_part = "a curve"
+    stiff_part = "curves"
 
     @classmethod
     def build(cls, blocks: Sequence[tuple[np.ndarray, np.ndarray]], description: str) -> Self:

@@ -269,7 +269,7 @@ def test_effects_of_splines_are_plain(records, effects, message):
 
 def test_reml_by_monte_carlo_is_refused(records):
     source = analysis(records, {"curve": CURVE}, SLOPE, "run", engine="pcg")
-    with pytest.raises(ConfigError, match=r"iterations do not solve for a curve \(spline\)"):
+    with pytest.raises(ConfigError, match=r"iterations do not solve for curves \(spline\)"):
         mmgibbs.run(source, progress=False)
 
 

@@ -94,6 +94,13 @@ def test_parents_have_neither_heritability_nor_the_genetic_variance(level):
     assert len(found["table"].columns) == 4
 
 
+def test_a_curve_beside_another_effect_of_its_term_is_named_by_both():
+    """Not the heritability, which needs the variance of that effect too."""
+    (found,) = curves(run(maternal={"level": "dam", "traits": ["weight"]}))
+    assert found["label"] == "genetic.rr, weight, along age"
+    assert [heading for heading, *_ in found["figures"]] == ["Genetic variance along age"]
+
+
 def test_two_terms_of_animals_have_no_heritability_each():
     """That of the trait is the share of their sum."""
     of = run({**DRAWS, "chips.var[weight]": DRAWS["litter.var[weight]"]})
