@@ -101,6 +101,15 @@ def test_two_near_times_bound_no_other_correlation(tmp_path):
     assert stated["residual.rho[time]"] == pytest.approx(rho, abs=1e-4) and record["warnings"] == []
 
 
+@pytest.mark.parametrize("second, is_asked", [(0.01, True), (0.5, True), (0.6, False), (0.97, False)])
+def test_a_single_pair_of_times_is_questioned_where_it_is_far_nearer_than_others(second, is_asked):
+    """At most half the median distance, 1: of irregular times one pair nearly always has the smallest distance."""
+    records = series(np.arange(6.0), 0.7, np.random.default_rng(5))
+    first = records.head(1).with_columns(hour=pl.lit(second), y=pl.lit(0.1))
+    said = prepared(pl.concat([records, first]).filter((pl.col("cow") != "c0") | (pl.col("hour") != 1)), TIMES).warnings
+    assert any("a single pair of times sets the step of hour" in words for words in said) == is_asked
+
+
 def test_a_slip_of_times_misleads_no_start_of_a_random_effect(tmp_path):
     """Over a step of .01 the default start .5 is a correlation of 0 over an hour, from which nothing rises."""
     rng = np.random.default_rng(4)
