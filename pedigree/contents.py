@@ -11,6 +11,7 @@ from pathlib import Path
 from pedigree.errors import TableError
 from pedigree.messages import quoted
 
+UTF8 = "utf-8"  # of tables whose encoding no argument and no key states
 ENCODING = "the encoding of the file"  # what messages call the argument `encoding`
 UNPACKED_BYTES_ALWAYS_ALLOWED = 1 << 30  # of a gzip file
 MAX_UNPACKED_RATIO = 100  # unpacked to packed size of larger ones; tables have 3 to 30
@@ -120,18 +121,17 @@ def decode_text(content: bytes, name: str, encoding: str | None = None) -> tuple
 
 
 def _decode_as(content: bytes, name: str, encoding: str) -> bytes:
+    other = "" if encoding == UTF8 else f", or state {ENCODING}"
     try:
         decoded = content.decode(encoding).lstrip("\ufeff").encode()
     except UnicodeDecodeError as error:
         row = content.count(10, 0, error.start) + 1
         raise TableError(
             f"{name} row {row}: found byte 0x{content[error.start]:02x}, which is not text in {encoding}, at byte "
-            f"{error.start} of the file: save the file as UTF-8, or state {ENCODING}"
+            f"{error.start} of the file: save the file as UTF-8{other}"
         ) from None
     except UnicodeError as error:  # of encodings for other texts than tables, such as idna
-        raise TableError(
-            f"{name}: is not text in {encoding} ({error}): save the file as UTF-8, or state {ENCODING}"
-        ) from None
+        raise TableError(f"{name}: is not text in {encoding} ({error}): save the file as UTF-8{other}") from None
     except (LookupError, ValueError):  # no encoding, or one of bytes, as hex; ValueError of a zero byte in its name
         raise TableError(
             f"{name}: {ENCODING} is stated as {quoted(encoding)}, which is none of text; expected a name such as "

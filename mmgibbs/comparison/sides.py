@@ -17,6 +17,7 @@ from mmgibbs.data.number_format import parse_column
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.report.finished import Finished, read_finished
 from pedigree.columns import RECOGNISED
+from pedigree.contents import UTF8
 from pedigree.errors import TableError
 from pedigree.spelling import are_unknown_codes, parse_numbers
 from pedigree.tables import Table, nearest, open_table, quoted
@@ -186,7 +187,12 @@ _KNOWN = {"effect": pl.Int64, "level": pl.Int64, "id": pl.String}
 
 def _level_table(path: Path) -> pl.DataFrame:
     try:
-        return open_table(path).read(list(_KNOWN)).select(pl.col(c).cast(t) for c, t in _KNOWN.items()).unique()
+        return (
+            open_table(path, encoding=UTF8)
+            .read(list(_KNOWN))
+            .select(pl.col(c).cast(t) for c, t in _KNOWN.items())
+            .unique()
+        )
     except TableError as error:
         raise DataError(str(error)) from None
 
@@ -207,7 +213,7 @@ def _renumbered(path: Path) -> pl.DataFrame:
 def _read_solutions_table(path: Path) -> Side:
     """Solutions as `mmgibbs run` writes them, or a column of ids and columns of numbers, one for each trait."""
     try:
-        table = open_table(path)
+        table = open_table(path, encoding=UTF8)
         frame = table.read()
     except TableError as error:
         raise DataError(str(error)) from None

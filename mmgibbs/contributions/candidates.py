@@ -12,6 +12,7 @@ from mmgibbs.contributions.optimum import Limits
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import ConfigError, DataError, option, option_name
 from pedigree.columns import has_role_name
+from pedigree.contents import UTF8
 from pedigree.parents import find_rows
 from pedigree.recode import IdIndex
 from pedigree.spelling import find_respelled, normal_form, normal_forms, parse_numbers
@@ -68,7 +69,7 @@ def read_candidates(
     monoecious: bool = False,
 ) -> Candidates:
     """The table of candidates. DataError for one without a sex (or, of monoecious plants, with one), or twice."""
-    table = open_table(source)
+    table = open_table(source, encoding=UTF8)
     id_column, sex_column = _find_id(table), _find_sex(table, monoecious)
     columns = {role: _find_column(table, role) for role in ("min", "max")}
     frame = table.read([c for c in (id_column, sex_column, *columns.values()) if c is not None])
@@ -88,7 +89,7 @@ def read_candidates(
 
 def read_mated(source: Source, candidates: Candidates) -> Candidates:
     """The candidates, with the matings that are made already as the least that they have."""
-    table = open_table(source)
+    table = open_table(source, encoding=UTF8)
     names = {role: next((n for n in table.names if has_role_name(n, role)), None) for role in ("sire", "dam")}
     for role, column in names.items():
         if column is None:

@@ -24,7 +24,7 @@ from mmgibbs.data.number_format import (
 from mmgibbs.data.ordered_types import read_orders
 from mmgibbs.errors import DataError
 from pedigree import tables
-from pedigree.contents import ENCODING
+from pedigree.contents import ENCODING, UTF8
 from pedigree.errors import TableError
 from pedigree.problems import MAX_ROWS_LISTED, list_rows
 from pedigree.spelling import are_unknown_codes
@@ -288,7 +288,7 @@ def read_any(
 
     What `pedigree.tables` refuses is a DataError here.
     """
-    table = _open(source, separator, header, frame_name)
+    table = _open(source, separator, header, frame_name, UTF8)
     return _read_columns(table, source, wanted), table.names, table.lines(), table.name
 
 

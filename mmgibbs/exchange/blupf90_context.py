@@ -12,6 +12,7 @@ import polars as pl
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.exchange.blupf90_read import ParameterFile
+from pedigree.contents import UTF8
 from pedigree.errors import TableError
 from pedigree.layout import WHITESPACE
 from pedigree.tables import Table, open_table
@@ -58,7 +59,7 @@ class Context:
     def open(self, line: int, keyword: str, file: str) -> Table:
         """A table without a header line; its path is relative to the parameter file."""
         try:
-            return open_table(self.parameters.path.parent / file, WHITESPACE, False)
+            return open_table(self.parameters.path.parent / file, WHITESPACE, False, encoding=UTF8)
         except TableError as error:
             raise self.refuse(line, f"{keyword}: {error}") from None
 

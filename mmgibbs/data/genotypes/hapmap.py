@@ -21,6 +21,7 @@ from mmgibbs.data.genotypes.map_file import parse_positions
 from mmgibbs.data.phenotypes import SHOWN, refuse_rows
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import BLOCK, PackedGenotypes, PackedSource, count_chunks
+from pedigree.contents import UTF8
 from pedigree.errors import TableError
 from pedigree.spelling import are_unknown_codes
 from pedigree.tables import Table, counted, open_table, quoted
@@ -47,7 +48,7 @@ def read(genotypes: Genotypes) -> GenotypeFile:
     """
     path = genotypes.file
     try:
-        table = open_table(path, genotypes.separator)
+        table = open_table(path, genotypes.separator, encoding=UTF8)
         n_descriptions = _count_descriptions(table)
         animals = list(table.names[n_descriptions:])
         if not animals:

@@ -13,6 +13,7 @@ from mmgibbs.data.genotypes.table_columns import choose_columns
 from mmgibbs.data.phenotypes import SHOWN, clean_ids, refuse_rows, refuse_type
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import GenotypeSource, dosages
+from pedigree.contents import UTF8
 from pedigree.errors import TableError
 from pedigree.spelling import are_unknown_codes, parse_numbers
 from pedigree.tables import Table, counted, open_table, quoted
@@ -58,7 +59,7 @@ def read(genotypes: Genotypes, traits: Collection[str] = ()) -> GenotypeFile:
     traits: columns that are records if the table has them.
     """
     try:
-        table = open_table(genotypes.file, genotypes.separator)
+        table = open_table(genotypes.file, genotypes.separator, encoding=UTF8)
         columns = choose_columns(table, genotypes.id, traits)
         ids = _ids(table, columns.id)
         cells = _Cells(table, genotypes.missing)
