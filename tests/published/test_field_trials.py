@@ -8,12 +8,10 @@ import mmgibbs
 
 
 def test_slate_hall_model_4(tmp_path):
-    """Gilmour, Cullis & Verbyla (1997), Table 2, model 4, as agridat's help page fits it by ASReml: varieties and a
-    linear trend of rows fixed, rows and columns random, AR1 x AR1 without a nugget, which a residual variance of next
-    to nothing stands for.
+    """Gilmour, Cullis & Verbyla (1997), Table 2, model 4, as agridat's help page fits it by ASReml.
 
-    ASReml's log likelihood is that of the covariate as it is. The one of this program has a covariate of standard
-    deviation s; the logarithm of s is between them.
+    AR1 x AR1 has no nugget: a residual variance of next to nothing stands for it. ASReml's log likelihood is that of
+    the covariate as it is; the logarithm of its standard deviation is between that and this program's.
     """
     records = pl.read_csv(shared_data("data/agridat/gilmour.slatehall.txt"), separator="\t")
     run = mmgibbs.run(
@@ -46,11 +44,7 @@ def test_slate_hall_model_4(tmp_path):
 
 
 def test_linear_variances_of_an_alpha_design(tmp_path):
-    """Piepho & Williams (2010): covariances that fall linearly with the distance in a replicate, varieties fixed.
-
-    LMMsolver prints a deviance of 54.49. A random walk of order 1 has the same contrasts: half the variance of a
-    difference rises linearly with the distance.
-    """
+    """Piepho & Williams (2010): a random walk has the contrasts of linear variances; the deviance is LMMsolver's."""
     run = mmgibbs.run(
         {
             "data": {"phenotypes": pl.read_csv(shared_data("data/agridat/john.alpha.txt"), separator="\t")},

@@ -38,17 +38,6 @@ def test_gryphon(tmp_path, model):
         np.testing.assert_allclose([levels[0], levels[1] - levels[0]], reml["b"], rtol=2e-6)
 
 
-@pytest.mark.parametrize("starts", [1e-6, 1e6])
-def test_gryphon_from_starts_far_away(tmp_path, starts):
-    """In kilograms where they should be in grams, or the other way round: estimates, errors and messages stay."""
-    usual = gryphon.run(tmp_path / "usual", "m3", method="reml")
-    found = gryphon.run(tmp_path / "run", "m3", starts=starts, method="reml")
-    assert found.summary["parameter"].to_list() == usual.summary["parameter"].to_list()
-    for column in ("mean", "sd"):
-        np.testing.assert_allclose(found.summary[column].to_numpy(), usual.summary[column].to_numpy(), rtol=1e-5)
-    assert found.info["notes"] == usual.info["notes"]
-
-
 @pytest.mark.parametrize("inbreeding", ["ignore", "account"])
 def test_simdata(tmp_path, inbreeding):
     config = simdata.analysis(inbreeding, tmp_path / "run", method="reml")

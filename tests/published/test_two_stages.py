@@ -61,14 +61,6 @@ def test_one_stage(trial, tmp_path):
     np.testing.assert_allclose(computed, list(PRINTED.values()), rtol=1e-3)
 
 
-def test_variances_at_0_are_named(trial, tmp_path):
-    result = one_stage(trial, SITES, tmp_path / "run", {"residual": {"by": "site"}}, method="reml")
-    notes = " ".join(result.info["notes"])
-    assert "rep_S3: the variance of yield is on the boundary" in notes
-    assert "block_S3: the variance of yield is on the boundary" in notes
-    assert result.info["log_likelihood_without_2_pi"] == pytest.approx(-125.4628, abs=5e-3)
-
-
 def first_stage(trial, directory):
     """Means of each site, with the variances of the analysis in one stage."""
     results = {}

@@ -1,30 +1,13 @@
-"""The textbook case, five calves of eight animals with known variances: tables -> blup, and tables -> Gibbs, against
-printed numbers.
-
-Monte Carlo: the case stands COPIES times side by side in one design (support.copies), so that one sweep is that many
-independent sweeps of ten (twenty) equations and the copies are independent batches; a short chain of the case alone
-goes through the run folder.
-"""
+"""The textbook case, five calves of eight animals, variances known: BLUP and Gibbs against printed numbers."""
 
 import numpy as np
 import polars as pl
 import pytest
-from helpers.monte_carlo import compare, mean_and_variance
-from helpers.support import chain, copies, mixed_model, published
+from helpers.support import published
 from scipy import stats
 
 import mmgibbs
-from mmgibbs.build.assemble import assemble
-from mmgibbs.config import load_config
-from mmgibbs.config.sampling import TOLERANCES
-from mmgibbs.data.prepare import prepare
-from mmgibbs.engines.direct.standard_errors import posterior_sd
-from mmgibbs.engines.pcg.solver import PcgSolver
-from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
-from mmgibbs.posterior.moments import pool
 
-COPIES = 200
 G2, R2 = [[20.0, 18.0], [18.0, 40.0]], [[40.0, 11.0], [11.0, 30.0]]
 
 
@@ -69,22 +52,6 @@ def columns_by_trait(solutions, trait, *columns):
     return [np.array([by_level[at][c] for at in order], float) for c in columns]
 
 
-def exact_posterior(config):
-    """Means and standard deviations by `method: blup`, (q, k) per term, in the order of the design;
-    held to the printed ones below.
-    """
-    loaded = load_config(config)
-    prepared = prepare(loaded)
-    model = assemble(loaded, prepared).model
-    design, G, R = model.design, [None if c is None else c.start for c in model.covariances], model.residual.start
-    engine = PcgSolver(structured_equations(design, partition(design)))
-    engine.set_variances(G, R)
-    return design, G, R, design.to_original_scale(engine.solve(TOLERANCES["blup"]).theta), posterior_sd(design, G, R)
-
-
-# --------------------------------------------------------------------------------------------------------------- blup
-
-
 def test_blup_univariate(tmp_path):
     solutions = mmgibbs.run(univariate(tmp_path / "run", method="blup"), progress=False).solutions
     mean, sd, reliability = columns_by_trait(solutions, "WWG", "mean", "sd", "reliability")
@@ -109,56 +76,6 @@ def test_blup_at_another_variance_is_not_the_published_one(tmp_path):
     ).solutions
     (mean,) = columns_by_trait(solutions, "WWG", "mean")
     assert np.abs(mean - published("weaning_gain")["expected"]["solution"]).max() > 1e-4
-
-
-# -------------------------------------------------------------------------------------------------------------- Gibbs
-
-
-def sampled_copies(config, sweeps, **options):
-    """Comparison of means and variances with the exact ones, and MCSE / posterior SD, over COPIES chains of `sweeps`
-    sweeps.
-    """
-    design, G, R, exact_mean, exact_sd = exact_posterior(config)
-    moments = chain(mixed_model(copies(design, COPIES), G, R), sweeps, **options).moments
-    pooled = pool([moments])
-    n = pooled.n_draws
-    mean = np.concatenate([m.reshape(COPIES, -1) for m in pooled.mean], axis=1)
-    spread = np.concatenate([s.reshape(COPIES, -1) for s in pooled.sd], axis=1) ** 2 * (n - 1) / n
-    expected_mean, expected_sd = (np.concatenate([a.ravel() for a in exact]) for exact in (exact_mean, exact_sd))
-    squares = spread + (mean - expected_mean) ** 2  # about the exact mean
-    comparison = compare(np.concatenate([mean, squares], axis=1), mean_and_variance(expected_mean, expected_sd))
-    mcse = mean.std(axis=0, ddof=1) / np.sqrt(COPIES)
-    return comparison, float((mcse / expected_sd).max())
-
-
-@pytest.mark.parametrize("update", ["level", "site"])
-@pytest.mark.parametrize("config", [univariate, bivariate], ids=["univariate", "bivariate"])
-def test_gibbs_means_and_standard_deviations(config, update):
-    comparison, relative_error = sampled_copies(config(), 3000, update=update)
-    assert comparison.agrees, comparison
-    assert relative_error < 0.01
-
-
-def residual_variance_too_large(engine):
-    """By 5 percent."""
-    set_variances = engine.set_variances
-    engine.set_variances = lambda G, R: set_variances(G, 1.05 * R)
-
-
-def covariance_of_the_wrong_sign(engine):
-    set_variances = engine.set_variances
-    engine.set_variances = lambda G, R: set_variances([g if g is None else g * [[1, -1], [-1, 1]] for g in G], R)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "config, mutate",
-    [(univariate, residual_variance_too_large), (bivariate, covariance_of_the_wrong_sign)],
-    ids=["univariate", "bivariate"],
-)
-def test_a_spoiled_sampler_is_seen(config, mutate):
-    comparison, _ = sampled_copies(config(), 3000, mutate=mutate)
-    assert not comparison.agrees, comparison
 
 
 def scores_of_a_run(directory, *overrides, **sampler):
